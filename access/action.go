@@ -153,7 +153,8 @@ func namedIdentities(service *resources.Resource) []string {
 // permission for the whole mesh to assign it.
 func identities(dp *resources.Resource, by map[string]bool) []Action {
 	var out []Action
-	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount], dp.Labels[resources.LabelWorkload]
+	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount],
+		dp.Labels[resources.LabelWorkload]
 	if account != "" {
 		out = append(out, About(resources.VerbAssign, resources.AccessServiceAccount, dp.Mesh, namespace, account))
 	}
@@ -164,7 +165,8 @@ func identities(dp *resources.Resource, by map[string]bool) []Action {
 		out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", workload))
 	}
 	for _, label := range slices.Sorted(maps.Keys(by)) {
-		if value, there := dp.Labels[label]; there && label != resources.LabelServiceAccount && label != resources.LabelWorkload {
+		if value, there := dp.Labels[label]; there && label != resources.LabelServiceAccount &&
+			label != resources.LabelWorkload {
 			out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", label+"="+value))
 		}
 	}

@@ -19,7 +19,8 @@ const maxTokenBytes = 16 << 10
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
-		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)), Hint: "send one header Authorization"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)),
+			Hint: "send one header Authorization"}
 	}
 	if err := elsewhere(r); err != nil {
 		return Subject{}, err
@@ -39,7 +40,8 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 		return g.certificate(r.TLS.PeerCertificates)
 	}
 	if r.TLS != nil || !overLoopback(r) {
-		return Subject{}, &LoginError{Method: Anonymously, Reason: "no credential", Hint: "send a user token (Authorization: Bearer) or a client certificate"}
+		return Subject{}, &LoginError{Method: Anonymously, Reason: "no credential",
+			Hint: "send a user token (Authorization: Bearer) or a client certificate"}
 	}
 	if !g.config.LocalAdmin {
 		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none on this server", Hint: "send a user token (Authorization: Bearer)"}
@@ -59,18 +61,21 @@ func (g *Guard) both(r *http.Request, header string) (Subject, error) {
 		return Subject{}, err
 	}
 	if g.config.ClientCAs == nil {
-		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name, Reason: "a token beside a client certificate, which proves nobody on this server",
-			Hint: "a token and a client certificate are both sent, and certificates prove nobody here: send the token alone"}
+		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name,
+			Reason: "a token beside a client certificate, which proves nobody on this server",
+			Hint:   "a token and a client certificate are both sent, and certificates prove nobody here: send the token alone"}
 	}
 	of, err := g.certificate(r.TLS.PeerCertificates)
 	if err != nil {
 		return Subject{}, err
 	}
 	if of.Name != s.Name {
-		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name, Reason: fmt.Sprintf("a token of %q beside a client certificate of %q", s.Name, of.Name),
-			Hint: "the token and the client certificate are of different users: send one of them"}
+		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name,
+			Reason: fmt.Sprintf("a token of %q beside a client certificate of %q", s.Name, of.Name),
+			Hint:   "the token and the client certificate are of different users: send one of them"}
 	}
-	s.Groups = slices.DeleteFunc(slices.Clone(s.Groups), func(group string) bool { return !slices.Contains(of.Groups, group) })
+	s.Groups = slices.DeleteFunc(slices.Clone(s.Groups),
+		func(group string) bool { return !slices.Contains(of.Groups, group) })
 	return s, nil
 }
 
@@ -79,15 +84,18 @@ func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
 	token = strings.TrimSpace(token)
 	switch {
 	case !strings.EqualFold(scheme, "Bearer"):
-		return Subject{}, &LoginError{Method: ByToken, Reason: "the scheme of Authorization is not Bearer", Hint: "send Authorization: Bearer TOKEN"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: "the scheme of Authorization is not Bearer",
+			Hint: "send Authorization: Bearer TOKEN"}
 	case token == "" || len(token) > maxTokenBytes:
-		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("a token of %d bytes", len(token)), Hint: "the token is empty or too long: send one that causewayctl user token has printed"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("a token of %d bytes", len(token)),
+			Hint: "the token is empty or too long: send one that causewayctl user token has printed"}
 	}
 	if g.config.OIDC != nil && issuerOf(token) == g.config.OIDCIssuer {
 		return g.config.OIDC.Verify(r, token)
 	}
 	if g.config.Issuer == nil {
-		return Subject{}, &LoginError{Method: ByToken, Reason: "this server takes no user tokens", Hint: "the token is not valid here"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: "this server takes no user tokens",
+			Hint: "the token is not valid here"}
 	}
 	return userOf(g.config.Issuer, token)
 }
@@ -124,7 +132,8 @@ func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 		intermediates.AddCert(c)
 	}
 	_, err := leaf.Verify(x509.VerifyOptions{
-		Roots: g.config.ClientCAs, Intermediates: intermediates, CurrentTime: g.config.Now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: g.config.ClientCAs, Intermediates: intermediates, CurrentTime: g.config.Now(),
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return refuse("client certificate: "+err.Error(), "the client certificate is not valid here")
@@ -132,17 +141,21 @@ func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	if issuer := g.config.Issuer; issuer != nil {
 		revoked, err := issuer.CertificateRevoked(leaf.SerialNumber)
 		if err != nil {
-			return refuse("client certificate: what is revoked cannot be read: "+err.Error(), "the server cannot tell now whether the client certificate is valid")
+			return refuse("client certificate: what is revoked cannot be read: "+err.Error(),
+				"the server cannot tell now whether the client certificate is valid")
 		}
 		if revoked {
-			return refuse("client certificate: "+leaf.SerialNumber.Text(16)+" was revoked", "the client certificate is not valid here")
+			return refuse("client certificate: "+leaf.SerialNumber.Text(16)+" was revoked",
+				"the client certificate is not valid here")
 		}
 	}
 	if leaf.Subject.CommonName == "" {
-		return refuse("the client certificate has no common name", "the client certificate names no user: its common name is empty")
+		return refuse("the client certificate has no common name",
+			"the client certificate names no user: its common name is empty")
 	}
 	if Reserved(leaf.Subject.CommonName) || slices.ContainsFunc(leaf.Subject.Organization, Reserved) {
-		return refuse("the client certificate has a name that begins with "+ReservedPrefix, "names that begin with "+ReservedPrefix+" are the server's own")
+		return refuse("the client certificate has a name that begins with "+ReservedPrefix,
+			"names that begin with "+ReservedPrefix+" are the server's own")
 	}
 	return Subject{
 		Name: leaf.Subject.CommonName, Groups: append(slices.Clone(leaf.Subject.Organization), AuthenticatedGroup),

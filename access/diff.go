@@ -46,7 +46,8 @@ func Changes(commit *store.Commit) []ResourceChange {
 	out := make([]ResourceChange, 0, len(commit.Changes))
 	for _, c := range commit.Changes {
 		key := c.Key()
-		change := ResourceChange{Type: string(key.Type), Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name, Result: "updated"}
+		change := ResourceChange{Type: string(key.Type), Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name,
+			Result: "updated"}
 		switch {
 		case c.Old == nil:
 			change.Result = "created"
@@ -81,8 +82,8 @@ func specOf(r *resources.Resource) json.RawMessage {
 	return r.Spec.JSON()
 }
 
-// differ collects the fields in which two canonical JSON values differ. What is the same is passed over as text: a change of one
-// field costs little, however much stands around it.
+// differ collects the fields in which two canonical JSON values differ. What is the same is passed over as text: a
+// change of one field costs little, however much stands around it.
 type differ struct {
 	fields []FieldChange
 	left   int
@@ -221,7 +222,8 @@ func hide(v any) any {
 
 // secretWords lists parts of the names of fields that may hold secrets, in the specs of this and of other control
 // planes.
-var secretWords = []string{"secret", "password", "passphrase", "token", "privatekey", "clientkey", "inline", "credential"}
+var secretWords = []string{"secret", "password", "passphrase", "token", "privatekey", "clientkey", "inline",
+	"credential"}
 
 func secretField(name string) bool {
 	name = strings.ToLower(name)

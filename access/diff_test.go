@@ -17,7 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestDifferences compares random specs, and the fields that differ with those that a comparison of the decoded values finds.
+// TestDifferences compares random specs, and the fields that differ with those that a comparison of the decoded values
+// finds.
 func TestDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := object(3).Draw(t, "from"), object(3).Draw(t, "to")

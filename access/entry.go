@@ -28,7 +28,8 @@ const (
 
 // Events lists what entries tell of. The caller owns the slice.
 func Events() []string {
-	return []string{EventWrite, EventDelete, EventLogin, EventDenied, EventIssue, EventRotate, EventRevoke, EventZone, EventBackUp, EventReveal}
+	return []string{EventWrite, EventDelete, EventLogin, EventDenied, EventIssue, EventRotate, EventRevoke, EventZone,
+		EventBackUp, EventReveal}
 }
 
 // Outcomes lists how it can have gone. The caller owns the slice.
@@ -97,7 +98,8 @@ const maxEntryText = 512
 
 // bound cuts what a peer may have made long.
 func (e *Entry) bound() {
-	for _, text := range []*string{&e.User, &e.From, &e.Request, &e.Reason, &e.Missing, &e.Type, &e.Mesh, &e.Namespace, &e.Name, &e.Credential} {
+	for _, text := range []*string{&e.User, &e.From, &e.Request, &e.Reason, &e.Missing, &e.Type, &e.Mesh, &e.Namespace,
+		&e.Name, &e.Credential} {
 		if len(*text) > maxEntryText {
 			*text = (*text)[:maxEntryText] + "..."
 		}

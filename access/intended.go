@@ -46,8 +46,8 @@ func (e *Entry) Mark(i *Intent) {
 // errLate reports that the line about something that was done could not be written at the time.
 var errLate = errors.New("a line of it is late")
 
-// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what belongs
-// into the log asks first; while it is not ready, each call tries again, and then writes what is late.
+// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what
+// belongs into the log asks first; while it is not ready, each call tries again, and then writes what is late.
 func (l *Log) Ready(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -65,7 +65,8 @@ func (l *Log) Ready(ctx context.Context) error {
 	if broken == nil {
 		return nil
 	}
-	err := l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " + broken.Error()})
+	err := l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " +
+		broken.Error()})
 	for i := range late {
 		if err != nil {
 			l.keepLate(late[i:])

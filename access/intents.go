@@ -55,7 +55,8 @@ const (
 
 // openIntents opens the file of a folder, and returns what the last process that had it began and did not end.
 func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
-	in := &intents{path: filepath.Join(dir, intentsFile), run: strconv.FormatInt(now.UnixNano(), 36), open: map[string][]byte{}}
+	in := &intents{path: filepath.Join(dir, intentsFile), run: strconv.FormatInt(now.UnixNano(), 36),
+		open: map[string][]byte{}}
 	f, err := os.OpenFile(in.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("audit log: %w", err)
@@ -109,10 +110,12 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 	return left, f.Truncate(in.size)
 }
 
-// damagedIntent stands for a line that cannot be read, which ends at a place in the file and comes behind one that began after a seq.
+// damagedIntent stands for a line that cannot be read, which ends at a place in the file and comes behind one that
+// began after a seq.
 func damagedIntent(end int64, after uint64) intentLine {
 	return intentLine{ID: fmt.Sprintf("damaged-%d", end), After: after, Entry: &Entry{
-		Event: EventDamaged, Reason: "a line of audit/" + intentsFile + " cannot be read: the file was damaged; something may have been begun of which nothing else tells",
+		Event: EventDamaged, Reason: "a line of audit/" + intentsFile +
+			" cannot be read: the file was damaged; something may have been begun of which nothing else tells",
 	}}
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the next
-// begins, and the oldest goes when there are too many.
+// journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the
+// next begins, and the oldest goes when there are too many.
 type journal struct {
 	dir, name string
 	maxBytes  int64
@@ -84,8 +84,8 @@ func (j *journal) use(path string, f *os.File, size int64) error {
 	return nil
 }
 
-// inPlace returns nil while whoever reads the log finds the file that is written to. It costs one system call: the path of the
-// file leads through the folder, which is looked at where there is no file yet.
+// inPlace returns nil while whoever reads the log finds the file that is written to. It costs one system call: the path
+// of the file leads through the folder, which is looked at where there is no file yet.
 func (j *journal) inPlace() error {
 	if here := j.here.Load(); here != nil {
 		return here.Check()

@@ -41,8 +41,9 @@ const (
 	refusalsSynced = time.Second
 )
 
-// Log is the audit log: JSON lines in files that only the server's user can read. What was done and what was refused stand
-// in files of their own, with one numbering. It is safe for concurrent use; a nil Log records nothing and reads as empty.
+// Log is the audit log: JSON lines in files that only the server's user can read. What was done and what was refused
+// stand in files of their own, with one numbering. It is safe for concurrent use; a nil Log records nothing and reads
+// as empty.
 type Log struct {
 	config        LogConfig
 	done, refused *journal
@@ -74,13 +75,15 @@ func OpenLog(c LogConfig) (*Log, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
-	l := &Log{config: c, limit: rate.NewLimiter(refusalsPerSecond, refusalsBurst), changed: make(chan struct{}), flying: map[uint64]bool{}}
+	l := &Log{config: c, limit: rate.NewLimiter(refusalsPerSecond, refusalsBurst), changed: make(chan struct{}),
+		flying: map[uint64]bool{}}
 	var err error
 	if l.folder, err = place.Hold(c.Dir); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	l.done = &journal{dir: c.Dir, folder: l.folder, name: "done", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles}
-	l.refused = &journal{dir: c.Dir, folder: l.folder, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles, syncEvery: refusalsSynced}
+	l.refused = &journal{dir: c.Dir, folder: l.folder, name: "refused", maxBytes: c.MaxFileBytes, maxFiles: c.MaxFiles,
+		syncEvery: refusalsSynced}
 	for _, j := range []*journal{l.done, l.refused} {
 		last, err := j.open()
 		if err != nil {
@@ -182,7 +185,8 @@ func (q *LogQuery) matches(e *Entry) bool {
 	if e.Event == EventDamaged {
 		return true // it may have been what is asked for
 	}
-	if e.Time.Before(q.Since) || q.User != "" && e.User != q.User || q.Event != "" && e.Event != q.Event || q.Outcome != "" && e.Outcome != q.Outcome {
+	if e.Time.Before(q.Since) || q.User != "" && e.User != q.User || q.Event != "" && e.Event != q.Event ||
+		q.Outcome != "" && e.Outcome != q.Outcome {
 		return false
 	}
 	if q.Type == "" || e.Type == q.Type {
@@ -203,8 +207,8 @@ func (l *Log) Changed() <-chan struct{} {
 	return l.changed
 }
 
-// Read yields the entries that q selects, oldest first, until yield returns false. It reads files, in time proportional to
-// their size.
+// Read yields the entries that q selects, oldest first, until yield returns false. It reads files, in time proportional
+// to their size.
 func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	if l == nil {
 		return nil

@@ -42,7 +42,8 @@ func TestLogIsOnDiskBeforeRecordReturns(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			name := fmt.Sprintf("m%d", i)
-			if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done, Name: name}); err != nil {
+			if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: access.Done,
+				Name: name}); err != nil {
 				t.Error(err)
 			}
 			if !strings.Contains(contents(t, dir), `"`+name+`"`) {
@@ -116,8 +117,8 @@ func TestLogGoesOnAfterACrashInTheMiddleOfALine(t *testing.T) {
 	}
 }
 
-// TestDamagedLinesCostNoOthers damages a line of each file of the newest of what was done and of intents. All other lines stay, in the
-// files too, numbers go on behind them, and whoever reads learns of the damage.
+// TestDamagedLinesCostNoOthers damages a line of each file of the newest of what was done and of intents. All other
+// lines stay, in the files too, numbers go on behind them, and whoever reads learns of the damage.
 func TestDamagedLinesCostNoOthers(t *testing.T) {
 	for _, which := range []struct {
 		file string
@@ -163,7 +164,8 @@ func TestDamagedLinesCostNoOthers(t *testing.T) {
 			}
 		}
 		if kept != which.kept || told != 1 || since != 2 {
-			t.Errorf("%v: %d lines are kept, want %d; the damage is told of %d times; %d of 2 lines were written since", which, kept, which.kept, told, since)
+			t.Errorf("%v: %d lines are kept, want %d; the damage is told of %d times; %d of 2 lines were written since",
+				which, kept, which.kept, told, since)
 		}
 	}
 }
@@ -206,7 +208,8 @@ func TestLogIsBounded(t *testing.T) {
 		if i%2 == 0 {
 			outcome = access.Denied
 		}
-		if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: outcome, Name: fmt.Sprint(i)}); err != nil {
+		if err := l.Record(t.Context(), access.Entry{Event: access.EventWrite, Outcome: outcome,
+			Name: fmt.Sprint(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -288,7 +291,8 @@ func TestLogThatCannotBeWritten(t *testing.T) {
 func TestSecretsStayOutOfDifferences(t *testing.T) {
 	l := openLog(t, access.LogConfig{Dir: t.TempDir()})
 	mesh := func(spec string) access.Entry {
-		return access.Entry{Event: access.EventWrite, Outcome: access.Done, Changes: access.Changes(commitOf(t, "Mesh", "", "default", spec))}
+		return access.Entry{Event: access.EventWrite, Outcome: access.Done,
+			Changes: access.Changes(commitOf(t, "Mesh", "", "default", spec))}
 	}
 	if err := l.Record(t.Context(), mesh(`{"mtls":{"backends":[{"name":"ca","conf":{"key":{"inline":"c2VjcmV0"},"privateKey":"hush","cert":{"inlineString":"quiet"}}}],"enabledBackend":"ca"}}`)); err != nil {
 		t.Fatal(err)
@@ -307,7 +311,8 @@ func TestSecretsStayOutOfDifferences(t *testing.T) {
 	}
 }
 
-// TestLogThatMoves: while whoever reads the log would not find what is written, nothing is recorded, and nothing may be done.
+// TestLogThatMoves: while whoever reads the log would not find what is written, nothing is recorded, and nothing may be
+// done.
 func TestLogThatMoves(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -349,8 +354,8 @@ func TestLogThatMoves(t *testing.T) {
 	}
 }
 
-// TestLateLineBesideOthers: the line about what was done, which could not be written, is late also when one that came beside it could: it is
-// written before anything else is done.
+// TestLateLineBesideOthers: the line about what was done, which could not be written, is late also when one that came
+// beside it could: it is written before anything else is done.
 func TestLateLineBesideOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -391,8 +396,8 @@ func TestLateLineBesideOthers(t *testing.T) {
 	}
 }
 
-// TestIntentsOfAProcessThatWasKilled: unknown after a restart is what was begun and did not end, and nothing else, whether the file of
-// intents says so already or the log alone does.
+// TestIntentsOfAProcessThatWasKilled: unknown after a restart is what was begun and did not end, and nothing else,
+// whether the file of intents says so already or the log alone does.
 func TestIntentsOfAProcessThatWasKilled(t *testing.T) {
 	dir, after := t.TempDir(), t.TempDir()
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -405,7 +410,8 @@ func TestIntentsOfAProcessThatWasKilled(t *testing.T) {
 		intents[name] = intent
 	}
 	l.End(intents["nothing"])
-	for _, c := range []struct{ name, outcome string }{{"denied", access.Denied}, {"done", access.Done}, {"last", access.Done}} {
+	for _, c := range []struct{ name, outcome string }{{"denied", access.Denied}, {"done", access.Done},
+		{"last", access.Done}} {
 		e := access.Entry{Event: access.EventWrite, Name: c.name, Outcome: c.outcome}
 		e.Mark(intents[c.name])
 		if err := l.Record(t.Context(), e); err != nil {

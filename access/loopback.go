@@ -24,17 +24,22 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// ordinary are the headers of a program or a browser that asks for itself. Proxies invent new ones every year, so what takes
-// loopback's trust away is not a list of theirs: it is every header that is not on this list. The names are in lower case.
+// ordinary are the headers of a program or a browser that asks for itself. Proxies invent new ones every year, so what
+// takes loopback's trust away is not a list of theirs: it is every header that is not on this list. The names are in
+// lower case.
 var ordinary = map[string]bool{
 	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
 	"cache-control": true, "connection": true, "content-encoding": true, "content-language": true, "content-length": true,
 	"content-type": true, "cookie": true, "date": true, "dnt": true, "expect": true,
-	"idempotency-key": true, "if-match": true, "if-modified-since": true, "if-none-match": true, "if-unmodified-since": true,
-	"keep-alive": true, "origin": true, "pragma": true, "priority": true, "range": true, "referer": true, "save-data": true,
-	"sec-gpc": true, "sec-purpose": true, "transfer-encoding": true, "upgrade-insecure-requests": true, "user-agent": true,
+	"idempotency-key": true, "if-match": true, "if-modified-since": true, "if-none-match": true,
+	"if-unmodified-since": true,
+	"keep-alive":          true, "origin": true, "pragma": true, "priority": true, "range": true, "referer": true,
+	"save-data": true,
+	"sec-gpc":   true, "sec-purpose": true, "transfer-encoding": true, "upgrade-insecure-requests": true,
+	"user-agent": true,
 	// Tracing, and what scripts of a page add.
-	"baggage": true, "traceparent": true, "tracestate": true, "x-correlation-id": true, "x-request-id": true, "x-requested-with": true,
+	"baggage": true, "traceparent": true, "tracestate": true, "x-correlation-id": true, "x-request-id": true,
+	"x-requested-with": true,
 }
 
 // notLocal returns the reason why a request over loopback may come through a proxy; empty if there is no sign of that.
@@ -42,7 +47,8 @@ var ordinary = map[string]bool{
 // must not hide another.
 func notLocal(r *http.Request) string {
 	for name := range r.Header {
-		if low := strings.ToLower(name); !ordinary[low] && !strings.HasPrefix(low, "sec-fetch-") && !strings.HasPrefix(low, "sec-ch-") {
+		if low := strings.ToLower(name); !ordinary[low] && !strings.HasPrefix(low, "sec-fetch-") &&
+			!strings.HasPrefix(low, "sec-ch-") {
 			return fmt.Sprintf("the request may have come through a proxy: header %q", name)
 		}
 	}
@@ -87,12 +93,14 @@ var misplaced = []string{"Proxy-Authorization", "X-Auth-Token", "X-Api-Key", "X-
 func elsewhere(r *http.Request) error {
 	for _, name := range misplaced {
 		if _, given := r.Header[name]; given {
-			return &LoginError{Method: ByToken, Reason: "a credential in the header " + name, Hint: "send a token as Authorization: Bearer TOKEN, and in no other place"}
+			return &LoginError{Method: ByToken, Reason: "a credential in the header " + name,
+				Hint: "send a token as Authorization: Bearer TOKEN, and in no other place"}
 		}
 	}
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		if name, _, _ := strings.Cut(part, "="); strings.EqualFold(name, "access_token") {
-			return &LoginError{Method: ByToken, Reason: "a token in the URL", Hint: "send a token as Authorization: Bearer TOKEN, and in no other place; this one is in the logs of what it passed: revoke it"}
+			return &LoginError{Method: ByToken, Reason: "a token in the URL",
+				Hint: "send a token as Authorization: Bearer TOKEN, and in no other place; this one is in the logs of what it passed: revoke it"}
 		}
 	}
 	return nil

@@ -36,9 +36,11 @@ const (
 )
 
 // oidcAlgorithms are the signatures that are accepted: none that uses a shared secret.
-var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256,
+	oidc.PS384, oidc.PS512, oidc.EdDSA}
 
-// oidcVerifier verifies ID tokens. The provider is looked for when the first token comes, so that a server starts without it.
+// oidcVerifier verifies ID tokens. The provider is looked for when the first token comes, so that a server starts
+// without it.
 type oidcVerifier struct {
 	settings OIDCSettings
 	client   *http.Client
@@ -57,7 +59,8 @@ func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
 	if s.ClientID == "" {
 		return nil, errors.New("OIDC: the client id is missing: tokens must be for somebody")
 	}
-	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"), cmp.Or(s.Prefix, "oidc:")
+	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"),
+		cmp.Or(s.Prefix, "oidc:")
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
 		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own, and with this prefix a name of the provider's may: choose another, oidc: for example", s.Prefix, ReservedPrefix)
 	}
@@ -78,7 +81,8 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	}
 	verifier, err := v.provider()
 	if err != nil {
-		return refuse("the identity provider cannot be asked: "+err.Error(), "the identity provider cannot be asked: try again later")
+		return refuse("the identity provider cannot be asked: "+err.Error(),
+			"the identity provider cannot be asked: try again later")
 	}
 	id, err := verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
 	if err != nil {
@@ -90,12 +94,14 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	}
 	name, _ := claims[v.settings.UserClaim].(string)
 	if name == "" {
-		return refuse("the ID token has no claim "+v.settings.UserClaim, "the ID token names no user: the claim "+v.settings.UserClaim+" is missing")
+		return refuse("the ID token has no claim "+v.settings.UserClaim, "the ID token names no user: the claim "+
+			v.settings.UserClaim+" is missing")
 	}
 	if verified, ok := claims["email_verified"].(bool); v.settings.UserClaim == "email" && (!ok || !verified) {
 		return refuse("the email of the ID token is not verified", "the email of the ID token is not verified")
 	}
-	return Subject{Name: v.settings.Prefix + name, Groups: v.groups(claims[v.settings.GroupsClaim]), Method: ByOIDC, Credential: id.Issuer + " " + id.Subject}, nil
+	return Subject{Name: v.settings.Prefix + name, Groups: v.groups(claims[v.settings.GroupsClaim]), Method: ByOIDC,
+		Credential: id.Issuer + " " + id.Subject}, nil
 }
 
 // groups reads a list of groups, or one group.
@@ -130,6 +136,7 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 		v.failed, v.retry = err, time.Now().Add(oidcRetry)
 		return nil, err
 	}
-	v.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), seldomAsking(v.client)), &oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
+	v.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), seldomAsking(v.client)),
+		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
 	return v.verifier, nil
 }

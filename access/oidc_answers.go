@@ -12,7 +12,8 @@ const (
 	maxProviderHeaders = 64 << 10
 )
 
-// briefly is an http.RoundTripper that asks over TLS only, and lets no more than maxProviderAnswer of an answer be read.
+// briefly is an http.RoundTripper that asks over TLS only, and lets no more than maxProviderAnswer of an answer be
+// read.
 type briefly struct{ to http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -35,7 +35,8 @@ func (blank) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWhatAProviderAnswers: of an identity provider's documents no more is read than they may have, and none of them over plain text.
+// TestWhatAProviderAnswers: of an identity provider's documents no more is read than they may have, and none of them
+// over plain text.
 func TestWhatAProviderAnswers(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -65,7 +66,8 @@ func TestWhatAProviderAnswers(t *testing.T) {
 		{name: "long keys", keys: func(w http.ResponseWriter) {
 			_, _ = io.Copy(w, io.MultiReader(spaces(much), strings.NewReader(keysOf(key, 1))))
 		}, wants: "longer than"},
-		{name: "many keys", keys: func(w http.ResponseWriter) { _, _ = io.WriteString(w, keysOf(key, 100_000)) }, wants: "longer than"},
+		{name: "many keys", keys: func(w http.ResponseWriter) { _, _ = io.WriteString(w, keysOf(key, 100_000)) },
+			wants: "longer than"},
 		{name: "a hundred keys", keys: func(w http.ResponseWriter) { _, _ = io.WriteString(w, keysOf(key, 100)) }},
 		{name: "keys in plain text", elsewhere: plain.URL, wants: "want https"},
 		{name: "deep keys", keys: func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("[", 900_000)) }, wants: "ID token"},
@@ -96,14 +98,16 @@ func TestWhatAProviderAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, keysOf(key, 1))
 			})
 			ca := filepath.Join(t.TempDir(), "ca.pem")
-			if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+			if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			v, err := newOIDC(t.Context(), OIDCSettings{Issuer: s.URL, ClientID: "causeway", CAFile: ca})
 			if err != nil {
 				t.Fatal(err)
 			}
-			token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": s.URL, "aud": "causeway", "sub": "nora", "exp": time.Now().Add(time.Hour).Unix()})
+			token := jwt.NewWithClaims(jwt.SigningMethodRS256,
+				jwt.MapClaims{"iss": s.URL, "aud": "causeway", "sub": "nora", "exp": time.Now().Add(time.Hour).Unix()})
 			token.Header["kid"] = "k0"
 			text, err := token.SignedString(key)
 			if err != nil {
@@ -129,7 +133,8 @@ func keysOf(key *rsa.PrivateKey, n int) string {
 	number := base64.RawURLEncoding.EncodeToString
 	var list []map[string]string
 	for i := range n {
-		list = append(list, map[string]string{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": fmt.Sprint("k", i), "n": number(key.N.Bytes()), "e": number(big.NewInt(int64(key.E)).Bytes())})
+		list = append(list, map[string]string{"kty": "RSA", "alg": "RS256", "use": "sig", "kid": fmt.Sprint("k", i),
+			"n": number(key.N.Bytes()), "e": number(big.NewInt(int64(key.E)).Bytes())})
 	}
 	raw, _ := json.Marshal(map[string]any{"keys": list})
 	return string(raw)

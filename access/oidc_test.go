@@ -2,7 +2,8 @@ package access
 
 import "testing"
 
-// TestPrefixesThatNamesCanComplete: together with no name or group that a provider gives does a prefix make one of the server's own.
+// TestPrefixesThatNamesCanComplete: together with no name or group that a provider gives does a prefix make one of the
+// server's own.
 func TestPrefixesThatNamesCanComplete(t *testing.T) {
 	for prefix, taken := range map[string]bool{
 		"": true, "oidc:": true, "mesh:": true, "mesh-systems:": true,

@@ -41,7 +41,8 @@ func viewable() []string {
 // CompileRoles reads all roles and bindings of a state. One that does not decode gives nothing.
 func CompileRoles(state store.Snapshot) *Roles {
 	r := &Roles{
-		roles: map[string][]resources.AccessRule{}, users: map[string][]string{}, groups: map[string][]string{AdminGroup: {resources.RoleAdmin}},
+		roles: map[string][]resources.AccessRule{}, users: map[string][]string{},
+		groups: map[string][]string{AdminGroup: {resources.RoleAdmin}},
 	}
 	for _, name := range []string{resources.RoleAdmin, resources.RoleViewer} {
 		r.roles[name] = builtin(name)
@@ -72,8 +73,8 @@ func (r *Roles) Allows(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool { return permits(rule, a) })
 }
 
-// AllowsSome reports whether there may be things of the action's type, scope and mesh that the subject may do the verb with;
-// the action's namespace and name do not count, and an empty mesh or type stands for any.
+// AllowsSome reports whether there may be things of the action's type, scope and mesh that the subject may do the verb
+// with; the action's namespace and name do not count, and an empty mesh or type stands for any.
 func (r *Roles) AllowsSome(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool {
 		return has(rule.Verbs, a.Verb) && (a.Type == "" || has(rule.Types, a.Type)) && mayReach(rule, a)
@@ -115,7 +116,8 @@ func hasOrAll(list []string, word string) bool { return list == nil || has(list,
 func (r *Roles) Covers(s Subject, given *resources.AccessRule) bool {
 	return r.some(s, func(own *resources.AccessRule) bool {
 		return within(own.Verbs, given.Verbs) && within(own.Types, given.Types) &&
-			withinOrAll(own.Meshes, given.Meshes) && withinOrAll(own.Namespaces, given.Namespaces) && withinOrAll(own.Names, given.Names)
+			withinOrAll(own.Meshes, given.Meshes) && withinOrAll(own.Namespaces, given.Namespaces) &&
+			withinOrAll(own.Names, given.Names)
 	})
 }
 

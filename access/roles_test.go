@@ -21,7 +21,8 @@ func commitOf(t *testing.T, kind, mesh, name, spec string) *store.Commit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := resources.Home{}.Labelled(&resources.Resource{Key: resources.Key{Type: resources.Type(kind), Mesh: mesh, Name: name}, Spec: parsed})
+	r := resources.Home{}.Labelled(&resources.Resource{Key: resources.Key{Type: resources.Type(kind), Mesh: mesh,
+		Name: name}, Spec: parsed})
 	commit, err := store.NewMemory().Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: r}}})
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +85,8 @@ func TestIdentitiesOfADataplane(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: namespace, Name: name}, Labels: labels, Spec: spec}
+		return &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default",
+			Namespace: namespace, Name: name}, Labels: labels, Spec: spec}
 	}
 	account := map[string]string{resources.LabelServiceAccount: "backend"}
 	both := map[string]string{resources.LabelServiceAccount: "backend", resources.LabelWorkload: "worker"}
@@ -93,22 +95,32 @@ func TestIdentitiesOfADataplane(t *testing.T) {
 		want     []string
 		by       map[string]bool
 	}{
-		"its name is an identity":               {nil, dataplane("a", "", nil), []string{`assign Workload "a" in mesh default`}, nil},
-		"in a namespace too":                    {nil, dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}, nil},
-		"a service account in a namespace":      {nil, dataplane("a", "ns", account), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`}, nil},
-		"a service account without a namespace": {nil, dataplane("a", "", account), []string{`assign ServiceAccount "backend" in mesh default`, `assign Workload "a" in mesh default`}, nil},
-		"both":                                  {nil, dataplane("a", "ns", both), []string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "worker" in mesh default`}, nil},
-		"an update that keeps it":               {dataplane("a", "ns", account), dataplane("a", "ns", account), nil, nil},
-		"an update that takes it away":          {dataplane("a", "ns", both), dataplane("a", "ns", account), nil, nil},
-		"an update that falls back to the name": {dataplane("a", "ns", account), dataplane("a", "ns", nil), []string{`assign Workload "a" in mesh default`}, nil},
-		"an update that adds another":           {dataplane("a", "ns", account), dataplane("a", "ns", both), []string{`assign Workload "worker" in mesh default`}, nil},
+		"its name is an identity": {nil, dataplane("a", "", nil),
+			[]string{`assign Workload "a" in mesh default`}, nil},
+		"in a namespace too": {nil, dataplane("a", "ns", nil),
+			[]string{`assign Workload "a" in mesh default`}, nil},
+		"a service account in a namespace": {nil, dataplane("a", "ns", account),
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`}, nil},
+		"a service account without a namespace": {nil, dataplane("a", "", account),
+			[]string{`assign ServiceAccount "backend" in mesh default`, `assign Workload "a" in mesh default`}, nil},
+		"both": {nil, dataplane("a", "ns", both),
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`,
+				`assign Workload "worker" in mesh default`}, nil},
+		"an update that keeps it":      {dataplane("a", "ns", account), dataplane("a", "ns", account), nil, nil},
+		"an update that takes it away": {dataplane("a", "ns", both), dataplane("a", "ns", account), nil, nil},
+		"an update that falls back to the name": {dataplane("a", "ns", account), dataplane("a", "ns", nil),
+			[]string{`assign Workload "a" in mesh default`}, nil},
+		"an update that adds another": {dataplane("a", "ns", account), dataplane("a", "ns", both),
+			[]string{`assign Workload "worker" in mesh default`}, nil},
 		"a label that MeshIdentities look at": {
 			nil, dataplane("a", "ns", map[string]string{resources.LabelServiceAccount: "backend", "team": "pay", "other": "x"}),
-			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "team=pay" in mesh default`}, map[string]bool{"team": true},
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`,
+				`assign Workload "team=pay" in mesh default`}, map[string]bool{"team": true},
 		},
 		"a workload that MeshIdentities look at": {
 			nil, dataplane("a", "ns", account),
-			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`, `assign Workload "a" in mesh default`}, map[string]bool{resources.LabelWorkload: true},
+			[]string{`assign ServiceAccount "backend" in mesh default, namespace ns`,
+				`assign Workload "a" in mesh default`}, map[string]bool{resources.LabelWorkload: true},
 		},
 	} {
 		var got []string
@@ -131,9 +143,11 @@ func TestGrants(t *testing.T) {
 		}
 		return docs[0]
 	}
-	owner, root := access.Subject{Name: "olga", Method: access.ByToken}, access.Subject{Name: "root", Method: access.ByToken}
+	owner, root := access.Subject{Name: "olga", Method: access.ByToken},
+		access.Subject{Name: "root", Method: access.ByToken}
 	binding := func(role string) *resources.Resource {
-		return document(`{type: AccessRoleBinding, name: more, spec: {subjects: [{type: User, name: olga}], roles: [` + role + `]}}`)
+		return document(`{type: AccessRoleBinding, name: more, spec: {subjects: [{type: User, name: olga}], roles: [` +
+			role + `]}}`)
 	}
 	role := func(rule string) *resources.Resource {
 		return document(`{type: AccessRole, name: new, spec: {rules: [` + rule + `]}}`)
@@ -143,19 +157,25 @@ func TestGrants(t *testing.T) {
 		changed *resources.Resource
 		allowed bool
 	}{
-		"what she has":                  {owner, role(`{verbs: [update], types: [MeshTimeout], meshes: [default], namespaces: [payments], names: [a]}`), true},
-		"another namespace":             {owner, role(`{verbs: [update], types: [MeshTimeout], meshes: [default], namespaces: [payments, orders]}`), false},
-		"all namespaces":                {owner, role(`{verbs: [update], types: [MeshTimeout], meshes: [default]}`), false},
-		"another verb":                  {owner, role(`{verbs: [update, sign], types: [MeshTimeout], meshes: [default], namespaces: [payments]}`), false},
-		"another mesh":                  {owner, role(`{verbs: [update], types: [MeshTimeout], namespaces: [payments]}`), false},
-		"every type":                    {owner, role(`{verbs: [update], types: ["*"], meshes: [default], namespaces: [payments]}`), false},
+		"what she has": {owner, role(
+			`{verbs: [update], types: [MeshTimeout], meshes: [default], namespaces: [payments], names: [a]}`), true},
+		"another namespace": {owner,
+			role(`{verbs: [update], types: [MeshTimeout], meshes: [default], namespaces: [payments, orders]}`), false},
+		"all namespaces": {owner, role(`{verbs: [update], types: [MeshTimeout], meshes: [default]}`), false},
+		"another verb": {owner,
+			role(`{verbs: [update, sign], types: [MeshTimeout], meshes: [default], namespaces: [payments]}`), false},
+		"another mesh": {owner,
+			role(`{verbs: [update], types: [MeshTimeout], namespaces: [payments]}`), false},
+		"every type": {owner,
+			role(`{verbs: [update], types: ["*"], meshes: [default], namespaces: [payments]}`), false},
 		"a role that she has":           {owner, binding("payments-owner"), true},
 		"the role admin":                {owner, binding("admin"), false},
 		"a role that is not there":      {owner, binding("later"), false},
 		"an admin gives a role to come": {root, binding("later"), true},
 		"an admin gives the role admin": {root, binding("admin"), true},
 	} {
-		err := access.CheckGrant(c.by, state, store.Overlay(state, []*resources.Resource{c.changed}), []*resources.Resource{c.changed})
+		err := access.CheckGrant(c.by, state, store.Overlay(state, []*resources.Resource{c.changed}),
+			[]*resources.Resource{c.changed})
 		if (err == nil) != c.allowed {
 			t.Errorf("%s: %v, want allowed %t", what, err, c.allowed)
 		}
@@ -167,7 +187,8 @@ func TestGrants(t *testing.T) {
 		allowed bool
 	}{
 		"who it is about": {root, false}, "another admin": {token, false},
-		"over loopback": {access.Subject{Name: access.AdminUser, Groups: []string{access.AdminGroup}, Method: access.ByLoopback}, true},
+		"over loopback": {access.Subject{Name: access.AdminUser, Groups: []string{access.AdminGroup},
+			Method: access.ByLoopback}, true},
 	} {
 		if err := access.CheckGrant(c.by, state, store.Without(state, last), nil); (err == nil) != c.allowed {
 			t.Errorf("the last binding of admin removed by %s: %v, want allowed %t", what, err, c.allowed)

@@ -14,7 +14,8 @@ import (
 // rolesWith are those of the user u, who has one rule.
 func rolesWith(t *testing.T, rule string) (*access.Roles, store.Store) {
 	t.Helper()
-	text := "{type: AccessRole, name: r, spec: {rules: [" + rule + "]}}\n---\n{type: AccessRoleBinding, name: b, spec: {subjects: [{type: User, name: u}], roles: [r]}}"
+	text := "{type: AccessRole, name: r, spec: {rules: [" + rule +
+		"]}}\n---\n{type: AccessRoleBinding, name: b, spec: {subjects: [{type: User, name: u}], roles: [r]}}"
 	docs, err := resources.DecodeDocuments([]byte(text), resources.DecodeOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -28,14 +29,18 @@ func rolesWith(t *testing.T, rule string) (*access.Roles, store.Store) {
 	return access.CompileRoles(s.Snapshot()), s
 }
 
-// TestScopes: which rules reach what belongs to the server, to a mesh and to a namespace, whatever the request said beside it.
+// TestScopes: which rules reach what belongs to the server, to a mesh and to a namespace, whatever the request said
+// beside it.
 func TestScopes(t *testing.T) {
 	u := access.Subject{Name: "u", Method: access.ByToken}
 	of := map[access.Scope]access.Action{
-		access.ScopeServer:    access.About(resources.VerbRotate, resources.AccessKey, "default", "payments", "payments"),
-		access.ScopeResource:  access.About(resources.VerbUpdate, string(resources.TypeZone), "default", "payments", "payments"),
-		access.ScopeMesh:      access.About(resources.VerbAssign, resources.AccessWorkload, "default", "payments", "payments"),
-		access.ScopeNamespace: access.About(resources.VerbUpdate, string(resources.TypeMeshTimeout), "default", "payments", "payments"),
+		access.ScopeServer: access.About(resources.VerbRotate, resources.AccessKey, "default", "payments", "payments"),
+		access.ScopeResource: access.About(resources.VerbUpdate, string(resources.TypeZone), "default", "payments",
+			"payments"),
+		access.ScopeMesh: access.About(resources.VerbAssign, resources.AccessWorkload, "default", "payments",
+			"payments"),
+		access.ScopeNamespace: access.About(resources.VerbUpdate, string(resources.TypeMeshTimeout), "default",
+			"payments", "payments"),
 	}
 	for lists, reached := range map[string]string{
 		"":                       "server resource mesh namespace",
@@ -74,10 +79,14 @@ func TestNobodyGivesAwayTheServer(t *testing.T) {
 		own, given string
 		covered    bool
 	}{
-		{``, ``, true}, {``, `namespaces: [payments]`, true}, {`namespaces: ["*"]`, ``, false}, {`meshes: ["*"]`, ``, false}, {`names: ["*"]`, ``, false},
-		{`namespaces: ["*"]`, `namespaces: ["*"]`, true}, {`namespaces: ["*"]`, `namespaces: [payments]`, true}, {`namespaces: [payments]`, `namespaces: ["*"]`, false},
-		{`meshes: [default]`, `meshes: [default], namespaces: [payments]`, true}, {`namespaces: [payments]`, `meshes: [default]`, false},
-		{`namespaces: [payments]`, `namespaces: [payments], names: [a]`, true}, {`names: [a]`, `namespaces: [payments]`, false},
+		{``, ``, true}, {``, `namespaces: [payments]`, true}, {`namespaces: ["*"]`, ``, false},
+		{`meshes: ["*"]`, ``, false}, {`names: ["*"]`, ``, false},
+		{`namespaces: ["*"]`, `namespaces: ["*"]`, true}, {`namespaces: ["*"]`, `namespaces: [payments]`, true},
+		{`namespaces: [payments]`, `namespaces: ["*"]`, false},
+		{`meshes: [default]`, `meshes: [default], namespaces: [payments]`, true},
+		{`namespaces: [payments]`, `meshes: [default]`, false},
+		{`namespaces: [payments]`, `namespaces: [payments], names: [a]`, true},
+		{`names: [a]`, `namespaces: [payments]`, false},
 	} {
 		_, s := rolesWith(t, `{verbs: ["*"], types: ["*"], `+c.own+`}`)
 		docs, err := resources.DecodeDocuments([]byte(`{type: AccessRole, name: new, spec: {rules: [{verbs: ["*"], types: ["*"], `+c.given+`}]}}`), resources.DecodeOptions{})

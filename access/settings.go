@@ -33,8 +33,8 @@ type Settings struct {
 // auditDir is the audit log's folder in a server's data directory.
 const auditDir = "audit"
 
-// LogPath is the path, in a server's data directory, of a file of the audit log that exists from the server's first start
-// on. A data directory that holds it has been in use.
+// LogPath is the path, in a server's data directory, of a file of the audit log that exists from the server's first
+// start on. A data directory that holds it has been in use.
 const LogPath = auditDir + "/" + intentsFile
 
 // Parts holds what a Guard needs besides Settings.
@@ -51,7 +51,8 @@ type Parts struct {
 
 // Open makes the guard of a server and opens its audit log, which the caller closes: Guard.Audit.
 func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
-	c := Config{Store: p.Store, Issuer: p.Issuer, LocalAdmin: !s.RequireCredential, Limits: s.Limits, Now: p.Now, Log: p.Log}
+	c := Config{Store: p.Store, Issuer: p.Issuer, LocalAdmin: !s.RequireCredential, Limits: s.Limits,
+		Now: p.Now, Log: p.Log}
 	if s.ClientCAFile != "" {
 		pool, err := credential.Pool("--api-client-ca", s.ClientCAFile)
 		if err != nil {
@@ -66,7 +67,8 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 		}
 		c.OIDC, c.OIDCIssuer = provider, s.OIDC.Issuer
 	}
-	audit, err := OpenLog(LogConfig{Dir: filepath.Join(p.DataDir, auditDir), MaxFileBytes: s.AuditFileBytes, MaxFiles: s.AuditFiles, Now: p.Now})
+	audit, err := OpenLog(LogConfig{Dir: filepath.Join(p.DataDir, auditDir), MaxFileBytes: s.AuditFileBytes,
+		MaxFiles: s.AuditFiles, Now: p.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -49,8 +49,8 @@ type Subject struct {
 	Only func(Action) bool
 }
 
-// Proof reads a credential that only one endpoint takes. shown is false where the request shows none of its kind; then what the guard
-// takes everywhere decides.
+// Proof reads a credential that only one endpoint takes. shown is false where the request shows none of its kind; then
+// what the guard takes everywhere decides.
 type Proof func(*http.Request) (s Subject, shown bool)
 
 // Anonymous is the subject on a server without a Guard.

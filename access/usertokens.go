@@ -29,7 +29,8 @@ func userOf(issuer *tokens.Issuer, token string) (Subject, error) {
 	if err != nil {
 		return Subject{}, &LoginError{Method: ByToken, Reason: err.Error(), Hint: "the token is not valid here"}
 	}
-	return Subject{Name: claims.Subject, Groups: append(claims.Groups, AuthenticatedGroup), Method: ByToken, Credential: claims.ID}, nil
+	return Subject{Name: claims.Subject, Groups: append(claims.Groups, AuthenticatedGroup), Method: ByToken,
+		Credential: claims.ID}, nil
 }
 
 // adminTokenFile holds a token of AdminUser, in a server's data directory.
@@ -52,12 +53,14 @@ func (g *Guard) EnsureAdminToken(ctx context.Context, dir string) (path string, 
 	if err == nil && claims.Expires.Sub(g.config.Now()) > DefaultUserTokenLifetime {
 		return path, nil
 	}
-	token, issued, err := issuer.Issue(ctx, tokens.Claims{Audience: tokens.AudienceUser, Subject: AdminUser, Groups: []string{AdminGroup}}, MaxUserTokenLifetime)
+	token, issued, err := issuer.Issue(ctx, tokens.Claims{Audience: tokens.AudienceUser, Subject: AdminUser,
+		Groups: []string{AdminGroup}}, MaxUserTokenLifetime)
 	if err != nil {
 		return "", fmt.Errorf("token of the first admin: %w", err)
 	}
 	entry := Entry{Event: EventIssue, Outcome: Done, User: AdminUser, Verb: "issue", Type: "UserToken", Name: AdminUser,
-		Details: map[string]string{"tokenId": issued.ID, "file": adminTokenFile, "expires": issued.Expires.UTC().Format(time.RFC3339)}}
+		Details: map[string]string{"tokenId": issued.ID, "file": adminTokenFile,
+			"expires": issued.Expires.UTC().Format(time.RFC3339)}}
 	if err := g.config.Audit.Record(ctx, entry); err != nil {
 		return "", err
 	}

@@ -160,9 +160,11 @@ func (r rule) judge(path string, info fs.FileInfo) error {
 	case mode.Perm()&forbidden == 0:
 		return nil
 	case mode.Perm()&forbidden&0o022 != 0:
-		return fmt.Errorf("%s may write %s (mode %04o): look at what it holds, then run chmod go-w", whoOf(mode, 0o002), path, mode.Perm())
+		return fmt.Errorf("%s may write %s (mode %04o): look at what it holds, then run chmod go-w", whoOf(mode, 0o002),
+			path, mode.Perm())
 	default:
-		return fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", path, mode.Perm())
+		return fmt.Errorf("%s can be read by others (mode %04o): run chmod 600, and consider who has seen it", path,
+			mode.Perm())
 	}
 }
 

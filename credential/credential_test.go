@@ -48,12 +48,14 @@ func write(t *testing.T, path, text string, mode fs.FileMode) string {
 func TestWhatIsNoCredential(t *testing.T) {
 	dir := t.TempDir()
 	dangling, folder, pipe := filepath.Join(dir, "dangling"), filepath.Join(dir, "folder"), filepath.Join(dir, "pipe")
-	if err := errors.Join(os.Symlink("nowhere", dangling), os.Mkdir(folder, 0o700), syscall.Mkfifo(pipe, 0o600)); err != nil {
+	if err := errors.Join(os.Symlink("nowhere", dangling), os.Mkdir(folder, 0o700),
+		syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	wrong := map[string]string{
 		folder: "is a folder", pipe: "is no regular file, but a pipe, as <(...) makes: write the credential into a file with mode 0600", dangling: "no such file", filepath.Join(dir, "none"): "no such file",
-		write(t, filepath.Join(dir, "empty"), "", 0o600): "is empty", write(t, filepath.Join(dir, "blank"), " \n\t\n", 0o600): "is empty",
+		write(t, filepath.Join(dir, "empty"), "", 0o600): "is empty", write(t, filepath.Join(dir, "blank"), " \n\t\n",
+			0o600): "is empty",
 		write(t, filepath.Join(dir, "open"), "secret", 0o602):                                 "everybody may write",
 		write(t, filepath.Join(dir, "huge"), strings.Repeat("x", MaxPublic+MaxSecret), 0o600): "more than",
 	}
@@ -61,14 +63,16 @@ func TestWhatIsNoCredential(t *testing.T) {
 		for path, says := range wrong {
 			began := time.Now()
 			got, err := read("--the-flag", path)
-			if !errors.Is(err, Err) || !strings.HasPrefix(err.Error(), "--the-flag") || !strings.Contains(err.Error(), says) || got != nil {
+			if !errors.Is(err, Err) || !strings.HasPrefix(err.Error(), "--the-flag") ||
+				!strings.Contains(err.Error(), says) || got != nil {
 				t.Errorf("%s of %s: %q, %v; want %q", how, path, got, err, says)
 			}
 			if time.Since(began) > 5*time.Second {
 				t.Errorf("%s of %s took %s", how, path, time.Since(began))
 			}
 		}
-		if _, err := read("--the-flag", "/dev/null"); how != "secret of a root" && (err == nil || !strings.Contains(err.Error(), "a device")) {
+		if _, err := read("--the-flag", "/dev/null"); how != "secret of a root" &&
+			(err == nil || !strings.Contains(err.Error(), "a device")) {
 			t.Errorf("%s of a device: %v", how, err)
 		}
 	}

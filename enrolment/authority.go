@@ -70,7 +70,8 @@ type AuthorityConfig struct {
 
 // OpenAuthority reads the authorities from the store, or, if the store has none, from the copy beside it. Without both
 // it makes the first one.
-func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfig, box *secrets.Box) (*Authority, error) {
+func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfig, box *secrets.Box) (*Authority,
+	error) {
 	a := &Authority{keeper: keeper, lifetime: c.Lifetime, now: c.Now, copy: newZoneCACopy(&c, box)}
 	ring, _, err := a.Current(ctx)
 	if err != nil || len(ring) > 0 {

@@ -34,7 +34,8 @@ type Certificate struct {
 }
 
 // Sign signs a certificate of a member for the key of its request.
-func (a *Authority) Sign(ctx context.Context, m Member, request *x509.CertificateRequest) (der []byte, held Certificate, err error) {
+func (a *Authority) Sign(ctx context.Context, m Member, request *x509.CertificateRequest) (der []byte, held Certificate,
+	err error) {
 	if err := checkZoneKey(request.PublicKey); err != nil {
 		return nil, held, err
 	}
@@ -94,7 +95,8 @@ func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held
 	if now.Before(leaf.NotBefore) {
 		now = leaf.NotBefore // if it is ours, this server signed it, and its clock has been set back since
 	}
-	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	if err != nil {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}

@@ -230,7 +230,8 @@ func newNextKey(zone string, current *HeldCredential) (nextKey, error) {
 	if err != nil {
 		return nextKey{}, err
 	}
-	next := nextKey{Zone: zone, ID: uuid.NewString(), Key: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))}
+	next := nextKey{Zone: zone, ID: uuid.NewString(),
+		Key: string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))}
 	if current != nil {
 		next.ID = current.ID
 	}

@@ -17,7 +17,8 @@ func TestDueByAWrongClock(t *testing.T) {
 		leaf := &x509.Certificate{NotBefore: signed.Add(-datedBack), NotAfter: signed.Add(life)}
 		return &HeldCredential{Received: signed.Add(zonesClock), Expires: leaf.NotAfter, pair: tls.Certificate{Leaf: leaf}}
 	}
-	for _, ahead := range []time.Duration{0, time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour, -time.Hour, -48 * time.Hour} {
+	for _, ahead := range []time.Duration{0, time.Hour, 40 * 24 * time.Hour, 400 * 24 * time.Hour, -time.Hour,
+		-48 * time.Hour} {
 		m := got(ahead)
 		for _, tt := range []struct {
 			name       string

@@ -39,7 +39,8 @@ const (
 var ErrJoinFormat = errors.New("the join string's format is too new")
 
 // ErrJoinString reports that a text is not a join string.
-var ErrJoinString = errors.New("not a join string: copy the whole line that begins with " + joinPrefix + ", as causewayctl zone create prints it")
+var ErrJoinString = errors.New("not a join string: copy the whole line that begins with " + joinPrefix +
+	", as causewayctl zone create prints it")
 
 // JoinString is all that a server needs to become a zone: one line that an operator carries from the global to the
 // zone. It holds a secret, the token, until that is used or has expired.

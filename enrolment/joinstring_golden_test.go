@@ -52,7 +52,8 @@ func TestGoldenJoinStrings(t *testing.T) {
 	}
 	now, err := aJoinString().Encode()
 	if newest := joinStringOf(t, len(joinFormats())); err != nil || now+"\n" != newest {
-		t.Errorf("the format has changed: give it a new number, and keep what reads the old one\ngot  %s\nwant %s", now, newest)
+		t.Errorf("the format has changed: give it a new number, and keep what reads the old one\ngot  %s\nwant %s",
+			now, newest)
 	}
 }
 

@@ -29,7 +29,8 @@ func TestJoinStringsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := aJoinString()
-	if got.Zone != want.Zone || strings.Join(got.Addresses, " ") != strings.Join(want.Addresses, " ") || got.CASHA256 != want.CASHA256 || got.Token != want.Token {
+	if got.Zone != want.Zone || strings.Join(got.Addresses, " ") != strings.Join(want.Addresses, " ") ||
+		got.CASHA256 != want.CASHA256 || got.Token != want.Token {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -114,7 +115,8 @@ func FuzzJoinString(f *testing.F) {
 			t.Fatalf("%+v was taken and cannot be written: %v", j, err)
 		}
 		back, err := ParseJoinString(again)
-		if err != nil || back.Zone != j.Zone || back.Token != j.Token || back.CASHA256 != j.CASHA256 || strings.Join(back.Addresses, " ") != strings.Join(j.Addresses, " ") {
+		if err != nil || back.Zone != j.Zone || back.Token != j.Token || back.CASHA256 != j.CASHA256 ||
+			strings.Join(back.Addresses, " ") != strings.Join(j.Addresses, " ") {
 			t.Fatalf("%+v came back as %+v, %v", j, back, err)
 		}
 	})

@@ -49,14 +49,16 @@ func parseMember(uris []*url.URL) (Member, error) {
 // author holds the key, which must be ECDSA P-256. It ignores all other content of the request.
 func ParseMemberRequest(der []byte) (Member, *x509.CertificateRequest, error) {
 	if len(der) > maxMembershipMessage {
-		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest, len(der), maxMembershipMessage)
+		return Member{}, nil, fmt.Errorf("%w: the signing request has %d bytes, want at most %d", kds.ErrRequest,
+			len(der), maxMembershipMessage)
 	}
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
 		return Member{}, nil, fmt.Errorf("%w: the signing request cannot be read", kds.ErrRequest)
 	}
 	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() { // others may take seconds to use
-		return Member{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256", kds.ErrRequest)
+		return Member{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256",
+			kds.ErrRequest)
 	}
 	if err := request.CheckSignature(); err != nil {
 		return Member{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", kds.ErrRequest)

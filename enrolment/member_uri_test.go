@@ -30,7 +30,8 @@ func TestMembersHaveKeysOfOneKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range []crypto.Signer{good, large} {
-		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{Member{"zone-1", someID}.URI()}}, key)
+		der, err := x509.CreateCertificateRequest(rand.Reader,
+			&x509.CertificateRequest{URIs: []*url.URL{Member{"zone-1", someID}.URI()}}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +39,8 @@ func TestMembersHaveKeysOfOneKind(t *testing.T) {
 			t.Errorf("%T: %v", key, err)
 		}
 		der[len(der)-1] ^= 1
-		if _, _, err := ParseMemberRequest(der); err == nil || strings.Contains(err.Error(), "another key") == (key == crypto.Signer(good)) {
+		if _, _, err := ParseMemberRequest(der); err == nil ||
+			strings.Contains(err.Error(), "another key") == (key == crypto.Signer(good)) {
 			t.Errorf("%T, with a wrong signature: %v", key, err)
 		}
 	}
@@ -53,7 +55,8 @@ func FuzzMemberRequest(f *testing.F) {
 	}
 	for _, uris := range [][]*url.URL{
 		{Member{"zone-1", someID}.URI()}, nil, {Member{"zone-1", someID}.URI(), Member{"zone-2", someID}.URI()},
-		{{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/x"}}, {{Scheme: memberScheme, Host: memberHost, Path: "/a/../b/" + someID}},
+		{{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/x"}},
+		{{Scheme: memberScheme, Host: memberHost, Path: "/a/../b/" + someID}},
 	} {
 		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: uris}, key)
 		if err != nil {

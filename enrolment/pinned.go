@@ -20,7 +20,8 @@ func VerifyPinned(state tls.ConnectionState, pin []byte, host string) error {
 		if i == 0 {
 			if now := time.Now(); now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
 				return fmt.Errorf("the global's pinned certificate is valid from %s until %s, and this machine's clock says %s",
-					cert.NotBefore.UTC().Format(time.RFC3339), cert.NotAfter.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+					cert.NotBefore.UTC().Format(time.RFC3339), cert.NotAfter.UTC().Format(time.RFC3339),
+					now.UTC().Format(time.RFC3339))
 			}
 			return nil
 		}
@@ -32,5 +33,6 @@ func VerifyPinned(state tls.ConnectionState, pin []byte, host string) error {
 		_, err := chain[0].Verify(options)
 		return err
 	}
-	return errors.New("the global presents no certificate with the pinned SHA-256: compare with what the global printed at its start")
+	return errors.New(
+		"the global presents no certificate with the pinned SHA-256: compare with what the global printed at its start")
 }

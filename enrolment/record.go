@@ -76,7 +76,8 @@ func (m *Record) Joined() bool { return m.ID != "" && len(m.Certificates) > 0 }
 
 // Blank reports whether the record holds nothing but a pending deletion.
 func (m *Record) Blank() bool {
-	return m.ID == "" && len(m.Certificates)+len(m.Tokens)+len(m.Joins) == 0 && m.RevokedAt.IsZero() && m.DeletedAt.IsZero()
+	return m.ID == "" && len(m.Certificates)+len(m.Tokens)+len(m.Joins) == 0 && m.RevokedAt.IsZero() &&
+		m.DeletedAt.IsZero()
 }
 
 // Newest returns the newest certificate that the zone has confirmed; nil if there is none.

@@ -54,7 +54,8 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotBefore: time.Now(), NotAfter: time.Now().Add(100 * lifeOfCredential)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now(), NotAfter: time.Now().Add(100 * lifeOfCredential)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +81,8 @@ func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
 	}
 	g.serial++
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-datedBack), NotAfter: now.Add(lifeOfCredential),
+		SerialNumber: big.NewInt(g.serial), URIs: []*url.URL{who.URI()}, NotBefore: now.Add(-datedBack),
+		NotAfter: now.Add(lifeOfCredential),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, g.ca, request.PublicKey, g.key)
@@ -123,7 +125,8 @@ func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ 
 }
 
 // NewStream implements grpc.ClientConnInterface: a stream of advice that never sends any.
-func (g *signingGlobal) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+func (g *signingGlobal) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string,
+	_ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return silentStream{ctx}, nil
 }
 
@@ -213,7 +216,8 @@ func checkRenewals(t *testing.T, i int, g *signingGlobal, z *Holder) {
 	if i%4 == 2 { // three answers were lost: signed again within seconds, for the same key
 		for n := 1; n <= 3; n++ {
 			if string(g.keys[n]) != string(g.keys[n+1]) || g.issued[n+1].Sub(g.issued[n]) > time.Minute {
-				t.Errorf("zone-%d asked again after %s, with the same key: %t", i, g.issued[n+1].Sub(g.issued[n]), string(g.keys[n]) == string(g.keys[n+1]))
+				t.Errorf("zone-%d asked again after %s, with the same key: %t", i, g.issued[n+1].Sub(g.issued[n]),
+					string(g.keys[n]) == string(g.keys[n+1]))
 			}
 		}
 		kept = append(g.issued[:1:1], g.issued[4:]...)

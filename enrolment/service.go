@@ -84,9 +84,10 @@ var membershipServiceDesc = grpc.ServiceDesc{
 	Methods: []grpc.MethodDesc{
 		{MethodName: MethodJoin, Handler: unary(MethodJoin, MembershipServer.Join)},
 		{MethodName: MethodRenew, Handler: unary(MethodRenew, MembershipServer.Renew)},
-		{MethodName: methodConfirm, Handler: unary(methodConfirm, func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
-			return &struct{}{}, s.Confirm(ctx, r)
-		})},
+		{MethodName: methodConfirm, Handler: unary(methodConfirm,
+			func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
+				return &struct{}{}, s.Confirm(ctx, r)
+			})},
 	},
 	Streams: []grpc.StreamDesc{{StreamName: methodFollow, Handler: handleFollow, ServerStreams: true}},
 }
@@ -97,7 +98,8 @@ func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
 }
 
 // unary returns the handler of a method whose messages are JSON.
-func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out, error)) grpc.MethodHandler {
+func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out,
+	error)) grpc.MethodHandler {
 	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		if err := srv.(MembershipServer).Judge(ctx, method); err != nil {
 			return nil, kds.ToStatus(err)

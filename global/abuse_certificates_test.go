@@ -34,8 +34,10 @@ func certificateAttempts() []attempt {
 		return attempt{name, wrong, right, code, refused}
 	}
 	return []attempt{
-		{"nothing at all", func(g *gated) error { return g.enter(g.dial(nil), "zone-1") }, right, codes.Unauthenticated, []string{verbConnect, byNothing}},
-		row("another zone's, by metadata", codes.PermissionDenied, func(g *gated) error { return g.enter(g.dial(g.join("zone-2").pair), "zone-1") }),
+		{"nothing at all", func(g *gated) error { return g.enter(g.dial(nil), "zone-1") }, right, codes.Unauthenticated,
+			[]string{verbConnect, byNothing}},
+		row("another zone's, by metadata", codes.PermissionDenied,
+			func(g *gated) error { return g.enter(g.dial(g.join("zone-2").pair), "zone-1") }),
 		{"no name", func(g *gated) error {
 			return g.dial(g.join("zone-1").pair).Invoke(g.t.Context(), healthCheck, new(emptypb.Empty), new(emptypb.Empty))
 		}, right, codes.InvalidArgument, []string{verbConnect}},
@@ -46,12 +48,18 @@ func certificateAttempts() []attempt {
 		row("beside another zone's token", codes.PermissionDenied, func(g *gated) error {
 			return g.enter(g.dial(g.join("zone-1").pair), "zone-1", "Bearer "+g.zoneToken("zone-2", "cp"))
 		}),
-		row("beside a token that is none", codes.Unauthenticated, func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "zone-1", "Bearer zone-1") }),
-		{"a name that is none", func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "../zone-1") }, right, codes.InvalidArgument, []string{verbConnect}},
-		{"another zone's, by node id", func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-2") },
-			func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-1") }, codes.PermissionDenied, []string{verbSession, ofZone1}},
-		{"another zone's, by identifier", func(g *gated) error { return g.asIdentifier(g.dial(g.join("zone-1").pair), "zone-1", "zone-2") },
-			func(g *gated) error { return g.asIdentifier(g.dial(g.join("zone-1").pair), "zone-1", "zone-1") }, codes.PermissionDenied, []string{verbSession, ofZone1}},
+		row("beside a token that is none", codes.Unauthenticated,
+			func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "zone-1", "Bearer zone-1") }),
+		{"a name that is none", func(g *gated) error { return g.enter(g.dial(g.join("zone-1").pair), "../zone-1") },
+			right, codes.InvalidArgument, []string{verbConnect}},
+		{"another zone's, by node id",
+			func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-2") },
+			func(g *gated) error { return g.asNode(g.dial(g.join("zone-1").pair), "zone-1", "zone-1") },
+			codes.PermissionDenied, []string{verbSession, ofZone1}},
+		{"another zone's, by identifier",
+			func(g *gated) error { return g.asIdentifier(g.dial(g.join("zone-1").pair), "zone-1", "zone-2") },
+			func(g *gated) error { return g.asIdentifier(g.dial(g.join("zone-1").pair), "zone-1", "zone-1") },
+			codes.PermissionDenied, []string{verbSession, ofZone1}},
 		row("signed by itself", codes.Unauthenticated, func(g *gated) error {
 			return g.enter(g.dial(g.forged("zone-1", nil)), "zone-1")
 		}),
@@ -104,7 +112,8 @@ func certificateAttempts() []attempt {
 		}),
 		row("for a report, another zone's", codes.PermissionDenied, func(g *gated) error {
 			ctx := as(g.t.Context(), "zone-1")
-			return g.dial(g.join("zone-2").pair).Invoke(ctx, "/causeway.v1.ReportService/Report", new(emptypb.Empty), new(emptypb.Empty))
+			return g.dial(g.join("zone-2").pair).Invoke(ctx, "/causeway.v1.ReportService/Report", new(emptypb.Empty),
+				new(emptypb.Empty))
 		}),
 	}
 }
@@ -113,17 +122,21 @@ const healthCheck = "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck"
 
 // asNode opens the stream from the global and sends node as its ID in the first request.
 func (g *gated) asNode(conn *grpc.ClientConn, zone, node string) error {
-	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	g.must(err)
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: node}, TypeUrl: "Mesh", ResourceNamesSubscribe: []string{"*"}}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: node}, TypeUrl: "Mesh",
+		ResourceNamesSubscribe: []string{"*"}}))
 	return stream.RecvMsg(new(discovery.DeltaDiscoveryResponse))
 }
 
 // asIdentifier opens the stream to the global and sends identifier in its first message.
 func (g *gated) asIdentifier(conn *grpc.ClientConn, zone, identifier string) error {
-	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
 	g.must(err)
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", ControlPlane: &corev3.ControlPlane{Identifier: identifier}}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1",
+		ControlPlane: &corev3.ControlPlane{Identifier: identifier}}))
 	for {
 		request := new(discovery.DeltaDiscoveryRequest)
 		if err := stream.RecvMsg(request); err != nil {
@@ -136,7 +149,8 @@ func (g *gated) asIdentifier(conn *grpc.ClientConn, zone, identifier string) err
 }
 
 func (g *gated) adminStream(conn *grpc.ClientConn, zone string) error {
-	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.GlobalKDSService/StreamStats")
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.GlobalKDSService/StreamStats")
 	g.must(err)
 	return stream.RecvMsg(new(emptypb.Empty))
 }
@@ -151,7 +165,8 @@ func (g *gated) foreignAuthority() *authority {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.must(err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Causeway zone CA"}, NotBefore: g.clock.Now().Add(-time.Hour), NotAfter: g.clock.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Causeway zone CA"},
+		NotBefore: g.clock.Now().Add(-time.Hour), NotAfter: g.clock.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -170,7 +185,8 @@ func (g *gated) forgedAs(id *url.URL, by *authority) *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	g.must(err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: g.clock.Now().Add(-time.Hour), NotAfter: g.clock.Now().Add(time.Hour), URIs: []*url.URL{id},
+		SerialNumber: big.NewInt(2), NotBefore: g.clock.Now().Add(-time.Hour), NotAfter: g.clock.Now().Add(time.Hour),
+		URIs:     []*url.URL{id},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	parent, signer := template, crypto.Signer(key)

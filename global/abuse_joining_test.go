@@ -54,14 +54,18 @@ func joinAttempts() []attempt {
 			for _, a := range authorization {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
 			}
-			_, err := enrolment.Membership{Conn: g.dial(shown)}.Join(ctx, &enrolment.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
+			_, err := enrolment.Membership{Conn: g.dial(shown)}.Join(ctx,
+				&enrolment.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
 			return err
 		}
 	}
 	return []attempt{
-		row("beside a forged certificate", codes.Unauthenticated, beside(func(g *gated) *tls.Certificate { return g.forged("zone-1", nil) }), ofZone1),
-		row("beside another zone's certificate", codes.PermissionDenied, beside(func(g *gated) *tls.Certificate { return g.join("zone-2").pair }), ofZone1),
-		row("beside a bearer token", codes.Unauthenticated, beside(func(*gated) *tls.Certificate { return nil }, "Bearer x"), ofZone1),
+		row("beside a forged certificate", codes.Unauthenticated,
+			beside(func(g *gated) *tls.Certificate { return g.forged("zone-1", nil) }), ofZone1),
+		row("beside another zone's certificate", codes.PermissionDenied,
+			beside(func(g *gated) *tls.Certificate { return g.join("zone-2").pair }), ofZone1),
+		row("beside a bearer token", codes.Unauthenticated, beside(func(*gated) *tls.Certificate { return nil },
+			"Bearer x"), ofZone1),
 		row("no token", codes.Unauthenticated, with(func(*gated) string { return "" }), `"reason":"malformed"`),
 		row("used before, by another server", codes.Unauthenticated, func(g *gated) error {
 			token := g.joinToken("zone-1")
@@ -102,9 +106,11 @@ func joinAttempts() []attempt {
 			return token
 		})),
 		row("of another zone", codes.PermissionDenied, with(func(g *gated) string { return g.joinToken("zone-2") })),
-		row("a zone token", codes.Unauthenticated, with(func(g *gated) string { return g.zoneToken("zone-1", "cp") }), `"reason":"audience"`),
+		row("a zone token", codes.Unauthenticated, with(func(g *gated) string { return g.zoneToken("zone-1", "cp") }),
+			`"reason":"audience"`),
 		row("altered", codes.Unauthenticated, with(func(g *gated) string {
-			return altered(g.joinToken("zone-1"), 1, func(b []byte) []byte { return []byte(strings.Replace(string(b), "zone-1", "zone-3", 1)) })
+			return altered(g.joinToken("zone-1"), 1,
+				func(b []byte) []byte { return []byte(strings.Replace(string(b), "zone-1", "zone-3", 1)) })
 		}), `"reason":"signature"`),
 		row("without a signature", codes.Unauthenticated, with(func(g *gated) string {
 			return resigned(g, g.joinToken("zone-1"), jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType)
@@ -121,10 +127,12 @@ func joinAttempts() []attempt {
 			return der
 		})),
 		row("a request without a name", codes.InvalidArgument, uris()),
-		row("a request with two names", codes.InvalidArgument, uris("causeway://zone/zone-1/"+id, "causeway://zone/zone-2/"+id)),
+		row("a request with two names", codes.InvalidArgument,
+			uris("causeway://zone/zone-1/"+id, "causeway://zone/zone-2/"+id)),
 		row("a request that names another zone", codes.PermissionDenied, uris("causeway://zone/zone-2/"+id)),
 		row("a request that names a workload", codes.InvalidArgument, uris("spiffe://default.zone-1.mesh.local/workload/x")),
-		row("a request with a name that means more than one thing", codes.InvalidArgument, uris("causeway://zone/zone-1/../zone-2/"+id)),
+		row("a request with a name that means more than one thing", codes.InvalidArgument,
+			uris("causeway://zone/zone-1/../zone-2/"+id)),
 		row("a request with a query", codes.InvalidArgument, uris("causeway://zone/zone-1/"+id+"?zone=zone-2")),
 		row("a request with no id", codes.InvalidArgument, uris("causeway://zone/zone-1/")),
 		row("a weak key", codes.InvalidArgument, asking(func(g *gated) []byte {
@@ -165,7 +173,8 @@ func renewAttempts() []attempt {
 		}),
 		row("by a token", codes.Unauthenticated, func(g *gated) error {
 			s := newServer(g.t, "zone-1")
-			_, err := enrolment.Membership{Conn: g.dial(nil)}.Renew(as(g.t.Context(), "zone-1", "Bearer "+g.zoneToken("zone-1", "cp")), &enrolment.RenewRequest{CSR: s.request(g.t)})
+			_, err := enrolment.Membership{Conn: g.dial(nil)}.Renew(as(g.t.Context(), "zone-1",
+				"Bearer "+g.zoneToken("zone-1", "cp")), &enrolment.RenewRequest{CSR: s.request(g.t)})
 			return err
 		}),
 		row("for another zone, by metadata", codes.PermissionDenied, func(g *gated) error {

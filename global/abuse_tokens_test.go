@@ -15,7 +15,8 @@ import (
 func tokenAttempts() []attempt {
 	right := func(g *gated) error { return g.enter(g.dial(nil), "zone-1", "Bearer "+g.zoneToken("zone-1", "cp")) }
 	row := func(name string, code codes.Code, token func(*gated) string, audited ...string) attempt {
-		return attempt{name, func(g *gated) error { return g.enter(g.dial(nil), "zone-1", token(g)) }, right, code, append(audited, verbConnect, ofZone1, byToken)}
+		return attempt{name, func(g *gated) error { return g.enter(g.dial(nil), "zone-1", token(g)) }, right, code,
+			append(audited, verbConnect, ofZone1, byToken)}
 	}
 	good := func(g *gated) string { return g.zoneToken("zone-1", "cp") }
 	return []attempt{
@@ -23,10 +24,14 @@ func tokenAttempts() []attempt {
 		row("no token", codes.Unauthenticated, func(*gated) string { return "Bearer" }),
 		row("another scheme", codes.Unauthenticated, func(g *gated) string { return "Basic " + good(g) }),
 		row("no JWT", codes.Unauthenticated, func(*gated) string { return "Bearer zone-1" }, `"reason":"malformed"`),
-		row("very long", codes.Unauthenticated, func(g *gated) string { return "Bearer " + good(g) + strings.Repeat("A", 10_000) }, `"reason":"malformed"`),
-		row("another zone's", codes.PermissionDenied, func(g *gated) string { return "Bearer " + g.zoneToken("zone-2", "cp") }),
-		row("of another scope", codes.PermissionDenied, func(g *gated) string { return "Bearer " + g.zoneToken("zone-1", "ingress", "egress") }),
-		row("of another audience: a join token", codes.Unauthenticated, func(g *gated) string { return "Bearer " + g.joinToken("zone-1") }, `"reason":"audience"`),
+		row("very long", codes.Unauthenticated,
+			func(g *gated) string { return "Bearer " + good(g) + strings.Repeat("A", 10_000) }, `"reason":"malformed"`),
+		row("another zone's", codes.PermissionDenied,
+			func(g *gated) string { return "Bearer " + g.zoneToken("zone-2", "cp") }),
+		row("of another scope", codes.PermissionDenied,
+			func(g *gated) string { return "Bearer " + g.zoneToken("zone-1", "ingress", "egress") }),
+		row("of another audience: a join token", codes.Unauthenticated,
+			func(g *gated) string { return "Bearer " + g.joinToken("zone-1") }, `"reason":"audience"`),
 		row("expired", codes.Unauthenticated, func(g *gated) string {
 			token := good(g)
 			g.clock.advance(31 * 24 * time.Hour)
@@ -56,7 +61,8 @@ func tokenAttempts() []attempt {
 			return "Bearer " + token
 		}, `"reason":"unknown-key"`),
 		row("altered claims", codes.Unauthenticated, func(g *gated) string {
-			return "Bearer " + altered(good(g), 1, func(b []byte) []byte { return []byte(strings.Replace(string(b), "zone-1", "zone-3", 1)) })
+			return "Bearer " + altered(good(g), 1,
+				func(b []byte) []byte { return []byte(strings.Replace(string(b), "zone-1", "zone-3", 1)) })
 		}, `"reason":"signature"`),
 		row("altered signature", codes.Unauthenticated, func(g *gated) string {
 			return "Bearer " + altered(good(g), 2, func(b []byte) []byte { b[0] ^= 1; return b })
@@ -119,7 +125,8 @@ func withoutTokensAttempts() []attempt {
 func anonymousWithoutTokensAttempts() []attempt {
 	free := func(g *gated) error { return g.enter(g.dial(nil), "zone-8") }
 	row := func(name string, token func(*gated) string) attempt {
-		return attempt{name, func(g *gated) error { return g.enter(g.dial(nil), "zone-8", token(g)) }, free, codes.Unauthenticated, []string{verbConnect, byToken}}
+		return attempt{name, func(g *gated) error { return g.enter(g.dial(nil), "zone-8", token(g)) }, free,
+			codes.Unauthenticated, []string{verbConnect, byToken}}
 	}
 	return []attempt{
 		row("a bad token", func(*gated) string { return "Bearer x" }),
@@ -133,7 +140,8 @@ func anonymousAttempts() []attempt {
 	refused := []string{verbConnect, ofZone1, byNothing}
 	free := func(g *gated) error { return g.enter(g.dial(nil), "zone-8") }
 	return []attempt{
-		{"as a zone that has joined", func(g *gated) error { g.join("zone-1"); return g.enter(g.dial(nil), "zone-1") }, byCertificate("zone-1"), codes.Unauthenticated, refused},
+		{"as a zone that has joined", func(g *gated) error { g.join("zone-1"); return g.enter(g.dial(nil), "zone-1") },
+			byCertificate("zone-1"), codes.Unauthenticated, refused},
 		{"as a zone that may join", func(g *gated) error { g.joinToken("zone-1"); return g.enter(g.dial(nil), "zone-1") }, free, codes.Unauthenticated, refused},
 		{"as a zone that was revoked", func(g *gated) error {
 			g.join("zone-1")
@@ -146,6 +154,7 @@ func anonymousAttempts() []attempt {
 			return g.enter(g.dial(nil), "zone-1")
 		}, free, codes.Unauthenticated, refused},
 		{"with a bad certificate, as nobody", func(g *gated) error { return g.enter(g.dial(g.forged("zone-8", nil)), "zone-8") }, free, codes.Unauthenticated, []string{verbConnect, byCert}},
-		{"with a bad token, as nobody", func(g *gated) error { return g.enter(g.dial(nil), "zone-8", "Bearer x") }, free, codes.Unauthenticated, []string{verbConnect, byToken}},
+		{"with a bad token, as nobody", func(g *gated) error { return g.enter(g.dial(nil), "zone-8", "Bearer x") },
+			free, codes.Unauthenticated, []string{verbConnect, byToken}},
 	}
 }

@@ -23,14 +23,19 @@ func typeAttempts() []attempt {
 	mesh := func(g *gated) error { return g.asksFor("zone-1", "Mesh", "*") }
 	service := func(g *gated) error { return g.sends("zone-1", "MeshService") }
 	var rows []attempt
-	for _, t := range []string{"Secret", "GlobalSecret", "Config", "AccessRole", "AccessRoleBinding", "Zone", "ZoneInsight", "Nobody"} {
-		rows = append(rows, attempt{"asking for each " + t, func(g *gated) error { return g.asksFor("zone-1", t, "*") }, mesh, codes.NotFound, nil})
+	for _, t := range []string{"Secret", "GlobalSecret", "Config", "AccessRole", "AccessRoleBinding", "Zone",
+		"ZoneInsight", "Nobody"} {
+		rows = append(rows, attempt{"asking for each " + t, func(g *gated) error { return g.asksFor("zone-1", t, "*") },
+			mesh, codes.NotFound, nil})
 	}
 	for _, name := range []string{"zone-ca", "token-signing", "zone-member-zone-1"} {
-		rows = append(rows, attempt{"asking for the secret " + name, func(g *gated) error { return g.asksFor("zone-1", "Secret", name, name+".default") }, mesh, codes.NotFound, nil})
+		rows = append(rows, attempt{"asking for the secret " + name,
+			func(g *gated) error { return g.asksFor("zone-1", "Secret", name, name+".default") }, mesh, codes.NotFound, nil})
 	}
-	for _, t := range []string{"Secret", "AccessRole", "AccessRoleBinding", "Zone", "ZoneInsight", "Mesh", "MeshMultiZoneService"} {
-		rows = append(rows, attempt{"sending a " + t, func(g *gated) error { return g.sends("zone-1", t) }, service, codes.PermissionDenied,
+	for _, t := range []string{"Secret", "AccessRole", "AccessRoleBinding", "Zone", "ZoneInsight", "Mesh",
+		"MeshMultiZoneService"} {
+		rows = append(rows, attempt{"sending a " + t, func(g *gated) error { return g.sends("zone-1", t) }, service,
+			codes.PermissionDenied,
 			[]string{verbSend, ofZone1, fmt.Sprintf(`"type":%q`, t)}})
 	}
 	return rows
@@ -41,10 +46,13 @@ func typeAttempts() []attempt {
 func (g *gated) asksFor(zone, t string, names ...string) error {
 	const marker = "MeshTimeout"
 	conn := g.dial(g.join(zone).pair)
-	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	g.must(err)
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: t, ResourceNamesSubscribe: names}))
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: marker, ResourceNamesSubscribe: []string{"*"}}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: t,
+		ResourceNamesSubscribe: names}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: marker,
+		ResourceNamesSubscribe: []string{"*"}}))
 	answer := new(discovery.DeltaDiscoveryResponse)
 	if err := stream.RecvMsg(answer); err != nil {
 		return err
@@ -65,17 +73,21 @@ func (g *gated) asksFor(zone, t string, names ...string) error {
 func (g *gated) sends(zone, t string) error {
 	conn := g.dial(g.join(zone).pair)
 	before := g.held()
-	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
+	stream, err := conn.NewStream(as(g.t.Context(), zone), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.KDSSyncService/ZoneToGlobalSync")
 	g.must(err)
 	meta, spec := &meshpb.KumaResource_Meta{Name: "zone-ca"}, `{"sealed":"AAAA"}`
 	if t == "MeshService" {
-		meta = &meshpb.KumaResource_Meta{Name: hashing.Name("default", "s", zone), Mesh: "default", Labels: map[string]string{"kuma.io/display-name": "s"}}
+		meta = &meshpb.KumaResource_Meta{Name: hashing.Name("default", "s", zone), Mesh: "default",
+			Labels: map[string]string{"kuma.io/display-name": "s"}}
 		spec = `{"selector":{"dataplaneTags":{"app":"a"}},"ports":[{"port":80}]}`
 	}
 	value, err := proto.Marshal(&meshpb.KumaResource{Meta: meta, Spec: &anypb.Any{Value: []byte(spec)}})
 	g.must(err)
-	item := &discovery.Resource{Name: meta.Name + "." + meta.Mesh, Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/kuma.mesh.v1alpha1.KumaResource", Value: value}}
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "1", Resources: []*discovery.Resource{item}, ControlPlane: &corev3.ControlPlane{Identifier: zone}}))
+	item := &discovery.Resource{Name: meta.Name + "." + meta.Mesh, Version: "1",
+		Resource: &anypb.Any{TypeUrl: "type.googleapis.com/kuma.mesh.v1alpha1.KumaResource", Value: value}}
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryResponse{TypeUrl: t, Nonce: "1",
+		Resources: []*discovery.Resource{item}, ControlPlane: &corev3.ControlPlane{Identifier: zone}}))
 	for {
 		request := new(discovery.DeltaDiscoveryRequest)
 		if err := stream.RecvMsg(request); err != nil {

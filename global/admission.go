@@ -282,7 +282,8 @@ func (p *tokenPass) listed(ctx context.Context) error {
 // Err implements kds.Pass. Only one goroutine at a time calls it, under the lock of the sessions.
 func (p *tokenPass) Err() error {
 	if now := p.admission.now(); now.After(p.expires) {
-		return fmt.Errorf("%w: the token has expired, by this server's clock, which says %s", kds.ErrUnauthenticated, now.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: the token has expired, by this server's clock, which says %s", kds.ErrUnauthenticated,
+			now.UTC().Format(time.RFC3339))
 	}
 	if now := p.admission.revocations.Load(); now != p.revocations {
 		p.revocations = now
@@ -319,7 +320,8 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 	case m.Blank() && !m.Leaving(p.admission.now()): // the server that was deleting the zone has ended
 		return nil
 	case m.Leaving(p.admission.now()), !m.DeletedAt.IsZero():
-		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string", kds.ErrUnauthenticated, p.zone)
+		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string",
+			kds.ErrUnauthenticated, p.zone)
 	}
 	return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
 }

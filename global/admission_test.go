@@ -101,7 +101,8 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, _ := watched(t)
-				token, claims, err := a.tokens.Issue(t.Context(), tokens.Claims{Subject: "zone-1", Audience: tokens.AudienceZone, Zone: "zone-1", Scopes: []string{scopeControlPlane}}, time.Hour)
+				token, claims, err := a.tokens.Issue(t.Context(), tokens.Claims{Subject: "zone-1",
+					Audience: tokens.AudienceZone, Zone: "zone-1", Scopes: []string{scopeControlPlane}}, time.Hour)
 				if err != nil {
 					t.Fatal(err)
 				}

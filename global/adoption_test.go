@@ -71,7 +71,8 @@ func TestAdoption(t *testing.T) {
 		t.Errorf("a zone that never asked: %d %s", code, body)
 	}
 	for range 3 {
-		if err := g.enter(g.dial(one.pair), "zone-1"); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "zone adopt") {
+		if err := g.enter(g.dial(one.pair), "zone-1"); status.Code(err) != codes.Unauthenticated ||
+			!strings.Contains(err.Error(), "zone adopt") {
 			t.Fatalf("a zone that the store does not know: %v", err)
 		}
 	}
@@ -121,14 +122,16 @@ func TestAdoptionOfOneOfTwo(t *testing.T) {
 			t.Fatal("let in")
 		}
 	}
-	if code, body := g.call("POST", "/zones/zone-1/_adopt", "{}"); code != 409 || !strings.Contains(body, old.id) || !strings.Contains(body, young.id) {
+	if code, body := g.call("POST", "/zones/zone-1/_adopt", "{}"); code != 409 || !strings.Contains(body, old.id) ||
+		!strings.Contains(body, young.id) {
 		t.Errorf("%d %s", code, body)
 	}
 	g.post("/zones/zone-1/_adopt", `{"id":"`+young.id+`"}`, nil)
 	if err := g.enter(g.dial(young.pair), "zone-1"); err != nil {
 		t.Error(err)
 	}
-	if err := g.enter(g.dial(old.pair), "zone-1"); err == nil || !strings.Contains(err.Error(), "another server has joined") {
+	if err := g.enter(g.dial(old.pair), "zone-1"); err == nil ||
+		!strings.Contains(err.Error(), "another server has joined") {
 		t.Errorf("the one that was replaced long ago: %v", err)
 	}
 }

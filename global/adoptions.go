@@ -78,7 +78,8 @@ func (a *adoptions) note(held enrolment.Certificate, why error) {
 		return
 	}
 	a.zones[held.Zone] = append(of, candidate{
-		Zone: held.Zone, ID: held.ID, Serial: held.Serial, Issued: held.Issued.UTC(), Expires: held.Expires.UTC(), Seen: a.now().UTC(), Reason: why.Error(), held: held,
+		Zone: held.Zone, ID: held.ID, Serial: held.Serial, Issued: held.Issued.UTC(), Expires: held.Expires.UTC(),
+		Seen: a.now().UTC(), Reason: why.Error(), held: held,
 	})
 }
 
@@ -127,7 +128,8 @@ type candidates struct {
 func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
 	shown := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !reader.Zone(c.Zone) })
-	return api.WriteJSON(w, http.StatusOK, candidates{Items: append([]candidate{}, shown...), LeftOut: len(all) - len(shown)})
+	return api.WriteJSON(w, http.StatusOK, candidates{Items: append([]candidate{}, shown...),
+		LeftOut: len(all) - len(shown)})
 }
 
 // serveAdopt answers POST /zones/{name}/_adopt.
@@ -184,9 +186,11 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 		case m.Leaving(s.now()):
 			return refused("it is being deleted")
 		case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
-			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) + ": make a join string for it")
+			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) +
+				": make a join string for it")
 		case m.Joined() && m.ID != c.ID && !named:
-			return refused("another server, " + m.ID + ", has joined as this zone: name the one that shall take its place with id: " + c.ID)
+			return refused("another server, " + m.ID +
+				", has joined as this zone: name the one that shall take its place with id: " + c.ID)
 		}
 		if m.ID != c.ID {
 			m.Certificates = nil

@@ -62,7 +62,8 @@ func (a auditor) tell(ctx context.Context, e auditEvent) error {
 	if e.Err == nil {
 		a.log.Info("zone: "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From)
 	} else {
-		a.log.Warn("zone: refused to "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From, "reason", entry.Details["reason"], "error", e.Err)
+		a.log.Warn("zone: refused to "+e.Verb, "zone", e.Zone, "method", e.Method, "from", entry.From, "reason",
+			entry.Details["reason"], "error", e.Err)
 	}
 	err := a.audit.Record(ctx, entry)
 	if err != nil {
@@ -90,7 +91,8 @@ func (e *auditEvent) entry(from string) access.Entry {
 		return entry
 	}
 	entry.Outcome, entry.Reason = access.Failed, e.Err.Error()
-	for _, refusal := range []error{kds.ErrUnauthenticated, kds.ErrNotAllowed, kds.ErrRequest, kds.ErrNoClientID, kds.ErrZoneName} {
+	for _, refusal := range []error{kds.ErrUnauthenticated, kds.ErrNotAllowed, kds.ErrRequest, kds.ErrNoClientID,
+		kds.ErrZoneName} {
 		if errors.Is(e.Err, refusal) {
 			entry.Outcome = access.Denied
 		}

@@ -111,7 +111,8 @@ func (c *Config) fill() error {
 		c.KDSMaxMessageSize = kds.DefaultMaxMessageSize
 	}
 	if c.KDSMaxMessageSize < 0 || c.KDSMaxMessageSize > kds.MaxMessageSize {
-		return fmt.Errorf("--kds-max-message-size is %d: want at most %d, which is what every peer takes", c.KDSMaxMessageSize, kds.MaxMessageSize)
+		return fmt.Errorf("--kds-max-message-size is %d: want at most %d, which is what every peer takes",
+			c.KDSMaxMessageSize, kds.MaxMessageSize)
 	}
 	if c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0 {
 		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
@@ -123,7 +124,8 @@ func (c *Config) fill() error {
 		return fmt.Errorf("--etcd-history is %s: want %s or more, or 0 to leave it to etcd", c.EtcdHistory, minEtcdHistory)
 	}
 	if c.ZoneCredentialLifetime < minZoneCredentialLifetime || c.ZoneCredentialLifetime > maxZoneCredentialLifetime {
-		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime, minZoneCredentialLifetime, maxZoneCredentialLifetime)
+		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime,
+			minZoneCredentialLifetime, maxZoneCredentialLifetime)
 	}
 	for _, address := range c.KDSAdvertise {
 		if err := enrolment.CheckAddress(address); err != nil {

@@ -16,7 +16,8 @@ import (
 // least 1.2, nor a weak suite of 1.2, nor plaintext.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
-	const strong, noSecrecy, noAEAD = tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
+	const strong, noSecrecy, noAEAD = tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_RSA_WITH_AES_128_GCM_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA
 	for _, configured := range []string{"", server.TLS13, server.TLS12} {
 		t.Run("least "+configured, func(t *testing.T) {
 			g := startGated(t, func(c *global.Config) {
@@ -30,14 +31,16 @@ func TestDowngrade(t *testing.T) {
 					ok             bool
 				}{
 					{tls.VersionTLS10, noAEAD, false}, {tls.VersionTLS11, noAEAD, false},
-					{tls.VersionTLS12, strong, configured == server.TLS12}, {tls.VersionTLS12, noSecrecy, false}, {tls.VersionTLS12, noAEAD, false},
+					{tls.VersionTLS12, strong, configured == server.TLS12}, {tls.VersionTLS12, noSecrecy, false},
+					{tls.VersionTLS12, noAEAD, false},
 					{tls.VersionTLS13, 0, true},
 				} {
 					config := &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS10, MaxVersion: row.version, CipherSuites: []uint16{row.suite}} //nolint:gosec // that is what is tried
 					if port == "kds" {
 						config.NextProtos = []string{"h2"}
 					}
-					conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: patience}, Config: config}).DialContext(t.Context(), "tcp", "127.0.0.1:"+number)
+					conn, err := (&tls.Dialer{NetDialer: &net.Dialer{Timeout: patience},
+						Config: config}).DialContext(t.Context(), "tcp", "127.0.0.1:"+number)
 					if err == nil {
 						_ = conn.Close()
 					}

@@ -33,7 +33,8 @@ type gate struct {
 }
 
 // openGate opens the secrets in the store and creates missing ones.
-func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box, guard *access.Guard) (*gate, error) {
+func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.Box,
+	guard *access.Guard) (*gate, error) {
 	keeper := secrets.NewKeeper(durable, box)
 	authority, err := enrolment.OpenAuthority(ctx, keeper, enrolment.AuthorityConfig{
 		Lifetime: c.ZoneCredentialLifetime, Now: c.Now, Folder: c.certificateDir(), Log: c.Log,
@@ -61,7 +62,8 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	return &gate{
-		config: c, incarnation: incarnation, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log), issuer: guard.Issuer(),
+		config: c, incarnation: incarnation, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log),
+		issuer: guard.Issuer(),
 		admission: &admission{
 			store: durable, members: members, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
@@ -71,7 +73,8 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 
 // serve returns the server of the KDS port, where zones join and sync, and registers the routes by which operators
 // manage them.
-func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *api.Server, zones *zones) (*grpc.Server, error) {
+func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *api.Server,
+	zones *zones) (*grpc.Server, error) {
 	s, err := newKDSServer(g.config, l, certificate, g.admission)
 	if err != nil {
 		return nil, err
@@ -96,7 +99,8 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 }
 
 // offers returns the issuer of join strings and tokens.
-func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Certificate, routes *api.Server) (*issuer, error) {
+func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Certificate,
+	routes *api.Server) (*issuer, error) {
 	i := &issuer{admission: g.admission, sync: sync, authorize: routes.Authorize, addresses: g.config.KDSAdvertise}
 	if certificate == nil || !g.config.KDSTLS {
 		return i, nil

@@ -16,7 +16,8 @@ import (
 // both get a new one, by which zones know that missing resources were not deleted. It is a sealed secret, so that
 // replicas share it and the API cannot change it.
 func incarnationOf(ctx context.Context, keeper *secrets.Keeper) (string, error) {
-	name, err := keepOne(ctx, keeper, kds.IncarnationSecret, func() ([]byte, error) { return []byte(uuid.NewString()), nil })
+	name, err := keepOne(ctx, keeper, kds.IncarnationSecret,
+		func() ([]byte, error) { return []byte(uuid.NewString()), nil })
 	return string(name), err
 }
 

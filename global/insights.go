@@ -266,7 +266,8 @@ func (i *insights) flush(ctx context.Context) {
 			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
 			continue
 		}
-		b.Ops = append(b.Ops, store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}})
+		b.Ops = append(b.Ops,
+			store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}})
 	}
 	if len(b.Ops) == 0 {
 		return
@@ -299,7 +300,8 @@ func (i *insights) forget(ctx context.Context, zone string) {
 		delete(i.zones, zone)
 	}
 	i.mu.Unlock()
-	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil && ctx.Err() == nil {
+	if _, err := i.status.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: insightKey(zone)}}}); err != nil &&
+		ctx.Err() == nil {
 		i.log.Error("cannot remove a zone's status", "zone", zone, "error", err)
 	}
 }
@@ -337,7 +339,8 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 	out := &systempb.KDSSubscription{
 		Id: i.instance + "-" + zone + "-" + strconv.FormatUint(s.session, 10), GlobalInstanceId: i.instance,
 		ConnectTime: timestamppb.New(s.connected),
-		Status:      &systempb.KDSSubscriptionStatus{Total: &systempb.KDSServiceStats{}, Stat: map[string]*systempb.KDSServiceStats{}},
+		Status: &systempb.KDSSubscriptionStatus{Total: &systempb.KDSServiceStats{},
+			Stat: map[string]*systempb.KDSServiceStats{}},
 	}
 	if !s.disconnected.IsZero() {
 		out.DisconnectTime = timestamppb.New(notBefore(s.disconnected, s.connected))
@@ -346,7 +349,8 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 		out.Status.LastUpdateTime = timestamppb.New(notBefore(s.updated, s.connected))
 	}
 	for _, c := range s.types {
-		out.Status.Stat[string(c.typ)] = &systempb.KDSServiceStats{ResponsesSent: c.sent, ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
+		out.Status.Stat[string(c.typ)] = &systempb.KDSServiceStats{ResponsesSent: c.sent,
+			ResponsesAcknowledged: c.acknowledged, ResponsesRejected: c.rejected}
 		out.Status.Total.ResponsesSent += c.sent
 		out.Status.Total.ResponsesAcknowledged += c.acknowledged
 		out.Status.Total.ResponsesRejected += c.rejected

@@ -18,7 +18,8 @@ func BenchmarkAcknowledgedWhileStatusIsWritten(b *testing.B) {
 	var worst time.Duration
 	touch := func(kind kds.EventKind) {
 		for n := range 1000 {
-			i.Observe(kds.Event{Kind: kind, Zone: fmt.Sprint("zone-", n), Session: uint64(n + 1), Time: time.Now(), Type: resources.TypeMeshTimeout})
+			i.Observe(kds.Event{Kind: kind, Zone: fmt.Sprint("zone-", n), Session: uint64(n + 1), Time: time.Now(),
+				Type: resources.TypeMeshTimeout})
 		}
 	}
 	touch(kds.SessionStarted)
@@ -31,7 +32,8 @@ func BenchmarkAcknowledgedWhileStatusIsWritten(b *testing.B) {
 		}()
 		for flushing := true; flushing; {
 			began := time.Now()
-			i.Observe(kds.Event{Kind: kds.Acknowledged, Zone: "zone-0", Session: 1, Time: began, Type: resources.TypeMeshTimeout})
+			i.Observe(kds.Event{Kind: kds.Acknowledged, Zone: "zone-0", Session: 1, Time: began,
+				Type: resources.TypeMeshTimeout})
 			worst = max(worst, time.Since(began))
 			select {
 			case <-done:

@@ -191,7 +191,8 @@ func (s *joiner) take(t *testing.T, c *enrolment.Credential) *joiner {
 func (g *gated) join(zone string) *joiner {
 	g.t.Helper()
 	s := newServer(g.t, zone)
-	c, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolment.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})
+	c, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(),
+		&enrolment.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})
 	g.must(err)
 	return s.take(g.t, c)
 }
@@ -209,16 +210,19 @@ func as(ctx context.Context, zone string, token ...string) context.Context {
 func (g *gated) enter(conn *grpc.ClientConn, zone string, token ...string) error {
 	ctx, cancel := context.WithTimeout(g.t.Context(), 20*time.Second)
 	defer cancel()
-	return conn.Invoke(as(ctx, zone, token...), "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(emptypb.Empty), new(emptypb.Empty))
+	return conn.Invoke(as(ctx, zone, token...), "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(emptypb.Empty),
+		new(emptypb.Empty))
 }
 
 // open opens the stream on which the global sends to a zone, and returns its error once it ends.
 func (g *gated) open(conn *grpc.ClientConn, zone string, token ...string) <-chan error {
 	g.t.Helper()
 	ended := make(chan error, 1)
-	stream, err := conn.NewStream(as(g.t.Context(), zone, token...), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	stream, err := conn.NewStream(as(g.t.Context(), zone, token...), &grpc.StreamDesc{ServerStreams: true,
+		ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	g.must(err)
-	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: "Mesh", ResourceNamesSubscribe: []string{"*"}}))
+	g.must(stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: zone}, TypeUrl: "Mesh",
+		ResourceNamesSubscribe: []string{"*"}}))
 	if err := stream.RecvMsg(new(discovery.DeltaDiscoveryResponse)); err != nil {
 		g.t.Fatalf("zone %s was not let in: %v", zone, err)
 	}

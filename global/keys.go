@@ -138,7 +138,8 @@ func (t tokenKeys) keys(context.Context) ([]api.SigningKey, error) {
 		if k.Signing {
 			state = keySigning
 		}
-		out = append(out, api.SigningKey{Purpose: tokenPurpose, ID: k.ID, State: state, Algorithm: k.Algorithm, Created: k.Created.UTC()})
+		out = append(out, api.SigningKey{Purpose: tokenPurpose, ID: k.ID, State: state, Algorithm: k.Algorithm,
+			Created: k.Created.UTC()})
 	}
 	return out, nil
 }

@@ -22,7 +22,8 @@ type lineage struct {
 }
 
 // beginLineage records in the store that this server has started on it. shared says that other servers may write it.
-func beginLineage(ctx context.Context, durable store.Store, keeper *secrets.Keeper, incarnation string, shared bool) (*lineage, error) {
+func beginLineage(ctx context.Context, durable store.Store, keeper *secrets.Keeper, incarnation string,
+	shared bool) (*lineage, error) {
 	for {
 		kept, version, err := keptLineage(ctx, keeper)
 		if err != nil {

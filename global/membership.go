@@ -64,7 +64,8 @@ func (s *membership) Join(ctx context.Context, r *enrolment.JoinRequest) (*enrol
 }
 
 // told returns a credential once the audit log has recorded it.
-func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolment.Credential, err error) (*enrolment.Credential, error) {
+func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolment.Credential,
+	err error) (*enrolment.Credential, error) {
 	event.Err = err
 	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
 		return nil, unaudited(failed)
@@ -73,7 +74,8 @@ func (s *membership) told(ctx context.Context, event auditEvent, credential *enr
 }
 
 // join also sets the zone of the event.
-func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *auditEvent) (*enrolment.Credential, error) {
+func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *auditEvent) (*enrolment.Credential,
+	error) {
 	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
 		return nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
@@ -90,7 +92,8 @@ func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *
 		return nil, err
 	}
 	if who.Zone != claims.Zone {
-		return nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s", kds.ErrNotAllowed, claims.Zone, who.Zone)
+		return nil, fmt.Errorf("%w: the join string is that of zone %s, the signing request names zone %s",
+			kds.ErrNotAllowed, claims.Zone, who.Zone)
 	}
 	key := sha256.Sum256(request.RawSubjectPublicKeyInfo)
 	credential, _, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
@@ -126,7 +129,8 @@ func admit(m *enrolment.Record, token, id, key string) error {
 	case m.Joins[at].UsedBy != "" && (m.Joins[at].UsedBy != key || m.ID != id):
 		return &refusedToken{what: refusedJoin, why: tokens.ErrUsed}
 	case m.Joined() && m.ID != id && !m.Joins[at].Rejoin:
-		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin", kds.ErrNotAllowed, m.Zone)
+		return fmt.Errorf("%w: a server has joined as zone %s already: if it is gone, make a join string with --rejoin",
+			kds.ErrNotAllowed, m.Zone)
 	}
 	if m.ID != id {
 		m.Certificates = nil
@@ -140,7 +144,9 @@ func admit(m *enrolment.Record, token, id, key string) error {
 
 // issue signs a certificate, which becomes the zone's once allowed has agreed and the record is stored. The audit log
 // records the intent before that.
-func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member, request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential, enrolment.Certificate, error) {
+func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member,
+	request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential,
+	enrolment.Certificate, error) {
 	der, held, err := s.authority.Sign(ctx, who, request)
 	if err != nil {
 		return nil, held, err
@@ -174,7 +180,8 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 	}
 	connection := connectionOf(ctx)
 	if connection == nil {
-		return nil, enrolment.Certificate{}, fmt.Errorf("zone %s: %w: this connection showed no certificate", zone, kds.ErrUnauthenticated)
+		return nil, enrolment.Certificate{}, fmt.Errorf("zone %s: %w: this connection showed no certificate", zone,
+			kds.ErrUnauthenticated)
 	}
 	if _, err := s.byCertificate(connection, zone); err != nil {
 		return nil, enrolment.Certificate{}, err
@@ -191,7 +198,8 @@ func (s *membership) Renew(ctx context.Context, r *enrolment.RenewRequest) (*enr
 }
 
 // renew also sets the zone of the event.
-func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event *auditEvent) (*enrolment.Credential, error) {
+func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event *auditEvent) (*enrolment.Credential,
+	error) {
 	connection, held, err := s.caller(ctx)
 	if err != nil {
 		return nil, err

@@ -95,7 +95,8 @@ func startFuzzedGlobal(f *testing.F) *fuzzedGlobal {
 // join makes a zone, by a join string that the operator requests.
 func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, string) {
 	f.Helper()
-	resp, err := http.Post("http://"+g.addresses["api"]+"/zones/"+zone+"/_join", "application/json", strings.NewReader(`{"rejoin":true}`))
+	resp, err := http.Post("http://"+g.addresses["api"]+"/zones/"+zone+"/_join", "application/json",
+		strings.NewReader(`{"rejoin":true}`))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -115,7 +116,8 @@ func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, st
 	}
 	conn := g.dial(f, nil)
 	defer conn.Close()
-	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolment.JoinRequest{Token: parsed.Token, CSR: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
+	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolment.JoinRequest{Token: parsed.Token,
+		CSR: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -159,7 +161,8 @@ func (g *fuzzedGlobal) makeRequests(f *testing.F) {
 	g.requests = [][]byte{
 		csr(f, ec, with(own)), csr(f, ed, with(own)), csr(f, ec, many), // all but the key and the URI of it is ignored
 		csr(f, ec, with(other)), csr(f, large, with(own)), csr(f, old, with(own)), csr(f, ec, with(nil)),
-		csr(f, ec, with(append(own, other...))), csr(f, ec, with([]*url.URL{{Opaque: "x"}})), nil, {}, {0x30}, {0x30, 0x84, 0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0x30, 0x80}, 10_000),
+		csr(f, ec, with(append(own, other...))), csr(f, ec, with([]*url.URL{{Opaque: "x"}})), nil, {}, {0x30},
+		{0x30, 0x84, 0xff, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{0x30, 0x80}, 10_000),
 	}
 }
 
@@ -237,7 +240,8 @@ func (m *scriptedMember) play(op, a, b byte) {
 	switch op % 8 {
 	case 0:
 		der, _ := m.request(a, b)
-		token := []string{"", "x", "a.b.c", m.global.used, m.global.used + "x", strings.Repeat("t", 30_000), "eyJhbGciOiJub25lIn0.e30."}[int(b)%7]
+		token := []string{"", "x", "a.b.c", m.global.used, m.global.used + "x", strings.Repeat("t", 30_000),
+			"eyJhbGciOiJub25lIn0.e30."}[int(b)%7]
 		if _, err := service.Join(ctx, &enrolment.JoinRequest{Token: token, CSR: der}); err == nil {
 			m.t.Errorf("joined by %.100q", token)
 		}
@@ -247,7 +251,8 @@ func (m *scriptedMember) play(op, a, b byte) {
 			m.t.Errorf("request %d was signed, on a connection that has proven who it is: %v", which, m.proven)
 		}
 	case 2:
-		_ = service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000), m.global.evil.Leaf.SerialNumber.Text(16), m.global.sound.Leaf.SerialNumber.Text(16)}[int(a)%6]})
+		_ = service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000),
+			m.global.evil.Leaf.SerialNumber.Text(16), m.global.sound.Leaf.SerialNumber.Text(16)}[int(a)%6]})
 	case 3:
 		if len(m.following) < 8 {
 			done := make(chan struct{})
@@ -259,10 +264,13 @@ func (m *scriptedMember) play(op, a, b byte) {
 		}
 	case 4:
 		method := []string{"Join", "Renew", "Confirm", "Nobody"}[int(a)%4]
-		body := []string{"", "null", "[]", "{", `{"csr":"!"}`, `{"csr":null,"token":1}`, `{"serial":[]}`, strings.Repeat("[", 20_000), strings.Repeat(" ", 40_000)}[int(b)%9]
-		_ = m.conn.Invoke(ctx, "/causeway.v1.MembershipService/"+method, wrapperspb.Bytes([]byte(body)), new(wrapperspb.BytesValue))
+		body := []string{"", "null", "[]", "{", `{"csr":"!"}`, `{"csr":null,"token":1}`, `{"serial":[]}`,
+			strings.Repeat("[", 20_000), strings.Repeat(" ", 40_000)}[int(b)%9]
+		_ = m.conn.Invoke(ctx, "/causeway.v1.MembershipService/"+method, wrapperspb.Bytes([]byte(body)),
+			new(wrapperspb.BytesValue))
 	case 5:
-		ctx := metadata.AppendToOutgoingContext(ctx, "authorization", []string{"Bearer x", "x", "Bearer a.b.c", "Bearer " + m.global.used, ""}[int(a)%5])
+		ctx := metadata.AppendToOutgoingContext(ctx, "authorization",
+			[]string{"Bearer x", "x", "Bearer a.b.c", "Bearer " + m.global.used, ""}[int(a)%5])
 		if b%2 == 1 {
 			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer y", "client-id", "sound")
 		}
@@ -286,7 +294,8 @@ func FuzzMembershipSession(f *testing.F) {
 	goesOn := func(t testing.TB) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		err := enrolment.Membership{Conn: sound}.Confirm(metadata.AppendToOutgoingContext(ctx, "client-id", "sound"), &enrolment.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
+		err := enrolment.Membership{Conn: sound}.Confirm(metadata.AppendToOutgoingContext(ctx, "client-id", "sound"),
+			&enrolment.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
 		if err != nil {
 			t.Errorf("the zone beside it: %s, %v", status.Code(err), err)
 		}

@@ -25,7 +25,8 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := home.Labelled(&resources.Resource{Key: resources.Key{Type: typ, Mesh: "default", Name: "backend"}, Spec: parsed})
+		one := home.Labelled(&resources.Resource{Key: resources.Key{Type: typ, Mesh: "default", Name: "backend"},
+			Spec: parsed})
 		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: one}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,8 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 		c.Status, c.Proxies = status, func() ([]tracker.ProxyBehind, uint32) { return nil, 1 }
 	}
 	disconnect := r.connect(dir, "zone-1", durable, withStatus)
-	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
+	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p",
+		`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
 		t.Fatal(code, body)
 	}
 	shown := func(online int) func() bool {
@@ -60,7 +62,8 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 				}
 			}
 			for path, into := range map[string]any{
-				"/meshes/default/dataplanes/_overview": &overviews, "/global-insight": &counts, "/_rollout/MeshTrafficPermission/default/p": &rollout,
+				"/meshes/default/dataplanes/_overview": &overviews, "/global-insight": &counts,
+				"/_rollout/MeshTrafficPermission/default/p": &rollout,
 			} {
 				if _, body := r.call("GET", path, ""); json.Unmarshal([]byte(body), into) != nil {
 					t.Fatalf("%s answers %s", path, body)
@@ -68,7 +71,8 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 			}
 			inOverview := 0
 			for _, item := range overviews.Items {
-				if (item.Unknown != nil) != (online == 0) || item.Unknown != nil && (item.Unknown.Since.IsZero() || item.Unknown.Reason != "zone zone-1 is offline") {
+				if (item.Unknown != nil) != (online == 0) || item.Unknown != nil &&
+					(item.Unknown.Since.IsZero() || item.Unknown.Reason != "zone zone-1 is offline") {
 					return false
 				}
 			}
@@ -79,8 +83,10 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 					}
 				}
 			}
-			return len(overviews.Items) == 1 && inOverview == online && counts.Dataplanes.Standard == (api.ProxyTotal{Online: online, Total: 1}) &&
-				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == 1 && len(rollout.Proxies.Unknown) == 1-online
+			return len(overviews.Items) == 1 && inOverview == online &&
+				counts.Dataplanes.Standard == (api.ProxyTotal{Online: online, Total: 1}) &&
+				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == 1 &&
+				len(rollout.Proxies.Unknown) == 1-online
 		}
 	}
 	wait(t, "the proxy is online", shown(1))

@@ -75,9 +75,11 @@ type heardZone struct {
 
 func newReplicas(durable *backend.Store, instance string, c *Config, status store.Store) *replicas {
 	return &replicas{
-		durable: durable, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: durable.Board(), started: time.Now().UTC(), moved: make(chan struct{}, 1), instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
+		durable: durable, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: durable.Board(), started: time.Now().UTC(),
+		moved: make(chan struct{}, 1), instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{}, heard: map[string]heardZone{},
+		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{},
+		heard: map[string]heardZone{},
 	}
 }
 

@@ -79,7 +79,8 @@ func (r *replicas) hearState(zone string, value []byte) {
 		r.sync.Adopt(zone, note.State)
 	}
 	// A late note, of a session that another replica has taken over since, would look like a server that came back.
-	if claim := kds.ClaimOf(r.durable.Snapshot(), zone); note.State.Instance != "" && note.Replica != r.instance && claim != nil && claim.Replica == note.Replica {
+	if claim := kds.ClaimOf(r.durable.Snapshot(), zone); note.State.Instance != "" && note.Replica != r.instance &&
+		claim != nil && claim.Replica == note.Replica {
 		r.clones.meet(zone, note.State.Instance)
 	}
 	r.mu.Lock()

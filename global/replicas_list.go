@@ -12,7 +12,8 @@ import (
 
 // self returns this replica's current entry.
 func (r *replicas) self() replica {
-	return replica{Instance: r.instance, Addresses: r.addresses, Version: server.Version(), Started: r.started, Revision: r.durable.Snapshot().Revision()}
+	return replica{Instance: r.instance, Addresses: r.addresses, Version: server.Version(), Started: r.started,
+		Revision: r.durable.Snapshot().Revision()}
 }
 
 // shown returns self as it is on the board.
@@ -71,8 +72,9 @@ func (r *replicas) list() []api.Replica {
 	var out []api.Replica
 	add := func(m *replica, leads bool) {
 		one := api.Replica{
-			Instance: m.Instance, Addresses: append([]string{}, m.Addresses...), Version: m.Version, Started: m.Started, Revision: m.Revision,
-			Zones: zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
+			Instance: m.Instance, Addresses: append([]string{}, m.Addresses...), Version: m.Version, Started: m.Started,
+			Revision: m.Revision,
+			Zones:    zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
 		}
 		// A replica on the board has a lease that etcd has renewed recently.
 		if reachable := away == nil; reachable || one.Asked {

@@ -171,7 +171,8 @@ func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys 
 }
 
 // appendResources adds the resources of own zones, and removes deleted ones, which it returns with their zones.
-func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) (_ []etcd.Note, gone map[resources.Key]string) {
+func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) (_ []etcd.Note,
+	gone map[resources.Key]string) {
 	gone = map[resources.Key]string{}
 	snapshot := r.status.Snapshot()
 	r.mu.Lock()
@@ -193,7 +194,8 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 		}
 		value, err := store.EncodeValue(store.EncodeKey(key), found)
 		if err != nil {
-			r.log.Error("cannot encode a resource for the other replicas", "type", string(key.Type), "name", key.Name, "error", err)
+			r.log.Error("cannot encode a resource for the other replicas", "type", string(key.Type), "name", key.Name,
+				"error", err)
 			continue
 		}
 		r.told[key] = zone

@@ -20,7 +20,8 @@ import (
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
-	durable, err := backend.Open(t.Context(), backend.Config{Kind: backend.Etcd, Endpoints: cluster.Endpoints(), Prefix: "/test", Log: slog.New(slog.DiscardHandler)})
+	durable, err := backend.Open(t.Context(), backend.Config{Kind: backend.Etcd, Endpoints: cluster.Endpoints(),
+		Prefix: "/test", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

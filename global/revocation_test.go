@@ -29,15 +29,22 @@ func TestRevocationEndsSessions(t *testing.T) {
 		code         codes.Code
 		why          string
 	}{
-		{"revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, false, false, codes.Unauthenticated, "revoked"},
+		{"revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, false, false,
+			codes.Unauthenticated, "revoked"},
 		{"expired", func(g *gated) { g.clock.advance(31 * 24 * time.Hour) }, false, true, codes.Unauthenticated, "expired"},
 		{"replaced", func(g *gated) { g.join("zone-1") }, false, false, codes.Unauthenticated, "another server has joined"},
-		{"authority retired", func(g *gated) { keys(g, "zone-ca", `{"force":true}`) }, false, true, codes.Unauthenticated, ""},
-		{"disabled", func(g *gated) { g.post("/zones/zone-1/_disable", "{}", nil) }, false, false, codes.FailedPrecondition, "disabled"},
-		{"deleted", func(g *gated) { g.post("/zones/zone-1/_delete", "{}", nil) }, false, false, codes.FailedPrecondition, "deleted"},
-		{"token revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, true, false, codes.Unauthenticated, "revoked"},
-		{"token expired", func(g *gated) { g.clock.advance(31 * 24 * time.Hour) }, true, true, codes.Unauthenticated, "expired"},
-		{"token's key retired", func(g *gated) { keys(g, "token-signing", "{}") }, true, true, codes.Unauthenticated, "not accepted"},
+		{"authority retired", func(g *gated) { keys(g, "zone-ca", `{"force":true}`) }, false, true,
+			codes.Unauthenticated, ""},
+		{"disabled", func(g *gated) { g.post("/zones/zone-1/_disable", "{}", nil) }, false, false,
+			codes.FailedPrecondition, "disabled"},
+		{"deleted", func(g *gated) { g.post("/zones/zone-1/_delete", "{}", nil) }, false, false,
+			codes.FailedPrecondition, "deleted"},
+		{"token revoked", func(g *gated) { g.post("/zones/zone-1/_revoke", "{}", nil) }, true, false,
+			codes.Unauthenticated, "revoked"},
+		{"token expired", func(g *gated) { g.clock.advance(31 * 24 * time.Hour) }, true, true,
+			codes.Unauthenticated, "expired"},
+		{"token's key retired", func(g *gated) { keys(g, "token-signing", "{}") }, true, true, codes.Unauthenticated,
+			"not accepted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := startGated(t)

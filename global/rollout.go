@@ -41,7 +41,8 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	answer := o.sync.Rollout(found)
 	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
-		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer, said: map[string]*word{}}).proxies()
+		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer,
+			said: map[string]*word{}}).proxies()
 	}
 	return api.WriteJSON(w, http.StatusOK, answer)
 }

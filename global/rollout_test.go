@@ -55,8 +55,10 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 		many[i] = tracker.ProxyBehind{Mesh: "default", Name: fmt.Sprint("other-", i)}
 	}
 	put(durable, resources.TypeDataplane, "backend", `{"networking":{"address":"127.0.0.1","inbound":[{"port":80}]}}`)
-	put(status, resources.TypeDataplaneInsight, "backend", `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z","generation":7}]}`)
-	put(durable, resources.TypeMeshTrafficPermission, "own", `{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/"}}]}}`)
+	put(status, resources.TypeDataplaneInsight, "backend",
+		`{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z","generation":7}]}`)
+	put(durable, resources.TypeMeshTrafficPermission, "own",
+		`{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/"}}]}}`)
 	var tells atomic.Pointer[told]
 	tells.Store(&told{behind: many, streams: 7})
 	disconnect := r.connect(dir, "zone-1", durable, func(c *kds.ZoneConfig) {

@@ -32,10 +32,12 @@ type rotations struct {
 	changed chan struct{} // guarded by mu; closed when signing changes
 }
 
-func newRotations(ctx context.Context, authority *enrolment.Authority, members *enrolment.Registry, audit auditor, log *slog.Logger) (*rotations, error) {
+func newRotations(ctx context.Context, authority *enrolment.Authority, members *enrolment.Registry, audit auditor,
+	log *slog.Logger) (*rotations, error) {
 	signing, err := authority.Signing(ctx)
 	return &rotations{
-		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing, changed: make(chan struct{}),
+		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing,
+		changed: make(chan struct{}),
 	}, err
 }
 
@@ -169,7 +171,8 @@ func (r *rotations) keys(ctx context.Context) ([]api.SigningKey, error) {
 		}
 		n, expires := uses[ca.ID], ca.Cert.NotAfter.UTC()
 		out = append(out, api.SigningKey{
-			Purpose: enrolment.AuthoritySecret, ID: ca.ID, State: state, Algorithm: "ECDSA P-256", Created: ca.Created.UTC(), Expires: &expires, Uses: &n,
+			Purpose: enrolment.AuthoritySecret, ID: ca.ID, State: state, Algorithm: "ECDSA P-256",
+			Created: ca.Created.UTC(), Expires: &expires, Uses: &n,
 		})
 	}
 	return out, nil

@@ -61,7 +61,8 @@ type opened struct {
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
 
 // run opens the store and serves it.
-func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, diagnostics *server.Diagnostics) (err error) {
+func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets,
+	diagnostics *server.Diagnostics) (err error) {
 	c.Store.Registerer = diagnostics.Registry
 	var o *opened
 	err = c.Store.Insist(ctx, diagnostics.SetStarting, func() error {
@@ -83,7 +84,8 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, dia
 }
 
 // serve wires the parts and runs them.
-func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets *sockets, diagnostics *server.Diagnostics) error {
+func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets *sockets,
+	diagnostics *server.Diagnostics) error {
 	durable, guard, gate := o.store, o.guard, o.gate
 	// Insights are rewritten often; a long changelog would keep all old ones.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
@@ -93,25 +95,34 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := kds.NewGlobal(kds.GlobalConfig{
 		Store: durable, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
-		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit, Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, StoreOf: gate.storeOf, Compare: gate.lineage.compare,
-		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics, Open: o.fields.Open,
+		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
+		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
+		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry),
+			gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
+		StoreOf: gate.storeOf, Compare: gate.lineage.compare,
+		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics,
+		Open: o.fields.Open,
 	})
 	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas
-	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, clones: gate.clones, log: c.Log}
-	for _, shown := range []prometheus.Collector{tracker.StatusCollector{Statuses: sync.Statuses, Encoder: sync.Encoder()}, gate.clones, zones} {
+	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync,
+		clones: gate.clones, log: c.Log}
+	for _, shown := range []prometheus.Collector{tracker.StatusCollector{Statuses: sync.Statuses,
+		Encoder: sync.Encoder()}, gate.clones, zones} {
 		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", shown))
 	}
 	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
 	apiServer := api.New(api.Config{
-		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Home: c.home(), Guard: guard, Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
+		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Home: c.home(), Guard: guard,
+		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,
 	})
 	addInspect(apiServer, durable, c)
 	(&operator{store: durable, sync: sync}).register(apiServer)
 	apiServer.Handle(api.RouteReplicas, replicas.serve)
-	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace, sync: sync}).register(apiServer)
-	apiServer.ServeBackup(archive.Header{Server: "global"}, func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
+	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace,
+		sync: sync}).register(apiServer)
+	apiServer.ServeBackup(archive.Header{Server: "global"},
+		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
 	if err := sockets.listen(c); err != nil {
 		return err
 	}
@@ -170,7 +181,8 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 	if err != nil {
 		return nil, err
 	}
-	if o.guard, err = access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer, Log: c.Log}); err != nil {
+	if o.guard, err = access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer,
+		Log: c.Log}); err != nil {
 		return nil, err
 	}
 	if o.gate, err = openGate(ctx, c, durable, box, o.guard); err != nil {
@@ -191,7 +203,8 @@ func prepare(c *Config) (*secrets.Box, error) {
 	if c.clusterID, err = server.ClusterID(c.clusterIDFile()); err != nil {
 		return nil, err
 	}
-	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase,
+		Dir: c.DataDir, Log: c.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +213,8 @@ func prepare(c *Config) (*secrets.Box, error) {
 
 // hold makes the server notice when its data folder, or a file that a restart needs, is gone.
 func (c *Config) hold() (err error) {
-	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile, secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
+	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
+		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
 		c.Store.Held = c.folder.Check
 	}
@@ -215,12 +229,14 @@ func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagn
 			return fmt.Errorf("ready file: %w", err)
 		}
 	}
-	c.Log.Info("global is ready", "api", s.api.Addr().String(), "kds", s.kds.Addr().String(), "diagnostics", s.diagnostics.Addr().String(), "version", server.Version())
+	c.Log.Info("global is ready", "api", s.api.Addr().String(), "kds", s.kds.Addr().String(), "diagnostics",
+		s.diagnostics.Addr().String(), "version", server.Version())
 	return diagnostics.Notify(ctx, s.diagnostics.Addr(), c.Log)
 }
 
 // newKDSServer returns the gRPC server with its credentials.
-func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, admission *admission) (*grpc.Server, error) {
+func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, admission *admission) (*grpc.Server,
+	error) {
 	options := kds.ServerOptions()
 	if !c.KDSTLS {
 		if !server.IsLoopback(l.Addr()) {
@@ -229,8 +245,10 @@ func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, ad
 		c.Log.Warn("zones are served without TLS, on loopback", "kds", l.Addr().String())
 		return grpc.NewServer(options...), nil
 	}
-	c.Log.Info("zones join with what causewayctl zone create prints", "ca_sha256", certificate.CASHA256, "ca_file", c.certificateDir()+"/ca.crt")
-	return grpc.NewServer(append(options, grpc.Creds(c.Panics.Credentials(newZoneCredentials(certificate, admission.judgeShown))))...), nil
+	c.Log.Info("zones join with what causewayctl zone create prints", "ca_sha256", certificate.CASHA256, "ca_file",
+		c.certificateDir()+"/ca.crt")
+	return grpc.NewServer(append(options,
+		grpc.Creds(c.Panics.Credentials(newZoneCredentials(certificate, admission.judgeShown))))...), nil
 }
 
 // wire returns the listener that gRPC reads from; with TLS, the credentials limit strangers.

@@ -40,7 +40,8 @@ func start(t *testing.T, dir string, change ...func(*global.Config)) *running {
 	t.Helper()
 	c := global.Config{
 		DataDir: dir, APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
-		ReadyFile: filepath.Join(t.TempDir(), "ready"), KDSTLS: true, KDSInsecureAnonymous: true, Log: slog.New(slog.DiscardHandler),
+		ReadyFile: filepath.Join(t.TempDir(), "ready"), KDSTLS: true, KDSInsecureAnonymous: true,
+		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&c)
@@ -69,7 +70,8 @@ func wait(t *testing.T, what string, holds func() bool) {
 
 func (r *running) call(method, path, body string) (int, string) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.addresses["api"]+path, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.addresses["api"]+path,
+		strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -98,7 +100,8 @@ func (r *running) connect(dir, zone string, s store.Store, change ...func(*kds.Z
 	if !pool.AppendCertsFromPEM(ca) {
 		r.t.Fatal("the CA file has no certificate")
 	}
-	config := kds.ZoneConfig{Zone: zone, Target: r.addresses["kds"], Store: s, Credentials: credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})}
+	config := kds.ZoneConfig{Zone: zone, Target: r.addresses["kds"], Store: s,
+		Credentials: credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12})}
 	for _, f := range change {
 		f(&config)
 	}
@@ -124,12 +127,14 @@ func TestZoneSyncsOverTLSAndIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
-	service := home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}, Spec: spec})
+	service := home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Name: "backend"}, Spec: spec})
 	if _, err := zone.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: service}}}); err != nil {
 		t.Fatal(err)
 	}
 	disconnect := r.connect(dir, "zone-1", zone)
-	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
+	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p",
+		`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
 		t.Fatal(code, body)
 	}
 	wait(t, "the mesh and the policy in the zone", func() bool {
@@ -147,7 +152,8 @@ func TestZoneSyncsOverTLSAndIsShown(t *testing.T) {
 		return strings.Contains(body, `"kuma.io/zone": "zone-1"`)
 	})
 	wait(t, "counters in the overview", func() bool {
-		return strings.Contains(overview(), `"responsesAcknowledged"`) && strings.Contains(overview(), `"MeshTrafficPermission"`)
+		return strings.Contains(overview(), `"responsesAcknowledged"`) &&
+			strings.Contains(overview(), `"MeshTrafficPermission"`)
 	})
 	if strings.Contains(overview(), "disconnectTime") {
 		t.Error("the zone is shown as disconnected")
@@ -173,7 +179,8 @@ func TestRestartKeepsEverything(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir)
-	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p", `{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
+	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p",
+		`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"default":{}}}`); code/100 != 2 {
 		t.Fatal(code, body)
 	}
 	zone := store.NewMemory()
@@ -192,7 +199,8 @@ func TestRestartKeepsEverything(t *testing.T) {
 	}
 	revision := zone.Snapshot().Revision()
 	r = start(t, dir, func(c *global.Config) { c.KDSAddress = kdsAddress })
-	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/q", `{"type":"MeshTrafficPermission","mesh":"default","name":"q","spec":{"default":{}}}`); code/100 != 2 {
+	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/q",
+		`{"type":"MeshTrafficPermission","mesh":"default","name":"q","spec":{"default":{}}}`); code/100 != 2 {
 		t.Fatal(code, body)
 	}
 	wait(t, "the zone is back", func() bool { return permissions() == 2 })
@@ -213,7 +221,8 @@ func TestWhatCannotStart(t *testing.T) {
 		"ready file":        func(c *global.Config) { c.ReadyFile = c.DataDir + "/none/ready" },
 		"another address":   func(c *global.Config) { c.APIAddress = "127.0.0.1:notaport" },
 	} {
-		c := global.Config{DataDir: t.TempDir(), APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", KDSTLS: true, Log: slog.New(slog.DiscardHandler)}
+		c := global.Config{DataDir: t.TempDir(), APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0",
+			DiagnosticsAddress: "127.0.0.1:0", KDSTLS: true, Log: slog.New(slog.DiscardHandler)}
 		change(&c)
 		if err := global.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v, want one that says %q", err, what)

@@ -33,7 +33,8 @@ func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box
 		return err
 	}
 	c.clusterID = string(id)
-	ca, err := keepOne(ctx, keeper, serverCASecret, func() ([]byte, error) { return server.ExportCA(c.certificateDir(), box) })
+	ca, err := keepOne(ctx, keeper, serverCASecret,
+		func() ([]byte, error) { return server.ExportCA(c.certificateDir(), box) })
 	if err != nil {
 		return err
 	}

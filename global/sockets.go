@@ -52,7 +52,8 @@ func (s *sockets) serveDiagnostics(ctx context.Context, diagnostics *server.Diag
 }
 
 // open secures the sockets, reports the expiry of their certificate, and sets up access to the HTTP API.
-func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard, diagnostics *server.Diagnostics) (*server.Certificate, error) {
+func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *access.Guard,
+	diagnostics *server.Diagnostics) (*server.Certificate, error) {
 	certificate, err := s.secure(c, box, guard.ClientCAs())
 	if err != nil {
 		return nil, err

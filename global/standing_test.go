@@ -123,7 +123,8 @@ func newStanding(t *testing.T) *standing {
 func (s *standing) has(t *testing.T) {
 	t.Helper()
 	err := s.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
-		m.ID, m.Certificates = "an-id", []enrolment.IssuedCertificate{{Serial: "1", Issued: time.Now(), Expires: time.Now().Add(time.Hour), Stored: true}}
+		m.ID, m.Certificates = "an-id", []enrolment.IssuedCertificate{{Serial: "1", Issued: time.Now(),
+			Expires: time.Now().Add(time.Hour), Stored: true}}
 		return nil
 	})
 	if err != nil {

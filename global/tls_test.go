@@ -22,7 +22,8 @@ func TestHTTPOffLoopbackIsTLS(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
+	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+		MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}}
 	plain := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	want := map[string]int{"api": http.StatusUnauthorized, "diagnostics": http.StatusOK} // off loopback, a caller needs a credential
 	for key, path := range map[string]string{"api": "/zones", "diagnostics": "/livez"} {

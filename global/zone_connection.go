@@ -24,7 +24,8 @@ type zoneCredentials struct {
 }
 
 // newZoneCredentials serves certificate and verifies those of clients by judge.
-func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (enrolment.Certificate, error)) *zoneCredentials {
+func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (enrolment.Certificate,
+	error)) *zoneCredentials {
 	config := certificate.TLSConfig()
 	config.ClientAuth = tls.RequestClientCert
 	config.SessionTicketsDisabled = true // each connection presents its certificate

@@ -66,7 +66,8 @@ func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if i.caSHA256 == "" {
-		return api.NewError(http.StatusConflict, "Conflict", "zones are served without TLS here, so there is nothing to pin: start the global without --kds-tls=false")
+		return api.NewError(http.StatusConflict, "Conflict",
+			"zones are served without TLS here, so there is nothing to pin: start the global without --kds-tls=false")
 	}
 	if err := kds.CheckZoneName(zone); err != nil {
 		return api.BadField("name", "%s", err)
@@ -85,7 +86,8 @@ func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Duration) (*joinOffer, error) {
-	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceJoin, Zone: zone, Scopes: []string{"join"}}, ttl)
+	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceJoin, Zone: zone,
+		Scopes: []string{"join"}}, ttl)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,8 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 				"a server has joined as zone "+zone+" already; when it is lost, ask again with rejoin (causewayctl zone create --rejoin): the next server then takes its place")
 		}
 		m.DeletedAt, m.Draining, m.DrainingAt = time.Time{}, false, time.Time{}
-		m.Joins = append(m.Joins, enrolment.IssuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC(), Rejoin: rejoin})
+		m.Joins = append(m.Joins, enrolment.IssuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(),
+			Expires: claims.Expires.UTC(), Rejoin: rejoin})
 		m.Tidy(i.members.Forget())
 		return nil
 	})
@@ -107,7 +110,8 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 	}
 	addresses := i.everyAddress(i.addresses)
 	text, err := (&enrolment.JoinString{Zone: zone, Addresses: addresses, CASHA256: i.caSHA256, Token: token}).Encode()
-	return &joinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256, Expires: claims.Expires.UTC()}, err
+	return &joinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256,
+		Expires: claims.Expires.UTC()}, err
 }
 
 // lifetime reads a duration of a request.
@@ -172,7 +176,8 @@ func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	if err := i.authorize(r, access.About(resources.VerbIssue, resources.AccessZoneToken, "", "", order.Zone)); err != nil {
+	if err := i.authorize(r, access.About(resources.VerbIssue, resources.AccessZoneToken, "", "",
+		order.Zone)); err != nil {
 		return err
 	}
 	offer, err := i.token(r.Context(), order.Zone, order.Scope, ttl)
@@ -197,22 +202,26 @@ func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl ti
 		}
 	}
 	if !i.allowTokens {
-		return nil, api.NewError(http.StatusConflict, "Conflict", "zone tokens are not taken here: start the global with --kds-zone-tokens, or use a join string")
+		return nil, api.NewError(http.StatusConflict, "Conflict",
+			"zone tokens are not taken here: start the global with --kds-zone-tokens, or use a join string")
 	}
 	return i.issueToken(ctx, zone, scopes, ttl)
 }
 
 func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*tokenOffer, error) {
-	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceZone, Zone: zone, Scopes: scopes}, ttl)
+	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceZone, Zone: zone,
+		Scopes: scopes}, ttl)
 	if err != nil {
 		return nil, err
 	}
 	err = i.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		if len(m.Tokens) >= enrolment.MaxZoneTokens {
-			return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))
+			return api.NewError(http.StatusConflict, "Conflict",
+				fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))
 		}
 		m.DeletedAt, m.Draining, m.DrainingAt = time.Time{}, false, time.Time{}
-		m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(), Expires: claims.Expires.UTC()})
+		m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Scopes: scopes, Issued: claims.IssuedAt.UTC(),
+			Expires: claims.Expires.UTC()})
 		return nil
 	})
 	if err != nil {

@@ -84,7 +84,8 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	}
 	m = m.Clone(zone)
 	m.Tidy(s.now())
-	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []enrolment.IssuedCertificate{}, Tokens: []enrolment.IssuedToken{}, Joins: []shownJoin{}}
+	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []enrolment.IssuedCertificate{},
+		Tokens: []enrolment.IssuedToken{}, Joins: []shownJoin{}}
 	out.Certificates, out.Tokens = append(out.Certificates, m.Certificates...), append(out.Tokens, m.Tokens...)
 	for _, j := range m.Joins {
 		out.Joins = append(out.Joins, shownJoin{ID: j.ID, Expires: j.Expires, Used: j.UsedBy != ""})
@@ -244,7 +245,8 @@ func (s *standing) drain(ctx context.Context, zone string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return api.NewError(http.StatusServiceUnavailable, "Service Unavailable", "the session of zone "+zone+" does not end; nothing was deleted, try again")
+			return api.NewError(http.StatusServiceUnavailable, "Service Unavailable",
+				"the session of zone "+zone+" does not end; nothing was deleted, try again")
 		}
 	}
 }

@@ -30,7 +30,8 @@ func (z *zones) run(ctx context.Context) error {
 	for {
 		for _, zone := range gone {
 			if err := z.withdraw(ctx, zone); err != nil && ctx.Err() == nil {
-				z.log.Error("cannot remove the resources of a deleted zone: trying again at the next start", "zone", zone, "error", err)
+				z.log.Error("cannot remove the resources of a deleted zone: trying again at the next start", "zone",
+					zone, "error", err)
 			}
 		}
 		_, changed := z.store.Changed()
@@ -131,7 +132,8 @@ func copiesOf(snapshot store.Snapshot, zone string) []resources.Key {
 // withdrawStatus removes the status of the zone's proxies.
 func (z *zones) withdrawStatus(ctx context.Context, zone string) {
 	var b store.Batch
-	for r := range z.status.Snapshot().List(store.Query{Type: resources.TypeDataplaneInsight, Labels: map[string]string{resources.LabelZone: zone}}) {
+	for r := range z.status.Snapshot().List(store.Query{Type: resources.TypeDataplaneInsight,
+		Labels: map[string]string{resources.LabelZone: zone}}) {
 		b.Ops = append(b.Ops, store.Op{Delete: r.Key})
 	}
 	if len(b.Ops) == 0 {

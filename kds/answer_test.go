@@ -22,8 +22,10 @@ func FuzzAnswer(f *testing.F) {
 		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Nobody", ResponseNonce: "1"}, false},
 		{&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}), TypeUrl: "Mesh", ResponseNonce: "1"}, false},
 		{&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{}, TypeUrl: "Mesh", ResponseNonce: "1"}, false},
-		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1", ErrorDetail: &status.Status{Message: "no"}}, false},
-		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1", ResourceNamesSubscribe: []string{"*"}}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1",
+			ErrorDetail: &status.Status{Message: "no"}}, false},
+		{&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "Mesh", ResponseNonce: "1",
+			ResourceNamesSubscribe: []string{"*"}}, false},
 	} {
 		raw, err := proto.Marshal(c.m)
 		if err != nil {

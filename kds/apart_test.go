@@ -15,7 +15,8 @@ import (
 func TestNamesThatCollideLiveBoth(t *testing.T) {
 	t.Parallel()
 	service := func(zone, namespace, port string) *resources.Resource {
-		return written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: namespace, Name: "x"}, `{"ports":[{"port":`+port+`}]}`)
+		return written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+			Namespace: namespace, Name: "x"}, `{"ports":[{"port":`+port+`}]}`)
 	}
 	for _, order := range [][2]string{{"zone-3", "zone-30"}, {"zone-30", "zone-3"}} {
 		t.Run(order[0]+" first", func(t *testing.T) {
@@ -26,7 +27,8 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 				p := dialPeer(t, zone, g.address, plainFeatures)
 				p.openUp()
 				peers[zone] = p
-				if answer := p.send(resources.TypeMeshService, "1", nil, wireOf(t, zone, service(zone, namespaces[zone], "1"))); answer.GetErrorDetail() != nil {
+				if answer := p.send(resources.TypeMeshService, "1", nil,
+					wireOf(t, zone, service(zone, namespaces[zone], "1"))); answer.GetErrorDetail() != nil {
 					t.Fatalf("%s: %v", zone, answer.GetErrorDetail().GetMessage())
 				}
 			}
@@ -39,10 +41,12 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 
 			second := peers[order[1]]
 			changed := wireOf(t, order[1], service(order[1], namespaces[order[1]], "2"))
-			if answer := second.send(resources.TypeMeshService, "2", nil, changed); answer.GetErrorDetail() != nil || count(g.store, resources.TypeMeshService) != 2 {
+			if answer := second.send(resources.TypeMeshService, "2", nil, changed); answer.GetErrorDetail() != nil ||
+				count(g.store, resources.TypeMeshService) != 2 {
 				t.Fatalf("changed: %v", answer)
 			}
-			if answer := second.send(resources.TypeMeshService, "3", []string{changed.GetName()}); answer.GetErrorDetail() != nil {
+			if answer := second.send(resources.TypeMeshService, "3",
+				[]string{changed.GetName()}); answer.GetErrorDetail() != nil {
 				t.Fatal(answer)
 			}
 			eventually(t, "only the first in another zone", func() bool {
@@ -58,11 +62,13 @@ func TestNamesThatCollideLiveBoth(t *testing.T) {
 func TestCompleteListsNameWhatIsApart(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
-	first := written(t, zoneHome("zone-3"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "0", Name: "x"}, `{}`)
+	first := written(t, zoneHome("zone-3"), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Namespace: "0", Name: "x"}, `{}`)
 	p := dialPeer(t, "zone-3", g.address, plainFeatures)
 	p.openUp()
 	p.send(first.Type, "1", nil, wireOf(t, "zone-3", first))
-	second := wireOf(t, "zone-30", written(t, zoneHome("zone-30"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "x"}, `{}`))
+	second := wireOf(t, "zone-30", written(t, zoneHome("zone-30"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "x"}, `{}`))
 	for i, items := range []int{1, 1, 0} {
 		q := dialPeer(t, "zone-30", g.address, plainFeatures)
 		q.openUp()
@@ -84,7 +90,8 @@ func TestNameOfTheGlobalsOwn(t *testing.T) {
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SystemNamespace = "kuma-system" })
 	p := dialPeer(t, "kuma-sys", g.address, plainFeatures)
 	p.openUp()
-	impostor := written(t, zoneHome("kuma-sys"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "tem", Name: "all"}, `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{}}]}`)
+	impostor := written(t, zoneHome("kuma-sys"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default",
+		Namespace: "tem", Name: "all"}, `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{}}]}`)
 	wire := wireOf(t, "kuma-sys", impostor)
 	if want := exchange.WireName(hashing.Name("default", "all", "kuma-system"), "default"); wire.GetName() != want {
 		t.Fatalf("the names do not collide: %s, %s", wire.GetName(), want)
@@ -92,11 +99,13 @@ func TestNameOfTheGlobalsOwn(t *testing.T) {
 	if answer := p.send(impostor.Type, "1", nil, wire); answer.GetErrorDetail() != nil {
 		t.Fatal(answer)
 	}
-	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "kuma-system", Name: "all"}, `{"to":[]}`))
+	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default",
+		Namespace: "kuma-system", Name: "all"}, `{"to":[]}`))
 	there := store.NewMemory()
 	startZone(t, "zone-1", g.address, there)
 	eventually(t, "both in another zone", func() bool { return count(there, impostor.Type) == 2 })
-	if held := there.Snapshot().Get(resources.Key{Type: impostor.Type, Mesh: "default", Name: hashing.Name("default", "all", "kuma-system")}); held == nil || held.Zone() != "" {
+	if held := there.Snapshot().Get(resources.Key{Type: impostor.Type, Mesh: "default",
+		Name: hashing.Name("default", "all", "kuma-system")}); held == nil || held.Zone() != "" {
 		t.Errorf("the global's own is %v", held)
 	}
 }

@@ -83,7 +83,8 @@ func checkResponse(r *discovery.DeltaDiscoveryResponse) error {
 		}
 	}
 	// No resource here can have such a name.
-	r.RemovedResources = slices.DeleteFunc(r.RemovedResources, func(name string) bool { return checkFullName(name) != nil })
+	r.RemovedResources = slices.DeleteFunc(r.RemovedResources,
+		func(name string) bool { return checkFullName(name) != nil })
 	return nil
 }
 
@@ -93,7 +94,8 @@ func checkWords(typeURL, nonce, id string) error {
 		most         int
 	}{{"type_url", typeURL, maxWord}, {"the nonce", nonce, maxNonce}, {"the node's id", id, maxWord}} {
 		if !isText(w.value, ' ', w.most) {
-			return fmt.Errorf("%w: %s is %q: want at most %d printable characters", ErrRequest, w.field, truncate(w.value), w.most)
+			return fmt.Errorf("%w: %s is %q: want at most %d printable characters", ErrRequest, w.field,
+				truncate(w.value), w.most)
 		}
 	}
 	return nil

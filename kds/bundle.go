@@ -36,7 +36,8 @@ type bundles struct {
 }
 
 func newBundles() *bundles {
-	return &bundles{latest: map[bundleKey]weak.Pointer[bundle]{}, scratch: sync.Pool{New: func() any { return new([]*encoded) }}}
+	return &bundles{latest: map[bundleKey]weak.Pointer[bundle]{},
+		scratch: sync.Pool{New: func() any { return new([]*encoded) }}}
 }
 
 // borrow returns an empty slice to build a bundle in; share takes it back.

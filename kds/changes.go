@@ -79,7 +79,8 @@ func (s *sender) lookAt(from *source) bool {
 // isOfZone reports whether a commit changed the zone's own resource or its claim.
 func (s *sender) isOfZone(c *store.Commit) bool {
 	for i := range c.Changes {
-		if key := c.Changes[i].Key(); (key.Type == resources.TypeZone || key.Type == resources.TypeZoneClaim) && key.Name == s.zone {
+		if key := c.Changes[i].Key(); (key.Type == resources.TypeZone || key.Type == resources.TypeZoneClaim) &&
+			key.Name == s.zone {
 			return true
 		}
 	}
@@ -94,7 +95,8 @@ func (s *sender) concerns(sub *subscription, c *store.Commit) bool {
 			return true
 		case resources.TypeZone:
 			// A zone that is created or deleted matters to the others only when it begins or ceases to take part.
-			if s.direction == exchange.GlobalToZone && sub.descriptor.AcrossZones && takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
+			if s.direction == exchange.GlobalToZone && sub.descriptor.AcrossZones &&
+				takesPart(c.Changes[i].Old) != takesPart(c.Changes[i].New) {
 				return true
 			}
 		}

@@ -65,7 +65,8 @@ func (s *sender) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
 	if s.direction != exchange.GlobalToZone || sub.have != nil {
 		return chunkKey{}, false
 	}
-	key := chunkKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since, afterName: t.afterName}
+	key := chunkKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since,
+		afterName: t.afterName}
 	if t.list {
 		key.since = 0
 	}
@@ -96,7 +97,8 @@ func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
 func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
 	list := s.encoder.bundles.borrow()
 	p, err := s.fill(sub, t, v, list)
-	shared := s.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&s.audience)}, list, t.list && !v.particular)
+	shared := s.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&s.audience)}, list, t.list &&
+		!v.particular)
 	if p != nil {
 		p.bundle = shared
 	}
@@ -196,7 +198,8 @@ func (s *sender) cut(sub *subscription, t *transfer, p *chunk) (*chunk, error) {
 	if !t.list || s.audience.Features.Has(exchange.FeatureParts) {
 		return p, nil
 	}
-	s.withhold(&encoded{}, sub.descriptor.Type, "", fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", s.maxWhole))
+	s.withhold(&encoded{}, sub.descriptor.Type, "",
+		fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", s.maxWhole))
 	return nil, nil
 }
 
@@ -228,7 +231,8 @@ func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
 	if old, ok := s.refusals.Get(r.Direction, t, name, false); ok && old.Reason == reason {
 		return
 	}
-	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: t}, []string{name}, []tracker.Refusal{r}))
+	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
+		s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: t}, []string{name}, []tracker.Refusal{r}))
 	s.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
 	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []tracker.Refusal{r}})
 }

@@ -117,7 +117,8 @@ func timeouts(t *testing.T, s store.Store, prefix string, n int) (keys []resourc
 	for i := range n {
 		key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: fmt.Sprintf("%s%03d", prefix, i)}
 		keys = append(keys, key)
-		rs = append(rs, written(t, globalHome, key, `{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"connectionTimeout":"5s"}}]}`))
+		rs = append(rs, written(t, globalHome, key,
+			`{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"connectionTimeout":"5s"}}]}`))
 	}
 	put(t, s, rs...)
 	return keys
@@ -127,7 +128,9 @@ func timeouts(t *testing.T, s store.Store, prefix string, n int) (keys []resourc
 func produce(t *testing.T, s store.Store, zone string) {
 	t.Helper()
 	put(t, s,
-		written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "ns", Name: "backend"}, `{"ports":[{"port":80}]}`),
-		written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "ns", Name: "producer"},
+		written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "ns",
+			Name: "backend"}, `{"ports":[{"port":80}]}`),
+		written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "ns",
+			Name: "producer"},
 			`{"to":[{"targetRef":{"kind":"MeshService","name":"backend"},"default":{"http":{"requestTimeout":"5s"}}}]}`))
 }

@@ -105,7 +105,8 @@ func claimOp(s store.Snapshot, zone string, claim resources.ZoneClaim) (store.Op
 	if err != nil {
 		return store.Op{}, err
 	}
-	op := store.Op{Put: &resources.Resource{Key: ClaimKey(zone), Labels: map[string]string{}, Spec: spec}, If: store.IfAbsent()}
+	op := store.Op{Put: &resources.Resource{Key: ClaimKey(zone), Labels: map[string]string{}, Spec: spec},
+		If: store.IfAbsent()}
 	if held := s.Get(ClaimKey(zone)); held != nil {
 		op.If = store.IfRevision(held.Revision)
 	}

@@ -23,19 +23,20 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 		change  func(*resources.Resource)
 		refused string // a part of the reason; "" if it is stored
 	}{
-		"nothing odd":                {func(*resources.Resource) {}, ""},
-		"the global's origin":        {label(resources.LabelOrigin, resources.OriginGlobal), ""},
-		"an origin that is none":     {label(resources.LabelOrigin, "\u202eglobal"), ""},
-		"another zone":               {label(resources.LabelZone, "zone-2"), ""},
-		"no zone":                    {func(r *resources.Resource) { delete(r.Labels, resources.LabelZone) }, ""},
-		"the system's role":          {label(resources.LabelPolicyRole, string(resources.RoleSystem)), ""},
-		"another mesh by label":      {label(resources.LabelMesh, "other"), ""},
-		"kept from sync":             {label(resources.LabelSync, resources.SyncDisabled), ""},
-		"a path for a name":          {label(resources.LabelDisplayName, "../../mesh"), "its name says nothing"},
-		"a long name":                {label(resources.LabelDisplayName, strings.Repeat("a", 1<<20)), "labels are larger"},
-		"a name with an escape":      {label(resources.LabelDisplayName, "a\x1b[2J"), "printable characters"},
-		"a namespace with a slash":   {label(resources.LabelNamespace, "cats/../system"), "its name says nothing"},
-		"the system namespace":       {label(resources.LabelNamespace, resources.DefaultSystemNamespace), "its name says nothing"},
+		"nothing odd":              {func(*resources.Resource) {}, ""},
+		"the global's origin":      {label(resources.LabelOrigin, resources.OriginGlobal), ""},
+		"an origin that is none":   {label(resources.LabelOrigin, "\u202eglobal"), ""},
+		"another zone":             {label(resources.LabelZone, "zone-2"), ""},
+		"no zone":                  {func(r *resources.Resource) { delete(r.Labels, resources.LabelZone) }, ""},
+		"the system's role":        {label(resources.LabelPolicyRole, string(resources.RoleSystem)), ""},
+		"another mesh by label":    {label(resources.LabelMesh, "other"), ""},
+		"kept from sync":           {label(resources.LabelSync, resources.SyncDisabled), ""},
+		"a path for a name":        {label(resources.LabelDisplayName, "../../mesh"), "its name says nothing"},
+		"a long name":              {label(resources.LabelDisplayName, strings.Repeat("a", 1<<20)), "labels are larger"},
+		"a name with an escape":    {label(resources.LabelDisplayName, "a\x1b[2J"), "printable characters"},
+		"a namespace with a slash": {label(resources.LabelNamespace, "cats/../system"), "its name says nothing"},
+		"the system namespace": {label(resources.LabelNamespace, resources.DefaultSystemNamespace),
+			"its name says nothing"},
 		"another's name on the wire": {func(r *resources.Resource) { r.Name = "theirs" }, "its name says nothing"},
 		"no mesh":                    {func(r *resources.Resource) { r.Mesh = "" }, "mesh"},
 		"a mesh that is a path":      {func(r *resources.Resource) { r.Mesh = "../x" }, "NAME.MESH"},
@@ -53,7 +54,8 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 			switch {
 			case says != "" || stored == nil:
 				t.Errorf("refused: %s", says)
-			case stored.Zone() != "zone-1" || stored.Labels[resources.LabelOrigin] != resources.OriginZone || stored.Labels[resources.LabelMesh] != "default" ||
+			case stored.Zone() != "zone-1" || stored.Labels[resources.LabelOrigin] != resources.OriginZone ||
+				stored.Labels[resources.LabelMesh] != "default" ||
 				stored.Labels[resources.LabelPolicyRole] == string(resources.RoleSystem):
 				t.Errorf("stored as %v", stored.Labels)
 			}
@@ -63,18 +65,21 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 
 // arrivesFrom sends the global a timeout of the namespace cats as a zone would, after change, and returns the answer
 // and what is stored beside the two resources that were there, which stay.
-func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (says string, stored *resources.Resource) {
+func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (says string,
+	stored *resources.Resource) {
 	t.Helper()
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey(zone), `{}`))
 	put(t, s, written(t, globalHome, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`))
 	const spec = `{"targetRef":{"kind":"Dataplane"},"rules":[{"default":{"idleTimeout":"1s"}}]}`
 	ours := written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "ours"}, spec)
-	theirs := written(t, zoneHome("zone-2"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "theirs"}, spec)
+	theirs := written(t, zoneHome("zone-2"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default",
+		Name: "theirs"}, spec)
 	put(t, s, ours)
 	put(t, s, theirs)
 	key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "cats", Name: "x"}
-	out, err := exchange.NewMapping().Outbound(written(t, zoneHome(zone), key, spec), &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(written(t, zoneHome(zone), key, spec),
+		&exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +90,8 @@ func arrivesFrom(t *testing.T, zone string, change func(*resources.Resource)) (s
 	}
 	v := testReceiver(exchange.ZoneToGlobal, s)
 	v.arrival.SystemNamespace, v.arrival.Zone = resources.DefaultSystemNamespace, zone
-	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1", Resources: []*discovery.Resource{wire}})
+	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1",
+		Resources: []*discovery.Resource{wire}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,10 @@ func TestNewestSessionWinsAcrossReplicas(t *testing.T) {
 	<-s.arrived // the claim
 	s.gate <- nil
 	<-opened
-	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
-	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1",
+		Resources: []*discovery.Resource{item}}); err != nil {
 		t.Fatal(err)
 	}
 	<-s.arrived // the old session's write
@@ -123,7 +125,8 @@ func TestResyncOfAZoneElsewhere(t *testing.T) {
 	s := store.NewMemory()
 	a, b := startReplica(t, s, "a"), startReplica(t, s, "b")
 	below := store.NewMemory()
-	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{"ports":[{"port":80}]}`))
+	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Name: "s"}, `{"ports":[{"port":80}]}`))
 	z := startZone(t, "zone-1", a.address, below)
 	eventually(t, "in sync", func() bool { return count(s, resources.TypeMeshService) == 1 })
 	b.Adopt("zone-1", a.State("zone-1"))

@@ -25,15 +25,18 @@ func TestResponses(t *testing.T) {
 		response *response
 		with     int
 	}{
-		"empty":             {&response{}, 0},
-		"all":               {&response{version: "7 list", typeURL: "Mesh", nonce: "12", identifier: "global", removed: []string{"a.b", "", "c"}, bundle: &bundle{}}, 2},
-		"long":              {&response{typeURL: "Mesh", nonce: strings.Repeat("9", 300), identifier: strings.Repeat("i", 70_000), removed: []string{strings.Repeat("n", 20_000)}, bundle: &bundle{}}, 1},
+		"empty": {&response{}, 0},
+		"all": {&response{version: "7 list", typeURL: "Mesh", nonce: "12", identifier: "global",
+			removed: []string{"a.b", "", "c"}, bundle: &bundle{}}, 2},
+		"long": {&response{typeURL: "Mesh", nonce: strings.Repeat("9", 300),
+			identifier: strings.Repeat("i", 70_000), removed: []string{strings.Repeat("n", 20_000)}, bundle: &bundle{}}, 1},
 		"without resources": {&response{typeURL: "Mesh", nonce: "1", identifier: "zone-1"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.response
 			want := &discovery.DeltaDiscoveryResponse{
-				SystemVersionInfo: r.version, TypeUrl: r.typeURL, Nonce: r.nonce, RemovedResources: r.removed, ControlPlane: &corev3.ControlPlane{Identifier: r.identifier},
+				SystemVersionInfo: r.version, TypeUrl: r.typeURL, Nonce: r.nonce, RemovedResources: r.removed,
+				ControlPlane: &corev3.ControlPlane{Identifier: r.identifier},
 			}
 			for range c.with {
 				e := &encoded{size: len(raw)}
@@ -72,7 +75,8 @@ func TestMessagesLeaveLittleGarbage(t *testing.T) {
 	}); n != 1 {
 		t.Errorf("a message makes %v objects, want 1", n)
 	}
-	ack, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "zone-1"}, TypeUrl: "Mesh", ResponseNonce: "2FJ7Q4XKZRM5A"})
+	ack, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "zone-1"}, TypeUrl: "Mesh",
+		ResponseNonce: "2FJ7Q4XKZRM5A"})
 	if err != nil {
 		t.Fatal(err)
 	}

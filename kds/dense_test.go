@@ -34,17 +34,21 @@ func TestDenseResourcesAreRefused(t *testing.T) {
 		// status makes the text the status instead of the spec.
 		status bool
 	}{
-		"objects of a spec":     {typ: "MeshTimeout", spec: []byte(`{"x":[` + fill(`{"":0},`) + `0]}`)},
-		"lists of a spec":       {typ: "MeshTimeout", spec: []byte(`{"x":[` + fill(`[],`) + `0]}`)},
-		"a spec that is deep":   {typ: "MeshTimeout", spec: []byte(`{"x":` + strings.Repeat("[", 9_000) + fill(" ") + strings.Repeat("]", 9_000) + `}`)},
+		"objects of a spec": {typ: "MeshTimeout", spec: []byte(`{"x":[` + fill(`{"":0},`) + `0]}`)},
+		"lists of a spec":   {typ: "MeshTimeout", spec: []byte(`{"x":[` + fill(`[],`) + `0]}`)},
+		"a spec that is deep": {typ: "MeshTimeout",
+			spec: []byte(`{"x":` + strings.Repeat("[", 9_000) + fill(" ") + strings.Repeat("]", 9_000) + `}`)},
 		"members of a status":   {typ: "MeshService", spec: []byte(`{` + fill(`"a":0,`) + `"a":0}`), status: true},
 		"inbounds of Dataplane": {typ: "Dataplane", spec: inbounds},
-		"labels":                {typ: "MeshTimeout", spec: []byte("{}"), rest: protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(fill("\x2a\x00")))},
+		"labels": {typ: "MeshTimeout", spec: []byte("{}"),
+			rest: protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(fill("\x2a\x00")))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			envelope := &meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: "r", Mesh: "default"}, Spec: &anypb.Any{Value: row.spec}}
+			envelope := &meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: "r", Mesh: "default"},
+				Spec: &anypb.Any{Value: row.spec}}
 			if row.typ == "Dataplane" {
-				envelope.Spec.TypeUrl = "type.googleapis.com/" + string((&meshpb.Dataplane{}).ProtoReflect().Descriptor().FullName())
+				envelope.Spec.TypeUrl = "type.googleapis.com/" +
+					string((&meshpb.Dataplane{}).ProtoReflect().Descriptor().FullName())
 			}
 			if row.status {
 				envelope.Spec, envelope.Status = &anypb.Any{Value: []byte("{}")}, envelope.Spec
@@ -53,7 +57,8 @@ func TestDenseResourcesAreRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wire := &discovery.Resource{Name: "r.default", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: append(value, row.rest...)}}
+			wire := &discovery.Resource{Name: "r.default",
+				Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: append(value, row.rest...)}}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			_, err = Decode(row.typ, wire)

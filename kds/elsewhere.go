@@ -11,7 +11,8 @@ func (g *Global) State(zone string) *tracker.ZoneState {
 	if data == nil {
 		return nil
 	}
-	out := &tracker.ZoneState{Instance: g.instance(zone), Refusals: data.refusals.List(), Over: data.over.List(), Report: data.report.Load()}
+	out := &tracker.ZoneState{Instance: g.instance(zone), Refusals: data.refusals.List(), Over: data.over.List(),
+		Report: data.report.Load()}
 	if out.Report != nil {
 		out.Reported = out.Report.Received
 	}
@@ -55,7 +56,8 @@ func (g *Global) Adopt(zone string, s *tracker.ZoneState) {
 func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
-		data = &zoneData{zone: zone, ledger: tracker.NewLedger(), known: g.config.Known.of(zone), refusals: tracker.NewRefusals(), over: &tracker.Over{}}
+		data = &zoneData{zone: zone, ledger: tracker.NewLedger(), known: g.config.Known.of(zone),
+			refusals: tracker.NewRefusals(), over: &tracker.Over{}}
 		data.met = &peerStore{ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
 		if g.config.StoreOf != nil {
 			data.met.kept = g.config.StoreOf(zone)

@@ -39,18 +39,22 @@ func TestWhatDoesNotTravelIsRefused(t *testing.T) {
 			before := s.Snapshot().Revision()
 			v := testReceiver(direction, s)
 			v.session.observer = heard
-			value, err := proto.Marshal(&meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: "own", Mesh: own.Mesh}, Spec: &anypb.Any{Value: []byte(`{}`)}})
+			value, err := proto.Marshal(&meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: "own",
+				Mesh: own.Mesh}, Spec: &anypb.Any{Value: []byte(`{}`)}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			item := &discovery.Resource{Name: exchange.WireName("own", own.Mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
+			item := &discovery.Resource{Name: exchange.WireName("own", own.Mesh), Version: "1",
+				Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
 			answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{
-				TypeUrl: string(d.Type), Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{"own", exchange.WireName("own", "default")},
+				TypeUrl: string(d.Type), Nonce: "1", Resources: []*discovery.Resource{item},
+				RemovedResources: []string{"own", exchange.WireName("own", "default")},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := answer.GetErrorDetail().GetMessage(); !strings.HasPrefix(got, item.GetName()+": ") || !strings.Contains(got, "does not travel") {
+			if got := answer.GetErrorDetail().GetMessage(); !strings.HasPrefix(got, item.GetName()+": ") ||
+				!strings.Contains(got, "does not travel") {
 				t.Errorf("%s %s: the answer is %q", d.Type, direction, got)
 			}
 			if now := s.Snapshot(); now.Revision() != before || now.Get(own.Key) == nil {

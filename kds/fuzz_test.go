@@ -21,9 +21,11 @@ import (
 func testReceiver(d exchange.Direction, s store.Store) *receiver {
 	session := newSession(context.Background(), 1, "zone-1", silent{})
 	return newReceiver(receiverConfig{
-		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"}, SystemNamespace: resources.DefaultSystemNamespace},
-		store:   s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(), known: newKnown(),
-		node: nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"},
+			SystemNamespace: resources.DefaultSystemNamespace},
+		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(),
+		known: newKnown(),
+		node:  nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
 }
 
@@ -41,18 +43,25 @@ func FuzzResponse(f *testing.F) {
 	key, spec := permission("p")
 	for _, zone := range []string{"zone-1", "zone-2"} {
 		policy := written(f, zoneHome(zone), key, spec)
-		out, _ := exchange.NewMapping().Outbound(policy, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
+		out, _ := exchange.NewMapping().Outbound(policy, &exchange.Audience{Direction: exchange.ZoneToGlobal,
+			Zone: zone, Features: exchange.OwnFeatures()})
 		wire, err := Encode(out)
 		if err != nil {
 			f.Fatal(err)
 		}
-		seed(&discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1", Resources: []*discovery.Resource{wire}, RemovedResources: []string{"own.default", "a.b.c"}, SystemVersionInfo: "7 list more"})
+		seed(&discovery.DeltaDiscoveryResponse{TypeUrl: string(key.Type), Nonce: "1",
+			Resources: []*discovery.Resource{wire}, RemovedResources: []string{"own.default", "a.b.c"},
+			SystemVersionInfo: "7 list more"})
 	}
-	dataplane := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "dp"}, `{"networking":{"address":"1.2.3.4","inbound":[{"port":80,"tags":{"kuma.io/zone":"x","kuma.io/service":"a"}}]}}`)
-	out, _ := exchange.NewMapping().Outbound(dataplane, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"})
+	dataplane := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeDataplane, Mesh: "default",
+		Name: "dp"}, `{"networking":{"address":"1.2.3.4","inbound":[{"port":80,"tags":{"kuma.io/zone":"x","kuma.io/service":"a"}}]}}`)
+	out, _ := exchange.NewMapping().Outbound(dataplane, &exchange.Audience{Direction: exchange.ZoneToGlobal,
+		Zone: "zone-1"})
 	wire, _ := Encode(out)
-	seed(&discovery.DeltaDiscoveryResponse{TypeUrl: "Dataplane", Resources: []*discovery.Resource{wire}, SystemVersionInfo: "7 resume"})
-	route := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Namespace: "a", Name: "r"},
+	seed(&discovery.DeltaDiscoveryResponse{TypeUrl: "Dataplane", Resources: []*discovery.Resource{wire},
+		SystemVersionInfo: "7 resume"})
+	route := written(f, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default",
+		Namespace: "a", Name: "r"},
 		`{"to":[{"targetRef":{"kind":"MeshService","name":"b"},"rules":[{"default":{"backendRefs":[{"kind":"MeshService","name":"b","port":1}]}}]}]}`)
 	out, _ = exchange.NewMapping().Outbound(route, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"})
 	wire, _ = Encode(out)
@@ -74,10 +83,12 @@ func FuzzResource(f *testing.F) {
 		{"MeshHTTPRoute", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"},"rules":[{"default":{"backendRefs":[{"kind":"MeshService","name":"b","port":1}],"filters":[{"requestMirror":{"backendRef":{"kind":"MeshMultiZoneService","name":"c"}}}]}}]}]}`, "a", `{"to[0].targetRef":{"name":"b","namespace":"c"}}`},
 		{"Mesh", ``, "", ""}, {"MeshTrust", `{"trustDomain":"a","caBundles":[{"type":"Pem","pem":{"value":"x"}}]}`, "", ""},
 	} {
-		f.Add(true, seed.typ, "r", "default", []byte(seed.spec), seed.namespace, seed.references, "zone-2", "r.default", "7 list more")
+		f.Add(true, seed.typ, "r", "default", []byte(seed.spec), seed.namespace, seed.references, "zone-2", "r.default",
+			"7 list more")
 		f.Add(false, seed.typ, "r", "default", []byte(seed.spec), seed.namespace, seed.references, "", "", "")
 	}
-	f.Fuzz(func(t *testing.T, up bool, typ, name, mesh string, spec []byte, namespace, references, zone, removed, said string) {
+	f.Fuzz(func(t *testing.T, up bool, typ, name, mesh string, spec []byte, namespace, references, zone, removed,
+		said string) {
 		d, ok := resources.Lookup(resources.Type(typ))
 		if !ok {
 			return
@@ -95,7 +106,8 @@ func FuzzResource(f *testing.F) {
 		if d.Scope == resources.ScopeGlobal {
 			mesh = ""
 		}
-		labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelZone: zone, resources.LabelReferences: references, resources.LabelDisplayName: name}
+		labels := map[string]string{resources.LabelNamespace: namespace, resources.LabelZone: zone,
+			resources.LabelReferences: references, resources.LabelDisplayName: name}
 		if up {
 			extra := []string{"zone-1"}
 			if namespace != "" {
@@ -103,12 +115,15 @@ func FuzzResource(f *testing.F) {
 			}
 			name = hashing.Name(mesh, name, extra...)
 		}
-		value, err := proto.Marshal(&meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: name, Mesh: mesh, Labels: labels}, Spec: wireSpec})
+		value, err := proto.Marshal(&meshpb.KumaResource{Meta: &meshpb.KumaResource_Meta{Name: name, Mesh: mesh,
+			Labels: labels}, Spec: wireSpec})
 		if err != nil {
 			return // not UTF-8
 		}
-		item := &discovery.Resource{Name: exchange.WireName(name, mesh), Version: "1", Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
-		checkReceived(t, up, &discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "1", Resources: []*discovery.Resource{item}, RemovedResources: []string{removed}, SystemVersionInfo: said})
+		item := &discovery.Resource{Name: exchange.WireName(name, mesh), Version: "1",
+			Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value}}
+		checkReceived(t, up, &discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "1",
+			Resources: []*discovery.Resource{item}, RemovedResources: []string{removed}, SystemVersionInfo: said})
 	})
 }
 
@@ -122,7 +137,8 @@ func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 	}
 	s := store.NewMemory()
 	own := written(t, home, resources.Key{Type: key.Type, Mesh: "default", Name: "own"}, spec)
-	other := written(t, zoneHome("zone-2"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "other"}, `{}`)
+	other := written(t, zoneHome("zone-2"), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Name: "other"}, `{}`)
 	put(t, s, own, other, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	revision := s.Snapshot().Get(own.Key).Revision
 	v := testReceiver(direction, s)
@@ -142,7 +158,8 @@ func checkReceived(t *testing.T, up bool, m *discovery.DeltaDiscoveryResponse) {
 			if r.Key == own.Key || r.Key == other.Key || r.Key == ZoneKey("zone-1") {
 				continue
 			}
-			if up && r.Zone() != "zone-1" || !up && (r.Labels[resources.LabelOrigin] != resources.OriginGlobal || r.Zone() == "zone-1") {
+			if up && r.Zone() != "zone-1" || !up && (r.Labels[resources.LabelOrigin] != resources.OriginGlobal ||
+				r.Zone() == "zone-1") {
 				t.Fatalf("%s has labels %v", r.Key, r.Labels)
 			}
 		}
@@ -176,7 +193,8 @@ func (*recordingStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {
 // messages of a type.
 func FuzzRequest(f *testing.F) {
 	for _, m := range []*discovery.DeltaDiscoveryRequest{
-		{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{"a": "b"}},
+		{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}),
+			ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{"a": "b"}},
 		{TypeUrl: "MeshTrafficPermission", ResponseNonce: "1"}, {TypeUrl: "Nobody", ResponseNonce: "9"}, {TypeUrl: "Zone"},
 	} {
 		raw, err := proto.Marshal(m)
@@ -189,9 +207,11 @@ func FuzzRequest(f *testing.F) {
 		s := store.NewMemory()
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
-			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
-			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
-			now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
+			crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
+			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+			answerTimeout: time.Minute,
+			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 		})
 		stream := &recordingStream{}
 		sender.stream = stream

@@ -151,8 +151,10 @@ func NewGlobal(c GlobalConfig) *Global {
 	}
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
-		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(),
-		started: time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{}, held: map[string]map[*heldStream]struct{}{},
+		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(),
+		crossing: exchange.NewCrossing(),
+		started:  time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{},
+		held: map[string]map[*heldStream]struct{}{},
 	}
 	g.encoder, g.pacer, g.turns = newEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
 	g.encoder.panics = c.Panics
@@ -291,8 +293,10 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 // length of the session: the size of that stack decides whether the garbage collector halves it, for each zone.
 func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	return newSender(senderConfig{
-		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica, store: g.config.Store, pace: g.pacer, turns: g.turns,
-		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over, features: s.features,
+		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica,
+		store: g.config.Store, pace: g.pacer, turns: g.turns,
+		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over,
+		features:   s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
 		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.GlobalToZone),
@@ -326,17 +330,22 @@ func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	system := cmp.Or(s.system, g.config.SystemNamespace)
 	return newReceiver(receiverConfig{
-		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.ZoneToGlobal, Zone: s.zone}, SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
-		store:   g.config.Store, status: g.config.Status, mapping: g.mapping,
-		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals, ledger: data.ledger, known: data.known, met: data.met,
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.ZoneToGlobal, Zone: s.zone},
+			SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+		store: g.config.Store, status: g.config.Status, mapping: g.mapping,
+		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals,
+		ledger: data.ledger, known: data.known, met: data.met,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
-		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self), acceptDeletes: g.config.AcceptDeletes,
-		sendTimeout: g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.ZoneToGlobal),
+		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self),
+		acceptDeletes: g.config.AcceptDeletes,
+		sendTimeout:   g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s,
+		log: g.logOf(s, exchange.ZoneToGlobal),
 	})
 }
 
 // HealthCheck implements controlServer. Its header announces our features: a zone reads them before it opens streams.
-func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
+func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse,
+	error) {
 	zone, md, _, err := g.identify(ctx)
 	if err != nil {
 		return nil, ToStatus(err)
@@ -352,7 +361,8 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err
 	}
-	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: time.Now(), Zone: zone, Peer: &Peer{AuthTokenProvided: len(md.Get(metadataAuthorization)) > 0}})
+	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: time.Now(), Zone: zone,
+		Peer: &Peer{AuthTokenProvided: len(md.Get(metadataAuthorization)) > 0}})
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(g.config.HealthInterval)}, nil
 }
 

@@ -109,7 +109,8 @@ func (z *evilZone) answer(text string, node byte) {
 	if z.last == nil {
 		return
 	}
-	r := &discovery.DeltaDiscoveryRequest{TypeUrl: z.last.GetTypeUrl(), ResponseNonce: z.last.GetNonce(), Node: saidNode("evil", node)}
+	r := &discovery.DeltaDiscoveryRequest{TypeUrl: z.last.GetTypeUrl(), ResponseNonce: z.last.GetNonce(),
+		Node: saidNode("evil", node)}
 	if text != "" {
 		r.ErrorDetail = &rpcstatus.Status{Message: text}
 	}
@@ -139,15 +140,18 @@ func (z *evilZone) play(op, a, b byte) {
 	case 1:
 		z.openUp()
 	case 2:
-		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", b), ResourceNamesSubscribe: []string{"*"}})
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", b),
+			ResourceNamesSubscribe: []string{"*"}})
 	case 3:
-		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", 4), InitialResourceVersions: saidHave(a, b)})
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), Node: saidNode("evil", 4),
+			InitialResourceVersions: saidHave(a, b)})
 	case 4:
 		z.answer("", a)
 	case 5:
 		z.answer(pick(saidTexts, a), b)
 	case 6:
-		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), ResponseNonce: pick(saidTexts, b), ErrorDetail: &rpcstatus.Status{}})
+		z.request(&discovery.DeltaDiscoveryRequest{TypeUrl: pick(saidTypes, a), ResponseNonce: pick(saidTexts, b),
+			ErrorDetail: &rpcstatus.Status{}})
 	case 7:
 		key, spec := permission("g" + string('a'+rune(a%4)))
 		put(z.t, z.store, written(z.t, globalHome, key, spec))
@@ -157,9 +161,11 @@ func (z *evilZone) play(op, a, b byte) {
 	case 9, 10:
 		typ := pick(saidTypes, a)
 		item, wrote := saidItem(z.t, exchange.ZoneToGlobal, "evil", typ, b)
-		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item}, SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
+		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item},
+			SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
 	case 11:
-		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: pick(saidTypes, a), Nonce: "n", RemovedResources: []string{pick(saidNames, b), "p.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
+		z.send(&discovery.DeltaDiscoveryResponse{TypeUrl: pick(saidTypes, a), Nonce: "n",
+			RemovedResources: []string{pick(saidNames, b), "p.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
 	case 12:
 		z.hangUp()
 		z.connect([]exchange.Features{exchange.OwnFeatures(), plainFeatures, 0}[int(a)%3])
@@ -176,8 +182,12 @@ func (z *evilZone) play(op, a, b byte) {
 }
 
 var saidJSON = []string{
-	"", "null", "[]", "{", `{"applied":null,"behind":[{}]}`, `{"applied":{"Mesh":18446744073709551615,"\u0000":1},"held":{"Mesh":-1}}`, `{"behind":[{"mesh":"\u001b[2J"}],"newStore":{"since":"9999-12-31T23:59:59Z"}}`,
-	`{"held":{"Mesh":9223372036854775807,"Zone":9223372036854775807}}`, `{"newStore":{"since":"0000-01-01T00:00:00Z","known":"a"}}`, `{"type":"MeshTrafficPermission","mesh":"default","name":"p"}`, `{"type":"Nobody"}`,
+	"", "null", "[]", "{", `{"applied":null,"behind":[{}]}`,
+	`{"applied":{"Mesh":18446744073709551615,"\u0000":1},"held":{"Mesh":-1}}`,
+	`{"behind":[{"mesh":"\u001b[2J"}],"newStore":{"since":"9999-12-31T23:59:59Z"}}`,
+	`{"held":{"Mesh":9223372036854775807,"Zone":9223372036854775807}}`,
+	`{"newStore":{"since":"0000-01-01T00:00:00Z","known":"a"}}`,
+	`{"type":"MeshTrafficPermission","mesh":"default","name":"p"}`, `{"type":"Nobody"}`,
 	strings.Repeat("[", 20_000), `{"applied":{"MeshTrafficPermission":1}}`,
 }
 
@@ -210,12 +220,15 @@ func FuzzGlobalSession(f *testing.F) {
 func playGlobal(t *testing.T, raw []byte) {
 	s := store.NewMemory()
 	key, spec := permission("own")
-	other := written(t, zoneHome("zone-9"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "other"}, `{}`)
+	other := written(t, zoneHome("zone-9"), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Name: "other"}, `{}`)
 	put(t, s, written(t, globalHome, key, spec), other)
-	untouched := map[resources.Key]uint64{key: s.Snapshot().Get(key).Revision, other.Key: s.Snapshot().Get(other.Key).Revision}
+	untouched := map[resources.Key]uint64{key: s.Snapshot().Get(key).Revision,
+		other.Key: s.Snapshot().Get(other.Key).Revision}
 	// Without a guard: a panic ends the process, and so the fuzzer finds it.
 	g := NewGlobal(GlobalConfig{
-		Store: s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second, MaxMessageSize: 2048, Log: testLog(),
+		Store: s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second,
+		MaxMessageSize: 2048, Log: testLog(),
 		AcceptDeletes: func(string, resources.Type) bool { return true },
 	})
 	l, target := listenSomewhere(t)
@@ -287,7 +300,8 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(resources.TypeMeshTrafficPermission), Node: nodeOf("honest", Peer{Features: exchange.OwnFeatures()})}); err != nil {
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(resources.TypeMeshTrafficPermission),
+		Node: nodeOf("honest", Peer{Features: exchange.OwnFeatures()})}); err != nil {
 		t.Fatal(err)
 	}
 	var ready []string
@@ -300,7 +314,8 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 			for _, r := range m.GetResources() {
 				ready = append(ready, r.GetName())
 			}
-			if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()}); err != nil {
+			if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(),
+				ResponseNonce: m.GetNonce()}); err != nil {
 				return "", err
 			}
 		}

@@ -124,7 +124,8 @@ func (g *Global) data(zone string) *zoneData {
 // Status returns the sync status with the global, for one type or, if t is empty, for all.
 func (z *Zone) Status(t resources.Type) tracker.SyncStatus {
 	status := z.ledger.Status(z.config.Zone, t, z.refusals, z.config.Store)
-	status.NewStore, status.Replaced, status.Over, status.Started = z.met.status(), z.met.replacement(), z.over.List(), z.started
+	status.NewStore, status.Replaced, status.Over, status.Started = z.met.status(), z.met.replacement(),
+		z.over.List(), z.started
 	return status
 }
 

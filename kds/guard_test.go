@@ -53,12 +53,14 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 	if by.Zone != "zone-1" || !strings.Contains(by.Reason, "poisoned") || by.Since.IsZero() {
 		t.Errorf("refused by %+v", by)
 	}
-	if c := tracker.Conditions(g.Refused(bad)); len(c) != 1 || c[0].Status != resources.ConditionFalse || !strings.Contains(c[0].Message, "zone-1") {
+	if c := tracker.Conditions(g.Refused(bad)); len(c) != 1 || c[0].Status != resources.ConditionFalse ||
+		!strings.Contains(c[0].Message, "zone-1") {
 		t.Errorf("conditions %+v", c)
 	}
 	status, _ := g.Status("zone-1", bad.Type)
 	refused := typeOf(status, bad.Type, "toZone").Refused
-	if !status.Connected || len(refused) != 1 || refused[0].KRI != resources.KRIOf(s.Snapshot().Get(bad)).String() || refused[0].By != "peer" {
+	if !status.Connected || len(refused) != 1 || refused[0].KRI != resources.KRIOf(s.Snapshot().Get(bad)).String() ||
+		refused[0].By != "peer" {
 		t.Errorf("status %+v", status)
 	}
 

@@ -83,10 +83,12 @@ func startGlobal(t *testing.T, s store.Store, change ...func(*GlobalConfig)) *te
 }
 
 // startGlobalWith starts a global that announces these features, whatever it supports.
-func startGlobalWith(t *testing.T, s store.Store, features exchange.Features, change ...func(*GlobalConfig)) *testGlobal {
+func startGlobalWith(t *testing.T, s store.Store, features exchange.Features,
+	change ...func(*GlobalConfig)) *testGlobal {
 	t.Helper()
 	g := &testGlobal{store: s, events: &events{}}
-	config := GlobalConfig{Store: s, Log: testLog(), Observer: g.events, Self: Peer{Instance: "global-1"}, SendTimeout: 5 * time.Second}
+	config := GlobalConfig{Store: s, Log: testLog(), Observer: g.events, Self: Peer{Instance: "global-1"},
+		SendTimeout: 5 * time.Second}
 	for _, c := range change {
 		c(&config)
 	}
@@ -130,7 +132,8 @@ func startZone(t *testing.T, name, target string, s store.Store, change ...func(
 }
 
 // startZoneWith starts a zone that announces these features, whatever it supports.
-func startZoneWith(t *testing.T, name, target string, s store.Store, features exchange.Features, change ...func(*ZoneConfig)) *testZone {
+func startZoneWith(t *testing.T, name, target string, s store.Store, features exchange.Features,
+	change ...func(*ZoneConfig)) *testZone {
 	t.Helper()
 	z := &testZone{name: name, store: s, events: &events{}}
 	config := ZoneConfig{

@@ -57,7 +57,8 @@ type heardCredentials struct {
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (c heardCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c heardCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
+	credentials.AuthInfo, error) {
 	under := newTransport(raw)
 	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, heardConn{raw, c.heard, under})
 	if err == nil {

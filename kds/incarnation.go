@@ -40,7 +40,8 @@ const replacedFor = 72 * time.Hour
 
 // validStore reports whether the incarnations that a peer reports are short and printable.
 func validStore(n *tracker.NewStore) bool {
-	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) && isWord(n.Announced)
+	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) &&
+		isWord(n.Announced)
 }
 
 // peerStore tracks the incarnation of the peer's store. While the store is a strange one, it holds deletions. The
@@ -103,7 +104,8 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 		a.settle(nil)
 	case known != h.incarnation:
 		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
-		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
+		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+
+			" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"known", known, "announced", h.incarnation)
 	case h.forgotten:
 		a.settle(rolledBack(known, a.known.seenOf(), h.point))
@@ -189,7 +191,8 @@ func (a *peerStore) replaces(t resources.Type, names []string) {
 	}
 	a.replaced.Count += len(names)
 	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), tracker.MaxHeldNames-len(a.replaced.Names))]...)
-	a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+" knew, and has other content of resources here: that content, which may be older, replaced ours",
+	a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+
+		" knew, and has other content of resources here: that content, which may be older, replaced ours",
 		"type", string(t), "replaced", len(names), "first", strings.Join(names[:min(len(names), tracker.MaxHeldNames)], " "))
 }
 
@@ -237,7 +240,8 @@ func (a *peerStore) review(ctx context.Context) error {
 	if a.point.Word != "" {
 		a.known.see(a.point)
 	}
-	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it", "incarnation", a.announced)
+	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it",
+		"incarnation", a.announced)
 	a.strange = nil
 	return nil
 }

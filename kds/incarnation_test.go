@@ -89,11 +89,13 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	g.stop()
 	eventually(t, "a report to the other", func() bool { return then.LastReport("zone-1") != nil })
 	if r := then.LastReport("zone-1"); r.Applied[key.Type] != 0 {
-		t.Errorf("before it has looked at anything, the zone tells of revision %d, and the store is at %d", r.Applied[key.Type], other.Snapshot().Revision())
+		t.Errorf("before it has looked at anything, the zone tells of revision %d, and the store is at %d",
+			r.Applied[key.Type], other.Snapshot().Revision())
 	}
 	release()
 	eventually(t, "the other to know what the zone has", func() bool {
-		return then.LastReport("zone-1").Applied[key.Type] > 0 && z.Rollout(own.Snapshot().Get(service)).Zones.Acknowledged == 1
+		return then.LastReport("zone-1").Applied[key.Type] > 0 &&
+			z.Rollout(own.Snapshot().Get(service)).Zones.Acknowledged == 1
 	})
 }
 
@@ -214,7 +216,8 @@ func TestOlderContentIsTold(t *testing.T) {
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")
-	if status.Replaced == nil || status.Replaced.Count != 1 || !slices.Equal(status.Replaced.Names, []string{exchange.WireName(find(r.own, older.Type, "p3").Name, "default")}) {
+	if status.Replaced == nil || status.Replaced.Count != 1 || !slices.Equal(status.Replaced.Names,
+		[]string{exchange.WireName(find(r.own, older.Type, "p3").Name, "default")}) {
 		t.Errorf("replaced is %+v", status.Replaced)
 	}
 	eventually(t, "the global to know", func() bool {
@@ -235,7 +238,8 @@ func TestStoreCatchesUp(t *testing.T) {
 	r := reopen(t, 3, otherStore)
 	r.want(10, 3, true)
 	put(t, r.above, r.all[0])
-	eventually(t, "one that came back", func() bool { return typeOf(r.z.Status(""), r.all[0].Type, "toZone").Held.Count == 2 })
+	eventually(t, "one that came back",
+		func() bool { return typeOf(r.z.Status(""), r.all[0].Type, "toZone").Held.Count == 2 })
 	remove(t, r.above, r.all[5].Key)
 	eventually(t, "a removal by a person", func() bool { return find(r.own, r.all[5].Type, "p5") == nil })
 	r.want(9, 2, true)

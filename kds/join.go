@@ -81,7 +81,8 @@ func (g *Global) join(ctx context.Context, d exchange.Direction) (*session, *zon
 }
 
 // enter finds the session of a connection, or makes it. If it panics, no session has the stream.
-func (g *Global) enter(connection *connection, d exchange.Direction, zone string, pass Pass, md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
+func (g *Global) enter(connection *connection, d exchange.Direction, zone string, pass Pass,
+	md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	current = g.sessions[zone]

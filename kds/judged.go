@@ -16,8 +16,8 @@ type judge interface {
 	judge(ctx context.Context) (context.Context, error)
 }
 
-// judgedBy authenticates the caller before the call's message is read. With the context that it returns, identify returns
-// the same result. Errors are gRPC statuses.
+// judgedBy authenticates the caller before the call's message is read. With the context that it returns, identify
+// returns the same result. Errors are gRPC statuses.
 //
 //nolint:revive // the order of arguments is gRPC's
 func judgedBy(srv any, ctx context.Context) (context.Context, error) {

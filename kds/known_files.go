@@ -162,7 +162,8 @@ func (f *KnownFiles) write(out io.Writer, k *Known) error {
 			if c.refused || held == nil || held.Revision != c.revision {
 				continue
 			}
-			if err := enc.Encode(knownLine{Type: t, Name: name, Version: c.version, Key: c.key, Hash: contentHash(held)}); err != nil {
+			if err := enc.Encode(knownLine{Type: t, Name: name, Version: c.version, Key: c.key,
+				Hash: contentHash(held)}); err != nil {
 				return err
 			}
 		}

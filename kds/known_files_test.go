@@ -93,7 +93,8 @@ func resumeAfterRestarts(t *testing.T, many int) {
 					}
 				}
 			}
-			return g.events.count(Acknowledged, "") >= types[exchange.GlobalToZone] && z.events.count(Acknowledged, "") >= types[exchange.ZoneToGlobal] &&
+			return g.events.count(Acknowledged, "") >= types[exchange.GlobalToZone] &&
+				z.events.count(Acknowledged, "") >= types[exchange.ZoneToGlobal] &&
 				count(below, key.Type) == many && count(above, resources.TypeMeshService) == up
 		})
 		if sent := g.events.resources(1) + z.events.resources(1); sent != wantSent {

@@ -38,8 +38,8 @@ func (l Limits) most(t resources.Type) int {
 
 // Limits of what is held of a peer beside its resources.
 const (
-	// maxHave bounds the initial_resource_versions of a peer, of all types of a stream together, in bytes of memory. A peer
-	// that sends more gets complete lists.
+	// maxHave bounds the initial_resource_versions of a peer, of all types of a stream together, in bytes of memory. A
+	// peer that sends more gets complete lists.
 	maxHave = 32 << 20
 	// maxHeldStreams bounds the streams that a zone may hold open beside those of its session.
 	maxHeldStreams = 16

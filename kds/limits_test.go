@@ -24,7 +24,8 @@ import (
 func junk(from, n int) []*discovery.Resource {
 	var out []*discovery.Resource
 	for i := range n {
-		out = append(out, &discovery.Resource{Name: fmt.Sprintf("junk-%d.default", from+i), Version: "v", Resource: &anypb.Any{TypeUrl: "no resource"}})
+		out = append(out, &discovery.Resource{Name: fmt.Sprintf("junk-%d.default", from+i), Version: "v",
+			Resource: &anypb.Any{TypeUrl: "no resource"}})
 	}
 	return out
 }
@@ -47,7 +48,8 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	v.over = &tracker.Over{}
 	before := inUse()
 	for i := range parts {
-		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: junk(i*names, names), SystemVersionInfo: "7 list more"}
+		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1",
+			Resources: junk(i*names, names), SystemVersionInfo: "7 list more"}
 		answer, err := v.handle(t.Context(), m)
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +61,8 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	if grown := inUse() - before; grown > 16<<20 {
 		t.Errorf("%d MiB are kept", grown>>20)
 	}
-	if n := len(v.refusals.List()); n > tracker.MaxRefusals || n < tracker.MaxRefusals/10 || wordsOf(v.refusals) > tracker.MaxRefusalBytes {
+	if n := len(v.refusals.List()); n > tracker.MaxRefusals || n < tracker.MaxRefusals/10 ||
+		wordsOf(v.refusals) > tracker.MaxRefusalBytes {
 		t.Errorf("%d refusals of %d bytes are kept", n, wordsOf(v.refusals))
 	}
 	over := v.over.List()
@@ -108,7 +111,8 @@ func TestZoneHasARoom(t *testing.T) {
 	const most = 5
 	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Limits = Limits{Resources: most, Bytes: 64 << 10} })
 	service := func(zone, name, spec string) *discovery.Resource {
-		return wireOf(t, zone, written(t, zoneHome(zone), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}, spec))
+		return wireOf(t, zone, written(t, zoneHome(zone),
+			resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}, spec))
 	}
 	var all []*discovery.Resource
 	for i := range most + 2 {
@@ -125,11 +129,13 @@ func TestZoneHasARoom(t *testing.T) {
 	if n := count(g.store, resources.TypeMeshService); n != most {
 		t.Fatalf("%d are stored", n)
 	}
-	if answer := big.send(resources.TypeMeshService, "2", nil, service("big", "s-0", `{"selector":{"dataplaneTags":{"app":"x"}}}`)); answer.GetErrorDetail() != nil {
+	if answer := big.send(resources.TypeMeshService, "2", nil,
+		service("big", "s-0", `{"selector":{"dataplaneTags":{"app":"x"}}}`)); answer.GetErrorDetail() != nil {
 		t.Errorf("one that is there cannot change: %s", answer.GetErrorDetail().GetMessage())
 	}
 	large := `{"selector":{"dataplaneTags":{"app":"` + strings.Repeat("x", 65<<10) + `"}}}`
-	if answer := big.send(resources.TypeMeshService, "3", nil, service("big", "s-1", large)); !strings.Contains(answer.GetErrorDetail().GetMessage(), "bytes") {
+	if answer := big.send(resources.TypeMeshService, "3", nil,
+		service("big", "s-1", large)); !strings.Contains(answer.GetErrorDetail().GetMessage(), "bytes") {
 		t.Errorf("a large one is answered with %q", answer.GetErrorDetail().GetMessage())
 	}
 	limits := map[string]bool{}
@@ -143,7 +149,8 @@ func TestZoneHasARoom(t *testing.T) {
 
 	small := dialPeer(t, "small", g.address, exchange.OwnFeatures())
 	small.openUp()
-	if answer := small.send(resources.TypeMeshService, "1", nil, service("small", "s", `{}`)); answer.GetErrorDetail() != nil {
+	if answer := small.send(resources.TypeMeshService, "1", nil,
+		service("small", "s", `{}`)); answer.GetErrorDetail() != nil {
 		t.Errorf("another zone is refused: %s", answer.GetErrorDetail().GetMessage())
 	}
 
@@ -180,13 +187,15 @@ func TestNamesOfAListAreNotKept(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	v := testReceiver(exchange.ZoneToGlobal, s)
-	good := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "good"}, `{}`))
+	good := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "good"}, `{}`))
 	var removed []string
 	for i := range 1000 {
 		removed = append(removed, fmt.Sprintf("gone-%d.default", i))
 	}
 	say := func(progress string, items ...*discovery.Resource) *reception {
-		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: items, SystemVersionInfo: progress}
+		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1", Resources: items,
+			SystemVersionInfo: progress}
 		if strings.Contains(progress, "resume") {
 			m.RemovedResources = removed
 		}
@@ -235,7 +244,8 @@ func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 		p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 		p.openDown()
 		const most = 20_000 // in one request, which has a limit of its own
-		for sent, types := 0, []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshService, resources.TypeMeshCircuitBreaker, resources.TypeMeshTrust}; sent+most < n && len(types) > 0; sent, types = sent+most, types[1:] {
+		for sent, types := 0, []resources.Type{resources.TypeMeshTimeout, resources.TypeMeshRetry,
+			resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshService, resources.TypeMeshCircuitBreaker, resources.TypeMeshTrust}; sent+most < n && len(types) > 0; sent, types = sent+most, types[1:] {
 			p.subscribe(types[0], have(most))
 		}
 		p.subscribe(key.Type, have(min(n, most)))
@@ -318,7 +328,8 @@ func TestHeldStreamsAreFreed(t *testing.T) {
 	fill(dialPeer(t, "zone-1", g.address, exchange.OwnFeatures()))
 	eventually(t, "the second has them", func() bool { return held(2) == maxHeldStreams && held(1) == 0 })
 	for _, stream := range fill1 {
-		if err := stream.RecvMsg(new(discovery.DeltaDiscoveryRequest)); grpcstatus.Code(err) == codes.OK || !strings.Contains(err.Error(), "newer session") {
+		if err := stream.RecvMsg(new(discovery.DeltaDiscoveryRequest)); grpcstatus.Code(err) == codes.OK ||
+			!strings.Contains(err.Error(), "newer session") {
 			t.Fatalf("the first ends with %v", err)
 		}
 	}
@@ -330,12 +341,14 @@ func TestHeldStreamsAreFreed(t *testing.T) {
 
 // TestQuotaIsReadAgain checks that a full quota notices when another writer has made room.
 func TestQuotaIsReadAgain(t *testing.T) {
-	q := &quota{limits: Limits{Resources: 1, Bytes: 1 << 20}, counted: time.Now().Add(-2 * recount), usage: usage{resources: map[resources.Type]int{resources.TypeMeshService: 1}}}
+	q := &quota{limits: Limits{Resources: 1, Bytes: 1 << 20}, counted: time.Now().Add(-2 * recount),
+		usage: usage{resources: map[resources.Type]int{resources.TypeMeshService: 1}}}
 	r := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
 	if err := q.admit(&plan{}, nil, r, func() usage { return usage{resources: map[resources.Type]int{}} }); err != nil {
 		t.Error(err)
 	}
-	if err := q.admit(&plan{change: change{added: 1}}, nil, r, func() usage { t.Error("read again at once"); return usage{} }); err == nil {
+	if err := q.admit(&plan{change: change{added: 1}}, nil, r,
+		func() usage { t.Error("read again at once"); return usage{} }); err == nil {
 		t.Error("there was no room, and it was admitted")
 	}
 }
@@ -354,7 +367,8 @@ func TestWhatGoesToOthersProxiesIsBounded(t *testing.T) {
 		{resources.Key{Type: resources.TypeZoneIngress, Name: "the-last"}, maxZoneIngresses - 1, false},
 		{resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, maxZoneTrusts, false},
 	} {
-		q := &quota{limits: Limits{}.filled(), counted: time.Now(), usage: usage{resources: map[resources.Type]int{row.key.Type: row.has}}}
+		q := &quota{limits: Limits{}.filled(), counted: time.Now(),
+			usage: usage{resources: map[resources.Type]int{row.key.Type: row.has}}}
 		read := func() usage { return q.usage }
 		one := written(t, zoneHome("zone-1"), row.key, `{}`)
 		if err := q.admit(&plan{}, nil, one, read); errors.Is(err, errOverLimit) != row.refused {
@@ -373,7 +387,8 @@ func TestQuotaFollowsWhatIsStored(t *testing.T) {
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	v := testReceiver(exchange.ZoneToGlobal, s)
 	v.quota = &quota{limits: Limits{}.filled()}
-	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`))
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`))
 	version := 0
 	say := func(m *discovery.DeltaDiscoveryResponse) {
 		t.Helper()
@@ -383,8 +398,9 @@ func TestQuotaFollowsWhatIsStored(t *testing.T) {
 		}
 	}
 	spec := func(app string) *discovery.DeltaDiscoveryResponse {
-		item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"},
-			`{"selector":{"dataplaneTags":{"app":"`+app+`"}}}`))
+		item := wireOf(t, "zone-1",
+			written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"},
+				`{"selector":{"dataplaneTags":{"app":"`+app+`"}}}`))
 		version++
 		item.Version = fmt.Sprintf("%0*d", tracker.MaxVersion, version)
 		return &discovery.DeltaDiscoveryResponse{Resources: []*discovery.Resource{item}}

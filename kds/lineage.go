@@ -17,7 +17,8 @@ const (
 	// In metadataSeen, a header of HealthCheck's request, a zone says how much it has seen of the store. In the answer,
 	// metadataPoint is the position of the store, and metadataForgotten is present if the store is not the one that was
 	// seen.
-	metadataSeen, metadataPoint, metadataForgotten = "causeway-store-seen", "causeway-store-point", "causeway-store-forgotten"
+	metadataSeen, metadataPoint, metadataForgotten = "causeway-store-seen", "causeway-store-point",
+		"causeway-store-forgotten"
 
 	// mostStarts bounds the starts that a lineage holds: a zone that was away for more holds its deletions.
 	mostStarts = 1024

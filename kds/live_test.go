@@ -18,7 +18,8 @@ func TestLiveStatusIsNeverDurable(t *testing.T) {
 	own, live := store.NewMemory(), store.NewMemory()
 	for i := range 12 {
 		key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: fmt.Sprintf("dp-%d", i)}
-		put(t, own, written(t, home, key, `{"networking":{"address":"127.0.0.1","inbound":[{"port":80,"tags":{"kuma.io/service":"a"}}]}}`))
+		put(t, own, written(t, home, key,
+			`{"networking":{"address":"127.0.0.1","inbound":[{"port":80,"tags":{"kuma.io/service":"a"}}]}}`))
 		key.Type = resources.TypeDataplaneInsight
 		put(t, live, written(t, home, key, `{"subscriptions":[{"id":"1"}]}`))
 	}
@@ -43,5 +44,6 @@ func TestLiveStatusIsNeverDurable(t *testing.T) {
 	})
 	z.stop()
 	startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Status = store.NewMemory() })
-	eventually(t, "what a restart forgot to be gone", func() bool { return count(status, resources.TypeDataplaneInsight) == 0 })
+	eventually(t, "what a restart forgot to be gone",
+		func() bool { return count(status, resources.TypeDataplaneInsight) == 0 })
 }

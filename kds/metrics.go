@@ -46,8 +46,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		messages:  counter("causeway_kds_messages_total", "Messages between the global and zones; event is sent, acknowledged, rejected or received.", "direction", "type", "event"),
 		resources: counter("causeway_kds_resources_total", "Resources and removals in messages; event is sent, removed, received or written.", "direction", "type", "event"),
 		bytes:     counter("causeway_kds_sent_bytes_total", "Bytes of resources sent.", "direction", "type"),
-		refused:   counter("causeway_kds_refusals_total", "Resources that one side refused; by is self or peer.", "direction", "type", "by"),
-		sessions:  counter("causeway_kds_sessions_total", "Sessions that started: all but the first of a zone are reconnects.", "zone"),
+		refused: counter("causeway_kds_refusals_total", "Resources that one side refused; by is self or peer.",
+			"direction", "type", "by"),
+		sessions: counter("causeway_kds_sessions_total",
+			"Sessions that started: all but the first of a zone are reconnects.", "zone"),
 		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "causeway_kds_propagation_seconds", Help: "Time from a write to its acknowledgement by a peer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
@@ -115,9 +117,11 @@ func (m *Metrics) series(d exchange.Direction, t resources.Type) *hotSeries {
 	defer m.mu.Unlock()
 	direction, typ := d.Label(), shownType(t)
 	s := &hotSeries{
-		sent: m.messages.WithLabelValues(direction, typ, "sent"), acknowledged: m.messages.WithLabelValues(direction, typ, "acknowledged"),
-		resources: m.resources.WithLabelValues(direction, typ, "sent"), removed: m.resources.WithLabelValues(direction, typ, "removed"),
-		bytes: m.bytes.WithLabelValues(direction, typ), propagation: m.propagation.WithLabelValues(direction),
+		sent: m.messages.WithLabelValues(direction, typ, "sent"), acknowledged: m.messages.WithLabelValues(direction,
+			typ, "acknowledged"),
+		resources: m.resources.WithLabelValues(direction, typ, "sent"),
+		removed:   m.resources.WithLabelValues(direction, typ, "removed"),
+		bytes:     m.bytes.WithLabelValues(direction, typ), propagation: m.propagation.WithLabelValues(direction),
 	}
 	if typ == "" {
 		return s

@@ -79,7 +79,8 @@ func notInWords(c rune) bool {
 // parseRefusals reads a peer's NACK of a message that carried names. A line without a name may be about any resource
 // that no line names: it is unknown whether the peer accepted those. about completes a refusal with what is known of
 // its resource.
-func parseRefusals(scope tracker.Refusal, message string, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
+func parseRefusals(scope tracker.Refusal, message string, names []string,
+	about func(*tracker.Refusal)) []tracker.Refusal {
 	n := newNack(names)
 	byName := map[string]int{}
 	var out []tracker.Refusal
@@ -123,7 +124,8 @@ func parseRefusals(scope tracker.Refusal, message string, names []string, about 
 
 // spread turns a refusal without a name into one for each of names that is not among others. If none is left, it
 // returns the refusal as it is.
-func spread(unnamed tracker.Refusal, others map[string]int, names []string, about func(*tracker.Refusal)) []tracker.Refusal {
+func spread(unnamed tracker.Refusal, others map[string]int, names []string,
+	about func(*tracker.Refusal)) []tracker.Refusal {
 	var out []tracker.Refusal
 	for _, name := range names {
 		if _, named := others[name]; named || name == "" {

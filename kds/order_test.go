@@ -178,7 +178,8 @@ func TestClocksThatJump(t *testing.T) {
 	eventually(t, "every type answered again", func() bool { return g.acknowledgedIn(2) >= types })
 	eventually(t, "no lag again", inSync)
 	if above.Snapshot().Revision() != atGlobal || below.Snapshot().Revision() != atZone {
-		t.Errorf("a reconnect wrote: global %d to %d, zone %d to %d", atGlobal, above.Snapshot().Revision(), atZone, below.Snapshot().Revision())
+		t.Errorf("a reconnect wrote: global %d to %d, zone %d to %d", atGlobal, above.Snapshot().Revision(), atZone,
+			below.Snapshot().Revision())
 	}
 }
 

@@ -108,7 +108,8 @@ func TestPanicEndsOneSession(t *testing.T) {
 		}
 		for tries := 0; caught() == was; tries++ { // writes continue, so that waves and answers meet the panic
 			put1()
-			eventually(t, "the honest zone to have it", func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
+			eventually(t, "the honest zone to have it",
+				func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
 			if tries > 2000 {
 				t.Fatalf("event %d was never met", kind)
 			}
@@ -125,7 +126,8 @@ func TestPanicEndsOneSession(t *testing.T) {
 	put(t, own, writtenByZone(t, "evil", key, `{"ports":[{"port":80}]}`))
 	eventually(t, "the panic", func() bool { return caught() > was })
 	put1()
-	eventually(t, "the honest zone to have it", func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
+	eventually(t, "the honest zone to have it",
+		func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })
 	remove(t, own, key)
 	eventually(t, "the zone to be back", func() bool {
 		return evil.Connected() && count(own, resources.TypeMeshTrafficPermission) == written
@@ -240,7 +242,8 @@ func TestPanicOfAnEncoding(t *testing.T) {
 // gone, and refuses that.
 func TestRefusalOfWhatHasNoName(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default", strings.Repeat("a", 600) + ".default"} {
+	for _, name := range []string{"x", "", ".", "..", ".default", "a b.default", "a\nb.default",
+		strings.Repeat("a", 600) + ".default"} {
 		g := startGlobal(t, store.NewMemory())
 		p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
 		p.openDown()
@@ -266,7 +269,8 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 // TestNackAttribution checks that names are found in the NACK lines of any peer.
 func TestNackAttribution(t *testing.T) {
 	t.Parallel()
-	names := []string{"a-b.default", "long-name-x.default", "long-name.default", "dotted.name.mesh", "x", "", ".", "mesh-1."}
+	names := []string{"a-b.default", "long-name-x.default", "long-name.default", "dotted.name.mesh", "x", "",
+		".", "mesh-1."}
 	for _, c := range []struct{ line, name, reason string }{
 		{"a-b.default: is bad: very", "a-b.default", "is bad: very"},
 		{"mesh-1.: no", "mesh-1.", "no"},
@@ -300,11 +304,13 @@ func TestNackThatNamesNothing(t *testing.T) {
 			p.nack(p.receive(), says)
 			for _, name := range []string{"a", "b"} {
 				key, _ := permission(name)
-				eventually(t, name+" to be refused", func() bool { return len(g.Rollout(s.Snapshot().Get(key)).Zones.Refused) == 1 })
+				eventually(t, name+" to be refused",
+					func() bool { return len(g.Rollout(s.Snapshot().Get(key)).Zones.Refused) == 1 })
 			}
 			for _, name := range []string{"a", "b"} {
 				key, _ := permission(name)
-				put(t, s, written(t, globalHome, key, `{"rules":[{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`))
+				put(t, s, written(t, globalHome, key,
+					`{"rules":[{"default":{"deny":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`))
 			}
 			for came := 0; came < 2; { // in one message or two
 				m := p.receive()
@@ -349,8 +355,10 @@ func TestWhatArrives(t *testing.T) {
 		many[fmt.Sprintf("n%d.default", i)] = "1"
 	}
 	for name, m := range map[string]*discovery.DeltaDiscoveryRequest{
-		"a long type": {TypeUrl: strings.Repeat("a", maxWord+1)}, "a type with an escape": {TypeUrl: "a\x1b[2J"}, "a long nonce": {ResponseNonce: strings.Repeat("1", maxNonce+1)},
-		"many names": {InitialResourceVersions: many}, "a long version": {InitialResourceVersions: map[string]string{"a.b": strings.Repeat("1", maxWord+1)}},
+		"a long type": {TypeUrl: strings.Repeat("a", maxWord+1)}, "a type with an escape": {TypeUrl: "a\x1b[2J"},
+		"a long nonce":       {ResponseNonce: strings.Repeat("1", maxNonce+1)},
+		"many names":         {InitialResourceVersions: many},
+		"a long version":     {InitialResourceVersions: map[string]string{"a.b": strings.Repeat("1", maxWord+1)}},
 		"many subscriptions": {ResourceNamesSubscribe: make([]string, maxSubscribed+1)},
 	} {
 		if err := checkRequest(m); !errors.Is(err, ErrRequest) {
@@ -358,8 +366,10 @@ func TestWhatArrives(t *testing.T) {
 		}
 	}
 	for name, m := range map[string]*discovery.DeltaDiscoveryResponse{
-		"a long type": {TypeUrl: strings.Repeat("a", maxWord+1)}, "a long version": {SystemVersionInfo: strings.Repeat("1", maxVersionInfo+1)},
-		"nothing at all": {Resources: []*discovery.Resource{nil}}, "many removals": {RemovedResources: make([]string, maxNames+1)},
+		"a long type":    {TypeUrl: strings.Repeat("a", maxWord+1)},
+		"a long version": {SystemVersionInfo: strings.Repeat("1", maxVersionInfo+1)},
+		"nothing at all": {Resources: []*discovery.Resource{nil}},
+		"many removals":  {RemovedResources: make([]string, maxNames+1)},
 	} {
 		if err := checkResponse(m); !errors.Is(err, ErrRequest) {
 			t.Errorf("%s: %v", name, err)
@@ -370,13 +380,15 @@ func TestWhatArrives(t *testing.T) {
 		t.Errorf("%v, %v", err, removed.GetRemovedResources())
 	}
 	for _, m := range []*discovery.DeltaDiscoveryRequest{
-		{}, {TypeUrl: "Mesh", ResponseNonce: "a b", InitialResourceVersions: map[string]string{"default.": "", "a.b.c": "1"}, ErrorDetail: &status.Status{}},
+		{}, {TypeUrl: "Mesh", ResponseNonce: "a b", InitialResourceVersions: map[string]string{"default.": "",
+			"a.b.c": "1"}, ErrorDetail: &status.Status{}},
 	} {
 		if err := checkRequest(m); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := checked(func() (*discovery.DeltaDiscoveryRequest, error) { return nil, io.EOF }, checkRequest)(); !errors.Is(err, io.EOF) {
+	if _, err := checked(func() (*discovery.DeltaDiscoveryRequest, error) { return nil, io.EOF },
+		checkRequest)(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }

@@ -151,7 +151,8 @@ func TestPastTheWindow(t *testing.T) {
 		remove(t, g.store, keys[0])
 		for i := range 40 {
 			key, _ := permission("churn")
-			put(t, g.store, written(t, globalHome, key, fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"a%d"}}]}}`, i)))
+			put(t, g.store, written(t, globalHome, key,
+				fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"a%d"}}]}}`, i)))
 		}
 		p.ack(m)
 		next, err := p.down.Recv()
@@ -175,7 +176,8 @@ func TestPastTheWindow(t *testing.T) {
 func TestTooBigForOneMessage(t *testing.T) {
 	t.Parallel()
 	key, _ := permission("big")
-	big := written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", MaxMessageSize)+`"}}]}}`)
+	big := written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a",
+		MaxMessageSize)+`"}}]}}`)
 	memory := store.NewMemory()
 	if err := memory.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
 		t.Fatal(err)
@@ -186,7 +188,8 @@ func TestTooBigForOneMessage(t *testing.T) {
 	s := store.NewMemory()
 	startZone(t, "zone-1", g.address, s)
 	eventually(t, "the small one", func() bool { return find(s, small.Type, "small") != nil })
-	if refusals := g.Refusals("zone-1"); len(refusals) != 1 || !strings.HasPrefix(refusals[0].Name, "big-") || refusals[0].ByPeer {
+	if refusals := g.Refusals("zone-1"); len(refusals) != 1 || !strings.HasPrefix(refusals[0].Name, "big-") ||
+		refusals[0].ByPeer {
 		t.Errorf("refusals are %+v", refusals)
 	}
 }
@@ -197,7 +200,8 @@ func TestTooLargeForTheStore(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
 	key, spec := permission("ordinary")
-	big := written(t, zoneHome("zone-1"), key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
+	big := written(t, zoneHome("zone-1"), key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+
+		strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
 	big.Name, big.Labels[resources.LabelDisplayName] = "big", "big"
 	s := store.NewMemory()
 	if err := s.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
@@ -218,7 +222,8 @@ func TestLargeFromBeforeTheLimit(t *testing.T) {
 	t.Parallel()
 	old := store.NewMemory()
 	key, _ := permission("big")
-	big := written(t, globalHome, key, `{"default":{"deny":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a", store.MaxResourceBytes)+`"}}]}}`)
+	big := written(t, globalHome, key, `{"default":{"deny":[{"sni":{"type":"Exact","value":"`+strings.Repeat("a",
+		store.MaxResourceBytes)+`"}}]}}`)
 	if err := old.Load(func(put func(*resources.Resource) error) (uint64, error) { return 1, put(big) }); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ type peer struct {
 func dialPeer(t *testing.T, name, target string, features exchange.Features) *peer {
 	t.Helper()
 	// Fixed windows: unread data soon exceeds them.
-	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)),
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.UseCompressor(gzip.Name)),
 		grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(128<<10))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,8 @@ func dialPeer(t *testing.T, name, target string, features exchange.Features) *pe
 	for _, f := range features.Names() {
 		md = append(md, "features", f)
 	}
-	return &peer{t: t, name: name, conn: conn, ctx: metadata.AppendToOutgoingContext(ctx, md...), self: Peer{Instance: name, Features: features}}
+	return &peer{t: t, name: name, conn: conn, ctx: metadata.AppendToOutgoingContext(ctx, md...),
+		self: Peer{Instance: name, Features: features}}
 }
 
 func (p *peer) openDown(types ...resources.Type) {
@@ -68,7 +70,8 @@ func (p *peer) openDown(types ...resources.Type) {
 
 func (p *peer) subscribe(t resources.Type, have map[string]string) {
 	p.t.Helper()
-	p.request(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: string(t), ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: have})
+	p.request(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: string(t),
+		ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: have})
 }
 
 func (p *peer) request(r *discovery.DeltaDiscoveryRequest) {
@@ -89,12 +92,14 @@ func (p *peer) receive() *discovery.DeltaDiscoveryResponse {
 
 func (p *peer) ack(m *discovery.DeltaDiscoveryResponse) {
 	p.t.Helper()
-	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()})
+	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(),
+		ResponseNonce: m.GetNonce()})
 }
 
 func (p *peer) nack(m *discovery.DeltaDiscoveryResponse, text string) {
 	p.t.Helper()
-	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce(), ErrorDetail: &status.Status{Message: text}, ResourceNamesSubscribe: []string{"*"}})
+	p.request(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: p.name}, TypeUrl: m.GetTypeUrl(),
+		ResponseNonce: m.GetNonce(), ErrorDetail: &status.Status{Message: text}, ResourceNamesSubscribe: []string{"*"}})
 }
 
 // openUp opens the other stream and reads the global's requests for all types.
@@ -114,9 +119,11 @@ func (p *peer) openUp() {
 }
 
 // send sends a response to the global and returns its answer.
-func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
+func (p *peer) send(t resources.Type, nonce string, removed []string,
+	items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
 	p.t.Helper()
-	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(t), Nonce: nonce, Resources: items, RemovedResources: removed}); err != nil {
+	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(t), Nonce: nonce, Resources: items,
+		RemovedResources: removed}); err != nil {
 		p.t.Fatal(err)
 	}
 	answer, err := p.up.Recv()
@@ -132,7 +139,8 @@ func (p *peer) send(t resources.Type, nonce string, removed []string, items ...*
 // wireOf returns r as the zone sends it.
 func wireOf(t *testing.T, zone string, r *resources.Resource) *discovery.Resource {
 	t.Helper()
-	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone,
+		Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +177,8 @@ func TestPlainZoneGetsThePlainProtocol(t *testing.T) {
 		nonces[m.GetNonce()] = true
 		p.ack(m)
 		if m.GetSystemVersionInfo() != "" || m.GetControlPlane().GetIdentifier() != "global" {
-			t.Errorf("%s: system version %q, control plane %q", m.GetTypeUrl(), m.GetSystemVersionInfo(), m.GetControlPlane().GetIdentifier())
+			t.Errorf("%s: system version %q, control plane %q", m.GetTypeUrl(), m.GetSystemVersionInfo(),
+				m.GetControlPlane().GetIdentifier())
 		}
 	}
 	if len(nonces) != 3 {
@@ -180,14 +189,16 @@ func TestPlainZoneGetsThePlainProtocol(t *testing.T) {
 	}
 	item := got[string(key.Type)].GetResources()[0]
 	e := envelope(t, item)
-	if e.GetSpec().GetTypeUrl() != "" || strings.Contains(string(e.GetSpec().GetValue()), "path") || !strings.Contains(string(e.GetSpec().GetValue()), `"rules":[{"default":{"deny":[{"spiffeID"`) {
+	if e.GetSpec().GetTypeUrl() != "" || strings.Contains(string(e.GetSpec().GetValue()), "path") ||
+		!strings.Contains(string(e.GetSpec().GetValue()), `"rules":[{"default":{"deny":[{"spiffeID"`) {
 		t.Errorf("spec %q of type %q", e.GetSpec().GetValue(), e.GetSpec().GetTypeUrl())
 	}
 	if !strings.HasSuffix(item.GetName(), ".default") || len(item.GetVersion()) != 64 {
 		t.Errorf("item %q at %q", item.GetName(), item.GetVersion())
 	}
 	mesh := got["Mesh"].GetResources()[0]
-	if mesh.GetName() != "default." || envelope(t, mesh).GetSpec().GetTypeUrl() != "type.googleapis.com/kuma.mesh.v1alpha1.Mesh" {
+	if mesh.GetName() != "default." ||
+		envelope(t, mesh).GetSpec().GetTypeUrl() != "type.googleapis.com/kuma.mesh.v1alpha1.Mesh" {
 		t.Errorf("mesh %q of %q", mesh.GetName(), envelope(t, mesh).GetSpec().GetTypeUrl())
 	}
 }
@@ -214,14 +225,16 @@ func TestOneUnansweredMessageAndFolding(t *testing.T) {
 	gone, goneSpec := permission("came-and-went")
 	put(t, g.store, written(t, globalHome, gone, goneSpec))
 	remove(t, g.store, gone)
-	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t"}, `{"targetRef":{"kind":"Mesh"}}`))
+	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t"},
+		`{"targetRef":{"kind":"Mesh"}}`))
 	m := p.receive()
 	if m.GetTypeUrl() != string(resources.TypeMeshTimeout) {
 		t.Fatalf("got %s before the answer", m.GetTypeUrl())
 	}
 	p.request(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type), ResponseNonce: "nobody knows it"})
 	p.ack(m)
-	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t2"}, `{"targetRef":{"kind":"Mesh"}}`))
+	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "t2"},
+		`{"targetRef":{"kind":"Mesh"}}`))
 	m = p.receive()
 	if m.GetTypeUrl() != string(resources.TypeMeshTimeout) {
 		t.Fatal("an unknown nonce was taken for an answer")
@@ -230,7 +243,8 @@ func TestOneUnansweredMessageAndFolding(t *testing.T) {
 	p.ack(first)
 	m = p.receive()
 	if m.GetTypeUrl() != string(key.Type) || len(m.GetResources()) != 1 || len(m.GetRemovedResources()) != 0 {
-		t.Errorf("ten changes became %d resources and %v of %s", len(m.GetResources()), m.GetRemovedResources(), m.GetTypeUrl())
+		t.Errorf("ten changes became %d resources and %v of %s", len(m.GetResources()), m.GetRemovedResources(),
+			m.GetTypeUrl())
 	}
 }
 
@@ -258,7 +272,8 @@ func TestRefusalByPeerIsRememberedAndBlocksNothing(t *testing.T) {
 	if !found {
 		t.Errorf("refusals are %+v", g.Refusals("picky"))
 	}
-	put(t, g.store, written(t, globalHome, bad, `{"default":{}}`), written(t, globalHome, bad, `{"default":{"allow":[{"sni":{"type":"Exact","value":"a"}}]}}`))
+	put(t, g.store, written(t, globalHome, bad, `{"default":{}}`),
+		written(t, globalHome, bad, `{"default":{"allow":[{"sni":{"type":"Exact","value":"a"}}]}}`))
 	m = p.receive()
 	p.ack(m)
 	eventually(t, "the refusal is over", func() bool {
@@ -292,7 +307,8 @@ func TestResumeSendsOnlyWhatDiffers(t *testing.T) {
 	q.openDown()
 	q.subscribe(resources.TypeMeshTrafficPermission, have)
 	m := q.receive()
-	if len(m.GetResources()) != 1 || !strings.HasPrefix(m.GetResources()[0].GetName(), "other") || len(m.GetRemovedResources()) != 1 || m.GetRemovedResources()[0] != "gone-x.default" {
+	if len(m.GetResources()) != 1 || !strings.HasPrefix(m.GetResources()[0].GetName(), "other") ||
+		len(m.GetRemovedResources()) != 1 || m.GetRemovedResources()[0] != "gone-x.default" {
 		t.Errorf("got %v and removed %v", m.GetResources(), m.GetRemovedResources())
 	}
 }
@@ -311,7 +327,8 @@ func TestZonesWordIsOnlyAboutItself(t *testing.T) {
 	foreign := wireOf(t, "zone-2", written(t, zoneHome("zone-2"), service, `{}`))
 	answer := p.send(service.Type, "1", nil, broken, foreign, good)
 	text := answer.GetErrorDetail().GetMessage()
-	if !strings.Contains(text, "broken.default: ") || !strings.Contains(text, foreign.GetName()+": ") || strings.Contains(text, good.GetName()+": ") {
+	if !strings.Contains(text, "broken.default: ") || !strings.Contains(text, foreign.GetName()+": ") ||
+		strings.Contains(text, good.GetName()+": ") {
 		t.Errorf("the answer is %q", text)
 	}
 	held := find(g.store, service.Type, "backend")
@@ -322,10 +339,12 @@ func TestZonesWordIsOnlyAboutItself(t *testing.T) {
 		t.Errorf("refusals are %+v", g.Refusals("zone-1"))
 	}
 	mesh := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMesh, Name: "evil"}, `{}`)
-	if answer := p.send(resources.TypeMesh, "2", nil, wireOf(t, "zone-1", mesh)); answer.GetErrorDetail() == nil || count(g.store, resources.TypeMesh) != 0 {
+	if answer := p.send(resources.TypeMesh, "2", nil, wireOf(t, "zone-1", mesh)); answer.GetErrorDetail() == nil ||
+		count(g.store, resources.TypeMesh) != 0 {
 		t.Errorf("a zone made a mesh: %v", answer)
 	}
-	if answer := p.send("NobodyKnows", "3", nil, good); answer.GetErrorDetail() != nil || g.events.count(UnknownType, "NobodyKnows") != 1 {
+	if answer := p.send("NobodyKnows", "3", nil, good); answer.GetErrorDetail() != nil ||
+		g.events.count(UnknownType, "NobodyKnows") != 1 {
 		t.Errorf("an unknown type was refused: %v", answer)
 	}
 	revision := g.store.Snapshot().Revision()
@@ -334,7 +353,8 @@ func TestZonesWordIsOnlyAboutItself(t *testing.T) {
 	if g.store.Snapshot().Revision() != revision || find(g.store, own.Type, "own") == nil {
 		t.Error("a zone removed what is not its own")
 	}
-	if answer := p.send(service.Type, "6", []string{good.GetName()}); answer.GetErrorDetail() != nil || count(g.store, service.Type) != 0 {
+	if answer := p.send(service.Type, "6", []string{good.GetName()}); answer.GetErrorDetail() != nil ||
+		count(g.store, service.Type) != 0 {
 		t.Errorf("the zone could not remove its own: %v", answer)
 	}
 }
@@ -342,13 +362,15 @@ func TestZonesWordIsOnlyAboutItself(t *testing.T) {
 func TestNewestSessionWins(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
-	service := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "late"}, `{}`))
+	service := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "late"}, `{}`))
 	old := dialPeer(t, "zone-1", g.address, plainFeatures)
 	old.openUp()
 	old.openDown()
 	fresh := dialPeer(t, "zone-1", g.address, plainFeatures)
 	fresh.openUp()
-	_ = old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{service}})
+	_ = old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1",
+		Resources: []*discovery.Resource{service}})
 	for what, receive := range map[string]func() error{
 		"up":   func() error { _, err := old.up.Recv(); return err },
 		"down": func() error { _, err := old.down.Recv(); return err },
@@ -363,7 +385,8 @@ func TestNewestSessionWins(t *testing.T) {
 	if count(g.store, resources.TypeMeshService) != 0 {
 		t.Error("the older session wrote")
 	}
-	if answer := fresh.send(resources.TypeMeshService, "1", nil, service); answer.GetErrorDetail() != nil || count(g.store, resources.TypeMeshService) != 1 {
+	if answer := fresh.send(resources.TypeMeshService, "1", nil, service); answer.GetErrorDetail() != nil ||
+		count(g.store, resources.TypeMeshService) != 1 {
 		t.Errorf("the newer session could not write: %v", answer)
 	}
 }
@@ -379,7 +402,8 @@ func openAgain(p *peer) (*discovery.DeltaDiscoveryRequest, error) {
 func TestWhoMayNotConnect(t *testing.T) {
 	t.Parallel()
 	g := startGlobal(t, store.NewMemory())
-	for name, want := range map[string]codes.Code{"": codes.InvalidArgument, "Zone_1": codes.InvalidArgument, "off": codes.FailedPrecondition} {
+	for name, want := range map[string]codes.Code{"": codes.InvalidArgument, "Zone_1": codes.InvalidArgument,
+		"off": codes.FailedPrecondition} {
 		off := written(t, globalHome, ZoneKey("off"), `{"enabled":false}`)
 		put(t, g.store, off)
 		p := dialPeer(t, name, g.address, plainFeatures)
@@ -426,7 +450,8 @@ func TestTypesThatAreNotServedGetNoAnswer(t *testing.T) {
 	p.subscribe(resources.TypeMesh, nil)
 	m := p.receive()
 	if m.GetTypeUrl() != string(resources.TypeMesh) {
-		t.Fatalf("%s was answered with %d resources, %d removed", m.GetTypeUrl(), len(m.GetResources()), len(m.GetRemovedResources()))
+		t.Fatalf("%s was answered with %d resources, %d removed", m.GetTypeUrl(), len(m.GetResources()),
+			len(m.GetRemovedResources()))
 	}
 	p.ack(m)
 	put(t, g.store, written(t, globalHome, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`))

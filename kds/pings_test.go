@@ -17,13 +17,15 @@ func TestPings(t *testing.T) {
 	t.Parallel()
 	keepalive := string([]byte{0, 0, 8, 6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	for name, c := range map[string]struct{ write, want []string }{
-		"goes with the next":        {[]string{estimate, "one", "two"}, []string{estimate + "one", "two"}},
-		"one at a time":             {[]string{estimate, estimate, "one"}, []string{estimate + estimate, "one"}},
-		"does not wait for ever":    {[]string{estimate}, []string{estimate}},
-		"again":                     {[]string{estimate, "one", estimate, "two"}, []string{estimate + "one", estimate + "two"}},
-		"those that keep alive":     {[]string{keepalive, "one"}, []string{keepalive, "one"}},
-		"in company already":        {[]string{estimate + "one", "two"}, []string{estimate + "one", "two"}},
-		"what is longer than usual": {[]string{estimate, string(make([]byte, 3*writeBuffer))}, []string{estimate + string(make([]byte, 3*writeBuffer))}},
+		"goes with the next":     {[]string{estimate, "one", "two"}, []string{estimate + "one", "two"}},
+		"one at a time":          {[]string{estimate, estimate, "one"}, []string{estimate + estimate, "one"}},
+		"does not wait for ever": {[]string{estimate}, []string{estimate}},
+		"again": {[]string{estimate, "one", estimate, "two"},
+			[]string{estimate + "one", estimate + "two"}},
+		"those that keep alive": {[]string{keepalive, "one"}, []string{keepalive, "one"}},
+		"in company already":    {[]string{estimate + "one", "two"}, []string{estimate + "one", "two"}},
+		"what is longer than usual": {[]string{estimate, string(make([]byte, 3*writeBuffer))},
+			[]string{estimate + string(make([]byte, 3*writeBuffer))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here, there := net.Pipe()
@@ -93,19 +95,22 @@ func TestPingsOfClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		counting := countingListener{tcp, new(atomic.Int64), new(atomic.Int64)}
-		server := grpc.NewServer(grpc.WriteBufferSize(writeBuffer), grpc.StaticStreamWindowSize(window), grpc.StaticConnWindowSize(window))
-		stream := grpc.StreamDesc{StreamName: "Talk", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
-			for range messages {
-				if err := s.SendMsg(&emptypb.Empty{}); err != nil {
-					return err
+		server := grpc.NewServer(grpc.WriteBufferSize(writeBuffer), grpc.StaticStreamWindowSize(window),
+			grpc.StaticConnWindowSize(window))
+		stream := grpc.StreamDesc{StreamName: "Talk", ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, s grpc.ServerStream) error {
+				for range messages {
+					if err := s.SendMsg(&emptypb.Empty{}); err != nil {
+						return err
+					}
+					if err := s.RecvMsg(&emptypb.Empty{}); err != nil {
+						return err
+					}
 				}
-				if err := s.RecvMsg(&emptypb.Empty{}); err != nil {
-					return err
-				}
-			}
-			return nil
-		}}
-		server.RegisterService(&grpc.ServiceDesc{ServiceName: "test", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{stream}}, nil)
+				return nil
+			}}
+		server.RegisterService(&grpc.ServiceDesc{ServiceName: "test", HandlerType: (*any)(nil),
+			Streams: []grpc.StreamDesc{stream}}, nil)
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listen(counting)) }()
 		talk(t, tcp.Addr().String(), &stream)

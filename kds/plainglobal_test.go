@@ -88,7 +88,8 @@ func (g *plainGlobal) GlobalToZoneSync(stream globalToZoneServer) error {
 func (g *plainGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	for _, d := range resources.Descriptors() {
 		if exchange.ZoneToGlobal.Carries(d) {
-			if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}), TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}); err != nil {
+			if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("zone-1", Peer{}),
+				TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}); err != nil {
 				return err
 			}
 		}
@@ -99,18 +100,21 @@ func (g *plainGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 			return err
 		}
 		g.received <- m
-		if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce()}); err != nil {
+		if err := stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: m.GetTypeUrl(),
+			ResponseNonce: m.GetNonce()}); err != nil {
 			return err
 		}
 	}
 }
 
 // list sends a response and returns the zone's answer.
-func (g *plainGlobal) list(t *testing.T, typ resources.Type, nonce string, removed []string, items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
+func (g *plainGlobal) list(t *testing.T, typ resources.Type, nonce string, removed []string,
+	items ...*discovery.Resource) *discovery.DeltaDiscoveryRequest {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	select {
-	case g.send <- &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: nonce, Resources: items, RemovedResources: removed}:
+	case g.send <- &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: nonce, Resources: items,
+		RemovedResources: removed}:
 	case <-deadline:
 		t.Fatal("no zone is connected")
 	}
@@ -129,7 +133,8 @@ func (g *plainGlobal) list(t *testing.T, typ resources.Type, nonce string, remov
 // plainItem returns r as a plain global sends it.
 func plainItem(t *testing.T, r *resources.Resource) *discovery.Resource {
 	t.Helper()
-	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Features: plainFeatures})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone,
+		Features: plainFeatures})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +157,8 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 	types := 0
 	for req := range g.asked {
 		types++
-		if len(req.GetInitialResourceVersions()) > 0 || !slices.Equal(req.GetResourceNamesSubscribe(), []string{"*"}) || req.GetNode().GetId() != "zone-1" {
+		if len(req.GetInitialResourceVersions()) > 0 || !slices.Equal(req.GetResourceNamesSubscribe(), []string{"*"}) ||
+			req.GetNode().GetId() != "zone-1" {
 			t.Errorf("asked %v", req)
 		}
 		if req.GetTypeUrl() == string(resources.TypeMeshProxyPatch) {
@@ -178,13 +184,15 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 	if !strings.Contains(answer.GetErrorDetail().GetMessage(), "this one, wrote it") || count(s, service.Type) != 1 {
 		t.Errorf("the answer is %v", answer)
 	}
-	if answer := g.list(t, key.Type, "2", nil, good); answer.GetErrorDetail() != nil || find(s, key.Type, "of-the-global") == nil {
+	if answer := g.list(t, key.Type, "2", nil, good); answer.GetErrorDetail() != nil ||
+		find(s, key.Type, "of-the-global") == nil {
 		t.Errorf("the answer is %v", answer)
 	}
 	if len(z.Refusals()) != 1 {
 		t.Errorf("refusals are %+v", z.Refusals())
 	}
-	if answer := g.list(t, key.Type, "3", []string{good.GetName()}); answer.GetErrorDetail() != nil || count(s, key.Type) != 0 {
+	if answer := g.list(t, key.Type, "3", []string{good.GetName()}); answer.GetErrorDetail() != nil ||
+		count(s, key.Type) != 0 {
 		t.Errorf("the answer is %v", answer)
 	}
 }

@@ -54,7 +54,8 @@ type writtenCopy struct {
 
 // plan evaluates a response against the store, which has refused the resources in unstorable. It changes nothing, so it
 // can be repeated.
-func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, unstorable map[resources.Key]error) *plan {
+func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse,
+	said progress, unstorable map[resources.Key]error) *plan {
 	p := &plan{
 		snapshot: v.storeOf(d.Type).Snapshot(), unstorable: unstorable,
 		copies: map[string]knownCopy{},
@@ -87,7 +88,8 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 }
 
 // planList adds the deletions of a complete list, once its last part is here: the peer's copies that no part named.
-func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool, said progress) {
+func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool,
+	said progress) {
 	if said.more {
 		p.listed = with(state.listed, p.here)
 		return
@@ -102,7 +104,8 @@ func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, 
 }
 
 // planResume adds the deletions of a resumed answer, once its last part is here.
-func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception, removed []string, present map[string]bool, said progress) {
+func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception, removed []string,
+	present map[string]bool, said progress) {
 	if !said.more {
 		all := slices.AppendSeq(slices.Clone(removed), maps.Keys(state.removed))
 		slices.Sort(all)
@@ -172,14 +175,16 @@ func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 
 // planOne adds the effect of one resource, or returns the reason for its refusal.
 func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
-	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() && wire.GetVersion() != "" {
+	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() &&
+		wire.GetVersion() != "" {
 		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision && !v.misread(held) {
 			p.same = append(p.same, c.key)
 			return nil
 		}
 	}
 	if len(wire.GetVersion()) > tracker.MaxVersion {
-		return fmt.Errorf("%w: its version has %d bytes, and may have %d", errUndecodable, len(wire.GetVersion()), tracker.MaxVersion)
+		return fmt.Errorf("%w: its version has %d bytes, and may have %d", errUndecodable, len(wire.GetVersion()),
+			tracker.MaxVersion)
 	}
 	decoded, err := Decode(d.Type, wire)
 	if err != nil {
@@ -261,14 +266,17 @@ func (v *receiver) mayReplace(held, r *resources.Resource) error {
 	if v.isCopy(held) && ownerOf(held) == ownerOf(r) {
 		return nil
 	}
-	if v.arrival.Direction == exchange.GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal && held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
+	if v.arrival.Direction == exchange.GlobalToZone && r.Descriptor().WrittenOn == resources.OnGlobal &&
+		held.Labels[resources.LabelOrigin] != resources.OriginGlobal {
 		return nil // made while the zone ran alone; now the global's version counts
 	}
-	return fmt.Errorf("the name %s is taken by %s; this one is %s: give one of them another name", r.Name, ownerOf(held), ownerOf(r))
+	return fmt.Errorf("the name %s is taken by %s; this one is %s: give one of them another name", r.Name,
+		ownerOf(held), ownerOf(r))
 }
 
 // named returns the copies of wire names, except those that the message also brings.
-func (v *receiver) named(p *plan, d *resources.Descriptor, names []string, present map[string]bool) []*resources.Resource {
+func (v *receiver) named(p *plan, d *resources.Descriptor, names []string,
+	present map[string]bool) []*resources.Resource {
 	var out []*resources.Resource
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -291,7 +299,8 @@ func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *r
 	if len(wire) > tracker.MaxRefusedName {
 		return nil
 	}
-	for i := strings.LastIndexByte(wire, '.'); i > 0 && len(wire)-i-1 <= resources.MaxShortNameBytes; i = strings.LastIndexByte(wire[:i], '.') {
+	for i := strings.LastIndexByte(wire, '.'); i > 0 &&
+		len(wire)-i-1 <= resources.MaxShortNameBytes; i = strings.LastIndexByte(wire[:i], '.') {
 		for _, name := range v.namesOf(wire[i+1:], wire[:i]) {
 			if r := lookup(s, t, wire[i+1:], v.arrival.CopyNamespace, name); r != nil && v.isCopy(r) {
 				return r
@@ -355,14 +364,16 @@ func checkItem(wire *discovery.Resource) error {
 func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := truncate(wire.GetName())
 	p.names = append(p.names, name)
-	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Reason: err.Error()})
+	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name,
+		Reason: err.Error()})
 }
 
 // refuse records why a resource is refused. It records the refused version only if the resource has a copy here: a peer
 // that resumes is told of no others, so it offers them again. Those over a limit are offered again too.
 func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := wire.GetName()
-	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name, Version: wire.GetVersion(), Reason: err.Error()})
+	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name,
+		Version: wire.GetVersion(), Reason: err.Error()})
 	if v.copyNamed(p.snapshot, d.Type, name) == nil {
 		p.gone = append(p.gone, name)
 		return

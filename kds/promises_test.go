@@ -54,7 +54,8 @@ func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error)}
 	g := startGlobal(t, s)
-	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
 	answers := func(p *peer) chan error {
 		answered := make(chan error, 1)
 		go func() {
@@ -65,7 +66,8 @@ func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 	}
 	p := dialPeer(t, "zone-1", g.address, plainFeatures)
 	p.openUp()
-	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+	if err := p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1",
+		Resources: []*discovery.Resource{item}}); err != nil {
 		t.Fatal(err)
 	}
 	answered := answers(p)
@@ -99,10 +101,12 @@ func TestFencedInTheMiddleOfAWrite(t *testing.T) {
 	put(t, memory, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	s := &gatedStore{Store: memory, arrived: make(chan struct{}), gate: make(chan error), deaf: true}
 	g := startGlobal(t, s)
-	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
+	item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"),
+		resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "a"}, `{}`))
 	old := dialPeer(t, "zone-1", g.address, plainFeatures)
 	old.openUp()
-	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1", Resources: []*discovery.Resource{item}}); err != nil {
+	if err := old.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshService", Nonce: "1",
+		Resources: []*discovery.Resource{item}}); err != nil {
 		t.Fatal(err)
 	}
 	<-s.arrived
@@ -157,7 +161,8 @@ func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 		want error
 	}{
 		{"asks for 10,000 types", func(p *peer, i int) error {
-			return p.down.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: unknown(i), ResourceNamesSubscribe: []string{"*"}})
+			return p.down.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf(p.name, p.self), TypeUrl: unknown(i),
+				ResourceNamesSubscribe: []string{"*"}})
 		}, ErrTooManyTypes},
 		{"sends 10,000 types", func(p *peer, i int) error {
 			return p.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: unknown(i), Nonce: strings.Repeat("1", 1<<10)})

@@ -14,7 +14,8 @@ import (
 // waiting for one.
 
 // left returns the requests that take leaves to run.
-func (s *sender) left(receive func() (*discovery.DeltaDiscoveryRequest, error)) func() (*discovery.DeltaDiscoveryRequest, error) {
+func (s *sender) left(receive func() (*discovery.DeltaDiscoveryRequest,
+	error)) func() (*discovery.DeltaDiscoveryRequest, error) {
 	return func() (*discovery.DeltaDiscoveryRequest, error) {
 		for {
 			request, err := receive()

@@ -20,13 +20,16 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	t.Helper()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
-		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s}, crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
-		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
-		now: time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
+		crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
+		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+		answerTimeout: time.Minute,
+		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
 	})
 	stream := &recordingStream{}
 	out.stream = stream
-	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission", Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
+	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission",
+		Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
 	if out.take(first) {
 		t.Fatal("a subscription was taken")
 	}
@@ -102,7 +105,8 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 	sender, stream := promptSender(t, s)
 	for i := range 40 {
 		key, spec := permission(fmt.Sprint("p", i))
-		put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", 1000), 1)))
+		put(t, s, written(t, globalHome, key,
+			strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", 1000), 1)))
 	}
 	sender.notify()
 	if len(stream.sent) != 1 || sender.unsent == nil || nudges(sender) != 1 {
@@ -160,12 +164,14 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 	s := store.NewMemory()
 	sender, stream := promptSender(t, s)
 	key, spec := permission("large")
-	put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
+	put(t, s, written(t, globalHome, key,
+		strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
 	sender.notify()
 	if sender.unsent == nil {
 		t.Fatal("a large message was sent by a wave")
 	}
-	if !sender.take(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type), ResponseNonce: sender.unsent.message.nonce}) {
+	if !sender.take(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type),
+		ResponseNonce: sender.unsent.message.nonce}) {
 		t.Fatal("the answer was not taken")
 	}
 	steps(t, sender)

@@ -83,7 +83,8 @@ func (q *quota) admit(p *plan, held, r *resources.Resource, read func() usage) e
 
 func (q *quota) judge(p *plan, t resources.Type, added int, grown int64) error {
 	if have, most := q.usage.resources[t]+p.change.added, q.limits.most(t); added > 0 && have >= most {
-		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone", errOverLimit, have, most)
+		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone",
+			errOverLimit, have, most)
 	}
 	if have := q.usage.bytes + p.change.grown; grown > 0 && have+grown > q.limits.Bytes {
 		return fmt.Errorf("%w: the zone's resources have %d bytes here, and may have %d: delete some, then resync the zone", errOverBytes, have, q.limits.Bytes)

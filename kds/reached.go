@@ -71,8 +71,10 @@ func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapp
 	if len(in.GetValue()) > maxQuestion || json.Unmarshal(in.GetValue(), &ask) != nil {
 		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
 	}
-	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) || !isWord(ask.Name) {
-		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest, truncate(string(ask.Type)), truncate(ask.Name)))
+	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) ||
+		!isWord(ask.Name) {
+		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest,
+			truncate(string(ask.Type)), truncate(ask.Name)))
 	}
 	raw, err := json.Marshal(g.reached(zone, &ask))
 	if err != nil {
@@ -117,7 +119,8 @@ func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*tracker.Rea
 	if conn == nil {
 		return nil, ErrNotConnected
 	}
-	raw, err := json.Marshal(reachedRequest{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName(), Content: contentOf(r)})
+	raw, err := json.Marshal(reachedRequest{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(),
+		Name: r.DisplayName(), Content: contentOf(r)})
 	if err != nil {
 		return nil, err
 	}

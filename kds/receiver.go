@@ -97,7 +97,8 @@ func newReceiver(c receiverConfig) *receiver {
 }
 
 // run subscribes to every type and applies the responses until the stream or ctx ends.
-func (v *receiver) run(ctx context.Context, stream responseStream, responses <-chan *discovery.DeltaDiscoveryResponse) error {
+func (v *receiver) run(ctx context.Context, stream responseStream,
+	responses <-chan *discovery.DeltaDiscoveryResponse) error {
 	v.send = func(ctx context.Context, m *discovery.DeltaDiscoveryRequest) error {
 		return sendWithin(ctx, v.sendTimeout, v.session.transport, v.panics, stream.Send, m)
 	}
@@ -141,12 +142,15 @@ func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said
 
 // handle applies one response and returns the answer: an ACK once everything is durable, or a NACK that names what was
 // refused, once the rest is durable.
-func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryResponse) (*discovery.DeltaDiscoveryRequest, error) {
-	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == exchange.ZoneToGlobal && id != "" && id != v.arrival.Zone {
+func (v *receiver) handle(ctx context.Context,
+	resp *discovery.DeltaDiscoveryResponse) (*discovery.DeltaDiscoveryRequest, error) {
+	if id := resp.GetControlPlane().GetIdentifier(); v.arrival.Direction == exchange.ZoneToGlobal && id != "" &&
+		id != v.arrival.Zone {
 		return nil, fmt.Errorf("zone %s: %w: its messages are by %q", v.arrival.Zone, ErrNotAllowed, truncate(id))
 	}
 	t := resources.Type(resp.GetTypeUrl())
-	answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: v.node.GetId()}, TypeUrl: resp.GetTypeUrl(), ResponseNonce: resp.GetNonce()}
+	answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: v.node.GetId()}, TypeUrl: resp.GetTypeUrl(),
+		ResponseNonce: resp.GetNonce()}
 	d, ok := resources.LookupStored(t)
 	if !ok {
 		v.reportUnknown(t)
@@ -164,7 +168,8 @@ func (v *receiver) handle(ctx context.Context, resp *discovery.DeltaDiscoveryRes
 	if len(refused) > 0 {
 		answer.ErrorDetail = &status.Status{Message: refusalMessage(refused)}
 		answer.ResourceNamesSubscribe = []string{"*"}
-		v.log.Warn("refused resources of the peer", "type", string(t), "nonce", resp.GetNonce(), "refused", len(refused), "first", refused[0].Name, "error", truncate(refused[0].Reason))
+		v.log.Warn("refused resources of the peer", "type", string(t), "nonce", resp.GetNonce(), "refused",
+			len(refused), "first", refused[0].Name, "error", truncate(refused[0].Reason))
 	}
 	return answer, nil
 }
@@ -176,11 +181,15 @@ func (v *receiver) forbid(t resources.Type, resp *discovery.DeltaDiscoveryRespon
 	for _, item := range resp.GetResources() {
 		name := truncate(item.GetName())
 		names = append(names, name)
-		refused = append(refused, tracker.Refusal{Direction: v.arrival.Direction, Type: t, Name: name, Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
+		refused = append(refused, tracker.Refusal{Direction: v.arrival.Direction, Type: t, Name: name,
+			Reason: fmt.Sprintf("a %s does not travel %s", t, v.arrival.Direction)})
 	}
-	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: t}, append(names, resp.GetRemovedResources()...), refused))
+	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
+		v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: t},
+			append(names, resp.GetRemovedResources()...), refused))
 	if len(refused) > 0 {
-		v.session.observe(Event{Kind: Forbidden, Direction: v.arrival.Direction, Type: t, Resources: len(refused), Refusals: refused})
+		v.session.observe(Event{Kind: Forbidden, Direction: v.arrival.Direction, Type: t, Resources: len(refused),
+			Refusals: refused})
 	}
 	return refused
 }
@@ -196,7 +205,8 @@ func (v *receiver) reportUnknown(t resources.Type) {
 }
 
 // apply makes one response durable, except what it refuses.
-func (v *receiver) apply(ctx context.Context, d *resources.Descriptor, resp *discovery.DeltaDiscoveryResponse) ([]tracker.Refusal, error) {
+func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
+	resp *discovery.DeltaDiscoveryResponse) ([]tracker.Refusal, error) {
 	state := v.types[d.Type]
 	if state == nil {
 		state = &reception{}
@@ -240,12 +250,14 @@ func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause 
 	if len(p.ops) == 0 {
 		return nil, v.session.fence()
 	}
-	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause, Synced: v.arrival.Direction == exchange.GlobalToZone})
+	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause,
+		Synced: v.arrival.Direction == exchange.GlobalToZone})
 	if err != nil {
 		return nil, err
 	}
 	for i := range p.written {
-		p.copies[p.written[i].wire] = knownCopy{version: p.written[i].version, key: p.written[i].key, revision: commit.Revision}
+		p.copies[p.written[i].wire] = knownCopy{version: p.written[i].version, key: p.written[i].key,
+			revision: commit.Revision}
 	}
 	return commit, nil
 }
@@ -285,7 +297,8 @@ func (v *receiver) check(s store.Snapshot) error {
 }
 
 // settle records the outcome of one response.
-func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
+func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception,
+	resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.Line(v.arrival.Direction, d.Type, false)
@@ -297,14 +310,17 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if (said.list || said.resume) && !said.more {
 		v.known.compared(d.Type)
 	}
-	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
+	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
+		v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
 	v.pruneRefusals(d, state, said, p)
 	if held > 0 {
-		v.log.Error("a complete list would remove "+p.reason+": nothing is removed until an operator accepts it", "type", string(d.Type), "removals", held, "copies", p.total)
+		v.log.Error("a complete list would remove "+p.reason+": nothing is removed until an operator accepts it",
+			"type", string(d.Type), "removals", held, "copies", p.total)
 		v.session.observe(Event{Kind: Held, Direction: v.arrival.Direction, Type: d.Type, Removed: held})
 	}
 	v.session.observe(Event{
-		Kind: Received, Direction: v.arrival.Direction, Type: d.Type, Resources: len(resp.GetResources()), Removed: len(resp.GetRemovedResources()),
+		Kind: Received, Direction: v.arrival.Direction, Type: d.Type, Resources: len(resp.GetResources()),
+		Removed: len(resp.GetRemovedResources()),
 		Written: len(p.ops), Revision: said.revision, Refusals: p.refused,
 	})
 	if v.met == nil {

@@ -44,7 +44,8 @@ func (z *Zone) Run(ctx context.Context) error {
 		} else {
 			wait, failed = pause.NextBackOff(), 0
 		}
-		z.config.Log.Warn("no session with the global: trying again", "zone", z.config.Zone, "global", global, "next", z.targetNow(), "wait", wait.Round(time.Millisecond), "error", err)
+		z.config.Log.Warn("no session with the global: trying again", "zone", z.config.Zone, "global", global, "next",
+			z.targetNow(), "wait", wait.Round(time.Millisecond), "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -19,13 +19,15 @@ func TestZoneMovesToAnotherReplica(t *testing.T) {
 		put(t, shared, written(t, globalHome, key, spec))
 	}
 	below := store.NewMemory()
-	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{"ports":[{"port":80}]}`))
+	put(t, below, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+		Name: "s"}, `{"ports":[{"port":80}]}`))
 	z := startZone(t, "zone-1", replicas[0].address, below, func(c *ZoneConfig) {
 		c.Others = []string{replicas[1].address}
 		c.BackoffMin, c.BackoffMax = time.Hour, time.Hour // a zone that waits would fail this test
 	})
 	synced := func() bool {
-		return count(below, resources.TypeMeshTrafficPermission) == count(shared, resources.TypeMeshTrafficPermission) && count(shared, resources.TypeMeshService) == 1
+		return count(below, resources.TypeMeshTrafficPermission) == count(shared,
+			resources.TypeMeshTrafficPermission) && count(shared, resources.TypeMeshService) == 1
 	}
 	eventually(t, "in sync with one of them", synced)
 	on, other := replicas[0], replicas[1]

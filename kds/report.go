@@ -42,7 +42,8 @@ type reportServer interface {
 
 var reportServiceDesc = grpc.ServiceDesc{
 	ServiceName: reportServiceName, HandlerType: (*reportServer)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport}, {MethodName: methodReached, Handler: handleReached}},
+	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport},
+		{MethodName: methodReached, Handler: handleReached}},
 }
 
 //nolint:revive // the order of arguments is gRPC's
@@ -220,5 +221,6 @@ func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, erro
 	}
 	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
 	defer cancel()
-	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw), new(emptypb.Empty))
+	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw),
+		new(emptypb.Empty))
 }

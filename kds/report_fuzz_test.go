@@ -35,7 +35,8 @@ func FuzzReportSession(f *testing.F) {
 
 func playReports(t *testing.T, raw []byte) {
 	s := store.NewMemory()
-	put(t, s, written(t, zoneHome("evil"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "own"}, `{}`))
+	put(t, s, written(t, zoneHome("evil"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "own"},
+		`{}`))
 	g := NewGlobal(GlobalConfig{Store: s, Log: testLog()}) // without a guard: a panic ends the process
 	l, target := listenSomewhere(t)
 	stop := serveOn(t, l, g.Register)
@@ -51,7 +52,8 @@ func playReports(t *testing.T, raw []byte) {
 			z.connect(exchange.OwnFeatures())
 			z.openDown()
 		case bytes.HasPrefix(line, []byte("?")):
-			_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), wrapperspb.Bytes(line[1:]), new(wrapperspb.BytesValue))
+			_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), wrapperspb.Bytes(line[1:]),
+				new(wrapperspb.BytesValue))
 		default:
 			_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(line), new(emptypb.Empty))
 		}

@@ -51,7 +51,8 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	})
 	away.stop()
 	eventually(t, "a zone to leave", func() bool { status, _ := g.Status("zone-3", ""); return !status.Connected })
-	put(t, s, written(t, globalHome, ZoneKey("zone-4"), `{"enabled":true}`), written(t, globalHome, ZoneKey("zone-5"), `{"enabled":false}`))
+	put(t, s, written(t, globalHome, ZoneKey("zone-4"), `{"enabled":true}`),
+		written(t, globalHome, ZoneKey("zone-5"), `{"enabled":false}`))
 	key, spec := permission("p")
 	put(t, s, written(t, globalHome, key, spec))
 	rollout := func() *tracker.Rollout { return g.Rollout(s.Snapshot().Get(key)) }
@@ -66,7 +67,8 @@ func TestRolloutNamesWhoIsMissing(t *testing.T) {
 	if len(z.Refused) != 1 || z.Refused[0].Zone != "zone-2" {
 		t.Errorf("refused: %+v", z.Refused)
 	}
-	if len(z.Offline) != 2 || z.Offline[0].Zone != "zone-3" || z.Offline[0].Since.IsZero() || z.Offline[0].NotSeen || z.Offline[1].Zone != "zone-4" || !z.Offline[1].NotSeen {
+	if len(z.Offline) != 2 || z.Offline[0].Zone != "zone-3" || z.Offline[0].Since.IsZero() || z.Offline[0].NotSeen ||
+		z.Offline[1].Zone != "zone-4" || !z.Offline[1].NotSeen {
 		t.Errorf("offline: %+v", z.Offline)
 	}
 }
@@ -87,7 +89,8 @@ func TestRolloutOfAZonesOwn(t *testing.T) {
 	global, spec := permission("p")
 	put(t, s, written(t, globalHome, global, spec))
 	eventually(t, "the copy", func() bool { return find(own, global.Type, "p") != nil })
-	eventually(t, "the copy to be known as the newest", func() bool { return z.Rollout(find(own, global.Type, "p")).Source == nil })
+	eventually(t, "the copy to be known as the newest",
+		func() bool { return z.Rollout(find(own, global.Type, "p")).Source == nil })
 	if r := z.Rollout(find(own, global.Type, "p")); r.Zones.Total != 0 {
 		t.Errorf("a copy of the global's goes to %+v", r.Zones)
 	}
@@ -114,7 +117,8 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	z := startZone(t, "zone-1", g.address, own)
 	var late atomic.Pointer[[]tracker.ProxyBehind]
 	late.Store(&[]tracker.ProxyBehind{{Mesh: "default", Name: "dp-1"}})
-	other := startZone(t, "zone-2", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 } })
+	other := startZone(t, "zone-2", g.address, store.NewMemory(),
+		func(c *ZoneConfig) { c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 } })
 	startZone(t, "zone-3", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("identity-zone-1") })
 	key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "identity-zone-1"}
 	trust := written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":[]}`)
@@ -130,7 +134,8 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	put(t, own, trust)
 	eventually(t, "it to have come to zone-2, not to its proxy, and to be refused by zone-3", func() bool {
 		r := ask(z, trust)
-		return r.Stored && len(r.Pending) == 0 && slices.Equal(r.Behind, []string{"zone-2"}) && len(r.Refused) == 1 && r.Refused[0].Zone == "zone-3"
+		return r.Stored && len(r.Pending) == 0 && slices.Equal(r.Behind, []string{"zone-2"}) && len(r.Refused) == 1 &&
+			r.Refused[0].Zone == "zone-3"
 	})
 	told := make(chan struct{})
 	startZone(t, "zone-4", g.address, store.NewMemory(), func(c *ZoneConfig) {
@@ -148,7 +153,8 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	}
 	late.Store(&many)
 	eventually(t, "a report that names not all", func() bool { r := g.LastReport("zone-2"); return r != nil && r.More == 1 })
-	eventually(t, "zone-2 to be behind, where who is, is not all named", func() bool { return slices.Equal(ask(z, trust).Behind, []string{"zone-2"}) })
+	eventually(t, "zone-2 to be behind, where who is, is not all named",
+		func() bool { return slices.Equal(ask(z, trust).Behind, []string{"zone-2"}) })
 	late.Store(&[]tracker.ProxyBehind{})
 	eventually(t, "it to have come to the proxies", func() bool { return len(ask(z, trust).Behind) == 0 })
 	if r := ask(z, written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local"}`)); r.Stored {

@@ -70,7 +70,8 @@ func (s *sender) meet(node *corev3.Node) {
 }
 
 func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
-	sub := &subscription{descriptor: d, line: s.ledger.Line(s.direction, d.Type, true), dirty: true, full: true, noticed: s.now()}
+	sub := &subscription{descriptor: d, line: s.ledger.Line(s.direction, d.Type, true), dirty: true, full: true,
+		noticed: s.now()}
 	if sub.haveSize = haveSize(have); len(have) > 0 && s.haveSize()+sub.haveSize <= maxHave {
 		sub.have = have
 		s.over.End(tracker.LimitResume, d.Type)
@@ -119,7 +120,8 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 	}
 	m := sub.inflight
 	now := s.now()
-	event := Event{Kind: Acknowledged, Time: now, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}
+	event := Event{Kind: Acknowledged, Time: now, Direction: s.direction, Type: sub.descriptor.Type,
+		Resources: len(m.resources), Removed: len(m.removed), Revision: m.revision}
 	if req.GetErrorDetail() == nil {
 		s.accepted(sub, m)
 		event.Age = ageOf(&m.cause, now)
@@ -155,7 +157,8 @@ func (s *sender) rejected(sub *subscription, m *inflight, message string) []trac
 	names := m.names()
 	refused := parseRefusals(scope, message, names, m.about())
 	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals, s.refusals.Settle(scope, names, refused))
-	s.log.Warn("the peer refused resources", "type", string(sub.descriptor.Type), "nonce", m.nonce, "refused", len(refused), "error", truncate(message))
+	s.log.Warn("the peer refused resources", "type", string(sub.descriptor.Type), "nonce", m.nonce, "refused",
+		len(refused), "error", truncate(message))
 	return refused
 }
 
@@ -182,9 +185,10 @@ func (s *sender) pruneRefusals(sub *subscription) {
 	}
 	snapshot := sub.source.store.Snapshot()
 	for _, byPeer := range []bool{false, true} {
-		s.refusals.Prune(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: byPeer}, func(r tracker.Refusal) bool {
-			return r.Key == (resources.Key{}) || snapshot.Get(r.Key) != nil
-		})
+		s.refusals.Prune(tracker.Refusal{Direction: s.direction, Type: sub.descriptor.Type, ByPeer: byPeer},
+			func(r tracker.Refusal) bool {
+				return r.Key == (resources.Key{}) || snapshot.Get(r.Key) != nil
+			})
 	}
 }
 

@@ -75,7 +75,8 @@ func TestOwnersCross(t *testing.T) {
 	home := resources.Home{Zone: "zone-1", SystemNamespace: "mesh-one"}
 	for typ, spec := range specs {
 		for namespace := range namespaces {
-			put(t, s1, written(t, home, resources.Key{Type: typ, Mesh: "default", Namespace: namespace, Name: "of-" + namespace}, spec))
+			put(t, s1, written(t, home, resources.Key{Type: typ, Mesh: "default", Namespace: namespace,
+				Name: "of-" + namespace}, spec))
 		}
 	}
 	check := func(what string, s store.Reader, system string) {

@@ -24,7 +24,8 @@ func (g *Global) Rollout(r *resources.Resource) *tracker.Rollout {
 		if data := g.data(zone); data != nil {
 			l, over = data.ledger, data.over
 		}
-		out.Zones.Add(zone, r.Revision, l, refused, over, tracker.LineKey{Direction: exchange.GlobalToZone, Type: r.Type}, g.started)
+		out.Zones.Add(zone, r.Revision, l, refused, over, tracker.LineKey{Direction: exchange.GlobalToZone,
+			Type: r.Type}, g.started)
 	}
 	return out
 }
@@ -72,7 +73,8 @@ func (z *Zone) Rollout(r *resources.Resource) *tracker.Rollout {
 	}
 	reached := z.crossing.Reach(r, exchange.Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, exchange.ReachesGlobal) {
-		out.Zones.Add(exchange.ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over, tracker.LineKey{Direction: exchange.ZoneToGlobal, Type: r.Type}, z.started)
+		out.Zones.Add(exchange.ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over,
+			tracker.LineKey{Direction: exchange.ZoneToGlobal, Type: r.Type}, z.started)
 	}
 	out.Zones.Away = nil // a global that is away has no proxies
 	return out

@@ -31,29 +31,39 @@ type ruleOfReach struct {
 }
 
 // aTrust speaks for zone-1's own trust domain, with a harmless authority.
-const aTrust = `{"trustDomain":"default.zone-1.mesh.local","caBundles":[{"type":"Pem","pem":{"value":"` + smallCA + `"}}]}`
+const aTrust = `{"trustDomain":"default.zone-1.mesh.local","caBundles":[{"type":"Pem","pem":{"value":"` +
+	smallCA + `"}}]}`
 
 const anEntry = `"default":{"idleTimeout":"1s"}`
 
 var rulesOfReach = []ruleOfReach{
-	{rule: "what lives with the system", t: resources.TypeMeshExternalService, namespace: "cats", wrong: `{"match":{"port":80}}`, right: `{"match":{"port":80}}`, rightNamespace: "kuma-system", says: "lives in the system namespace only"},
-	{rule: "identities live with the system", t: resources.TypeMeshIdentity, namespace: "cats", wrong: `{"provider":{"type":"Bundled"}}`, right: `{"provider":{"type":"Bundled"}}`, rightNamespace: "kuma-system", says: "lives in the system namespace only"},
+	{rule: "what lives with the system", t: resources.TypeMeshExternalService, namespace: "cats",
+		wrong: `{"match":{"port":80}}`, right: `{"match":{"port":80}}`, rightNamespace: "kuma-system",
+		says: "lives in the system namespace only"},
+	{rule: "identities live with the system", t: resources.TypeMeshIdentity, namespace: "cats",
+		wrong: `{"provider":{"type":"Bundled"}}`, right: `{"provider":{"type":"Bundled"}}`,
+		rightNamespace: "kuma-system", says: "lives in the system namespace only"},
 	{
-		rule: "whom all believe is the system's to say", t: resources.TypeMeshTrust, namespace: "cats", says: "lives in the system namespace only",
+		rule: "whom all believe is the system's to say", t: resources.TypeMeshTrust, namespace: "cats",
+		says:  "lives in the system namespace only",
 		wrong: aTrust, right: aTrust, rightNamespace: "kuma-system", judgedByGlobal: true,
 	},
 	{
 		rule: "one role", t: resources.TypeMeshTimeout, namespace: "cats", says: "make two policies",
-		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `},{"targetRef":{"kind":"MeshService","name":"b","namespace":"dogs"},` + anEntry + `}]}`,
-		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `},{"targetRef":{"kind":"MeshService","name":"b","namespace":"cats"},` + anEntry + `}]}`,
+		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry +
+			`},{"targetRef":{"kind":"MeshService","name":"b","namespace":"dogs"},` + anEntry + `}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry +
+			`},{"targetRef":{"kind":"MeshService","name":"b","namespace":"cats"},` + anEntry + `}]}`,
 	},
 	{
 		rule: "one side", t: resources.TypeMeshTimeout, namespace: "cats", says: "cannot be together with to",
-		wrong: `{"from":[{"targetRef":{"kind":"Mesh"},` + anEntry + `}],"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
+		wrong: `{"from":[{"targetRef":{"kind":"Mesh"},` + anEntry +
+			`}],"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
 	},
 	{
-		rule: "gateways are the operator's", t: resources.TypeMeshHTTPRoute, namespace: "cats", says: "lives in the system namespace",
+		rule: "gateways are the operator's", t: resources.TypeMeshHTTPRoute, namespace: "cats",
+		says:  "lives in the system namespace",
 		wrong: `{"targetRef":{"kind":"MeshGateway","name":"g"},"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
 	},
@@ -68,37 +78,44 @@ var rulesOfReach = []ruleOfReach{
 		right: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/cats/sa/cat"}]}`,
 	},
 	{
-		rule: "another namespace's identity", t: resources.TypeMeshService, namespace: "cats", says: "workloads of its own namespace",
+		rule: "another namespace's identity", t: resources.TypeMeshService, namespace: "cats",
+		says:  "workloads of its own namespace",
 		wrong: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/dogs/sa/dog"}]}`,
 		right: `{"ports":[{"port":80}],"identities":[{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/cats/sa/cat"}]}`,
 	},
 	{
-		rule: "another zone's trust domain", t: resources.TypeMeshIdentity, namespace: "kuma-system", says: "write it on the global",
+		rule: "another zone's trust domain", t: resources.TypeMeshIdentity, namespace: "kuma-system",
+		says:  "write it on the global",
 		wrong: `{"spiffeID":{"trustDomain":"default.zone-2.mesh.local"},"provider":{"type":"Bundled"}}`,
 		right: `{"spiffeID":{"trustDomain":"x.zone-1.mesh.local"},"provider":{"type":"Bundled"}}`,
 	},
 	{
-		rule: "another namespace's service accounts", t: resources.TypeTrafficTarget, namespace: "cats", says: "opens service accounts of that namespace only",
+		rule: "another namespace's service accounts", t: resources.TypeTrafficTarget, namespace: "cats",
+		says:  "opens service accounts of that namespace only",
 		wrong: `{"destination":{"kind":"ServiceAccount","name":"a","namespace":"dogs"},"sources":[{"kind":"ServiceAccount","name":"b","namespace":"b"}],"rules":[{"kind":"TCPRoute","name":"all"}]}`,
 		right: `{"destination":{"kind":"ServiceAccount","name":"a","namespace":"cats"},"sources":[{"kind":"ServiceAccount","name":"b","namespace":"b"}],"rules":[{"kind":"TCPRoute","name":"all"}]}`,
 	},
 	{
-		rule: "files on others' machines", t: resources.TypeMeshAccessLog, namespace: "cats", says: "on the machines of the service's clients",
+		rule: "files on others' machines", t: resources.TypeMeshAccessLog, namespace: "cats",
+		says:  "on the machines of the service's clients",
 		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"File","file":{"path":"/etc/cron.d/x"}}]}}]}`,
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"File","file":{"path":"/dev/stdout"}}]}}]}`,
 	},
 	{
-		rule: "a grant of another zone's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own zone",
+		rule: "a grant of another zone's services", t: resources.TypeMeshReferenceGrant, namespace: "cats",
+		says:  "is not the grant's own zone",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-2"}]}`,
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-1"}]}`,
 	},
 	{
-		rule: "a namespace's grant of an operator's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "belongs to the operator",
+		rule: "a namespace's grant of an operator's services", t: resources.TypeMeshReferenceGrant, namespace: "cats",
+		says:  "belongs to the operator",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshExternalService"}]}`,
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService"}]}`,
 	},
 	{
-		rule: "a grant of another namespace's services", t: resources.TypeMeshReferenceGrant, namespace: "cats", says: "is not the grant's own namespace",
+		rule: "a grant of another namespace's services", t: resources.TypeMeshReferenceGrant, namespace: "cats",
+		says:  "is not the grant's own namespace",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"dogs"}]}`,
 		right: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","namespace":"cats"}]}`,
 	},
@@ -112,9 +129,11 @@ func TestRulesOfReachHoldEverywhere(t *testing.T) {
 	for i := range rulesOfReach {
 		row := &rulesOfReach[i]
 		t.Run(strings.ReplaceAll(row.rule, " ", "-"), func(t *testing.T) {
-			for place, try := range map[string]func(*testing.T, *resources.Resource) string{"API": byAPI, "global": byGlobal, "zone": byZone} {
+			for place, try := range map[string]func(*testing.T, *resources.Resource) string{"API": byAPI,
+				"global": byGlobal, "zone": byZone} {
 				key := resources.Key{Type: row.t, Mesh: "default", Namespace: row.namespace, Name: "x"}
-				if says := try(t, written(t, zoneHome("zone-1"), key, row.wrong)); !(row.judgedByGlobal && place == "zone") && !strings.Contains(says, row.says) {
+				if says := try(t, written(t, zoneHome("zone-1"), key, row.wrong)); !(row.judgedByGlobal &&
+					place == "zone") && !strings.Contains(says, row.says) {
 					t.Errorf("%s: %q does not say %q", place, says, row.says)
 				}
 				if row.rightNamespace != "" {
@@ -139,8 +158,10 @@ func byAPI(t *testing.T, r *resources.Resource) string {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	body := `{"type":"` + string(r.Type) + `","mesh":"default","namespace":"` + r.Namespace + `","name":"x","spec":` + string(r.Spec.JSON()) + `}`
-	if err := client.JSON(t.Context(), api.Request{Method: http.MethodPut, Path: "/meshes/default/" + r.Descriptor().Path + "/x?namespace=" + r.Namespace, Body: []byte(body)}, nil); err != nil {
+	body := `{"type":"` + string(r.Type) + `","mesh":"default","namespace":"` + r.Namespace + `","name":"x","spec":` +
+		string(r.Spec.JSON()) + `}`
+	if err := client.JSON(t.Context(), api.Request{Method: http.MethodPut, Path: "/meshes/default/" +
+		r.Descriptor().Path + "/x?namespace=" + r.Namespace, Body: []byte(body)}, nil); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -153,7 +174,8 @@ func byGlobal(t *testing.T, r *resources.Resource) string {
 // byZone sends r to a zone, as a compromised global could too.
 func byZone(t *testing.T, r *resources.Resource) string {
 	t.Helper()
-	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-9", Features: exchange.OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-9",
+		Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +195,8 @@ func refusalOf(t *testing.T, direction exchange.Direction, wire *discovery.Resou
 	if v.arrival.Zone = "zone-1"; direction == exchange.GlobalToZone {
 		v.arrival.Zone = "zone-9"
 	}
-	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: "1", Resources: []*discovery.Resource{wire}})
+	answer, err := v.handle(t.Context(), &discovery.DeltaDiscoveryResponse{TypeUrl: string(typ), Nonce: "1",
+		Resources: []*discovery.Resource{wire}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +208,8 @@ func refusalOf(t *testing.T, direction exchange.Direction, wire *discovery.Resou
 func TestNoRuleOfReachAsksWhoSent(t *testing.T) {
 	t.Parallel()
 	asks := regexp.MustCompile(`v\.peer\b`)
-	for file, want := range map[string]int{"validate_namespace.go": 1, "validate_grant.go": 0, "validate_services.go": 0, "validate_claims.go": 0} {
+	for file, want := range map[string]int{"validate_namespace.go": 1, "validate_grant.go": 0,
+		"validate_services.go": 0, "validate_claims.go": 0} {
 		raw, err := os.ReadFile("../resources/" + file)
 		if err != nil {
 			t.Fatal(err)

@@ -13,11 +13,13 @@ import (
 // secrets gets a hash; and that the version, which peers keep in the clear, is not derived from the value.
 func TestSecretsOnTheWire(t *testing.T) {
 	t.Parallel()
-	spec, err := resources.NewSpec(resources.TypeMeshExternalService, []byte(`{"match":{"port":443},"tls":{"verification":{"clientKey":{"inlineString":"S3cret"}}}}`))
+	spec, err := resources.NewSpec(resources.TypeMeshExternalService,
+		[]byte(`{"match":{"port":443},"tls":{"verification":{"clientKey":{"inlineString":"S3cret"}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, Spec: spec, Labels: map[string]string{}}
+	plain := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default",
+		Name: "out"}, Spec: spec, Labels: map[string]string{}}
 	edited := func(r *resources.Resource, to string) (*resources.Resource, error) {
 		spec, err := resources.EditSecrets(r, func(_, _ string) (string, error) { return to, nil })
 		return r.WithSpec(spec), err
@@ -32,9 +34,11 @@ func TestSecretsOnTheWire(t *testing.T) {
 		to    exchange.Audience
 		clear bool
 	}{
-		{"a zone", exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1", Features: exchange.OwnFeatures()}, true},
+		{"a zone", exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1",
+			Features: exchange.OwnFeatures()}, true},
 		{"a foreign zone", exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1"}, true},
-		{"a global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1", Features: exchange.OwnFeatures()}, false},
+		{"a global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1",
+			Features: exchange.OwnFeatures()}, false},
 		{"a foreign global", exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: "zone-1"}, true},
 	} {
 		c := newEncoder(exchange.NewMapping(), open).encode(r, &row.to)

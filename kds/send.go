@@ -16,7 +16,8 @@ const promptBytes = 32 << 10
 // sendWithin sends m and waits until it is sent: for the timeout, and longer while the peer accepts waiting data. If it
 // fails, the caller must end the stream, which also ends the send that still runs: gRPC blocks while the peer does not
 // read.
-func sendWithin[M any](ctx context.Context, timeout time.Duration, over *transport, guard *panics.Guard, send func(M) error, m M) error {
+func sendWithin[M any](ctx context.Context, timeout time.Duration, over *transport, guard *panics.Guard,
+	send func(M) error, m M) error {
 	sent := make(chan error, 1)
 	go func() { sent <- guard.Do(serving, func() error { return send(m) }) }()
 	timer := time.NewTimer(timeout)
@@ -113,7 +114,8 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 		return err
 	}
 	sub.line.Sent(sub.inflight.revision, sub.inflight.sent)
-	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type, Resources: len(m.resources), Removed: len(m.removed), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
+	s.session.observe(Event{Kind: Sent, Time: sub.inflight.sent, Direction: s.direction, Type: sub.descriptor.Type,
+		Resources: len(m.resources), Removed: len(m.removed), Bytes: sub.inflight.size, Revision: sub.inflight.revision})
 	return nil
 }
 

@@ -170,7 +170,8 @@ type unsent struct {
 }
 
 // run serves the stream until it or ctx ends. requests are those that left did not handle.
-func (s *sender) run(ctx context.Context, stream requestStream, requests <-chan *discovery.DeltaDiscoveryRequest) error {
+func (s *sender) run(ctx context.Context, stream requestStream,
+	requests <-chan *discovery.DeltaDiscoveryRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stream = stream

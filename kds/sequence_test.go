@@ -48,18 +48,23 @@ func (s *script) next() (op, a, b byte, ok bool) {
 }
 
 var saidTypes = []string{
-	string(resources.TypeMeshTrafficPermission), string(resources.TypeMeshService), string(resources.TypeDataplane), string(resources.TypeMesh),
-	string(resources.TypeDataplaneInsight), string(resources.TypeZone), string(resources.TypeMeshHTTPRoute), string(resources.TypeSecret), "Nobody", "", "a\x1b[2J", strings.Repeat("T", 300),
+	string(resources.TypeMeshTrafficPermission), string(resources.TypeMeshService), string(resources.TypeDataplane),
+	string(resources.TypeMesh),
+	string(resources.TypeDataplaneInsight), string(resources.TypeZone), string(resources.TypeMeshHTTPRoute),
+	string(resources.TypeSecret), "Nobody", "", "a\x1b[2J", strings.Repeat("T", 300),
 }
 
 var saidNames = []string{
-	"p.default", "own.default", "other.default", "q.default", "default.", "a.b.c", "x", "", ".", "..", ".default", "a b.default", "a\nb.default", "ü.default",
+	"p.default", "own.default", "other.default", "q.default", "default.", "a.b.c", "x", "", ".", "..", ".default",
+	"a b.default", "a\nb.default", "ü.default",
 	strings.Repeat("a", 600) + ".default", strings.Repeat(".", 400),
 }
 
-var saidTexts = []string{"no", "p.default: no", "x: no", ": no", "\n\n", "own is bad", "p.default: a\np.default: b\nx", strings.Repeat("a line\n", 3000), strings.Repeat("p", 10_000)}
+var saidTexts = []string{"no", "p.default: no", "x: no", ": no", "\n\n", "own is bad", "p.default: a\np.default: b\nx",
+	strings.Repeat("a line\n", 3000), strings.Repeat("p", 10_000)}
 
-var saidVersions = []string{"", "1 list", "2", "3 list more", "4 resume", "5 resume more", "99999999999999999999999", "-1", "list", "6 list resume more age=9 trace=x", strings.Repeat("7 ", 3000)}
+var saidVersions = []string{"", "1 list", "2", "3 list more", "4 resume", "5 resume more", "99999999999999999999999",
+	"-1", "list", "6 list resume more age=9 trace=x", strings.Repeat("7 ", 3000)}
 
 func pick[T any](from []T, at byte) T { return from[int(at)%len(from)] }
 
@@ -75,16 +80,20 @@ func saidHave(a, b byte) map[string]string {
 }
 
 // saidItem returns a resource of a type, valid or not; wrote is the name under which a valid one is stored.
-func saidItem(t testing.TB, direction exchange.Direction, zone, typ string, b byte) (item *discovery.Resource, wrote string) {
+func saidItem(t testing.TB, direction exchange.Direction, zone, typ string, b byte) (item *discovery.Resource,
+	wrote string) {
 	switch b % 8 {
 	case 0:
 		return &discovery.Resource{Name: pick(saidNames, b/8), Version: "1"}, ""
 	case 1:
-		return &discovery.Resource{Name: pick(saidNames, b/8), Resource: &anypb.Any{TypeUrl: "type.googleapis.com/nothing", Value: []byte{b, 1, 2}}}, ""
+		return &discovery.Resource{Name: pick(saidNames, b/8),
+			Resource: &anypb.Any{TypeUrl: "type.googleapis.com/nothing", Value: []byte{b, 1, 2}}}, ""
 	case 2:
-		return &discovery.Resource{Name: pick(saidNames, b/8), Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: []byte{10, 255, b}}}, ""
+		return &discovery.Resource{Name: pick(saidNames, b/8),
+			Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: []byte{10, 255, b}}}, ""
 	case 3:
-		return &discovery.Resource{Name: "p.default", Version: strings.Repeat("v", int(b)*8), Resource: &anypb.Any{TypeUrl: resourceTypeURL}}, ""
+		return &discovery.Resource{Name: "p.default", Version: strings.Repeat("v", int(b)*8),
+			Resource: &anypb.Any{TypeUrl: resourceTypeURL}}, ""
 	case 4:
 		return &discovery.Resource{}, ""
 	}
@@ -93,9 +102,11 @@ func saidItem(t testing.TB, direction exchange.Direction, zone, typ string, b by
 	}
 	name := fmt.Sprintf("good-%d", b/8)
 	key, spec := permission(name)
-	home, audience := globalHome, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: zone, Features: exchange.OwnFeatures()}
+	home, audience := globalHome, &exchange.Audience{Direction: exchange.GlobalToZone, Zone: zone,
+		Features: exchange.OwnFeatures()}
 	if direction == exchange.ZoneToGlobal {
-		home, audience = zoneHome(zone), &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone, Features: exchange.OwnFeatures()}
+		home, audience = zoneHome(zone), &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone,
+			Features: exchange.OwnFeatures()}
 	}
 	out, err := exchange.NewMapping().Outbound(written(t, home, key, spec), audience)
 	if err != nil {
@@ -172,10 +183,12 @@ func (c *toll) check(t *testing.T) {
 	if n := allocated() - c.allocated; n > mostBytes {
 		t.Errorf("it allocated %d bytes", n)
 	}
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > c.goroutines; <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > c.goroutines; <-time.After(
+		time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 64<<10)
-			t.Fatalf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine()-c.goroutines, c.goroutines, stacks[:runtime.Stack(stacks, true)])
+			t.Fatalf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine()-c.goroutines, c.goroutines,
+				stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }

@@ -52,13 +52,15 @@ var syncServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName: methodGlobalToZone, ServerStreams: true, ClientStreams: true,
 			Handler: func(srv any, stream grpc.ServerStream) error {
-				return srv.(syncServer).GlobalToZoneSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ServerStream: stream})
+				return srv.(syncServer).GlobalToZoneSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryRequest,
+					discovery.DeltaDiscoveryResponse]{ServerStream: stream})
 			},
 		},
 		{
 			StreamName: methodZoneToGlobal, ServerStreams: true, ClientStreams: true,
 			Handler: func(srv any, stream grpc.ServerStream) error {
-				return srv.(syncServer).ZoneToGlobalSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]{ServerStream: stream})
+				return srv.(syncServer).ZoneToGlobalSync(&grpc.GenericServerStream[discovery.DeltaDiscoveryResponse,
+					discovery.DeltaDiscoveryRequest]{ServerStream: stream})
 			},
 		},
 	},
@@ -76,7 +78,8 @@ var globalServiceDesc = grpc.ServiceDesc{
 }
 
 //nolint:revive // the order of arguments is gRPC's
-func handleHealthCheck(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+func handleHealthCheck(srv any, ctx context.Context, decode func(any) error,
+	interceptor grpc.UnaryServerInterceptor) (any, error) {
 	ctx, err := judgedBy(srv, ctx)
 	if err != nil {
 		return nil, err
@@ -107,7 +110,8 @@ func openGlobalToZone(ctx context.Context, conn grpc.ClientConnInterface) (globa
 	if err != nil {
 		return nil, err
 	}
-	return &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ClientStream: stream}, nil
+	return &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest,
+		discovery.DeltaDiscoveryResponse]{ClientStream: stream}, nil
 }
 
 // openZoneToGlobal opens the stream on which the global subscribes and the zone sends.
@@ -116,12 +120,15 @@ func openZoneToGlobal(ctx context.Context, conn grpc.ClientConnInterface) (zoneT
 	if err != nil {
 		return nil, err
 	}
-	return &grpc.GenericClientStream[discovery.DeltaDiscoveryResponse, discovery.DeltaDiscoveryRequest]{ClientStream: stream}, nil
+	return &grpc.GenericClientStream[discovery.DeltaDiscoveryResponse,
+		discovery.DeltaDiscoveryRequest]{ClientStream: stream}, nil
 }
 
 // healthCheck calls HealthCheck.
-func healthCheck(ctx context.Context, conn grpc.ClientConnInterface, opts ...grpc.CallOption) (*meshpb.ZoneHealthCheckResponse, error) {
+func healthCheck(ctx context.Context, conn grpc.ClientConnInterface,
+	opts ...grpc.CallOption) (*meshpb.ZoneHealthCheckResponse, error) {
 	out := new(meshpb.ZoneHealthCheckResponse)
-	err := conn.Invoke(ctx, fullMethod(globalServiceName, methodHealthCheck), &meshpb.ZoneHealthCheckRequest{}, out, opts...)
+	err := conn.Invoke(ctx, fullMethod(globalServiceName, methodHealthCheck), &meshpb.ZoneHealthCheckRequest{},
+		out, opts...)
 	return out, err
 }

@@ -35,7 +35,8 @@ func TestZonesWithoutAFeature(t *testing.T) {
 				p.ack(m)
 				p.openUp()
 				service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: session}
-				item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), service, `{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":80}]}`))
+				item := wireOf(t, "zone-1", written(t, zoneHome("zone-1"), service,
+					`{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":80}]}`))
 				answer := p.send(service.Type, session, nil, item)
 				if text := answer.GetErrorDetail().GetMessage(); text != "" || find(g.store, service.Type, session) == nil {
 					t.Errorf("%s session: the global refused the service: %s", session, text)
@@ -69,7 +70,8 @@ func TestSkewInBothDirections(t *testing.T) {
 						remove(t, ofGlobal, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "down" + before})
 						remove(t, ofZone, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "up" + before})
 					}
-					z := startZoneWith(t, "zone-1", g.address, ofZone, tt.zone, func(c *ZoneConfig) { c.Validate = resources.ValidateSpec })
+					z := startZoneWith(t, "zone-1", g.address, ofZone, tt.zone,
+						func(c *ZoneConfig) { c.Validate = resources.ValidateSpec })
 					skewed(t, session, ofGlobal, ofZone)
 					if refused := append(g.Refusals("zone-1"), z.Refusals()...); len(refused) > 0 {
 						t.Errorf("session %d: refused are %+v", session, refused)
@@ -89,7 +91,8 @@ func skewed(t *testing.T, session int, ofGlobal, ofZone store.Store) {
 	up := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: fmt.Sprintf("up-%d", session)}
 	for _, value := range []int{1, 2} {
 		put(t, ofGlobal, written(t, globalHome, down, fmt.Sprintf(`{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"%ds"}}]}`, value)))
-		put(t, ofZone, written(t, zoneHome("zone-1"), up, fmt.Sprintf(`{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":%d}]}`, value)))
+		put(t, ofZone, written(t, zoneHome("zone-1"), up,
+			fmt.Sprintf(`{"selector":{"dataplaneLabels":{"matchLabels":{"app":"a"}}},"ports":[{"port":%d}]}`, value)))
 		eventually(t, "the zone follows", func() bool { return follows(ofZone, ofGlobal, down.Type, down.Name) })
 		eventually(t, "the global follows", func() bool { return follows(ofGlobal, ofZone, up.Type, up.Name) })
 	}

@@ -27,7 +27,8 @@ func ToStatus(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrNoClientID), errors.Is(err, ErrZoneName), errors.Is(err, ErrTooManyTypes), errors.Is(err, ErrRequest):
+	case errors.Is(err, ErrNoClientID), errors.Is(err, ErrZoneName), errors.Is(err, ErrTooManyTypes),
+		errors.Is(err, ErrRequest):
 		code = codes.InvalidArgument
 	case errors.Is(err, ErrUnauthenticated):
 		code = codes.Unauthenticated

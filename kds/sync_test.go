@@ -48,7 +48,8 @@ func TestServiceAndProducerPolicyCrossZones(t *testing.T) {
 	put(t, s1,
 		written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`),
 		written(t, zoneHome("zone-1"), timeout, `{"to":[{"targetRef":{"kind":"MeshService","name":"backend"},"default":{"http":{"requestTimeout":"5s"}}}]}`),
-		written(t, zoneHome("zone-1"), consumer, `{"to":[{"targetRef":{"kind":"MeshService","name":"backend","namespace":"backend-ns"},"default":{}}]}`))
+		written(t, zoneHome("zone-1"), consumer,
+			`{"to":[{"targetRef":{"kind":"MeshService","name":"backend","namespace":"backend-ns"},"default":{}}]}`))
 	eventually(t, "the producer in zone-2", func() bool {
 		return find(s2, timeout.Type, "producer") != nil && find(s2, service.Type, "backend") != nil
 	})
@@ -58,10 +59,12 @@ func TestServiceAndProducerPolicyCrossZones(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ref, name := policy.To[0].TargetRef, find(s2, service.Type, "backend").Name; ref.Name != name || ref.Namespace != "" {
+	if ref, name := policy.To[0].TargetRef, find(s2, service.Type, "backend").Name; ref.Name != name ||
+		ref.Namespace != "" {
 		t.Errorf("reference is %+v, want %s", ref, name)
 	}
-	if copied.Zone() != "zone-1" || copied.Labels[resources.LabelPolicyRole] != "producer" || copied.HomeNamespace() != "backend-ns" {
+	if copied.Zone() != "zone-1" || copied.Labels[resources.LabelPolicyRole] != "producer" ||
+		copied.HomeNamespace() != "backend-ns" {
 		t.Errorf("labels are %v", copied.Labels)
 	}
 	if find(s2, timeout.Type, "consumer") != nil {
@@ -103,12 +106,14 @@ func TestReconnectWritesNothing(t *testing.T) {
 		}
 		sent := g.events.count(SessionStarted, "")
 		eventually(t, "a second session", func() bool { return sent >= 1 && g.events.count(SessionStarted, "") == 2 })
-		eventually(t, "all types answered again", func() bool { return g.events.count(Acknowledged, "") >= acknowledged+types })
+		eventually(t, "all types answered again",
+			func() bool { return g.events.count(Acknowledged, "") >= acknowledged+types })
 		if n := g.events.resources(2) + z.events.resources(2); !restart && n != 0 {
 			t.Errorf("%d resources were sent again", n)
 		}
 		if s1.Snapshot().Revision() != atZone || g.store.Snapshot().Revision() != atGlobal {
-			t.Errorf("restart=%v: revisions moved: zone %d to %d, global %d to %d", restart, atZone, s1.Snapshot().Revision(), atGlobal, g.store.Snapshot().Revision())
+			t.Errorf("restart=%v: revisions moved: zone %d to %d, global %d to %d", restart, atZone,
+				s1.Snapshot().Revision(), atGlobal, g.store.Snapshot().Revision())
 		}
 	}
 }

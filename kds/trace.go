@@ -45,7 +45,8 @@ func (s *sender) trace(sub *subscription, c *store.Cause) store.Steps {
 	if s.tracer == nil || len(c.Traces) == 0 || !s.audience.Features.Has(exchange.FeatureTraces) {
 		return nil
 	}
-	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone), attribute.String("type", string(sub.descriptor.Type)), attribute.String("direction", s.direction.Label()))
+	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone),
+		attribute.String("type", string(sub.descriptor.Type)), attribute.String("direction", s.direction.Label()))
 }
 
 // abandon ends the traced steps that are still open with the stream.
@@ -67,7 +68,8 @@ func (v *receiver) causeOf(t resources.Type, said *progress) (store.Cause, store
 		return c, nil
 	}
 	c.Traces = said.traces
-	steps := c.Start(v.tracer, "kds receive", attribute.String("zone", v.arrival.Zone), attribute.String("type", string(t)), attribute.String("direction", v.arrival.Direction.Label()))
+	steps := c.Start(v.tracer, "kds receive", attribute.String("zone", v.arrival.Zone),
+		attribute.String("type", string(t)), attribute.String("direction", v.arrival.Direction.Label()))
 	c.Traces = steps.Contexts()
 	return c, steps
 }
@@ -81,7 +83,8 @@ func (p *progress) parseCause(word string) {
 	}
 	if parent, ok := strings.CutPrefix(word, wordTrace); ok && len(p.traces) < maxTraceWords {
 		carrier := propagation.MapCarrier{"traceparent": parent}
-		if sc := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier)); sc.IsValid() && sc.IsSampled() {
+		if sc := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(),
+			carrier)); sc.IsValid() && sc.IsSampled() {
 			p.traces = append(p.traces, sc)
 		}
 	}

@@ -54,7 +54,8 @@ func TestTracesGoOnInTheZone(t *testing.T) {
 			t.Errorf("%s is of another trace", span.Name)
 		}
 	}
-	if byName["kds send"].Parent.SpanID() != root.SpanID() || byName["kds receive"].Parent.SpanID() != byName["kds send"].SpanContext.SpanID() {
+	if byName["kds send"].Parent.SpanID() != root.SpanID() ||
+		byName["kds receive"].Parent.SpanID() != byName["kds send"].SpanContext.SpanID() {
 		t.Errorf("the spans are no chain: %+v", byName)
 	}
 	commits, _ := s.Changes(0)
@@ -107,14 +108,17 @@ func TestTracesAreOnlyForWhoAsks(t *testing.T) {
 // TestProgressSurvivesAnything checks that the causes that a peer sends are bounded and checked.
 func TestProgressSurvivesAnything(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	said, ok := parseProgress("7 more age=1500 trace=" + parent + " trace=nonsense trace=" + strings.TrimSuffix(parent, "1") + "0 age=-3 age=x word")
-	if !ok || said.revision != 7 || !said.more || said.age != 1500*time.Microsecond || len(said.traces) != 1 || traceParent(said.traces[0]) != parent {
+	said, ok := parseProgress("7 more age=1500 trace=" + parent + " trace=nonsense trace=" + strings.TrimSuffix(parent,
+		"1") + "0 age=-3 age=x word")
+	if !ok || said.revision != 7 || !said.more || said.age != 1500*time.Microsecond || len(said.traces) != 1 ||
+		traceParent(said.traces[0]) != parent {
 		t.Errorf("read %+v", said)
 	}
 	if said, _ := parseProgress("7" + strings.Repeat(" trace="+parent, 1000)); len(said.traces) != maxTraceWords {
 		t.Errorf("%d traces of a thousand", len(said.traces))
 	}
-	if text := (progress{revision: 7, more: true, age: 1500 * time.Microsecond, traces: said.traces}).String(); text != "7 more age=1500 trace="+parent {
+	if text := (progress{revision: 7, more: true, age: 1500 * time.Microsecond,
+		traces: said.traces}).String(); text != "7 more age=1500 trace="+parent {
 		t.Errorf("wrote %q", text)
 	}
 }

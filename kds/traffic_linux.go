@@ -24,5 +24,6 @@ func trafficOf(conn net.Conn) (p traffic, ok bool) {
 	if raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }) != nil || err != nil {
 		return p, false
 	}
-	return traffic{came: info.Bytes_received, took: info.Bytes_acked, waits: info.Unacked > 0 || info.Notsent_bytes > 0}, true
+	return traffic{came: info.Bytes_received, took: info.Bytes_acked, waits: info.Unacked > 0 ||
+		info.Notsent_bytes > 0}, true
 }

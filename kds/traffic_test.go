@@ -84,7 +84,8 @@ func TestSlowIsNotGone(t *testing.T) {
 	for i := range 2 {
 		_, _ = random.Read(noise)
 		key, _ := permission(fmt.Sprintf("big%d", i))
-		large = append(large, written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+hex.EncodeToString(noise)+`"}}]}}`))
+		large = append(large, written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+
+			hex.EncodeToString(noise)+`"}}]}}`))
 	}
 	begun := time.Now()
 	put(t, g.store, large...)

@@ -34,7 +34,8 @@ func (t *transfer) behind(p *chunk, end *transfer) *transfer {
 		*end = transfer{target: t.target, list: t.list, done: true}
 		return end
 	}
-	return &transfer{target: t.target, snapshot: t.snapshot, list: t.list, since: t.since, after: p.after, afterName: p.afterName}
+	return &transfer{target: t.target, snapshot: t.snapshot, list: t.list, since: t.since, after: p.after,
+		afterName: p.afterName}
 }
 
 // sent reports whether an earlier part contained the resource under key.
@@ -140,7 +141,8 @@ func (s *sender) fold(sub *subscription, t *transfer, v *view) ([]step, store.Ca
 	for zone := range v.flipped() {
 		v.isParticular()
 		if sub.descriptor.AcrossZones {
-			for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type, Labels: map[string]string{resources.LabelZone: zone}}) {
+			for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type,
+				Labels: map[string]string{resources.LabelZone: zone}}) {
 				if _, seen := steps[r.Key]; !seen {
 					steps[r.Key] = step{old: r, new: r}
 					order = append(order, r.Key)

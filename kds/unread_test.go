@@ -31,7 +31,8 @@ func TestAnswersWithoutReading(t *testing.T) {
 	bad.ack(bad.receive())
 	go func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			if bad.down.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type), ResponseNonce: fmt.Sprint(i % 40)}) != nil {
+			if bad.down.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type),
+				ResponseNonce: fmt.Sprint(i % 40)}) != nil {
 				return
 			}
 		}
@@ -43,7 +44,8 @@ func TestAnswersWithoutReading(t *testing.T) {
 		}
 		key, spec := permission(fmt.Sprint("q", i))
 		put(t, s, written(t, globalHome, key, strings.Replace(spec, "spiffe://d/", "spiffe://d/"+string(noise), 1)))
-		eventually(t, "change "+key.Name+" in the good zone", func() bool { return find(good.store, key.Type, key.Name) != nil })
+		eventually(t, "change "+key.Name+" in the good zone",
+			func() bool { return find(good.store, key.Type, key.Name) != nil })
 	}
 	if ctx.Err() != nil {
 		t.Error("changes waited until the zone that reads nothing was gone")

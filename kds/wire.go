@@ -97,7 +97,8 @@ func Decode(t resources.Type, wire *discovery.Resource) (*resources.Resource, er
 	if err := checkLabels(meta.GetLabels()); err != nil {
 		return nil, err
 	}
-	r := &resources.Resource{Key: resources.Key{Type: t, Mesh: meta.GetMesh(), Name: meta.GetName()}, Labels: meta.GetLabels(), Spec: spec}
+	r := &resources.Resource{Key: resources.Key{Type: t, Mesh: meta.GetMesh(), Name: meta.GetName()},
+		Labels: meta.GetLabels(), Spec: spec}
 	if r.Labels == nil {
 		r.Labels = map[string]string{}
 	}

@@ -138,7 +138,9 @@ func NewZone(c ZoneConfig) *Zone {
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(), crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(), over: &tracker.Over{}, ledger: tracker.NewLedger()}
+	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(),
+		crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(),
+		over: &tracker.Over{}, ledger: tracker.NewLedger()}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &peerStore{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
@@ -153,7 +155,8 @@ func (z *Zone) Refusals() []tracker.Refusal { return z.refusals.List() }
 
 // session dials, runs both streams and the health checks, and returns the reason of the first that ends.
 func (z *Zone) session(ctx context.Context) error {
-	conn, err := grpc.NewClient(z.targetNow(), append(dialOptions(), grpc.WithTransportCredentials(z.heard.Credentials(z.config.Credentials)))...)
+	conn, err := grpc.NewClient(z.targetNow(),
+		append(dialOptions(), grpc.WithTransportCredentials(z.heard.Credentials(z.config.Credentials)))...)
 	if err != nil {
 		return err
 	}
@@ -207,7 +210,8 @@ func (z *Zone) leave() {
 }
 
 // serve runs the parts of a session; the first that ends, ends all.
-func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient, up zoneToGlobalClient, interval time.Duration) error {
+func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient, up zoneToGlobalClient,
+	interval time.Duration) error {
 	var group errgroup.Group
 	part := func(run func() error) {
 		group.Go(func() error {
@@ -233,16 +237,22 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient,
 
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
-		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.GlobalToZone, Zone: s.zone}, SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace, CopyNamespace: z.config.CopyNamespace},
-		store:   z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger, known: z.known, over: z.over, met: z.met,
-		resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, z.config.Self), acceptDeletes: z.config.AcceptDeletes,
-		sendTimeout: z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.GlobalToZone),
+		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.GlobalToZone, Zone: s.zone},
+			SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace,
+			CopyNamespace: z.config.CopyNamespace},
+		store: z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger,
+		known: z.known, over: z.over, met: z.met,
+		resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, z.config.Self),
+		acceptDeletes: z.config.AcceptDeletes,
+		sendTimeout:   z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s,
+		log: z.logOf(s, exchange.GlobalToZone),
 	})
 }
 
 func (z *Zone) newSender(s *session) *sender {
 	return newSender(senderConfig{
-		direction: exchange.ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store, status: z.config.Status, pace: unpaced{z.config.Store},
+		direction: exchange.ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store,
+		status: z.config.Status, pace: unpaced{z.config.Store},
 		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
@@ -309,8 +319,9 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit tim
 		interval = min(max(interval, shortestHealth), longestHealth)
 	}
 	return health{
-		interval: interval, features: exchange.ParseFeatures(header.Get(metadataFeatures)), incarnation: incarnationOf(header),
-		point: parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
+		interval: interval, features: exchange.ParseFeatures(header.Get(metadataFeatures)),
+		incarnation: incarnationOf(header),
+		point:       parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
 	}, nil
 }
 

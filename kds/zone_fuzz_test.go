@@ -44,7 +44,8 @@ type saidStream[S any, M any] struct {
 
 func hold[S grpc.ServerStream, M any](stream S, receive func() (M, error), keep func(*saidStream[S, M])) error {
 	ended := make(chan struct{})
-	s := &saidStream[S, M]{stream: stream, in: readInto(receive), end: sync.OnceFunc(func() { close(ended) }), ended: ended}
+	s := &saidStream[S, M]{stream: stream, in: readInto(receive), end: sync.OnceFunc(func() { close(ended) }),
+		ended: ended}
 	keep(s)
 	select {
 	case <-ended:
@@ -74,9 +75,11 @@ func (g *evilGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 }
 
 // HealthCheck implements controlServer.
-func (g *evilGlobal) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
+func (g *evilGlobal) HealthCheck(ctx context.Context,
+	_ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	g.mu.Lock()
-	header := metadata.MD{metadataFeatures: g.features.Names(), metadataIncarnation: []string{strings.Repeat("i", int(g.features)%200)}}
+	header := metadata.MD{metadataFeatures: g.features.Names(),
+		metadataIncarnation: []string{strings.Repeat("i", int(g.features)%200)}}
 	interval := g.interval
 	g.mu.Unlock()
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(interval)}, grpc.SetHeader(ctx, header)
@@ -86,7 +89,8 @@ func (g *evilGlobal) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckR
 func (g *evilGlobal) HoldAdminStream(grpc.ServerStream) error { return nil }
 
 // streams returns those of the current session; it waits briefly for one.
-func (g *evilGlobal) streams() (down *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest], up *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
+func (g *evilGlobal) streams() (down *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest],
+	up *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
 	for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		g.mu.Lock()
 		down, up = g.down, g.up
@@ -145,7 +149,8 @@ func (g *evilGlobal) answer(text string, node byte) {
 	if g.asked == nil {
 		return
 	}
-	r := &discovery.DeltaDiscoveryRequest{TypeUrl: g.asked.GetTypeUrl(), ResponseNonce: g.asked.GetNonce(), Node: saidNode("zone-1", node)}
+	r := &discovery.DeltaDiscoveryRequest{TypeUrl: g.asked.GetTypeUrl(), ResponseNonce: g.asked.GetNonce(),
+		Node: saidNode("zone-1", node)}
 	if text != "" {
 		r.ErrorDetail = &rpcstatus.Status{Message: text}
 	}
@@ -157,11 +162,14 @@ func (g *evilGlobal) play(op, a, b byte) {
 	switch op % 10 {
 	case 0, 1:
 		item, wrote := saidItem(g.t, exchange.GlobalToZone, "zone-1", typ, b)
-		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item}, SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
+		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: "n", Resources: []*discovery.Resource{item},
+			SystemVersionInfo: pick(saidVersions, a/16)}, wrote)
 	case 2:
-		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: pick(saidTexts, b), RemovedResources: []string{pick(saidNames, b), "own.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
+		g.send(&discovery.DeltaDiscoveryResponse{TypeUrl: typ, Nonce: pick(saidTexts, b),
+			RemovedResources: []string{pick(saidNames, b), "own.default"}, SystemVersionInfo: pick(saidVersions, a/16)}, "")
 	case 3:
-		g.request(&discovery.DeltaDiscoveryRequest{TypeUrl: typ, Node: saidNode("zone-1", b), ResourceNamesSubscribe: []string{"*"}})
+		g.request(&discovery.DeltaDiscoveryRequest{TypeUrl: typ, Node: saidNode("zone-1", b),
+			ResourceNamesSubscribe: []string{"*"}})
 	case 4:
 		g.request(&discovery.DeltaDiscoveryRequest{TypeUrl: typ, InitialResourceVersions: saidHave(a, b)})
 	case 5:
@@ -172,7 +180,8 @@ func (g *evilGlobal) play(op, a, b byte) {
 		g.hangUp()
 	case 8:
 		g.mu.Lock()
-		g.features, g.interval = []exchange.Features{exchange.OwnFeatures(), plainFeatures, 0, exchange.FeatureParts}[int(a)%4], time.Duration(int8(b))*time.Second
+		g.features, g.interval = []exchange.Features{exchange.OwnFeatures(), plainFeatures, 0,
+			exchange.FeatureParts}[int(a)%4], time.Duration(int8(b))*time.Second
 		g.mu.Unlock()
 	case 9:
 		key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "z" + string('a'+rune(a%4))}
@@ -210,9 +219,11 @@ func playZone(t *testing.T, raw []byte) {
 		r.RegisterService(&globalServiceDesc, evil)
 	})
 	z := NewZone(ZoneConfig{
-		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(), MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
-		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond, AcceptDeletes: func(string, resources.Type) bool { return true },
-		Proxies: func() ([]tracker.ProxyBehind, uint32) { return nil, 0 },
+		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(),
+		MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
+		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond,
+		AcceptDeletes: func(string, resources.Type) bool { return true },
+		Proxies:       func() ([]tracker.ProxyBehind, uint32) { return nil, 0 },
 	})
 	ctx, cancel := withoutEnd()
 	done := make(chan error, 1)
@@ -228,7 +239,8 @@ func playZone(t *testing.T, raw []byte) {
 	evil.features, evil.interval = exchange.OwnFeatures(), time.Minute
 	evil.mu.Unlock()
 	marker, spec := permission("marker")
-	out, err := exchange.NewMapping().Outbound(written(t, globalHome, marker, spec), &exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1", Features: exchange.OwnFeatures()})
+	out, err := exchange.NewMapping().Outbound(written(t, globalHome, marker, spec),
+		&exchange.Audience{Direction: exchange.GlobalToZone, Zone: "zone-1", Features: exchange.OwnFeatures()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +252,8 @@ func playZone(t *testing.T, raw []byte) {
 		if time.Now().After(deadline) {
 			t.Fatal("the zone did not take what a sound global sends")
 		}
-		evil.send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(marker.Type), Nonce: "marker", Resources: []*discovery.Resource{item}, SystemVersionInfo: "1"}, "marker")
+		evil.send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(marker.Type), Nonce: "marker",
+			Resources: []*discovery.Resource{item}, SystemVersionInfo: "1"}, "marker")
 	}
 	if r := s.Snapshot().Get(key); r == nil || r.Revision != revision {
 		t.Errorf("%s is %v", key, r)

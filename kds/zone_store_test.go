@@ -44,7 +44,8 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 			z.stop()
 			seen := g.events.count(Received, "")
 			own, _ := begin(tt.incarnation, all[tt.lacking:])
-			eventually(t, "every type compared", func() bool { return g.events.count(Received, "") >= seen+typesOf(exchange.ZoneToGlobal) })
+			eventually(t, "every type compared",
+				func() bool { return g.events.count(Received, "") >= seen+typesOf(exchange.ZoneToGlobal) })
 			wantHeld := func(left, held int, strange bool) {
 				t.Helper()
 				status, _ := g.Status("zone-1", "")
@@ -53,7 +54,8 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 					now = h.Count
 				}
 				if got := count(above, all[0].Type); got != left || now != held || (status.NewZoneStore != nil) != strange {
-					t.Errorf("the global has %d, want %d; holds %d, want %d; the store is strange: %+v, want %v", got, left, now, held, status.NewZoneStore, strange)
+					t.Errorf("the global has %d, want %d; holds %d, want %d; the store is strange: %+v, want %v", got,
+						left, now, held, status.NewZoneStore, strange)
 				}
 			}
 			wantHeld(tt.left, tt.held, tt.held > 0)

@@ -8,7 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// TestJSONIsCountedBeforeItIsDecoded: each row has as many values, and nests as deep, as is said; one less of either is too little.
+// TestJSONIsCountedBeforeItIsDecoded: each row has as many values, and nests as deep, as is said; one less of either is
+// too little.
 func TestJSONIsCountedBeforeItIsDecoded(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

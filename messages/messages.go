@@ -1,5 +1,6 @@
-// Package messages limits what a protobuf message from a peer may cost to decode. The size of a message is limited elsewhere; in memory, a
-// message of many tiny elements is up to sixty times as large as on the wire. The package imports nothing of Causeway.
+// Package messages limits what a protobuf message from a peer may cost to decode. The size of a message is limited
+// elsewhere; in memory, a message of many tiny elements is up to sixty times as large as on the wire. The package
+// imports nothing of Causeway.
 package messages
 
 import (
@@ -31,7 +32,8 @@ const (
 // ErrDense reports that a message would take too much memory for its size, or nests too deep. The peer's stream ends.
 var ErrDense = errors.New("message refused")
 
-// Codec returns the protobuf codec that calls Check before it decodes a message of more than 64 KiB. It has the same name on the wire, and is safe for concurrent use.
+// Codec returns the protobuf codec that calls Check before it decodes a message of more than 64 KiB. It has the same
+// name on the wire, and is safe for concurrent use.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2("proto")} }
 
 type codec struct{ encoding.CodecV2 }
@@ -50,8 +52,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }
 
-// Check estimates what decoding a message of m's type takes in memory. It returns ErrDense if that is more than 1 MiB and eight times the size of
-// the message. It does not judge whether the message is valid otherwise.
+// Check estimates what decoding a message of m's type takes in memory. It returns ErrDense if that is more than 1 MiB
+// and eight times the size of the message. It does not judge whether the message is valid otherwise.
 func Check(m proto.Message, data []byte) error {
 	left := free + len(data)*factor
 	if err := spend(m.ProtoReflect().Descriptor(), data, &left, maxDepth); err != nil {
@@ -96,8 +98,8 @@ func spend(d protoreflect.MessageDescriptor, data []byte, left *int, depth int) 
 	return nil
 }
 
-// costOf returns about what a field of size bytes takes in memory, without the messages in it. field is nil if the message's type has none of
-// its number.
+// costOf returns about what a field of size bytes takes in memory, without the messages in it. field is nil if the
+// message's type has none of its number.
 func costOf(field protoreflect.FieldDescriptor, kind protowire.Type, size int) int {
 	switch {
 	case field == nil || kind != protowire.BytesType:

@@ -46,7 +46,8 @@ func TestDenseMessagesCostNothing(t *testing.T) {
 		"empty versions":        {&discovery.DeltaDiscoveryRequest{}, field(5, nil, tenMiB)},
 		"aliases of a resource": {&discovery.DeltaDiscoveryResponse{}, inside(field(4, nil, tenMiB), 2)},
 		"metadata of nulls":     {&discovery.DeltaDiscoveryRequest{}, inside(field(1, nil, tenMiB), 6, 2, 1, 3, 1)},
-		"nested too deep":       {&structpb.ListValue{}, append(deep, field(1, []byte("padding of a value that is no value"), small)...)},
+		"nested too deep": {&structpb.ListValue{},
+			append(deep, field(1, []byte("padding of a value that is no value"), small)...)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -70,11 +71,13 @@ func TestWhatPeersSendIsDecoded(t *testing.T) {
 	for i := range 60_000 {
 		versions[fmt.Sprintf("p%d.default", i)] = fmt.Sprint(i)
 		resources = append(resources, &discovery.Resource{
-			Name: fmt.Sprintf("p%d.default", i), Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/x", Value: []byte("{}")},
+			Name: fmt.Sprintf("p%d.default", i), Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/x",
+				Value: []byte("{}")},
 		})
 	}
 	for _, m := range []proto.Message{
-		&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout", InitialResourceVersions: versions}, &discovery.DeltaDiscoveryResponse{Resources: resources},
+		&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout", InitialResourceVersions: versions},
+		&discovery.DeltaDiscoveryResponse{Resources: resources},
 	} {
 		data, err := proto.Marshal(m)
 		if err != nil {
@@ -82,7 +85,8 @@ func TestWhatPeersSendIsDecoded(t *testing.T) {
 		}
 		half := len(data) / 2
 		got := m.ProtoReflect().New().Interface()
-		if err := Codec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(data[:half]), mem.SliceBuffer(data[half:])}, got); err != nil || !proto.Equal(got, m) {
+		if err := Codec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(data[:half]), mem.SliceBuffer(data[half:])},
+			got); err != nil || !proto.Equal(got, m) {
 			t.Errorf("%T of %d bytes: %v", m, len(data), err)
 		}
 	}
@@ -102,7 +106,8 @@ func BenchmarkCheck(b *testing.B) {
 	var resources []*discovery.Resource
 	for i := range 3000 {
 		resources = append(resources, &discovery.Resource{
-			Name: fmt.Sprintf("p%d.default", i), Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/x", Value: bytes.Repeat([]byte("x"), 300)},
+			Name: fmt.Sprintf("p%d.default", i), Version: "1", Resource: &anypb.Any{TypeUrl: "type.googleapis.com/x",
+				Value: bytes.Repeat([]byte("x"), 300)},
 		})
 	}
 	data, err := proto.Marshal(&discovery.DeltaDiscoveryResponse{Resources: resources})

@@ -87,7 +87,8 @@ func (c *guarded) ServerHandshake(raw net.Conn) (conn net.Conn, info credentials
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (c *guarded) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (conn net.Conn, info credentials.AuthInfo, err error) {
+func (c *guarded) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (conn net.Conn,
+	info credentials.AuthInfo, err error) {
 	defer c.guard.Catch(handshakes, &err)
 	return c.TransportCredentials.ClientHandshake(ctx, authority, raw)
 }

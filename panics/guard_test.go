@@ -80,7 +80,8 @@ func TestDo(t *testing.T) {
 	if err := g.Do("a", func() error { panic("here") }); !errors.Is(err, panics.Err) {
 		t.Error(err)
 	}
-	if n := counted(t, g); n["a"] != 1 || !strings.Contains(log.text(), "TestDo.func") || !strings.Contains(log.text(), "reason=here") {
+	if n := counted(t, g); n["a"] != 1 || !strings.Contains(log.text(), "TestDo.func") ||
+		!strings.Contains(log.text(), "reason=here") {
 		t.Errorf("%v: %s", n, log.text())
 	}
 }
@@ -104,12 +105,13 @@ func panicking() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "test", HandlerType: (*any)(nil),
 		Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: func(any, context.Context, func(any) error, grpc.UnaryServerInterceptor) (any, error) { panic("a call") }}},
-		Streams: []grpc.StreamDesc{{StreamName: "Stream", ServerStreams: true, ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
-			if err := s.RecvMsg(new(emptypb.Empty)); err != nil {
-				return err
-			}
-			panic("a stream")
-		}}},
+		Streams: []grpc.StreamDesc{{StreamName: "Stream", ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, s grpc.ServerStream) error {
+				if err := s.RecvMsg(new(emptypb.Empty)); err != nil {
+					return err
+				}
+				panic("a stream")
+			}}},
 	}
 }
 

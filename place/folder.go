@@ -146,10 +146,12 @@ func (n *need) check() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %w: it is not there: put it back, a restart needs it", n.path, ErrMoved)
 	}
-	if err != nil || !n.fixed || os.SameFile(now, n.info) && now.ModTime().Equal(n.info.ModTime()) && now.Size() == n.info.Size() {
+	if err != nil || !n.fixed || os.SameFile(now, n.info) && now.ModTime().Equal(n.info.ModTime()) &&
+		now.Size() == n.info.Size() {
 		return err
 	}
-	changed := fmt.Errorf("%s %w: it holds something else now: put back what it held, a restart needs it", n.path, ErrMoved)
+	changed := fmt.Errorf("%s %w: it holds something else now: put back what it held, a restart needs it",
+		n.path, ErrMoved)
 	if now.Size() != n.info.Size() {
 		return changed
 	}

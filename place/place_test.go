@@ -73,9 +73,12 @@ func TestFolder(t *testing.T) {
 		"a copy in its place": {moved: true, do: func(t *testing.T, dir string) {
 			must(t, os.CopyFS(dir+".copy", os.DirFS(dir)), os.Rename(dir, dir+".away"), os.Rename(dir+".copy", dir))
 		}},
-		"without its key":        {moved: true, do: func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "secrets.key"))) }},
-		"with another key":       {moved: true, do: func(t *testing.T, dir string) { write(t, dir, "secrets.key", "THE KEY") }},
-		"without its membership": {moved: true, do: func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, "membership"))) }},
+		"without its key": {moved: true,
+			do: func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "secrets.key"))) }},
+		"with another key": {moved: true,
+			do: func(t *testing.T, dir string) { write(t, dir, "secrets.key", "THE KEY") }},
+		"without its membership": {moved: true,
+			do: func(t *testing.T, dir string) { must(t, os.RemoveAll(filepath.Join(dir, "membership"))) }},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f, dir := folder(t)

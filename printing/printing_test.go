@@ -10,7 +10,8 @@ import (
 
 // nasty holds sequences that make text look different from what it is.
 var nasty = []string{
-	"\x1b[2J", "\x1b]0;title\x07", "\r", "\b\b\b", "\x00", "\x7f", "\u009b31m", "\u0085", "\u202e", "\u2066", "\u200b", "\u200d", "\ufeff",
+	"\x1b[2J", "\x1b]0;title\x07", "\r", "\b\b\b", "\x00", "\x7f", "\u009b31m", "\u0085", "\u202e", "\u2066", "\u200b",
+	"\u200d", "\ufeff",
 	"\u2028", "\u2029", "\u061c", "\u00ad", "\U000e0041", "\xff", "\xc2", "\xe2\x80", "\x9b2J",
 }
 
@@ -74,7 +75,8 @@ func write(t *testing.T, parts ...string) string {
 
 // TestJSONIsTheSameJSON: an answer keeps its meaning, and no character of it affects a terminal.
 func TestJSONIsTheSameJSON(t *testing.T) {
-	for _, text := range []string{"plain", "żółw", "\x1b[2J", "\u009b2J", "a\u202eb", "\u2066x\u2069", "\u007f", "\U000e0041", "line\u2028two"} {
+	for _, text := range []string{"plain", "żółw", "\x1b[2J", "\u009b2J", "a\u202eb", "\u2066x\u2069", "\u007f",
+		"\U000e0041", "line\u2028two"} {
 		raw, err := json.Marshal(map[string]string{"name": text, text: "key"})
 		if err != nil {
 			t.Fatal(err)

@@ -53,14 +53,16 @@ const (
 
 // AccessVerbs returns all verbs. The caller owns the slice.
 func AccessVerbs() []string {
-	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue, VerbRotate, VerbRevoke,
+	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue,
+		VerbRotate, VerbRevoke,
 		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbBackUp}
 }
 
 // AccessThings returns the things that permissions can name besides the types of the registry. The caller owns the
 // slice.
 func AccessThings() []string {
-	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessUserCertificate, AccessDataplaneToken,
+	return []string{AccessServiceAccount, AccessWorkload, AccessUserToken, AccessUserGroup, AccessUserCertificate,
+		AccessDataplaneToken,
 		AccessZoneToken, AccessKey, AccessAuditLog, AccessSecret, AccessServer}
 }
 

@@ -44,7 +44,8 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 		}
 	}
 	for _, at := range []asn1.RawValue{form.TBS.Validity.NotBefore, form.TBS.Validity.NotAfter} {
-		if n := len(at.Bytes); at.Bytes[n-1] != 'Z' || at.Tag == asn1.TagUTCTime && n != 13 || at.Tag == asn1.TagGeneralizedTime && n != 15 {
+		if n := len(at.Bytes); at.Bytes[n-1] != 'Z' || at.Tag == asn1.TagUTCTime && n != 13 ||
+			at.Tag == asn1.TagGeneralizedTime && n != 15 {
 			return nil, fmt.Errorf("%w: a time is %q", errForm, at.Bytes)
 		}
 	}
@@ -144,8 +145,8 @@ func textHasForm(v asn1.RawValue) bool {
 	return false
 }
 
-// extensionHasForm reports whether an extension has three parts and nothing more. Some authorities write that one is not critical, which DER
-// leaves out.
+// extensionHasForm reports whether an extension has three parts and nothing more. Some authorities write that one is
+// not critical, which DER leaves out.
 func extensionHasForm(raw []byte) bool {
 	var e struct {
 		ID       asn1.ObjectIdentifier

@@ -24,8 +24,10 @@ import (
 func authority(t *testing.T, key crypto.Signer) []byte {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "root", Organization: []string{"größer"}}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, PermittedURIDomains: []string{"a.example"}, SubjectKeyId: []byte("1234"),
+		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "root", Organization: []string{"größer"}},
+		NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedURIDomains: []string{"a.example"}, SubjectKeyId: []byte("1234"),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -60,8 +62,8 @@ func children(t *testing.T, of []byte) (out [][]byte) {
 	return out
 }
 
-// TestCertificatesThatOnlyGoReads: what Go reads and Envoy does not is refused, since Envoy would refuse all authorities for it. Each row
-// changes the form of a good certificate.
+// TestCertificatesThatOnlyGoReads: what Go reads and Envoy does not is refused, since Envoy would refuse all
+// authorities for it. Each row changes the form of a good certificate.
 func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -78,8 +80,9 @@ func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	}
 	parts := children(t, good)
 	for what, der := range map[string][]byte{
-		"more after the signature":           element(0x30, append(bytes.Join(parts, nil), 0x05, 0x00)),
-		"more in the algorithm":              element(0x30, bytes.Join([][]byte{parts[0], element(0x30, append(bytes.Join(children(t, parts[1]), nil), 0x05, 0x00, 0x05, 0x00)), parts[2]}, nil)),
+		"more after the signature": element(0x30, append(bytes.Join(parts, nil), 0x05, 0x00)),
+		"more in the algorithm": element(0x30, bytes.Join([][]byte{parts[0],
+			element(0x30, append(bytes.Join(children(t, parts[1]), nil), 0x05, 0x00, 0x05, 0x00)), parts[2]}, nil)),
 		"a text of a name that ends earlier": replaced(common, []byte{0x13, 0x02, 'r', 'o', 0x05, 0x00}),
 		"a text that is no UTF-8":            replaced(name, []byte("gr\xff\xfeß\xffr")[:len(name)]),
 	} {
@@ -102,8 +105,8 @@ func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	}
 }
 
-// TestTrustOfAZoneIsSmall: a zone has a few authorities for each trust domain, and every proxy of the mesh gets them. The operator's of the
-// mesh may have many.
+// TestTrustOfAZoneIsSmall: a zone has a few authorities for each trust domain, and every proxy of the mesh gets them.
+// The operator's of the mesh may have many.
 func TestTrustOfAZoneIsSmall(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -112,13 +115,15 @@ func TestTrustOfAZoneIsSmall(t *testing.T) {
 	}
 	one := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority(t, key)}))
 	trust := func(zone string, authorities int) *resources.Resource {
-		spec, err := resources.NewSpecOf(resources.TypeMeshTrust, &resources.MeshTrust{TrustDomain: "default.zone-2.mesh.local", CABundles: []resources.CABundle{
-			{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: strings.Repeat(one, authorities)}},
-		}})
+		spec, err := resources.NewSpecOf(resources.TypeMeshTrust,
+			&resources.MeshTrust{TrustDomain: "default.zone-2.mesh.local", CABundles: []resources.CABundle{
+				{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: strings.Repeat(one, authorities)}},
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resources.Home{Zone: zone}.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "t"}, Spec: spec})
+		return resources.Home{Zone: zone}.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust,
+			Mesh: "default", Name: "t"}, Spec: spec})
 	}
 	for _, row := range []struct {
 		zone        string

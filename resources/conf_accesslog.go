@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// AccessLogConf is the `default` of a MeshAccessLog, in Kuma's format: each request, or connection on TCP, is logged to each
-// of the backends.
+// AccessLogConf is the `default` of a MeshAccessLog, in Kuma's format: each request, or connection on TCP, is logged to
+// each of the backends.
 type AccessLogConf struct {
 	Backends []AccessLogBackend `json:"backends,omitempty"`
 }
@@ -33,7 +33,8 @@ type TCPLog struct {
 	Format  *LogFormat `json:"format,omitempty"`
 }
 
-// FileLog appends lines to a file of the proxy's machine. The paths /dev/stdout and /dev/stderr mean those of the proxy.
+// FileLog appends lines to a file of the proxy's machine. The paths /dev/stdout and /dev/stderr mean those of the
+// proxy.
 type FileLog struct {
 	Path   string     `json:"path,omitempty"`
 	Format *LogFormat `json:"format,omitempty"`
@@ -59,8 +60,8 @@ type LogValue struct {
 	Value string `json:"value,omitempty"`
 }
 
-// OpenTelemetryLog sends records over OTLP and gRPC, without TLS, to Endpoint: host:port, or host for port 4317. Body is a
-// string, or a value of OTLP as JSON; strings in it are formats.
+// OpenTelemetryLog sends records over OTLP and gRPC, without TLS, to Endpoint: host:port, or host for port 4317. Body
+// is a string, or a value of OTLP as JSON; strings in it are formats.
 type OpenTelemetryLog struct {
 	Endpoint   string          `json:"endpoint,omitempty"`
 	Attributes []LogValue      `json:"attributes,omitempty"`
@@ -87,7 +88,8 @@ func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
 	}
 	for i := range c.Backends {
 		b, at := &c.Backends[i], at.item(i)
-		set := map[string]bool{BackendTCP: b.TCP != nil, BackendFile: b.File != nil, BackendOpenTelemetry: b.OpenTelemetry != nil}
+		set := map[string]bool{BackendTCP: b.TCP != nil, BackendFile: b.File != nil,
+			BackendOpenTelemetry: b.OpenTelemetry != nil}
 		if !v.backendType(b.Type, set, at) {
 			continue
 		}
@@ -139,7 +141,8 @@ func checkLogPath(file string) error {
 	switch {
 	case file == "/dev/stdout" || file == "/dev/stderr":
 		return nil
-	case !path.IsAbs(file) || path.Clean(file) != file || len(file) > maxTagBytes || strings.ContainsFunc(file, func(r rune) bool { return r < ' ' }):
+	case !path.IsAbs(file) || path.Clean(file) != file || len(file) > maxTagBytes ||
+		strings.ContainsFunc(file, func(r rune) bool { return r < ' ' }):
 		return fmt.Errorf("%q is not the absolute path of a file", shorten(file))
 	case strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") || strings.HasPrefix(file, "/sys/"):
 		return fmt.Errorf("%q is a device: of those only /dev/stdout and /dev/stderr take a log", shorten(file))

@@ -36,7 +36,8 @@ type LoadBalancer struct {
 	Maglev       *MaglevBy       `json:"maglev,omitempty"`
 }
 
-// LeastRequestBy compares ChoiceCount endpoints, 2 unless set. ActiveRequestBias is about weights, which endpoints here do not have.
+// LeastRequestBy compares ChoiceCount endpoints, 2 unless set. ActiveRequestBias is about weights, which endpoints here
+// do not have.
 type LeastRequestBy struct {
 	ChoiceCount       *uint32         `json:"choiceCount,omitempty"`
 	ActiveRequestBias json.RawMessage `json:"activeRequestBias,omitempty" shape:"intOrString"`
@@ -114,12 +115,14 @@ const (
 )
 
 var (
-	balancers     = []string{BalanceRoundRobin, BalanceLeastRequest, BalanceRandom, BalanceRingHash, BalanceMaglev}
-	hashTypes     = []string{HashByHeader, HashByCookie, HashByConnection, HashBySourceIP, HashByQueryParameter, HashByFilterState}
+	balancers = []string{BalanceRoundRobin, BalanceLeastRequest, BalanceRandom, BalanceRingHash, BalanceMaglev}
+	hashTypes = []string{HashByHeader, HashByCookie, HashByConnection, HashBySourceIP, HashByQueryParameter,
+		HashByFilterState}
 	hashFunctions = []string{"", "XXHash", "MurmurHash2"}
 )
 
-// balancing checks a MeshLoadBalancingStrategy. What a peer sent and Envoy does not take is left out where proxies are configured.
+// balancing checks a MeshLoadBalancingStrategy. What a peer sent and Envoy does not take is left out where proxies are
+// configured.
 func (v *validation) balancing(c *BalancingConf, at *fieldPath) {
 	if v.peer {
 		return
@@ -143,7 +146,8 @@ func (v *validation) balancer(b *LoadBalancer, at *fieldPath) {
 		set        bool
 	}{
 		{BalanceRoundRobin, "roundRobin", b.RoundRobin != nil}, {BalanceLeastRequest, "leastRequest", b.LeastRequest != nil},
-		{BalanceRandom, "random", b.Random != nil}, {BalanceRingHash, "ringHash", b.RingHash != nil}, {BalanceMaglev, "maglev", b.Maglev != nil},
+		{BalanceRandom, "random", b.Random != nil}, {BalanceRingHash, "ringHash", b.RingHash != nil},
+		{BalanceMaglev, "maglev", b.Maglev != nil},
 	} {
 		if one.set && one.typ != b.Type {
 			v.fail(at.field(one.field), "does not belong to a load balancer of type %s", b.Type)

@@ -45,7 +45,8 @@ type TCPHealthCheck struct {
 	Receive  []string `json:"receive,omitempty"`
 }
 
-// HTTPHealthCheck asks for Path with GET, "/" unless set. Other statuses than ExpectedStatuses, 200 unless set, are failures.
+// HTTPHealthCheck asks for Path with GET, "/" unless set. Other statuses than ExpectedStatuses, 200 unless set, are
+// failures.
 type HTTPHealthCheck struct {
 	Disabled            *bool          `json:"disabled,omitempty"`
 	Path                *string        `json:"path,omitempty"`
@@ -74,17 +75,20 @@ const (
 	maxHealthText    = 1024
 	// LeastHealthInterval keeps the callers of a service from being its load.
 	LeastHealthInterval = 100 * time.Millisecond
-	// MostHealthWait bounds the timeout and the initial jitter: until the first checks of a changed cluster are over, a proxy
-	// takes no other clusters, and none of those that are new.
+	// MostHealthWait bounds the timeout and the initial jitter: until the first checks of a changed cluster are over, a
+	// proxy takes no other clusters, and none of those that are new.
 	MostHealthWait = 30 * time.Second
 )
 
 // healthValues are the values that fields of a HealthCheckConf may have, as confValues has them.
 var healthValues = map[string]valueKind{
-	"interval": period, "timeout": period, "noTrafficInterval": period, "initialJitter": duration, "intervalJitter": duration,
-	"unhealthyThreshold": positive, "healthyThreshold": positive, "intervalJitterPercent": count, "healthyPanicThreshold": quantity,
-	"failTrafficOnPanic": flag, "reuseConnection": flag, "tcp.disabled": flag, "http.disabled": flag, "grpc.disabled": flag,
-	"tcp.send": payload, "tcp.receive[]": payload,
+	"interval": period, "timeout": period, "noTrafficInterval": period, "initialJitter": duration,
+	"intervalJitter":     duration,
+	"unhealthyThreshold": positive, "healthyThreshold": positive, "intervalJitterPercent": count,
+	"healthyPanicThreshold": quantity,
+	"failTrafficOnPanic":    flag, "reuseConnection": flag, "tcp.disabled": flag, "http.disabled": flag,
+	"grpc.disabled": flag,
+	"tcp.send":      payload, "tcp.receive[]": payload,
 	"http.path":                            texts(HealthPath, "a path that begins with /, of printable characters"),
 	"http.expectedStatuses[]":              status,
 	"http.requestHeadersToAdd.set[].name":  texts(WritableHeader, "the name of a header that may be written"),
@@ -120,8 +124,8 @@ func texts(takes func(string) bool, want string) valueKind {
 	}
 }
 
-// healthCheck checks the limits of a MeshHealthCheck; its values are checked by healthValues. What a peer sent and Envoy does not take is
-// left out where proxies are configured.
+// healthCheck checks the limits of a MeshHealthCheck; its values are checked by healthValues. What a peer sent and
+// Envoy does not take is left out where proxies are configured.
 func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 	if v.peer {
 		return

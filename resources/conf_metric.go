@@ -37,7 +37,8 @@ const (
 	ProfileNone  = "None"
 )
 
-// MetricProfile is a named set of metrics: All, Basic (requests, connections, permissions and the state of the proxy) or None.
+// MetricProfile is a named set of metrics: All, Basic (requests, connections, permissions and the state of the proxy)
+// or None.
 type MetricProfile struct {
 	Name string `json:"name,omitempty"`
 }
@@ -112,7 +113,8 @@ func (v *validation) metric(c *MetricConf, at *fieldPath) {
 	prometheus := 0
 	for i := range c.Backends {
 		b, at := &c.Backends[i], at.field("backends").item(i)
-		if !v.backendType(b.Type, map[string]bool{BackendPrometheus: b.Prometheus != nil, BackendOpenTelemetry: b.OpenTelemetry != nil}, at) {
+		if !v.backendType(b.Type, map[string]bool{BackendPrometheus: b.Prometheus != nil,
+			BackendOpenTelemetry: b.OpenTelemetry != nil}, at) {
 			continue
 		}
 		if b.Type == BackendOpenTelemetry {
@@ -147,7 +149,8 @@ func (v *validation) metricSidecar(s *MetricSidecar, at *fieldPath) {
 	at = at.field("profiles")
 	for i, p := range s.Profiles.AppendProfiles {
 		if p.Name != ProfileAll && p.Name != ProfileBasic && p.Name != ProfileNone {
-			v.fail(at.field("appendProfiles").item(i).field("name"), "want %s, %s or %s, got %q", ProfileAll, ProfileBasic, ProfileNone, shorten(p.Name))
+			v.fail(at.field("appendProfiles").item(i).field("name"), "want %s, %s or %s, got %q", ProfileAll,
+				ProfileBasic, ProfileNone, shorten(p.Name))
 		}
 	}
 	for name, list := range map[string][]MetricSelector{"include": s.Profiles.Include, "exclude": s.Profiles.Exclude} {
@@ -175,8 +178,8 @@ func (v *validation) metricApplication(a *MetricApplication, at *fieldPath) {
 	}
 }
 
-// MetricExpression is an expression for names of metrics as the RE2 of proxies takes it, which does not know all that Go's does and would
-// answer nothing but an error. One that is empty, too long or too big is an error.
+// MetricExpression is an expression for names of metrics as the RE2 of proxies takes it, which does not know all that
+// Go's does and would answer nothing but an error. One that is empty, too long or too big is an error.
 func MetricExpression(s string) (string, error) {
 	expr, _, err := ValueExpression(s)
 	if err == nil && s != "" && len(s) <= maxTagBytes {
@@ -193,7 +196,8 @@ func (b *PrometheusBackend) Check() (field string, err error) {
 	switch {
 	case b.Port != nil && (*b.Port == 0 || *b.Port > 65535):
 		return "port", fmt.Errorf("want 1 to 65535, got %d", *b.Port)
-	case b.Path != nil && (!path.IsAbs(*b.Path) || strings.ContainsAny(*b.Path, "?#% \x00\r\n") || len(*b.Path) > maxTagBytes):
+	case b.Path != nil && (!path.IsAbs(*b.Path) || strings.ContainsAny(*b.Path, "?#% \x00\r\n") ||
+		len(*b.Path) > maxTagBytes):
 		return "path", fmt.Errorf("%q is not a path without a query: write /metrics", shorten(*b.Path))
 	case b.TLS != nil && b.TLS.Mode != MetricsInTheClear && b.TLS.Mode != MetricsInTheMesh:
 		return "tls.mode", fmt.Errorf("want %s or %s, got %q", MetricsInTheClear, MetricsInTheMesh, shorten(b.TLS.Mode))

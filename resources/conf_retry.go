@@ -53,8 +53,8 @@ const (
 	OmitHostsWithTags      = "OmitHostsWithTags"
 )
 
-// HostSelection leaves endpoints out. UpdateFrequency is of OmitPreviousPriorities: after so many attempts the priorities
-// that failed are left out, 2 unless set. Tags are of OmitHostsWithTags; no proxy is configured by them.
+// HostSelection leaves endpoints out. UpdateFrequency is of OmitPreviousPriorities: after so many attempts the
+// priorities that failed are left out, 2 unless set. Tags are of OmitHostsWithTags; no proxy is configured by them.
 type HostSelection struct {
 	Predicate       string            `json:"predicate,omitempty"`
 	Tags            map[string]string `json:"tags,omitempty"`

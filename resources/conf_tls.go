@@ -1,7 +1,7 @@
 package resources
 
-// TLSConf is the `default` of a MeshTLS, in Kuma's format. TLSVersion and TLSCiphers hold for what a proxy receives and for what
-// it sends, Mode for what it receives.
+// TLSConf is the `default` of a MeshTLS, in Kuma's format. TLSVersion and TLSCiphers hold for what a proxy receives and
+// for what it sends, Mode for what it receives.
 type TLSConf struct {
 	TLSVersion *TLSVersions `json:"tlsVersion,omitempty"`
 	TLSCiphers []string     `json:"tlsCiphers,omitempty"`

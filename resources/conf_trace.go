@@ -117,7 +117,8 @@ func (v *validation) trace(c *TraceConf, at *fieldPath) {
 }
 
 func (v *validation) traceBackend(b *TraceBackend, at *fieldPath) {
-	set := map[string]bool{BackendZipkin: b.Zipkin != nil, BackendDatadog: b.Datadog != nil, BackendOpenTelemetry: b.OpenTelemetry != nil}
+	set := map[string]bool{BackendZipkin: b.Zipkin != nil, BackendDatadog: b.Datadog != nil,
+		BackendOpenTelemetry: b.OpenTelemetry != nil}
 	if !v.backendType(b.Type, set, at) {
 		return
 	}

@@ -11,27 +11,33 @@ import (
 	"time"
 )
 
-// confValues lists the values that fields of a conf may have, for types whose confs are stored with all fields. Paths are
-// in lower case, with [] after a list. Proxies are not configured by a field with another value.
+// confValues lists the values that fields of a conf may have, for types whose confs are stored with all fields. Paths
+// are in lower case, with [] after a list. Proxies are not configured by a field with another value.
 var confValues = map[Type]map[string]valueKind{
 	TypeMeshRetry: merged(map[string]valueKind{"tcp.maxConnectAttempt": count}, retryValues("http"), retryValues("grpc")),
 	TypeMeshCircuitBreaker: merged(map[string]valueKind{
-		"connectionLimits.maxConnectionPools": count, "connectionLimits.maxConnections": count, "connectionLimits.maxPendingRequests": count,
-		"connectionLimits.maxRetries": count, "connectionLimits.maxRequests": count,
+		"connectionLimits.maxConnectionPools": count, "connectionLimits.maxConnections": count,
+		"connectionLimits.maxPendingRequests": count,
+		"connectionLimits.maxRetries":         count, "connectionLimits.maxRequests": count,
 		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
 		"outlierDetection.interval": period, "outlierDetection.baseEjectionTime": period,
 		"outlierDetection.maxEjectionPercent": count, "outlierDetection.healthyPanicThreshold": quantity,
-		"outlierDetection.detectors.totalFailures.consecutive": count, "outlierDetection.detectors.gatewayFailures.consecutive": count,
-		"outlierDetection.detectors.localOriginFailures.consecutive": count,
-		"outlierDetection.detectors.successRate.minimumHosts":        count, "outlierDetection.detectors.successRate.requestVolume": count,
+		"outlierDetection.detectors.totalFailures.consecutive":           count,
+		"outlierDetection.detectors.gatewayFailures.consecutive":         count,
+		"outlierDetection.detectors.localOriginFailures.consecutive":     count,
+		"outlierDetection.detectors.successRate.minimumHosts":            count,
+		"outlierDetection.detectors.successRate.requestVolume":           count,
 		"outlierDetection.detectors.successRate.standardDeviationFactor": quantity,
-		"outlierDetection.detectors.failurePercentage.minimumHosts":      count, "outlierDetection.detectors.failurePercentage.requestVolume": count,
-		"outlierDetection.detectors.failurePercentage.threshold": count,
+		"outlierDetection.detectors.failurePercentage.minimumHosts":      count,
+		"outlierDetection.detectors.failurePercentage.requestVolume":     count,
+		"outlierDetection.detectors.failurePercentage.threshold":         count,
 	}),
 	TypeMeshHealthCheck: merged(healthValues),
 	TypeMeshHTTPRoute: {
-		"matches[].path.type": among(MatchExact, "PathPrefix", MatchRegularExpression), "matches[].method": among(append(routeMethods, "")...),
-		"matches[].headers[].type": among(headerMatch...), "matches[].queryparams[].type": among(queryMatch...), "default.filters[].type": among(filterTypes...),
+		"matches[].path.type":      among(MatchExact, "PathPrefix", MatchRegularExpression),
+		"matches[].method":         among(append(routeMethods, "")...),
+		"matches[].headers[].type": among(headerMatch...), "matches[].queryparams[].type": among(queryMatch...),
+		"default.filters[].type": among(filterTypes...),
 	},
 }
 
@@ -40,12 +46,15 @@ func retryValues(protocol string) map[string]valueKind {
 	out := map[string]valueKind{}
 	for name, kind := range map[string]valueKind{
 		"numRetries": count, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
-		"rateLimitedBackOff.maxInterval": period, "rateLimitedBackOff.resetHeaders[].format": among("Seconds", "UnixTimestamp"),
+		"rateLimitedBackOff.maxInterval": period, "rateLimitedBackOff.resetHeaders[].format": among("Seconds",
+			"UnixTimestamp"),
 		"rateLimitedBackOff.resetHeaders[].name": texts(MatchableHeader, "the name of a header"),
 		"retriableRequestHeaders[].name":         texts(MatchableHeader, "the name of a header"),
 		"retriableResponseHeaders[].name":        texts(MatchableHeader, "the name of a header"),
-		"hostSelection[].predicate":              among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags), "hostSelection[].updateFrequency": positive,
-		"hostSelectionMaxAttempts": positive, "retryOn[]": retryCondition, "retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
+		"hostSelection[].predicate":              among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags),
+		"hostSelection[].updateFrequency":        positive,
+		"hostSelectionMaxAttempts":               positive, "retryOn[]": retryCondition,
+		"retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
 	} {
 		out[protocol+"."+name] = kind
 	}
@@ -123,7 +132,8 @@ func among(names ...string) valueKind {
 		if text, ok := value.(string); ok && slices.Contains(names, text) {
 			return ""
 		}
-		return fmt.Sprintf("want one of %s, got %s", strings.Join(slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" }), ", "), written(value))
+		return fmt.Sprintf("want one of %s, got %s", strings.Join(slices.DeleteFunc(slices.Clone(names),
+			func(s string) bool { return s == "" }), ", "), written(value))
 	}
 }
 
@@ -131,7 +141,8 @@ func retryCondition(value any) string {
 	if text, ok := value.(string); ok && RetryOn(text) != (RetryCondition{}) {
 		return ""
 	}
-	return fmt.Sprintf("want a status code in quotes, HttpMethod and a method, or one of %s, got %s", strings.Join(retryNames, ", "), written(value))
+	return fmt.Sprintf("want a status code in quotes, HttpMethod and a method, or one of %s, got %s",
+		strings.Join(retryNames, ", "), written(value))
 }
 
 // written formats a value for a message.
@@ -152,15 +163,18 @@ type RetryCondition struct {
 	Method string
 }
 
-// retryNames are the conditions by name, as users write them. Letters of either case and dashes are the same to RetryOn.
+// retryNames are the conditions by name, as users write them. Letters of either case and dashes are the same to
+// RetryOn.
 var retryNames = []string{
-	"5xx", "GatewayError", "Reset", "Retriable4xx", "ConnectFailure", "EnvoyRatelimited", "RefusedStream", "Http3PostConnectFailure",
+	"5xx", "GatewayError", "Reset", "Retriable4xx", "ConnectFailure", "EnvoyRatelimited", "RefusedStream",
+	"Http3PostConnectFailure",
 	"Canceled", "DeadlineExceeded", "Internal", "ResourceExhausted", "Unavailable",
 }
 
 // envoyRetryNames are Envoy's names, in the order of retryNames.
 var envoyRetryNames = []string{
-	"5xx", "gateway-error", "reset", "retriable-4xx", "connect-failure", "envoy-ratelimited", "refused-stream", "http3-post-connect-failure",
+	"5xx", "gateway-error", "reset", "retriable-4xx", "connect-failure", "envoy-ratelimited", "refused-stream",
+	"http3-post-connect-failure",
 	"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable",
 }
 

@@ -69,7 +69,8 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 			left := leftOutOfReceived(d.Type, p, list.name)
 			parts, effective = append(parts, left.parts...), effective || left.taken
 		case list.written:
-			parts = append(parts, fmt.Sprintf("%s: this version does not configure proxies by the %q of a %s", top("spec").field(list.name), list.name, d.Type))
+			parts = append(parts, fmt.Sprintf("%s: this version does not configure proxies by the %q of a %s",
+				top("spec").field(list.name), list.name, d.Type))
 		}
 	}
 	return parts, len(parts) > 0 && !effective

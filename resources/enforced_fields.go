@@ -17,26 +17,31 @@ var confFields = map[Type]confField{
 	TypeMeshCircuitBreaker: fieldsOf(
 		"connectionLimits.maxConnectionPools", "connectionLimits.maxConnections", "connectionLimits.maxPendingRequests",
 		"connectionLimits.maxRetries", "connectionLimits.maxRequests",
-		"outlierDetection.disabled", "outlierDetection.interval", "outlierDetection.baseEjectionTime", "outlierDetection.maxEjectionPercent",
+		"outlierDetection.disabled", "outlierDetection.interval", "outlierDetection.baseEjectionTime",
+		"outlierDetection.maxEjectionPercent",
 		"outlierDetection.splitExternalAndLocalErrors", "outlierDetection.healthyPanicThreshold",
 		"outlierDetection.detectors.totalFailures.consecutive", "outlierDetection.detectors.gatewayFailures.consecutive",
 		"outlierDetection.detectors.localOriginFailures.consecutive",
 		"outlierDetection.detectors.successRate.minimumHosts", "outlierDetection.detectors.successRate.requestVolume",
 		"outlierDetection.detectors.successRate.standardDeviationFactor",
-		"outlierDetection.detectors.failurePercentage.minimumHosts", "outlierDetection.detectors.failurePercentage.requestVolume",
+		"outlierDetection.detectors.failurePercentage.minimumHosts",
+		"outlierDetection.detectors.failurePercentage.requestVolume",
 		"outlierDetection.detectors.failurePercentage.threshold",
 	),
 	TypeMeshLoadBalancingStrategy: fieldsOf(
 		"loadBalancer.type", "loadBalancer.roundRobin", "loadBalancer.random", "loadBalancer.leastRequest.choiceCount",
 		"loadBalancer.ringHash.hashFunction", "loadBalancer.ringHash.minRingSize", "loadBalancer.ringHash.maxRingSize",
-		hashFields("loadBalancer.ringHash.hashPolicies[]"), "loadBalancer.maglev.tableSize", hashFields("loadBalancer.maglev.hashPolicies[]"),
+		hashFields("loadBalancer.ringHash.hashPolicies[]"), "loadBalancer.maglev.tableSize",
+		hashFields("loadBalancer.maglev.hashPolicies[]"),
 		hashFields("hashPolicies[]"),
-		"localityAwareness.disabled", "localityAwareness.localZone.affinityTags[].key", "localityAwareness.localZone.affinityTags[].weight",
+		"localityAwareness.disabled", "localityAwareness.localZone.affinityTags[].key",
+		"localityAwareness.localZone.affinityTags[].weight",
 		"localityAwareness.crossZone.failover[].from.zones", "localityAwareness.crossZone.failover[].to.type",
 		"localityAwareness.crossZone.failover[].to.zones", "localityAwareness.crossZone.failoverThreshold.percentage",
 	),
 	TypeMeshHealthCheck: fieldsOf(
-		"interval", "timeout", "unhealthyThreshold", "healthyThreshold", "initialJitter", "intervalJitter", "intervalJitterPercent",
+		"interval", "timeout", "unhealthyThreshold", "healthyThreshold", "initialJitter", "intervalJitter",
+		"intervalJitterPercent",
 		"healthyPanicThreshold", "failTrafficOnPanic", "noTrafficInterval", "reuseConnection",
 		"tcp.disabled", "tcp.send", "tcp.receive", "http.disabled", "http.path", "http.expectedStatuses",
 		"http.requestHeadersToAdd.set[].name", "http.requestHeadersToAdd.set[].value",
@@ -52,9 +57,11 @@ var confFields = map[Type]confField{
 		"default.filters[].responseHeaderModifier.set[].name", "default.filters[].responseHeaderModifier.set[].value",
 		"default.filters[].responseHeaderModifier.add[].name", "default.filters[].responseHeaderModifier.add[].value",
 		"default.filters[].responseHeaderModifier.remove",
-		"default.filters[].requestRedirect.scheme", "default.filters[].requestRedirect.hostname", "default.filters[].requestRedirect.path.*",
+		"default.filters[].requestRedirect.scheme", "default.filters[].requestRedirect.hostname",
+		"default.filters[].requestRedirect.path.*",
 		"default.filters[].requestRedirect.port", "default.filters[].requestRedirect.statusCode",
-		"default.filters[].urlRewrite.hostname", "default.filters[].urlRewrite.hostToBackendHostname", "default.filters[].urlRewrite.path.*",
+		"default.filters[].urlRewrite.hostname", "default.filters[].urlRewrite.hostToBackendHostname",
+		"default.filters[].urlRewrite.path.*",
 		"default.filters[].requestMirror.percentage", "default.filters[].requestMirror.backendRef.*",
 	),
 }
@@ -63,7 +70,8 @@ var confFields = map[Type]confField{
 func hashFields(at string) string {
 	var out []string
 	for _, name := range []string{
-		"type", "terminal", "header.name", "cookie.name", "cookie.ttl", "cookie.path", "connection.sourceIP", "queryParameter.name", "filterState.key",
+		"type", "terminal", "header.name", "cookie.name", "cookie.ttl", "cookie.path", "connection.sourceIP",
+		"queryParameter.name", "filterState.key",
 	} {
 		out = append(out, at+"."+name)
 	}
@@ -74,7 +82,8 @@ func hashFields(at string) string {
 var logFields = fieldsOf(
 	"backends[].type", "backends[].file.path", "backends[].file.format.type", "backends[].file.format.plain",
 	"backends[].file.format.json[].key", "backends[].file.format.json[].value", "backends[].file.format.omitEmptyValues",
-	"backends[].openTelemetry.endpoint", "backends[].openTelemetry.attributes[].key", "backends[].openTelemetry.attributes[].value",
+	"backends[].openTelemetry.endpoint", "backends[].openTelemetry.attributes[].key",
+	"backends[].openTelemetry.attributes[].value",
 	"backends[].openTelemetry.body.*",
 )
 
@@ -217,7 +226,8 @@ var receivedFields = map[Type]confField{
 		"http.maxConnectionDuration", "http.requestHeadersTimeout",
 	),
 	TypeMeshRateLimit: fieldsOf(
-		"local.http.disabled", "local.http.requestRate.num", "local.http.requestRate.interval", "local.http.onRateLimit.status",
+		"local.http.disabled", "local.http.requestRate.num", "local.http.requestRate.interval",
+		"local.http.onRateLimit.status",
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
 	),
@@ -233,7 +243,8 @@ var receivedFields = map[Type]confField{
 	TypeMeshTLS: fieldsOf("tlsVersion.min", "tlsVersion.max", "tlsCiphers", "mode"),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
-		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall", "sampling.client", "sampling.random",
+		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall",
+		"sampling.client", "sampling.random",
 		"tags[].name", "tags[].literal", "tags[].header.name", "tags[].header.default",
 	),
 	TypeMeshFaultInjection: fieldsOf(
@@ -265,7 +276,8 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	case "from":
 		for i := range p.From {
 			if byTags := p.From[i].TargetRef.KindOrMesh() != KindMesh; byTags && t != TypeMeshTrafficPermission {
-				out.parts = append(out.parts, fmt.Sprintf("%s: identities carry no tags, so it has no effect", at.item(i).field("targetRef")))
+				out.parts = append(out.parts, fmt.Sprintf("%s: identities carry no tags, so it has no effect",
+					at.item(i).field("targetRef")))
 				continue
 			}
 			look(p.From[i].Default, at.item(i).field("default"))

@@ -79,7 +79,8 @@ func (s *DataSource) check() error {
 	case given > 1:
 		return fmt.Errorf("want one of secret, file, inline and inlineString, got %d", given)
 	case s.Secret != "" && !dnsSubdomain.MatchString(s.Secret):
-		return fmt.Errorf("secret: want the name of a secret: lower-case letters, digits and dashes, got %q", shorten(s.Secret))
+		return fmt.Errorf("secret: want the name of a secret: lower-case letters, digits and dashes, got %q",
+			shorten(s.Secret))
 	case s.File != nil && !IsSourceFile(s.File.Path):
 		return fmt.Errorf("file.path: want the name of a file in the folder that the zone has for this mesh and namespace (--external-secrets-dir), without a slash, got %q", shorten(s.File.Path))
 	}
@@ -143,7 +144,8 @@ func (s *MeshExternalService) ReadTLS() (*ExternalTLS, error) {
 func (t *ExternalTLS) check() error {
 	v := &t.Verification
 	if !slices.Contains([]string{"", VerifySecured, VerifySkipSAN, VerifySkipCA, VerifySkipAll}, v.Mode) {
-		return fmt.Errorf("tls.verification.mode: want %s, %s, %s or %s, got %q", VerifySecured, VerifySkipSAN, VerifySkipCA, VerifySkipAll, v.Mode)
+		return fmt.Errorf("tls.verification.mode: want %s, %s, %s or %s, got %q", VerifySecured, VerifySkipSAN,
+			VerifySkipCA, VerifySkipAll, v.Mode)
 	}
 	authority, err := v.checkSources()
 	if err != nil {
@@ -163,7 +165,8 @@ func (t *ExternalTLS) check() error {
 	}
 	for i, san := range v.SubjectAltNames {
 		if san.Type != "" && san.Type != MatchExact && san.Type != MatchPrefix {
-			return fmt.Errorf("tls.verification.subjectAltNames[%d].type: want %s or %s, got %q", i, MatchExact, MatchPrefix, san.Type)
+			return fmt.Errorf("tls.verification.subjectAltNames[%d].type: want %s or %s, got %q", i, MatchExact,
+				MatchPrefix, san.Type)
 		}
 	}
 	for _, version := range []string{t.Version.Min, t.Version.Max} {

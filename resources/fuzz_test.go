@@ -26,7 +26,8 @@ func FuzzDecodeDocuments(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		docs, err := resources.DecodeDocuments(body, resources.DecodeOptions{})
 		var bad *resources.DocumentsError
-		if err != nil && (!errors.As(err, &bad) || len(bad.Invalid) == 0 || len(bad.Invalid[0].Problems) == 0 || bad.Invalid[0].Problems[0].Field == "") {
+		if err != nil && (!errors.As(err, &bad) || len(bad.Invalid) == 0 || len(bad.Invalid[0].Problems) == 0 ||
+			bad.Invalid[0].Problems[0].Field == "") {
 			t.Fatalf("an error that names no field: %v", err)
 		}
 		for _, r := range docs {

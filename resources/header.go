@@ -21,7 +21,8 @@ const defaultMesh = "default"
 // Fields of both forms that servers add and clients send back. They are accepted and ignored.
 var (
 	ignoredUniversal = []string{"status", "creationTime", "modificationTime", "kri", "snis"}
-	ignoredMetadata  = []string{"annotations", "creationTimestamp", "resourceVersion", "uid", "generation", "managedFields",
+	ignoredMetadata  = []string{"annotations", "creationTimestamp", "resourceVersion", "uid", "generation",
+		"managedFields",
 		"ownerReferences", "finalizers", "selfLink", "generateName", "deletionTimestamp", "deletionGracePeriodSeconds"}
 )
 
@@ -51,7 +52,8 @@ func universalHeader(c *strict, doc *node) header {
 		case f.name == "spec":
 			h.readSpec(c, f.value, at)
 		default:
-			c.failLine(f.line, at, "unknown field%s", Suggestion(f.name, []string{"type", "mesh", "namespace", "name", "labels", "spec"}))
+			c.failLine(f.line, at, "unknown field%s",
+				Suggestion(f.name, []string{"type", "mesh", "namespace", "name", "labels", "spec"}))
 		}
 	}
 	c.required(doc, h.key.Name, "name")
@@ -88,7 +90,8 @@ func kubernetesHeader(c *strict, doc *node) header {
 	switch {
 	case isSMI(h.key.Type):
 		if !isSMIVersion(h.key.Type, version) {
-			c.fail(doc, (*fieldPath)(nil).field("apiVersion"), "want %s/v1alpha1 to v1alpha4, got %q", smiGroup(h.key.Type), version)
+			c.fail(doc, (*fieldPath)(nil).field("apiVersion"), "want %s/v1alpha1 to v1alpha4, got %q",
+				smiGroup(h.key.Type), version)
 		}
 	case version != apiVersion:
 		c.fail(doc, (*fieldPath)(nil).field("apiVersion"), "want %s, got %q", apiVersion, version)
@@ -153,7 +156,8 @@ func (h *header) readMetadata(c *strict, n *node, at *fieldPath) {
 		case f.name == "labels":
 			h.labels = c.labels(f.value, inside)
 		default:
-			c.failLine(f.line, inside, "unknown field%s", Suggestion(f.name, []string{"name", "namespace", "labels", "annotations"}))
+			c.failLine(f.line, inside, "unknown field%s",
+				Suggestion(f.name, []string{"name", "namespace", "labels", "annotations"}))
 		}
 	}
 }

@@ -18,7 +18,8 @@ func KeepShown(r, old *Resource) (*Resource, error) {
 		if kept := there[value]; kept != "" {
 			return kept, nil
 		}
-		problems = append(problems, FieldProblem{Field: top("spec").String() + "." + path, Reason: "is what is shown of a secret, and of none that this resource has here: give the secret itself"})
+		problems = append(problems, FieldProblem{Field: top("spec").String() + "." + path,
+			Reason: "is what is shown of a secret, and of none that this resource has here: give the secret itself"})
 		return value, nil
 	})
 	if err != nil {

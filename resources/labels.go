@@ -26,7 +26,8 @@ const (
 // carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and export.
 // Causeway does not read them, so users may keep them. Source: Kuma's KDS labels.
 var carriedLabels = []string{
-	"kuma.io/managed-by", "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress", "kuma.io/listener-zoneegress",
+	"kuma.io/managed-by", "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress",
+	"kuma.io/listener-zoneegress",
 	"k8s.kuma.io/service-name", "k8s.kuma.io/is-headless-service",
 }
 

@@ -25,7 +25,8 @@ const (
 	MaxOutbounds = 4000
 	// MaxServicePorts bounds the ports of one service: the proxy of a zone's ingress has a cluster for each.
 	MaxServicePorts = 256
-	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1 KiB each.
+	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1
+	// KiB each.
 	MaxZoneTrustBytes = 32 << 10
 	// maxProblems bounds how many problems are reported for one body.
 	maxProblems = 100

@@ -23,7 +23,8 @@ var logCommands = compileCommands()
 
 func compileCommands() map[string]int {
 	out := map[string]int{
-		"START_TIME": argTime, "REQ": argHeader, "RESP": argHeader, "TRAILER": argHeader, "DYNAMIC_METADATA": argKey, "FILTER_STATE": argKey,
+		"START_TIME": argTime, "REQ": argHeader, "RESP": argHeader, "TRAILER": argHeader, "DYNAMIC_METADATA": argKey,
+		"FILTER_STATE": argKey,
 	}
 	for _, name := range strings.Fields(`
 		BYTES_RECEIVED BYTES_SENT CONNECTION_ID CONNECTION_TERMINATION_DETAILS DOWNSTREAM_DIRECT_REMOTE_ADDRESS

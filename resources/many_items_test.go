@@ -8,8 +8,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestListsThatProxiesPayFor: each item of these lists is a listener or a cluster of some proxy, that of the zone's ingress among them, which
-// everybody shares. As many as are allowed are taken, from users and from peers, and one more is not.
+// TestListsThatProxiesPayFor: each item of these lists is a listener or a cluster of some proxy, that of the zone's
+// ingress among them, which everybody shares. As many as are allowed are taken, from users and from peers, and one more
+// is not.
 func TestListsThatProxiesPayFor(t *testing.T) {
 	t.Parallel()
 	home := resources.Home{Zone: "zone-1"}
@@ -19,10 +20,14 @@ func TestListsThatProxiesPayFor(t *testing.T) {
 		most       int
 		spec, item string
 	}{
-		{resources.TypeDataplane, "networking.inbound", resources.MaxInbounds, `{"networking":{"address":"192.0.2.1","inbound":[%s]}}`, `{"port":%d}`},
-		{resources.TypeDataplane, "networking.outbound", resources.MaxOutbounds, `{"networking":{"address":"192.0.2.1","inbound":[{"port":1}],"outbound":[%s]}}`, `{"port":%d,"backendRef":{"kind":"MeshService","name":"s","port":80}}`},
+		{resources.TypeDataplane, "networking.inbound", resources.MaxInbounds,
+			`{"networking":{"address":"192.0.2.1","inbound":[%s]}}`, `{"port":%d}`},
+		{resources.TypeDataplane, "networking.outbound", resources.MaxOutbounds,
+			`{"networking":{"address":"192.0.2.1","inbound":[{"port":1}],"outbound":[%s]}}`,
+			`{"port":%d,"backendRef":{"kind":"MeshService","name":"s","port":80}}`},
 		{resources.TypeMeshService, "spec.ports", resources.MaxServicePorts, `{"ports":[%s]}`, `{"port":%d}`},
-		{resources.TypeMeshMultiZoneService, "spec.ports", resources.MaxServicePorts, `{"selector":{"meshService":{"matchLabels":{"a":"b"}}},"ports":[%s]}`, `{"port":%d,"appProtocol":"http"}`},
+		{resources.TypeMeshMultiZoneService, "spec.ports", resources.MaxServicePorts,
+			`{"selector":{"meshService":{"matchLabels":{"a":"b"}}},"ports":[%s]}`, `{"port":%d,"appProtocol":"http"}`},
 	} {
 		of := func(n int) *resources.Resource {
 			var items []string
@@ -43,7 +48,8 @@ func TestListsThatProxiesPayFor(t *testing.T) {
 			t.Errorf("%s of a %s, %d items: %v", row.field, row.typ, row.most, err)
 		}
 		err := resources.ValidatePeer(of(row.most+1), "")
-		if want := fmt.Sprintf("%s: has %d items, want at most %d", row.field, row.most+1, row.most); err == nil || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("%s: has %d items, want at most %d", row.field, row.most+1, row.most); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a %s, %d items: %v", row.field, row.typ, row.most+1, err)
 		}
 	}

@@ -85,7 +85,8 @@ func checkExplicit(t testing.TB, stored, explicit *resources.Resource, home reso
 	if err := resources.Validate(explicit, home); err != nil {
 		t.Errorf("the explicit form is refused: %v", err)
 	}
-	if before, after := resources.RoleOf(stored, resources.DefaultSystemNamespace), resources.RoleOf(explicit, resources.DefaultSystemNamespace); before != after {
+	if before, after := resources.RoleOf(stored, resources.DefaultSystemNamespace),
+		resources.RoleOf(explicit, resources.DefaultSystemNamespace); before != after {
 		t.Errorf("the explicit form is a %s policy, the stored one a %s policy", after, before)
 	}
 	again, err := resources.Explicit(explicit, resources.DefaultSystemNamespace)

@@ -16,8 +16,10 @@ import (
 // limits, and that both read the same values.
 func FuzzParseJSON(f *testing.F) {
 	for _, s := range []string{
-		`{"a":[1,-2.5e+3,"x\u0041\n\ud83d\ude00",true,false,null,{}],"b":{}}`, `{"a":1}{"b":2}`, `{"a":[1,]}`, `{"a":1,}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":"\x"}`,
-		"{\"a\nb\":1}", `{"a":tru}`, `{"a":truefalse}`, `{"a":[`, `{"a"`, `{"a":`, `{a:1}`, `{"a":1 "b":2}`, "\ufeff{}", `{"a":1,"a":2}`, `{"a":"\ud800"}`,
+		`{"a":[1,-2.5e+3,"x\u0041\n\ud83d\ude00",true,false,null,{}],"b":{}}`, `{"a":1}{"b":2}`, `{"a":[1,]}`,
+		`{"a":1,}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":"\x"}`,
+		"{\"a\nb\":1}", `{"a":tru}`, `{"a":truefalse}`, `{"a":[`, `{"a"`, `{"a":`, `{a:1}`, `{"a":1 "b":2}`, "\ufeff{}",
+		`{"a":1,"a":2}`, `{"a":"\ud800"}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -31,7 +33,8 @@ func FuzzParseJSON(f *testing.F) {
 		}
 		docs, err := parseJSON(data)
 		if err != nil {
-			if wantErr == nil && !bytes.Contains([]byte(err.Error()), []byte("twice")) && !bytes.Contains([]byte(err.Error()), []byte("more than")) &&
+			if wantErr == nil && !bytes.Contains([]byte(err.Error()), []byte("twice")) &&
+				!bytes.Contains([]byte(err.Error()), []byte("more than")) &&
 				!bytes.Contains([]byte(err.Error()), []byte("deeper")) {
 				t.Fatalf("%q is refused: %v", data, err)
 			}
@@ -50,9 +53,11 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// TestTokensOfJSON checks that what reads valid JSON without a json.Decoder yields the tokens of one, up to the same places.
+// TestTokensOfJSON checks that what reads valid JSON without a json.Decoder yields the tokens of one, up to the same
+// places.
 func TestTokensOfJSON(t *testing.T) {
-	kinds := []string{`null`, `true`, `false`, `0`, `-1.5e+3`, `""`, `"text"`, `",:]}{["`, `"\\"`, `"\"a\\\""`, `"\u0041\ud83d\ude00\ud800"`, `"ü\n"`}
+	kinds := []string{`null`, `true`, `false`, `0`, `-1.5e+3`, `""`, `"text"`, `",:]}{["`, `"\\"`, `"\"a\\\""`,
+		`"\u0041\ud83d\ude00\ud800"`, `"ü\n"`}
 	names := kinds[5:]
 	blank := rapid.SampledFrom([]string{"", "", " ", "\n", "\t\r\n"})
 	var value func(depth int) *rapid.Generator[string]
@@ -84,7 +89,8 @@ func TestTokensOfJSON(t *testing.T) {
 			a, errA := want.Token()
 			b, errB := got.Token()
 			if a != b || !errors.Is(errB, errA) || errA == nil && want.InputOffset() != got.InputOffset() {
-				t.Fatalf("%q: got %v (%v) up to %d, want %v (%v) up to %d", data, b, errB, got.InputOffset(), a, errA, want.InputOffset())
+				t.Fatalf("%q: got %v (%v) up to %d, want %v (%v) up to %d", data, b, errB, got.InputOffset(), a, errA,
+					want.InputOffset())
 			}
 			if errA != nil {
 				return
@@ -99,7 +105,8 @@ func TestTokensOfJSON(t *testing.T) {
 // TestParsingMakesLittle counts the objects that are made of a policy of five matchers.
 func TestParsingMakesLittle(t *testing.T) {
 	match := `{"spiffeID":{"type":"Prefix","value":"spiffe://default.zone.mesh.local/ns/n/sa/s"}}`
-	doc := []byte(`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"rules":[{"default":{"allow":[` + strings.Repeat(match+",", 4) + match + `]}}]}}`)
+	doc := []byte(`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"rules":[{"default":{"allow":[` +
+		strings.Repeat(match+",", 4) + match + `]}}]}}`)
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := parseJSON(doc); err != nil {
 			t.Fatal(err)

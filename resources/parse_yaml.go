@@ -27,7 +27,8 @@ type yamlParser struct {
 // parseYAML reads the documents of data and skips empty ones.
 func parseYAML(data []byte) ([]*node, error) {
 	if line, many := tooManyTags(data); many {
-		return nil, &syntaxError{line: line, reason: fmt.Sprintf("%s is there more than %d times: write the tags out", tagDirective, maxTagDirectives)}
+		return nil, &syntaxError{line: line, reason: fmt.Sprintf("%s is there more than %d times: write the tags out",
+			tagDirective, maxTagDirectives)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	p := &yamlParser{}
@@ -186,7 +187,8 @@ func (p *yamlParser) merge(n *node, merged []*node) error {
 // add adds the members of m that n does not have, and notes them in have.
 func (p *yamlParser) add(n, m *node, have map[string]bool) error {
 	if p.aliased += len(m.fields); p.aliased > MaxAliasedNodes {
-		return &syntaxError{line: m.line, reason: fmt.Sprintf("merge keys add more than %d values: write them out", MaxAliasedNodes)}
+		return &syntaxError{line: m.line, reason: fmt.Sprintf("merge keys add more than %d values: write them out",
+			MaxAliasedNodes)}
 	}
 	for _, f := range m.fields {
 		if !have[f.name] {

@@ -41,7 +41,8 @@ func TestRespelledExpression(t *testing.T) {
 // FuzzPathExpression checks that accepted expressions compile, and that a deny matches everything that an allow with
 // the same expression matches.
 func FuzzPathExpression(f *testing.F) {
-	for _, seed := range []string{"/a", "/a:b", "^/a.*$", "/[^x]{1,3}", `/\w+\b`, "(?i)/A%3a", "/a|b?", "(", "/x{1000}", "[?]"} {
+	for _, seed := range []string{"/a", "/a:b", "^/a.*$", "/[^x]{1,3}", `/\w+\b`, "(?i)/A%3a", "/a|b?", "(",
+		"/x{1000}", "[?]"} {
 		f.Add(seed, "/a:b")
 	}
 	f.Fuzz(func(t *testing.T, expression, path string) {

@@ -1,8 +1,8 @@
 package resources
 
-// MeshReferenceGrant lets routes of other owners send to services of the grant's own: what ReferenceGrant is in Gateway API. It is
-// written where the services are owned: in their zone and namespace, or by the operator of the zone or of the mesh.
-// Source: seed 004, "Cross namespace traffic forwarding and ReferenceGrant".
+// MeshReferenceGrant lets routes of other owners send to services of the grant's own: what ReferenceGrant is in Gateway
+// API. It is written where the services are owned: in their zone and namespace, or by the operator of the zone or of
+// the mesh. Source: seed 004, "Cross namespace traffic forwarding and ReferenceGrant".
 type MeshReferenceGrant struct {
 	From []GrantFrom `json:"from"`
 	To   []GrantTo   `json:"to"`
@@ -61,10 +61,12 @@ func (f *GrantFrom) Covers(grant Owner, kind string, route Owner) bool {
 // of the grant's owner includes nothing, even if it was stored.
 func (t *GrantTo) Covers(grant Owner, service *Resource, systemNamespace string) bool {
 	home := t.home(grant)
-	if home.Zone != grant.Zone && !grant.IsGlobal() || !grant.IsOperator() && home != grant || grant.IsGlobal() && !grant.IsOperator() {
+	if home.Zone != grant.Zone && !grant.IsGlobal() || !grant.IsOperator() && home != grant || grant.IsGlobal() &&
+		!grant.IsOperator() {
 		return false
 	}
-	if t.Kind != string(service.Type) || service.Zone() != home.Zone || !ownedIn(home.Namespace, service, systemNamespace) {
+	if t.Kind != string(service.Type) || service.Zone() != home.Zone ||
+		!ownedIn(home.Namespace, service, systemNamespace) {
 		return false
 	}
 	if t.Name != "" && t.Name != service.DisplayName() {
@@ -93,8 +95,8 @@ func (t *GrantTo) home(grant Owner) Owner {
 	return home
 }
 
-// ownedIn reports whether the service is in a namespace of its zone, or is the operator's if namespace is empty. Services
-// of types that live with the system are the operator's in whichever namespace.
+// ownedIn reports whether the service is in a namespace of its zone, or is the operator's if namespace is empty.
+// Services of types that live with the system are the operator's in whichever namespace.
 func ownedIn(namespace string, service *Resource, systemNamespace string) bool {
 	switch owner := OwnerOf(service, systemNamespace); {
 	case owner.Namespace == namespace:

@@ -75,38 +75,64 @@ type Descriptor struct {
 // this order. Policies are in the order in which they are evaluated and shown. Source: the resource types of Kuma's
 // KDS; seed 003. Unlike in Kuma, a MeshTrust crosses zones (docs/concepts.md, "Identities").
 var table = []Descriptor{
-	{Type: TypeMesh, Path: "meshes", Short: "m", Scope: ScopeGlobal, GlobalToZone: true, WrittenOn: OnGlobal, Codec: Protobuf, KeepName: true, Sensitive: anywhere(), newSpec: specOf[meshpb.Mesh]},
-	{Type: TypeZone, Path: "zones", Short: "z", Scope: ScopeGlobal, WrittenOn: OnGlobal, Codec: Protobuf, newSpec: specOf[systempb.Zone]},
-	{Type: TypeZoneInsight, Path: "zone-insights", Scope: ScopeGlobal, Codec: Protobuf, newSpec: specOf[systempb.ZoneInsight]},
-	{Type: TypeAccessRole, Path: "accessroles", AltPath: "access-roles", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRole]},
-	{Type: TypeAccessRoleBinding, Path: "accessrolebindings", AltPath: "access-role-bindings", Scope: ScopeGlobal, WrittenOn: Anywhere, newSpec: specOf[AccessRoleBinding]},
-	{Type: TypeMeshTrust, Path: "meshtrusts", Short: "mtrust", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshTrust]},
-	{Type: TypeMeshIdentity, Path: "meshidentities", Short: "mid", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("provider.bundled.ca.privateKey"), newSpec: specOf[MeshIdentity]},
-	{Type: TypeDataplane, Path: "dataplanes", Short: "dp", Scope: ScopeMesh, ZoneToGlobal: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.Dataplane]},
-	{Type: TypeDataplaneInsight, Path: "dataplane-insights", Scope: ScopeMesh, ZoneToGlobal: true, Codec: Protobuf, newSpec: specOf[meshpb.DataplaneInsight]},
-	{Type: TypeZoneIngress, Path: "zoneingresses", AltPath: "zone-ingresses", Short: "zi", Scope: ScopeGlobal, ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.ZoneIngress]},
-	{Type: TypeMeshService, Path: "meshservices", Short: "msvc", Scope: ScopeMesh, ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, HasStatus: true, newSpec: specOf[MeshService]},
-	{Type: TypeMeshExternalService, Path: "meshexternalservices", Short: "extsvc", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("tls.verification.clientKey"), newSpec: specOf[MeshExternalService]},
-	{Type: TypeMeshMultiZoneService, Path: "meshmultizoneservices", Short: "mzsvc", Scope: ScopeMesh, GlobalToZone: true, WrittenOn: OnGlobal, HasStatus: true, newSpec: specOf[MeshMultiZoneService]},
-	{Type: TypeMeshGateway, Path: "meshgateways", Short: "mgw", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, Codec: Protobuf, Sensitive: anywhere("conf.listeners[].tls.certificates[]"), newSpec: specOf[meshpb.MeshGateway]},
-	{Type: TypeMeshReferenceGrant, Path: "meshreferencegrants", Short: "mrg", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, newSpec: specOf[MeshReferenceGrant]},
-	{Type: TypeHTTPRouteGroup, Path: "httproutegroups", Short: "hrg", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[HTTPRouteGroup]},
-	{Type: TypeTCPRoute, Path: "tcproutes", Short: "tcpr", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[TCPRoute]},
-	{Type: TypeTrafficTarget, Path: "traffictargets", Short: "tt", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[TrafficTarget]},
+	{Type: TypeMesh, Path: "meshes", Short: "m", Scope: ScopeGlobal, GlobalToZone: true, WrittenOn: OnGlobal,
+		Codec: Protobuf, KeepName: true, Sensitive: anywhere(), newSpec: specOf[meshpb.Mesh]},
+	{Type: TypeZone, Path: "zones", Short: "z", Scope: ScopeGlobal, WrittenOn: OnGlobal, Codec: Protobuf,
+		newSpec: specOf[systempb.Zone]},
+	{Type: TypeZoneInsight, Path: "zone-insights", Scope: ScopeGlobal, Codec: Protobuf,
+		newSpec: specOf[systempb.ZoneInsight]},
+	{Type: TypeAccessRole, Path: "accessroles", AltPath: "access-roles", Scope: ScopeGlobal, WrittenOn: Anywhere,
+		newSpec: specOf[AccessRole]},
+	{Type: TypeAccessRoleBinding, Path: "accessrolebindings", AltPath: "access-role-bindings", Scope: ScopeGlobal,
+		WrittenOn: Anywhere, newSpec: specOf[AccessRoleBinding]},
+	{Type: TypeMeshTrust, Path: "meshtrusts", Short: "mtrust", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true,
+		AcrossZones: true, WrittenOn: Anywhere, HasStatus: true, newSpec: specOf[MeshTrust]},
+	{Type: TypeMeshIdentity, Path: "meshidentities", Short: "mid", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("provider.bundled.ca.privateKey"),
+		newSpec: specOf[MeshIdentity]},
+	{Type: TypeDataplane, Path: "dataplanes", Short: "dp", Scope: ScopeMesh, ZoneToGlobal: true, WrittenOn: OnZone,
+		Codec: Protobuf, newSpec: specOf[meshpb.Dataplane]},
+	{Type: TypeDataplaneInsight, Path: "dataplane-insights", Scope: ScopeMesh, ZoneToGlobal: true, Codec: Protobuf,
+		newSpec: specOf[meshpb.DataplaneInsight]},
+	{Type: TypeZoneIngress, Path: "zoneingresses", AltPath: "zone-ingresses", Short: "zi", Scope: ScopeGlobal,
+		ZoneToGlobal: true, AcrossZones: true, WrittenOn: OnZone, Codec: Protobuf, newSpec: specOf[meshpb.ZoneIngress]},
+	{Type: TypeMeshService, Path: "meshservices", Short: "msvc", Scope: ScopeMesh, ZoneToGlobal: true,
+		AcrossZones: true, WrittenOn: OnZone, HasStatus: true, newSpec: specOf[MeshService]},
+	{Type: TypeMeshExternalService, Path: "meshexternalservices", Short: "extsvc", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, WrittenOn: Anywhere, HasStatus: true, Sensitive: anywhere("tls.verification.clientKey"),
+		newSpec: specOf[MeshExternalService]},
+	{Type: TypeMeshMultiZoneService, Path: "meshmultizoneservices", Short: "mzsvc", Scope: ScopeMesh,
+		GlobalToZone: true, WrittenOn: OnGlobal, HasStatus: true, newSpec: specOf[MeshMultiZoneService]},
+	{Type: TypeMeshGateway, Path: "meshgateways", Short: "mgw", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, WrittenOn: Anywhere, Codec: Protobuf,
+		Sensitive: anywhere("conf.listeners[].tls.certificates[]"), newSpec: specOf[meshpb.MeshGateway]},
+	{Type: TypeMeshReferenceGrant, Path: "meshreferencegrants", Short: "mrg", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, AcrossZones: true, WrittenOn: Anywhere, newSpec: specOf[MeshReferenceGrant]},
+	{Type: TypeHTTPRouteGroup, Path: "httproutegroups", Short: "hrg", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[HTTPRouteGroup]},
+	{Type: TypeTCPRoute, Path: "tcproutes", Short: "tcpr", Scope: ScopeMesh, GlobalToZone: true, ZoneToGlobal: true,
+		WrittenOn: Anywhere, newSpec: specOf[TCPRoute]},
+	{Type: TypeTrafficTarget, Path: "traffictargets", Short: "tt", Scope: ScopeMesh, GlobalToZone: true,
+		ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[TrafficTarget]},
 
 	policy(TypeMeshHTTPRoute, "meshhttproutes", "mhttpr", PolicyShape{To: true, Route: true}),
 	policy(TypeMeshTCPRoute, "meshtcproutes", "mtcpr", PolicyShape{To: true, Route: true}),
 	policy(TypeMeshTLS, "meshtlses", "mtls", PolicyShape{From: true, Rules: true, FromAsRules: true}),
 	policy(TypeMeshLoadBalancingStrategy, "meshloadbalancingstrategies", "mlbs", PolicyShape{To: true}),
 	policy(TypeMeshPassthrough, "meshpassthroughs", "mp", PolicyShape{Single: true}),
-	withStatus(policy(TypeMeshAccessLog, "meshaccesslogs", "mal", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
+	withStatus(policy(TypeMeshAccessLog, "meshaccesslogs", "mal",
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
 	withStatus(policy(TypeMeshTrace, "meshtraces", "mtr", PolicyShape{Single: true})),
-	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
+	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi",
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
 	policy(TypeMeshRateLimit, "meshratelimits", "mrl", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
-	withoutSecrets(policy(TypeMeshTimeout, "meshtimeouts", "mt", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
-	withoutSecrets(policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp", PolicyShape{From: true, Rules: true})),
+	withoutSecrets(policy(TypeMeshTimeout, "meshtimeouts", "mt",
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
+	withoutSecrets(policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp",
+		PolicyShape{From: true, Rules: true})),
 	policy(TypeMeshHealthCheck, "meshhealthchecks", "mhc", PolicyShape{To: true}),
-	policy(TypeMeshCircuitBreaker, "meshcircuitbreakers", "mcb", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
+	policy(TypeMeshCircuitBreaker, "meshcircuitbreakers", "mcb",
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
 	policy(TypeMeshRetry, "meshretries", "mr", PolicyShape{To: true}),
 	withStatus(policy(TypeMeshMetric, "meshmetrics", "mm", PolicyShape{Single: true})),
 	policy(TypeMeshProxyPatch, "meshproxypatches", "mpp", PolicyShape{Single: true}),
@@ -203,13 +229,14 @@ func LookupShort(short string) (*Descriptor, bool) {
 	return d, ok
 }
 
-// StaysOnGlobal reports whether resources of the type are never on a zone that has a global, so that a zone does not know whether there are any.
+// StaysOnGlobal reports whether resources of the type are never on a zone that has a global, so that a zone does not
+// know whether there are any.
 func (d *Descriptor) StaysOnGlobal() bool {
 	return d.WrittenOn&OnZone == 0 && !d.GlobalToZone && !d.ZoneToGlobal && !d.AcrossZones
 }
 
-// HasOwner reports whether it matters which namespace of its zone a resource of the type is in: whether the zone's operator wrote it, or the
-// owner of that namespace. That is so of all that is in a mesh but the proxies.
+// HasOwner reports whether it matters which namespace of its zone a resource of the type is in: whether the zone's
+// operator wrote it, or the owner of that namespace. That is so of all that is in a mesh but the proxies.
 func (d *Descriptor) HasOwner() bool {
 	return d.Scope == ScopeMesh && d.Type != TypeDataplane && d.Type != TypeDataplaneInsight
 }

@@ -28,25 +28,35 @@ func TestRoleOf(t *testing.T) {
 		namespace, spec string
 		want            resources.Role
 	}{
-		"no namespace":              {zone, "", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`, resources.RoleSystem},
-		"system namespace":          {zone, "kuma-system", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`, resources.RoleSystem},
-		"own system namespace":      {resources.Home{Zone: "z", SystemNamespace: "mine"}, "mine", `{"rules":[{"default":{}}]}`, resources.RoleSystem},
-		"of the global":             {resources.Home{}, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`, resources.RoleSystem},
-		"only rules":                {zone, "team", `{"rules":[{"default":{}}]}`, resources.RoleWorkloadOwner},
-		"only from":                 {zone, "team", `{"from":[{"default":{}}]}`, resources.RoleWorkloadOwner},
-		"sugar":                     {zone, "team", `{"default":{}}`, resources.RoleWorkloadOwner},
-		"nothing":                   {zone, "team", `{}`, resources.RoleWorkloadOwner},
-		"no namespace in to":        {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`, resources.RoleProducer},
-		"own namespace in to":       {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b","namespace":"team"}}]}`, resources.RoleProducer},
-		"other namespace in to":     {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b","namespace":"other"}}]}`, resources.RoleConsumer},
+		"no namespace": {zone, "", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`,
+			resources.RoleSystem},
+		"system namespace": {zone, "kuma-system", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`,
+			resources.RoleSystem},
+		"own system namespace": {resources.Home{Zone: "z", SystemNamespace: "mine"}, "mine",
+			`{"rules":[{"default":{}}]}`, resources.RoleSystem},
+		"of the global": {resources.Home{}, "team",
+			`{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`, resources.RoleSystem},
+		"only rules": {zone, "team", `{"rules":[{"default":{}}]}`, resources.RoleWorkloadOwner},
+		"only from":  {zone, "team", `{"from":[{"default":{}}]}`, resources.RoleWorkloadOwner},
+		"sugar":      {zone, "team", `{"default":{}}`, resources.RoleWorkloadOwner},
+		"nothing":    {zone, "team", `{}`, resources.RoleWorkloadOwner},
+		"no namespace in to": {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}}]}`,
+			resources.RoleProducer},
+		"own namespace in to": {zone, "team",
+			`{"to":[{"targetRef":{"kind":"MeshService","name":"b","namespace":"team"}}]}`, resources.RoleProducer},
+		"other namespace in to": {zone, "team",
+			`{"to":[{"targetRef":{"kind":"MeshService","name":"b","namespace":"other"}}]}`, resources.RoleConsumer},
 		"mixed reads as consumer":   {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b"}},{"targetRef":{"kind":"MeshService","name":"b","namespace":"other"}}]}`, resources.RoleConsumer},
 		"labels with own namespace": {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","labels":{"k8s.kuma.io/namespace":"team"}}}]}`, resources.RoleProducer},
 		"labels of another":         {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","labels":{"k8s.kuma.io/namespace":"other"}}}]}`, resources.RoleConsumer},
-		"labels without namespace":  {zone, "team", `{"to":[{"targetRef":{"kind":"MeshService","labels":{"app":"b"}}}]}`, resources.RoleConsumer},
-		"mesh in to":                {zone, "team", `{"to":[{"targetRef":{"kind":"Mesh"}}]}`, resources.RoleConsumer},
-		"empty to is mesh":          {zone, "team", `{"to":[{"default":{}}]}`, resources.RoleConsumer},
-		"external service":          {zone, "team", `{"to":[{"targetRef":{"kind":"MeshExternalService","name":"b"}}]}`, resources.RoleConsumer},
-		"route in own namespace":    {zone, "team", `{"to":[{"targetRef":{"kind":"MeshHTTPRoute","name":"r"}}]}`, resources.RoleProducer},
+		"labels without namespace": {zone, "team",
+			`{"to":[{"targetRef":{"kind":"MeshService","labels":{"app":"b"}}}]}`, resources.RoleConsumer},
+		"mesh in to":       {zone, "team", `{"to":[{"targetRef":{"kind":"Mesh"}}]}`, resources.RoleConsumer},
+		"empty to is mesh": {zone, "team", `{"to":[{"default":{}}]}`, resources.RoleConsumer},
+		"external service": {zone, "team", `{"to":[{"targetRef":{"kind":"MeshExternalService","name":"b"}}]}`,
+			resources.RoleConsumer},
+		"route in own namespace": {zone, "team", `{"to":[{"targetRef":{"kind":"MeshHTTPRoute","name":"r"}}]}`,
+			resources.RoleProducer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := policyIn(t, c.home, resources.TypeMeshTimeout, c.namespace, c.spec)
@@ -85,13 +95,16 @@ func TestComputedLabels(t *testing.T) {
 		"kuma.io/origin": "zone", "kuma.io/zone": "zone-1", "kuma.io/mesh": "default", "kuma.io/display-name": "p",
 		"kuma.io/env": "universal", "k8s.kuma.io/namespace": "team", "kuma.io/policy-role": "workload-owner",
 	}
-	if got := policyIn(t, resources.Home{Zone: "zone-1"}, resources.TypeMeshTimeout, "team", `{"default":{}}`).Labels; !maps.Equal(got, want) {
+	if got := policyIn(t, resources.Home{Zone: "zone-1"}, resources.TypeMeshTimeout, "team",
+		`{"default":{}}`).Labels; !maps.Equal(got, want) {
 		t.Errorf("in a zone: got %v", got)
 	}
 	want = map[string]string{
-		"kuma.io/origin": "global", "kuma.io/mesh": "default", "kuma.io/display-name": "p", "kuma.io/env": "universal", "kuma.io/policy-role": "system",
+		"kuma.io/origin": "global", "kuma.io/mesh": "default", "kuma.io/display-name": "p", "kuma.io/env": "universal",
+		"kuma.io/policy-role": "system",
 	}
-	if got := policyIn(t, resources.Home{}, resources.TypeMeshTimeout, "", `{"default":{}}`).Labels; !maps.Equal(got, want) {
+	if got := policyIn(t, resources.Home{}, resources.TypeMeshTimeout, "", `{"default":{}}`).Labels; !maps.Equal(got,
+		want) {
 		t.Errorf("on the global: got %v", got)
 	}
 }
@@ -142,7 +155,8 @@ func TestExplicit(t *testing.T) {
 			zone, "team", `{"targetRef":{"kind":"Dataplane","name":"d"},"default":{}}`,
 			`{"rules":[{"default":{}}],"targetRef":{"kind":"Dataplane","name":"d"}}`,
 		},
-		"from": {resources.Home{}, "", `{"from":[{"default":{}}]}`, `{"from":[{"default":{},"targetRef":{"kind":"Mesh"}}],"targetRef":{"kind":"Mesh"}}`},
+		"from": {resources.Home{}, "", `{"from":[{"default":{}}]}`,
+			`{"from":[{"default":{},"targetRef":{"kind":"Mesh"}}],"targetRef":{"kind":"Mesh"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := policyIn(t, c.home, resources.TypeMeshTimeout, c.namespace, c.spec)
@@ -183,21 +197,34 @@ func TestPeers(t *testing.T) {
 		user bool
 		peer bool
 	}{
-		"several rules":                   {resources.TypeMeshTrafficPermission, `{"rules":[{"default":{}},{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`, false, true},
-		"null lists":                      {resources.TypeMeshTrafficPermission, `{"from":null,"rules":[{"default":{"deny":null}}]}`, true, true},
-		"unknown field in a permission":   {resources.TypeMeshTrafficPermission, `{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"},"header":{}}]}}]}`, false, false},
-		"matches in a permission":         {resources.TypeMeshTrafficPermission, `{"rules":[{"matches":[{"method":"GET"}],"default":{}}]}`, false, false},
-		"empty entry":                     {resources.TypeMeshTrafficPermission, `{"rules":[{"default":{"allow":[{}]}}]}`, false, false},
-		"unknown action":                  {resources.TypeMeshTrafficPermission, `{"from":[{"default":{"action":"Bogus"}}]}`, false, false},
-		"unknown kind":                    {resources.TypeMeshTrafficPermission, `{"targetRef":{"kind":"Future"},"rules":[{"default":{}}]}`, false, false},
-		"rule without default":            {resources.TypeMeshTrafficPermission, `{"rules":[{}]}`, false, false},
-		"unknown field in another policy": {resources.TypeMeshRetry, `{"to":[{"targetRef":{"kind":"Mesh"},"default":{},"future":1}]}`, true, true},
-		"top-level route":                 {resources.TypeMeshRetry, `{"targetRef":{"kind":"MeshHTTPRoute","name":"r"},"to":[{"targetRef":{"kind":"Mesh"},"default":{}}]}`, false, true},
-		"policy that says nothing":        {resources.TypeMeshRetry, `{}`, false, true},
-		"wrong kind of value":             {resources.TypeMeshRetry, `{"to":5}`, false, false},
-		"repeated inbound":                {resources.TypeDataplane, `{"networking":{"address":"10.0.0.1","inbound":[{"port":80},{"port":80}]}}`, false, true},
-		"unknown protocol":                {resources.TypeDataplane, `{"networking":{"address":"10.0.0.1","inbound":[{"port":80,"protocol":"future"}]}}`, false, true},
-		"no address":                      {resources.TypeDataplane, `{"networking":{}}`, false, false},
+		"several rules": {resources.TypeMeshTrafficPermission,
+			`{"rules":[{"default":{}},{"default":{"allow":[{"spiffeID":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`,
+			false, true},
+		"null lists": {resources.TypeMeshTrafficPermission,
+			`{"from":null,"rules":[{"default":{"deny":null}}]}`, true, true},
+		"unknown field in a permission": {resources.TypeMeshTrafficPermission,
+			`{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"},"header":{}}]}}]}`,
+			false, false},
+		"matches in a permission": {resources.TypeMeshTrafficPermission,
+			`{"rules":[{"matches":[{"method":"GET"}],"default":{}}]}`, false, false},
+		"empty entry": {resources.TypeMeshTrafficPermission,
+			`{"rules":[{"default":{"allow":[{}]}}]}`, false, false},
+		"unknown action": {resources.TypeMeshTrafficPermission,
+			`{"from":[{"default":{"action":"Bogus"}}]}`, false, false},
+		"unknown kind": {resources.TypeMeshTrafficPermission,
+			`{"targetRef":{"kind":"Future"},"rules":[{"default":{}}]}`, false, false},
+		"rule without default": {resources.TypeMeshTrafficPermission, `{"rules":[{}]}`, false, false},
+		"unknown field in another policy": {resources.TypeMeshRetry,
+			`{"to":[{"targetRef":{"kind":"Mesh"},"default":{},"future":1}]}`, true, true},
+		"top-level route": {resources.TypeMeshRetry,
+			`{"targetRef":{"kind":"MeshHTTPRoute","name":"r"},"to":[{"targetRef":{"kind":"Mesh"},"default":{}}]}`, false, true},
+		"policy that says nothing": {resources.TypeMeshRetry, `{}`, false, true},
+		"wrong kind of value":      {resources.TypeMeshRetry, `{"to":5}`, false, false},
+		"repeated inbound": {resources.TypeDataplane,
+			`{"networking":{"address":"10.0.0.1","inbound":[{"port":80},{"port":80}]}}`, false, true},
+		"unknown protocol": {resources.TypeDataplane,
+			`{"networking":{"address":"10.0.0.1","inbound":[{"port":80,"protocol":"future"}]}}`, false, true},
+		"no address": {resources.TypeDataplane, `{"networking":{}}`, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := resources.Home{Zone: "zone-1"}
@@ -216,17 +243,18 @@ func TestPeers(t *testing.T) {
 func TestExternalWarnings(t *testing.T) {
 	const endpoints = `"match": {"port": 443}, "endpoints": [{"address": "example.com", "port": 443}]`
 	for spec, want := range map[string]string{
-		`{"match": {"port": 443}}`:                                                                                                "has no endpoints",
-		`{` + endpoints + `}`:                                                                                                     "",
-		`{` + endpoints + `, "tls": {"enabled": false}}`:                                                                          "",
-		`{` + endpoints + `, "tls": {"enabled": true}}`:                                                                           "tls.verification.caCert: holds no certificate",
-		`{` + endpoints + `, "tls": {"enabled": "yes"}}`:                                                                          "tls: ",
-		`{` + endpoints + `, "tls": {"pinned": true}}`:                                                                            `unknown field "pinned"`,
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll"}}}`:                                      "",
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipCA"}}}`:                                       "use SkipAll",
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "Never"}}}`:                                        `got "Never"`,
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}}}}`: "go together",
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"secret": "x"}}}}`:       "go together",
+		`{"match": {"port": 443}}`: "has no endpoints",
+		`{` + endpoints +
+			`}`: "",
+		`{` + endpoints + `, "tls": {"enabled": false}}`:                                                                                                                   "",
+		`{` + endpoints + `, "tls": {"enabled": true}}`:                                                                                                                    "tls.verification.caCert: holds no certificate",
+		`{` + endpoints + `, "tls": {"enabled": "yes"}}`:                                                                                                                   "tls: ",
+		`{` + endpoints + `, "tls": {"pinned": true}}`:                                                                                                                     `unknown field "pinned"`,
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll"}}}`:                                                                               "",
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipCA"}}}`:                                                                                "use SkipAll",
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "Never"}}}`:                                                                                 `got "Never"`,
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}}}}`:                                          "go together",
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"secret": "x"}}}}`:                                                "go together",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"secret": "x"}}}}`:            "",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"file": {"path": "../x"}}}}}`: "clientKey.file.path: ",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"secret": "a/b"}}}}`:          "clientKey.secret: ",
@@ -291,7 +319,8 @@ func TestGatewayWarnings(t *testing.T) {
 // TestRoleOfCopy checks that a copy has the role that the receiver computed before it rewrote the references.
 func TestRoleOfCopy(t *testing.T) {
 	zone := resources.Home{Zone: "zone-1"}
-	r := policyIn(t, zone, resources.TypeMeshTimeout, "team", `{"to":[{"targetRef":{"kind":"MeshService","name":"b-0123456789abcdef","namespace":"kuma-system"}}]}`)
+	r := policyIn(t, zone, resources.TypeMeshTimeout, "team",
+		`{"to":[{"targetRef":{"kind":"MeshService","name":"b-0123456789abcdef","namespace":"kuma-system"}}]}`)
 	r.Name, r.Namespace = "p-0123456789abcdef", "kuma-system"
 	r.Labels[resources.LabelPolicyRole] = string(resources.RoleProducer)
 	if got := resources.RoleOf(r, "kuma-system"); got != resources.RoleProducer {

@@ -131,7 +131,8 @@ func addStructFields(s *schema, t reflect.Type, owner Type) {
 			addStructFields(s, f.Type, owner)
 			continue
 		}
-		field := schemaField{name: name, origin: t.Name() + "." + f.Name, schema: goSchema(f.Type, owner, f.Tag.Get(shapeTag))}
+		field := schemaField{name: name, origin: t.Name() + "." + f.Name,
+			schema: goSchema(f.Type, owner, f.Tag.Get(shapeTag))}
 		s.fields[name] = field
 		if other := f.Tag.Get("alias"); other != "" {
 			s.fields[other] = field
@@ -169,7 +170,8 @@ func messageSchema(d protoreflect.MessageDescriptor) *schema {
 	s := &schema{shape: fieldsShape, fields: map[string]schemaField{}}
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
-		message := strings.ReplaceAll(strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+"."), ".", "_")
+		message := strings.ReplaceAll(strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+"."),
+			".", "_")
 		field := schemaField{name: f.JSONName(), origin: message + "." + string(f.Name()), schema: protoFieldSchema(f)}
 		s.fields[f.JSONName()] = field
 		s.fields[string(f.Name())] = field

@@ -23,8 +23,10 @@ func anywhere(sources ...string) *Sensitive { return &Sensitive{Sources: sources
 
 // secretNames are the names of fields whose value is always a secret, in lower case and without dashes and underscores.
 var secretNames = []string{
-	"password", "passphrase", "privatekey", "clientkey", "secretkey", "sharedkey", "signingkey", "apikey", "accesskey", "tlskey",
-	"token", "apitoken", "accesstoken", "authtoken", "bearertoken", "clientsecret", "sharedsecret", "credential", "credentials",
+	"password", "passphrase", "privatekey", "clientkey", "secretkey", "sharedkey", "signingkey", "apikey",
+	"accesskey", "tlskey",
+	"token", "apitoken", "accesstoken", "authtoken", "bearertoken", "clientsecret", "sharedsecret", "credential",
+	"credentials",
 }
 
 // sourceNames are the fields of a source that name a place.
@@ -34,7 +36,8 @@ var sourceNames = []string{"secret", "secretref", "file", "path", "envvar", "nam
 var inlineNames = []string{"inline", "inlineString", "insecureInline"}
 
 // secretHeaders are substrings of the names of headers that carry credentials.
-var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey", "credential"}
+var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey",
+	"credential"}
 
 const privateKeyPEM = "PRIVATE KEY-----"
 
@@ -43,7 +46,8 @@ var headerLists = []string{"eaderModifier", "eadersToAdd", ".headers"}
 
 // hints are substrings, of which every text with a secret contains at least one. Most policies contain none and need no
 // further check.
-var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN", "SECRET", "CREDENTIAL", "eader", sealedMark, hiddenMark, shownMark}
+var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN",
+	"SECRET", "CREDENTIAL", "eader", sealedMark, hiddenMark, shownMark}
 
 func (s *Sensitive) hinted(raw []byte) bool {
 	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) })
@@ -104,7 +108,8 @@ func (e *secretEditor) object(at place, o map[string]any, secret bool) error {
 	header, _ := o["name"].(string)
 	for name, v := range o {
 		here := at.member(name)
-		is := secret && !slices.Contains(sourceNames, strings.ToLower(name)) || named(name, v) || slices.Contains(e.sources, here.pattern)
+		is := secret && !slices.Contains(sourceNames, strings.ToLower(name)) || named(name, v) ||
+			slices.Contains(e.sources, here.pattern)
 		if name == "value" && inHeaders(at.pattern) && secretHeader(header) {
 			is = true
 		}

@@ -8,8 +8,10 @@ import (
 // knownWithoutSecrets lists types whose fields have been reviewed: none is a secret, or the type belongs to neither
 // peers nor users.
 var knownWithoutSecrets = []Type{
-	TypeZone, TypeZoneInsight, TypeAccessRole, TypeAccessRoleBinding, TypeMeshTrust, TypeDataplane, TypeDataplaneInsight, TypeZoneIngress,
-	TypeMeshService, TypeMeshMultiZoneService, TypeHTTPRouteGroup, TypeTCPRoute, TypeTrafficTarget, TypeMeshReferenceGrant, TypeMeshTimeout, TypeMeshTrafficPermission,
+	TypeZone, TypeZoneInsight, TypeAccessRole, TypeAccessRoleBinding, TypeMeshTrust, TypeDataplane,
+	TypeDataplaneInsight, TypeZoneIngress,
+	TypeMeshService, TypeMeshMultiZoneService, TypeHTTPRouteGroup, TypeTCPRoute, TypeTrafficTarget,
+	TypeMeshReferenceGrant, TypeMeshTimeout, TypeMeshTrafficPermission,
 }
 
 // TestEveryTypeSaysWhereItsSecretsAre checks that each type has a rule, or is in the list above after a review.

@@ -132,5 +132,6 @@ func isSMIVersion(t Type, version string) bool {
 	if !qualified {
 		group, name = smiGroup(t), version
 	}
-	return group == smiGroup(t) && slices.Contains([]string{"v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4", "v1beta1"}, name)
+	return group == smiGroup(t) && slices.Contains([]string{"v1alpha1", "v1alpha2", "v1alpha3", "v1alpha4", "v1beta1"},
+		name)
 }

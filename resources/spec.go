@@ -38,7 +38,8 @@ func NewSpec(t Type, raw []byte) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil && bytes.Contains(canonical, []byte(sealedMark))}, nil
+	return &Spec{raw: canonical, make: d.newSpec, sealed: d.Sensitive != nil &&
+		bytes.Contains(canonical, []byte(sealedMark))}, nil
 }
 
 // NewSpecOf is NewSpec for a typed value: one of this package's spec types, or a generated message.

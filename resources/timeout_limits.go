@@ -4,11 +4,12 @@ import "encoding/json"
 
 // limitsConnections reports whether a conf limits how long connections may take or last, and not only requests.
 func (c *TimeoutConf) limitsConnections() bool {
-	return c.ConnectionTimeout != nil || c.IdleTimeout != nil || c.HTTP != nil && (c.HTTP.MaxConnectionDuration != nil || c.HTTP.RequestHeadersTimeout != nil)
+	return c.ConnectionTimeout != nil || c.IdleTimeout != nil || c.HTTP != nil &&
+		(c.HTTP.MaxConnectionDuration != nil || c.HTTP.RequestHeadersTimeout != nil)
 }
 
-// LimitsConnections reports whether a policy is a MeshTimeout that limits the connections that inbounds receive. Its confs
-// count there without matches only: a connection is there before a request could match.
+// LimitsConnections reports whether a policy is a MeshTimeout that limits the connections that inbounds receive. Its
+// confs count there without matches only: a connection is there before a request could match.
 func LimitsConnections(r *Resource) bool {
 	if r.Type != TypeMeshTimeout {
 		return false
@@ -50,7 +51,8 @@ func connectionLimitsByMatch(raw json.RawMessage) []string {
 		set  *string
 	}{
 		{"connectionTimeout", conf.ConnectionTimeout}, {"idleTimeout", conf.IdleTimeout},
-		{"http.maxConnectionDuration", http.MaxConnectionDuration}, {"http.requestHeadersTimeout", http.RequestHeadersTimeout},
+		{"http.maxConnectionDuration", http.MaxConnectionDuration},
+		{"http.requestHeadersTimeout", http.RequestHeadersTimeout},
 	} {
 		if field.set != nil {
 			out = append(out, field.name)

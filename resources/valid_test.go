@@ -110,7 +110,8 @@ func checkEncodeDecode(t testing.TB, r *resources.Resource) {
 			want.Labels[resources.LabelMesh] = r.Mesh
 		}
 		if got.Key != want.Key || !maps.Equal(got.Labels, want.Labels) || !got.Spec.Equal(want.Spec) {
-			t.Errorf("%s: got %s %v %s, want %s %v %s\nfrom %s", form, got.Key, got.Labels, got.Spec.JSON(), want.Key, want.Labels, want.Spec.JSON(), body)
+			t.Errorf("%s: got %s %v %s, want %s %v %s\nfrom %s", form, got.Key, got.Labels, got.Spec.JSON(), want.Key,
+				want.Labels, want.Spec.JSON(), body)
 		}
 	}
 }

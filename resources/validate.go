@@ -33,7 +33,8 @@ func ValidatePeer(r *Resource, systemNamespace string) error {
 	if err != nil {
 		return err
 	}
-	v := &validation{resource: written, peer: true, home: Home{Zone: r.Zone(), SystemNamespace: systemNamespaceOf(r, systemNamespace)}}
+	v := &validation{resource: written, peer: true,
+		home: Home{Zone: r.Zone(), SystemNamespace: systemNamespaceOf(r, systemNamespace)}}
 	v.names()
 	v.claims()
 	v.spec()
@@ -133,7 +134,8 @@ func (v *validation) name() {
 		return
 	case TypeMeshService, TypeMeshExternalService, TypeMeshMultiZoneService:
 		if name := r.DisplayName(); len(name) > MaxShortNameBytes {
-			v.fail(top("name"), "is %d bytes long, want at most %d: it becomes part of a host name", len(name), MaxShortNameBytes)
+			v.fail(top("name"), "is %d bytes long, want at most %d: it becomes part of a host name", len(name),
+				MaxShortNameBytes)
 			return
 		}
 	}

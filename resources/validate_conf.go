@@ -76,7 +76,8 @@ func (v *validation) httpRoute(rule *HTTPRouteRule, at *fieldPath) {
 }
 
 var (
-	filterTypes  = []string{"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite", "RequestMirror"}
+	filterTypes = []string{"RequestHeaderModifier", "ResponseHeaderModifier", "RequestRedirect", "URLRewrite",
+		"RequestMirror"}
 	routeMethods = []string{"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE"}
 	headerMatch  = []string{"", "Exact", "Present", "RegularExpression", "Absent", "Prefix"}
 	queryMatch   = []string{"", "Exact", "RegularExpression"}

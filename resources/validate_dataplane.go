@@ -39,7 +39,8 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	if len(n.GetInbound()) == 0 && n.GetGateway() == nil && len(n.GetListeners()) == 0 && !v.peer {
 		v.fail(at.field("inbound"), "is empty: give at least one, or a gateway")
 	}
-	if !v.few(len(n.GetInbound()), MaxInbounds, at.field("inbound")) || !v.few(len(n.GetOutbound()), MaxOutbounds, at.field("outbound")) {
+	if !v.few(len(n.GetInbound()), MaxInbounds, at.field("inbound")) ||
+		!v.few(len(n.GetOutbound()), MaxOutbounds, at.field("outbound")) {
 		return
 	}
 	v.inbounds(n, at.field("inbound"))

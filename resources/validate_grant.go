@@ -53,7 +53,8 @@ func (v *validation) grantedBy(kind Type, own Owner, at *fieldPath) {
 	case d.WrittenOn == OnGlobal && !own.IsGlobal() && !v.home.Alone:
 		v.fail(at.field("kind"), "a %s belongs to the operator of the mesh, who grants it on the global", kind)
 	case !own.IsOperator():
-		v.fail(at.field("kind"), "a %s belongs to the operator of the zone: write the grant in %s", kind, v.home.systemNamespace())
+		v.fail(at.field("kind"), "a %s belongs to the operator of the zone: write the grant in %s", kind,
+			v.home.systemNamespace())
 	}
 }
 

@@ -36,7 +36,8 @@ func (v *validation) meshIdentity(m *MeshIdentity) {
 			v.fail(provider.field("bundled"), "does not belong to a provider of type %s", ProviderSpire)
 		}
 		if s := m.Provider.Spire; s != nil && s.Agent != nil {
-			v.durationWithin(s.Agent.Timeout, time.Millisecond, maxSpireTimeout, provider.field("spire").field("agent").field("timeout"))
+			v.durationWithin(s.Agent.Timeout, time.Millisecond, maxSpireTimeout,
+				provider.field("spire").field("agent").field("timeout"))
 		}
 	default:
 		v.fail(provider.field("type"), "want %s or %s, got %q", ProviderBundled, ProviderSpire, shorten(m.Provider.Type))
@@ -57,9 +58,11 @@ func (v *validation) trustDomainTemplate(m *MeshIdentity, at *fieldPath) {
 	}
 	switch parsed, err := spiffeid.TrustDomainFromString(domain); {
 	case err != nil || parsed.Name() != domain:
-		v.fail(at, "makes %q, which is not a trust domain: want lower-case letters, digits, '.', '-' and '_'", shorten(domain))
+		v.fail(at, "makes %q, which is not a trust domain: want lower-case letters, digits, '.', '-' and '_'",
+			shorten(domain))
 	case zone != "" && !IsTrustDomainOf(domain, zone):
-		v.fail(at, "zone %s may speak for *.%s%s only, and not for %s: write it on the global", zone, zone, TrustDomainSuffix, domain)
+		v.fail(at, "zone %s may speak for *.%s%s only, and not for %s: write it on the global", zone, zone,
+			TrustDomainSuffix, domain)
 	}
 }
 
@@ -88,7 +91,8 @@ func (v *validation) bundledProvider(b *BundledProvider, at *fieldPath) {
 		v.fail(at.field("meshTrustCreation"), "want %s or %s, got %q", MeshTrustEnabled, MeshTrustDisabled, shorten(c))
 	}
 	if b.CertificateParameters != nil {
-		v.durationWithin(b.CertificateParameters.Expiry, minIdentityExpiry, maxIdentityExpiry, at.field("certificateParameters").field("expiry"))
+		v.durationWithin(b.CertificateParameters.Expiry, minIdentityExpiry, maxIdentityExpiry,
+			at.field("certificateParameters").field("expiry"))
 	}
 	made := b.Autogenerate == nil || b.Autogenerate.Enabled
 	switch {
@@ -112,7 +116,8 @@ func (v *validation) providedSource(s *SecureDataSource, at *fieldPath) {
 		v.fail(at.field("type"), "%s would be read by whoever reads the resource: want %s, or give the CA to the zone by causewayctl keys import and leave ca out", DataSourceInline, DataSourceFile)
 	case s.Type != DataSourceFile:
 		v.fail(at.field("type"), "want %s, got %q; or give the CA to the zone by causewayctl keys import and leave ca out", DataSourceFile, shorten(s.Type))
-	case s.File == nil || !path.IsAbs(s.File.Path) || path.Clean(s.File.Path) != s.File.Path || strings.ContainsRune(s.File.Path, 0):
+	case s.File == nil || !path.IsAbs(s.File.Path) || path.Clean(s.File.Path) != s.File.Path ||
+		strings.ContainsRune(s.File.Path, 0):
 		v.fail(at.field("file").field("path"), "want the absolute path of a file on the machine of each zone")
 	}
 }

@@ -73,7 +73,8 @@ func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 			v.labelSyntax(at, key, value)
 			return
 		}
-		v.fail(at, "unknown label in a reserved name space%s", Suggestion(key, []string{LabelSync, LabelEffect, LabelWorkload, LabelServiceAccount}))
+		v.fail(at, "unknown label in a reserved name space%s",
+			Suggestion(key, []string{LabelSync, LabelEffect, LabelWorkload, LabelServiceAccount}))
 	}
 }
 

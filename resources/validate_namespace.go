@@ -47,14 +47,15 @@ func systemOnly(d *Descriptor) bool {
 	return d.WrittenOn == OnGlobal
 }
 
-// Misplaced reports whether r, a resource of this server's own, is in a namespace in which its type may not be. No write
-// makes one; an earlier version may have.
+// Misplaced reports whether r, a resource of this server's own, is in a namespace in which its type may not be. No
+// write makes one; an earlier version may have.
 func (h Home) Misplaced(r *Resource) bool {
 	return h.Owns(r) && systemOnly(r.Descriptor()) && r.Namespace != "" && r.Namespace != h.systemNamespace()
 }
 
-// MisplacedCopy reports whether r, the global's copy of a zone's resource, is in a namespace of the zone in which its type may not be. The
-// global takes none in, but an earlier version did, and what it had taken in has no role: then all but the usual name of a system namespace counts as another.
+// MisplacedCopy reports whether r, the global's copy of a zone's resource, is in a namespace of the zone in which its
+// type may not be. The global takes none in, but an earlier version did, and what it had taken in has no role: then all
+// but the usual name of a system namespace counts as another.
 func MisplacedCopy(r *Resource) bool {
 	if r.Zone() == "" || !systemOnly(r.Descriptor()) || r.HomeNamespace() == "" {
 		return false
@@ -69,7 +70,8 @@ func MisplacedCopy(r *Resource) bool {
 // through the global, which knows the name of that zone's system namespace; this server does not. No other type of the
 // system namespace crosses zones, except for policies, which carry their role.
 func (v *validation) judgedByGlobal() bool {
-	return v.resource.Type == TypeMeshTrust && v.resource.isCopy() && v.resource.Zone() != "" && v.resource.Labels[LabelOrigin] == OriginGlobal
+	return v.resource.Type == TypeMeshTrust && v.resource.isCopy() && v.resource.Zone() != "" &&
+		v.resource.Labels[LabelOrigin] == OriginGlobal
 }
 
 // namespacedPolicy checks the contents of a policy in a custom namespace.
@@ -79,7 +81,8 @@ func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
 		return
 	}
 	if len(p.From) > 0 && len(p.To) > 0 {
-		v.fail(spec.field("from"), "cannot be together with to in the namespace %s: make two policies, one with from and one with to", ns)
+		v.fail(spec.field("from"),
+			"cannot be together with to in the namespace %s: make two policies, one with from and one with to", ns)
 	}
 	v.oneSideOnly(p.To, ns, spec)
 	if p.TargetRef.KindOrMesh() == KindMeshGateway {
@@ -136,7 +139,8 @@ func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 	if !slices.Contains(clusterPolicies, v.resource.Type) || len(p.To) == 0 {
 		v.fail(at, "a policy in the namespace %s may target a MeshGateway only to configure clusters, which the to of MeshCircuitBreaker and MeshHealthCheck does: write it in %s, or name one of the gateway's routes in to", ns, system)
 	}
-	if len(p.To) > 0 && !slices.ContainsFunc(p.To, func(to PolicyTo) bool { return producerReference(&to.TargetRef, ns) }) {
+	if len(p.To) > 0 &&
+		!slices.ContainsFunc(p.To, func(to PolicyTo) bool { return producerReference(&to.TargetRef, ns) }) {
 		v.fail(at, "a consumer policy cannot target a MeshGateway, which belongs to no namespace: refer in to to services of %s, or write the policy in %s", ns, system)
 	}
 }

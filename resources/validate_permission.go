@@ -25,7 +25,8 @@ func (v *validation) permissionAction(a *PermissionAction, at *fieldPath) {
 	switch a.Action {
 	case ActionAllow, ActionDeny, ActionAllowWithShadowDeny:
 	default:
-		v.fail(at.field("action"), "want %s, %s or %s, got %q", ActionAllow, ActionDeny, ActionAllowWithShadowDeny, shorten(a.Action))
+		v.fail(at.field("action"), "want %s, %s or %s, got %q", ActionAllow, ActionDeny, ActionAllowWithShadowDeny,
+			shorten(a.Action))
 	}
 }
 
@@ -64,7 +65,8 @@ func (v *validation) permissionMatch(m *PermissionMatch, at *fieldPath) {
 			reason = unenforceablePath(m.Path)
 		}
 		if reason != "" {
-			v.fail(at.field("path").field(problemField(m.Path.Type, MatchExact, MatchPrefix, MatchRegularExpression)), "%s", reason)
+			v.fail(at.field("path").field(problemField(m.Path.Type, MatchExact, MatchPrefix, MatchRegularExpression)),
+				"%s", reason)
 		}
 	}
 	v.methods(m.Method, at.field("method"))

@@ -250,7 +250,8 @@ func (v *validation) fromRef() refRules {
 		return refRules{kinds: []string{KindMesh}, because: ": who a client is shows in the handshake only"}
 	}
 	if byRoute(v.resource.Type) && !v.peer {
-		return refRules{kinds: []string{KindMesh}, because: ": identities carry no tags, so clients cannot be told apart by them"}
+		return refRules{kinds: []string{KindMesh},
+			because: ": identities carry no tags, so clients cannot be told apart by them"}
 	}
 	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
 }

@@ -117,7 +117,8 @@ func (v *validation) faultInjection(c *FaultInjectionConf, at *fieldPath) {
 	case len(c.HTTP) == 0:
 		v.fail(at, "is required")
 	case len(c.HTTP) > 1:
-		v.fail(at.item(1), "only one item takes effect: put abort, delay and responseBandwidth into it, or write rules with matches")
+		v.fail(at.item(1),
+			"only one item takes effect: put abort, delay and responseBandwidth into it, or write rules with matches")
 	}
 	for i := range c.HTTP {
 		v.fault(&c.HTTP[i], at.item(i))

@@ -36,7 +36,8 @@ func (v *validation) meshService(s *MeshService) {
 		v.fail(at.field("state"), "want Available or Unavailable, got %q", shorten(s.State))
 	}
 	selectors := 0
-	for _, set := range []bool{len(s.Selector.DataplaneTags) > 0, s.Selector.DataplaneRef != nil, s.Selector.DataplaneLabels != nil} {
+	for _, set := range []bool{len(s.Selector.DataplaneTags) > 0, s.Selector.DataplaneRef != nil,
+		s.Selector.DataplaneLabels != nil} {
 		if set {
 			selectors++
 		}
@@ -86,8 +87,10 @@ func (v *validation) serviceIdentity(value string, at *fieldPath) {
 		v.fail(at, "%s is not of zone %s: a service is answered for by workloads of its own zone", shorten(value), own.Zone)
 		return
 	}
-	if ns, under := strings.CutPrefix(id.Path(), "/ns/"); under && !own.IsOperator() && !strings.HasPrefix(ns, own.Namespace+"/") {
-		v.fail(at, "%s is not of the namespace %s: a service is answered for by workloads of its own namespace", shorten(value), own.Namespace)
+	if ns, under := strings.CutPrefix(id.Path(), "/ns/"); under && !own.IsOperator() &&
+		!strings.HasPrefix(ns, own.Namespace+"/") {
+		v.fail(at, "%s is not of the namespace %s: a service is answered for by workloads of its own namespace",
+			shorten(value), own.Namespace)
 	}
 }
 
@@ -154,7 +157,8 @@ func (v *validation) multiZoneZones(s *MeshMultiZoneService, at *fieldPath) {
 		seen[zone] = true
 	}
 	if only := s.Selector.MeshService.MatchLabels[LabelZone]; only != "" && len(zones) > 0 && !seen[only] {
-		v.fail(at.field("zones"), "does not have %s, which is the only zone that matchLabels lets in: nobody could join", shorten(only))
+		v.fail(at.field("zones"),
+			"does not have %s, which is the only zone that matchLabels lets in: nobody could join", shorten(only))
 	}
 }
 
@@ -179,13 +183,15 @@ func (v *validation) externalService(s *MeshExternalService) {
 func (v *validation) trust(t *MeshTrust) {
 	at := v.specPath()
 	if _, err := spiffeid.TrustDomainFromString(t.TrustDomain); err != nil || strings.Contains(t.TrustDomain, "/") {
-		v.fail(at.field("trustDomain"), "%q is not a trust domain: want lower-case letters, digits, '.', '-' and '_'", shorten(t.TrustDomain))
+		v.fail(at.field("trustDomain"), "%q is not a trust domain: want lower-case letters, digits, '.', '-' and '_'",
+			shorten(t.TrustDomain))
 	}
 	if len(t.CABundles) == 0 {
 		v.fail(at.field("caBundles"), "is empty: give at least one")
 	}
 	if size := len(v.resource.Spec.JSON()); !v.owner().IsGlobal() && size > MaxZoneTrustBytes {
-		v.fail(at.field("caBundles"), "has %d bytes, and every proxy of the mesh gets it: a zone's may have %d", size, MaxZoneTrustBytes)
+		v.fail(at.field("caBundles"), "has %d bytes, and every proxy of the mesh gets it: a zone's may have %d", size,
+			MaxZoneTrustBytes)
 	}
 	for i := range t.CABundles {
 		inside := at.field("caBundles").item(i)

@@ -16,7 +16,8 @@ func (v *validation) trafficTarget(t *TrafficTarget) {
 	spec := top("spec")
 	v.subject(&t.Destination, spec.field("destination"), true)
 	if ns := t.Destination.Namespace; ns != "" && v.customNamespace() != "" && ns != v.customNamespace() {
-		v.fail(spec.field("destination").field("namespace"), "is %q: a TrafficTarget in the namespace %s opens service accounts of that namespace only", ns, v.customNamespace())
+		v.fail(spec.field("destination").field("namespace"),
+			"is %q: a TrafficTarget in the namespace %s opens service accounts of that namespace only", ns, v.customNamespace())
 	}
 	if len(t.Sources) == 0 {
 		v.fail(spec.field("sources"), "is empty: give at least one service account")
@@ -53,7 +54,8 @@ func (v *validation) subject(s *TrafficSubject, at *fieldPath, destination bool)
 	if s.Namespace != "" {
 		v.label(at.field("namespace"), s.Namespace)
 	} else if v.resource.HomeNamespace() == "" {
-		v.fail(at.field("namespace"), "is required, here or for the whole resource: it is part of the service account's identity")
+		v.fail(at.field("namespace"),
+			"is required, here or for the whole resource: it is part of the service account's identity")
 	}
 	switch {
 	case s.Port == nil:
@@ -99,7 +101,8 @@ func (v *validation) httpRouteGroup(g *HTTPRouteGroup) {
 		}
 		for j, method := range m.Methods {
 			if method != anyMethod && (len(method) > MaxShortNameBytes || !methodToken.MatchString(method)) {
-				v.fail(inside.field("methods").item(j), "%q is not an HTTP method: want upper-case letters, for example GET, or *", shorten(method))
+				v.fail(inside.field("methods").item(j),
+					"%q is not an HTTP method: want upper-case letters, for example GET, or *", shorten(method))
 			}
 		}
 		for name, expression := range m.Headers {

@@ -17,7 +17,8 @@ func (v *validation) targetRef(ref *TargetRef, at *fieldPath, rules refRules) {
 	}
 	kind := ref.KindOrMesh()
 	if !slices.Contains(rules.kinds, kind) {
-		v.fail(at.field("kind"), "%s cannot be referred to here, want one of %s%s", quoteKind(kind), strings.Join(rules.kinds, ", "), rules.because)
+		v.fail(at.field("kind"), "%s cannot be referred to here, want one of %s%s", quoteKind(kind),
+			strings.Join(rules.kinds, ", "), rules.because)
 		return
 	}
 	v.refIdentity(ref, kind, at)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// tls checks a MeshTLS. Versions and ciphers are of both ends of a connection, so a policy on a part of the mesh cannot set them.
+// tls checks a MeshTLS. Versions and ciphers are of both ends of a connection, so a policy on a part of the mesh cannot
+// set them.
 func (v *validation) tls(c *TLSConf, at *fieldPath) {
 	if v.peer {
 		return // the code that uses a peer's conf decides what it supports
@@ -28,7 +29,8 @@ func (v *validation) tls(c *TLSConf, at *fieldPath) {
 	if c.TLSVersion != nil {
 		for name, version := range map[string]string{"min": c.TLSVersion.Min, "max": c.TLSVersion.Max} {
 			if version != "" && !slices.Contains(tlsVersions, version) {
-				v.fail(at.field("tlsVersion").field(name), "want one of %s, got %q", strings.Join(tlsVersions, ", "), shorten(version))
+				v.fail(at.field("tlsVersion").field(name), "want one of %s, got %q", strings.Join(tlsVersions, ", "),
+					shorten(version))
 			}
 		}
 		if c.Oldest() > c.Newest() {
@@ -64,7 +66,8 @@ func (c *TLSConf) Newest() string {
 	return TLS12
 }
 
-// Ciphers returns the ciphers of TLS 1.2. It fails for those that are not known, and where no connection could come about with them.
+// Ciphers returns the ciphers of TLS 1.2. It fails for those that are not known, and where no connection could come
+// about with them.
 func (c *TLSConf) Ciphers() ([]string, error) {
 	usable := len(c.TLSCiphers) == 0
 	for _, cipher := range c.TLSCiphers {
@@ -74,7 +77,8 @@ func (c *TLSConf) Ciphers() ([]string, error) {
 		usable = usable || strings.HasPrefix(cipher, "ECDHE-ECDSA-")
 	}
 	if !usable && c.Newest() == TLS12 {
-		return nil, errors.New("the keys of identities are of ECDSA, so no connection would come about: name an ECDHE-ECDSA cipher too")
+		return nil, errors.New(
+			"the keys of identities are of ECDSA, so no connection would come about: name an ECDHE-ECDSA cipher too")
 	}
 	return c.TLSCiphers, nil
 }

@@ -54,7 +54,8 @@ func serverFirstWarnings(r *Resource) []string {
 	var out []string
 	for i, in := range dp.GetNetworking().GetInbound() {
 		if in.GetTags()[TagServerFirst] == "true" {
-			out = append(out, top("networking").field("inbound").item(i).field("tags").field(TagServerFirst).String()+": "+ServerFirstWarning)
+			out = append(out, top("networking").field("inbound").item(i).field("tags").field(TagServerFirst).String()+
+				": "+ServerFirstWarning)
 		}
 	}
 	return out
@@ -111,7 +112,8 @@ func prefixWarnings(entries []PermissionMatch, at *fieldPath) []string {
 			text = "ends inside a segment and allows every longer name too: end it with / to mean that segment only"
 		}
 		if text != "" {
-			out = append(out, fmt.Sprintf("%s: the prefix %q %s", at.item(i).field("spiffeId").field("value"), m.SpiffeID.Value, text))
+			out = append(out, fmt.Sprintf("%s: the prefix %q %s", at.item(i).field("spiffeId").field("value"),
+				m.SpiffeID.Value, text))
 		}
 	}
 	return out

@@ -116,9 +116,11 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	header := sealed[:headerSize]
 	rest := header[len(magic):]
 	if kind := rest[0]; kind != b.kind {
-		return nil, fmt.Errorf("%s: %w: it was sealed with a %s, and the server was given a %s", purpose, ErrWrongKey, kindName(kind), kindName(b.kind))
+		return nil, fmt.Errorf("%s: %w: it was sealed with a %s, and the server was given a %s", purpose, ErrWrongKey,
+			kindName(kind), kindName(b.kind))
 	}
-	salt, mark, own := [saltSize]byte(rest[1:1+saltSize]), rest[1+saltSize:1+saltSize+fingerprintSize], rest[1+saltSize+fingerprintSize:]
+	salt, mark, own := [saltSize]byte(rest[1:1+saltSize]), rest[1+saltSize:1+saltSize+fingerprintSize],
+		rest[1+saltSize+fingerprintSize:]
 	if b.kind == byKeyFile && salt != [saltSize]byte{} {
 		return nil, fmt.Errorf("%s: %w", purpose, ErrDamaged)
 	}
@@ -131,7 +133,8 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 		return nil, err
 	}
 	if !bytes.Equal(mark, here) {
-		return nil, fmt.Errorf("%s: %w: the %s that the server was given is not the one it was sealed with", purpose, ErrWrongKey, kindName(b.kind))
+		return nil, fmt.Errorf("%s: %w: the %s that the server was given is not the one it was sealed with", purpose,
+			ErrWrongKey, kindName(b.kind))
 	}
 	aead, err := aeadOf(root, own, purpose)
 	if err != nil {

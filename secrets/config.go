@@ -56,7 +56,8 @@ func OpenBox(c Config) (*Box, error) {
 		return nil, fmt.Errorf("%w: both a key file and the variable %s are given: give one", ErrKey, PassphraseEnv)
 	case c.Passphrase != "":
 		if len(c.Passphrase) < minPassphrase {
-			return nil, fmt.Errorf("%w: the passphrase in %s is shorter than %d bytes: choose a longer one", ErrKey, PassphraseEnv, minPassphrase)
+			return nil, fmt.Errorf("%w: the passphrase in %s is shorter than %d bytes: choose a longer one", ErrKey,
+				PassphraseEnv, minPassphrase)
 		}
 		return boxOfPassphrase(c.Passphrase)
 	case c.KeyFile != "":

@@ -151,7 +151,8 @@ func (f *Fields) SealStored(ctx context.Context, s store.Store) (changed int, er
 			if sealed == r {
 				continue
 			}
-			if batch.Ops = append(batch.Ops, store.Op{Put: sealed, If: store.IfRevision(r.Revision)}); len(batch.Ops) < maxSealedAtOnce {
+			if batch.Ops = append(batch.Ops,
+				store.Op{Put: sealed, If: store.IfRevision(r.Revision)}); len(batch.Ops) < maxSealedAtOnce {
 				continue
 			}
 			if err := flush(); err != nil {

@@ -48,10 +48,12 @@ func TestFieldsAreSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw := sealed.Spec.JSON()
-		if bytes.Contains(raw, []byte("S3cret")) || !sealed.Spec.Sealed() || strings.Contains(spec, "public") != bytes.Contains(raw, []byte("public")) {
+		if bytes.Contains(raw, []byte("S3cret")) || !sealed.Spec.Sealed() ||
+			strings.Contains(spec, "public") != bytes.Contains(raw, []byte("public")) {
 			t.Errorf("%s: stored as %s", kind, raw)
 		}
-		if shown := string(resources.Redact(raw)); strings.Contains(shown, "causeway") || !strings.Contains(shown, "sha256:") {
+		if shown := string(resources.Redact(raw)); strings.Contains(shown, "causeway") ||
+			!strings.Contains(shown, "sha256:") {
 			t.Errorf("%s: shown as %s", kind, shown)
 		}
 		if opened, err := fields.Open(sealed); err != nil || !opened.Spec.Equal(plain.Spec) {
@@ -83,7 +85,8 @@ func TestWhatHasNoSecretIsLeftAlone(t *testing.T) {
 	fields := NewFields(open(t, Config{Dir: t.TempDir()}))
 	for _, r := range []*resources.Resource{
 		made(t, resources.TypeMeshTimeout, "t", `{"to":[{"default":{"idleTimeout":"1s"}}]}`),
-		made(t, resources.TypeMeshLoadBalancingStrategy, "l", `{"to":[{"default":{"hashPolicies":[{"type":"Header","header":{"name":"x-token"},"key":"user"}]}}]}`),
+		made(t, resources.TypeMeshLoadBalancingStrategy, "l",
+			`{"to":[{"default":{"hashPolicies":[{"type":"Header","header":{"name":"x-token"},"key":"user"}]}}]}`),
 		made(t, resources.TypeMeshExternalService, "m", `{"tls":{"verification":{"clientKey":{"secret":"name"}}}}`),
 		made(t, resources.TypeMeshExternalService, "f", `{"tls":{"verification":{"clientKey":{"file":{"path":"key.pem"}}}}}`),
 	} {

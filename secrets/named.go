@@ -54,7 +54,8 @@ func (k *Keeper) PutNamed(ctx context.Context, n Named, plain []byte) (version u
 func (k *Keeper) GetNamed(ctx context.Context, n Named) ([]byte, error) {
 	plain, _, err := k.Get(ctx, n.keeperName())
 	if errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("there is no secret %q in mesh %s%s: %w", n.Name, n.Mesh, inNamespace(n.Namespace), ErrNotFound)
+		return nil, fmt.Errorf("there is no secret %q in mesh %s%s: %w", n.Name, n.Mesh, inNamespace(n.Namespace),
+			ErrNotFound)
 	}
 	return plain, err
 }

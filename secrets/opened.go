@@ -69,7 +69,8 @@ func (o *Opened) resource(r *resources.Resource) *resources.Resource {
 	}
 	opened, err := o.fields.Open(r)
 	if err != nil {
-		o.log.Error("cannot open a secret of a resource; its users do without it", "type", r.Type, "mesh", r.Mesh, "name", r.Name, "error", err)
+		o.log.Error("cannot open a secret of a resource; its users do without it", "type", r.Type, "mesh", r.Mesh,
+			"name", r.Name, "error", err)
 		return r
 	}
 	found, there := o.open.LoadOrStore(key, opened)

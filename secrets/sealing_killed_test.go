@@ -68,7 +68,8 @@ func TestSealingThatIsKilled(t *testing.T) {
 		}
 		for _, file := range files {
 			if bytes.Contains(fileOf(t, file), []byte("S3cret")) {
-				t.Errorf("killed after %s of %s: %s has a secret in the clear", took*time.Duration(i+1)/kills, took, filepath.Base(file))
+				t.Errorf("killed after %s of %s: %s has a secret in the clear", took*time.Duration(i+1)/kills, took,
+					filepath.Base(file))
 			}
 		}
 		if got := specsOf(t, dir); !maps.Equal(got, want) {

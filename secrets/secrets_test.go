@@ -156,7 +156,8 @@ func TestOwnKey(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, KeyFileName)); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if !strings.Contains(log.String(), "keep it elsewhere") || strings.Contains(log.String(), strings.TrimSpace(string(raw))) {
+	if !strings.Contains(log.String(), "keep it elsewhere") ||
+		strings.Contains(log.String(), strings.TrimSpace(string(raw))) {
 		t.Errorf("log: %s", log.String())
 	}
 	sealed, _ := first.Seal([]byte("x"), "p")
@@ -204,7 +205,8 @@ func TestKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, version, err := k.Get(ctx, "zone-ca"); string(got) != "two" || version != second || k.Version("zone-ca") != second || err != nil {
+	if got, version, err := k.Get(ctx, "zone-ca"); string(got) != "two" || version != second ||
+		k.Version("zone-ca") != second || err != nil {
 		t.Errorf("got %q at %d, %v", got, version, err)
 	}
 	if _, err := k.Put(ctx, "another", []byte("x"), 0); err != nil {

@@ -25,7 +25,8 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are sealed.
+// Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are
+// sealed.
 const (
 	caCertFile  = "ca.crt"
 	caKeyFile   = "ca.key"
@@ -86,11 +87,11 @@ func (c *Certificate) Expiries() map[string]time.Time {
 	return map[string]time.Time{"server": c.leaf.Load().Leaf.NotAfter, "server-ca": c.ca.cert.NotAfter}
 }
 
-// LoadOrCreateCertificate reads the folder's CA and serving certificate, and creates what is missing: the CA at the first
-// start, the serving certificate also when it ends within 30 days, was created by a clock that was ahead, or does not
-// cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that exists but
-// cannot be used is an error and is never replaced: zones that pinned it would be locked out. box seals the keys, also
-// those that an earlier version kept in the clear; a box of another key is an error and changes nothing.
+// LoadOrCreateCertificate reads the folder's CA and serving certificate, and creates what is missing: the CA at the
+// first start, the serving certificate also when it ends within 30 days, was created by a clock that was ahead, or does
+// not cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that
+// exists but cannot be used is an error and is never replaced: zones that pinned it would be locked out. box seals the
+// keys, also those that an earlier version kept in the clear; a box of another key is an error and changes nothing.
 func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate folder: %w", err)
@@ -99,13 +100,15 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 	if err != nil {
 		return nil, err
 	}
-	folder := certificateFolder{dir: dir, hosts: slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}), box: box, now: time.Now}
+	folder := certificateFolder{dir: dir, hosts: slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}),
+		box: box, now: time.Now}
 	leaf, err := folder.loadOrCreateLeaf(ca)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(ca.cert.Raw)
-	c := &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]), folder: folder, ca: ca}
+	c := &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]),
+		folder: folder, ca: ca}
 	c.leaf.Store(leaf)
 	return c, nil
 }
@@ -119,12 +122,14 @@ func (c *Certificate) TLSConfig() *tls.Config {
 	}
 }
 
-// forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated encryption. In
-// TLS 1.3 all have both. Curves are Go's own choice, which begins with X25519MLKEM768.
+// forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated
+// encryption. In TLS 1.3 all have both. Curves are Go's own choice, which begins with X25519MLKEM768.
 func forwardSecret() []uint16 {
 	return []uint16{
-		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+		tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// crowdLimits bound what one address, and all together, may keep a listener busy with. A connection above them is closed
-// before a byte of it is read, so that it costs no handshake.
+// crowdLimits bound what one address, and all together, may keep a listener busy with. A connection above them is
+// closed before a byte of it is read, so that it costs no handshake.
 type crowdLimits struct {
 	// perAddress and total bound open connections.
 	perAddress, total int
@@ -27,8 +27,8 @@ type crowdLimits struct {
 
 // strangerLimits bound the cost of unauthenticated connections, wherever they come from.
 type strangerLimits struct {
-	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for their
-	// turn, unread.
+	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for
+	// their turn, unread.
 	served, servedPerAddress, waiting int
 	// proof is how long the server reads from a silent stranger without a proof, and slowest how long from one that
 	// sends. patience is how long a stranger waits to be read, and grace how long one may stay while others wait.
@@ -111,7 +111,8 @@ type strangers struct {
 }
 
 func limited(l net.Listener, c crowdLimits) net.Listener {
-	out := &crowd{Listener: l, limits: c, addresses: map[string]*peer{}, strangers: strangers{busy: map[*peer]struct{}{}, queued: map[*peer]struct{}{}}}
+	out := &crowd{Listener: l, limits: c, addresses: map[string]*peer{},
+		strangers: strangers{busy: map[*peer]struct{}{}, queued: map[*peer]struct{}{}}}
 	out.changed.L = &out.mu
 	return out
 }
@@ -135,8 +136,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 	return next, nil
 }
 
-// Close ends Accept and closes the connections that it has not returned. Strangers have a moment to end what they began: no server
-// that drains waits for one that is silent.
+// Close ends Accept and closes the connections that it has not returned. Strangers have a moment to end what they
+// began: no server that drains waits for one that is silent.
 func (c *crowd) Close() error {
 	err := c.Listener.Close()
 	c.mu.Lock()
@@ -173,7 +174,8 @@ func (c *crowd) Close() error {
 	return err
 }
 
-// take accepts until the listener underneath is closed. What runs out, such as files, may be there again a little later.
+// take accepts until the listener underneath is closed. What runs out, such as files, may be there again a little
+// later.
 func (c *crowd) take() {
 	for pause := time.Duration(0); ; {
 		conn, err := c.Listener.Accept()

@@ -97,7 +97,8 @@ func TestAllConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhoHasMostMakesRoom: two addresses fill all places, and each of many others still gets one, at the cost of those two.
+// TestWhoHasMostMakesRoom: two addresses fill all places, and each of many others still gets one, at the cost of those
+// two.
 func TestWhoHasMostMakesRoom(t *testing.T) {
 	limits := defaultCrowd()
 	limits.perAddress, limits.total, limits.yields = 4, 6, true
@@ -117,7 +118,8 @@ func TestWhoHasMostMakesRoom(t *testing.T) {
 	probe := come("10.0.0.3")
 	come("10.0.0.2")
 	c.mu.Lock()
-	one, two, three, open := c.addresses["10.0.0.1"].open, c.addresses["10.0.0.2"].open, c.addresses["10.0.0.3"].open, c.open
+	one, two, three, open := c.addresses["10.0.0.1"].open, c.addresses["10.0.0.2"].open,
+		c.addresses["10.0.0.3"].open, c.open
 	c.mu.Unlock()
 	if three != 1 || one+two != 5 || open != 6 {
 		t.Errorf("they have %d, %d and %d of %d places", one, two, three, open)
@@ -130,7 +132,8 @@ func TestWhoHasMostMakesRoom(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotOutliveTheListener: one that is read from, and has said all that it may, ends soon after the listener.
+// TestStrangersDoNotOutliveTheListener: one that is read from, and has said all that it may, ends soon after the
+// listener.
 func TestStrangersDoNotOutliveTheListener(t *testing.T) {
 	limits := defaultCrowd()
 	limits.proof, limits.bytes = time.Minute, 1
@@ -194,7 +197,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 	if n := len(c.addresses); n > idleAddresses+10 {
 		t.Errorf("%d addresses are remembered", n)
 	}
-	for address, want := range map[string]string{"[2001:db8::1]:1": "2001:db8::", "10.0.0.1:1": "10.0.0.1", "[::1]:1": "", "127.9.9.9:1": ""} {
+	for address, want := range map[string]string{"[2001:db8::1]:1": "2001:db8::", "10.0.0.1:1": "10.0.0.1",
+		"[::1]:1": "", "127.9.9.9:1": ""} {
 		a, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -205,8 +209,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSlowStrangersHaveTime: one who sends as over a slow link is read from for longer than one who sends little, and not for ever; who was
-// refused is not.
+// TestSlowStrangersHaveTime: one who sends as over a slow link is read from for longer than one who sends little, and
+// not for ever; who was refused is not.
 func TestSlowStrangersHaveTime(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestDataDir: what everybody may write is refused, what others may read is warned about, what is not there is made for its owner.
+// TestDataDir: what everybody may write is refused, what others may read is warned about, what is not there is made for
+// its owner.
 func TestDataDir(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// Diagnostics serves /livez, /readyz and /metrics, and on loopback /debug/pprof/. A process is alive when it answers, and
-// ready when every check passes.
+// Diagnostics serves /livez, /readyz and /metrics, and on loopback /debug/pprof/. A process is alive when it answers,
+// and ready when every check passes.
 type Diagnostics struct {
 	// Registry holds the process's metrics; parts register theirs at start.
 	Registry *prometheus.Registry
@@ -48,7 +48,8 @@ func NewDiagnostics() *Diagnostics {
 	return d
 }
 
-// Guard has guard catch what would end the process on behalf of whoever asks, and shows how often it did. Call it before Serve.
+// Guard has guard catch what would end the process on behalf of whoever asks, and shows how often it did. Call it
+// before Serve.
 func (d *Diagnostics) Guard(guard *panics.Guard) {
 	if d.panics = guard; guard != nil {
 		d.Registry.MustRegister(guard)

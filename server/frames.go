@@ -17,8 +17,8 @@ func CountFrames(conn net.Conn) net.Conn {
 	return &framed{Conn: conn, guest: guest, frames: newFrames()}
 }
 
-// Plaintext returns l with the connections of a gRPC server that serves without TLS: frames of strangers count (CountFrames), and
-// what is idle holds no memory (Readable).
+// Plaintext returns l with the connections of a gRPC server that serves without TLS: frames of strangers count
+// (CountFrames), and what is idle holds no memory (Readable).
 func Plaintext(l net.Listener) net.Listener { return plaintext{l} }
 
 type plaintext struct{ net.Listener }

@@ -150,7 +150,8 @@ func (g *Guest) Call() bool {
 	return g == nil || g.proven.Load() || g.calls.Add(1) <= mostCalls
 }
 
-// Read implements net.Conn. Of a stranger it reads a few bytes at a time, and waits for the proof when it has read as many as it may.
+// Read implements net.Conn. Of a stranger it reads a few bytes at a time, and waits for the proof when it has read as
+// many as it may.
 func (g *Guest) Read(b []byte) (int, error) {
 	if g.proven.Load() {
 		return g.Conn.Read(b)

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Readable returns a connection that reads as conn does and, where conn is a Guest's of TCP, gives it back what gRPC does
-// with a bare one only: it holds no memory while it waits for the peer. conn must do nothing but pass on what it reads.
+// Readable returns a connection that reads as conn does and, where conn is a Guest's of TCP, gives it back what gRPC
+// does with a bare one only: it holds no memory while it waits for the peer. conn must do nothing but pass on what it
+// reads.
 func Readable(conn net.Conn) net.Conn {
 	guest := GuestAt(conn.RemoteAddr())
 	if guest == nil {

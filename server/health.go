@@ -34,7 +34,8 @@ func AskHealth(ctx context.Context, address, page string) error {
 		return fmt.Errorf("diagnostics address: %w", err)
 	}
 	if where.Port == 0 {
-		return fmt.Errorf("diagnostics address %q: with port 0 nobody knows where the server listens: give it a port", address)
+		return fmt.Errorf("diagnostics address %q: with port 0 nobody knows where the server listens: give it a port",
+			address)
 	}
 	scheme := "https"
 	if IsLoopback(where) {

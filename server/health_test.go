@@ -38,7 +38,8 @@ func TestAskHealth(t *testing.T) {
 				t.Error(err)
 			}
 			broken.Store(true)
-			if err := server.AskHealth(t.Context(), where, server.ReadyPage); !errors.Is(err, server.ErrUnhealthy) || !strings.Contains(err.Error(), "store: the disk is full") {
+			if err := server.AskHealth(t.Context(), where, server.ReadyPage); !errors.Is(err, server.ErrUnhealthy) ||
+				!strings.Contains(err.Error(), "store: the disk is full") {
 				t.Errorf("got %v", err)
 			}
 			if err := server.AskHealth(t.Context(), where, server.LivePage); err != nil {
@@ -54,7 +55,8 @@ func TestAskHealth(t *testing.T) {
 		})
 	}
 	for _, address := range []string{"127.0.0.1:0", "127.0.0.1", "127.0.0.1:none"} {
-		if err := server.AskHealth(t.Context(), address, server.ReadyPage); err == nil || !strings.Contains(err.Error(), "diagnostics address") {
+		if err := server.AskHealth(t.Context(), address, server.ReadyPage); err == nil ||
+			!strings.Contains(err.Error(), "diagnostics address") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}

@@ -27,7 +27,8 @@ const (
 // returns nil. It closes l. A panic ends its connection and is reported to guard.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panics.Guard) error {
 	srv := &http.Server{
-		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ConnContext: ofConnection,
 	}
 	drained := make(chan struct{})

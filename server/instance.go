@@ -10,7 +10,8 @@ import (
 // instanceBytes of randomness tell the runs of a server apart.
 const instanceBytes = 5
 
-// Instance is a new name for this run of a server: that of its machine, for people, and something that no other run has.
+// Instance is a new name for this run of a server: that of its machine, for people, and something that no other run
+// has.
 func Instance() string {
 	raw := make([]byte, instanceBytes)
 	_, _ = rand.Read(raw) // it never fails

@@ -8,17 +8,18 @@ import (
 	"sync"
 )
 
-// How much garbage there may be before it is collected: a share of what the process holds, and a room besides, in bytes. By a share
-// alone a server that holds little collects every few requests: docs/decisions/0048-how-garbage-is-collected.md.
+// How much garbage there may be before it is collected: a share of what the process holds, and a room besides, in
+// bytes. By a share alone a server that holds little collects every few requests:
+// docs/decisions/0048-how-garbage-is-collected.md.
 const (
-	// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half of it, not as
-	// much again.
+	// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half
+	// of it, not as much again.
 	gcPercent, gcRoom = 50, 48 << 20
-	// eagerPercent and eagerRoom are for a while in which much is made that will not be needed again, such as when all zones connect
-	// at once: what the process grows to then, it gives back slowly.
+	// eagerPercent and eagerRoom are for a while in which much is made that will not be needed again, such as when all
+	// zones connect at once: what the process grows to then, it gives back slowly.
 	eagerPercent, eagerRoom = 5, 5 << 20
-	// strangersRoom bounds all garbage while strangers make much of it. It is no share of what is held: what a collection costs grows
-	// with that, and so would how many there are; and strangers may stay for long.
+	// strangersRoom bounds all garbage while strangers make much of it. It is no share of what is held: what a
+	// collection costs grows with that, and so would how many there are; and strangers may stay for long.
 	strangersRoom = 24 << 20
 )
 
@@ -46,9 +47,9 @@ func SaveMemory() (release func()) {
 	return func() { collect(&collector.saving, false) }
 }
 
-// CollectEagerly makes the process collect garbage sooner, for some processor time, from a call with true until each such call has
-// been followed by one with false. It does nothing where the environment decides (GOGC, GOMEMLIMIT). It may wait for a collection
-// under way.
+// CollectEagerly makes the process collect garbage sooner, for some processor time, from a call with true until each
+// such call has been followed by one with false. It does nothing where the environment decides (GOGC, GOMEMLIMIT). It
+// may wait for a collection under way.
 func CollectEagerly(on bool) { collect(&collector.byPercent, on) }
 
 // collectForStrangers collects eagerly, within strangersRoom.
@@ -119,7 +120,8 @@ func afterCollection(s *sentinel) {
 
 // held returns the bytes that the last collection found in use, plus whatever else GOGC is a share of.
 func held() int {
-	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(parts)
 	sum := 0
 	for _, p := range parts {

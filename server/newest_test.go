@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestWhoComesLastIsServedFirst: behind a queue of strangers from its own address, somebody who comes now has the next place that gets
-// free. First come, first served would have everybody wait for as long as all strangers before them may stay, longer than clients wait.
+// TestWhoComesLastIsServedFirst: behind a queue of strangers from its own address, somebody who comes now has the next
+// place that gets free. First come, first served would have everybody wait for as long as all strangers before them may
+// stay, longer than clients wait.
 func TestWhoComesLastIsServedFirst(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -92,7 +92,8 @@ func TestNotify(t *testing.T) {
 	m.until("READY", having("READY=1"), having("WATCHDOG=1"))
 	m.until("a ping", having("STATUS=ready\nWATCHDOG=1"), nil)
 	broken.Store(&why)
-	m.until("a ping of a server that is not ready any more", having("STATUS=not ready: store: the disk is full\nWATCHDOG=1"), nil)
+	m.until("a ping of a server that is not ready any more",
+		having("STATUS=not ready: store: the disk is full\nWATCHDOG=1"), nil)
 
 	endServing()
 	if err := <-served; err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestHonestHerdsDoNotWaitForThePace: while strangers cost much, they begin one after the other. Hundreds of connections of another
-// address, each of which proves itself, are served in a fraction of what so many strangers take.
+// TestHonestHerdsDoNotWaitForThePace: while strangers cost much, they begin one after the other. Hundreds of
+// connections of another address, each of which proves itself, are served in a fraction of what so many strangers take.
 func TestHonestHerdsDoNotWaitForThePace(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -98,8 +98,8 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// parseSocket reads an address as the tables write it: words of 32 bits in the machine's order, then the port. What cannot be
-// read is no address.
+// parseSocket reads an address as the tables write it: words of 32 bits in the machine's order, then the port. What
+// cannot be read is no address.
 func parseSocket(text string) netip.AddrPort {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

@@ -61,7 +61,8 @@ func askAs(t *testing.T, uid uint32, l net.Listener) string {
 	return string(out)
 }
 
-// TestPeerIsOwner: the server's own user is let in, on both families, and others are not. To be another user takes root.
+// TestPeerIsOwner: the server's own user is let in, on both families, and others are not. To be another user takes
+// root.
 func TestPeerIsOwner(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		l := serve(t, address)
@@ -77,7 +78,8 @@ func TestPeerIsOwner(t *testing.T) {
 	}
 }
 
-// TestPeerThatIsGone: a program that closed its end before it is asked about is nobody, and not root, whose number the kernel shows.
+// TestPeerThatIsGone: a program that closed its end before it is asked about is nobody, and not root, whose number the
+// kernel shows.
 func TestPeerThatIsGone(t *testing.T) {
 	var conn net.Conn
 	answered := make(chan error, 1)
@@ -113,7 +115,8 @@ func TestPeerThatIsGone(t *testing.T) {
 	}
 }
 
-// TestSocketTable reads lines as kernels write them: in the tables of both families, of sockets that are open, closing and waiting.
+// TestSocketTable reads lines as kernels write them: in the tables of both families, of sockets that are open, closing
+// and waiting.
 func TestSocketTable(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "tcp")
 	text := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -150,9 +153,11 @@ func TestSocketTable(t *testing.T) {
 	}
 }
 
-// TestBothWaysToAsk: what the kernel answers and what its tables hold is one user, on both families and for a dual-stack program.
+// TestBothWaysToAsk: what the kernel answers and what its tables hold is one user, on both families and for a
+// dual-stack program.
 func TestBothWaysToAsk(t *testing.T) {
-	for _, c := range []struct{ network, address string }{{"tcp4", "127.0.0.1:0"}, {"tcp6", "[::1]:0"}, {"tcp", "[::ffff:127.0.0.1]:0"}} {
+	for _, c := range []struct{ network, address string }{{"tcp4", "127.0.0.1:0"}, {"tcp6", "[::1]:0"},
+		{"tcp", "[::ffff:127.0.0.1]:0"}} {
 		l, err := net.Listen(c.network, c.address)
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +169,8 @@ func TestBothWaysToAsk(t *testing.T) {
 		}
 		defer conn.Close()
 		there, here := netip.MustParseAddrPort(conn.LocalAddr().String()), netip.MustParseAddrPort(conn.RemoteAddr().String())
-		for how, ask := range map[string]func(netip.AddrPort, netip.AddrPort) (int, error){"ask": askOwner, "find": findOwner} {
+		for how, ask := range map[string]func(netip.AddrPort, netip.AddrPort) (int, error){"ask": askOwner,
+			"find": findOwner} {
 			if uid, err := ask(unmapped(there), unmapped(here)); err != nil || uid != os.Geteuid() {
 				t.Errorf("%s %s: %d %v", how, c.address, uid, err)
 			}

@@ -33,10 +33,12 @@ func askOwner(local, remote netip.AddrPort) (uid int, err error) {
 		return 0, fmt.Errorf("ask the kernel: %w", err)
 	}
 	defer func() { _ = syscall.Close(fd) }()
-	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &syscall.Timeval{Sec: netlinkTimeout}); err != nil {
+	if err := syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO,
+		&syscall.Timeval{Sec: netlinkTimeout}); err != nil {
 		return 0, fmt.Errorf("ask the kernel: %w", err)
 	}
-	if err := syscall.Sendto(fd, ownerQuestion(local, remote), 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
+	if err := syscall.Sendto(fd, ownerQuestion(local, remote), 0,
+		&syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
 		return 0, fmt.Errorf("ask the kernel: %w", err)
 	}
 	answer := make([]byte, 1024)

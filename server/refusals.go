@@ -77,7 +77,8 @@ func (d *Diagnostics) AddListeners(log *slog.Logger, listeners ...net.Listener) 
 		return nil
 	})
 	d.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "causeway_accept_failures_total", Help: "How often the system let no connection be taken, as when file descriptors run out.",
+		Name: "causeway_accept_failures_total",
+		Help: "How often the system let no connection be taken, as when file descriptors run out.",
 	}, func() (all float64) {
 		for _, c := range crowds {
 			c.mu.Lock()
@@ -95,5 +96,6 @@ func (c *crowd) refusing(now time.Time) error {
 	if !c.refused.lasts(now) {
 		return nil
 	}
-	return fmt.Errorf("no connections can be taken at %s since %s: %w", c.Addr(), c.refused.since.UTC().Format(time.RFC3339), c.refused.err)
+	return fmt.Errorf("no connections can be taken at %s since %s: %w", c.Addr(),
+		c.refused.since.UTC().Format(time.RFC3339), c.refused.err)
 }

@@ -43,7 +43,8 @@ func (c *Certificate) run(ctx context.Context, log *slog.Logger, interval time.D
 		before := c.leaf.Load()
 		err := c.renew()
 		if err != nil && err.Error() != said {
-			log.Error("cannot renew the serving certificate; the server keeps the current one", "ends", before.Leaf.NotAfter, "error", err)
+			log.Error("cannot renew the serving certificate; the server keeps the current one", "ends",
+				before.Leaf.NotAfter, "error", err)
 		}
 		said = fmt.Sprint(err)
 		if after := c.leaf.Load(); after != before {
@@ -107,7 +108,8 @@ func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, e
 func (f *certificateFolder) serves(pair tls.Certificate, ca *authority) bool {
 	cert, err := x509.ParseCertificate(pair.Certificate[0])
 	now := f.now()
-	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || cert.NotAfter.Sub(now) < renewBefore || now.Before(cert.NotBefore) {
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || cert.NotAfter.Sub(now) < renewBefore ||
+		now.Before(cert.NotBefore) {
 		return false
 	}
 	for _, h := range f.hosts {

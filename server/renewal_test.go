@@ -40,7 +40,8 @@ func secured(t *testing.T) (*Certificate, func() *big.Int) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.CAPEM)
 	return c, func() *big.Int {
-		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS13, Time: c.folder.now}}
+		dialer := tls.Dialer{Config: &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS13,
+			Time: c.folder.now}}
 		conn, err := dialer.DialContext(t.Context(), "tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -28,7 +28,8 @@ const (
 
 // told lists the attributes that make lines of a kind differ. Others are addresses, ports and counts, which differ each
 // time.
-var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true, "error": true, "peer": true, "global": true}
+var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true,
+	"error": true, "peer": true, "global": true}
 
 // repeats is a slog.Handler that omits warnings and errors that repeat, and adds their number to the next of their
 // kind.
@@ -59,7 +60,8 @@ type kind struct {
 
 // limitRepeats has inner get no more than the limits allow.
 func limitRepeats(inner slog.Handler, now func() time.Time) slog.Handler {
-	return &repeats{inner, &repeated{to: inner, seed: maphash.MakeSeed(), now: now, alike: map[uint64]*rate.Limiter{}, kinds: map[string]*kind{}}, 0}
+	return &repeats{inner, &repeated{to: inner, seed: maphash.MakeSeed(), now: now, alike: map[uint64]*rate.Limiter{},
+		kinds: map[string]*kind{}}, 0}
 }
 
 // Handle implements slog.Handler.

@@ -48,8 +48,8 @@ func logged(t *testing.T, log *kept) (lines, leftOut map[string]int) {
 	return lines, leftOut
 }
 
-// TestWarningsThatRepeat: whoever is refused for ever, or knocks ten thousand times, leaves a bounded number of lines, which say how many
-// were left out; nobody else's are.
+// TestWarningsThatRepeat: whoever is refused for ever, or knocks ten thousand times, leaves a bounded number of lines,
+// which say how many were left out; nobody else's are.
 func TestWarningsThatRepeat(t *testing.T) {
 	const many = 10_000
 	for name, c := range map[string]struct {
@@ -80,7 +80,8 @@ func TestWarningsThatRepeat(t *testing.T) {
 				log.Info("refused as information")
 				log.Warn("something else")
 				synctest.Wait()
-				if lines, _ := logged(t, &out); lines["refused"] > c.most*2 || lines["refused as information"] != 1 || lines["something else"] != 1 {
+				if lines, _ := logged(t, &out); lines["refused"] > c.most*2 || lines["refused as information"] != 1 ||
+					lines["something else"] != 1 {
 					t.Errorf("%v, want at most %d", lines, c.most)
 				}
 				time.Sleep(2 * repeatsAfter)
@@ -94,7 +95,8 @@ func TestWarningsThatRepeat(t *testing.T) {
 					}
 				}
 				if lines["refused"]-summaries+leftOut["refused"] != many || leftOut["refused"] == 0 {
-					t.Errorf("%d lines, %d of them summaries, and %d left out: want %d", lines["refused"], summaries, leftOut["refused"], many)
+					t.Errorf("%d lines, %d of them summaries, and %d left out: want %d", lines["refused"], summaries,
+						leftOut["refused"], many)
 				}
 			})
 		})

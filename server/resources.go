@@ -56,10 +56,13 @@ func (r *Resources) Files() error {
 }
 
 var (
-	descFree  = prometheus.NewDesc("causeway_data_free_bytes", "Room on the disk of the data folder, for programs that are not root.", nil, nil)
-	descSize  = prometheus.NewDesc("causeway_data_size_bytes", "Size of the disk of the data folder.", nil, nil)
-	descOpen  = prometheus.NewDesc("causeway_open_files", "File descriptors that the process has open, connections among them.", nil, nil)
-	descLimit = prometheus.NewDesc("causeway_open_files_limit", "How many file descriptors the process may have open.", nil, nil)
+	descFree = prometheus.NewDesc("causeway_data_free_bytes",
+		"Room on the disk of the data folder, for programs that are not root.", nil, nil)
+	descSize = prometheus.NewDesc("causeway_data_size_bytes", "Size of the disk of the data folder.", nil, nil)
+	descOpen = prometheus.NewDesc("causeway_open_files",
+		"File descriptors that the process has open, connections among them.", nil, nil)
+	descLimit = prometheus.NewDesc("causeway_open_files_limit", "How many file descriptors the process may have open.",
+		nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -81,8 +84,8 @@ func (r *Resources) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// AddResources makes readiness depend on the room on the disk of the data folder, and on file descriptors, and shows both among
-// the metrics.
+// AddResources makes readiness depend on the room on the disk of the data folder, and on file descriptors, and shows
+// both among the metrics.
 func (d *Diagnostics) AddResources(folder string) {
 	r := NewResources(folder)
 	d.AddCheck("disk", r.Disk)

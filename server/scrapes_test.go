@@ -11,10 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestSlowReadersOfMetricsKeepNobodyOut: an address that reads no answer to the end has its share of places, and others theirs.
+// TestSlowReadersOfMetricsKeepNobodyOut: an address that reads no answer to the end has its share of places, and others
+// theirs.
 func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 	d := NewDiagnostics()
-	long := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "test_long", Help: "Makes an answer that no socket holds."}, []string{"n"})
+	long := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "test_long",
+		Help: "Makes an answer that no socket holds."}, []string{"n"})
 	d.Registry.MustRegister(long)
 	for i := range 8_000 { // few and long ones, which are quick to gather
 		long.WithLabelValues(fmt.Sprint(i, strings.Repeat("x", 1500))).Set(1)

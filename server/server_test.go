@@ -89,7 +89,8 @@ func TestKeysAreSealed(t *testing.T) {
 	if bytes.Contains(before, []byte("PRIVATE KEY")) || bytes.Contains(read("tls.key"), []byte("PRIVATE KEY")) {
 		t.Error("the keys stayed in the clear")
 	}
-	if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(8)); !errors.Is(err, errOtherBox) || !strings.Contains(err.Error(), "cannot be opened") {
+	if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(8)); !errors.Is(err, errOtherBox) ||
+		!strings.Contains(err.Error(), "cannot be opened") {
 		t.Errorf("got %v", err)
 	}
 	if !bytes.Equal(before, read("ca.key")) {
@@ -223,7 +224,8 @@ func TestDiagnostics(t *testing.T) {
 		t.Errorf("ready: %d", code)
 	}
 	broken = errors.New("the disk is full")
-	if code, body := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "store: the disk is full") {
+	if code, body := get("/readyz"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "store: the disk is full") {
 		t.Errorf("not ready: %d %s", code, body)
 	}
 	if code, _ := get("/livez"); code != http.StatusOK {
@@ -302,7 +304,8 @@ func TestTLSServes(t *testing.T) {
 	defer s.Close()
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(cert.CAPEM)
-	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "localhost", MinVersion: tls.VersionTLS12})
+	c, err := tls.Dial("tcp", s.Listener.Addr().String(), &tls.Config{RootCAs: roots, ServerName: "localhost",
+		MinVersion: tls.VersionTLS12})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,8 +76,8 @@ func SetAsideCA(dir string, now time.Time) (string, error) {
 	return aside, nil
 }
 
-// ImportCA makes the folder's CA the one that ExportCA returned elsewhere. It fails with ErrOtherCA where the folder has another:
-// peers may have pinned that.
+// ImportCA makes the folder's CA the one that ExportCA returned elsewhere. It fails with ErrOtherCA where the folder
+// has another: peers may have pinned that.
 func ImportCA(dir string, pair []byte, box Sealer) error {
 	parsed, err := tls.X509KeyPair(pair, pair)
 	if err != nil {

@@ -12,7 +12,8 @@ type Expiries func() map[string]time.Time
 
 var (
 	descReady   = prometheus.NewDesc("causeway_ready", "1 while the readiness check passes.", []string{"check"}, nil)
-	descExpires = prometheus.NewDesc("causeway_certificate_expiry_timestamp_seconds", "When a certificate that this server uses ends.", []string{"certificate"}, nil)
+	descExpires = prometheus.NewDesc("causeway_certificate_expiry_timestamp_seconds",
+		"When a certificate that this server uses ends.", []string{"certificate"}, nil)
 )
 
 // AddExpiries shows the ends of certificates among the metrics.

@@ -28,14 +28,16 @@ causeway_certificate_expiry_timestamp_seconds{certificate="member"} 1.893553445e
 causeway_ready{check="other"} 1
 causeway_ready{check="store"} 0
 `
-	if err := testutil.GatherAndCompare(d.Registry, strings.NewReader(want), "causeway_ready", "causeway_certificate_expiry_timestamp_seconds"); err != nil {
+	if err := testutil.GatherAndCompare(d.Registry, strings.NewReader(want), "causeway_ready",
+		"causeway_certificate_expiry_timestamp_seconds"); err != nil {
 		t.Error(err)
 	}
 	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ends := certificate.Expiries(); !ends["server"].Equal(leafOf(t, certificate).NotAfter) || !ends["server-ca"].After(ends["server"]) {
+	if ends := certificate.Expiries(); !ends["server"].Equal(leafOf(t, certificate).NotAfter) ||
+		!ends["server-ca"].After(ends["server"]) {
 		t.Errorf("the certificate ends at %v", ends)
 	}
 }

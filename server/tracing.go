@@ -33,12 +33,14 @@ type Tracing struct {
 // OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none keep it off. The SDK reads the other OTEL_* variables (protocol,
 // headers, sampler, attributes, batches). It fails on a value that it cannot follow. A collector that does not answer
 // is not an error: it is reported to log, or to standard error if that is nil.
-func StartTracing(ctx context.Context, service string, log *slog.Logger, attributes ...attribute.KeyValue) (*Tracing, error) {
+func StartTracing(ctx context.Context, service string, log *slog.Logger, attributes ...attribute.KeyValue) (*Tracing,
+	error) {
 	exporter, err := newExporter(ctx)
 	if exporter == nil || err != nil {
 		return &Tracing{}, err
 	}
-	attributes = append(attributes, attribute.String("service.name", service), attribute.String("service.version", Version()))
+	attributes = append(attributes, attribute.String("service.name", service),
+		attribute.String("service.version", Version()))
 	of, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(),
 		resource.WithAttributes(attributes...), resource.WithFromEnv())
 	if err != nil {
@@ -67,7 +69,8 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	default:
 		return nil, fmt.Errorf("tracing: OTEL_TRACES_EXPORTER is %q: want otlp or none", exporter)
 	}
-	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol {
+	switch protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
+		os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL")); protocol {
 	case "", "http/protobuf":
 		return otlptracehttp.New(ctx)
 	case "grpc":

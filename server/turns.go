@@ -161,7 +161,8 @@ func (c *crowd) fill(now time.Time) {
 func (c *crowd) next(may func(*peer) bool) *peer {
 	var next *peer
 	for p := range c.queued {
-		if (next == nil || cmp.Or(cmp.Compare(len(p.served), len(next.served)), cmp.Compare(next.credit, p.credit)) < 0) && may(p) {
+		if (next == nil || cmp.Or(cmp.Compare(len(p.served), len(next.served)),
+			cmp.Compare(next.credit, p.credit)) < 0) && may(p) {
 			next = p
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestPlacesRestWhileStrangersComeAndGo: who opens connections and ends them at once is served at a pace, and not as many as it can open.
+// TestPlacesRestWhileStrangersComeAndGo: who opens connections and ends them at once is served at a pace, and not as
+// many as it can open.
 func TestPlacesRestWhileStrangersComeAndGo(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

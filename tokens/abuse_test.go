@@ -28,8 +28,8 @@ func forge(header, claims map[string]any, sign func(text string) []byte) string 
 	return text + "." + base64.RawURLEncoding.EncodeToString(sign(text))
 }
 
-// TestAbuse has a row for each way of getting past. Each row changes one thing of a token that passes, and the row named
-// "nothing" shows that it does.
+// TestAbuse has a row for each way of getting past. Each row changes one thing of a token that passes, and the row
+// named "nothing" shows that it does.
 func TestAbuse(t *testing.T) {
 	b := newBench(t)
 	i := b.issuer(t, "")
@@ -45,7 +45,8 @@ func TestAbuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	rsaDER, _ := x509.MarshalPKIXPublicKey(&rsaKey.PublicKey)
-	if err := i.Import(t.Context(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: rsaDER}), "partner"); err != nil {
+	if err := i.Import(t.Context(), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: rsaDER}),
+		"partner"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -87,7 +88,8 @@ func TestAbuse(t *testing.T) {
 		{name: "algorithm is a number", header: set{"alg": 1}, want: ErrAlgorithm},
 		{name: "HS256 with the public key", header: set{"alg": "HS256"}, sign: hs256(public), want: ErrAlgorithm},
 		{name: "HS256 with the public key in PEM", header: set{"alg": "HS256"}, sign: hs256(publicPEM), want: ErrAlgorithm},
-		{name: "HS256 with the imported key's bytes", header: set{"alg": "HS256", "kid": "partner"}, sign: hs256(rsaDER), want: ErrAlgorithm},
+		{name: "HS256 with the imported key's bytes", header: set{"alg": "HS256", "kid": "partner"},
+			sign: hs256(rsaDER), want: ErrAlgorithm},
 		{name: "HS256 with an empty key", header: set{"alg": "HS256"}, sign: hs256(nil), want: ErrAlgorithm},
 		{name: "RS256 names an Ed25519 key", header: set{"alg": "RS256"}, sign: rs256, want: ErrAlgorithm},
 		{name: "EdDSA names an RSA key", header: set{"kid": "partner"}, want: ErrAlgorithm},
@@ -99,7 +101,8 @@ func TestAbuse(t *testing.T) {
 		{name: "kid is a path", header: set{"kid": "../../dev/null"}, want: ErrUnknownKey},
 		{name: "kid is a list", header: set{"kid": []string{own.ID}}, want: ErrUnknownKey},
 		{name: "a stranger's key under our kid", sign: signed(stranger), want: ErrSignature},
-		{name: "a stranger's key in the header", header: set{"jwk": set{"kty": "OKP", "crv": "Ed25519"}}, sign: signed(stranger), want: ErrSignature},
+		{name: "a stranger's key in the header", header: set{"jwk": set{"kty": "OKP", "crv": "Ed25519"}},
+			sign: signed(stranger), want: ErrSignature},
 		{name: "a critical extension", header: set{"crit": []string{"exp"}}, want: ErrMalformed},
 		{name: "expired", claims: set{"exp": start.Unix()}, want: ErrExpired},
 		{name: "no expiry", claims: set{"exp": nil}, want: ErrMalformed},
@@ -116,7 +119,8 @@ func TestAbuse(t *testing.T) {
 			parts[1] = base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims), "zone-1", "zone-2", 1)))
 			return strings.Join(parts, ".")
 		}, want: ErrSignature},
-		{name: "signature dropped", alter: func(s string) string { return s[:strings.LastIndex(s, ".")+1] }, want: ErrSignature},
+		{name: "signature dropped", alter: func(s string) string { return s[:strings.LastIndex(s, ".")+1] },
+			want: ErrSignature},
 		{name: "signature cut", alter: func(s string) string { return s[:len(s)-6] }, want: ErrSignature},
 		{name: "a fourth part", alter: func(s string) string { return s + ".e30" }, want: ErrMalformed},
 		{name: "two parts", alter: func(s string) string { return s[:strings.LastIndex(s, ".")] }, want: ErrMalformed},

@@ -36,7 +36,8 @@ func (i *Issuer) RevokeCertificate(ctx context.Context, serial string) error {
 	} else if parsed != serial {
 		return fmt.Errorf("%w: the serial number is not in lower-case hex without leading zeros: want %q", ErrClaims, parsed)
 	}
-	err := i.certificates.edit(ctx, func(s ids) error { return s.remember(serial, i.cfg.Now().Add(serialMemory), i.forget()) })
+	err := i.certificates.edit(ctx,
+		func(s ids) error { return s.remember(serial, i.cfg.Now().Add(serialMemory), i.forget()) })
 	if err != nil {
 		return fmt.Errorf("revoked certificates: %w", err)
 	}

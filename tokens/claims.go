@@ -66,9 +66,11 @@ func payloadOf(c *Claims) *payload {
 	return &payload{
 		RegisteredClaims: jwt.RegisteredClaims{
 			ID: c.ID, Subject: c.Subject, Audience: jwt.ClaimStrings{string(c.Audience)},
-			IssuedAt: jwt.NewNumericDate(c.IssuedAt), NotBefore: jwt.NewNumericDate(c.NotBefore), ExpiresAt: jwt.NewNumericDate(c.Expires),
+			IssuedAt: jwt.NewNumericDate(c.IssuedAt), NotBefore: jwt.NewNumericDate(c.NotBefore),
+			ExpiresAt: jwt.NewNumericDate(c.Expires),
 		},
-		Scopes: c.Scopes, Zone: c.Zone, Mesh: c.Mesh, Dataplane: c.Dataplane, Workload: c.Workload, Labels: c.Labels, Groups: c.Groups,
+		Scopes: c.Scopes, Zone: c.Zone, Mesh: c.Mesh, Dataplane: c.Dataplane, Workload: c.Workload, Labels: c.Labels,
+		Groups: c.Groups,
 	}
 }
 
@@ -76,7 +78,8 @@ func payloadOf(c *Claims) *payload {
 func (p *payload) claims(a Audience) Claims {
 	c := Claims{
 		ID: p.ID, Subject: p.Subject, Audience: a, Expires: p.ExpiresAt.Time,
-		Scopes: p.Scopes, Zone: p.Zone, Mesh: p.Mesh, Dataplane: p.Dataplane, Workload: p.Workload, Labels: p.Labels, Groups: p.Groups,
+		Scopes: p.Scopes, Zone: p.Zone, Mesh: p.Mesh, Dataplane: p.Dataplane, Workload: p.Workload, Labels: p.Labels,
+		Groups: p.Groups,
 	}
 	if p.IssuedAt != nil {
 		c.IssuedAt = p.IssuedAt.Time
@@ -110,7 +113,8 @@ func Reason(err error) string {
 		word string
 	}{
 		{ErrMalformed, "malformed"}, {ErrAlgorithm, "algorithm"}, {ErrUnknownKey, "unknown-key"}, {ErrSignature, "signature"},
-		{ErrExpired, "expired"}, {ErrNotYet, "not-yet"}, {ErrAudience, "audience"}, {ErrRevoked, "revoked"}, {ErrUsed, "used"},
+		{ErrExpired, "expired"}, {ErrNotYet, "not-yet"}, {ErrAudience, "audience"}, {ErrRevoked, "revoked"},
+		{ErrUsed, "used"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.word

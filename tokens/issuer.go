@@ -60,7 +60,8 @@ func Open(ctx context.Context, c Config) (*Issuer, error) {
 	i := &Issuer{
 		cfg: c, forget: secrets.Forgetting(c.Now),
 		ring:    document[*ring]{keeper: c.Keeper, name: c.Name, decode: decodeRing, empty: func() *ring { return &ring{} }},
-		revoked: list("-revoked"), used: list("-used"), certificates: list("-revoked-certificates"), changed: make(chan struct{}),
+		revoked: list("-revoked"), used: list("-used"), certificates: list("-revoked-certificates"),
+		changed: make(chan struct{}),
 	}
 	for _, read := range []func() error{
 		func() error { _, err := i.revoked.get(ctx); return err },
@@ -107,7 +108,8 @@ func (i *Issuer) Issue(ctx context.Context, c Claims, ttl time.Duration) (token 
 		return "", Claims{}, fmt.Errorf("%w %q: %w", ErrKey, key.ID, err)
 	}
 	if len(token) > maxTokenBytes {
-		return "", Claims{}, fmt.Errorf("%w: the token would have %d bytes, more than %d", ErrClaims, len(token), maxTokenBytes)
+		return "", Claims{}, fmt.Errorf("%w: the token would have %d bytes, more than %d", ErrClaims, len(token),
+			maxTokenBytes)
 	}
 	return token, c, nil
 }

@@ -82,7 +82,8 @@ func TestReplicasMakeOneFirstKey(t *testing.T) {
 	}
 }
 
-// TestWrongKeyForSecrets: an issuer whose ring cannot be opened does not start, and one that loses it refuses everything.
+// TestWrongKeyForSecrets: an issuer whose ring cannot be opened does not start, and one that loses it refuses
+// everything.
 func TestWrongKeyForSecrets(t *testing.T) {
 	memory := store.NewMemory()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))

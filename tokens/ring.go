@@ -170,7 +170,8 @@ func (r *ring) list() []Key {
 	out := make([]Key, len(r.Keys))
 	signer := r.signer()
 	for i, k := range r.Keys {
-		out[i] = Key{ID: k.ID, Algorithm: k.method.Alg(), Created: k.Created, Signing: k == signer, Imported: len(k.Private) == 0}
+		out[i] = Key{ID: k.ID, Algorithm: k.method.Alg(), Created: k.Created, Signing: k == signer,
+			Imported: len(k.Private) == 0}
 	}
 	return out
 }

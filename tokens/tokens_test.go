@@ -52,7 +52,8 @@ func (b *bench) advance(d time.Duration) {
 
 func (b *bench) issuer(t testing.TB, name string) *Issuer {
 	t.Helper()
-	i, err := Open(t.Context(), Config{Keeper: b.keeper, Name: name, Now: b.now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	i, err := Open(t.Context(), Config{Keeper: b.keeper, Name: name, Now: b.now,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestWhatIsIssuedIsRead(t *testing.T) {
 	i := newBench(t).issuer(t, "")
 	for _, c := range []Claims{
 		{Audience: AudienceJoin, Subject: "zone-1", Zone: "zone-1"},
-		{Audience: AudienceDataplane, Subject: "backend", Mesh: "default", Dataplane: "backend", Labels: map[string]string{"app": "backend"}},
+		{Audience: AudienceDataplane, Subject: "backend", Mesh: "default", Dataplane: "backend",
+			Labels: map[string]string{"app": "backend"}},
 		{Audience: AudienceDataplane, Subject: "w", Mesh: "default", Workload: "w"},
 		{Audience: AudienceUser, Subject: "ann", Groups: []string{"owners", "mesh-system:admin"}, Scopes: []string{"read"}},
 	} {

@@ -44,7 +44,8 @@ func parse(token string, keys *ring) (*payload, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes, more than %d", ErrMalformed, len(token), maxTokenBytes)
 	}
 	var p payload
-	_, err := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()).ParseWithClaims(token, &p, keys.verifier)
+	_, err := jwt.NewParser(jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding()).ParseWithClaims(token, &p,
+		keys.verifier)
 	var refused *refusal
 	switch {
 	case err == nil:

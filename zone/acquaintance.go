@@ -42,7 +42,8 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 		return out
 	}
 	mesh, snapshot := identity.MeshOfRealm(realm), k.store.Snapshot()
-	if believed := identity.BundlesOf(snapshot, mesh, k.home); slices.ContainsFunc(all, func(one *identity.Authority) bool { return !believed.Has(one) }) {
+	if believed := identity.BundlesOf(snapshot, mesh, k.home); slices.ContainsFunc(all,
+		func(one *identity.Authority) bool { return !believed.Has(one) }) {
 		wait("a MeshTrust that holds it")
 		return out
 	}

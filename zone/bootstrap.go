@@ -135,7 +135,8 @@ func adminCluster(address *corev3.Address) *clusterv3.Cluster {
 		discovery = clusterv3.Cluster_STATIC
 	}
 	return &clusterv3.Cluster{
-		Name: xds.AdminCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: discovery}, ConnectTimeout: durationpb.New(5 * time.Second),
+		Name: xds.AdminCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: discovery},
+		ConnectTimeout: durationpb.New(5 * time.Second),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: xds.AdminCluster,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
@@ -160,20 +161,23 @@ func node(cfg *BootstrapConfig) *corev3.Node {
 	}
 	n := &corev3.Node{Id: xds.NodeID(cfg.Mesh, cfg.Dataplane), Cluster: cfg.Mesh}
 	if cfg.Namespace != "" {
-		n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: structpb.NewStringValue(cfg.Namespace)}}
+		n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: structpb.NewStringValue(
+			cfg.Namespace)}}
 	}
 	return n
 }
 
 func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 	overADS := func() *corev3.ConfigSource {
-		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3, ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
+		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3,
+			ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}}}
 	}
 	return &bootstrapv3.Bootstrap_DynamicResources{
 		CdsConfig: overADS(),
 		LdsConfig: overADS(),
 		AdsConfig: &corev3.ApiConfigSource{
-			ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3, SetNodeOnFirstMessageOnly: true,
+			ApiType: corev3.ApiConfigSource_DELTA_GRPC, TransportApiVersion: corev3.ApiVersion_V3,
+			SetNodeOnFirstMessageOnly: true,
 			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
 				ClusterName: xds.ServerCluster,
 				RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
@@ -198,7 +202,8 @@ func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
 		HttpFilters: filters,
 		UpstreamProtocolOptions: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
-				ConnectionKeepalive: &corev3.KeepaliveSettings{Interval: durationpb.New(30 * time.Second), Timeout: durationpb.New(10 * time.Second)},
+				ConnectionKeepalive: &corev3.KeepaliveSettings{Interval: durationpb.New(30 * time.Second),
+					Timeout: durationpb.New(10 * time.Second)},
 			}},
 		}},
 	})
@@ -211,7 +216,8 @@ func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
 		ConnectTimeout:                durationpb.New(5 * time.Second),
 		TypedExtensionProtocolOptions: map[string]*anypb.Any{"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": http2},
 		UpstreamConnectionOptions: &clusterv3.UpstreamConnectionOptions{TcpKeepalive: &corev3.TcpKeepalive{
-			KeepaliveProbes: wrapperspb.UInt32(3), KeepaliveTime: wrapperspb.UInt32(30), KeepaliveInterval: wrapperspb.UInt32(10),
+			KeepaliveProbes: wrapperspb.UInt32(3), KeepaliveTime: wrapperspb.UInt32(30),
+			KeepaliveInterval: wrapperspb.UInt32(10),
 		}},
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: xds.ServerCluster,
@@ -287,7 +293,8 @@ func upstreamTLS(ca, host string) (*corev3.TransportSocket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: context}}, nil
+	return &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",
+		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: context}}, nil
 }
 
 func connectionLimit(most int64) (*overloadv3.OverloadManager, error) {

@@ -119,9 +119,11 @@ func GRPCBootstrap(cfg GRPCBootstrapConfig) ([]byte, error) {
 	err = encoder.Encode(grpcBootstrap{
 		Servers: []grpcServer{server},
 		Node:    node,
-		CertificateProviders: map[string]grpcPluginRef{xds.CertificateProvider: {Plugin: "file_watcher", Config: grpcFileWatcher{
-			Certificate: in(certificateFile), Key: in(keyFile), CA: in(ownBundleFile), BundleMap: in(bundleMapFile), Refresh: cfg.refresh(),
-		}}},
+		CertificateProviders: map[string]grpcPluginRef{xds.CertificateProvider: {Plugin: "file_watcher",
+			Config: grpcFileWatcher{
+				Certificate: in(certificateFile), Key: in(keyFile), CA: in(ownBundleFile), BundleMap: in(bundleMapFile),
+				Refresh: cfg.refresh(),
+			}}},
 		ServerListenerPattern: xds.ServerListenerTemplate,
 	})
 	return out.Bytes(), err
@@ -138,7 +140,8 @@ func grpcServerOf(cfg *GRPCBootstrapConfig) (grpcServer, error) {
 			return grpcServer{}, errNoXDSCA
 		}
 		credentials = grpcCredentials{Type: "tls", Config: &grpcTLSOptions{
-			CA: cfg.XDSCA, Certificate: filepath.Join(cfg.IdentityDir, certificateFile), Key: filepath.Join(cfg.IdentityDir, keyFile), Refresh: cfg.refresh(),
+			CA: cfg.XDSCA, Certificate: filepath.Join(cfg.IdentityDir, certificateFile),
+			Key: filepath.Join(cfg.IdentityDir, keyFile), Refresh: cfg.refresh(),
 		}}
 	}
 	return grpcServer{

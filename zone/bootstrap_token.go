@@ -49,9 +49,10 @@ func tokenFilters(token string) ([]*hcmv3.HttpFilter, error) {
 		name   string
 		config proto.Message
 	}{
-		{"envoy.filters.http.credential_injector", &injectorv3.CredentialInjector{Overwrite: true, Credential: &corev3.TypedExtensionConfig{
-			Name: "envoy.http.injected_credentials.generic", TypedConfig: generic,
-		}}},
+		{"envoy.filters.http.credential_injector",
+			&injectorv3.CredentialInjector{Overwrite: true, Credential: &corev3.TypedExtensionConfig{
+				Name: "envoy.http.injected_credentials.generic", TypedConfig: generic,
+			}}},
 		{"envoy.filters.http.upstream_codec", &codecv3.UpstreamCodec{}},
 	} {
 		config, err := anypb.New(one.config)

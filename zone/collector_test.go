@@ -50,7 +50,8 @@ func startCollector(t *testing.T) *collector {
 }
 
 // Export takes spans.
-func (c *collector) Export(_ context.Context, r *tracesv1.ExportTraceServiceRequest) (*tracesv1.ExportTraceServiceResponse, error) {
+func (c *collector) Export(_ context.Context,
+	r *tracesv1.ExportTraceServiceRequest) (*tracesv1.ExportTraceServiceResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spans = append(c.spans, r.GetResourceSpans()...)
@@ -58,7 +59,8 @@ func (c *collector) Export(_ context.Context, r *tracesv1.ExportTraceServiceRequ
 }
 
 // Export takes logs.
-func (l logsOf) Export(_ context.Context, r *logsv1.ExportLogsServiceRequest) (*logsv1.ExportLogsServiceResponse, error) {
+func (l logsOf) Export(_ context.Context, r *logsv1.ExportLogsServiceRequest) (*logsv1.ExportLogsServiceResponse,
+	error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.logs = append(l.logs, r.GetResourceLogs()...)

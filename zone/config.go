@@ -199,7 +199,8 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	c.Store.Path, c.Store.Trace, c.Store.Log = filepath.Join(c.DataDir, backend.File), filepath.Join(c.DataDir, access.LogPath), c.Log
+	c.Store.Path, c.Store.Trace, c.Store.Log = filepath.Join(c.DataDir, backend.File),
+		filepath.Join(c.DataDir, access.LogPath), c.Log
 	return c
 }
 

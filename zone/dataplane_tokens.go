@@ -103,7 +103,8 @@ func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	namespace := r.URL.Query().Get("namespace")
-	err := h.routes.Authorize(r, access.About(resources.VerbIssue, resources.AccessDataplaneToken, r.PathValue("mesh"), namespace, request.Dataplane))
+	err := h.routes.Authorize(r, access.About(resources.VerbIssue, resources.AccessDataplaneToken, r.PathValue("mesh"),
+		namespace, request.Dataplane))
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
 	if h.store.Snapshot().Get(mesh) == nil {
 		return api.NotFound(mesh.String())
 	}
-	claims := tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: mesh.Name, Workload: request.Workload, Labels: request.Labels}
+	claims := tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: mesh.Name, Workload: request.Workload,
+		Labels: request.Labels}
 	claims.Subject = request.Workload
 	if label, ok := request.Labels[resources.LabelNamespace]; ok && label != namespace {
 		return api.BadField("labels", "name the namespace %q: name it in the query, ?namespace=", label)
@@ -136,7 +138,8 @@ func (h *tokenHandler) issueForIngress(w http.ResponseWriter, r *http.Request) e
 		return err
 	}
 	claims := tokens.Claims{
-		Audience: tokens.AudienceDataplane, Scopes: []string{xds.ScopeZoneIngress}, Dataplane: r.PathValue("name"), Subject: r.PathValue("name"),
+		Audience: tokens.AudienceDataplane, Scopes: []string{xds.ScopeZoneIngress}, Dataplane: r.PathValue("name"),
+		Subject: r.PathValue("name"),
 	}
 	return h.answer(w, r, claims, request.ValidFor)
 }

@@ -20,11 +20,16 @@ var disguisesSent = flag.Int("disguises", 6_000, "requests that the disguise tes
 // spellings are known disguises, with {d} for the denied path, {1} and {2} for its two segments and {1'} for the first
 // without its first letter. Each run sends them, and they are the rows of the table in docs/permissions.md.
 var spellings = []string{
-	"{d}", "{d}/", "{d}/x", "/{1};x/{2}", "/;x{d}", "/{1}/;/{2}", "/{1}%3b/{2}", "/{1}%3Bx/{2}", "{d};x", "{d}%3bx", "{d}%3fx", "{d}%23x", "/{1}//{2}",
-	"/{1}/./{2}", "/x/..{d}", "/x/..;{d}", "/x/%2e%2e{d}", "/x/%2e%2e;{d}", "/x/%252e%252e{d}", `/{1}\{2}`, "/{1}%5c{2}", "/{1}%255c{2}",
-	"/{1}%2f{2}", "/{1}%252f{2}", "/{1}%2%66{2}", "/x/%2e%2%65/{1}/{2}", "/{1}%c0%af{2}", "/x/%c0%ae%c0%ae{d}", "/{1}%u002f{2}", "/{1}%ef%bc%8f{2}", "/{1}%e2%88%95{2}",
-	"{D}", "/%61{1'}/{2}", "/%2561{1'}/{2}", "/%c1%a1{1'}/{2}", "/%u0061{1'}/{2}", "/%ef%bd%81{1'}/{2}", "/ap%c4%b1/{2}", "/%ff{1}/{2}", "/%c2%ad{1}/{2}",
-	"{d}%20", "{d}.", "/{1}%20/{2}", "/{1}./{2}", "/%20{1}/{2}", "{d}%09", "{d}%0a", "{d}%00", "{d}%2500", "{d}.json", "{d}::$DATA", "/{1}/%09{2}",
+	"{d}", "{d}/", "{d}/x", "/{1};x/{2}", "/;x{d}", "/{1}/;/{2}", "/{1}%3b/{2}", "/{1}%3Bx/{2}", "{d};x", "{d}%3bx",
+	"{d}%3fx", "{d}%23x", "/{1}//{2}",
+	"/{1}/./{2}", "/x/..{d}", "/x/..;{d}", "/x/%2e%2e{d}", "/x/%2e%2e;{d}", "/x/%252e%252e{d}", `/{1}\{2}`,
+	"/{1}%5c{2}", "/{1}%255c{2}",
+	"/{1}%2f{2}", "/{1}%252f{2}", "/{1}%2%66{2}", "/x/%2e%2%65/{1}/{2}", "/{1}%c0%af{2}", "/x/%c0%ae%c0%ae{d}",
+	"/{1}%u002f{2}", "/{1}%ef%bc%8f{2}", "/{1}%e2%88%95{2}",
+	"{D}", "/%61{1'}/{2}", "/%2561{1'}/{2}", "/%c1%a1{1'}/{2}", "/%u0061{1'}/{2}", "/%ef%bd%81{1'}/{2}",
+	"/ap%c4%b1/{2}", "/%ff{1}/{2}", "/%c2%ad{1}/{2}",
+	"{d}%20", "{d}.", "/{1}%20/{2}", "/{1}./{2}", "/%20{1}/{2}", "{d}%09", "{d}%0a", "{d}%00", "{d}%2500", "{d}.json",
+	"{d}::$DATA", "/{1}/%09{2}",
 	"{d}?x", "/..{d}", "/x/../{1}/{2}?y", "{d};/../x", "/...{d}",
 }
 
@@ -35,14 +40,18 @@ const (
 
 func spelled(pattern, path string) string {
 	first, second, _ := strings.Cut(path[1:], "/")
-	return strings.NewReplacer("{d}", path, "{D}", strings.ToUpper(path), "{1'}", first[1:], "{1}", first, "{2}", second).Replace(pattern)
+	return strings.NewReplacer("{d}", path, "{D}", strings.ToUpper(path), "{1'}", first[1:], "{1}", first, "{2}",
+		second).Replace(pattern)
 }
 
 // pieces are inserted into a path between any two characters.
 var pieces = []string{
-	";x", ";", "%3b", "%3B=", "/", "//", "/./", "/x/../", "/x/..;/", "/%2e%2e/", "/%2e%2e;/", "..", "../", ".", "\\", "%5c", "%255c", "%2f", "%252f", "%25252f", "%2%66",
-	"%c0%af", "%c0%ae", "%20", "%09", "%0a", "%00", "%2500", "%", "%u002e", "%u2215", "?x", "?", "%3f", "%253f", "%23", "+", "%ff", "%e9", "%80", "%c2%ad", "%e2%80%8b",
-	"%ef%bc%8f", "%ef%bc%8e", "%ef%bc%9b", ".json", ":$", "::$DATA", "~1", "/;/", "/%20/", "/.%20/", "x", "%2525", "%c2%a0", "%e3%80%80", "/..%20/", "/%252e%252e/", "/.;/",
+	";x", ";", "%3b", "%3B=", "/", "//", "/./", "/x/../", "/x/..;/", "/%2e%2e/", "/%2e%2e;/", "..", "../", ".", "\\",
+	"%5c", "%255c", "%2f", "%252f", "%25252f", "%2%66",
+	"%c0%af", "%c0%ae", "%20", "%09", "%0a", "%00", "%2500", "%", "%u002e", "%u2215", "?x", "?", "%3f", "%253f", "%23",
+	"+", "%ff", "%e9", "%80", "%c2%ad", "%e2%80%8b",
+	"%ef%bc%8f", "%ef%bc%8e", "%ef%bc%9b", ".json", ":$", "::$DATA", "~1", "/;/", "/%20/", "/.%20/", "x", "%2525",
+	"%c2%a0", "%e3%80%80", "/..%20/", "/%252e%252e/", "/.;/",
 }
 
 // disguised returns a path that differs from another by a few changes.
@@ -215,15 +224,18 @@ func checkAnswer(t *testing.T, j judged, q rawRequest, a rawAnswer) {
 	case http.StatusOK:
 		for _, r := range readers {
 			if j.leaks(r, a.target) {
-				t.Errorf("%s %s %s: %s arrives as %s, and %s serves %q", j.list, j.name, j.rule, q.target, a.target, r.name, r.read(a.target))
+				t.Errorf("%s %s %s: %s arrives as %s, and %s serves %q", j.list, j.name, j.rule, q.target, a.target,
+					r.name, r.read(a.target))
 			}
 		}
 	default:
 		t.Errorf("%s: %s: status %d", j.name, q.target, a.status)
 	}
 	path, refused := rbac.NormalizePath(q.target)
-	if a.status == http.StatusOK && (refused != "" || path != a.target) || a.status == http.StatusForbidden && refused != "" {
-		t.Errorf("%s: Envoy answers %d and passes on %q; NormalizePath says %q, %s", q.target, a.status, a.target, path, refused)
+	if a.status == http.StatusOK && (refused != "" || path != a.target) || a.status == http.StatusForbidden &&
+		refused != "" {
+		t.Errorf("%s: Envoy answers %d and passes on %q; NormalizePath says %q, %s", q.target, a.status, a.target,
+			path, refused)
 	}
 }
 
@@ -286,7 +298,8 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 		func(t *testing.T, q []rawRequest) []rawAnswer { return multiplexed(t, certificate, port, q) },
 	} {
 		ask := func(q rawRequest) int { return send(t, []rawRequest{q})[0].status }
-		for _, method := range []string{"delete", "Delete", "DELETe", "get", "DELETED", "DELETE2", "XDELETE", "PURGE", "GE", "FOO", "G-E-T", "GET'"} {
+		for _, method := range []string{"delete", "Delete", "DELETe", "get", "DELETED", "DELETE2", "XDELETE", "PURGE",
+			"GE", "FOO", "G-E-T", "GET'"} {
 			if got := ask(rawRequest{method: method, target: "/x"}); got != http.StatusBadRequest {
 				t.Errorf("%s: %d", method, got)
 			}
@@ -297,15 +310,18 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 			}
 		}
 		for _, q := range []rawRequest{
-			{"DELETE", "/x", ""}, {"POST", "/x", "x-http-method-override: DELETE\r\n"}, {"GET", "/x", "X-HTTP-Method: delete\r\n"},
-			{"POST", "/x", "x-method-override: DELETE\r\n"}, {"POST", "/x", "x_http_method_override: DELETE\r\n"}, {"POST", "/x", "x-http_method-override: DELETE\r\n"},
+			{"DELETE", "/x", ""}, {"POST", "/x", "x-http-method-override: DELETE\r\n"},
+			{"GET", "/x", "X-HTTP-Method: delete\r\n"},
+			{"POST", "/x", "x-method-override: DELETE\r\n"}, {"POST", "/x", "x_http_method_override: DELETE\r\n"},
+			{"POST", "/x", "x-http_method-override: DELETE\r\n"},
 			{"POST", "/x?_method=DELETE", ""}, {"POST", "/x?a&%5fmethod=delete", ""}, {"POST", "/x?a;_%6Dethod=delete", ""},
 		} {
 			if got := ask(q); got != http.StatusForbidden {
 				t.Errorf("%+v: %d", q, got)
 			}
 		}
-		for _, q := range []rawRequest{{"POST", "/x?method=DELETE&a_method=x", ""}, {"POST", "/x", "x-method: DELETE\r\n"}, {"POST", "/_method=DELETE", ""}} {
+		for _, q := range []rawRequest{{"POST", "/x?method=DELETE&a_method=x", ""},
+			{"POST", "/x", "x-method: DELETE\r\n"}, {"POST", "/_method=DELETE", ""}} {
 			if got := ask(q); got != http.StatusOK {
 				t.Errorf("%+v: %d", q, got)
 			}
@@ -316,8 +332,8 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 	}
 }
 
-// TestPathsOfHeaders: where a rule names a path, a request that asks to be taken for one of another path is denied, whatever
-// rule it is; where none does, nobody minds.
+// TestPathsOfHeaders: where a rule names a path, a request that asks to be taken for one of another path is denied,
+// whatever rule it is; where none does, nobody minds.
 func TestPathsOfHeaders(t *testing.T) {
 	t.Parallel()
 	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
@@ -330,8 +346,10 @@ func TestPathsOfHeaders(t *testing.T) {
 			"HTTP/2":   func(q []rawRequest) []rawAnswer { return multiplexed(t, certificate, port, q) },
 		} {
 			for headers, want := range map[string]int{
-				"x-original-url: /api/admin\r\n": http.StatusForbidden, "X-Original-URL: /api/admin/x\r\n": http.StatusForbidden, "x_original_url: /api/admin\r\n": http.StatusForbidden,
-				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden, "x-original-url: \r\n": http.StatusForbidden,
+				"x-original-url: /api/admin\r\n":   http.StatusForbidden,
+				"X-Original-URL: /api/admin/x\r\n": http.StatusForbidden, "x_original_url: /api/admin\r\n": http.StatusForbidden,
+				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden,
+				"x-original-url: \r\n":       http.StatusForbidden,
 				"x-original: /api/admin\r\n": http.StatusOK, "": http.StatusOK,
 			} {
 				if got := send([]rawRequest{{"GET", "/public", headers}})[0].status; got != want {
@@ -347,8 +365,10 @@ func TestWhatADenyOfAPathCosts(t *testing.T) {
 	t.Parallel()
 	w, port := newDisguiseWorld(t, rbac.Auto, "")
 	left := []string{
-		"/", "/api", "/api/", "/api/administration", "/api/admin2", "/api/admin.1", "/api/admin-x", "/api/x/admin", "/admin", "/cars;color=red/4;doors=5", "/api/users;x/admin1",
-		"/a%20b", "/100%25", "/caf%C3%A9", "/%E6%97%A5%E6%9C%AC%E8%AA%9E", "/kap%C4%B1", "/%EF%BC%AE%EF%BC%A8%EF%BC%AB", "/a%2Bb%40c", "/v1/things:batch", "/~user/x", "/%F0%9F%98%80",
+		"/", "/api", "/api/", "/api/administration", "/api/admin2", "/api/admin.1", "/api/admin-x", "/api/x/admin",
+		"/admin", "/cars;color=red/4;doors=5", "/api/users;x/admin1",
+		"/a%20b", "/100%25", "/caf%C3%A9", "/%E6%97%A5%E6%9C%AC%E8%AA%9E", "/kap%C4%B1", "/%EF%BC%AE%EF%BC%A8%EF%BC%AB",
+		"/a%2Bb%40c", "/v1/things:batch", "/~user/x", "/%F0%9F%98%80",
 		"/a..b/...c", "/.well-known/x", "/a%3Fb", "/x?q=/api/admin&y=%2525", "/e%CC%81",
 	}
 	also := []string{"/API/ADMIN", "/api/admin.html", "/x/%2541", "/x/50%", "/x/a~1", "/%C0%80", "/caf%E9/x", "/x/..%20/y"}

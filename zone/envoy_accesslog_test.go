@@ -104,7 +104,8 @@ func checkLogFile(t *testing.T, file, policy string) {
 			{Client: "bob", Policy: policy, Verdict: "allowed", ShadowPolicy: policy, ShadowVerdict: "denied"},
 			{Client: "carol", Policy: "default", Verdict: "denied", ShadowPolicy: "default", ShadowVerdict: "denied"},
 		} {
-			want.Inbound, want.Client, want.Method, want.Path = "kri_dp_default_zone-1__backend_"+inbound, spiffe+want.Client, method, path
+			want.Inbound, want.Client, want.Method, want.Path = "kri_dp_default_zone-1__backend_"+inbound,
+				spiffe+want.Client, method, path
 			eventually(t, fmt.Sprintf("%+v", want), func() bool {
 				text, err := os.ReadFile(file)
 				must(t, err)
@@ -166,10 +167,12 @@ func checkReadiness(t *testing.T, z *runningZone, clock *laterClock, policy stri
 	for _, step := range []struct {
 		after time.Duration
 		want  string
-	}{{6 * 24 * time.Hour, "not safe to enforce: 2 would be denied, the last 144h"}, {25 * time.Hour, "safe to enforce: no would-deny for 7 d"}} {
+	}{{6 * 24 * time.Hour, "not safe to enforce: 2 would be denied, the last 144h"},
+		{25 * time.Hour, "safe to enforce: no would-deny for 7 d"}} {
 		clock.add(step.after)
 		z.get("/_report/shadow?policy="+policy, &report)
-		if len(report.Readiness) != 1 || !strings.HasPrefix(report.Readiness[0].Text, step.want) || report.Readiness[0].Safe != strings.HasPrefix(step.want, "safe") {
+		if len(report.Readiness) != 1 || !strings.HasPrefix(report.Readiness[0].Text, step.want) ||
+			report.Readiness[0].Safe != strings.HasPrefix(step.want, "safe") {
 			t.Errorf("%s later: %+v, want %s", step.after, report.Readiness, step.want)
 		}
 	}
@@ -192,13 +195,15 @@ func checkSuggestion(t *testing.T, z *runningZone, clients map[string]*tls.Certi
 	var raw struct{ Resources []json.RawMessage }
 	z.get("/_suggest/permissions?dataplane=backend&since=1000h", &got)
 	z.get("/_suggest/permissions?dataplane=backend&since=1000h", &raw)
-	if got.Observed < 4 || len(got.Resources) != 2 || got.Resources[0].Name != "backend-db-observed" || got.Resources[1].Name != "backend-web-observed" {
+	if got.Observed < 4 || len(got.Resources) != 2 || got.Resources[0].Name != "backend-db-observed" ||
+		got.Resources[1].Name != "backend-web-observed" {
 		t.Fatalf("%d observed: %s", got.Observed, raw.Resources)
 	}
 	if code, answer := z.call(http.MethodDelete, "/meshes/default/meshtrafficpermissions/p", ""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, answer)
 	}
-	eventually(t, "nobody gets in", func() bool { return status(httpClient(clients["alice"]), web) == http.StatusForbidden })
+	eventually(t, "nobody gets in",
+		func() bool { return status(httpClient(clients["alice"]), web) == http.StatusForbidden })
 	for i, r := range got.Resources {
 		z.apply("meshtrafficpermissions/"+r.Name, string(raw.Resources[i]))
 	}
@@ -207,8 +212,10 @@ func checkSuggestion(t *testing.T, z *runningZone, clients map[string]*tls.Certi
 		return err == nil && line != ""
 	}
 	for _, name := range []string{"alice", "bob"} {
-		eventually(t, name+" gets in again", func() bool { return status(httpClient(clients[name]), web) == http.StatusOK && lets(name) })
-		for _, request := range []struct{ method, path string }{{http.MethodPost, "/hello"}, {http.MethodGet, "/"}, {http.MethodGet, "/hello2"}} {
+		eventually(t, name+" gets in again",
+			func() bool { return status(httpClient(clients[name]), web) == http.StatusOK && lets(name) })
+		for _, request := range []struct{ method, path string }{{http.MethodPost, "/hello"}, {http.MethodGet, "/"},
+			{http.MethodGet, "/hello2"}} {
 			if code := send(t, clients[name], request.method, web, request.path); code != http.StatusForbidden {
 				t.Errorf("%s: %s %s: %d", name, request.method, request.path, code)
 			}

@@ -33,8 +33,8 @@ func (w *world) believe(company *testCA) {
 	w.home.Zone = home
 }
 
-// TestWhatIsUsedAgain: a connection over HTTP/2, and a TLS session, that were made when a client was allowed and believed let it do
-// nothing afterwards that a new one would not.
+// TestWhatIsUsedAgain: a connection over HTTP/2, and a TLS session, that were made when a client was allowed and
+// believed let it do nothing afterwards that a new one would not.
 func TestWhatIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,12 +93,13 @@ func TestWhatIsUsedAgain(t *testing.T) {
 func oneConnection(t *testing.T, certificate *tls.Certificate, port int) func() string {
 	t.Helper()
 	var dialled atomic.Bool
-	transport := &http.Transport{ForceAttemptHTTP2: true, DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
-		if dialled.Swap(true) {
-			return nil, errors.New("the one connection has ended")
-		}
-		return rawDial(t, certificate, port, "h2"), nil
-	}}
+	transport := &http.Transport{ForceAttemptHTTP2: true,
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) {
+			if dialled.Swap(true) {
+				return nil, errors.New("the one connection has ended")
+			}
+			return rawDial(t, certificate, port, "h2"), nil
+		}}
 	t.Cleanup(transport.CloseIdleConnections)
 	return func() string {
 		req, err := http.NewRequest(http.MethodGet, "https://backend/hello", nil)
@@ -145,7 +146,8 @@ func TestServerNamesOfClients(t *testing.T) {
 	w.httpDataplane("backend", port, service)
 	w.apply(fmt.Sprintf(fromTheCompany, "alice"))
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
-	alice, bob := company.certificate("spiffe://company.example/alice"), company.certificate("spiffe://company.example/bob")
+	alice, bob := company.certificate("spiffe://company.example/alice"),
+		company.certificate("spiffe://company.example/bob")
 	eventually(t, "alice allowed", func() bool { return status(httpClient(alice), port) == http.StatusOK })
 	as := func(certificate *tls.Certificate, name, path string) string {
 		conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{
@@ -159,7 +161,8 @@ func TestServerNamesOfClients(t *testing.T) {
 		return readStatus(conn)
 	}
 	for _, name := range []string{
-		"", "backend", "BACKEND", "alice", "company.example", "spiffe.company.example", "other.default.svc.cluster.local", "127.0.0.1", "admin", strings.Repeat("a.", 120) + "a", "backend.",
+		"", "backend", "BACKEND", "alice", "company.example", "spiffe.company.example",
+		"other.default.svc.cluster.local", "127.0.0.1", "admin", strings.Repeat("a.", 120) + "a", "backend.",
 	} {
 		for who, want := range map[*tls.Certificate][2]string{alice: {"200", "403"}, bob: {"403", "403"}} {
 			for i, path := range []string{"/hello", "/admin"} {

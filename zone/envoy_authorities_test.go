@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// TestAuthoritiesThatEnvoyCannotRead: another zone publishes an authority that Go reads and Envoy does not. Proxies go on to believe
-// all others, those that come afterwards too.
+// TestAuthoritiesThatEnvoyCannotRead: another zone publishes an authority that Go reads and Envoy does not. Proxies go
+// on to believe all others, those that come afterwards too.
 func TestAuthoritiesThatEnvoyCannotRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

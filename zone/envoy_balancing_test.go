@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestLoadBalancing: a MeshLoadBalancingStrategy says which endpoint takes a request: in turn, by chance, or by what the request has.
+// TestLoadBalancing: a MeshLoadBalancingStrategy says which endpoint takes a request: in turn, by chance, or by what
+// the request has.
 func TestLoadBalancing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +45,8 @@ func TestLoadBalancing(t *testing.T) {
 		same   func() string
 		varied func(i int) string
 	}{
-		{"least request", "loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 3}}", `"choice_count": 3`, nil, first},
+		{"least request", "loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 3}}", `"choice_count": 3`,
+			nil, first},
 		{"random", "loadBalancer: {type: Random}", `"lb_policy": "RANDOM"`, nil, first},
 		{
 			"ring hash by header", "loadBalancer: {type: RingHash, ringHash: {hashFunction: MurmurHash2, minRingSize: 64, maxRingSize: 1024, hashPolicies: [{type: Header, header: {name: x-user}}]}}", `"maximum_ring_size": "1024"`,
@@ -56,11 +58,14 @@ func TestLoadBalancing(t *testing.T) {
 		},
 		{
 			"the first that is terminal", "loadBalancer: {type: Maglev, maglev: {tableSize: 509}}, hashPolicies: [{type: Header, terminal: true, header: {name: x-user}}, {type: QueryParameter, queryParameter: {name: user}}]", `"table_size": "509"`,
-			func() string { return ask("/?user=any", "x-user", "olga") }, func(i int) string { return ask(fmt.Sprintf("/?user=%d", i)) },
+			func() string { return ask("/?user=any", "x-user", "olga") },
+			func(i int) string { return ask(fmt.Sprintf("/?user=%d", i)) },
 		},
 		{
-			"a cookie", "loadBalancer: {type: RingHash}, hashPolicies: [{type: Cookie, cookie: {name: session}}]", `"lb_policy": "RING_HASH"`,
-			func() string { return ask("/", "cookie", "session=olga") }, func(i int) string { return ask("/", "cookie", fmt.Sprintf("session=%d", i)) },
+			"a cookie", "loadBalancer: {type: RingHash}, hashPolicies: [{type: Cookie, cookie: {name: session}}]",
+			`"lb_policy": "RING_HASH"`,
+			func() string { return ask("/", "cookie", "session=olga") },
+			func(i int) string { return ask("/", "cookie", fmt.Sprintf("session=%d", i)) },
 		},
 		{
 			"the client's address", "loadBalancer: {type: Maglev, maglev: {tableSize: 521}}, hashPolicies: [{type: SourceIP}]", `"table_size": "521"`,
@@ -68,12 +73,14 @@ func TestLoadBalancing(t *testing.T) {
 		},
 	} {
 		w.apply("{type: MeshLoadBalancingStrategy, mesh: default, name: lb, spec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {" + tt.conf + "}}]}}")
-		eventually(t, tt.name, func() bool { return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), tt.dump) })
+		eventually(t, tt.name,
+			func() bool { return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), tt.dump) })
 		if tt.varied != nil {
 			eventually(t, tt.name+" to reach all three", func() bool { return len(among(40, tt.varied)) == 3 })
 		}
 		if tt.same != nil {
-			eventually(t, tt.name+" to keep to one", func() bool { return len(among(20, func(int) string { return tt.same() })) == 1 })
+			eventually(t, tt.name+" to keep to one",
+				func() bool { return len(among(20, func(int) string { return tt.same() })) == 1 })
 		}
 	}
 	w.apply(`{type: MeshLoadBalancingStrategy, mesh: default, name: lb, spec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {
@@ -142,7 +149,8 @@ func TestLocalityAwareness(t *testing.T) {
 	gone := func(names ...string) {
 		for _, name := range names {
 			two.changeDataplane(name, func(r *resources.Resource) {
-				spec, err := resources.NewSpec(resources.TypeDataplane, []byte(strings.Replace(string(r.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
+				spec, err := resources.NewSpec(resources.TypeDataplane,
+					[]byte(strings.Replace(string(r.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
 				must(t, err)
 				r.Spec = spec
 			})

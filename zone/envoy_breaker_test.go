@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestInboundCircuitBreaker: a MeshCircuitBreaker in rules limits what the application takes of all clients: requests that wait for a
-// connection are answered with 503, and connections over the limit are closed.
+// TestInboundCircuitBreaker: a MeshCircuitBreaker in rules limits what the application takes of all clients: requests
+// that wait for a connection are answered with 503, and connections over the limit are closed.
 func TestInboundCircuitBreaker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

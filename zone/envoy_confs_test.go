@@ -39,7 +39,8 @@ func (w *world) allowAll() {
 
 func (w *world) remove(t resources.Type, name string) {
 	w.t.Helper()
-	_, err := w.store.Apply(w.t.Context(), store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: t, Mesh: "default", Name: name}}}})
+	_, err := w.store.Apply(w.t.Context(),
+		store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: t, Mesh: "default", Name: name}}}})
 	must(w.t, err)
 }
 
@@ -132,12 +133,14 @@ func TestRetry(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestRetryElsewhere: what is sent again goes to an endpoint that has not had it, without a word about it in the policy.
+// TestRetryElsewhere: what is sent again goes to an endpoint that has not had it, without a word about it in the
+// policy.
 func TestRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.handler("good", "backend", answers("good"))
-	w.handler("bad", "backend", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
+	w.handler("bad", "backend",
+		func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusServiceUnavailable) })
 	w.allowAll()
 	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
 	eventually(t, "both to be asked", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusServiceUnavailable })
@@ -164,7 +167,8 @@ func TestOutlierDetection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.handler("good", "backend", answers("good"))
-	w.handler("bad", "backend", func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusInternalServerError) })
+	w.handler("bad", "backend",
+		func(out http.ResponseWriter, _ *http.Request) { out.WriteHeader(http.StatusInternalServerError) })
 	w.allowAll()
 	w.apply(`{type: MeshCircuitBreaker, mesh: default, name: outlier, spec: {to: [{targetRef: {kind: MeshService, name: backend}, default: {
   outlierDetection: {interval: 100ms, baseEjectionTime: 60s, maxEjectionPercent: 50, healthyPanicThreshold: 0, detectors: {totalFailures: {consecutive: 3}}}}}]}}`)
@@ -206,8 +210,10 @@ func TestRouteFilters(t *testing.T) {
   {matches: [{path: {type: PathPrefix, value: /gone}}], default: {backendRefs: [{kind: MeshService, name: nowhere, port: 80}]}}]}]}}`)
 	eventually(t, "canary by all that is matched", func() bool { _, body := plain(ports[0], "/canary?q=2", "x-test", "1"); return body == "canary /canary" })
 	for what, c := range map[string]struct{ path, want string }{
-		"no header": {"/canary?q=2", "backend /canary "}, "rewrite": {"/v2/foo", "backend /foo 100%"}, "rewrite of all": {"/v2", "backend / 100%"},
-		"by segment": {"/v2foo", "backend /v2foo "}, "redirect": {"/old/a", fmt.Sprintf("http://127.0.0.1:%d/new/a", ports[0])},
+		"no header": {"/canary?q=2", "backend /canary "}, "rewrite": {"/v2/foo", "backend /foo 100%"},
+		"rewrite of all": {"/v2", "backend / 100%"},
+		"by segment":     {"/v2foo", "backend /v2foo "},
+		"redirect":       {"/old/a", fmt.Sprintf("http://127.0.0.1:%d/new/a", ports[0])},
 	} {
 		if _, body := plain(ports[0], c.path); body != c.want {
 			t.Errorf("%s: got %q, want %q", what, body, c.want)
@@ -251,7 +257,8 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	const moved = "cluster_manager.cluster_(added|modified)"
 	before := fmt.Sprint(e.counted(moved))
 	b := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "b"})
-	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(strings.Replace(string(b.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
+	spec, err := resources.NewSpec(resources.TypeDataplane,
+		[]byte(strings.Replace(string(b.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
 	must(t, err)
 	next := b.Clone()
 	next.Spec = spec
@@ -267,8 +274,8 @@ func TestEndpointsFollowReadiness(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestExpressionsThatEnvoyRefuses: expressions that Go reads and Envoy's RE2 refuses, or only with a limit of its own, keep
-// no other route of the service from the proxy.
+// TestExpressionsThatEnvoyRefuses: expressions that Go reads and Envoy's RE2 refuses, or only with a limit of its own,
+// keep no other route of the service from the proxy.
 func TestExpressionsThatEnvoyRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -290,7 +297,8 @@ func TestExpressionsThatEnvoyRefuses(t *testing.T) {
 	eventually(t, "the route beside them", func() bool { _, body := plain(ports[0], "/last"); return body == "canary /last" })
 	for path, want := range map[string]string{
 		"/h0": "canary /h0", "/p0/abc": "canary /p0/abc", "/p0/1": "backend /p0/1", "/p1/a": "canary /p1/a",
-		"/p2/" + strings.Repeat("a", 1000): "canary /p2/" + strings.Repeat("a", 1000), "/p2/" + strings.Repeat("a", 999): "backend /p2/" + strings.Repeat("a", 999),
+		"/p2/" + strings.Repeat("a", 1000):      "canary /p2/" + strings.Repeat("a", 1000),
+		"/p2/" + strings.Repeat("a", 999):       "backend /p2/" + strings.Repeat("a", 999),
 		"/" + strings.Repeat("long", 60) + "/x": "canary /x",
 	} {
 		if _, body := plain(ports[0], path, "x-a", "abc"); body != want {

@@ -15,9 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// lasts opens a connection to an inbound, sends a text, and returns what came until the other side closed, and when that was.
+// lasts opens a connection to an inbound, sends a text, and returns what came until the other side closed, and when
+// that was.
 func (w *world) lasts(port int, certificate *tls.Certificate, send string) (string, time.Duration) {
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
 		return err.Error(), 0
 	}
@@ -51,7 +53,8 @@ func blackHole(t *testing.T) int {
 	return 0
 }
 
-// TestTimeoutsOfReceivedConnections shows in a real Envoy the fields of a MeshTimeout that limit an inbound's connections.
+// TestTimeoutsOfReceivedConnections shows in a real Envoy the fields of a MeshTimeout that limit an inbound's
+// connections.
 func TestTimeoutsOfReceivedConnections(t *testing.T) {
 	w := newWorld(t)
 	service, _ := application(t)
@@ -79,7 +82,8 @@ func TestTimeoutsOfReceivedConnections(t *testing.T) {
 		until      func() error
 	}{
 		{"connection to the application", `{connectionTimeout: 300ms}`, false, func() error {
-			if got := askAs(t, alice, "GET", lost, "/"); got.status != http.StatusServiceUnavailable || got.took > 2*time.Second {
+			if got := askAs(t, alice, "GET", lost, "/"); got.status != http.StatusServiceUnavailable ||
+				got.took > 2*time.Second {
 				return fmt.Errorf("%d after %s", got.status, got.took)
 			}
 			return nil
@@ -87,7 +91,8 @@ func TestTimeoutsOfReceivedConnections(t *testing.T) {
 		{"idle connection of requests", `{idleTimeout: 300ms}`, true, closes(web, request, "HTTP/1.1 200")},
 		{"idle connection", `{idleTimeout: 300ms}`, true, closes(db, request, "HTTP/1.1 200")},
 		{"headers", `{http: {requestHeadersTimeout: 300ms}}`, true, closes(web, partial, "HTTP/1.1 408")},
-		{"life of a connection", `{http: {maxConnectionDuration: 300ms}}`, true, func() error { return w.ends(web, certificate, request) }},
+		{"life of a connection", `{http: {maxConnectionDuration: 300ms}}`, true,
+			func() error { return w.ends(web, certificate, request) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			listeners := e.listeners()["listener self_inbound_dp_web"]
@@ -99,7 +104,8 @@ func TestTimeoutsOfReceivedConnections(t *testing.T) {
 			with := e.listeners()["listener self_inbound_dp_web"]
 			w.remove(resources.TypeMeshTimeout, "p")
 			if tt.moves {
-				eventually(t, "the listener without it", func() bool { return e.listeners()["listener self_inbound_dp_web"] != with })
+				eventually(t, "the listener without it",
+					func() bool { return e.listeners()["listener self_inbound_dp_web"] != with })
 			}
 		})
 	}
@@ -107,7 +113,8 @@ func TestTimeoutsOfReceivedConnections(t *testing.T) {
 
 // ends sends requests over one connection until the proxy ends it, which it must within a second.
 func (w *world) ends(port int, certificate *tls.Certificate, request string) error {
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
 		return err
 	}

@@ -100,8 +100,8 @@ func TestDeadIngressCostsNothing(t *testing.T) {
 	}
 }
 
-// TestIngressLeavesUnnoticed: one of two ingresses is taken away by deleting its ZoneIngress. It serves until other zones know, and no call
-// fails, though nothing is tried again.
+// TestIngressLeavesUnnoticed: one of two ingresses is taken away by deleting its ZoneIngress. It serves until other
+// zones know, and no call fails, though nothing is tried again.
 func TestIngressLeavesUnnoticed(t *testing.T) {
 	t.Parallel()
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
@@ -128,7 +128,8 @@ func TestIngressLeavesUnnoticed(t *testing.T) {
 	}
 	eventually(t, "reachable through both", func() bool { return calls(20) == 0 })
 	leave := func(w *world, name string) {
-		_, err := w.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: resources.TypeZoneIngress, Name: name}}}})
+		_, err := w.store.Apply(t.Context(),
+			store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: resources.TypeZoneIngress, Name: name}}}})
 		must(t, err)
 	}
 	lost := 0
@@ -153,8 +154,8 @@ func TestIngressLeavesUnnoticed(t *testing.T) {
 	e.refusedNothing()
 }
 
-// TestIngressRestartsBesideItself: the only ingress of a zone is followed by another Envoy of the same ZoneIngress, on the same port, before it
-// stops. No caller loses more than the call that was under way.
+// TestIngressRestartsBesideItself: the only ingress of a zone is followed by another Envoy of the same ZoneIngress, on
+// the same port, before it stops. No caller loses more than the call that was under way.
 func TestIngressRestartsBesideItself(t *testing.T) {
 	t.Parallel()
 	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
@@ -190,8 +191,8 @@ func TestIngressRestartsBesideItself(t *testing.T) {
 	next.refusedNothing()
 }
 
-// TestAbsentProxiesAreNotCalled: with the defaults for what no policy speaks of switched off, a proxy that was killed and one that has not
-// come yet are called by nobody, as the zone knows that they are not there.
+// TestAbsentProxiesAreNotCalled: with the defaults for what no policy speaks of switched off, a proxy that was killed
+// and one that has not come yet are called by nobody, as the zone knows that they are not there.
 func TestAbsentProxiesAreNotCalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

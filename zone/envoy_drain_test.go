@@ -21,7 +21,8 @@ type talk struct {
 // open connects and returns once the proxy has accepted the client.
 func open(t *testing.T, certificate *tls.Certificate, port int) *talk {
 	t.Helper()
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	c := &talk{conn, bufio.NewReader(conn)}
@@ -108,7 +109,8 @@ func TestLosingAccessEndsTCPConnections(t *testing.T) {
 	if !ofOther.alive() {
 		t.Error("the connection to the other inbound ended too")
 	}
-	if got := e.stats("listener_manager.listener_in_place_updated")["listener_manager.listener_in_place_updated"]; got != "1" {
+	if got := e.stats(
+		"listener_manager.listener_in_place_updated")["listener_manager.listener_in_place_updated"]; got != "1" {
 		t.Errorf("%s filter chains were replaced, want 1", got)
 	}
 }

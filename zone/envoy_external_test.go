@@ -38,14 +38,20 @@ func TestExternalServices(t *testing.T) {
 	external("clear", "http", "localhost", port(open), "{enabled: false}")
 	external("tcp", "tcp", "127.0.0.1", port(open), "{}")
 	external("secured", "http", "127.0.0.1", port(secured), verified("example.com"))
-	external("by-address", "http", "127.0.0.1", port(secured), fmt.Sprintf(`{enabled: true, verification: {caCert: {inlineString: %q}}}`, ca))
+	external("by-address", "http", "127.0.0.1", port(secured),
+		fmt.Sprintf(`{enabled: true, verification: {caCert: {inlineString: %q}}}`, ca))
 	external("another", "http", "127.0.0.1", port(secured), verified("other.example.net"))
 	external("unverified", "http", "127.0.0.1", port(secured), "{enabled: true}")
-	external("no-such-check", "http", "127.0.0.1", port(secured), fmt.Sprintf(`{enabled: true, verification: {mode: SkipCA, serverName: example.com, caCert: {inlineString: %q}}}`, ca))
-	external("wrong-authority", "http", "127.0.0.1", port(secured), fmt.Sprintf(`{enabled: true, verification: {serverName: example.com, caCert: {inlineString: %q}}}`, otherAuthority(t)))
-	external("any-name", "http", "127.0.0.1", port(secured), fmt.Sprintf(`{enabled: true, verification: {mode: SkipSAN, serverName: other.example.net, caCert: {inlineString: %q}}}`, ca))
+	external("no-such-check", "http", "127.0.0.1", port(secured),
+		fmt.Sprintf(`{enabled: true, verification: {mode: SkipCA, serverName: example.com, caCert: {inlineString: %q}}}`, ca))
+	external("wrong-authority", "http", "127.0.0.1", port(secured),
+		fmt.Sprintf(`{enabled: true, verification: {serverName: example.com, caCert: {inlineString: %q}}}`,
+			otherAuthority(t)))
+	external("any-name", "http", "127.0.0.1", port(secured),
+		fmt.Sprintf(`{enabled: true, verification: {mode: SkipSAN, serverName: other.example.net, caCert: {inlineString: %q}}}`, ca))
 	external("anybody", "http", "127.0.0.1", port(secured), "{enabled: true, verification: {mode: SkipAll}}")
-	names := []string{"clear", "tcp", "secured", "by-address", "another", "unverified", "any-name", "anybody", "no-such-check", "wrong-authority"}
+	names := []string{"clear", "tcp", "secured", "by-address", "another", "unverified", "any-name", "anybody",
+		"no-such-check", "wrong-authority"}
 	var refs []string
 	for _, name := range names {
 		refs = append(refs, "{kind: MeshExternalService, name: "+name+"}")
@@ -55,7 +61,8 @@ func TestExternalServices(t *testing.T) {
 		code int
 		body string
 	}{
-		{200, "host localhost"}, {200, ""}, {200, "host example.com"}, {200, ""}, {503, ""}, {0, ""}, {200, "host other.example.net"}, {200, ""}, {0, ""}, {503, ""},
+		{200, "host localhost"}, {200, ""}, {200, "host example.com"}, {200, ""}, {503, ""}, {0, ""},
+		{200, "host other.example.net"}, {200, ""}, {0, ""}, {503, ""},
 	} {
 		eventually(t, names[i], func() bool {
 			code, body := plain(ports[i], "/")
@@ -79,8 +86,9 @@ func otherAuthority(t *testing.T) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)

@@ -45,7 +45,8 @@ func (b *behind) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		defer conn.Close()
-		_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", r.Header.Get("Upgrade"))
+		_, _ = fmt.Fprintf(rw, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n",
+			r.Header.Get("Upgrade"))
 		_ = rw.Flush()
 		_, _ = io.Copy(io.Discard, rw)
 	}
@@ -57,8 +58,8 @@ func (b *behind) requests() []string {
 	return slices.Clone(b.seen)
 }
 
-// gamesOverHTTP1 are what a client writes on a connection over HTTP/1.1, who may ask for anything but /admin and may not
-// DELETE. None of it reaches the application as either.
+// gamesOverHTTP1 are what a client writes on a connection over HTTP/1.1, who may ask for anything but /admin and may
+// not DELETE. None of it reaches the application as either.
 var gamesOverHTTP1 = map[string]string{
 	"connect":                         "CONNECT backend:80 HTTP/1.1\r\nHost: backend:80\r\n\r\nGET /admin HTTP/1.1\r\nHost: backend\r\n\r\n",
 	"connect to a path":               "CONNECT /admin HTTP/1.1\r\nHost: backend\r\n\r\n",
@@ -103,26 +104,46 @@ var gamesOverHTTP2 = map[string]struct {
 	fields [][2]string
 	body   string
 }{
-	"connect":                       {[][2]string{{":method", "CONNECT"}, {":authority", "backend:80"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
-	"extended connect":              {[][2]string{{":method", "CONNECT"}, {":protocol", "websocket"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}}, ""},
-	"extended connect, connect-udp": {[][2]string{{":method", "CONNECT"}, {":protocol", "connect-udp"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}}, ""},
-	"extended connect, a protocol":  {[][2]string{{":method", "CONNECT"}, {":protocol", "h2c"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
-	"two paths":                     {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}, {":path", "/admin"}}, ""},
-	"two methods":                   {[][2]string{{":method", "GET"}, {":method", "DELETE"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}}, ""},
-	"a path after the headers":      {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {"x-a", "b"}, {":path", "/admin"}}, ""},
-	"an absolute path":              {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "https://backend/admin"}}, ""},
-	"a path with a line":            {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello HTTP/1.1\r\nHost: backend\r\n\r\nGET /admin"}}, ""},
-	"a method with a line":          {[][2]string{{":method", "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\nGET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}}, ""},
-	"a header with a line":          {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}, {"x-a", "b\r\n\r\nGET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"}}, ""},
-	"an authority with a line":      {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend\r\n\r\nGET /admin HTTP/1.1"}, {":path", "/hello"}}, ""},
-	"chunks":                        {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}, {"transfer-encoding", "chunked"}}, "0\r\n\r\nGET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
-	"a length that is too short":    {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}, {"content-length", "0"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
-	"two lengths":                   {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}, {"content-length", "0"}, {"content-length", "41"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
-	"an upgrade":                    {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}, {"connection", "upgrade"}, {"upgrade", "websocket"}}, ""},
-	"names in upper case":           {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":Path", "/admin"}, {":path", "/hello"}}, ""},
-	"no path":                       {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend/admin"}}, ""},
-	"a scheme with a path":          {[][2]string{{":method", "GET"}, {":scheme", "https://backend/admin?"}, {":authority", "backend"}, {":path", "/hello"}}, ""},
-	"a host besides":                {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}, {"host", "elsewhere"}}, ""},
+	"connect": {[][2]string{{":method", "CONNECT"}, {":authority", "backend:80"}},
+		"GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
+	"extended connect": {[][2]string{{":method", "CONNECT"}, {":protocol", "websocket"},
+		{":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}}, ""},
+	"extended connect, connect-udp": {[][2]string{{":method", "CONNECT"}, {":protocol", "connect-udp"},
+		{":scheme", "https"}, {":authority", "backend"}, {":path", "/admin"}}, ""},
+	"extended connect, a protocol": {[][2]string{{":method", "CONNECT"}, {":protocol", "h2c"}, {":scheme", "https"},
+		{":authority", "backend"}, {":path", "/hello"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
+	"two paths": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello"}, {":path", "/admin"}}, ""},
+	"two methods": {[][2]string{{":method", "GET"}, {":method", "DELETE"}, {":scheme", "https"},
+		{":authority", "backend"}, {":path", "/hello"}}, ""},
+	"a path after the headers": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{"x-a", "b"}, {":path", "/admin"}}, ""},
+	"an absolute path": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "https://backend/admin"}}, ""},
+	"a path with a line": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello HTTP/1.1\r\nHost: backend\r\n\r\nGET /admin"}}, ""},
+	"a method with a line": {[][2]string{{":method", "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\nGET"},
+		{":scheme", "https"}, {":authority", "backend"}, {":path", "/hello"}}, ""},
+	"a header with a line": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello"}, {"x-a", "b\r\n\r\nGET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"}}, ""},
+	"an authority with a line": {[][2]string{{":method", "GET"}, {":scheme", "https"},
+		{":authority", "backend\r\n\r\nGET /admin HTTP/1.1"}, {":path", "/hello"}}, ""},
+	"chunks": {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello"}, {"transfer-encoding", "chunked"}}, "0\r\n\r\nGET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
+	"a length that is too short": {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello"}, {"content-length", "0"}}, "GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
+	"two lengths": {[][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/hello"}, {"content-length", "0"}, {"content-length", "41"}},
+		"GET /admin HTTP/1.1\r\nHost: backend\r\n\r\n"},
+	"an upgrade": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/admin"}, {"connection", "upgrade"}, {"upgrade", "websocket"}}, ""},
+	"names in upper case": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":Path", "/admin"}, {":path", "/hello"}}, ""},
+	"no path": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend/admin"}}, ""},
+	"a scheme with a path": {[][2]string{{":method", "GET"}, {":scheme", "https://backend/admin?"},
+		{":authority", "backend"}, {":path", "/hello"}}, ""},
+	"a host besides": {[][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "backend"},
+		{":path", "/admin"}, {"host", "elsewhere"}}, ""},
 }
 
 // TestGamesOfProtocols: whatever a client makes of HTTP, what it is denied does not reach the application, neither by
@@ -219,7 +240,8 @@ func writtenAs2(t *testing.T, certificate *tls.Certificate, port int, fields [][
 	for _, field := range fields {
 		must(t, enc.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: body == ""}))
+	must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true,
+		EndStream: body == ""}))
 	if body != "" {
 		_ = f.WriteData(1, true, []byte(body)) // fails where Envoy has closed
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// TestHealthChecks: a MeshHealthCheck has callers ask each endpoint, in the protocol of its port; one that fails gets no requests until
-// it answers again.
+// TestHealthChecks: a MeshHealthCheck has callers ask each endpoint, in the protocol of its port; one that fails gets
+// no requests until it answers again.
 func TestHealthChecks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,8 @@ func TestHealthChecks(t *testing.T) {
 	states := health.NewServer()
 	w.endpoint("streams", "grpc", healthOver(t, states))
 	w.allowAll()
-	ports, e := w.caller("caller", "{kind: MeshService, name: backend}", "{kind: MeshService, name: lines}", "{kind: MeshService, name: streams}")
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}", "{kind: MeshService, name: lines}",
+		"{kind: MeshService, name: streams}")
 	w.apply(`{type: MeshHealthCheck, mesh: default, name: health, spec: {to: [{targetRef: {kind: Mesh}, default: {
   interval: 100ms, timeout: 2s, unhealthyThreshold: 1, healthyThreshold: 1, noTrafficInterval: 100ms, reuseConnection: false,
   http: {path: /healthz, expectedStatuses: [204], requestHeadersToAdd: {set: [{name: X-Check, value: "yes"}]}},
@@ -63,7 +64,8 @@ func TestHealthChecks(t *testing.T) {
 	}
 	states.SetServingStatus("orders", healthgrpc.HealthCheckResponse_SERVING)
 	checked := func() bool {
-		return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), `"path": "/healthz"`) && failed() == "map[]"
+		return strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), `"path": "/healthz"`) &&
+			failed() == "map[]"
 	}
 	eventually(t, "all to be healthy", checked)
 	answersOf := func() map[string]int {
@@ -78,7 +80,8 @@ func TestHealthChecks(t *testing.T) {
 
 	sick.Store(true)
 	states.SetServingStatus("orders", healthgrpc.HealthCheckResponse_NOT_SERVING)
-	eventually(t, "one endpoint of each to fail", func() bool { return failed() == "map[backend:true lines:true streams:true]" })
+	eventually(t, "one endpoint of each to fail",
+		func() bool { return failed() == "map[backend:true lines:true streams:true]" })
 	if got := answersOf(); got["b"] != 12 {
 		t.Errorf("while a fails its checks, requests go to %v", got)
 	}

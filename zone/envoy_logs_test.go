@@ -36,7 +36,8 @@ func (w *traced) finds(file string, parts ...string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%s: no line with %q among the last of %d: %q", file, parts, len(lines), lines[max(0, len(lines)-3):])
+		return fmt.Errorf("%s: no line with %q among the last of %d: %q", file, parts, len(lines),
+			lines[max(0, len(lines)-3):])
 	})
 }
 
@@ -46,9 +47,11 @@ func TestAccessLogsByPolicy(t *testing.T) {
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
 	log := func(list, backend string) {
-		w.apply(fmt.Sprintf("{type: MeshAccessLog, mesh: default, name: p, spec: {%s}}", fmt.Sprintf(list, "{backends: ["+backend+"]}")))
+		w.apply(fmt.Sprintf("{type: MeshAccessLog, mesh: default, name: p, spec: {%s}}",
+			fmt.Sprintf(list, "{backends: ["+backend+"]}")))
 	}
-	const from, to = "from: [{targetRef: {kind: Mesh}, default: %s}]", "to: [{targetRef: {kind: MeshService, name: backend}, default: %s}]"
+	const from, to = "from: [{targetRef: {kind: Mesh}, default: %s}]",
+		"to: [{targetRef: {kind: MeshService, name: backend}, default: %s}]"
 
 	log(from, fmt.Sprintf("{type: File, file: {path: %s}}", in))
 	w.finds(in, "default INBOUND spiffe://default.zone-1.mesh.local/workload/caller => backend \"GET /hello?secret HTTP/1.1\" 200", "policy=kri_mtp_default_")
@@ -60,14 +63,17 @@ func TestAccessLogsByPolicy(t *testing.T) {
 	// Each command that is let through is one that Envoy knows.
 	values := []map[string]string{}
 	for _, command := range resources.LogCommands() {
-		argument := map[string]string{"START_TIME": "(%Y-%m-%dT%H:%M:%S.%3f%z)", "REQ": "(user-agent?:path):20", "RESP": "(server)", "TRAILER": "(a)",
-			"DYNAMIC_METADATA": "(envoy.filters.http.rbac:enforced_engine_result)", "FILTER_STATE": "(causeway.client:PLAIN)"}[command]
+		argument := map[string]string{"START_TIME": "(%Y-%m-%dT%H:%M:%S.%3f%z)", "REQ": "(user-agent?:path):20",
+			"RESP": "(server)", "TRAILER": "(a)",
+			"DYNAMIC_METADATA": "(envoy.filters.http.rbac:enforced_engine_result)",
+			"FILTER_STATE":     "(causeway.client:PLAIN)"}[command]
 		values = append(values, map[string]string{"key": strings.ToLower(command), "value": "%" + command + argument + "%"})
 	}
 	all, err := json.Marshal(values)
 	must(t, err)
 	log("rules: [{default: %s}]", fmt.Sprintf(`{type: File, file: {path: %s, format: {type: Json, json: %s}}}`, in, all))
-	w.finds(in, `"req":"tester"`, `"dynamic_metadata":"allowed"`, `"kuma_traffic_direction":"INBOUND"`, `"filter_state":"spiffe://default.zone-1.mesh.local/workload/caller"`)
+	w.finds(in, `"req":"tester"`, `"dynamic_metadata":"allowed"`, `"kuma_traffic_direction":"INBOUND"`,
+		`"filter_state":"spiffe://default.zone-1.mesh.local/workload/caller"`)
 
 	c := startCollector(t)
 	log(to, fmt.Sprintf(`{type: OpenTelemetry, openTelemetry: {endpoint: %q, attributes: [{key: mesh, value: "%%KUMA_MESH%%"}, {key: code, value: "%%RESPONSE_CODE%%"}],
@@ -80,7 +86,8 @@ func TestAccessLogsByPolicy(t *testing.T) {
 
 	w.remove(resources.TypeMeshAccessLog, "p")
 	soon(t, func() error {
-		if listeners := w.caller.get("/config_dump?resource=dynamic_listeners"); strings.Contains(listeners, "access_loggers") {
+		if listeners := w.caller.get("/config_dump?resource=dynamic_listeners"); strings.Contains(listeners,
+			"access_loggers") {
 			return fmt.Errorf("the log is still there")
 		}
 		return nil
@@ -94,7 +101,8 @@ func (c *collector) logged(mesh, code, path string) error {
 	for _, r := range c.logs {
 		for _, scope := range r.GetScopeLogs() {
 			for _, record := range scope.GetLogRecords() {
-				attributes, body := attributesOf(record.GetAttributes()), attributesOf(record.GetBody().GetKvlistValue().GetValues())
+				attributes, body := attributesOf(record.GetAttributes()),
+					attributesOf(record.GetBody().GetKvlistValue().GetValues())
 				if attributes["mesh"] == mesh && attributes["code"] == code && body["path"] == path {
 					return nil
 				}
@@ -119,7 +127,8 @@ func TestAccessLogsOfConnections(t *testing.T) {
 	soon(t, func() error {
 		status(alice, port)
 		for _, line := range logged(file) {
-			if strings.Contains(line, "default INBOUND spiffe://default.zone-1.mesh.local/workload/alice => backend") && strings.Contains(line, "policy=kri_mtp_default_") {
+			if strings.Contains(line, "default INBOUND spiffe://default.zone-1.mesh.local/workload/alice => backend") &&
+				strings.Contains(line, "policy=kri_mtp_default_") {
 				return nil
 			}
 		}
@@ -141,7 +150,8 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 	for _, name := range []string{"backend", "caller-1"} {
 		soon(t, func() error {
 			problems := w.problems(name)
-			if !strings.Contains(problems, "file.path") || !strings.Contains(problems, missing) || strings.Contains(problems, "refused-lds") {
+			if !strings.Contains(problems, "file.path") || !strings.Contains(problems, missing) ||
+				strings.Contains(problems, "refused-lds") {
 				return fmt.Errorf("the problems of %s: %s", name, problems)
 			}
 			return nil

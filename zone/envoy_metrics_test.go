@@ -46,7 +46,8 @@ func TestMetricsByPolicy(t *testing.T) {
 	port, metrics, admin := freePort(t), freePort(t), freePort(t)
 	w.httpDataplane("backend", port, service)
 	w.apply(allowAlice)
-	bootstrap, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address, AdminAddress: fmt.Sprintf("127.0.0.1:%d", admin)})
+	bootstrap, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address,
+		AdminAddress: fmt.Sprintf("127.0.0.1:%d", admin)})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
 	must(t, os.WriteFile(file, bootstrap, 0o600))
@@ -75,7 +76,8 @@ func TestMetricsByPolicy(t *testing.T) {
 			func(m map[string]int) bool { return len(m) == 0 }},
 		{"the basic ones", "{backends: [{type: Prometheus, prometheus: {port: %d}}], sidecar: {includeUnused: true, profiles: {appendProfiles: [{name: Basic}]}}}", "http://127.0.0.1:%d/metrics", plainly,
 			func(m map[string]int) bool {
-				return m["envoy_cluster_upstream_rq_total"] > 0 && m["envoy_server_live"] == 1 && m["envoy_filesystem_write_completed"] == 0 && m["envoy_runtime_load_success"] == 0
+				return m["envoy_cluster_upstream_rq_total"] > 0 && m["envoy_server_live"] == 1 &&
+					m["envoy_filesystem_write_completed"] == 0 && m["envoy_runtime_load_success"] == 0
 			}},
 		{"for clients of the mesh", "{backends: [{type: Prometheus, prometheus: {port: %d, tls: {mode: ActiveMTLSBackend}}}]}", "https://127.0.0.1:%d/metrics", alice,
 			func(m map[string]int) bool { return m["envoy_cluster_upstream_rq_total"] > 0 }},
@@ -95,7 +97,8 @@ func TestMetricsByPolicy(t *testing.T) {
 		t.Errorf("a client without an identity is answered: %v", got)
 	}
 	for _, path := range []string{"/", "/config_dump", "/metrics/../config_dump", "/metrics/", "/quitquitquit"} {
-		if got, err := scrape(alice, fmt.Sprintf("https://127.0.0.1:%d%s", metrics, path)); err == nil || !strings.Contains(err.Error(), "404") {
+		if got, err := scrape(alice, fmt.Sprintf("https://127.0.0.1:%d%s", metrics, path)); err == nil ||
+			!strings.Contains(err.Error(), "404") {
 			t.Errorf("%s is answered: %v %v", path, got, err)
 		}
 	}
@@ -106,7 +109,8 @@ func TestMetricsByPolicy(t *testing.T) {
 	}
 }
 
-// TestMetricsWithoutAnAdminInterface: a policy that cannot take effect on a proxy is a problem of it, and is not called enforced there.
+// TestMetricsWithoutAnAdminInterface: a policy that cannot take effect on a proxy is a problem of it, and is not called
+// enforced there.
 func TestMetricsWithoutAnAdminInterface(t *testing.T) {
 	w := newWorld(t)
 	service, _ := application(t)

@@ -21,7 +21,8 @@ import (
 func (w *world) tell(o *world) {
 	w.t.Helper()
 	var batch store.Batch
-	for _, t := range []resources.Type{resources.TypeMeshService, resources.TypeMeshTrust, resources.TypeZoneIngress, resources.TypeMeshTimeout, resources.TypeMeshHTTPRoute} {
+	for _, t := range []resources.Type{resources.TypeMeshService, resources.TypeMeshTrust, resources.TypeZoneIngress,
+		resources.TypeMeshTimeout, resources.TypeMeshHTTPRoute} {
 		for r := range w.store.Snapshot().List(store.Query{Type: t}) {
 			if r.Zone() != w.home.Zone {
 				continue

@@ -12,7 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// TestHeadersThatSteerEnvoy: what a client says in x-envoy-* headers has the proxy of a service repeat nothing, count under no new name, and wait no longer.
+// TestHeadersThatSteerEnvoy: what a client says in x-envoy-* headers has the proxy of a service repeat nothing, count
+// under no new name, and wait no longer.
 func TestHeadersThatSteerEnvoy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,23 +51,31 @@ func TestHeadersThatSteerEnvoy(t *testing.T) {
 	}
 	usual := count()
 	for _, from := range []string{"", "10.0.0.1", "8.8.8.8"} {
-		steering := []string{"x-envoy-retry-on", "5xx", "x-envoy-max-retries", "7", "X-Envoy-Retriable-Status-Codes", "503", "x-envoy-upstream-alt-stat-name", "evilstat",
-			"x-envoy-force-trace", "yes", "x-envoy-internal", "true", "x-envoy-expected-rq-timeout-ms", "7777777", "x-envoy-upstream-rq-timeout-ms", "7777777",
-			"x-forwarded-client-cert", "URI=evil", "x_forwarded_client_cert", "URI=evil", "x-forwarded_client-cert", "URI=evil", "x_forwarded-client-cert", "URI=evil", "x-envoy-ip-tags", "evil", "x-envoy-hedge-on-per-try-timeout", "evil", "x-envoy-original-url", "/evil",
+		steering := []string{"x-envoy-retry-on", "5xx", "x-envoy-max-retries", "7", "X-Envoy-Retriable-Status-Codes",
+			"503", "x-envoy-upstream-alt-stat-name", "evilstat",
+			"x-envoy-force-trace", "yes", "x-envoy-internal", "true", "x-envoy-expected-rq-timeout-ms", "7777777",
+			"x-envoy-upstream-rq-timeout-ms", "7777777",
+			"x-forwarded-client-cert", "URI=evil", "x_forwarded_client_cert", "URI=evil", "x-forwarded_client-cert",
+			"URI=evil", "x_forwarded-client-cert", "URI=evil", "x-envoy-ip-tags", "evil",
+			"x-envoy-hedge-on-per-try-timeout", "evil", "x-envoy-original-url", "/evil",
 			// These reach the application as they are, which docs/security.md says.
-			"x-envoy-decorator-operation", "said", "x-envoy-original-path", "/said", "x-envoy-external-address", "192.0.2.7", "x-envoy-original-dst-host", "192.0.2.7:1",
-			"x-envoy-fault-abort-request", "418", "x-envoy-fault-abort-request-percentage", "100", "x-envoy-fault-delay-request", "20000", "x-envoy-fault-delay-request-percentage", "100"}
+			"x-envoy-decorator-operation", "said", "x-envoy-original-path", "/said", "x-envoy-external-address",
+			"192.0.2.7", "x-envoy-original-dst-host", "192.0.2.7:1",
+			"x-envoy-fault-abort-request", "418", "x-envoy-fault-abort-request-percentage", "100",
+			"x-envoy-fault-delay-request", "20000", "x-envoy-fault-delay-request-percentage", "100"}
 		if from != "" {
 			steering = append(steering, "x-forwarded-for", from)
 		}
 		if got := count(steering...); got != usual {
 			t.Errorf("from %q the application was called %d times, and %d times without such headers", from, got, usual)
 		}
-		if got := seen.Load().(string); strings.Contains(got, "evil") || strings.Contains(got, "7777777") || strings.Contains(got, "X-Envoy-Retry-On") || strings.Contains(got, "X-Envoy-Max-Retries") {
+		if got := seen.Load().(string); strings.Contains(got, "evil") || strings.Contains(got, "7777777") ||
+			strings.Contains(got, "X-Envoy-Retry-On") || strings.Contains(got, "X-Envoy-Max-Retries") {
 			t.Errorf("from %q the application was told %s", from, got)
 		}
 	}
-	if got := ask("x-envoy-fault-abort-request", "418", "x-envoy-fault-abort-request-percentage", "100"); got != http.StatusServiceUnavailable {
+	if got := ask("x-envoy-fault-abort-request", "418", "x-envoy-fault-abort-request-percentage",
+		"100"); got != http.StatusServiceUnavailable {
 		t.Errorf("a request that asks for a fault: %d", got)
 	}
 	if stats := e.get("/stats"); strings.Contains(stats, "evilstat") {

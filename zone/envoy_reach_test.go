@@ -134,7 +134,8 @@ func TestServiceOfSeveralZones(t *testing.T) {
 	}
 	near := two.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "near"})
 	next := near.Clone()
-	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(strings.Replace(string(near.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
+	spec, err := resources.NewSpec(resources.TypeDataplane,
+		[]byte(strings.Replace(string(near.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
 	must(t, err)
 	next.Spec = spec
 	two.put(next)
@@ -152,9 +153,11 @@ func TestEnvoyTakesEveryConf(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("xds", "testdata", "network", name+".yaml"))
 			must(t, err)
 			w.apply(strings.NewReplacer(
-				"address: 192.0.2.", "address: 127.0.0.", "port: 80, servicePort", fmt.Sprintf("port: %d, servicePort", freePort(t)),
+				"address: 192.0.2.", "address: 127.0.0.", "port: 80, servicePort",
+				fmt.Sprintf("port: %d, servicePort", freePort(t)),
 				"{port: 10001,", fmt.Sprintf("{port: %d,", freePort(t)), "{port: 10002,", fmt.Sprintf("{port: %d,", freePort(t)),
-				"127.0.0.9, port: 10000", fmt.Sprintf("127.0.0.9, port: %d", freePort(t)), "192.0.2.9, port: 10000", fmt.Sprintf("127.0.0.9, port: %d", freePort(t)),
+				"127.0.0.9, port: 10000", fmt.Sprintf("127.0.0.9, port: %d", freePort(t)), "192.0.2.9, port: 10000",
+				fmt.Sprintf("127.0.0.9, port: %d", freePort(t)),
 			).Replace(string(text)))
 			cfg := zone.BootstrapConfig{Dataplane: "caller"}
 			if name == "ingress" {

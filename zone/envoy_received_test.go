@@ -79,7 +79,8 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 				return firstOf(want(askAs(t, alice, "GET", port, "/a/b/c"), 418), want(askAs(t, alice, "GET", port, "/a/bc"), 200),
 					want(askAs(t, alice, "POST", port, "/a/b"), 200), want(askAs(t, bob, "GET", port, "/a/b"), 200))
 			}},
-		{"abort of a share", resources.TypeMeshFaultInjection, `{from: [{targetRef: {kind: Mesh}, default: {http: [{abort: {httpStatus: 503, percentage: "50.5"}}]}}]}`,
+		{"abort of a share", resources.TypeMeshFaultInjection,
+			`{from: [{targetRef: {kind: Mesh}, default: {http: [{abort: {httpStatus: 503, percentage: "50.5"}}]}}]}`,
 			func() error { return want(askAs(t, bob, "GET", port, "/"), 503) },
 			func() error {
 				aborted := 0
@@ -100,7 +101,8 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 				}
 				return nil
 			}, nil},
-		{"response bandwidth", resources.TypeMeshFaultInjection, `{default: {http: [{responseBandwidth: {limit: 1Mbps, percentage: 100}}]}}`,
+		{"response bandwidth", resources.TypeMeshFaultInjection,
+			`{default: {http: [{responseBandwidth: {limit: 1Mbps, percentage: 100}}]}}`,
 			func() error {
 				if got := askAs(t, bob, "GET", port, "/large"); got.status != 200 || got.took < 250*time.Millisecond {
 					return fmt.Errorf("%d after %s, want 64 KiB to take half a second", got.status, got.took)
@@ -116,9 +118,11 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 				if got.header.Get("X-Limit") != "100%" || got.header.Get("X-Also") != "b" {
 					return fmt.Errorf("headers %v", got.header)
 				}
-				return firstOf(want(got, 503), want(askAs(t, bob, "GET", port, "/free"), 200), want(askAs(t, bob, "GET", port, "/free"), 200))
+				return firstOf(want(got, 503), want(askAs(t, bob, "GET", port, "/free"), 200),
+					want(askAs(t, bob, "GET", port, "/free"), 200))
 			}},
-		{"rate limit refills", resources.TypeMeshRateLimit, `{default: {local: {http: {requestRate: {num: 1, interval: 200ms}}}}}`,
+		{"rate limit refills", resources.TypeMeshRateLimit,
+			`{default: {local: {http: {requestRate: {num: 1, interval: 200ms}}}}}`,
 			func() error { return want(askAs(t, bob, "GET", port, "/"), 429) },
 			func() error {
 				time.Sleep(400 * time.Millisecond) // this test is about the interval itself
@@ -127,7 +131,8 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 		{"request timeout", resources.TypeMeshTimeout, `{rules: [{default: {http: {requestTimeout: 200ms}}}]}`,
 			func() error { return want(askAs(t, bob, "GET", port, "/slow"), 504) },
 			func() error { return want(askAs(t, bob, "GET", port, "/"), 200) }},
-		{"stream idle timeout", resources.TypeMeshTimeout, `{from: [{targetRef: {kind: Mesh}, default: {http: {streamIdleTimeout: 200ms}}}]}`,
+		{"stream idle timeout", resources.TypeMeshTimeout,
+			`{from: [{targetRef: {kind: Mesh}, default: {http: {streamIdleTimeout: 200ms}}}]}`,
 			func() error { return want(askAs(t, bob, "GET", port, "/slow"), 504) },
 			func() error { return want(askAs(t, bob, "GET", port, "/trickle"), 200) }},
 		{"max stream duration", resources.TypeMeshTimeout, `{default: {http: {maxStreamDuration: 500ms}}}`,
@@ -158,7 +163,8 @@ func TestPoliciesOnWhatIsReceived(t *testing.T) {
 			})
 		})
 	}
-	for what, before := range map[string]map[string]string{"listener_manager.listener_": listeners, "cluster_manager.cluster_": clusters} {
+	for what, before := range map[string]map[string]string{"listener_manager.listener_": listeners,
+		"cluster_manager.cluster_": clusters} {
 		if now := e.stats(what); fmt.Sprint(now) != fmt.Sprint(before) {
 			t.Errorf("%s: %v, and before the policies %v", what, now, before)
 		}

@@ -24,7 +24,8 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 	w.apply(fmt.Sprintf(allowCaller, "zone-1"))
 	eventually(t, "allowed", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusOK })
 
-	rotation := &identity.Rotation{Store: w.store, Authorities: w.authorities, Known: w.unaware, Log: slog.New(slog.DiscardHandler)}
+	rotation := &identity.Rotation{Store: w.store, Authorities: w.authorities, Known: w.unaware,
+		Log: slog.New(slog.DiscardHandler)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- rotation.Run(ctx) }()
@@ -67,13 +68,14 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 		})
 		eventually(t, "both proxies have identities of the new authority", func() bool { return w.issuedBy(next) == 2 })
 		eventually(t, "all that was sent is acknowledged", func() bool { return w.knowsTrust("default") })
-		// Envoy acknowledges before its workers use what came, and a handshake that has begun goes on with what it began with. A force
-		// that waits for nobody may refuse those two.
+		// Envoy acknowledges before its workers use what came, and a handshake that has begun goes on with what it
+		// began with. A force that waits for nobody may refuse those two.
 		begun := many()
 		eventually(t, "the requests that were under way to end", func() bool { return many() >= begun+50 })
 		must(t, w.authorities.Retire(t.Context(), "default", before.ID(), true))
 		eventually(t, "the old authority is no longer believed", func() bool {
-			return len(identity.BundlesOf(w.store.Snapshot(), "default", resources.Home{Zone: "zone-1"}).Certificates(before.TrustDomain())) == 1 && w.knowsTrust("default")
+			return len(identity.BundlesOf(w.store.Snapshot(), "default",
+				resources.Home{Zone: "zone-1"}).Certificates(before.TrustDomain())) == 1 && w.knowsTrust("default")
 		})
 		time.Sleep(200 * time.Millisecond) // under load with the old authority gone
 	}
@@ -89,7 +91,8 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 // knowsTrust reports whether all authorities are published, and every proxy has acknowledged its configuration.
 func (w *world) knowsTrust(mesh string) bool {
 	all, err := w.authorities.All(mesh)
-	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh, resources.Home{Zone: "zone-1"}).Certificates(all[0].TrustDomain())) != len(all) {
+	if err != nil || len(identity.BundlesOf(w.store.Snapshot(), mesh,
+		resources.Home{Zone: "zone-1"}).Certificates(all[0].TrustDomain())) != len(all) {
 		return false
 	}
 	for _, one := range w.proxies.Standings() {

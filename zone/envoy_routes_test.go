@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestRoutesThatEnvoyDoesNotTake: what one rule of a route says never keeps a client's proxy from the next rule, nor from anything else. Whoever
-// owns a service writes such rules for the proxies of all its clients, and a peer's are not checked where they are written.
+// TestRoutesThatEnvoyDoesNotTake: what one rule of a route says never keeps a client's proxy from the next rule, nor
+// from anything else. Whoever owns a service writes such rules for the proxies of all its clients, and a peer's are not
+// checked where they are written.
 func TestRoutesThatEnvoyDoesNotTake(t *testing.T) {
 	t.Parallel()
 	w := newTraced(t)

@@ -38,7 +38,8 @@ func TestServerSpeaksFirst(t *testing.T) {
   allow: [{spiffeId: {type: Prefix, value: "spiffe://company.example/ns/x/"}}%s]}}}`
 	w.apply(fmt.Sprintf(rules, ""))
 	e := w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
-	alice, bob := company.certificate("spiffe://company.example/ns/x/sa/alice"), company.certificate("spiffe://company.example/ns/y/sa/bob")
+	alice, bob := company.certificate("spiffe://company.example/ns/x/sa/alice"),
+		company.certificate("spiffe://company.example/ns/y/sa/bob")
 	eventually(t, "alice is greeted", func() bool { return greeted(alice, port) == banner })
 	greetedAndServed(t, alice, port)
 
@@ -100,7 +101,8 @@ func TestServerFirstTellsWhoDecided(t *testing.T) {
 	}
 	const policy = "kri_mtp_default_zone-1__p_"
 	for _, want := range []logLine{
-		{Client: "alice", Policy: policy, Verdict: "allowed"}, {Client: "mallory", Policy: policy, Verdict: "denied"}, {Client: "carol", Policy: "default", Verdict: "denied"},
+		{Client: "alice", Policy: policy, Verdict: "allowed"}, {Client: "mallory", Policy: policy, Verdict: "denied"},
+		{Client: "carol", Policy: "default", Verdict: "denied"},
 	} {
 		want.Inbound, want.Client = "kri_dp_default_zone-1__backend_smtp", spiffe+want.Client
 		eventually(t, fmt.Sprintf("%+v", want), func() bool { return hasLine(t, file, want) })
@@ -114,7 +116,8 @@ func TestServerFirstTellsWhoDecided(t *testing.T) {
 	}
 	var got suggested
 	z.get("/_suggest/permissions?dataplane=backend&since=1h", &got)
-	if text := strings.Join(got.Warnings, "\n"); !strings.Contains(text, "since "+policy+" denied them: 5 of "+spiffe+"mallory") {
+	if text := strings.Join(got.Warnings, "\n"); !strings.Contains(text, "since "+policy+" denied them: 5 of "+spiffe+
+		"mallory") {
 		t.Errorf("the denials are not told of: %s", text)
 	}
 }
@@ -143,7 +146,8 @@ func serverFirst(port, service int, first bool) string {
 
 // greeted returns what a client reads if it sends nothing.
 func greeted(certificate *tls.Certificate, port int) string {
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
 		return ""
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// sets is how many sets of policies TestEnvoyTakesWhatIsAccepted tries; the environment variable CAUSEWAY_SETS may say more,
-// CAUSEWAY_SEED other ones.
+// sets is how many sets of policies TestEnvoyTakesWhatIsAccepted tries; the environment variable CAUSEWAY_SETS may say
+// more, CAUSEWAY_SEED other ones.
 const sets = 60
 
 // oddValues take the place of a value in a conf, by what it is.
@@ -30,13 +30,17 @@ var (
 	// Those of health checks are not long: proxies wait for the first ones.
 	oddDurations = []any{"0s", "1ms", "1us", "1ns", "500ms", "1s", "59m", "1h", "8760h", "87600h", "315576000000s", "-1s"}
 	oddTexts     = []any{
-		"", "a", "A-B", "a b", "a\nb", "a\r", "\x00", "ü", ":path", ":authority", "host", "content-length", "connection", "x-envoy-retry-on", "te", "%", "%%", "%REQ(x)%", "%BOGUS%", "{a}", "*", "**", "[", "(",
-		"/", "//", "/a/../b", "/a?b", "/a#b", "/{a}", "a,b", "a;b", "\"", "\\", "$1", "\\1", strings.Repeat("n", 300), strings.Repeat("/n", 2000),
-		"http://a", "a.example:0", "a.example:70000", "[::1]:1", "::1", "10.0.0.300", "-", "_", ".", "a.", "100%", "50%", "1Gbps", "0bps", "100000Gbps",
+		"", "a", "A-B", "a b", "a\nb", "a\r", "\x00", "ü", ":path", ":authority", "host", "content-length",
+		"connection", "x-envoy-retry-on", "te", "%", "%%", "%REQ(x)%", "%BOGUS%", "{a}", "*", "**", "[", "(",
+		"/", "//", "/a/../b", "/a?b", "/a#b", "/{a}", "a,b", "a;b", "\"", "\\", "$1", "\\1", strings.Repeat("n", 300),
+		strings.Repeat("/n", 2000),
+		"http://a", "a.example:0", "a.example:70000", "[::1]:1", "::1", "10.0.0.300", "-", "_", ".", "a.", "100%",
+		"50%", "1Gbps", "0bps", "100000Gbps",
 	}
 )
 
-// variant is a copy of a conf in which a few values are odd, and some are gone. What says to whom the conf applies stays.
+// variant is a copy of a conf in which a few values are odd, and some are gone. What says to whom the conf applies
+// stays.
 func variant(conf any, random *rand.Rand) any {
 	raw, _ := json.Marshal(conf)
 	var out any
@@ -54,7 +58,8 @@ func placesIn(at any, name string, places []func(*rand.Rand)) []func(*rand.Rand)
 	switch v := at.(type) {
 	case map[string]any:
 		for _, key := range slices.Sorted(maps.Keys(v)) { // in one order, so that a seed says it all
-			if key == "port" && name != "backendRef" || key == "address" || key == "timeout" || key == "initialJitter" || key == "targetRef" || name == "file" && key == "path" {
+			if key == "port" && name != "backendRef" || key == "address" || key == "timeout" ||
+				key == "initialJitter" || key == "targetRef" || name == "file" && key == "path" {
 				continue
 			}
 			places = append(places, func(random *rand.Rand) {
@@ -148,7 +153,8 @@ var destinations = map[string][]string{
 	},
 }
 
-// oddProxy is the networking of a Dataplane of which variants are written; ports and addresses stay, so that they can be listened on.
+// oddProxy is the networking of a Dataplane of which variants are written; ports and addresses stay, so that they can
+// be listened on.
 const oddProxy = `{"address": "127.0.0.1", "advertisedAddress": "192.0.2.8", "inbound": [
   {"name": "main", "port": %d, "servicePort": 9, "serviceAddress": "127.0.0.1", "protocol": "http", "tags": {"app": "odd", "version": "v1"}, "state": "Ready"},
   {"name": "db", "port": %d, "servicePort": 9, "protocol": "tcp", "tags": {"causeway.io/server-first": "true"}}],
@@ -166,8 +172,8 @@ const setsMesh = `{"type": "Dataplane", "mesh": "default", "name": "backend", "l
   {"port": %d, "backendRef": {"kind": "MeshService", "name": "backend"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "plain"}}, {"port": %d, "backendRef": {"kind": "MeshService", "name": "streams"}},
   {"port": %d, "backendRef": {"kind": "MeshService", "name": "database"}}, {"port": %d, "backendRef": {"kind": "MeshExternalService", "name": "outside"}}]}}`
 
-// TestEnvoyTakesWhatIsAccepted: whatever set of policies is accepted, with odd values in their confs, real Envoys take what
-// follows from it. One policy that they refuse would keep the proxies that it selects from all later changes.
+// TestEnvoyTakesWhatIsAccepted: whatever set of policies is accepted, with odd values in their confs, real Envoys take
+// what follows from it. One policy that they refuse would keep the proxies that it selects from all later changes.
 func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 	t.Parallel()
 	z := runZone(t)
@@ -190,7 +196,8 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "caller"})
 
 	oddPorts := []any{freePort(t), freePort(t), freePort(t), freePort(t)}
-	z.apply("dataplanes/odd", fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": `+oddProxy+`}`, oddPorts...))
+	z.apply("dataplanes/odd",
+		fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": `+oddProxy+`}`, oddPorts...))
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "odd"})
 
 	seed, rounds := setting(t, "CAUSEWAY_SEED", 1), setting(t, "CAUSEWAY_SETS", sets)
@@ -226,7 +233,8 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 			must(t, yaml.Unmarshal([]byte(destinations[path][random.IntN(len(destinations[path]))]), &spec))
 			folder, name, _ := strings.Cut(path, "/")
 			d, _ := resources.LookupPath(folder)
-			document, err := json.Marshal(map[string]any{"type": d.Type, "mesh": "default", "name": name, "spec": variant(spec, random)})
+			document, err := json.Marshal(map[string]any{"type": d.Type, "mesh": "default", "name": name,
+				"spec": variant(spec, random)})
 			must(t, err)
 			if code, _ := z.call(http.MethodPut, "/meshes/default/"+path, string(document)); code/100 == 2 {
 				written = append(written, string(document))
@@ -235,7 +243,8 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 		if random.IntN(3) == 0 {
 			var networking any
 			must(t, json.Unmarshal(fmt.Appendf(nil, oddProxy, oddPorts...), &networking))
-			document, err := json.Marshal(map[string]any{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": variant(networking, random)})
+			document, err := json.Marshal(map[string]any{"type": "Dataplane", "mesh": "default", "name": "odd",
+				"networking": variant(networking, random)})
 			must(t, err)
 			if code, _ := z.call(http.MethodPut, "/meshes/default/dataplanes/odd", string(document)); code/100 == 2 {
 				written = append(written, string(document))
@@ -262,7 +271,8 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// settle waits until both proxies have taken a new permission, which comes after all else, and returns what they refuse.
+// settle waits until both proxies have taken a new permission, which comes after all else, and returns what they
+// refuse.
 func (z *runningZone) settle(round int) (refused string) {
 	z.t.Helper()
 	z.apply("meshtrafficpermissions/marker", fmt.Sprintf(

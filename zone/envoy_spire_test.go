@@ -47,7 +47,8 @@ func newSpireAgent(t *testing.T, domain string) (*spireAgent, string) {
 	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, URIs: []*url.URL{{Scheme: "spiffe", Host: domain}},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		URIs: []*url.URL{{Scheme: "spiffe", Host: domain}},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
@@ -103,9 +104,11 @@ func (a *spireAgent) secret(name string) (*tlsv3.Secret, error) {
 	}
 	if name == "ALL" {
 		validator, err := anypb.New(&tlsv3.SPIFFECertValidatorConfig{TrustDomains: []*tlsv3.SPIFFECertValidatorConfig_TrustDomain{{Name: a.domain, TrustBundle: bytes(ca)}}})
-		return &tlsv3.Secret{Name: name, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
-			CustomValidatorConfig: &corev3.TypedExtensionConfig{Name: "envoy.tls.cert_validator.spiffe", TypedConfig: validator},
-		}}}, err
+		return &tlsv3.Secret{Name: name,
+			Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
+				CustomValidatorConfig: &corev3.TypedExtensionConfig{Name: "envoy.tls.cert_validator.spiffe",
+					TypedConfig: validator},
+			}}}, err
 	}
 	id, err := url.Parse(name)
 	if err != nil || id.Host != a.domain {
@@ -116,8 +119,10 @@ func (a *spireAgent) secret(name string) (*tlsv3.Secret, error) {
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour), URIs: []*url.URL{id},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(time.Now().UnixNano()), NotBefore: time.Now().Add(-time.Minute),
+		NotAfter: time.Now().Add(time.Hour), URIs: []*url.URL{id},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
@@ -165,7 +170,8 @@ func TestIdentitiesBySpire(t *testing.T) {
 	answers("denied, since nobody allows the SPIRE identity", http.StatusForbidden)
 	w.apply(allowBySpire)
 	answers("allowed by the SPIRE identity", http.StatusOK)
-	for _, name := range []string{"spiffe://spire.zone-1.mesh.local/app/backend", "spiffe://spire.zone-1.mesh.local/app/caller", "ALL"} {
+	for _, name := range []string{"spiffe://spire.zone-1.mesh.local/app/backend",
+		"spiffe://spire.zone-1.mesh.local/app/caller", "ALL"} {
 		if agent.count(name) == 0 {
 			t.Errorf("nobody asked the agent for %s", name)
 		}

@@ -25,7 +25,8 @@ func staticBootstrap(t *testing.T, generated []byte, web, db int) []byte {
 	text, err := os.ReadFile("../docs/own-envoy/listeners.yaml")
 	must(t, err)
 	var listeners []any
-	must(t, yaml.Unmarshal([]byte(strings.NewReplacer("10080", fmt.Sprint(web), "10432", fmt.Sprint(db)).Replace(string(text))), &listeners))
+	must(t, yaml.Unmarshal([]byte(strings.NewReplacer("10080", fmt.Sprint(web), "10432",
+		fmt.Sprint(db)).Replace(string(text))), &listeners))
 	bootstrap["static_resources"].(map[string]any)["listeners"] = listeners
 	out, err := yaml.Marshal(bootstrap)
 	must(t, err)
@@ -40,7 +41,8 @@ func TestFiltersForAnEnvoyWithListenersOfItsOwn(t *testing.T) {
 	web, db := freePort(t), freePort(t)
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [
   {name: web, port: %d, servicePort: 1, protocol: http}, {name: db, port: %d, servicePort: 2}]}}`, web, db))
-	generated, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address, AdminAddress: "127.0.0.1:0"})
+	generated, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address,
+		AdminAddress: "127.0.0.1:0"})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
 	must(t, os.WriteFile(file, staticBootstrap(t, generated, web, db), 0o600))
@@ -61,6 +63,7 @@ func TestFiltersForAnEnvoyWithListenersOfItsOwn(t *testing.T) {
 	}
 	w.apply(strings.ReplaceAll(allowAlice, "workload/alice", "workload/bob"))
 	eventually(t, "bob allowed, and alice not", func() bool {
-		return status(httpClient(bob), web) == http.StatusOK && status(httpClient(alice), web) == http.StatusForbidden && !echoes()
+		return status(httpClient(bob), web) == http.StatusOK &&
+			status(httpClient(alice), web) == http.StatusForbidden && !echoes()
 	})
 }

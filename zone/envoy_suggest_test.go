@@ -47,7 +47,8 @@ func TestSuggestionOpensNothing(t *testing.T) {
 	}
 	var prefixes suggested
 	z.get("/_suggest/permissions?dataplane=backend&since=1h&paths=prefix", &prefixes)
-	if text := strings.Join(prefixes.Warnings, "\n"); !strings.Contains(text, "ALLOWED by it, though default denied them: 1 of "+spiffe+"alice (POST /orders/1)") {
+	if text := strings.Join(prefixes.Warnings, "\n"); !strings.Contains(text,
+		"ALLOWED by it, though default denied them: 1 of "+spiffe+"alice (POST /orders/1)") {
 		t.Errorf("prefixes: %s", text)
 	}
 	replace := func(with suggested, below bool) {

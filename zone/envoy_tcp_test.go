@@ -43,7 +43,8 @@ func speaksFirst(t *testing.T) (port int, connections func() int) {
 
 // converse sends a line, unless it is empty, and returns the first two lines that come back.
 func converse(certificate *tls.Certificate, port int, line string, wait time.Duration) (string, error) {
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
 		return "", err
 	}

@@ -74,7 +74,8 @@ func TestPolicyReachesARealEnvoy(t *testing.T) {
   {name: main, port: %d, servicePort: %d, protocol: tcp}]}}`, port, service))
 	eventually(t, "a change of the listener shows", func() bool {
 		after := e.listeners()
-		return before["listener self_inbound_dp_main"] != after["listener self_inbound_dp_main"] && before[updates] != after[updates]
+		return before["listener self_inbound_dp_main"] != after["listener self_inbound_dp_main"] &&
+			before[updates] != after[updates]
 	})
 }
 

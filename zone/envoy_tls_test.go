@@ -39,8 +39,9 @@ func TestHandshakesByPolicy(t *testing.T) {
 	tries := func(offer *tls.Config, version uint16, cipher uint16) func() error {
 		return func() error {
 			got, err := agreed(port, alice, offer.Clone())
-			if (err == nil) != (version != 0) || version != 0 && got.Version != version || cipher != 0 && got.CipherSuite != cipher {
-				return fmt.Errorf("version %x, cipher %x, %v; want %x, %x", got.Version, got.CipherSuite, err, version, cipher)
+			if (err == nil) != (version != 0) || version != 0 && got.Version != version || cipher != 0 &&
+				got.CipherSuite != cipher {
+				return fmt.Errorf("version %x, cipher %x, %w; want %x, %x", got.Version, got.CipherSuite, err, version, cipher)
 			}
 			return nil
 		}
@@ -56,7 +57,8 @@ func TestHandshakesByPolicy(t *testing.T) {
 		{`{tlsVersion: {min: TLS13}}`, tries(old, 0, 0)},
 		{`{tlsVersion: {max: TLS12}}`, tries(&tls.Config{}, tls.VersionTLS12, 0)},
 		{`{tlsVersion: {max: TLS12}, tlsCiphers: [ECDHE-ECDSA-AES256-GCM-SHA384]}`, tries(weak, 0, 0)},
-		{`{tlsVersion: {max: TLS12}, tlsCiphers: [ECDHE-ECDSA-AES256-GCM-SHA384]}`, tries(old, tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384)},
+		{`{tlsVersion: {max: TLS12}, tlsCiphers: [ECDHE-ECDSA-AES256-GCM-SHA384]}`,
+			tries(old, tls.VersionTLS12, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384)},
 	} {
 		w.apply("{type: MeshTLS, mesh: default, name: p, spec: {rules: [{default: " + tt.conf + "}]}}")
 		soon(t, tt.until)
@@ -98,8 +100,9 @@ func getsThrough(port int) bool {
 	return err == nil && line != ""
 }
 
-// TestClientsInTheClear: a MeshTLS of the mode Permissive lets an inbound take clients without TLS, who are judged: they get in where
-// everybody does, and no deny is evaded by dropping TLS. Clients with TLS keep their connections when the mode changes.
+// TestClientsInTheClear: a MeshTLS of the mode Permissive lets an inbound take clients without TLS, who are judged:
+// they get in where everybody does, and no deny is evaded by dropping TLS. Clients with TLS keep their connections when
+// the mode changes.
 func TestClientsInTheClear(t *testing.T) {
 	w := newWorld(t)
 	service, _ := application(t)
@@ -120,7 +123,8 @@ func TestClientsInTheClear(t *testing.T) {
 	}
 	expect("without a policy", 0, false)
 
-	kept, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	kept, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	must(t, err)
 	defer kept.Close()
 	answer := bufio.NewReader(kept)

@@ -53,7 +53,8 @@ func TestTokensOffLoopback(t *testing.T) {
 	log := &lockedBuffer{}
 	port := freePort(t)
 	z := runZone(t, func(c *zone.Config) {
-		c.XDSAddress, c.AccessLog, c.Log = fmt.Sprintf("0.0.0.0:%d", port), "als", slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.XDSAddress, c.AccessLog, c.Log = fmt.Sprintf("0.0.0.0:%d", port), "als",
+			slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	service, _ := application(t)
 	inbound := freePort(t)
@@ -63,12 +64,14 @@ func TestTokensOffLoopback(t *testing.T) {
 	alice := httpClient(z.client("alice"))
 	ca := filepath.Join(z.cfg.DataDir, "tls", "ca.crt")
 	envoyWith := func(token string) *envoy {
-		return (&world{t: t, address: fmt.Sprintf("grpcs://127.0.0.1:%d", port)}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend", XDSCA: ca, Token: token})
+		return (&world{t: t, address: fmt.Sprintf("grpcs://127.0.0.1:%d", port)}).startEnvoy(
+			zone.BootstrapConfig{Dataplane: "backend", XDSCA: ca, Token: token})
 	}
 	frontends := z.token(`{"dataplane": "frontend"}`)
 	for reason, token := range map[string]string{"missing": "", "another-proxy": frontends.Token} {
 		e := envoyWith(token)
-		eventually(t, "the refusal of one that shows what is "+reason, func() bool { return strings.Contains(log.String(), "reason="+reason) })
+		eventually(t, "the refusal of one that shows what is "+reason,
+			func() bool { return strings.Contains(log.String(), "reason="+reason) })
 		if strings.Contains(e.get("/listeners"), "self_inbound") {
 			t.Errorf("%s: it has a listener", reason)
 		}
@@ -81,13 +84,16 @@ func TestTokensOffLoopback(t *testing.T) {
 		_, text := metrics(t, z)
 		return strings.Contains(text, `causeway_decisions_total{policy="kri_mtp_default_zone-1__p_"`)
 	})
-	for _, page := range []string{"/config_dump", "/config_dump?include_eds", "/clusters", "/stats", "/server_info", "/init_dump"} {
+	for _, page := range []string{"/config_dump", "/config_dump?include_eds", "/clusters", "/stats", "/server_info",
+		"/init_dump"} {
 		text := e.get(page)
-		if strings.Contains(text, own.Token) || strings.Contains(text, own.Token[len(own.Token)-40:]) || strings.Contains(text, "BEGIN PRIVATE KEY") {
+		if strings.Contains(text, own.Token) || strings.Contains(text, own.Token[len(own.Token)-40:]) ||
+			strings.Contains(text, "BEGIN PRIVATE KEY") {
 			t.Errorf("%s shows a secret", page)
 		}
 	}
-	if code, answer := z.call(http.MethodPost, "/_dataplane-tokens/_revoke", fmt.Sprintf(`{"id": %q}`, own.ID)); code != http.StatusOK {
+	if code, answer := z.call(http.MethodPost, "/_dataplane-tokens/_revoke",
+		fmt.Sprintf(`{"id": %q}`, own.ID)); code != http.StatusOK {
 		t.Fatalf("%d %s", code, answer)
 	}
 	eventually(t, "the end of the stream", func() bool {
@@ -129,7 +135,8 @@ func TestDataplaneTokenRequests(t *testing.T) {
 		{"empty body", "/meshes/default/_dataplane-tokens", ``, 400},
 		{"no such mesh", "/meshes/other/_dataplane-tokens", `{"dataplane": "a"}`, 404},
 		{"in a namespace", "/meshes/default/_dataplane-tokens?namespace=a", `{"labels": {"app": "b"}}`, 200},
-		{"labels that leave the namespace", "/meshes/default/_dataplane-tokens?namespace=a", `{"labels": {"k8s.kuma.io/namespace": "b"}}`, 400},
+		{"labels that leave the namespace", "/meshes/default/_dataplane-tokens?namespace=a",
+			`{"labels": {"k8s.kuma.io/namespace": "b"}}`, 400},
 		{"unknown field", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "audience": "causeway-user"}`, 400},
 		{"scopes", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "scopes": ["zone-ingress"]}`, 400},
 		{"for ever", "/meshes/default/_dataplane-tokens", `{"dataplane": "a", "validFor": "87600h"}`, 400},

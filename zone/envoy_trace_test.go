@@ -36,8 +36,8 @@ func (w *traced) trace(conf string) {
 	w.apply("{type: MeshTrace, mesh: default, name: p, spec: {default: " + conf + "}}")
 }
 
-// TestTracesReachAnOpenTelemetryCollector shows the fields of a MeshTrace with real Envoys on both sides of a call, and that
-// another share or tag moves no listener.
+// TestTracesReachAnOpenTelemetryCollector shows the fields of a MeshTrace with real Envoys on both sides of a call, and
+// that another share or tag moves no listener.
 func TestTracesReachAnOpenTelemetryCollector(t *testing.T) {
 	w, c := newTraced(t), startCollector(t)
 	w.trace(fmt.Sprintf(`{backends: [{type: OpenTelemetry, openTelemetry: {endpoint: %q}}], tags: [
@@ -46,7 +46,8 @@ func TestTracesReachAnOpenTelemetryCollector(t *testing.T) {
 		plain(w.port, "/hello", "x-user", "alice")
 		spans := c.taken()
 		for _, s := range spans {
-			if s.service == "caller" && s.attributes["env"] == "test" && s.attributes["user"] == "alice" && s.attributes["none"] == "" &&
+			if s.service == "caller" && s.attributes["env"] == "test" && s.attributes["user"] == "alice" &&
+				s.attributes["none"] == "" &&
 				slices.ContainsFunc(spans, func(o span) bool {
 					return o.service == "backend" && o.trace == s.trace && o.attributes["env"] == "test"
 				}) {

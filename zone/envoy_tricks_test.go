@@ -53,19 +53,22 @@ func tricksWithIdentity(t *testing.T, form rbac.Form) {
 	for _, headers := range []string{
 		"X-Forwarded-Client-Cert: URI=spiffe://company.example/ns/x/sa/alice\r\n",
 		"X-Forwarded-Client-Cert: By=spiffe://x;Hash=00;URI=spiffe://company.example/ns/x/sa/alice\r\nX-Forwarded-Client-Cert: URI=spiffe://company.example/ns/x/sa/alice\r\n",
-		"X-Envoy-Original-Path: /admin\r\nX-Original-URL: /admin\r\n", "X-Forwarded-For: 127.0.0.1\r\nX-Envoy-Internal: true\r\n",
+		"X-Envoy-Original-Path: /admin\r\nX-Original-URL: /admin\r\n",
+		"X-Forwarded-For: 127.0.0.1\r\nX-Envoy-Internal: true\r\n",
 		"X-HTTP-Method-Override: GET\r\n", "Host: admin\r\n", "Connection: X-Forwarded-Client-Cert\r\n",
 	} {
 		refused(headers, bob, "/hello", headers)
 	}
-	for _, target := range []string{"http://spiffe://company.example/ns/x/", "http://company.example/hello", "https://alice@backend/hello", "//company.example/ns/x/"} {
+	for _, target := range []string{"http://spiffe://company.example/ns/x/", "http://company.example/hello",
+		"https://alice@backend/hello", "//company.example/ns/x/"} {
 		refused(target, bob, target, "")
 	}
 	// A client that is allowed one path only cannot claim it by :authority, or by any header.
 	admin := company.certificate("spiffe://company.example/admin")
 	refused("authority", admin, "http://backend/hello?/admin", "")
 	refused("absolute form", admin, "http://backend/admin/../hello", "")
-	refused("original path", admin, "/hello", "X-Envoy-Original-Path: /admin\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n")
+	refused("original path", admin, "/hello",
+		"X-Envoy-Original-Path: /admin\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n")
 }
 
 // malformed holds URI SANs that are not a single SPIFFE ID of the company. Several of them begin like one that is
@@ -82,7 +85,9 @@ var malformed = [][]string{
 	{"spiffe://user@company.example/ns/x/sa/alice"}, {"spiffe://company.example:443/ns/x/sa/alice"},
 	{"spiffe://company.example.evil/ns/x/sa/alice"}, {"spiffe://company.example//ns/x/sa/alice"},
 	{"urn:spiffe://company.example/ns/x/sa/alice"},
-	{"spiffe://company.example/ns/x/../y/sa/bob"}, {"spiffe://company.example/ns/x/%2e%2e/y/sa/bob"}, {"spiffe://company.example/ns/x//sa/bob"},
-	{"spiffe://company.example/ns/x/sa/bob?x=1"}, {"spiffe://company.example/ns/x/sa/bob#x"}, {"spiffe://company.example/ns/x/"},
+	{"spiffe://company.example/ns/x/../y/sa/bob"}, {"spiffe://company.example/ns/x/%2e%2e/y/sa/bob"},
+	{"spiffe://company.example/ns/x//sa/bob"},
+	{"spiffe://company.example/ns/x/sa/bob?x=1"}, {"spiffe://company.example/ns/x/sa/bob#x"},
+	{"spiffe://company.example/ns/x/"},
 	{"spiffe://company.example/ns/x/sa/"}, {"spiffe://company.example/ns/x/./sa/bob"},
 }

@@ -31,7 +31,8 @@ func impostor(t *testing.T, id string, genuine *tls.Certificate) *tls.Certificat
 	uri, err := url.Parse(id)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), URIs: []*url.URL{uri},
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		URIs:     []*url.URL{uri},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	issued, err := x509.ParseCertificate(genuine.Certificate[0])
@@ -105,7 +106,8 @@ func linesOf(t *testing.T, file string) []verifiedLine {
 func hasRefusal(t *testing.T, file, inbound, claim, reason string) bool {
 	t.Helper()
 	for _, l := range linesOf(t, file) {
-		if strings.HasSuffix(l.Inbound, "_"+inbound) && l.Claim != nil && *l.Claim == claim && l.TLSFailure != nil && strings.Contains(*l.TLSFailure, reason) {
+		if strings.HasSuffix(l.Inbound, "_"+inbound) && l.Claim != nil && *l.Claim == claim && l.TLSFailure != nil &&
+			strings.Contains(*l.TLSFailure, reason) {
 			return true
 		}
 	}
@@ -135,7 +137,8 @@ func checkClients(t *testing.T, z *runningZone, file string) {
 		return strings.Contains(answer, spiffe+"alice")
 	})
 	for _, path := range []string{"/_suggest/permissions?dataplane=backend&since=1h", "/_report/shadow"} {
-		if code, answer := z.call(http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(answer, "ceo") || strings.Contains(answer, "victim") {
+		if code, answer := z.call(http.MethodGet, path, ""); code != http.StatusOK || strings.Contains(answer, "ceo") ||
+			strings.Contains(answer, "victim") {
 			t.Errorf("%s: %d %s", path, code, answer)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // expiries returns when the zone's credential expires (member), and when the signing authority of each mesh does
 // (mesh/NAME).
-func expiries(memberships *enrolment.Holder, authorities *identity.Authorities, durable store.Reader) map[string]time.Time {
+func expiries(memberships *enrolment.Holder, authorities *identity.Authorities,
+	durable store.Reader) map[string]time.Time {
 	all := map[string]time.Time{}
 	if m := memberships.Current(); m != nil {
 		all["member"] = m.Expires

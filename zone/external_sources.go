@@ -46,7 +46,8 @@ func (e *externalSources) read(service *resources.Resource, s *resources.DataSou
 // readFile reads a file from the folder of the service's mesh and namespace. Links cannot lead outside that folder.
 func (e *externalSources) readFile(service *resources.Resource, name string) ([]byte, error) {
 	if e.dir == "" {
-		return nil, errors.New("file: this zone reads no files for MeshExternalServices: start it with --external-secrets-dir")
+		return nil,
+			errors.New("file: this zone reads no files for MeshExternalServices: start it with --external-secrets-dir")
 	}
 	if !resources.IsSourceFile(name) {
 		return nil, errors.New("file.path: want the name of a file, without a slash")
@@ -75,10 +76,12 @@ func (e *externalSources) conditions(r *resources.Resource) []resources.Conditio
 		return nil
 	}
 	if err := e.problem(r); err != nil {
-		return []resources.Condition{{Type: resources.ConditionReady, Status: resources.ConditionFalse, Reason: "NoClientCertificate",
+		return []resources.Condition{{Type: resources.ConditionReady, Status: resources.ConditionFalse,
+			Reason:  "NoClientCertificate",
 			Message: "no proxy of this zone sends to it: " + err.Error()}}
 	}
-	return []resources.Condition{{Type: resources.ConditionReady, Status: resources.ConditionTrue, Reason: resources.ConditionReady}}
+	return []resources.Condition{{Type: resources.ConditionReady, Status: resources.ConditionTrue,
+		Reason: resources.ConditionReady}}
 }
 
 // problem returns an error for the first source of a service that is unavailable here.

@@ -23,7 +23,8 @@ func (c *Config) globals() ([]*url.URL, error) {
 		}
 		u, err := url.Parse(part)
 		switch {
-		case err != nil || u.Host == "" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil:
+		case err != nil || u.Host == "" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" ||
+			u.User != nil:
 			return nil, fmt.Errorf("global %q: want grpcs://host:port, and the replicas' as host:port after commas", part)
 		case u.Scheme != "grpc" && u.Scheme != "grpcs":
 			return nil, fmt.Errorf("global %q: want the scheme grpcs (or grpc on loopback)", part)

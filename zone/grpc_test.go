@@ -54,7 +54,8 @@ func (w *world) startGRPC(dataplane, listen string, more ...string) *grpcServer 
 	w.t.Helper()
 	dir := w.t.TempDir()
 	w.writeIdentity(dataplane, dir)
-	return startGRPC(w.t, zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address, IdentityDir: dir, Refresh: time.Second / 2}, listen, more...)
+	return startGRPC(w.t, zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address, IdentityDir: dir,
+		Refresh: time.Second / 2}, listen, more...)
 }
 
 func startGRPC(t *testing.T, cfg zone.GRPCBootstrapConfig, listen string, more ...string) *grpcServer {
@@ -68,7 +69,8 @@ func startGRPC(t *testing.T, cfg zone.GRPCBootstrapConfig, listen string, more .
 	log, err := os.Create(filepath.Join(dir, "log"))
 	must(t, err)
 	cmd := exec.Command(program, "-listen", listen)
-	cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP="+filepath.Join(dir, "grpc.json"), "GRPC_GO_LOG_SEVERITY_LEVEL=warning"), more...)
+	cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP="+filepath.Join(dir, "grpc.json"),
+		"GRPC_GO_LOG_SEVERITY_LEVEL=warning"), more...)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	s := &grpcServer{t: t, dir: cfg.IdentityDir, log: log.Name()}
@@ -119,7 +121,8 @@ func (w *world) writeIdentity(dataplane, dir string) {
 	bundleMap, err := json.Marshal(map[string]any{"trust_domains": byDomain})
 	must(w.t, err)
 	for name, content := range map[string][]byte{
-		"svid.pem": svid.CertificatePEM, "svid_key.pem": svid.KeyPEM, "own_bundle.pem": bundles.PEM(svid.ID.TrustDomain()), "bundle_map.json": bundleMap,
+		"svid.pem": svid.CertificatePEM, "svid_key.pem": svid.KeyPEM,
+		"own_bundle.pem": bundles.PEM(svid.ID.TrustDomain()), "bundle_map.json": bundleMap,
 	} {
 		must(w.t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
@@ -129,7 +132,8 @@ func (w *world) writeIdentity(dataplane, dir string) {
 func grpcClient(t *testing.T, certificate *tls.Certificate, port int) *grpc.ClientConn {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}}
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	must(t, err)
 	t.Cleanup(func() { must(t, conn.Close()) })
 	return conn
@@ -165,7 +169,8 @@ func TestGRPCServerWithoutProxy(t *testing.T) {
 
 	w.apply(allowAliceOrders)
 	eventually(t, "alice is allowed", func() bool { return invoke(alice, "/shop.Orders/Put") == codes.OK })
-	for _, method := range []string{"/shop.OrdersAdmin/Put", "/grpc.health.v1.Health/Check", "/a/../shop.Orders/Put", "//shop.Orders/Put"} {
+	for _, method := range []string{"/shop.OrdersAdmin/Put", "/grpc.health.v1.Health/Check", "/a/../shop.Orders/Put",
+		"//shop.Orders/Put"} {
 		if got := invoke(alice, method); got != codes.PermissionDenied {
 			t.Errorf("%s: alice gets %s", method, got)
 		}
@@ -229,9 +234,10 @@ func TestGRPCServerTrust(t *testing.T) {
 	eventually(t, "the new certificate is shown", func() bool { return servedBy(t, own, port) != before })
 	for name, certificate := range map[string]*tls.Certificate{
 		"a CA that speaks for another domain": other.certificate("spiffe://default.zone-1.mesh.local/workload/alice"),
-		"two URI SANs":                        other.certificate("spiffe://other.mesh/workload/carol", "spiffe://other.mesh/workload/dave"),
-		"no URI SAN":                          other.certificate(),
-		"no workload":                         other.certificate("spiffe://other.mesh/"),
+		"two URI SANs": other.certificate("spiffe://other.mesh/workload/carol",
+			"spiffe://other.mesh/workload/dave"),
+		"no URI SAN":  other.certificate(),
+		"no workload": other.certificate("spiffe://other.mesh/"),
 	} {
 		if got := knows(port, certificate); got == codes.OK {
 			t.Errorf("%s: let in", name)
@@ -257,11 +263,13 @@ func TestGRPCServerShowsItsSVIDToTheZone(t *testing.T) {
 	}
 	_, xdsPort, _ := strings.Cut(z.cfg.XDSAddress, ":")
 	cfg := zone.GRPCBootstrapConfig{
-		Dataplane: "orders", XDSAddress: "grpcs://127.0.0.1:" + xdsPort, XDSCA: filepath.Join(z.cfg.DataDir, "tls", "ca.crt"), IdentityDir: t.TempDir(),
+		Dataplane: "orders", XDSAddress: "grpcs://127.0.0.1:" + xdsPort,
+		XDSCA: filepath.Join(z.cfg.DataDir, "tls", "ca.crt"), IdentityDir: t.TempDir(),
 	}
 	z.writeIdentity("other", cfg.IdentityDir)
 	stranger := startGRPC(t, cfg, fmt.Sprintf("127.0.0.1:%d", ports[0]))
-	eventually(t, "another's identity is refused", func() bool { return strings.Contains(stranger.says(), "PermissionDenied") })
+	eventually(t, "another's identity is refused",
+		func() bool { return strings.Contains(stranger.says(), "PermissionDenied") })
 	cfg.IdentityDir = t.TempDir()
 	z.writeIdentity("orders", cfg.IdentityDir)
 	startGRPC(t, cfg, fmt.Sprintf("127.0.0.1:%d", ports[1])).serving(1)
@@ -299,8 +307,10 @@ func TestGRPCClientWithoutProxy(t *testing.T) {
 	if got := call(name, "/shop.Admin/Get"); got != "PermissionDenied" {
 		t.Errorf("what is not allowed gives %s", got)
 	}
-	w.apply(strings.Replace(service, "spec: {", `spec: {identities: [{type: SpiffeID, value: "spiffe://default.zone-1.mesh.local/workload/somebody"}], `, 1))
-	eventually(t, "the server is not the service any more", func() bool { return call(name, "/shop.Orders/Get") == "Unavailable" })
+	w.apply(strings.Replace(service, "spec: {",
+		`spec: {identities: [{type: SpiffeID, value: "spiffe://default.zone-1.mesh.local/workload/somebody"}], `, 1))
+	eventually(t, "the server is not the service any more",
+		func() bool { return call(name, "/shop.Orders/Get") == "Unavailable" })
 }
 
 // TestGRPCClientTellsTheServerName: the client sends the server name, by which ingresses of other zones route.
@@ -308,13 +318,14 @@ func TestGRPCClientTellsTheServerName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := make(chan string, 1)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		select {
-		case asked <- hello.ServerName:
-		default:
-		}
-		return nil, errors.New("enough")
-	}})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			select {
+			case asked <- hello.ServerName:
+			default:
+			}
+			return nil, errors.New("enough")
+		}})
 	must(t, err)
 	done := make(chan struct{})
 	go func() {
@@ -337,7 +348,8 @@ func TestGRPCClientTellsTheServerName(t *testing.T) {
 	w.apply(fmt.Sprintf(`{type: MeshService, mesh: default, name: orders, spec: {selector: {dataplaneLabels: {matchLabels: {app: orders}}}, ports: [{name: grpc, port: 80, targetPort: %d, appProtocol: grpc}]}}`, port))
 	w.apply(`{type: Dataplane, mesh: default, name: alice, networking: {address: 127.0.0.1, inbound: [{port: 1, protocol: http}],
   outbound: [{port: 10001, backendRef: {kind: MeshService, name: orders}}]}}`)
-	if got := w.grpcCaller("alice", "GRPC_EXPERIMENTAL_XDS_SNI=true")("xds:///kri_msvc_default_zone-1__orders_grpc", "/a/b"); got != "Unavailable" {
+	if got := w.grpcCaller("alice", "GRPC_EXPERIMENTAL_XDS_SNI=true")("xds:///kri_msvc_default_zone-1__orders_grpc",
+		"/a/b"); got != "Unavailable" {
 		t.Errorf("got %s", got)
 	}
 	select {
@@ -355,7 +367,8 @@ func (w *world) grpcCaller(dataplane string, more ...string) func(address, metho
 	w.t.Helper()
 	dir := w.t.TempDir()
 	w.writeIdentity(dataplane, dir)
-	bootstrap, err := zone.GRPCBootstrap(zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address, IdentityDir: dir})
+	bootstrap, err := zone.GRPCBootstrap(zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address,
+		IdentityDir: dir})
 	must(w.t, err)
 	file := filepath.Join(dir, "grpc.json")
 	must(w.t, os.WriteFile(file, bootstrap, 0o600))

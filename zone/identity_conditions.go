@@ -30,17 +30,20 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 		return out
 	}
 	if standing.Problem != "" {
-		return []resources.Condition{condition(resources.ConditionReady, false, "NoIdentities", "it gives nobody an identity here: "+standing.Problem)}
+		return []resources.Condition{condition(resources.ConditionReady, false, "NoIdentities",
+			"it gives nobody an identity here: "+standing.Problem)}
 	}
 	if standing.Spire {
-		return []resources.Condition{condition(resources.ConditionReady, true, "", "certificates come from the SPIRE agent beside each proxy")}
+		return []resources.Condition{condition(resources.ConditionReady, true, "",
+			"certificates come from the SPIRE agent beside each proxy")}
 	}
 	published := c.store.Snapshot().Get(identity.TrustKey(standing.Realm, c.zone))
 	trust := condition(resources.ConditionMeshTrustCreated, published != nil, "NotPublished", "")
 	if published != nil {
 		trust.Message = resources.KRIOf(published).String()
 	} else if standing.Unpublished {
-		trust.Reason, trust.Message = "Disabled", "provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
+		trust.Reason, trust.Message = "Disabled",
+			"provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
 	}
 	if problem := c.publisher.Problem(standing.Realm); problem != "" {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "ProvidedCARefused", problem)}
@@ -50,5 +53,6 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "NotSigning",
 			"no authority signs yet: it is published first, and signs when it is known everywhere; causewayctl keys list tells how far it is")}
 	}
-	return []resources.Condition{trust, condition(resources.ConditionReady, true, "", fmt.Sprintf("authority %s signs for %s", signing.ID(), signing.TrustDomain().Name()))}
+	return []resources.Condition{trust, condition(resources.ConditionReady, true, "",
+		fmt.Sprintf("authority %s signs for %s", signing.ID(), signing.TrustDomain().Name()))}
 }

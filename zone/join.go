@@ -29,8 +29,8 @@ type JoinConfig struct {
 // directory, sealed. If no address of the global is reachable, Join retries for two minutes, at growing intervals. It
 // writes the key to disk before it sends the token. If the answer is lost, the next attempt, even of a later process,
 // sends the same token with the same key, and the global answers again. With any other key, the token counts as used. A
-// zone that has joined before keeps its ID. Errors wrap enrolment.ErrJoinString, enrolment.ErrJoinFormat or enrolment.ErrOtherZone, or
-// contain the global's answer.
+// zone that has joined before keeps its ID. Errors wrap enrolment.ErrJoinString, enrolment.ErrJoinFormat or
+// enrolment.ErrOtherZone, or contain the global's answer.
 func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -41,7 +41,8 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if err := server.MakeDataDir(c.DataDir, c.Log); err != nil {
 		return nil, err
 	}
-	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase, Dir: c.DataDir, Log: c.Log})
+	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase,
+		Dir: c.DataDir, Log: c.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,8 @@ func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 	joined, err := s.Join(ctx, offer, addresses, cfg.Log)
 	switch {
 	case err == nil:
-		cfg.Log.Info("joined the global", "zone", joined.Zone, "id", joined.ID, "global", joined.Global, "expires", joined.Expires)
+		cfg.Log.Info("joined the global", "zone", joined.Zone, "id", joined.ID, "global", joined.Global, "expires",
+			joined.Expires)
 		return nil
 	case m == nil || errors.Is(err, enrolment.ErrOtherZone) || time.Now().After(m.Expires):
 		return err

@@ -85,7 +85,8 @@ func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case !ok:
-		return api.NewError(http.StatusConflict, "Conflict", "keys of tokens are made by the server: causewayctl keys rotate "+tokenPurpose)
+		return api.NewError(http.StatusConflict, "Conflict",
+			"keys of tokens are made by the server: causewayctl keys rotate "+tokenPurpose)
 	}
 	var body struct {
 		Certificates    string `json:"certificates"`
@@ -137,7 +138,8 @@ func (h *keyHandler) realm(purpose string) (realm string, ok bool, err error) {
 	}
 	realm, ok = strings.CutPrefix(purpose, identityPurpose)
 	mesh := identity.MeshOfRealm(realm)
-	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil || !slices.Contains(h.authorities.Realms(mesh), realm) {
+	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil ||
+		!slices.Contains(h.authorities.Realms(mesh), realm) {
 		return "", false, api.NotFound("keys for " + purpose)
 	}
 	return realm, true, nil
@@ -155,7 +157,8 @@ func keyError(err error) error {
 	return err
 }
 
-func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made string, wanted func(purpose string) bool) error {
+func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made string,
+	wanted func(purpose string) bool) error {
 	out := api.SigningKeyList{New: made, Keys: []api.SigningKey{}}
 	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
 		for _, realm := range h.authorities.Realms(mesh.Name) {
@@ -175,7 +178,8 @@ func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made str
 			if key.Signing {
 				state = identity.Signing
 			}
-			out.Keys = append(out.Keys, api.SigningKey{Purpose: tokenPurpose, ID: key.ID, State: string(state), Algorithm: key.Algorithm, Created: key.Created.UTC()})
+			out.Keys = append(out.Keys, api.SigningKey{Purpose: tokenPurpose, ID: key.ID, State: string(state),
+				Algorithm: key.Algorithm, Created: key.Created.UTC()})
 		}
 	}
 	return api.WriteJSON(w, http.StatusOK, out)
@@ -191,7 +195,8 @@ func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey,
 	for _, one := range slices.Backward(all) {
 		expires := one.Certificate().NotAfter.UTC()
 		key := api.SigningKey{
-			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(), Created: one.Certificate().NotBefore.UTC(),
+			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(),
+			Created: one.Certificate().NotBefore.UTC(),
 			Expires: &expires, Provided: one.Provided(), Unaware: one.Unaware(),
 		}
 		if one.State() == identity.Next {

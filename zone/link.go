@@ -59,7 +59,8 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if parts.memberships.Current() != nil {
-		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics, Log: cfg.Log}).Run
+		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics,
+			Log: cfg.Log}).Run
 	}
 	incarnation, err := ownIncarnation(ctx, parts.keeper)
 	if err != nil {
@@ -68,12 +69,17 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 	link := kds.NewZone(kds.ZoneConfig{
 		Incarnation: incarnation,
 		Others:      others, Beside: beside,
-		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status, SystemNamespace: cfg.SystemNamespace,
-		Self: kds.Peer{Instance: parts.instance, Version: server.Version()}, MaxMessageSize: cfg.KDSMaxMessageSize, Log: cfg.Log,
-		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known, Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer, Panics: cfg.Panics, Open: parts.fields.Open,
+		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status,
+		SystemNamespace: cfg.SystemNamespace,
+		Self:            kds.Peer{Instance: parts.instance, Version: server.Version()},
+		MaxMessageSize:  cfg.KDSMaxMessageSize, Log: cfg.Log,
+		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known,
+		Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
+		Panics: cfg.Panics, Open: parts.fields.Open,
 	})
 	statuses := func() []tracker.SyncStatus { return []tracker.SyncStatus{link.Status("")} }
-	parts.registry.MustRegister(connectedGauge(link), cfg.Panics.Collector("metrics", tracker.StatusCollector{Statuses: statuses}))
+	parts.registry.MustRegister(connectedGauge(link),
+		cfg.Panics.Collector("metrics", tracker.StatusCollector{Statuses: statuses}))
 	parts.detail.MustRegister(cfg.Panics.Collector("metrics", tracker.LagCollector{Statuses: statuses}))
 	return link, nil
 }
@@ -81,7 +87,8 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 // connectedGauge reports the connection as a metric. It is not a condition of readiness, because a zone serves its
 // proxies without the global.
 func connectedGauge(link *kds.Zone) prometheus.Collector {
-	options := prometheus.GaugeOpts{Name: "causeway_global_connected", Help: "1 while both streams to the global are open."}
+	options := prometheus.GaugeOpts{Name: "causeway_global_connected",
+		Help: "1 while both streams to the global are open."}
 	return prometheus.NewGaugeFunc(options, func() float64 {
 		if link.Connected() {
 			return 1
@@ -118,7 +125,8 @@ type hostCredentials struct {
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (c *hostCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (c *hostCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn,
+	credentials.AuthInfo, error) {
 	config := c.byHost[authority]
 	if config == nil {
 		return nil, nil, fmt.Errorf("%s is no address of the global", authority)

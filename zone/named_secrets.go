@@ -49,7 +49,8 @@ func (h *namedSecrets) list(w http.ResponseWriter, r *http.Request) error {
 // the verb.
 func (h *namedSecrets) named(r *http.Request, verb string) (secrets.Named, error) {
 	n := secrets.Named{Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
-	err := h.routes.Authorize(r, access.Action{Verb: verb, Type: resources.AccessSecret, Scope: access.ScopeNamespace, Mesh: n.Mesh, Namespace: n.Namespace, Name: n.Name})
+	err := h.routes.Authorize(r, access.Action{Verb: verb, Type: resources.AccessSecret, Scope: access.ScopeNamespace,
+		Mesh: n.Mesh, Namespace: n.Namespace, Name: n.Name})
 	if err != nil {
 		return n, err
 	}

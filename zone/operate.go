@@ -26,7 +26,8 @@ func (o *operator) register(routes *api.Server) {
 	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
 	routes.Handle(api.RouteZoneResync, o.resync)
 	if o.link != nil {
-		routes.AddConditions(func(r *resources.Resource) []resources.Condition { return tracker.Conditions(o.link.Refused(r.Key)) })
+		routes.AddConditions(
+			func(r *resources.Resource) []resources.Condition { return tracker.Conditions(o.link.Refused(r.Key)) })
 	}
 }
 

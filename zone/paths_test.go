@@ -59,7 +59,8 @@ func echoesTarget(t *testing.T) (port int) {
 
 // rawGet writes a request line with the path unchanged, and reads the answer.
 func rawGet(certificate *tls.Certificate, port int, path, extraHeaders string) (status int, body string, err error) {
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port),
+		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
 	if err != nil {
 		return 0, "", err
 	}
@@ -156,11 +157,17 @@ func TestEnvoyNormalisesPaths(t *testing.T) {
 // disguises lists disguises of the denied path /admin. Those that only an application can recognise are in
 // explain.Lookalikes.
 var disguises = []string{
-	"/admin", "/admin/", "/admin?x", "/admin?", "/admin/x", "/admin;x=1", "/admin;", "/admin%3bx", "/admin%3Bx", "/admin%23", "/admin;/x",
-	"/a/../admin", "/./admin", "/.//admin", "/a/./../admin", "/../admin", "/../../admin", "/a/b/../../admin", "/admin/..//admin", "/admin/.",
-	"/%61dmin", "/%61%64%6d%69%6e", "/%61%64%6D%69%6E", "/adm%69n", "/admi%6E", "/a/%2e%2e/admin", "/a/%2E%2E/admin", "/a/.%2e/admin", "/%2e/admin",
-	"//admin", "///admin", "//admin//", `/\admin`, `\admin`, `/a\..\admin`, "/%2fadmin", "/%2Fadmin", "/%5cadmin", "/%5Cadmin",
-	"/a%2f..%2fadmin", "/a/..%2fadmin", "/a/..%5cadmin", "/admin%2f", "/admin%2fx", "/admin%5c", "/admin#x", "/#/../admin", "/x/..;/admin", "/x/%2e%2e;/admin", "/x/.%2e;y/admin", `/x\..;\admin`, "/%2e;/admin", "/admin%00", "/%00/admin",
+	"/admin", "/admin/", "/admin?x", "/admin?", "/admin/x", "/admin;x=1", "/admin;", "/admin%3bx", "/admin%3Bx",
+	"/admin%23", "/admin;/x",
+	"/a/../admin", "/./admin", "/.//admin", "/a/./../admin", "/../admin", "/../../admin", "/a/b/../../admin",
+	"/admin/..//admin", "/admin/.",
+	"/%61dmin", "/%61%64%6d%69%6e", "/%61%64%6D%69%6E", "/adm%69n", "/admi%6E", "/a/%2e%2e/admin", "/a/%2E%2E/admin",
+	"/a/.%2e/admin", "/%2e/admin",
+	"//admin", "///admin", "//admin//", `/\admin`, `\admin`, `/a\..\admin`, "/%2fadmin", "/%2Fadmin", "/%5cadmin",
+	"/%5Cadmin",
+	"/a%2f..%2fadmin", "/a/..%2fadmin", "/a/..%5cadmin", "/admin%2f", "/admin%2fx", "/admin%5c", "/admin#x",
+	"/#/../admin", "/x/..;/admin", "/x/%2e%2e;/admin", "/x/.%2e;y/admin", `/x\..;\admin`, "/%2e;/admin", "/admin%00",
+	"/%00/admin",
 	"/admin/%2e", "/admin/%2e%2e/admin", "http://backend/admin", "http://other/admin?x", "https://backend//admin",
 }
 

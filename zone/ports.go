@@ -42,7 +42,8 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 		into    *net.Listener
 		listen  func(string) (net.Listener, error)
 	}{
-		{cfg.APIAddress, &p.api, server.Listen}, {cfg.XDSAddress, &p.xds, server.Listen}, {cfg.DiagnosticsAddress, &p.diagnostics, server.ListenOpen},
+		{cfg.APIAddress, &p.api, server.Listen}, {cfg.XDSAddress, &p.xds, server.Listen},
+		{cfg.DiagnosticsAddress, &p.diagnostics, server.ListenOpen},
 	} {
 		if *one.into, err = one.listen(one.address); err != nil {
 			return nil, err
@@ -72,7 +73,8 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 	if !slices.ContainsFunc(p.bare, func(l net.Listener) bool { return !server.IsLoopback(l.Addr()) }) {
 		return nil
 	}
-	if p.certificate, err = server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box); err != nil {
+	if p.certificate, err = server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg),
+		box); err != nil {
 		return err
 	}
 	if p.certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion); err != nil {

@@ -48,7 +48,8 @@ func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
 }
 
 // authoritiesFor returns a function that finds this zone's authorities for a trust domain, in all meshes.
-func authoritiesFor(durable store.Reader, authorities *identity.Authorities) func(spiffeid.TrustDomain) []*x509.Certificate {
+func authoritiesFor(durable store.Reader,
+	authorities *identity.Authorities) func(spiffeid.TrustDomain) []*x509.Certificate {
 	return func(domain spiffeid.TrustDomain) []*x509.Certificate {
 		var out []*x509.Certificate
 		for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
@@ -62,17 +63,23 @@ func authoritiesFor(durable store.Reader, authorities *identity.Authorities) fun
 func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *ports, parts *proxyParts) {
 	admission := xds.NewAdmission(xds.AdmissionConfig{
 		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),
-		Tokens:   parts.issuer, Store: parts.durable, Identity: parts.authorities.Expect, Authorities: authoritiesFor(parts.durable, parts.authorities), Now: cfg.Now, Log: cfg.Log,
+		Tokens:   parts.issuer, Store: parts.durable, Identity: parts.authorities.Expect,
+		Authorities: authoritiesFor(parts.durable, parts.authorities), Now: cfg.Now, Log: cfg.Log,
 		Refused: func(r xds.Refusal) { parts.refused(ctx, cfg, r) },
 	})
 	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
-		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal, Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
+		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal,
+		Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
 	})
-	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities, admission: admission}).register(parts.routes)
-	known := &acquaintance{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link, standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
-	(&keyHandler{zone: parts.home.Zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities, unaware: known.unaware}).register(parts.routes)
+	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
+		admission: admission}).register(parts.routes)
+	known := &acquaintance{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link,
+		standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
+	(&keyHandler{zone: parts.home.Zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities,
+		unaware: known.unaware}).register(parts.routes)
 	rotation := &identity.Rotation{
-		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware, Now: cfg.Now, Log: cfg.Log,
+		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware,
+		Now: cfg.Now, Log: cfg.Log,
 	}
 	group.Go(func() error { return rotation.Run(ctx) })
 	group.Go(func() error { return parts.holdings.Run(ctx) })

@@ -103,7 +103,8 @@ func writeStream(t *testing.T, f *http2.Framer, id uint32, q rawRequest) {
 	for _, field := range fields {
 		must(t, enc.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
 	}
-	must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true}))
+	must(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true,
+		EndStream: true}))
 }
 
 // readStreams reads until each stream from first on has ended. A stream that Envoy resets counts as refused.

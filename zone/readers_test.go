@@ -19,13 +19,16 @@ type reader struct {
 var readers = []reader{
 	{"Tomcat", func(s string) []string { return each(dropParameters(cutQuery(s)), decode, resolve) }},
 	{"Jetty", func(s string) []string {
-		return append(each(dropParameters(cutQuery(s)), decodeWide, resolve), each(cutQuery(s), decodeWide, dropParameters, resolve)...)
+		return append(each(dropParameters(cutQuery(s)), decodeWide, resolve),
+			each(cutQuery(s), decodeWide, dropParameters, resolve)...)
 	}},
 	{"Spring MVC 5", func(s string) []string {
-		return withoutExtension(withoutSlash(each(dropParameters(cutQuery(s)), decode, dropParameters, resolve, trimSegments)))
+		return withoutExtension(withoutSlash(each(dropParameters(cutQuery(s)), decode, dropParameters, resolve,
+			trimSegments)))
 	}},
 	{"cut at ;", func(s string) []string {
-		return append(each(cut(cutQuery(s), ";"), decode, resolve), each(cutQuery(s), decode, func(s string) string { return cut(s, ";") }, resolve)...)
+		return append(each(cut(cutQuery(s), ";"), decode, resolve),
+			each(cutQuery(s), decode, func(s string) string { return cut(s, ";") }, resolve)...)
 	}},
 	{"IIS", func(s string) []string {
 		return each(cutQuery(s), decodeWide, decodeWide, overlong, wide, backslashes, windows, resolve, strings.ToLower)
@@ -33,16 +36,19 @@ var readers = []reader{
 	{"Go", func(s string) []string { return each(cutQuery(s), decode, resolve) }},
 	{"Express", func(s string) []string {
 		plain := each(cut(cutQuery(s), "#"), strings.ToLower)
-		return withoutSlash(append(plain, each(cut(cutQuery(s), "#"), decode, backslashes, dropControls, resolve, strings.ToLower)...))
+		return withoutSlash(append(plain, each(cut(cutQuery(s), "#"), decode, backslashes, dropControls, resolve,
+			strings.ToLower)...))
 	}},
 	{"nginx", func(s string) []string {
-		return append(each(cut(cutQuery(s), "#"), decode, resolve), each(cutQuery(s), decode, cutQuery, fragment, decode, resolve)...)
+		return append(each(cut(cutQuery(s), "#"), decode, resolve),
+			each(cutQuery(s), decode, cutQuery, fragment, decode, resolve)...)
 	}},
 	{"WSGI", func(s string) []string {
 		return withoutSlash(each(cutQuery(s), decode, func(s string) string { return strings.TrimSuffix(s, "\n") }))
 	}},
 	{"PHP", func(s string) []string {
-		return withoutSlash(append(each(cutQuery(s), decode, cutNUL, strings.TrimSpace, resolve), each(cutQuery(s), decode, cutQuery, fragment, resolve)...))
+		return withoutSlash(append(each(cutQuery(s), decode, cutNUL, strings.TrimSpace, resolve),
+			each(cutQuery(s), decode, cutQuery, fragment, resolve)...))
 	}},
 	{"Rails", func(s string) []string {
 		return withoutExtension(withoutSlash(each(cutQuery(s), mergeSlashes, decode)))
@@ -51,10 +57,12 @@ var readers = []reader{
 		return each(cutQuery(s), decode, backslashes, resolve, func(s string) string { return strings.TrimSuffix(s, "\n") })
 	}},
 	{"decodes twice", func(s string) []string {
-		return append(each(cutQuery(s), decode, decode, backslashes, cutNUL, resolve), each(cutQuery(s), decode, decode, dropParameters, cutQuery, resolve)...)
+		return append(each(cutQuery(s), decode, decode, backslashes, cutNUL, resolve),
+			each(cutQuery(s), decode, decode, dropParameters, cutQuery, resolve)...)
 	}},
 	{"lenient UTF-8", func(s string) []string {
-		return append(each(cutQuery(s), decode, overlong, dropInvalid, resolve), each(cutQuery(s), decode, dropInvalid, wide, resolve)...)
+		return append(each(cutQuery(s), decode, overlong, dropInvalid, resolve),
+			each(cutQuery(s), decode, dropInvalid, wide, resolve)...)
 	}},
 	{"equalsIgnoreCase", func(s string) []string { return each(dropParameters(cutQuery(s)), decode, resolve, foldJava) }},
 }

@@ -32,7 +32,8 @@ func behind(standings []xds.Standing) []tracker.ProxyBehind {
 }
 
 func nameOf(one xds.Standing) tracker.ProxyBehind {
-	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name, Reason: one.Reason}
+	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name,
+		Reason: one.Reason}
 }
 
 // rollout reports how far a resource of this zone has come: to the global, and to the zone's own proxies.
@@ -73,7 +74,8 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 
 // proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
 // unknown.
-func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot, reader *api.Reader) {
+func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
+	reader *api.Reader) {
 	standings := map[resources.Key]xds.Standing{}
 	for _, one := range o.standings() {
 		standings[one.Dataplane] = one
@@ -113,7 +115,8 @@ func insightKey(dataplane *resources.Resource) resources.Key {
 
 // away describes a Dataplane whose proxy is not connected, and since when, if this server knows.
 func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) tracker.ProxyUnknown {
-	out := tracker.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: "not connected"}
+	out := tracker.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name,
+		Reason: "not connected"}
 	if _, out.Since = matching.Connected(status.Get(insightKey(dataplane))); out.Since.IsZero() {
 		out.Since, out.Reason = o.started, "not seen"
 	}

@@ -106,7 +106,8 @@ func (z *runningZone) svid(dataplane string) (*x509svid.SVID, map[string]string)
 	must(z.t, err)
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
 	must(z.t, err)
-	body, err := json.Marshal(map[string]string{"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
+	body, err := json.Marshal(
+		map[string]string{"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
 	must(z.t, err)
 	code, answer := z.call(http.MethodPost, "/meshes/default/dataplanes/"+dataplane+"/_svid", string(body))
 	if code != http.StatusOK {
@@ -120,7 +121,8 @@ func (z *runningZone) svid(dataplane string) (*x509svid.SVID, map[string]string)
 	must(z.t, json.Unmarshal([]byte(answer), &signed))
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	must(z.t, err)
-	svid, err := x509svid.Parse([]byte(signed.Certificate), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
+	svid, err := x509svid.Parse([]byte(signed.Certificate),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 	must(z.t, err)
 	if svid.ID.String() != signed.SpiffeID || !svid.Certificates[0].NotAfter.Equal(signed.ExpirationTime) {
 		z.t.Errorf("answer %s %s, certificate %s", signed.SpiffeID, signed.ExpirationTime, svid.ID)
@@ -154,7 +156,8 @@ func TestSVIDEndpoint(t *testing.T) {
 		"other mesh":      {"/meshes/other/dataplanes/backend/_svid", `{"csr": "x"}`, 404},
 		"no request":      {"/meshes/default/dataplanes/backend/_svid", `{}`, 400},
 		"no JSON":         {"/meshes/default/dataplanes/backend/_svid", `hello`, 400},
-		"too large":       {"/meshes/default/dataplanes/backend/_svid", `{"csr": "` + strings.Repeat("x", 100_000) + `"}`, 413},
+		"too large": {"/meshes/default/dataplanes/backend/_svid",
+			`{"csr": "` + strings.Repeat("x", 100_000) + `"}`, 413},
 	} {
 		if code, answer := z.call(http.MethodPost, c.path, c.body); code != c.want {
 			t.Errorf("%s: %d %s", name, code, answer)
@@ -167,7 +170,8 @@ func TestInspectEndpoint(t *testing.T) {
 	z := runZone(t)
 	z.dataplane(8080, 9080)
 	const path = "/meshes/default/dataplanes/backend/_inbounds/"
-	if code, answer := z.call(http.MethodGet, path+"kri_dp_default_zone-1__backend_main/_policies", ""); code != 200 || strings.TrimSpace(answer) != `{"policies":[]}` {
+	if code, answer := z.call(http.MethodGet, path+"kri_dp_default_zone-1__backend_main/_policies", ""); code != 200 ||
+		strings.TrimSpace(answer) != `{"policies":[]}` {
 		t.Errorf("%d %s", code, answer)
 	}
 	z.apply("meshtrafficpermissions/all", `{"type": "MeshTrafficPermission", "mesh": "default", "name": "all", "spec": {"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://"}}]}}]}}`)
@@ -222,8 +226,10 @@ func TestTrustEndpoint(t *testing.T) {
 		Refused []struct{ Name, KRI, Reason string }
 	}
 	must(t, json.Unmarshal([]byte(answer), &got))
-	if code != 200 || len(got.TrustDomains) != 1 || got.TrustDomains[0].Name != "default.zone-1.mesh.local" || got.TrustDomains[0].Authorities != 1 ||
-		len(got.Refused) != 1 || got.Refused[0].Name != "steals" || !strings.Contains(got.Refused[0].Reason, "*.zone-1.mesh.local") {
+	if code != 200 || len(got.TrustDomains) != 1 || got.TrustDomains[0].Name != "default.zone-1.mesh.local" ||
+		got.TrustDomains[0].Authorities != 1 ||
+		len(got.Refused) != 1 || got.Refused[0].Name != "steals" ||
+		!strings.Contains(got.Refused[0].Reason, "*.zone-1.mesh.local") {
 		t.Errorf("%d %s", code, answer)
 	}
 	if code, answer := z.call(http.MethodGet, "/meshes/other/_trust", ""); code != 404 {
@@ -265,7 +271,8 @@ func TestRestartMovesNothing(t *testing.T) {
 		t.Errorf("while the zone is away: %d", got)
 	}
 	z.start()
-	eventually(t, "the proxy to ask for its identity", func() bool { return strings.Contains(z.metrics(), `causeway_identity_kept_total{outcome="used"} 1`) })
+	eventually(t, "the proxy to ask for its identity",
+		func() bool { return strings.Contains(z.metrics(), `causeway_identity_kept_total{outcome="used"} 1`) })
 	if after := e.stats(counters); !maps.Equal(before, after) {
 		t.Errorf("the restart moved %v to %v", before, after)
 	}
@@ -284,7 +291,8 @@ func TestRestartMovesNothing(t *testing.T) {
 		t.Errorf("the restart moved %v to %v", given, after)
 	}
 	for line := range strings.Lines(z.metrics()) {
-		if strings.HasPrefix(line, "causeway_xds_responses_total") && !strings.HasPrefix(line, `causeway_xds_responses_total{type="ecds"} 1`) {
+		if strings.HasPrefix(line, "causeway_xds_responses_total") &&
+			!strings.HasPrefix(line, `causeway_xds_responses_total{type="ecds"} 1`) {
 			t.Errorf("sent: %s", line)
 		}
 	}
@@ -314,7 +322,8 @@ func TestXDSOffLoopbackIsTLS(t *testing.T) {
 	_, xdsPort, _ := strings.Cut(z.cfg.XDSAddress, ":")
 	w := &world{t: t, address: "grpcs://127.0.0.1:" + xdsPort}
 	w.startEnvoy(zone.BootstrapConfig{
-		Dataplane: "backend", XDSCA: filepath.Join(z.cfg.DataDir, "tls", "ca.crt"), Token: z.token(`{"dataplane": "backend"}`).Token,
+		Dataplane: "backend", XDSCA: filepath.Join(z.cfg.DataDir, "tls", "ca.crt"),
+		Token: z.token(`{"dataplane": "backend"}`).Token,
 	})
 	svid, _ := z.svid("backend")
 	chain, key, err := svid.Marshal()
@@ -358,7 +367,8 @@ func TestIdentityFilesOfAnEarlierVersion(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
 	must(t, os.WriteFile(file, []byte("x"), 0o600))
 	err := zone.Run(context.Background(), zone.Config{
-		Zone: "zone-1", DataDir: dir, Log: discardLog(), APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
+		Zone: "zone-1", DataDir: dir, Log: discardLog(), APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0",
+		DiagnosticsAddress: "127.0.0.1:0",
 	})
 	if !errors.Is(err, identity.ErrAuthority) {
 		t.Errorf("got %v", err)
@@ -388,11 +398,12 @@ func TestConfigValidate(t *testing.T) {
 		"plain with a pin":  {func(c *zone.Config) { c.Global, c.GlobalCASHA256 = "grpc://127.0.0.1:5685", pin }, "grpcs"},
 		"tls without trust": {func(c *zone.Config) { c.Global = "grpcs://global.example:5685" }, "exactly one"},
 		"tls with a pin":    {func(c *zone.Config) { c.Global, c.GlobalCASHA256 = "grpcs://global.example:5685", pin }, ""},
-		"tls with two":      {func(c *zone.Config) { c.Global, c.GlobalCASHA256, c.GlobalCA = "grpcs://g:1", pin, "f" }, "exactly one"},
-		"bad pin":           {func(c *zone.Config) { c.Global, c.GlobalCASHA256 = "grpcs://g:1", "abc" }, "64 hex"},
-		"no scheme":         {func(c *zone.Config) { c.Global, c.GlobalInsecure = "global.example:5685", true }, "global"},
-		"no port":           {func(c *zone.Config) { c.Global, c.GlobalInsecure = "grpcs://global.example", true }, "host:port"},
-		"path":              {func(c *zone.Config) { c.Global, c.GlobalInsecure = "grpcs://g:1/x", true }, "host:port"},
+		"tls with two": {func(c *zone.Config) { c.Global, c.GlobalCASHA256, c.GlobalCA = "grpcs://g:1", pin, "f" },
+			"exactly one"},
+		"bad pin":   {func(c *zone.Config) { c.Global, c.GlobalCASHA256 = "grpcs://g:1", "abc" }, "64 hex"},
+		"no scheme": {func(c *zone.Config) { c.Global, c.GlobalInsecure = "global.example:5685", true }, "global"},
+		"no port":   {func(c *zone.Config) { c.Global, c.GlobalInsecure = "grpcs://global.example", true }, "host:port"},
+		"path":      {func(c *zone.Config) { c.Global, c.GlobalInsecure = "grpcs://g:1/x", true }, "host:port"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := zone.Config{Zone: "zone-1", DataDir: "data"}

@@ -90,7 +90,8 @@ type stage struct {
 
 func newStage(t *testing.T, form rbac.Form) *stage {
 	t.Helper()
-	s := &stage{world: newWorldOf(t, form), ports: map[string]int{}, authorities: map[string]*testCA{}, certificates: map[string]*tls.Certificate{}}
+	s := &stage{world: newWorldOf(t, form), ports: map[string]int{}, authorities: map[string]*testCA{},
+		certificates: map[string]*tls.Certificate{}}
 	s.home.Zone = "" // from the global: any trust domain
 	for i, domain := range []string{"trust-domain.mesh", "legacy.mesh"} {
 		s.authorities[domain] = newTestCA(t)
@@ -105,9 +106,11 @@ func newStage(t *testing.T, form rbac.Form) *stage {
 	for _, in := range []struct {
 		name, protocol string
 		service        int
-	}{{"http-port", "http", web}, {"admin-port", "http", web}, {"grpc-port", "grpc", grpcApplication(t)}, {"tcp-port", "tcp", echo}} {
+	}{{"http-port", "http", web}, {"admin-port", "http", web}, {"grpc-port", "grpc", grpcApplication(t)},
+		{"tcp-port", "tcp", echo}} {
 		s.ports[in.name] = freePort(t)
-		inbounds = append(inbounds, fmt.Sprintf("{name: %s, port: %d, servicePort: %d, protocol: %s}", in.name, s.ports[in.name], in.service, in.protocol))
+		inbounds = append(inbounds, fmt.Sprintf("{name: %s, port: %d, servicePort: %d, protocol: %s}", in.name,
+			s.ports[in.name], in.service, in.protocol))
 	}
 	s.apply(fmt.Sprintf("{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [%s]}}", strings.Join(inbounds, ", ")))
 	s.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
@@ -147,7 +150,8 @@ func (s *stage) play(t *testing.T, y *story) {
 		batch.Ops = append(batch.Ops, store.Op{Delete: r.Key})
 	}
 	for _, p := range y.Policies {
-		raw, err := json.Marshal(map[string]any{"type": "MeshTrafficPermission", "mesh": "default", "name": p.Name, "spec": p.Spec})
+		raw, err := json.Marshal(map[string]any{"type": "MeshTrafficPermission", "mesh": "default", "name": p.Name,
+			"spec": p.Spec})
 		must(t, err)
 		s.home.Zone = "" // policies of the mesh operator come from the global
 		batch.Ops = append(batch.Ops, store.Op{Put: s.resource(string(raw))})
@@ -246,7 +250,8 @@ func (s *stage) send(t *testing.T, r *storyRequest, over string) string {
 			client = h2Client(certificate)
 			defer client.CloseIdleConnections()
 		}
-		return sendHTTP(client, cmp.Or(r.Method, http.MethodGet), fmt.Sprintf("https://127.0.0.1:%d%s", port, cmp.Or(r.Path, "/")))
+		return sendHTTP(client, cmp.Or(r.Method, http.MethodGet),
+			fmt.Sprintf("https://127.0.0.1:%d%s", port, cmp.Or(r.Path, "/")))
 	case "grpc", overGRPCGo:
 		return sendGRPC(certificate, port, cmp.Or(r.Path, "/any.Service/Method"))
 	case "tcp":
@@ -284,7 +289,8 @@ func sendHTTP(c *http.Client, method, url string) string {
 
 func sendGRPC(certificate *tls.Certificate, port int, method string) string {
 	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}}
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port), grpc.WithTransportCredentials(credentials.NewTLS(config)))
+	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port),
+		grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	if err != nil {
 		return err.Error()
 	}
@@ -306,7 +312,8 @@ func sendGRPC(certificate *tls.Certificate, port int, method string) string {
 func TestStoriesAreAllThere(t *testing.T) {
 	t.Parallel()
 	stories := readStories(t)
-	for _, prefix := range []string{"operator 1", "operator 2", "operator 3", "operator 4", "owner 1", "owner 2", "owner 3", "owner 4", "owner 5"} {
+	for _, prefix := range []string{"operator 1", "operator 2", "operator 3", "operator 4", "owner 1", "owner 2",
+		"owner 3", "owner 4", "owner 5"} {
 		asked := map[string]int{}
 		for i := range stories {
 			if !strings.HasPrefix(stories[i].Name, prefix) {

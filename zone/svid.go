@@ -70,7 +70,8 @@ type svidResponse struct {
 // serve serves POST /meshes/{mesh}/dataplanes/{name}/_svid.
 func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	key := resources.Key{
-		Type: resources.TypeDataplane, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name"),
+		Type: resources.TypeDataplane, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"),
+		Name: r.PathValue("name"),
 	}
 	snap := h.store.Snapshot()
 	dp, err := h.routes.Find(r, snap, resources.VerbSign, key)
@@ -78,7 +79,8 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var request svidRequest
-	if err := api.ReadJSON(r, maxSigningRequest, "csr", `the body is not what is expected here: want {"csr": "<PEM>"}: %v`, &request); err != nil {
+	if err := api.ReadJSON(r, maxSigningRequest, "csr",
+		`the body is not what is expected here: want {"csr": "<PEM>"}: %v`, &request); err != nil {
 		return err
 	}
 	svid, err := h.authorities.Sign(dp, []byte(request.CSR))
@@ -94,7 +96,8 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	bundles := identity.BundlesOf(snap, key.Mesh, h.home)
 	response := svidResponse{
-		SpiffeID: svid.ID.String(), Certificate: string(svid.CertificatePEM), Expires: svid.Leaf.NotAfter.UTC(), Bundles: map[string]string{},
+		SpiffeID: svid.ID.String(), Certificate: string(svid.CertificatePEM), Expires: svid.Leaf.NotAfter.UTC(),
+		Bundles: map[string]string{},
 	}
 	for _, domain := range bundles.Domains() {
 		response.Bundles[domain.Name()] = string(bundles.PEM(domain))

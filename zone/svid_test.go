@@ -26,8 +26,10 @@ func TestSVIDOffLoopback(t *testing.T) {
 	z := runZone(t)
 	z.dataplane(18080, 18081)
 	z.apply("dataplanes/frontend", `{"type": "Dataplane", "mesh": "default", "name": "frontend", "networking": {"address": "127.0.0.1", "inbound": [{"name": "main", "port": 18082}]}}`)
-	tokens := map[string]string{"backend": z.token(`{"dataplane": "backend"}`).Token, "frontend": z.token(`{"dataplane": "frontend"}`).Token}
-	certificates := map[string]*tls.Certificate{"forged backend": forgedSVID(t, "spiffe://default.zone-1.mesh.local/workload/backend")}
+	tokens := map[string]string{"backend": z.token(`{"dataplane": "backend"}`).Token,
+		"frontend": z.token(`{"dataplane": "frontend"}`).Token}
+	certificates := map[string]*tls.Certificate{"forged backend": forgedSVID(t,
+		"spiffe://default.zone-1.mesh.local/workload/backend")}
 	for _, name := range []string{"backend", "frontend"} {
 		svid, _ := z.svid(name)
 		chain := make([][]byte, 0, 1)
@@ -72,7 +74,8 @@ func TestSVIDOffLoopback(t *testing.T) {
 				config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c, nil }
 			}
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
-			r, err := http.NewRequestWithContext(t.Context(), row.method, "https://127.0.0.1:"+port+"/meshes/default/dataplanes/"+row.path, strings.NewReader(string(body)))
+			r, err := http.NewRequestWithContext(t.Context(), row.method,
+				"https://127.0.0.1:"+port+"/meshes/default/dataplanes/"+row.path, strings.NewReader(string(body)))
 			must(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			if token := tokens[row.token]; token != "" {
@@ -96,7 +99,8 @@ func forgedSVID(t *testing.T, id string) *tls.Certificate {
 	name, err := url.Parse(id)
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), URIs: []*url.URL{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), URIs: []*url.URL{name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -45,7 +45,8 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	bundles := identity.BundlesOf(snap, mesh, h.home)
 	response := trustResponse{TrustDomains: []trustDomain{}, Refused: []refusedTrust{}}
 	for _, d := range bundles.Domains() {
-		response.TrustDomains = append(response.TrustDomains, trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
+		response.TrustDomains = append(response.TrustDomains,
+			trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
 	}
 	reader := h.routes.Reader(r)
 	for _, refusal := range bundles.Refused {

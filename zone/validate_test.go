@@ -42,8 +42,9 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
 	must(t, os.WriteFile(caFile, certificate.CAPEM, 0o600))
 	for name, cfg := range map[string]zone.BootstrapConfig{
-		"loopback":  {Dataplane: "backend", XDSAddress: "127.0.0.1:5678"},
-		"grpc":      {Dataplane: "backend", XDSAddress: "grpc://127.0.0.1:5678", Namespace: "payments", Mesh: "shop", AdminAddress: "none"},
+		"loopback": {Dataplane: "backend", XDSAddress: "127.0.0.1:5678"},
+		"grpc": {Dataplane: "backend", XDSAddress: "grpc://127.0.0.1:5678", Namespace: "payments", Mesh: "shop",
+			AdminAddress: "none"},
 		"tls name":  {Dataplane: "backend", XDSAddress: "zone.example:5678", XDSCA: caFile, AdminAddress: "127.0.0.1:9000"},
 		"tls ip":    {Dataplane: "backend", XDSAddress: "grpcs://192.0.2.1:5678", XDSCA: string(certificate.CAPEM)},
 		"tls local": {Dataplane: "backend", XDSAddress: "grpcs://localhost:5678", XDSCA: caFile, MaxConnections: 10},

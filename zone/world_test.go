@@ -57,10 +57,13 @@ func newWorldOf(t *testing.T, form rbac.Form) *world {
 // newWorldIn runs a zone with another name.
 func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	t.Helper()
-	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(), home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
-	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)), Store: w.store, Zone: w.home.Zone})
+	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(),
+		home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
+	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)),
+		Store: w.store, Zone: w.home.Zone})
 	w.apply(`{type: Mesh, name: default}`)
-	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities, Instance: "test", RBACForm: form})
+	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities,
+		Instance: "test", RBACForm: form})
 	w.proxies = proxies
 	publisher := &identity.Publisher{Store: w.store, Home: w.home, Authorities: w.authorities, Log: discardLog()}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -122,7 +125,8 @@ func (w *world) resource(document string) *resources.Resource {
 	}
 	spec, err := resources.NewSpec(head.Type, head.Spec)
 	must(w.t, err)
-	r := &resources.Resource{Key: resources.Key{Type: head.Type, Mesh: head.Mesh, Namespace: head.Namespace, Name: head.Name}, Spec: spec}
+	r := &resources.Resource{Key: resources.Key{Type: head.Type, Mesh: head.Mesh, Namespace: head.Namespace,
+		Name: head.Name}, Spec: spec}
 	r.Labels = w.home.ComputedLabels(r)
 	for k, v := range head.Labels {
 		r.Labels[k] = v
@@ -154,7 +158,8 @@ func httpClient(certificate *tls.Certificate) *http.Client {
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
-	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config,
+		DisableKeepAlives: true}}
 }
 
 // envoy is a running Envoy.
@@ -199,7 +204,8 @@ func (w *world) runEnvoy(file string) *envoy {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	must(w.t, err)
 	cmd := exec.Command(envoyBinary(w.t), "-c", file, "--admin-address-path", addressFile, "--concurrency", "1",
-		"--use-dynamic-base-id", "--log-level", "warning", "--drain-time-s", "1", "--parent-shutdown-time-s", "2", "--file-flush-interval-msec", "100")
+		"--use-dynamic-base-id", "--log-level", "warning", "--drain-time-s", "1", "--parent-shutdown-time-s", "2",
+		"--file-flush-interval-msec", "100")
 	cmd.Stdout, cmd.Stderr = log, log
 	must(w.t, cmd.Start())
 	w.t.Cleanup(func() {

@@ -36,7 +36,8 @@ func newReplaceCA() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.SecretsPassphrase, cfg.Store.Password = log, os.Getenv(secrets.PassphraseEnv), os.Getenv(backend.PasswordEnv)
+			cfg.Log, cfg.SecretsPassphrase, cfg.Store.Password = log, os.Getenv(secrets.PassphraseEnv),
+				os.Getenv(backend.PasswordEnv)
 			done, err := global.ReplaceCA(cmd.Context(), *cfg, take)
 			if err != nil {
 				return err

@@ -56,18 +56,23 @@ func newBootstrap() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&grpc, "grpc", false, "print the bootstrap of a gRPC program without a proxy")
-	f.StringVar(&identityDir, "identity-dir", "", "with --grpc: `directory` of the identity, as in causewayctl svid --out-dir")
+	f.StringVar(&identityDir, "identity-dir", "",
+		"with --grpc: `directory` of the identity, as in causewayctl svid --out-dir")
 	f.StringVar(&file, "out", "", "`file` for the bootstrap, readable by its owner only; default: standard output")
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
-	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "", "`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
+	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "",
+		"`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
 	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")
 	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, if it has one")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` of the zone's xDS server")
 	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
-	f.StringVar(&tokenFile, "token-file", "", "`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
-	f.StringVar(&cfg.SpireSocket, "spire-socket", "", "`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
+	f.StringVar(&tokenFile, "token-file", "",
+		"`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
+	f.StringVar(&cfg.SpireSocket, "spire-socket", "",
+		"`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
-	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second, "`time` within which connections of TCP clients that lost access end")
+	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
+		"`time` within which connections of TCP clients that lost access end")
 	return cmd
 }
 
@@ -80,6 +85,7 @@ func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, e
 		return zone.Bootstrap(cfg)
 	}
 	return zone.GRPCBootstrap(zone.GRPCBootstrapConfig{
-		Mesh: cfg.Mesh, Dataplane: cfg.Dataplane, Namespace: cfg.Namespace, XDSAddress: cfg.XDSAddress, XDSCA: cfg.XDSCA, IdentityDir: identityDir,
+		Mesh: cfg.Mesh, Dataplane: cfg.Dataplane, Namespace: cfg.Namespace, XDSAddress: cfg.XDSAddress,
+		XDSCA: cfg.XDSCA, IdentityDir: identityDir,
 	})
 }

@@ -68,7 +68,8 @@ func newJoin() *cobra.Command {
 func addJoinFlags(f *pflag.FlagSet, cfg *zone.JoinConfig, global *string) {
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store, the certificates and the identity keys (required)")
 	f.StringVar(global, "global", "", "`URL` to reach the global at, grpcs://HOST:PORT, instead of the addresses in the string; of several replicas: grpcs://A:5685,B:5685")
-	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that seals secrets; or set a passphrase in "+secrets.PassphraseEnv)
+	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "",
+		"`file` of the key that seals secrets; or set a passphrase in "+secrets.PassphraseEnv)
 	settings.AddConfigFlag(f)
 }
 

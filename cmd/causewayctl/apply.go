@@ -51,7 +51,8 @@ func newApply(c *cli) *cobra.Command {
 	_ = cmd.MarkFlagRequired("filename")
 	cmd.Flags().Var(&dry, "dry-run", "server: report what would happen, and store nothing; `none`: store")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunServer)
-	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -82,7 +83,8 @@ func applyDocuments(ctx context.Context, client *api.Client, docs []document) (*
 		return nil, traced(docs, err)
 	}
 	if len(result.Results) != len(docs) {
-		return nil, fmt.Errorf("the server answered for %d of %d documents; causewayctl get shows what is stored", len(result.Results), len(docs))
+		return nil, fmt.Errorf("the server answered for %d of %d documents; causewayctl get shows what is stored",
+			len(result.Results), len(docs))
 	}
 	return result, nil
 }
@@ -105,7 +107,8 @@ func traced(docs []document, err error) error {
 	for _, p := range answer.InvalidParameters {
 		line := p.Field + ": " + p.Reason
 		if n := p.Document; n >= 1 && n <= len(docs) {
-			line = fmt.Sprintf("%s: %s: %s", docs[n-1], p.Field, strings.TrimPrefix(p.Reason, documentPrefix.FindString(p.Reason)))
+			line = fmt.Sprintf("%s: %s: %s", docs[n-1], p.Field,
+				strings.TrimPrefix(p.Reason, documentPrefix.FindString(p.Reason)))
 		}
 		lines = append(lines, line)
 	}

@@ -50,7 +50,8 @@ func newAudit(c *cli) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.since, "since", "", "only entries since then: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
+	f.StringVar(&flags.since, "since", "",
+		"only entries since then: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
 	f.StringVar(&flags.user, "user", "", "only entries of this `user`")
 	f.StringVar(&flags.typeName, "type", "", "only entries about this `type`")
 	f.StringVar(&flags.event, "event", "", "only this `kind`: "+strings.Join(access.Events(), ", "))
@@ -72,7 +73,8 @@ func (a *auditFlags) query() (url.Values, error) {
 		known       []string
 	}{{"event", a.event, access.Events()}, {"outcome", a.outcome, access.Outcomes()}} {
 		if one.value != "" && !slices.Contains(one.known, one.value) {
-			return nil, usagef("--%s: there is no %s %q%s", one.flag, one.flag, one.value, resources.Suggestion(one.value, one.known))
+			return nil, usagef("--%s: there is no %s %q%s", one.flag, one.flag, one.value,
+				resources.Suggestion(one.value, one.known))
 		}
 	}
 	if a.typeName != "" && !slices.Contains(resources.AccessThings(), a.typeName) {
@@ -162,7 +164,8 @@ func (c *cli) printEntry(e *access.Entry) error {
 func auditHeader() []string { return []string{"TIME", "EVENT", "OUTCOME", "USER", "FROM", "WHAT"} }
 
 func (c *cli) auditRow(e *access.Entry) []string {
-	return []string{e.Time.UTC().Format(time.RFC3339), e.Event, e.Outcome, e.User, e.From, auditSubject(e, c.output == formatWide)}
+	return []string{e.Time.UTC().Format(time.RFC3339), e.Event, e.Outcome, e.User, e.From,
+		auditSubject(e, c.output == formatWide)}
 }
 
 // auditSubject describes the subject of an entry in one line.
@@ -172,7 +175,8 @@ func auditSubject(e *access.Entry, wide bool) string {
 	case len(e.Changes) > 0:
 		for i := range e.Changes {
 			change := &e.Changes[i]
-			place := slices.DeleteFunc([]string{change.Mesh, change.Namespace, change.Name}, func(part string) bool { return part == "" })
+			place := slices.DeleteFunc([]string{change.Mesh, change.Namespace, change.Name},
+				func(part string) bool { return part == "" })
 			words = append(words, change.Result+" "+change.Type+" "+strings.Join(place, "/"))
 			if wide {
 				for _, field := range change.Diff {

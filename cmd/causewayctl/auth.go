@@ -63,7 +63,8 @@ func newCanI(c *cli) *cobra.Command {
 			"  causewayctl auth can-i assign ServiceAccount backend --namespace payments --as alice --as-group payments-team",
 		Args: cobra.RangeArgs(2, 3),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			words := [][]string{resources.AccessVerbs(), append(typePaths(), resources.AccessThings()...), nil}[min(len(args), 2)]
+			words := [][]string{resources.AccessVerbs(), append(typePaths(), resources.AccessThings()...),
+				nil}[min(len(args), 2)]
 			return withPrefix(words, prefix), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: c.question(func(ctx context.Context, client *api.Client, args []string) error {
@@ -81,7 +82,8 @@ func newCanI(c *cli) *cobra.Command {
 }
 
 func (f *canIFlags) question(args []string) (*api.CanIQuestion, error) {
-	q := &api.CanIQuestion{Verb: args[0], Type: args[1], Mesh: f.scope.mesh, Namespace: f.scope.namespace, As: f.as, AsGroups: f.groups}
+	q := &api.CanIQuestion{Verb: args[0], Type: args[1], Mesh: f.scope.mesh, Namespace: f.scope.namespace, As: f.as,
+		AsGroups: f.groups}
 	if len(args) > 2 {
 		q.Name = args[2]
 	}

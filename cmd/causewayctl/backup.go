@@ -60,7 +60,8 @@ func (c *cli) createBackup(ctx context.Context, client *api.Client, path string,
 		return err
 	}
 	return c.printAnswer(summaryOf(path, b), func() error {
-		_, err := fmt.Fprintf(c.out, "%s: %d resources and %d files at revision %d\n", path, len(b.Resources), len(b.Files), b.Header.Revision)
+		_, err := fmt.Fprintf(c.out, "%s: %d resources and %d files at revision %d\n", path, len(b.Resources),
+			len(b.Files), b.Header.Revision)
 		return err
 	})
 }
@@ -126,7 +127,8 @@ func (c *cli) printSummary(s *backupSummary) error {
 	if s.Zone != "" {
 		of += " " + s.Zone
 	}
-	_, _ = fmt.Fprintf(c.out, "Backup of:  %s, version %s\nMade at:    %s\nRevision:   %d\n\n", of, s.Version, s.Created.Format(time.RFC3339), s.Revision)
+	_, _ = fmt.Fprintf(c.out, "Backup of:  %s, version %s\nMade at:    %s\nRevision:   %d\n\n", of, s.Version,
+		s.Created.Format(time.RFC3339), s.Revision)
 	w := tabwriter.NewWriter(c.out, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(w, "TYPE\tRESOURCES")
 	for _, t := range slices.Sorted(maps.Keys(s.Types)) {

@@ -47,9 +47,11 @@ func newSupportBundle(c *cli) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.diagnostics, "diagnostics", "", "`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
+	f.StringVar(&flags.diagnostics, "diagnostics", "",
+		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
 	f.StringVar(&flags.config, "config", "", "the server's `file` of settings")
-	f.StringVar(&flags.log, "log", "", "`file` with the server's log, of which the bundle includes the end: journalctl -u causeway-global > FILE")
+	f.StringVar(&flags.log, "log", "",
+		"`file` with the server's log, of which the bundle includes the end: journalctl -u causeway-global > FILE")
 	f.BoolVar(&flags.withSpecs, "with-specs", false, "include the specs of resources")
 	return cmd
 }
@@ -100,7 +102,8 @@ func (c *cli) supportBundle(ctx context.Context, client *api.Client, path string
 		return err
 	}
 	return c.printAnswer(m, func() error {
-		_, err := fmt.Fprintf(c.out, "%s: %d files, %d could not be had (manifest.json says why)\n", path, len(m.Files), len(m.Missing))
+		_, err := fmt.Fprintf(c.out, "%s: %d files, %d could not be had (manifest.json says why)\n", path, len(m.Files),
+			len(m.Missing))
 		return err
 	})
 }
@@ -132,7 +135,8 @@ func (b *bundle) miss(name string, err error) {
 }
 
 func (b *bundle) manifest(address string, now time.Time) *manifest {
-	m := &manifest{Format: bundleFormat, Created: now.UTC(), Address: address, Client: server.Version(), Files: []manifestFile{}, Missing: b.missing}
+	m := &manifest{Format: bundleFormat, Created: now.UTC(), Address: address, Client: server.Version(),
+		Files: []manifestFile{}, Missing: b.missing}
 	for _, f := range b.files {
 		sum := sha256.Sum256(f.data)
 		m.Files = append(m.Files, manifestFile{Name: f.name, Bytes: len(f.data), SHA256: hex.EncodeToString(sum[:])})
@@ -150,7 +154,8 @@ func (b *bundle) pack(m *manifest) ([]byte, error) {
 	zipped := gzip.NewWriter(&out)
 	w := tar.NewWriter(zipped)
 	for _, f := range append(b.files, bundledFile{"manifest.json", raw}) {
-		header := &tar.Header{Name: "causeway-support/" + f.name, Mode: 0o600, Size: int64(len(f.data)), ModTime: m.Created.Truncate(time.Second)}
+		header := &tar.Header{Name: "causeway-support/" + f.name, Mode: 0o600, Size: int64(len(f.data)),
+			ModTime: m.Created.Truncate(time.Second)}
 		if err := w.WriteHeader(header); err != nil {
 			return nil, err
 		}

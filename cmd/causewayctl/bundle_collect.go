@@ -37,7 +37,8 @@ func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlag
 	if err := c.collectDiagnostics(ctx, b, flags.diagnostics); err != nil {
 		return nil, err
 	}
-	for name, path := range map[string]string{"types.json": "/_resources", "insight.json": "/global-insight", "keys.json": "/_keys", "adoptions.json": "/_adoptions"} {
+	for name, path := range map[string]string{"types.json": "/_resources", "insight.json": "/global-insight",
+		"keys.json": "/_keys", "adoptions.json": "/_adoptions"} {
 		answer := json.RawMessage{}
 		b.addJSON(name, &answer, client.JSON(ctx, api.Request{Path: path}, &answer))
 	}

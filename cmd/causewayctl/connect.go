@@ -10,7 +10,8 @@ func (c *cli) connect() (*api.Client, error) {
 	if c.timeout <= 0 {
 		return nil, usagef("--timeout %s: want more than none, such as 30s", c.timeout)
 	}
-	config := api.ClientConfig{Address: c.address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version(), LeftOut: c.left.add, Warned: c.left.warn}
+	config := api.ClientConfig{Address: c.address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version(),
+		LeftOut: c.left.add, Warned: c.left.warn}
 	if err := c.credential.apply(&config, c.caFile); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ func explainTransport(address string, err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &advised{fmt.Errorf("%s did not answer in time%s", address, unknownIn(transport)), "--timeout allows more; is it the HTTP API's address?"}
+		return &advised{fmt.Errorf("%s did not answer in time%s", address, unknownIn(transport)),
+			"--timeout allows more; is it the HTTP API's address?"}
 	}
 	const where = "say where the control plane is: --address URL, or " + addressEnv + " in the environment"
 	var dns *net.DNSError
@@ -27,7 +28,8 @@ func explainTransport(address string, err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &advised{fmt.Errorf("nothing listens at %s: connection refused", address), "start it (causeway-global run), or " + where}
+		return &advised{fmt.Errorf("nothing listens at %s: connection refused", address),
+			"start it (causeway-global run), or " + where}
 	case errors.As(err, &dns):
 		return &advised{fmt.Errorf("%s: the host %q is not known", address, dns.Name), where}
 	case errors.As(err, &unknownCA):
@@ -36,14 +38,15 @@ func explainTransport(address string, err error) error {
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return &advised{fmt.Errorf("%s speaks plain HTTP", address), "use an http:// address"}
 	case strings.Contains(err.Error(), "malformed HTTP response"):
-		return &advised{fmt.Errorf("%s does not speak HTTP", address), "is it the address of the HTTP API, and is it http or https? " + where}
+		return &advised{fmt.Errorf("%s does not speak HTTP", address),
+			"is it the address of the HTTP API, and is it http or https? " + where}
 	default:
 		return &advised{fmt.Errorf("%s: %w%s", address, transport.Err, unknownIn(transport)), where}
 	}
 }
 
-// unknownIn returns the part of an error message that reports whether an unanswered request changed anything. It is empty
-// for a request that only reads.
+// unknownIn returns the part of an error message that reports whether an unanswered request changed anything. It is
+// empty for a request that only reads.
 func unknownIn(e *url.Error) string {
 	if e.Op == "Get" || e.Op == "Head" {
 		return ""

@@ -37,11 +37,13 @@ type credentialFlags struct {
 
 func (c *credentialFlags) add(f *pflag.FlagSet) {
 	c.flags = f
-	f.StringVar(&c.token, "token", "", "user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
+	f.StringVar(&c.token, "token", "",
+		"user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
 	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "`file` with the user token; also "+tokenFileEnv)
 	f.StringVar(&c.clientCert, "client-cert", "", "PEM `file` of a client certificate")
 	f.StringVar(&c.clientKey, "client-key", "", "PEM `file` of its key")
-	f.StringVar(&c.pin, "ca-sha256", os.Getenv(pinEnv), "SHA-256, in `hex`, of the certificate of the server's CA, in place of --ca; also "+pinEnv)
+	f.StringVar(&c.pin, "ca-sha256", os.Getenv(pinEnv),
+		"SHA-256, in `hex`, of the certificate of the server's CA, in place of --ca; also "+pinEnv)
 }
 
 // apply completes the configuration of a client.
@@ -137,7 +139,8 @@ func oneToken(from, token string) (string, error) {
 	return token, nil
 }
 
-var errPin = errors.New("the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")
+var errPin = errors.New(
+	"the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")
 
 // pinned makes the client verify the server by the certificate in the server's chain that the pin names.
 func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
@@ -162,7 +165,8 @@ func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
 		if !found {
 			return errPin
 		}
-		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates, DNSName: state.ServerName})
+		_, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: intermediates,
+			DNSName: state.ServerName})
 		return err
 	}
 	return nil

@@ -16,7 +16,8 @@ import (
 )
 
 func newDataplane(c *cli) *cobra.Command {
-	return newGroup("dataplane", "Tokens by which proxies ask their zone for configuration and identity", newDataplaneToken(c), newDataplaneRevoke(c))
+	return newGroup("dataplane", "Tokens by which proxies ask their zone for configuration and identity",
+		newDataplaneToken(c), newDataplaneRevoke(c))
 }
 
 // tokenRequest is the body of POST /meshes/{mesh}/_dataplane-tokens.
@@ -73,7 +74,8 @@ func newDataplaneToken(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFlags, ingress string, request tokenRequest, out string) error {
+func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFlags, ingress string,
+	request tokenRequest, out string) error {
 	path := "/meshes/" + url.PathEscape(scope.mesh) + "/_dataplane-tokens"
 	if ingress != "" {
 		path = "/zoneingresses/" + url.PathEscape(ingress) + "/_token"
@@ -110,7 +112,8 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 	}
 	issued.Token = ""
 	return c.printAnswer(issued, func() error {
-		_, err := fmt.Fprintf(c.out, "token     %s\nid        %s\nexpires   %s\n", out, issued.ID, issued.Expires.Format(time.RFC3339))
+		_, err := fmt.Fprintf(c.out, "token     %s\nid        %s\nexpires   %s\n", out, issued.ID,
+			issued.Expires.Format(time.RFC3339))
 		return err
 	})
 }
@@ -130,7 +133,8 @@ func newDataplaneRevoke(c *cli) *cobra.Command {
 			var answer struct {
 				ID string `json:"id"`
 			}
-			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke", Body: body}, &answer); err != nil {
+			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke",
+				Body: body}, &answer); err != nil {
 				return err
 			}
 			return c.printAnswer(answer, func() error {

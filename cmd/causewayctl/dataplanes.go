@@ -72,7 +72,8 @@ func writeUnknown(w io.Writer, dataplanes []*item, overviews map[resources.Key]*
 	return nil
 }
 
-func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOverview, wide bool, now time.Time) *table {
+func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOverview, wide bool,
+	now time.Time) *table {
 	t := &table{header: []string{"MESH", "NAMESPACE", "NAME", "ADDRESS", "INBOUNDS", "PROXY", "SINCE", "ORIGIN", "AGE"}}
 	if wide {
 		t.header = append(t.header, "DISPLAY NAME", "KRI", "LABELS")

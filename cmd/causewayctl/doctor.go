@@ -39,7 +39,8 @@ func newDoctor(c *cli) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.dataDir, "data-dir", "", "the server's data `folder`, on its own machine")
-	f.StringVar(&flags.diagnostics, "diagnostics", "", "`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
+	f.StringVar(&flags.diagnostics, "diagnostics", "",
+		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
 	f.StringSliceVar(&flags.ports, "port", nil, "`address` (HOST:PORT) of another port of the server, such as the one for zones or for proxies; may be repeated")
 	return cmd
 }
@@ -118,7 +119,8 @@ func (c *cli) doctor(ctx context.Context, client *api.Client, flags *doctorFlags
 
 // diagnose runs the checks one after another. It fails only if the server does not answer at all.
 func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFlags) (*diagnosis, error) {
-	e := &examination{diagnosis: diagnosis{Address: c.address, Findings: []finding{}}, cli: c, client: client, flags: flags}
+	e := &examination{diagnosis: diagnosis{Address: c.address, Findings: []finding{}}, cli: c, client: client,
+		flags: flags}
 	if err := e.server(ctx); err != nil {
 		return nil, err
 	}

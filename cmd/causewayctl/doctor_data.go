@@ -75,21 +75,25 @@ func accessFinding(dir string) finding {
 	case err != nil:
 		f.Status, f.What = findingProblem, err.Error()
 	case info.Mode().Perm()&0o027 != 0:
-		f.Status, f.What = findingWarning, fmt.Sprintf("others may read it, or its group may write it (mode %04o)", info.Mode().Perm())
+		f.Status, f.What = findingWarning, fmt.Sprintf("others may read it, or its group may write it (mode %04o)",
+			info.Mode().Perm())
 	default:
 		return f
 	}
-	f.Why, f.Do = "keys, tokens and policies are in it, and the server believes what it reads there", "chmod 700 "+dir+", as the server's user"
+	f.Why, f.Do = "keys, tokens and policies are in it, and the server believes what it reads there",
+		"chmod 700 "+dir+", as the server's user"
 	return f
 }
 
 func spaceFinding(dir string, free, total uint64) finding {
 	part := float64(free) / float64(max(total, 1))
-	f := finding{Status: findingOK, Check: "disk", About: dir, What: fmt.Sprintf("%d MiB free of %d MiB", free>>20, total>>20)}
+	f := finding{Status: findingOK, Check: "disk", About: dir,
+		What: fmt.Sprintf("%d MiB free of %d MiB", free>>20, total>>20)}
 	if part >= tightPart && free >= fullBytes {
 		return f
 	}
-	f.Status, f.Why, f.Do = findingWarning, "a server whose disk is full takes no writes", "make room, or move the data folder to a larger disk (stop the server, copy, start)"
+	f.Status, f.Why, f.Do = findingWarning, "a server whose disk is full takes no writes",
+		"make room, or move the data folder to a larger disk (stop the server, copy, start)"
 	if part < fullPart || free < fullBytes {
 		f.Status = findingProblem
 	}
@@ -104,7 +108,8 @@ func writeFinding(check, dir string) finding {
 		if err := writeDurably(dir); err != nil {
 			f := finding{
 				findingProblem, check, dir, "cannot be written: " + err.Error(),
-				"the server stores nothing, and changes nothing that it cannot write down", "repair the folder or the disk; the server goes on by itself",
+				"the server stores nothing, and changes nothing that it cannot write down",
+				"repair the folder or the disk; the server goes on by itself",
 			}
 			if errors.Is(err, fs.ErrPermission) {
 				f.Status, f.Why, f.Do = findingUnknown, "", "run it as the server's user"
@@ -113,9 +118,11 @@ func writeFinding(check, dir string) finding {
 		}
 		fastest = min(fastest, time.Since(began))
 	}
-	f := finding{Status: findingOK, Check: check, About: dir, What: "a small write is durable in " + fastest.Round(100*time.Microsecond).String()}
+	f := finding{Status: findingOK, Check: check, About: dir,
+		What: "a small write is durable in " + fastest.Round(100*time.Microsecond).String()}
 	if fastest > slowWrite {
-		f.Status, f.Why, f.Do = findingWarning, "each change waits for one such write", "use a faster disk, or find what else writes to it; causeway_store_apply_duration_seconds shows it over time"
+		f.Status, f.Why, f.Do = findingWarning, "each change waits for one such write",
+			"use a faster disk, or find what else writes to it; causeway_store_apply_duration_seconds shows it over time"
 	}
 	return f
 }
@@ -154,7 +161,8 @@ func fileFindings(path string, entry fs.DirEntry) []finding {
 func certificatesIn(path string) []finding {
 	raw, err := credential.Public(filepath.Base(path), path)
 	if err != nil {
-		return []finding{{Status: findingUnknown, Check: "certificate", About: path, What: err.Error(), Do: "run it as the server's user"}}
+		return []finding{{Status: findingUnknown, Check: "certificate", About: path, What: err.Error(),
+			Do: "run it as the server's user"}}
 	}
 	var out []finding
 	for block, rest := pem.Decode(raw); block != nil; block, rest = pem.Decode(rest) {

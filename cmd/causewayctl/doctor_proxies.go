@@ -21,7 +21,8 @@ func (e *examination) proxies(ctx context.Context) {
 
 func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	d, _ := resources.Lookup(resources.TypeDataplane)
-	overviews, err := listAll[dataplaneOverview](ctx, e.client, listPath(d, mesh)+overviewSuffix, listQuery{descriptor: d, mesh: mesh})
+	overviews, err := listAll[dataplaneOverview](ctx, e.client, listPath(d, mesh)+overviewSuffix,
+		listQuery{descriptor: d, mesh: mesh})
 	if err != nil {
 		e.unknown("proxies", "mesh "+mesh, err, "")
 		return
@@ -61,7 +62,8 @@ func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 	var out []finding
 	if len(away) > 0 {
 		out = append(out, finding{
-			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s", len(away), len(overviews), firstOf(away, 5)),
+			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s",
+				len(away), len(overviews), firstOf(away, 5)),
 			"an Envoy that runs keeps its last configuration and takes no changes; one that does not run serves nobody",
 			"start the proxy (causeway-zone bootstrap), see whether it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
 		})
@@ -70,7 +72,8 @@ func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 		out = append(out, finding{
 			findingWarning, "proxies", "mesh " + mesh,
 			fmt.Sprintf("of %d of %d Dataplanes it is unknown whether a proxy is connected: you may not read their DataplaneInsights: %s", len(hidden), len(overviews), firstOf(hidden, 5)),
-			"a proxy that is not connected takes no changes", "ask as somebody who may read them: causewayctl auth can-i read DataplaneInsight",
+			"a proxy that is not connected takes no changes",
+			"ask as somebody who may read them: causewayctl auth can-i read DataplaneInsight",
 		})
 	}
 	return out
@@ -89,14 +92,16 @@ func behindFindings(mesh string, behind []behindProxy) []finding {
 	var out []finding
 	if len(failing) > 0 {
 		out = append(out, finding{
-			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf("%d refuse their configuration, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
+			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf(
+				"%d refuse their configuration, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
 			"they keep their last configuration: what was changed since, permissions among it, does not hold there",
 			"the reason names what is wrong; causewayctl inspect dataplane NAME shows the policies, the proxy's own log the details",
 		})
 	}
 	if len(late) > 0 {
 		out = append(out, finding{
-			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d have not acknowledged everything yet: %s", len(late), firstOf(late, 5)),
+			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d have not acknowledged everything yet: %s",
+				len(late), firstOf(late, 5)),
 			"the newest changes do not hold there yet", "ask again in a few seconds; what stays is a proxy that hangs",
 		})
 	}
@@ -111,7 +116,8 @@ func unknownFindings(mesh string, status *rolloutStatus) []finding {
 		return nil
 	}
 	return []finding{{
-		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("of %d of %d it is not known what they enforce: %s", len(unknown), status.Proxies.Total, firstOf(textsOf(unknown), 3)),
+		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("of %d of %d it is not known what they enforce: %s",
+			len(unknown), status.Proxies.Total, firstOf(textsOf(unknown), 3)),
 		"a proxy that runs keeps what it had: changes, revocations of access among them, may not hold there",
 		"bring back the zone, or start the proxy; what does not run any more is deleted: causewayctl delete dataplane NAME",
 	}}

@@ -74,16 +74,19 @@ func clockFinding(skew time.Duration) finding {
 		way = "behind"
 	}
 	f.Status, f.What = findingWarning, fmt.Sprintf("the server's clock is %s %s this machine's", away, way)
-	f.Why, f.Do = "times in logs, the audit log and tables do not fit together", "let both machines take their time by NTP (timedatectl shows whether they do)"
+	f.Why, f.Do = "times in logs, the audit log and tables do not fit together",
+		"let both machines take their time by NTP (timedatectl shows whether they do)"
 	if away >= certificateSkew {
-		f.Status, f.Why = findingProblem, "certificates and tokens count as expired, or as not good yet, on one of the machines"
+		f.Status, f.Why = findingProblem,
+			"certificates and tokens count as expired, or as not good yet, on one of the machines"
 	}
 	return f
 }
 
 // certificateFinding judges how long a server's certificate remains valid.
 func certificateFinding(about string, cert *x509.Certificate, now time.Time) finding {
-	f := finding{Status: findingOK, Check: "certificate", About: about, What: "good until " + cert.NotAfter.UTC().Format(time.DateOnly)}
+	f := finding{Status: findingOK, Check: "certificate", About: about,
+		What: "good until " + cert.NotAfter.UTC().Format(time.DateOnly)}
 	left := cert.NotAfter.Sub(now)
 	if now.Before(cert.NotBefore) {
 		f.Status, f.What = findingProblem, "not good before "+cert.NotBefore.UTC().Format(time.RFC3339)
@@ -133,7 +136,8 @@ func versionFinding(about, version, servers string) finding {
 
 // audit sends a request that changes nothing, and that the server refuses while it cannot write the audit log.
 func (e *examination) audit(ctx context.Context) {
-	err := e.client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_can-i", Body: []byte(`{"verb":"read","type":"Mesh"}`)}, nil)
+	err := e.client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_can-i",
+		Body: []byte(`{"verb":"read","type":"Mesh"}`)}, nil)
 	switch {
 	case err == nil:
 		e.note("audit log", "", "is written")
@@ -166,7 +170,8 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 		}
 		f := finding{
 			findingWarning, "keys", k.Purpose + " " + k.ID, "ends at " + k.Expires.UTC().Format(time.RFC3339),
-			"what it signed is refused from then on", "causewayctl keys rotate " + k.Purpose + ", while all zones and proxies that depend on it are connected",
+			"what it signed is refused from then on", "causewayctl keys rotate " + k.Purpose +
+				", while all zones and proxies that depend on it are connected",
 		}
 		if k.Expires.Sub(now) < nearlyExpired {
 			f.Status = findingProblem
@@ -174,7 +179,8 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 		out = append(out, f)
 	}
 	if len(out) == 0 {
-		out = append(out, finding{Status: findingOK, Check: "keys", What: fmt.Sprintf("%d keys, none ends within 30 days", len(keys))})
+		out = append(out, finding{Status: findingOK, Check: "keys",
+			What: fmt.Sprintf("%d keys, none ends within 30 days", len(keys))})
 	}
 	return out
 }

@@ -61,7 +61,8 @@ func TestDoctorOfASickServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for check, what := range map[string]string{
-		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit", "sync": "not connected to the global",
+		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit",
+		"sync":    "not connected to the global",
 		"proxies": "no such filter", "panics": "2 since the server started", "keys": "Not Found",
 	} {
 		found := false

@@ -55,7 +55,8 @@ func (s *syncSession) pace() string {
 	case len(behind) == 0:
 		return "in sync"
 	}
-	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"), strings.Join(behind, ", "))
+	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"),
+		strings.Join(behind, ", "))
 }
 
 // proxiesText reports that the zone has sent no state of its proxies in this session, as a zone of another product
@@ -91,14 +92,16 @@ func sessionFindings(s *syncSession) []finding {
 	}
 	if s.NewStore != nil {
 		out = append(out, finding{
-			findingWarning, "zone", s.Zone, "the global's store is not the one that the zone knew: it was restored, rolled back or begun anew",
+			findingWarning, "zone", s.Zone,
+			"the global's store is not the one that the zone knew: it was restored, rolled back or begun anew",
 			"the zone deletes nothing for what that store lacks, until somebody agrees",
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
 		})
 	}
 	if s.NewZoneStore != nil {
 		out = append(out, finding{
-			findingWarning, "zone", s.Zone, "the zone's store is not the one that the global knew: it was restored, or begun anew",
+			findingWarning, "zone", s.Zone,
+			"the zone's store is not the one that the global knew: it was restored, or begun anew",
 			"the global has the only copies of what that store lacks, and deletes nothing of it until somebody agrees",
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held: apply it to the zone again, or let it go with causewayctl zone accept-deletes " + s.Zone,
 		})
@@ -114,7 +117,8 @@ func sessionFindings(s *syncSession) []finding {
 		out = append(out, finding{
 			findingProblem, "zone", s.Zone, fmt.Sprintf("behind by %s in %s", lagText(late), strings.Join(behind, ", ")),
 			"what was changed in that time does not hold yet on the other side",
-			"look at the load of both machines and the network between them; causewayctl zone resync " + s.Zone + " compares everything anew",
+			"look at the load of both machines and the network between them; causewayctl zone resync " + s.Zone +
+				" compares everything anew",
 		})
 	}
 	return out
@@ -122,19 +126,23 @@ func sessionFindings(s *syncSession) []finding {
 
 // overFinding describes the limit that a zone has reached, and what follows.
 func overFinding(zone string, o *overLimit) finding {
-	f := finding{Status: findingWarning, Check: "limits", About: zone, Why: "what is beyond it is refused or forgotten; other zones do not notice"}
+	f := finding{Status: findingWarning, Check: "limits", About: zone,
+		Why: "what is beyond it is refused or forgotten; other zones do not notice"}
 	switch o.Limit {
 	case "resources":
-		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused", o.Type, o.Most, o.Count)
+		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused",
+			o.Type, o.Most, o.Count)
 		f.Do = "is it taken over, or does something make them without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
 	case "bytes":
-		f.Status, f.What = findingProblem, fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
+		f.Status, f.What = findingProblem,
+			fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
 		f.Do = "delete what is not needed, or raise --kds-zone-bytes on the global; then causewayctl zone resync " + zone
 	case "refusals":
 		f.What = fmt.Sprintf("more is refused than is kept by name, %d: %d are counted only", o.Most, o.Count)
 		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: what makes so many that are no good?"
 	case "resume":
-		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)", o.Type, o.Count)
+		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)",
+			o.Type, o.Count)
 		f.Do = "nothing, if it was sent that list once; a zone that does this again and again is not well"
 	default:
 		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
@@ -145,8 +153,10 @@ func overFinding(zone string, o *overLimit) finding {
 
 func refusalFinding(zone string, t *syncType) finding {
 	return finding{
-		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type, t.Direction, t.Refused[0].text(t.Type)),
-		"these resources do not hold on the other side; all others do", "change or delete them where they were written: they are offered again when they change",
+		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type,
+			t.Direction, t.Refused[0].text(t.Type)),
+		"these resources do not hold on the other side; all others do",
+		"change or delete them where they were written: they are offered again when they change",
 	}
 }
 

@@ -47,7 +47,8 @@ func trustFindings(answer *believed) (out []finding) {
 		}
 		out = append(out, finding{
 			findingWarning, "trust", about, "is a MeshTrust that this zone does not believe: " + r.Reason,
-			"clients with identities of its authorities are refused, unless another MeshTrust has them", "look at who wrote it; correct it in the zone that it is of, or delete it there",
+			"clients with identities of its authorities are refused, unless another MeshTrust has them",
+			"look at who wrote it; correct it in the zone that it is of, or delete it there",
 		})
 	}
 	return out

@@ -96,13 +96,16 @@ func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started tim
 	switch {
 	case z.enabled() == "false":
 		f.Status, f.What = findingWarning, "disabled"
-		f.Why, f.Do = "it gets and gives nothing, and other zones do not see its services", "causewayctl zone enable "+z.Name+", when it shall take part again"
+		f.Why, f.Do = "it gets and gives nothing, and other zones do not see its services",
+			"causewayctl zone enable "+z.Name+", when it shall take part again"
 	case revoked != nil && state != stateOnline:
 		f.What = "all its credentials are void since " + revoked.UTC().Format(time.RFC3339)
 		f.Why = "it goes on with what it has, and cannot come back by itself"
-		f.Do = "causewayctl zone create " + z.Name + " makes a join string for its server; causewayctl zone delete " + z.Name + " removes it for good"
+		f.Do = "causewayctl zone create " + z.Name + " makes a join string for its server; causewayctl zone delete " +
+			z.Name + " removes it for good"
 	case state == stateUnseen && credentials.unused():
-		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+"; nobody has used its join string"
+		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+
+			"; nobody has used its join string"
 		f.Why, f.Do = "it is registered, and nobody came", "is its server started, and does it reach the address in the join string? causewayctl zone create "+z.Name+" makes another one"
 	case state == stateUnseen:
 		f.What = "not seen since the global started" + sinceText(started) + credentials.lastSeen()
@@ -182,12 +185,16 @@ func credentialFindings(c *zoneCredentials, now time.Time) []finding {
 		return nil
 	}
 	f := finding{
-		findingProblem, "zone", c.Zone, "its certificate ends at " + newest.Expires.UTC().Format(time.RFC3339) + " and was not renewed",
-		"from then on the zone is not let in", "the zone renews by itself while it is connected: bring it online, and look in its log for why it does not",
+		findingProblem, "zone", c.Zone, "its certificate ends at " + newest.Expires.UTC().Format(time.RFC3339) +
+			" and was not renewed",
+		"from then on the zone is not let in",
+		"the zone renews by itself while it is connected: bring it online, and look in its log for why it does not",
 	}
 	if left <= 0 {
-		f.What, f.Why = "its certificate ended at "+newest.Expires.UTC().Format(time.RFC3339), "the zone is not let in any more"
-		f.Do = "causewayctl zone create " + c.Zone + " makes a join string, and causeway-zone join takes it on the zone's machine; its data stays"
+		f.What, f.Why = "its certificate ended at "+newest.Expires.UTC().Format(time.RFC3339),
+			"the zone is not let in any more"
+		f.Do = "causewayctl zone create " + c.Zone +
+			" makes a join string, and causeway-zone join takes it on the zone's machine; its data stays"
 	}
 	return []finding{f}
 }

@@ -32,7 +32,8 @@ var manifestSuffixes = []string{".yaml", ".yml", ".json"}
 
 func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
 	cmd.Flags().StringArrayVarP(filenames, "filename", "f", nil,
-		"`file` of resources, directory (with the files "+strings.Join(manifestSuffixes, ", ")+" under it), or - for standard input; may be repeated")
+		"`file` of resources, directory (with the files "+strings.Join(manifestSuffixes, ", ")+
+			" under it), or - for standard input; may be repeated")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 

@@ -13,13 +13,16 @@ import (
 
 // bothAnswer are commands that a global and a zone answer, each of what it has, and those that ask no server.
 var bothAnswer = []string{
-	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "doctor", "explain", "fsck",
-	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man", "migrate-store", "reference",
-	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version", "zone accept-deletes", "zone rename", "zone resync",
+	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "doctor",
+	"explain", "fsck",
+	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man",
+	"migrate-store", "reference",
+	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version",
+	"zone accept-deletes", "zone rename", "zone resync",
 }
 
-// otherServers asks a zone everything that only a global knows, and a global what only a zone knows: `other-servers`. The answer is
-// never that there is none, and the status is exitNoAnswer. A new command must be in one of the tables.
+// otherServers asks a zone everything that only a global knows, and a global what only a zone knows: `other-servers`.
+// The answer is never that there is none, and the status is exitNoAnswer. A new command must be in one of the tables.
 func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: other-servers")
@@ -27,7 +30,8 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	const global, zone = "ask a global", "ask the zone"
 	file := ts.MkAbs("zone.yaml")
 	asked := map[string][]struct{ args, want string }{
-		"get":                    {{"replicas", global}, {"replica one", global}, {"zones", global}, {"zones -o json", global}, {"zone zone-1", global}, {"zone-insights", global}, {"zone-insights zone-1", global}},
+		"get": {{"replicas", global}, {"replica one", global}, {"zones", global},
+			{"zones -o json", global}, {"zone zone-1", global}, {"zone-insights", global}, {"zone-insights zone-1", global}},
 		"diff":                   {{"-f " + file, "a Zone is written on the global, and stays there"}},
 		"inspect sync":           {{"--zone zone-1", global}},
 		"zone adopt":             {{"", global}, {"zone-1", global}},

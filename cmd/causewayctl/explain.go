@@ -62,7 +62,8 @@ func newExplain(c *cli) *cobra.Command {
 	f.StringVar(&q.Method, "method", "", "HTTP `method`, GET when left out; for HTTP inbounds")
 	f.StringVar(&q.Path, "path", "", "HTTP `path`, / when left out; for HTTP inbounds")
 	f.StringVar(&q.SNI, "sni", "", "server `name` that the client asks for in its handshake")
-	f.StringArrayVar(&headers, "header", nil, "`NAME: VALUE` of the request, for TrafficTargets that ask for headers; may be repeated")
+	f.StringArrayVar(&headers, "header", nil,
+		"`NAME: VALUE` of the request, for TrafficTargets that ask for headers; may be repeated")
 	f.StringVar(&q.Zone, "zone", "", "`zone` of the destination; with -f, also that of resources that name none")
 	addFilenameFlag(cmd, &filenames)
 	for _, required := range []string{"to", "from"} {
@@ -131,7 +132,8 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.InvalidParameters) > 0 {
 		p := refused.InvalidParameters[0]
-		wrong := flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason, NotFound: refused.Status == http.StatusNotFound})
+		wrong := flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason,
+			NotFound: refused.Status == http.StatusNotFound})
 		if p.Field == "to" && refused.Status == http.StatusNotFound {
 			wrong = unknown(resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(q.Mesh, defaultMesh), Name: q.To}, wrong)
 		}

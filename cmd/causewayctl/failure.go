@@ -76,8 +76,8 @@ type advised struct {
 func (e *advised) Error() string { return e.err.Error() }
 func (e *advised) Unwrap() error { return e.err }
 
-// aboutResource describes the result of a request for one resource. It returns errors of the connection, and that another
-// server has to be asked, unchanged.
+// aboutResource describes the result of a request for one resource. It returns errors of the connection, and that
+// another server has to be asked, unchanged.
 func aboutResource(key resources.Key, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) || api.IsElsewhere(err) {

@@ -34,7 +34,8 @@ func (c *cli) printForecast(docs []document, f *api.Forecast) error {
 		}
 		for i, item := range f.Results {
 			row := []string{
-				string(item.Type), place(docs[i].resource.Key), item.Result, string(item.Role), syncedText(item.SyncedTo), proxiesCount(item.Proxies),
+				string(item.Type), place(docs[i].resource.Key), item.Result, string(item.Role),
+				syncedText(item.SyncedTo), proxiesCount(item.Proxies),
 			}
 			if c.output == formatWide {
 				row = append(row, item.KRI, docs[i].String(), proxiesNames(item.Proxies))

@@ -72,7 +72,8 @@ func newFsck(c *cli) *cobra.Command {
 
 // addSystemNamespace adds the flag with the system namespace of the server that a data folder or a backup belongs to.
 func addSystemNamespace(cmd *cobra.Command, into *string) {
-	cmd.Flags().StringVar(into, "system-namespace", resources.DefaultSystemNamespace, "the `namespace` of the system's own resources that the server is started with")
+	cmd.Flags().StringVar(into, "system-namespace", resources.DefaultSystemNamespace,
+		"the `namespace` of the system's own resources that the server is started with")
 }
 
 // checking adds advice to the error for a folder that cannot be checked.

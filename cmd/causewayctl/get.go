@@ -72,7 +72,8 @@ func newGet(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVarP(&flags.allMeshes, "all-meshes", "A", false, "list all meshes")
 	f.BoolVar(&flags.explicit, "explicit", false, "show policies with all defaults that their specs leave out")
-	f.StringToStringVarP(&flags.labels, "label", "l", nil, "list only resources with the label `KEY=VALUE`; may be repeated")
+	f.StringToStringVarP(&flags.labels, "label", "l", nil,
+		"list only resources with the label `KEY=VALUE`; may be repeated")
 	cmd.MarkFlagsMutuallyExclusive("mesh", "all-meshes")
 	return cmd
 }
@@ -211,7 +212,8 @@ func targetText(ref *resources.TargetRef) string {
 // userLabels returns the labels that no other column shows.
 func userLabels(labels map[string]string) string {
 	own := maps.Clone(labels)
-	for _, computed := range []string{resources.LabelMesh, resources.LabelOrigin, resources.LabelZone, resources.LabelDisplayName, resources.LabelPolicyRole} {
+	for _, computed := range []string{resources.LabelMesh, resources.LabelOrigin, resources.LabelZone,
+		resources.LabelDisplayName, resources.LabelPolicyRole} {
 		delete(own, computed)
 	}
 	return joinLabels(own)

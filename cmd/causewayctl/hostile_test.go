@@ -31,8 +31,10 @@ func TestHostileServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := [][]string{
-		{"apply", "-f", file}, {"apply", "-f", file, "--dry-run=server"}, {"diff", "-f", file}, {"get", "zones"}, {"doctor"}, {"audit"}, {"keys", "list"},
-		{"explain", "--to", "a", "--from", "spiffe://a/b"}, {"rollout", "status", "meshtimeout", "a"}, {"delete", "mesh", "default"}, {"backup", "create", filepath.Join(t.TempDir(), "b")},
+		{"apply", "-f", file}, {"apply", "-f", file, "--dry-run=server"}, {"diff", "-f", file}, {"get", "zones"},
+		{"doctor"}, {"audit"}, {"keys", "list"},
+		{"explain", "--to", "a", "--from", "spiffe://a/b"}, {"rollout", "status", "meshtimeout", "a"},
+		{"delete", "mesh", "default"}, {"backup", "create", filepath.Join(t.TempDir(), "b")},
 	}
 	endless := strings.Repeat("x", 1<<16)
 	for name, c := range map[string]struct {
@@ -65,7 +67,8 @@ func TestHostileServers(t *testing.T) {
 			t.Cleanup(hostile.Close)
 			for _, command := range commands {
 				var out bytes.Buffer
-				cmd := exec.Command(filepath.Join(programs, "causewayctl"), append(append([]string{}, command...), "--address", hostile.URL, "--timeout", "20s")...)
+				cmd := exec.Command(filepath.Join(programs, "causewayctl"),
+					append(append([]string{}, command...), "--address", hostile.URL, "--timeout", "20s")...)
 				cmd.Stdout, cmd.Stderr = &out, &out
 				if err := cmd.Run(); err == nil || out.Len() > maxHostile || !strings.Contains(out.String(), c.says) {
 					t.Errorf("%s: %v, %d bytes: %.300s", command, err, out.Len(), out.String())
@@ -78,7 +81,8 @@ func TestHostileServers(t *testing.T) {
 			t.Errorf("%d requests went to another server", n)
 		}
 	})
-	if out, err := exec.Command(filepath.Join(programs, "causewayctl"), "get", "zones", "--address", victim.URL).CombinedOutput(); err != nil || reached.Swap(0) == 0 {
+	if out, err := exec.Command(filepath.Join(programs, "causewayctl"), "get", "zones", "--address",
+		victim.URL).CombinedOutput(); err != nil || reached.Swap(0) == 0 {
 		t.Errorf("the twin: %v: %s", err, out)
 	}
 }

@@ -16,7 +16,8 @@ import (
 )
 
 func newInspect(c *cli) *cobra.Command {
-	return newGroup("inspect", "Show what the server makes of a resource", newInspectDataplane(c), newInspectPolicy(c), newInspectService(c), newInspectSync(c))
+	return newGroup("inspect", "Show what the server makes of a resource", newInspectDataplane(c), newInspectPolicy(c),
+		newInspectService(c), newInspectSync(c))
 }
 
 func newInspectDataplane(c *cli) *cobra.Command {

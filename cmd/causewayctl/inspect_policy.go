@@ -130,7 +130,8 @@ func touchedBy(ctx context.Context, client *api.Client, key resources.Key) ([]to
 
 func (v *policyView) print(w io.Writer) error {
 	t := &table{}
-	t.add("policy", string(v.Type)+" "+place(resources.Key{Type: v.Type, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
+	t.add("policy",
+		string(v.Type)+" "+place(resources.Key{Type: v.Type, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
 	t.add("kri", v.KRI)
 	t.add("target", v.Target)
 	t.add("role", v.Role)
@@ -150,7 +151,8 @@ func (v *policyView) print(w io.Writer) error {
 func writeConditions(w io.Writer, conditions []resources.Condition) {
 	var lines []string
 	for _, c := range conditions {
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message), ": "))
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message),
+			": "))
 	}
 	writeList(w, "conditions", lines)
 }

@@ -33,7 +33,8 @@ func newInspectService(c *cli) *cobra.Command {
 					return err
 				}
 				if key = it.key(); !slices.Contains(serviceTypes, key.Type) {
-					return usagef("%s names a %s, want a MeshService, a MeshMultiZoneService or a MeshExternalService", args[0], key.Type)
+					return usagef("%s names a %s, want a MeshService, a MeshMultiZoneService or a MeshExternalService",
+						args[0], key.Type)
 				}
 			}
 			return c.show(c.inspectService(ctx, client, key))
@@ -44,7 +45,8 @@ func newInspectService(c *cli) *cobra.Command {
 }
 
 // serviceTypes are the types that inspect shows as services.
-var serviceTypes = []resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService}
+var serviceTypes = []resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService,
+	resources.TypeMeshExternalService}
 
 // serviceView is the view of a service in inspect.
 type serviceView struct {
@@ -80,7 +82,8 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 		return nil, err
 	}
 	view := &serviceView{
-		Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Origin: it.origin(), Proxies: []touchedProxy{}, Inbounds: []servedInbound{},
+		Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Origin: it.origin(),
+		Proxies: []touchedProxy{}, Inbounds: []servedInbound{},
 	}
 	if view.Conditions, err = conditionsOf(it); err != nil {
 		return nil, err
@@ -95,7 +98,8 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 	if view.Proxies, err = touchedBy(ctx, client, key); err != nil {
 		return nil, err
 	}
-	if zone := it.Labels[resources.LabelZone]; zone != "" && it.Labels[resources.LabelOrigin] == resources.OriginGlobal && len(view.Proxies) == 0 {
+	if zone := it.Labels[resources.LabelZone]; zone != "" &&
+		it.Labels[resources.LabelOrigin] == resources.OriginGlobal && len(view.Proxies) == 0 {
 		view.LivesIn = zone // a copy in another zone, which has none of the service's Dataplanes
 	}
 	for i := range view.Proxies {
@@ -121,7 +125,8 @@ func (v *serviceView) addInbound(in inboundView) error {
 	}
 	alike := slices.IndexFunc(v.Inbounds, func(other servedInbound) bool {
 		same, err := json.Marshal(other.Policies)
-		return err == nil && string(same) == string(rules) && other.Name == in.Name && other.Port == in.Port && other.Protocol == in.Protocol
+		return err == nil && string(same) == string(rules) && other.Name == in.Name && other.Port == in.Port &&
+			other.Protocol == in.Protocol
 	})
 	if alike < 0 {
 		v.Inbounds = append(v.Inbounds, servedInbound{inboundView: in, On: []string{in.KRI}})

@@ -63,7 +63,8 @@ func optionalType(name string) (resources.Type, error) {
 // completeZoneAndType completes the flags --zone and --type, if the command has them.
 func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 	if cmd.Flags().Lookup("zone") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("zone", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		_ = cmd.RegisterFlagCompletionFunc("zone", func(cmd *cobra.Command, _ []string, prefix string) ([]string,
+			cobra.ShellCompDirective) {
 			return c.completeName(resources.TypeZone, &scopeFlags{})(cmd, nil, prefix)
 		})
 	}
@@ -165,7 +166,8 @@ func (t *syncType) quiet() bool {
 }
 
 // fetchSessions reads the session of one zone, or all sessions of a global, or the session of the zone that answers.
-func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) ([]*syncSession, error) {
+func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) ([]*syncSession,
+	error) {
 	if zone != "" {
 		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), t)
 		if api.IsNotFound(err) {
@@ -217,7 +219,8 @@ func fetchSession(ctx context.Context, client *api.Client, path string, t resour
 
 // printSessions prints one table, and below it a line for each resource that does not cross.
 func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
-	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG", "REFUSED", "HELD"}}
+	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG",
+		"REFUSED", "HELD"}}
 	var details []string
 	for _, s := range sessions {
 		t.addSession(s, c.output == formatWide)
@@ -258,7 +261,8 @@ func (t *table) addSession(s *syncSession, all bool) {
 		if row.LagUnknown {
 			behind, lag = stateUnknown, stateUnknown
 		}
-		t.add(s.Zone, state, string(row.Type), row.Direction, number(row.Sent), number(row.Acked), behind, lag, number(uint64(len(row.Refused))), held)
+		t.add(s.Zone, state, string(row.Type), row.Direction, number(row.Sent), number(row.Acked), behind, lag,
+			number(uint64(len(row.Refused))), held)
 	}
 	if len(t.rows) == before {
 		t.add(s.Zone, state)
@@ -287,7 +291,8 @@ func (s *syncSession) details() []string {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", s.Zone, t.Direction, t.Refused[j].text(t.Type)))
 		}
 		if t.Held != nil {
-			lines = append(lines, fmt.Sprintf("%s %s: held is the removal of %d %s (%s): causewayctl zone accept-deletes %s --type %s lets it go on",
+			lines = append(lines, fmt.Sprintf(
+				"%s %s: held is the removal of %d %s (%s): causewayctl zone accept-deletes %s --type %s lets it go on",
 				s.Zone, t.Direction, t.Held.Count, t.Type, firstOf(t.Held.Names, 3), s.Zone, t.Type))
 		}
 	}

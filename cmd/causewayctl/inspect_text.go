@@ -27,7 +27,8 @@ func (v *dataplaneView) print(w io.Writer) error {
 		connection += ": " + v.Connection.reason()
 	}
 	t := &table{}
-	t.add("dataplane", place(resources.Key{Type: resources.TypeDataplane, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
+	t.add("dataplane",
+		place(resources.Key{Type: resources.TypeDataplane, Mesh: v.Mesh, Namespace: v.Namespace, Name: v.Name}))
 	t.add("kri", v.KRI)
 	t.add("address", v.Address)
 	t.add("proxy", connection)

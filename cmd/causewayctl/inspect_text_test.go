@@ -23,7 +23,8 @@ func TestConfLines(t *testing.T) {
 		},
 		{name: "another kind of conf", conf: `{"http":{"requestTimeout":"5s"}}`, want: "http:\n  requestTimeout: 5s"},
 		{
-			name: "a rule with a match", match: `{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}`, conf: `{"idleTimeout":"1s"}`,
+			name: "a rule with a match", match: `{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}`,
+			conf: `{"idleTimeout":"1s"}`,
 			want: "match spiffeId Exact spiffe://a/b\nidleTimeout: 1s",
 		},
 	} {
@@ -47,8 +48,10 @@ func TestConnectionState(t *testing.T) {
 		since         time.Time
 	}{
 		{name: "none", state: stateUnseen},
-		{name: "ended", subscriptions: []subscription{{at(1), ended(5)}, {at(2), ended(3)}}, state: stateOffline, since: at(5)},
-		{name: "an open one counts", subscriptions: []subscription{{at(1), nil}, {at(2), ended(3)}}, state: stateOnline, since: at(1)},
+		{name: "ended", subscriptions: []subscription{{at(1), ended(5)}, {at(2), ended(3)}}, state: stateOffline,
+			since: at(5)},
+		{name: "an open one counts", subscriptions: []subscription{{at(1), nil}, {at(2), ended(3)}}, state: stateOnline,
+			since: at(1)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			state, since := connectionState(tc.subscriptions)
@@ -61,7 +64,8 @@ func TestConnectionState(t *testing.T) {
 
 func TestLookupType(t *testing.T) {
 	t.Parallel()
-	for _, arg := range []string{"meshtrafficpermissions", "MeshTrafficPermission", "meshtrafficpermission", "mesh-traffic-permission", "mtp"} {
+	for _, arg := range []string{"meshtrafficpermissions", "MeshTrafficPermission", "meshtrafficpermission",
+		"mesh-traffic-permission", "mtp"} {
 		d, err := lookupType(arg)
 		if err != nil || d.Type != "MeshTrafficPermission" {
 			t.Errorf("%s: got %v, %v", arg, d, err)

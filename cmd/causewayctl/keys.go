@@ -32,7 +32,8 @@ func keyNote(k *api.SigningKey) string {
 }
 
 func newKeys(c *cli) *cobra.Command {
-	return newGroup("keys", "List and replace the keys that a server signs with", newKeysList(c), newKeysRotate(c), newKeysImport(c), newKeysRetire(c))
+	return newGroup("keys", "List and replace the keys that a server signs with", newKeysList(c), newKeysRotate(c),
+		newKeysImport(c), newKeysRetire(c))
 }
 
 func newKeysList(c *cli) *cobra.Command {
@@ -72,7 +73,8 @@ func newKeysRotate(c *cli) *cobra.Command {
 			if zone != "" {
 				query.Set("zone", zone)
 			}
-			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(purpose) + "/_rotate", Query: query, Body: rotation(own)})
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost,
+				Path: "/_keys/" + url.PathEscape(purpose) + "/_rotate", Query: query, Body: rotation(own)})
 		}),
 	}
 	cmd.Flags().StringVar(&zone, "zone", "", "`name` of the intended zone, for identity; any other server refuses")
@@ -113,14 +115,17 @@ func newKeysImport(c *cli) *cobra.Command {
 			if err != nil {
 				return usagef("%w", err)
 			}
-			body, err := json.Marshal(map[string]any{"certificates": string(chain), "key": string(secret), "allowSelfSigned": selfSigned})
+			body, err := json.Marshal(map[string]any{"certificates": string(chain), "key": string(secret),
+				"allowSelfSigned": selfSigned})
 			if err != nil {
 				return err
 			}
-			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost, Path: "/_keys/" + url.PathEscape(args[0]) + "/_import", Body: body})
+			return c.askKeys(ctx, client, api.Request{Method: http.MethodPost,
+				Path: "/_keys/" + url.PathEscape(args[0]) + "/_import", Body: body})
 		}),
 	}
-	cmd.Flags().StringVar(&certificates, "certificates", "", "`file` in PEM: the authority's certificate, those above it, last the root")
+	cmd.Flags().StringVar(&certificates, "certificates", "",
+		"`file` in PEM: the authority's certificate, those above it, last the root")
 	cmd.Flags().StringVar(&key, "key", "", "`file` in PEM: the authority's private key, not encrypted")
 	cmd.Flags().BoolVar(&selfSigned, "allow-self-signed", false, "accept a certificate that is a root itself")
 	return cmd

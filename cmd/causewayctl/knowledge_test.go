@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestKnowledgeNamesWhatAZoneLacks checks that a zone that is behind, or did not take something, is not shown as one that
-// has all that is shown.
+// TestKnowledgeNamesWhatAZoneLacks checks that a zone that is behind, or did not take something, is not shown as one
+// that has all that is shown.
 func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	lacking := []syncType{
@@ -20,9 +20,11 @@ func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 		session syncSession
 		want    string
 	}{
-		"in sync":  {syncSession{Connected: true, Since: at, Reported: at, Types: []syncType{{Type: "Mesh", Direction: "toZone"}}}, "it last told how its proxies are at 2026-01-02T03:04:05Z"},
-		"behind":   {syncSession{Connected: true, Since: at, Reported: at, Types: lacking}, "at 2026-01-02T03:04:05Z" + says},
-		"offline":  {syncSession{Since: at, Types: lacking}, "offline since 2026-01-02T03:04:05Z: its own resources are as they were then" + says},
+		"in sync": {syncSession{Connected: true, Since: at, Reported: at,
+			Types: []syncType{{Type: "Mesh", Direction: "toZone"}}}, "it last told how its proxies are at 2026-01-02T03:04:05Z"},
+		"behind": {syncSession{Connected: true, Since: at, Reported: at, Types: lacking}, "at 2026-01-02T03:04:05Z" + says},
+		"offline": {syncSession{Since: at, Types: lacking},
+			"offline since 2026-01-02T03:04:05Z: its own resources are as they were then" + says},
 		"not seen": {syncSession{Started: at}, "and whether it has all else that is shown is unknown"},
 	} {
 		if got := knowledgeFrom("zone-1", &c.session).String(); !strings.HasSuffix(got, c.want) {

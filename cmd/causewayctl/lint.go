@@ -71,7 +71,8 @@ func meshOfFiles(mesh string, list []*resources.Resource) error {
 	if mesh == "" || slices.Contains(meshes, mesh) {
 		return nil
 	}
-	return usagef("--mesh: nothing in the files is of a mesh %q%s", mesh, resources.Suggestion(mesh, slices.Compact(meshes)))
+	return usagef("--mesh: nothing in the files is of a mesh %q%s", mesh,
+		resources.Suggestion(mesh, slices.Compact(meshes)))
 }
 
 func checksText() string {

@@ -49,7 +49,8 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup:               startServer,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "unknown-names": unknownNames, "other-servers": otherServers, "mode": mode, "identity": identity, "eventually": eventually,
+			"exits": exits, "unknown-names": unknownNames, "other-servers": otherServers, "mode": mode,
+			"identity": identity, "eventually": eventually,
 		},
 		UpdateScripts: os.Getenv("UPDATE") != "",
 	})

@@ -39,7 +39,8 @@ func newMigrateStore(c *cli) *cobra.Command {
 	_ = flags.MarkHidden("store")
 	_ = cmd.MarkFlagRequired("to")
 	_ = cmd.MarkFlagRequired("data-dir")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{backend.Etcd, backend.Bolt}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions([]string{backend.Etcd, backend.Bolt},
+		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
@@ -74,6 +75,7 @@ func (c *cli) migrateStore(ctx context.Context, to string, f *restoreFlags) erro
 	if aside != "" {
 		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
 	}
-	_, err = fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n", len(all), now.Revision(), to)
+	_, err = fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n", len(all),
+		now.Revision(), to)
 	return err
 }

@@ -21,19 +21,28 @@ const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\
 // nastyServer answers every request with hostile text, like a compromised server or one that trusted the wrong caller.
 func nastyServer(t *testing.T, refuses bool) string {
 	t.Helper()
-	entry := map[string]any{"time": "2026-01-01T00:00:00Z", "event": nastyText, "outcome": nastyText, "user": nastyText, "from": nastyText, "request": "GET /" + nastyText, "reason": nastyText,
-		"changes": []any{map[string]any{"result": nastyText, "type": nastyText, "mesh": nastyText, "name": nastyText, "diff": []any{map[string]any{"path": nastyText, "from": nastyText, "to": nastyText}}}}}
-	item := map[string]any{"type": nastyText, "name": nastyText, "mesh": nastyText, "kri": nastyText, "labels": map[string]string{nastyText: nastyText, "kuma.io/display-name": nastyText, "kuma.io/zone": nastyText},
+	entry := map[string]any{"time": "2026-01-01T00:00:00Z", "event": nastyText, "outcome": nastyText, "user": nastyText,
+		"from": nastyText, "request": "GET /" + nastyText, "reason": nastyText,
+		"changes": []any{map[string]any{"result": nastyText, "type": nastyText, "mesh": nastyText, "name": nastyText,
+			"diff": []any{map[string]any{"path": nastyText, "from": nastyText, "to": nastyText}}}}}
+	item := map[string]any{"type": nastyText, "name": nastyText, "mesh": nastyText, "kri": nastyText,
+		"labels":   map[string]string{nastyText: nastyText, "kuma.io/display-name": nastyText, "kuma.io/zone": nastyText},
 		"syncedTo": []string{nastyText},
-		"spec":     map[string]any{nastyText: nastyText}, "networking": map[string]any{"address": nastyText}, "creationTime": "2026-01-01T00:00:00Z"}
+		"spec":     map[string]any{nastyText: nastyText}, "networking": map[string]any{"address": nastyText},
+		"creationTime": "2026-01-01T00:00:00Z"}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := map[string]any{"entries": []any{entry}, "items": []any{item}, "total": 1, "keys": []any{map[string]any{"name": nastyText, "purpose": nastyText}}, "stored": true, "notEnforced": []string{nastyText},
-			"zones": map[string]any{"total": 2, "pending": []string{nastyText}, "offline": []any{map[string]any{"zone": nastyText}}, "refused": []any{map[string]any{"zone": nastyText, "reason": nastyText}}}}
+		answer := map[string]any{"entries": []any{entry}, "items": []any{item}, "total": 1,
+			"keys": []any{map[string]any{"name": nastyText, "purpose": nastyText}}, "stored": true,
+			"notEnforced": []string{nastyText},
+			"zones": map[string]any{"total": 2, "pending": []string{nastyText},
+				"offline": []any{map[string]any{"zone": nastyText}},
+				"refused": []any{map[string]any{"zone": nastyText, "reason": nastyText}}}}
 		if refuses {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusBadRequest)
-			answer = map[string]any{"type": "/std-errors", "status": 400, "title": nastyText, "detail": nastyText, "invalid_parameters": []any{map[string]string{"field": nastyText, "reason": nastyText}}}
+			answer = map[string]any{"type": "/std-errors", "status": 400, "title": nastyText, "detail": nastyText,
+				"invalid_parameters": []any{map[string]string{"field": nastyText, "reason": nastyText}}}
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
@@ -44,9 +53,12 @@ func nastyServer(t *testing.T, refuses bool) string {
 // TestWhatIsPrintedIsText checks the output of commands for answers whose every field is hostile.
 func TestWhatIsPrintedIsText(t *testing.T) {
 	t.Parallel()
-	commands := [][]string{{"audit"}, {"keys", "list"}, {"inspect", "sync"}, {"inspect", "dataplane", "a"}, {"report", "shadow"}, {"doctor"}, {"version"}, {"auth", "can-i", "read", "zones"}}
-	commands = append(commands, []string{"lint"}, []string{"inspect", "policy", "meshtimeout", "a"}, []string{"inspect", "service", "a"}, []string{"rollout", "status", "meshtimeout", "a"},
-		[]string{"get", "zones", nastyText}, []string{"explain", "--to", nastyText, "--from", nastyText}, []string{"explain", "--to", "a", "--from", "spiffe://a/b"})
+	commands := [][]string{{"audit"}, {"keys", "list"}, {"inspect", "sync"}, {"inspect", "dataplane", "a"},
+		{"report", "shadow"}, {"doctor"}, {"version"}, {"auth", "can-i", "read", "zones"}}
+	commands = append(commands, []string{"lint"}, []string{"inspect", "policy", "meshtimeout", "a"},
+		[]string{"inspect", "service", "a"}, []string{"rollout", "status", "meshtimeout", "a"},
+		[]string{"get", "zones", nastyText}, []string{"explain", "--to", nastyText, "--from", nastyText},
+		[]string{"explain", "--to", "a", "--from", "spiffe://a/b"})
 	for _, d := range resources.Descriptors() {
 		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
 	}
@@ -62,7 +74,8 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 				err := cmd.Run()
 				for _, text := range []string{stdout.String(), stderr.String()} {
 					shown = shown || strings.Contains(text, `\u202e`) && strings.Contains(text, "owned")
-					ofRollout = ofRollout || !refuses && command[0] == "rollout" && format == string(formatTable) && strings.Contains(text, "owned")
+					ofRollout = ofRollout || !refuses && command[0] == "rollout" && format == string(formatTable) &&
+						strings.Contains(text, "owned")
 					if !printing.Safe(text) {
 						t.Errorf("%s prints %q", args, text)
 					}

@@ -50,7 +50,8 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 			return &advised{api.NotFound("replica " + args[1]), "here are " + strings.Join(names, ", ")}
 		}
 	}
-	return c.printAnswer(list, func() error { return replicaTable(list.Items, c.output == formatWide, time.Now()).print(c.out) })
+	return c.printAnswer(list,
+		func() error { return replicaTable(list.Items, c.output == formatWide, time.Now()).print(c.out) })
 }
 
 func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
@@ -61,7 +62,8 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 	yes := map[bool]string{true: "yes", false: "no"}
 	for i := range replicas {
 		r := &replicas[i]
-		row := []string{r.Instance, r.Version, age(r.Started, now), strconv.Itoa(r.Zones), strconv.FormatUint(r.Revision, 10), yes[r.Leads], storeState(&r.Store)}
+		row := []string{r.Instance, r.Version, age(r.Started, now), strconv.Itoa(r.Zones),
+			strconv.FormatUint(r.Revision, 10), yes[r.Leads], storeState(&r.Store)}
 		if wide {
 			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], r.Store.Error)
 		}

@@ -117,7 +117,8 @@ func (c *cli) completeName(t resources.Type, scope *scopeFlags) cobra.Completion
 	}
 }
 
-func (c *cli) completeNames(cmd *cobra.Command, d *resources.Descriptor, scope *scopeFlags, prefix string) ([]string, cobra.ShellCompDirective) {
+func (c *cli) completeNames(cmd *cobra.Command, d *resources.Descriptor, scope *scopeFlags, prefix string) ([]string,
+	cobra.ShellCompDirective) {
 	var names []string
 	err := c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
 		items, err := listItems(ctx, client, scope.query(d))

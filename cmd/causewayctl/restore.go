@@ -90,15 +90,16 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if aside != "" {
 		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
 	}
-	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources), len(b.Files), b.Header.Server, b.Header.Revision)
+	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources),
+		len(b.Files), b.Header.Server, b.Header.Revision)
 	return err
 }
 
 // maxTold bounds how many findings about a backup are printed.
 const maxTold = 10
 
-// judge refuses a backup with resources that no server has written, before anything is restored, and prints what else is
-// wrong with those that are restored.
+// judge refuses a backup with resources that no server has written, before anything is restored, and prints what else
+// is wrong with those that are restored.
 func (c *cli) judge(b *archive.Backup, systemNamespace string) error {
 	findings, err := fsck.Contents(b.Resources, b.Header.Revision, systemNamespace)
 	if err != nil {

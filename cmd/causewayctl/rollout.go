@@ -102,7 +102,8 @@ func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*
 
 // awaitRollout polls until the status is complete, a zone refuses, or the time is over. It then returns the last
 // status.
-func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resources.Key, status *rolloutStatus) (*rolloutStatus, error) {
+func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resources.Key,
+	status *rolloutStatus) (*rolloutStatus, error) {
 	tick := time.NewTicker(rolloutInterval)
 	defer tick.Stop()
 	for !status.settled() {

@@ -122,7 +122,8 @@ func (s *rolloutStatus) complete() bool {
 	if !s.Stored || s.Source != nil || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
 		return false
 	}
-	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 && len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
+	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 &&
+		len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
 }
 
 // settled reports whether waiting any longer is pointless.

@@ -69,10 +69,14 @@ func newRoot(c *cli) *cobra.Command {
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
 	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
 	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json")
-	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = root.RegisterFlagCompletionFunc("output",
+		cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
-	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c), newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
-		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c), newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newVersion(c), settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))
+	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c),
+		newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
+		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
+		newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newVersion(c),
+		settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))
 	return root
 }
 

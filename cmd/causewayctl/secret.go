@@ -14,7 +14,8 @@ import (
 )
 
 func newSecret(c *cli) *cobra.Command {
-	return newGroup("secret", "Store, list and delete the secrets that resources of a zone refer to by name", newSecretSet(c), newSecretList(c), newSecretDelete(c))
+	return newGroup("secret", "Store, list and delete the secrets that resources of a zone refer to by name",
+		newSecretSet(c), newSecretList(c), newSecretDelete(c))
 }
 
 // secretScope is the place of a secret.
@@ -22,7 +23,8 @@ type secretScope struct{ mesh, namespace string }
 
 func (s *secretScope) bind(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringVarP(&s.mesh, "mesh", "m", "default", "`name` of the mesh")
-	cmd.Flags().StringVarP(&s.namespace, "namespace", "n", "", "`namespace` of the resources that may refer to it; empty means those without one")
+	cmd.Flags().StringVarP(&s.namespace, "namespace", "n", "",
+		"`namespace` of the resources that may refer to it; empty means those without one")
 	return cmd
 }
 

@@ -47,10 +47,12 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&dataplane, "dataplane", "", "`name` of the Dataplane that was called")
 	f.StringVar(&paths, "paths", paths, "allow paths by `exact` value, or by prefix")
-	_ = cmd.RegisterFlagCompletionFunc("paths", cobra.FixedCompletions([]string{"exact", "prefix"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("paths", cobra.FixedCompletions([]string{"exact", "prefix"},
+		cobra.ShellCompDirectiveNoFileComp))
 	f.DurationVar(&since, "since", since, "how far to look back")
 	_ = cmd.MarkFlagRequired("dataplane")
-	_ = cmd.RegisterFlagCompletionFunc("dataplane", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	_ = cmd.RegisterFlagCompletionFunc("dataplane", func(cmd *cobra.Command, _ []string, prefix string) ([]string,
+		cobra.ShellCompDirective) {
 		return c.completeName(resources.TypeDataplane, scope)(cmd, nil, prefix)
 	})
 	return cmd

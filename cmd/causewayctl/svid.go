@@ -37,10 +37,12 @@ func newSVID(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "svid DATAPLANE",
 		Short: "Fetch the identity of a Dataplane as PEM files",
-		Long: "Makes a key, has the zone sign it for the Dataplane's SPIFFE ID, and writes " + svidFile + ", " + svidKeyFile + "\n" +
+		Long: "Makes a key, has the zone sign it for the Dataplane's SPIFFE ID, and writes " + svidFile + ", " +
+			svidKeyFile + "\n" +
 			"(readable by its owner only) and " + bundleFile + " (the CAs of all trust domains), so that a program without a\n" +
 			"proxy can call into the mesh. The key never leaves this machine. --address names the zone of the Dataplane.\n" +
-			"For gRPC servers (causeway-zone bootstrap --grpc) it also writes " + ownBundleFile + ", the CAs of its own trust\n" +
+			"For gRPC servers (causeway-zone bootstrap --grpc) it also writes " + ownBundleFile +
+			", the CAs of its own trust\n" +
 			"domain, and " + bundleMapFile + ", those of each trust domain as a SPIFFE bundle map.\n\n" +
 			"With --watch it runs until it is interrupted, and replaces the files by a new key and certificate after half of the\n" +
 			"old one's lifetime, and the bundle when the trust of the mesh changes. It retries while the zone does not answer;\n" +
@@ -108,7 +110,8 @@ func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key,
 	signed := &svidResponse{}
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_svid", Query: query, Body: body}, signed)
 	if api.IsNotFound(err) {
-		return nil, unknown(dataplane, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err), "only the Dataplane's own zone makes its identity: --address has to name that zone"})
+		return nil, unknown(dataplane, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err),
+			"only the Dataplane's own zone makes its identity: --address has to name that zone"})
 	}
 	if err != nil {
 		return nil, aboutResource(dataplane, err)

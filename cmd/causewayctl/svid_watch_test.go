@@ -91,7 +91,8 @@ func (z *shortLived) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	z.issued.Add(1)
-	_ = json.NewEncoder(w).Encode(svidResponse{SpiffeID: "spiffe://a/b", Certificate: certificate, Bundles: map[string]string{"a": certificate}})
+	_ = json.NewEncoder(w).Encode(svidResponse{SpiffeID: "spiffe://a/b", Certificate: certificate,
+		Bundles: map[string]string{"a": certificate}})
 }
 
 func (z *shortLived) sign(csr string) (string, error) {

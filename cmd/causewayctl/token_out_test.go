@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestTokenFilesReplaceOnlyFiles names as --out what is no regular file, which others use: it is left where it is, and an
-// old file that everybody may read is replaced by one that only its owner may.
+// TestTokenFilesReplaceOnlyFiles names as --out what is no regular file, which others use: it is left where it is, and
+// an old file that everybody may read is replaced by one that only its owner may.
 func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32

@@ -26,7 +26,8 @@ func unknown(key resources.Key, err error) error { return &unknownName{err, key}
 // unknownZone returns the error for a zone that the server does not know.
 func unknownZone(zone string, err error) error {
 	return unknown(resources.Key{Type: resources.TypeZone, Name: zone},
-		&advised{fmt.Errorf("the server knows no zone %s: %w", zone, err), "causewayctl get zones, asked of the global, lists them"})
+		&advised{fmt.Errorf("the server knows no zone %s: %w", zone, err),
+			"causewayctl get zones, asked of the global, lists them"})
 }
 
 // withNearest turns an error about a name that the server does not know into one with exitUsage. It adds the nearest

@@ -16,9 +16,11 @@ import (
 // are made before their Dataplane, and an id is refused whether it was issued or not. A zone is adopted by a server
 // that has asked, and tokens of zones are off here.
 var namesNothing = []string{
-	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck", "keys list",
+	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck",
+	"keys list",
 	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "support-bundle",
-	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference", "secret set", "keys import",
+	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference",
+	"secret set", "keys import",
 }
 
 // unknownNames runs every command that takes a name with an unknown one: `unknown-names`. A new command must be in one
@@ -33,8 +35,11 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		args []string
 		near string
 	}{
-		"get": {{[]string{"zone", "zone-2"}, "zone-1"}, {[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}, {[]string{"mesh", "defalt"}, "default"},
-			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"}, {[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"}, {[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
+		"get": {{[]string{"zone", "zone-2"}, "zone-1"}, {[]string{"mtp", "strikt"}, "strict"},
+			{[]string{policy}, "strict"}, {[]string{"mesh", "defalt"}, "default"},
+			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"},
+			{[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"},
+			{[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
 		"delete":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
 		"inspect dataplane":   {{append([]string{"bakend"}, zone...), "backend"}},
 		"inspect policy":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
@@ -54,10 +59,13 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		"zone enable":         {{[]string{"zone-2"}, "zone-1"}},
 		"zone disable":        {{[]string{"zone-2"}, "zone-1"}},
 		"zone delete":         {{[]string{"zone-2", "--yes"}, "zone-1"}, {[]string{"zone-2"}, "zone-1"}},
-		"lint":                {{[]string{"--mesh", "defalt"}, "default"}, {append([]string{"--mesh", "defalt"}, zone...), "default"}, {[]string{"--mesh", "defalt", "-f", ts.MkAbs("known.yaml")}, "default"}},
-		"secret list":         {{append([]string{"--mesh", "defalt"}, zone...), "default"}},
+		"lint": {{[]string{"--mesh", "defalt"}, "default"},
+			{append([]string{"--mesh", "defalt"}, zone...), "default"},
+			{[]string{"--mesh", "defalt", "-f", ts.MkAbs("known.yaml")}, "default"}},
+		"secret list": {{append([]string{"--mesh", "defalt"}, zone...), "default"}},
 		"audit": {
-			{[]string{"--event", "writes"}, "write"}, {[]string{"--outcome", "failled"}, "failed"}, {[]string{"--type", "meshtimeot"}, "meshtimeouts"},
+			{[]string{"--event", "writes"}, "write"}, {[]string{"--outcome", "failled"}, "failed"},
+			{[]string{"--type", "meshtimeot"}, "meshtimeouts"},
 			{[]string{"--event", "writes", "--follow"}, "write"},
 		},
 	}

@@ -25,7 +25,8 @@ func newUserToken(c *cli) *cobra.Command {
 		Use:   "token",
 		Short: "Issue a user token",
 		Long: "Prints a token whose holder is the user on this server, in the groups. Permissions come from AccessRoles\n" +
-			"and AccessRoleBindings; the group " + access.AdminGroup + " may do everything. Its id, for causewayctl user revoke, is in the\n" +
+			"and AccessRoleBindings; the group " + access.AdminGroup +
+			" may do everything. Its id, for causewayctl user revoke, is in the\n" +
 			"audit log and in causewayctl auth whoami.",
 		Example: "  causewayctl user token --name alice --group payments-team --valid-for 720h > alice.token && chmod 600 alice.token\n" +
 			"  causewayctl user token --name root --group " + access.AdminGroup,
@@ -43,7 +44,8 @@ func newUserToken(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer := map[string]string{"name": request.Name, "token": string(token), "expirationTime": time.Now().Add(lifetime).UTC().Format(time.RFC3339)}
+			answer := map[string]string{"name": request.Name, "token": string(token),
+				"expirationTime": time.Now().Add(lifetime).UTC().Format(time.RFC3339)}
 			return c.printAnswer(answer, func() error {
 				_, err := fmt.Fprintln(c.out, string(token))
 				return err

@@ -114,9 +114,11 @@ func otherSideAway(ctx context.Context, client *api.Client, zone string) string 
 	case session.Connected:
 		return ""
 	case session.Since.IsZero():
-		return " here; the other side was not seen since the server started" + sinceText(session.Started) + ": what it would remove is unknown"
+		return " here; the other side was not seen since the server started" + sinceText(session.Started) +
+			": what it would remove is unknown"
 	}
-	return " here; the other side is away since " + session.Since.UTC().Format(time.RFC3339) + ": what it would remove is unknown"
+	return " here; the other side is away since " + session.Since.UTC().Format(time.RFC3339) +
+		": what it would remove is unknown"
 }
 
 // outcome returns the answer in one line.

@@ -59,7 +59,8 @@ func (c *cli) listAdoptable(ctx context.Context, client *api.Client) error {
 	}
 	return c.printAnswer(answer, func() error {
 		if len(answer.Items) == 0 {
-			_, err := fmt.Fprintln(c.out, "no server with a certificate of the global's zone CA was turned away in the last ten minutes")
+			_, err := fmt.Fprintln(c.out,
+				"no server with a certificate of the global's zone CA was turned away in the last ten minutes")
 			return err
 		}
 		t := &table{header: []string{"ZONE", "ID", "CERTIFICATE", "ISSUED", "EXPIRES", "SEEN"}}
@@ -82,7 +83,8 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 	}
 	return c.printAnswer(map[string]any{"items": adopted}, func() error {
 		for _, one := range adopted {
-			if _, err := fmt.Fprintf(c.out, "zone %s: adopted, with the certificate %s of server %s\n", one.Zone, one.Serial, one.ID); err != nil {
+			if _, err := fmt.Fprintf(c.out, "zone %s: adopted, with the certificate %s of server %s\n", one.Zone,
+				one.Serial, one.ID); err != nil {
 				return err
 			}
 		}
@@ -97,7 +99,8 @@ type newStore struct {
 	Since     time.Time `json:"since,omitzero"`
 }
 
-// newStoreLines describe what a zone that met another store of the global holds, and what the global holds that met another of a zone.
+// newStoreLines describe what a zone that met another store of the global holds, and what the global holds that met
+// another of a zone.
 func (s *syncSession) newStoreLines() []string {
 	var lines []string
 	if s.NewZoneStore != nil {

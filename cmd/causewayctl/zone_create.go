@@ -60,7 +60,8 @@ func newZoneCreate(c *cli) *cobra.Command {
 				offer.Join = ""
 			}
 			return c.printAnswer(offer, func() error {
-				fmt.Fprintf(c.errOut, "join string for zone %s, good once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
+				fmt.Fprintf(c.errOut,
+					"join string for zone %s, good once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
 					offer.Zone, offer.Expires.Local().Format(time.DateTime))
 				if out != "" {
 					return nil
@@ -70,7 +71,8 @@ func newZoneCreate(c *cli) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().StringVar(&out, "out", "", "`file` for the join string, readable by its owner only; by default it is printed")
+	cmd.Flags().StringVar(&out, "out", "",
+		"`file` for the join string, readable by its owner only; by default it is printed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the join string is valid, at most 24h; 1h by default")
 	cmd.Flags().BoolVar(&rejoin, "rejoin", false, "the joining server replaces one that has joined before")
 	return cmd

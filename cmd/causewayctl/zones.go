@@ -105,11 +105,13 @@ func (c *cli) sessionsOf(ctx context.Context, client *api.Client, zones []*item)
 }
 
 // zoneTable returns a table of zones. It is wide if sessions is not nil.
-func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[string]*syncSession, now time.Time) *table {
+func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[string]*syncSession,
+	now time.Time) *table {
 	wide := sessions != nil
 	t := &table{header: []string{"NAME", "STATUS", "SINCE", "ENABLED", "VERSION", "AGE"}}
 	if wide {
-		t.header = append(t.header, "REPLICA", "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED", "HELD", "STORE", "KRI")
+		t.header = append(t.header, "REPLICA", "SENT", "ACKNOWLEDGED", "REFUSED", "BEHIND", "LAG", "RESOURCES REFUSED",
+			"HELD", "STORE", "KRI")
 	}
 	for _, z := range zones {
 		o := overviews[z.Name]
@@ -121,7 +123,8 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 			state += ", two servers"
 		}
 		latest := o.latest()
-		row := []string{z.Name, state, age(since, now), o.enabled(), latest.Version.ControlPlane.Version, age(z.CreationTime, now)}
+		row := []string{z.Name, state, age(since, now), o.enabled(), latest.Version.ControlPlane.Version,
+			age(z.CreationTime, now)}
 		if wide {
 			total := latest.Status.Total
 			row = append(row, latest.Replica, count(total.Sent), count(total.Acknowledged), count(total.Rejected))
@@ -184,5 +187,6 @@ func (s *syncSession) summary() []string {
 			held += t.Held.Count
 		}
 	}
-	return []string{orMore(number(behind), unknown), orMore(cmp.Or(lagText(lag), "0s"), unknown), strconv.Itoa(refused), strconv.Itoa(held), s.storeState()}
+	return []string{orMore(number(behind), unknown), orMore(cmp.Or(lagText(lag), "0s"), unknown), strconv.Itoa(refused),
+		strconv.Itoa(held), s.storeState()}
 }

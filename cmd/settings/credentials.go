@@ -41,7 +41,8 @@ func credentialOf(f *pflag.Flag) string {
 }
 
 // credentials are the suffixes of the settings that prove an identity or establish trust.
-var credentials = []string{"-ca", "-ca-sha256", "-cert", "-key", "-key-file", "token-file", "join", "join-file", "-oidc-issuer"}
+var credentials = []string{"-ca", "-ca-sha256", "-cert", "-key", "-key-file", "token-file", "join", "join-file",
+	"-oidc-issuer"}
 
 // secretsInEnv are variables without a flag, because other users can read command lines.
 var secretsInEnv = []string{"CAUSEWAY_SECRETS_PASSPHRASE", "CAUSEWAY_ETCD_PASSWORD"}

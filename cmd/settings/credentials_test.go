@@ -22,9 +22,12 @@ func TestEmptyCredentials(t *testing.T) {
 		{"a file", []string{"--secrets-key-file", "key"}, nil, ""},
 		{"an empty flag", []string{"--secrets-key-file="}, nil, "--secrets-key-file is empty"},
 		{"a blank flag", []string{"--api-client-ca", " "}, nil, "--api-client-ca is empty"},
-		{"an empty variable", nil, map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""}, "CAUSEWAY_SECRETS_KEY_FILE is there and empty"},
-		{"an empty passphrase", nil, map[string]string{"CAUSEWAY_SECRETS_PASSPHRASE": ""}, "CAUSEWAY_SECRETS_PASSPHRASE is there and empty"},
-		{"a flag over an empty variable", []string{"--secrets-key-file", "key"}, map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""}, ""},
+		{"an empty variable", nil, map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""},
+			"CAUSEWAY_SECRETS_KEY_FILE is there and empty"},
+		{"an empty passphrase", nil, map[string]string{"CAUSEWAY_SECRETS_PASSPHRASE": ""},
+			"CAUSEWAY_SECRETS_PASSPHRASE is there and empty"},
+		{"a flag over an empty variable", []string{"--secrets-key-file", "key"},
+			map[string]string{"CAUSEWAY_SECRETS_KEY_FILE": ""}, ""},
 		{"another setting", []string{"--api-address="}, map[string]string{"CAUSEWAY_API_ADDRESS": ""}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

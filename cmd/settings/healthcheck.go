@@ -53,7 +53,8 @@ func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
 	}
 	cmd.Example = "  " + program + " healthcheck\n  " + program + " healthcheck --live --timeout 1s"
 	f := cmd.Flags()
-	f.StringVar(&address, diagnosticsFlag, "", "`address` of the diagnostics port; by default from the environment, the file, or run's default")
+	f.StringVar(&address, diagnosticsFlag, "",
+		"`address` of the diagnostics port; by default from the environment, the file, or run's default")
 	f.StringVar(&config, configFlag, "", "YAML `file` with the settings of run")
 	f.BoolVar(&live, "live", false, "only check that the server answers; one that is not ready does")
 	f.DurationVar(&timeout, "timeout", 5*time.Second, "`time` for the answer")

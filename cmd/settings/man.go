@@ -24,7 +24,8 @@ func NewMan(program string) *cobra.Command {
 			}
 			root := cmd.Root()
 			disableTag(root)
-			header := &doc.GenManHeader{Title: strings.ToUpper(root.Name()), Section: "1", Source: "Causeway", Manual: "Causeway"}
+			header := &doc.GenManHeader{Title: strings.ToUpper(root.Name()), Section: "1", Source: "Causeway",
+				Manual: "Causeway"}
 			return doc.GenManTree(root, header, args[0])
 		},
 	}

@@ -68,7 +68,8 @@ func (r *release) archive(arch string) (err error) {
 		if path.Dir(f.name) == "bin" {
 			mode = 0o755
 		}
-		header := &tar.Header{Name: folder + "/" + f.name, Mode: mode, Size: int64(len(raw)), ModTime: r.when, Format: tar.FormatPAX, Uname: "root", Gname: "root"}
+		header := &tar.Header{Name: folder + "/" + f.name, Mode: mode, Size: int64(len(raw)), ModTime: r.when,
+			Format: tar.FormatPAX, Uname: "root", Gname: "root"}
 		if err := archive.WriteHeader(header); err != nil {
 			return err
 		}

@@ -66,7 +66,8 @@ func (r *release) inventory(arch string) error {
 		}
 	}
 	b := bom{Format: "CycloneDX", SpecVersion: "1.5", Version: 1, Metadata: bomMetadata{
-		Timestamp: r.when.Format(time.RFC3339), Component: moduleOf("application", "github.com/causeway-mesh/causeway", r.version),
+		Timestamp: r.when.Format(time.RFC3339),
+		Component: moduleOf("application", "github.com/causeway-mesh/causeway", r.version),
 	}}
 	for _, c := range modules {
 		b.Components = append(b.Components, c)

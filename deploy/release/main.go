@@ -103,14 +103,16 @@ func commitTime(ctx context.Context) (time.Time, error) {
 // build compiles the programs for an architecture, statically linked.
 func (r *release) build(ctx context.Context, arch string) error {
 	return r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOFLAGS=-trimpath"},
-		"go", "build", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X github.com/causeway-mesh/causeway/server.version="+r.version,
+		"go", "build", "-buildvcs=false", "-ldflags",
+		"-s -w -buildid= -X github.com/causeway-mesh/causeway/server.version="+r.version,
 		"-o", filepath.Join(r.stage, arch)+string(filepath.Separator), "./cmd/...")
 }
 
 // describe makes the programs write their manual pages and completions.
 func (r *release) describe(ctx context.Context) error {
 	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
-		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux", runtime.GOOS, runtime.GOARCH)
+		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux",
+			runtime.GOOS, runtime.GOARCH)
 	}
 	folder := filepath.Join(r.stage, "share", "completions")
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // packed with modes of its own

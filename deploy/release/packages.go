@@ -36,7 +36,8 @@ func (r *release) pack(ctx context.Context, arch string) error {
 		return err
 	}
 	for _, program := range programs {
-		p := aPackage{Name: program, Version: packageVersion(r.version), Arch: arch, Stage: r.stage, When: r.when.Format(time.RFC3339), Summary: summaries[program]}
+		p := aPackage{Name: program, Version: packageVersion(r.version), Arch: arch, Stage: r.stage,
+			When: r.when.Format(time.RFC3339), Summary: summaries[program]}
 		if settings, server := strings.CutPrefix(program, "causeway-"); server {
 			p.Settings = settings
 		}
@@ -51,7 +52,8 @@ func (r *release) pack(ctx context.Context, arch string) error {
 		for _, kind := range []string{"deb", "rpm"} {
 			target := filepath.Join(r.out, fmt.Sprintf("%s_%s_%s.%s", program, r.version, arch, kind))
 			epoch := []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.when.Unix())}
-			if err := r.command(ctx, epoch, r.nfpm, "package", "--config", config, "--packager", kind, "--target", target); err != nil {
+			if err := r.command(ctx, epoch, r.nfpm, "package", "--config", config, "--packager", kind, "--target",
+				target); err != nil {
 				return err
 			}
 		}

@@ -1,6 +1,6 @@
-// Command proxyless-grpc is the program of the guide beside it: a gRPC server without a proxy, whose listener, and who may call
-// which of its methods, come from a Causeway zone, and a client for it. It answers every method, so that the guide can be
-// about who is let in.
+// Command proxyless-grpc is the program of the guide beside it: a gRPC server without a proxy, whose listener, and who
+// may call which of its methods, come from a Causeway zone, and a client for it. It answers every method, so that the
+// guide can be about who is let in.
 package main
 
 import (
@@ -31,7 +31,8 @@ import (
 )
 
 func main() {
-	listen := flag.String("listen", "", "serve: the `address` of an inbound of the Dataplane that GRPC_XDS_BOOTSTRAP is about")
+	listen := flag.String("listen", "",
+		"serve: the `address` of an inbound of the Dataplane that GRPC_XDS_BOOTSTRAP is about")
 	identity := flag.String("identity", "", "call: `folder` that causewayctl svid writes")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: proxyless-grpc -listen ADDRESS\n       proxyless-grpc -identity FOLDER ADDRESS METHOD\n       proxyless-grpc xds:///NAME METHOD")
@@ -52,14 +53,16 @@ func main() {
 	}
 }
 
-// serve answers on an address until ctx ends. All that makes it part of the mesh are the credentials and xds.NewGRPCServer: they
-// read the bootstrap file that GRPC_XDS_BOOTSTRAP names.
+// serve answers on an address until ctx ends. All that makes it part of the mesh are the credentials and
+// xds.NewGRPCServer: they read the bootstrap file that GRPC_XDS_BOOTSTRAP names.
 func serve(ctx context.Context, address string) error {
-	fromZone, err := xdscredentials.NewServerCredentials(xdscredentials.ServerOptions{FallbackCreds: refuse{insecure.NewCredentials()}})
+	fromZone, err := xdscredentials.NewServerCredentials(
+		xdscredentials.ServerOptions{FallbackCreds: refuse{insecure.NewCredentials()}})
 	if err != nil {
 		return err
 	}
-	server, err := xds.NewGRPCServer(grpc.Creds(fromZone), grpc.UnknownServiceHandler(answer), xds.ServingModeCallback(tell))
+	server, err := xds.NewGRPCServer(grpc.Creds(fromZone), grpc.UnknownServiceHandler(answer),
+		xds.ServingModeCallback(tell))
 	if err != nil {
 		return err
 	}
@@ -116,10 +119,11 @@ func answer(_ any, stream grpc.ServerStream) error {
 	}
 }
 
-// call invokes a method. Of xds:///NAME the zone says where the service is and as whom it may answer; GRPC_XDS_BOOTSTRAP names the
-// bootstrap file. Any other address is called with the identity in a folder.
+// call invokes a method. Of xds:///NAME the zone says where the service is and as whom it may answer;
+// GRPC_XDS_BOOTSTRAP names the bootstrap file. Any other address is called with the identity in a folder.
 func call(ctx context.Context, folder, address, method string) error {
-	fromZone, err := xdscredentials.NewClientCredentials(xdscredentials.ClientOptions{FallbackCreds: refuse{insecure.NewCredentials()}})
+	fromZone, err := xdscredentials.NewClientCredentials(
+		xdscredentials.ClientOptions{FallbackCreds: refuse{insecure.NewCredentials()}})
 	if !strings.HasPrefix(address, "xds:") && err == nil {
 		fromZone, err = fromFiles(folder)
 	}
@@ -149,5 +153,6 @@ func fromFiles(folder string) (credentials.TransportCredentials, error) {
 	if err != nil {
 		return nil, err
 	}
-	return credentials.NewTLS(tlsconfig.MTLSClientConfig(svid, bundle, tlsconfig.AdaptMatcher(spiffeid.MatchMemberOf(domain)))), nil
+	return credentials.NewTLS(tlsconfig.MTLSClientConfig(svid, bundle,
+		tlsconfig.AdaptMatcher(spiffeid.MatchMemberOf(domain)))), nil
 }

@@ -62,7 +62,8 @@ func readRows(t *testing.T) []row {
 
 func (r *rowResource) build(t *testing.T) *resources.Resource {
 	t.Helper()
-	out := &resources.Resource{Key: resources.Key{Type: r.Type, Mesh: "default", Namespace: r.Namespace, Name: r.Name}, Labels: maps.Clone(r.Labels)}
+	out := &resources.Resource{Key: resources.Key{Type: r.Type, Mesh: "default", Namespace: r.Namespace, Name: r.Name},
+		Labels: maps.Clone(r.Labels)}
 	if r.Mesh != nil {
 		out.Mesh = *r.Mesh
 	}
@@ -95,7 +96,8 @@ func (r *row) direction() Direction {
 func (r *row) failure(t *testing.T, c *Crossing, m *Mapping) string {
 	t.Helper()
 	in := r.Resource.build(t)
-	audience := &Audience{Direction: r.direction(), Zone: r.Zone, Features: OwnFeatures(), Enabled: func(zone string) bool { return !slices.Contains(r.Disabled, zone) }}
+	audience := &Audience{Direction: r.direction(), Zone: r.Zone, Features: OwnFeatures(),
+		Enabled: func(zone string) bool { return !slices.Contains(r.Disabled, zone) }}
 	if r.Features != nil {
 		audience.Features = ParseFeatures(*r.Features)
 	}
@@ -123,7 +125,8 @@ func (r *row) failure(t *testing.T, c *Crossing, m *Mapping) string {
 		}
 		return r.Want.mismatch(out)
 	case "in":
-		here := &Arrival{Origin: origin, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: r.Copies, Lookup: r.lookup(t)}
+		here := &Arrival{Origin: origin, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: r.Copies,
+			Lookup: r.lookup(t)}
 		out := in
 		for _, step := range m.inbound[r.direction()] {
 			if err := step.apply(out, here); err != nil {
@@ -177,7 +180,8 @@ func (w *rowWant) mismatch(r *resources.Resource) string {
 			out = append(out, fmt.Sprintf("label %s is %q, want none", k, v))
 		}
 	}
-	for what, pair := range map[string][2]json.RawMessage{"spec": {w.Spec, r.Spec.JSON()}, "status": {w.Status, r.Status}} {
+	for what, pair := range map[string][2]json.RawMessage{"spec": {w.Spec, r.Spec.JSON()},
+		"status": {w.Status, r.Status}} {
 		if pair[0] != nil && canonical(pair[0]) != canonical(pair[1]) {
 			out = append(out, fmt.Sprintf("%s %s, want %s", what, pair[1], pair[0]))
 		}

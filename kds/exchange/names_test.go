@@ -12,7 +12,8 @@ func TestApartNames(t *testing.T) {
 	long := hashing.Name("default", string(make([]byte, 300)), "zone-1")
 	for _, name := range []string{"x-bcdfghjklmnpqrst", long} {
 		apart := ApartName("default", name, "zone-1")
-		if len(apart) > hashing.MaxNameLength || apart == ApartName("default", name, "zone-2") || apart == ApartName("other", name, "zone-1") {
+		if len(apart) > hashing.MaxNameLength || apart == ApartName("default", name, "zone-2") ||
+			apart == ApartName("other", name, "zone-1") {
 			t.Errorf("%q", apart)
 		}
 	}

@@ -48,7 +48,8 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 // the name of a copy stays, and the name of what only the global writes is hashed without a zone. It is not settled if
 // the reference may mean several namespaces and none of them has the object yet: then it stays a display name, which
 // means the same here as in the zone, whatever comes later. No such policy crosses to other zones.
-func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, here *Arrival) (name string, settled bool) {
+func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, here *Arrival) (name string,
+	settled bool) {
 	if d, ok := resources.Lookup(kind); ok && d.WrittenOn == resources.OnGlobal {
 		if isCopyOfOwn(kind, r.Mesh, ref.Name, here.Lookup) {
 			return ref.Name, true
@@ -80,7 +81,8 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 // namespacesOf returns the namespaces in which a reference looks for its object, in order; open reports whether it then
 // looks in all others. Without a namespace a reference means the policy's own, but a system policy's means others too,
 // and a MeshExternalService is in the system namespace only. What is in the system namespace may have no namespace.
-func namespacesOf(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, system string) (namespaces []string, open bool) {
+func namespacesOf(r *resources.Resource, kind resources.Type, ref resources.WrittenReference,
+	system string) (namespaces []string, open bool) {
 	switch {
 	case ref.Namespace == system:
 		return []string{system, ""}, false

@@ -12,19 +12,29 @@ type StatusCollector struct {
 
 var (
 	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session.", []string{"zone"}, nil)
-	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds", "Time for which the receiver has lacked changes, of the type that is furthest behind; 0 while it lacks none, no series while the sender is offline.", []string{"zone", "direction"}, nil)
-	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions", "Revisions by which the receiver is behind, of the type that is furthest behind; no series while the sender is offline.", []string{"zone", "direction"}, nil)
-	descTypeLag   = prometheus.NewDesc("causeway_kds_type_lag_seconds", "Time for which the receiver has lacked changes of a type; no series while it lacks none. With ?detail=types only.", []string{"zone", "type", "direction"}, nil)
-	descRefused   = prometheus.NewDesc("causeway_kds_refused", "Resources that are currently refused.", []string{"zone", "type", "direction"}, nil)
-	descOver      = prometheus.NewDesc("causeway_kds_over_limit", "How often the zone has exceeded a limit since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
-	descHeld      = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.", []string{"zone", "type", "direction"}, nil)
-	descNewStore  = prometheus.NewDesc("causeway_kds_new_store", "1 while the global's store is not the known one, and the zone does not delete what that store lacks.", []string{"zone"}, nil)
-	descEncoded   = prometheus.NewDesc("causeway_kds_encodings_total", "Resources that were encoded (miss) or reused in encoded form (hit).", []string{"result"}, nil)
+	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds",
+		"Time for which the receiver has lacked changes, of the type that is furthest behind; 0 while it lacks none, no series while the sender is offline.", []string{"zone", "direction"}, nil)
+	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions",
+		"Revisions by which the receiver is behind, of the type that is furthest behind; no series while the sender is offline.", []string{"zone", "direction"}, nil)
+	descTypeLag = prometheus.NewDesc("causeway_kds_type_lag_seconds",
+		"Time for which the receiver has lacked changes of a type; no series while it lacks none. With ?detail=types only.", []string{"zone", "type", "direction"}, nil)
+	descRefused = prometheus.NewDesc("causeway_kds_refused", "Resources that are currently refused.",
+		[]string{"zone", "type", "direction"}, nil)
+	descOver = prometheus.NewDesc("causeway_kds_over_limit",
+		"How often the zone has exceeded a limit since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
+	descHeld = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.",
+		[]string{"zone", "type", "direction"}, nil)
+	descNewStore = prometheus.NewDesc("causeway_kds_new_store",
+		"1 while the global's store is not the known one, and the zone does not delete what that store lacks.",
+		[]string{"zone"}, nil)
+	descEncoded = prometheus.NewDesc("causeway_kds_encodings_total",
+		"Resources that were encoded (miss) or reused in encoded form (hit).", []string{"result"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (StatusCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descOver, descNewStore, descEncoded} {
+	for _, d := range []*prometheus.Desc{descConnected, descLag, descRevisions, descRefused, descHeld, descOver,
+		descNewStore, descEncoded} {
 		out <- d
 	}
 }
@@ -99,7 +109,8 @@ func (c LagCollector) Collect(out chan<- prometheus.Metric) {
 	for _, s := range c.Statuses() {
 		for i := range s.Types {
 			if t := &s.Types[i]; t.LagSeconds > 0 {
-				out <- prometheus.MustNewConstMetric(descTypeLag, prometheus.GaugeValue, t.LagSeconds, s.Zone, string(t.Type), t.Direction)
+				out <- prometheus.MustNewConstMetric(descTypeLag, prometheus.GaugeValue, t.LagSeconds, s.Zone,
+					string(t.Type), t.Direction)
 			}
 		}
 	}

@@ -103,6 +103,7 @@ func (o *Over) List() []OverLimit {
 	for _, one := range o.met {
 		out = append(out, *one)
 	}
-	slices.SortFunc(out, func(a, b OverLimit) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Type, b.Type)) })
+	slices.SortFunc(out,
+		func(a, b OverLimit) int { return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Type, b.Type)) })
 	return out
 }

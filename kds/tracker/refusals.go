@@ -121,7 +121,8 @@ func (f *Refusals) keepLocked(r *Refusal, since time.Time) bool {
 	one.Name, one.Version, one.Since = strings.Clone(r.Name), strings.Clone(r.Version), since
 	one.Reason = strings.Clone(strings.ToValidUTF8(r.Reason[:min(len(r.Reason), maxReason)], ""))
 	size := one.size()
-	if len(one.Name) > MaxRefusedName || len(one.Version) > MaxVersion || len(f.byKey) >= MaxRefusals || f.bytes+size > MaxRefusalBytes {
+	if len(one.Name) > MaxRefusedName || len(one.Version) > MaxVersion || len(f.byKey) >= MaxRefusals ||
+		f.bytes+size > MaxRefusalBytes {
 		return false
 	}
 	key := refusalKey{one.Direction, one.Type, one.Name, one.ByPeer}

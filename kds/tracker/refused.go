@@ -28,9 +28,11 @@ func Conditions(refused []RefusedBy) []resources.Condition {
 			lines = append(lines, fmt.Sprintf("and %d more", len(refused)-i))
 			break
 		}
-		lines = append(lines, fmt.Sprintf("%s, since %s: %s", cmp.Or(by.Zone, "the global"), by.Since.UTC().Format(time.RFC3339), by.Reason))
+		lines = append(lines, fmt.Sprintf("%s, since %s: %s", cmp.Or(by.Zone, "the global"),
+			by.Since.UTC().Format(time.RFC3339), by.Reason))
 	}
-	return []resources.Condition{{Type: resources.ConditionSynced, Status: resources.ConditionFalse, Reason: "Refused", Message: strings.Join(lines, "\n")}}
+	return []resources.Condition{{Type: resources.ConditionSynced, Status: resources.ConditionFalse, Reason: "Refused",
+		Message: strings.Join(lines, "\n")}}
 }
 
 // maxConditionLines bounds the zones that a condition names.

@@ -113,7 +113,8 @@ type ProxyUnknown struct {
 // NewRollout returns the rollout of a stored resource, without any answers.
 func NewRollout(r *resources.Resource) *Rollout {
 	return &Rollout{
-		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name, KRI: resources.KRIOf(r).String(), Revision: r.Revision, Stored: true,
+		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name, KRI: resources.KRIOf(r).String(),
+		Revision: r.Revision, Stored: true,
 		Zones:   RolloutZones{Offline: []RolloutOffline{}, Refused: []RolloutRefused{}, Pending: []string{}},
 		Proxies: RolloutProxies{Behind: []ProxyBehind{}},
 	}
@@ -121,7 +122,8 @@ func NewRollout(r *resources.Resource) *Rollout {
 
 // Add adds the state of one server for a revision; over are the limits that it has met, started is the start of this
 // server.
-func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []RefusedBy, over *Over, key LineKey, started time.Time) {
+func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []RefusedBy, over *Over, key LineKey,
+	started time.Time) {
 	z.Total++
 	for _, by := range refused {
 		if by.Zone == name || by.Zone == "" { // the empty one is the global

@@ -68,7 +68,8 @@ func (n *Line) state(key LineKey) LineState {
 }
 
 func (s *LineState) line() *Line {
-	n := &Line{sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind, messages: s.Messages, acks: s.Acks}
+	n := &Line{sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind,
+		messages: s.Messages, acks: s.Acks}
 	if len(s.Held) > 0 {
 		n.held = held{since: s.HeldSince, keys: make(map[resources.Key]uint64, len(s.Held))}
 		for _, h := range s.Held {

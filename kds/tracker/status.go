@@ -112,7 +112,8 @@ func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s sto
 func (n *Line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks, LagUnknown: !n.sending && (!connected || n.mute)}
+	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks,
+		LagUnknown: !n.sending && (!connected || n.mute)}
 	behind := n.behind
 	if n.sending && (!connected || !behind.IsZero()) {
 		if last := latest(n.acknowledged); last > n.acknowledged {

@@ -75,8 +75,8 @@ func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	return out, nil
 }
 
-// checkNames refuses kinds of entries that no log has: that there are none of them says nothing. A path of a type becomes
-// the type.
+// checkNames refuses kinds of entries that no log has: that there are none of them says nothing. A path of a type
+// becomes the type.
 func (q *auditQuery) checkNames() error {
 	if d, ok := resources.LookupPath(q.Type); ok {
 		q.Type = string(d.Type)

@@ -57,7 +57,8 @@ func TestLists(t *testing.T) {
 	for i := range 25 {
 		fmt.Fprintf(&batch, "%slabels: {half: %q}\n---\n", permission(fmt.Sprintf("p-%02d", i)), fmt.Sprint(i%2))
 	}
-	batch.WriteString("type: Mesh\nname: other\n---\n" + strings.ReplaceAll(permission("elsewhere"), "mesh: default", "mesh: other"))
+	batch.WriteString("type: Mesh\nname: other\n---\n" + strings.ReplaceAll(permission("elsewhere"), "mesh: default",
+		"mesh: other"))
 	batch.WriteString("---\n" + permission("p-00") + "namespace: team\n")
 	f.mustCall(t, "POST", "/_batch", batch.String())
 
@@ -94,11 +95,13 @@ func TestLists(t *testing.T) {
 	if len(seen) != 25 || pages != 3 {
 		t.Errorf("want 25 resources on 3 pages, got %d on %d", len(seen), pages)
 	}
-	all, err := f.client.List(context.Background(), api.ListOptions{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p-"})
+	all, err := f.client.List(context.Background(), api.ListOptions{Type: resources.TypeMeshTrafficPermission,
+		Mesh: "default", Name: "p-"})
 	if err != nil || len(all) != 26 {
 		t.Errorf("client: want 26, got %d, %v", len(all), err)
 	}
-	for _, bad := range []string{"?size=0", "?size=1001", "?size=x", "?offset=-1", "?filter[name]=x", "?filter[labels.]=x"} {
+	for _, bad := range []string{"?size=0", "?size=1001", "?size=x", "?offset=-1", "?filter[name]=x",
+		"?filter[labels.]=x"} {
 		if _, e := f.call(t, "GET", path+bad, ""); e == nil || e.Status != 400 || len(e.InvalidParameters) != 1 {
 			t.Errorf("%q: want 400 with a field, got %v", bad, e)
 		}
@@ -113,10 +116,12 @@ func TestNamespaces(t *testing.T) {
 	const path = "/meshes/default/meshtrafficpermissions/p"
 	f.mustCall(t, "PUT", path, permission("p"))
 	f.mustCall(t, "PUT", path+"?namespace=team", permission("p")+"namespace: team\n")
-	if _, e := f.call(t, "PUT", path, permission("p")+"namespace: team\n"); e == nil || e.InvalidParameters[0].Field != "namespace" {
+	if _, e := f.call(t, "PUT", path, permission("p")+"namespace: team\n"); e == nil ||
+		e.InvalidParameters[0].Field != "namespace" {
 		t.Errorf("the namespace of the body is not the URL's: got %v", e)
 	}
-	if got := f.mustCall(t, "GET", path+"?namespace=team", ""); !strings.Contains(got, `"kri_mtp_default_zone-1_team_p_"`) {
+	if got := f.mustCall(t, "GET", path+"?namespace=team", ""); !strings.Contains(got,
+		`"kri_mtp_default_zone-1_team_p_"`) {
 		t.Errorf("got %s", got)
 	}
 	f.mustCall(t, "DELETE", path, "")
@@ -127,7 +132,8 @@ func TestWhereTypesAreWritten(t *testing.T) {
 	dataplane := "type: Dataplane\nmesh: default\nname: d\nnetworking: {address: 10.0.0.1, inbound: [{port: 80}]}\n"
 	mesh := "type: Mesh\nname: m\n"
 	zone := serve(t, resources.Home{Zone: "zone-1"})
-	write(t, zone.store, resources.Key{Type: resources.TypeMesh, Name: "default"}, map[string]string{resources.LabelOrigin: resources.OriginGlobal}, "{}")
+	write(t, zone.store, resources.Key{Type: resources.TypeMesh, Name: "default"},
+		map[string]string{resources.LabelOrigin: resources.OriginGlobal}, "{}")
 	for name, c := range map[string]struct {
 		f            *fixture
 		path, body   string
@@ -167,14 +173,16 @@ func TestCopiesStayAsTheyAre(t *testing.T) {
 	f := global(t)
 	key := resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p-6czzcxb6vc2w9f74"}
 	write(t, f.store, key, map[string]string{
-		resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1", resources.LabelDisplayName: "p", resources.LabelMesh: "default",
+		resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1", resources.LabelDisplayName: "p",
+		resources.LabelMesh: "default",
 	}, `{"default":{}}`)
 	before := contents(f.store)
 	path := "/meshes/default/meshtrafficpermissions/" + key.Name
 	_, put := f.call(t, "PUT", path, permission(key.Name))
 	_, deleted := f.call(t, "DELETE", path, "")
 	for _, e := range []*api.Error{put, deleted} {
-		if e == nil || e.Status != 400 || e.InvalidParameters[0].Field != `labels["kuma.io/origin"]` || !strings.Contains(e.InvalidParameters[0].Reason, "zone zone-1") {
+		if e == nil || e.Status != 400 || e.InvalidParameters[0].Field != `labels["kuma.io/origin"]` ||
+			!strings.Contains(e.InvalidParameters[0].Reason, "zone zone-1") {
 			t.Errorf("want 400 that names zone-1, got %v", e)
 		}
 	}
@@ -184,7 +192,8 @@ func TestCopiesStayAsTheyAre(t *testing.T) {
 	if got := f.mustCall(t, "GET", "/_kri/kri_mtp_default_zone-1__p_", ""); !strings.Contains(got, key.Name) {
 		t.Errorf("by KRI: got %s", got)
 	}
-	for kri, want := range map[string]int{"kri_mtp_default___p_": 404, "kri_mtp_default_zone-1__p_section": 0, "kri_xx_default___p_": 400, "nonsense": 400, "kri_m____default_": 0} {
+	for kri, want := range map[string]int{"kri_mtp_default___p_": 404, "kri_mtp_default_zone-1__p_section": 0,
+		"kri_xx_default___p_": 400, "nonsense": 400, "kri_m____default_": 0} {
 		_, e := f.call(t, "GET", "/_kri/"+kri, "")
 		if (e == nil) != (want == 0) || e != nil && e.Status != want {
 			t.Errorf("%s: want %d, got %v", kri, want, e)
@@ -195,25 +204,31 @@ func TestCopiesStayAsTheyAre(t *testing.T) {
 func TestMeshes(t *testing.T) {
 	f := global(t)
 	f.mustCall(t, "POST", "/_batch", "type: MeshTimeout\nmesh: new\nname: t\nspec: {to: [{targetRef: {kind: Mesh}, default: {idleTimeout: 1h}}]}\n---\ntype: Mesh\nname: new\n")
-	if _, e := f.call(t, "DELETE", "/meshes/new", ""); e == nil || e.Status != 400 || !strings.Contains(e.Error(), "MeshTimeout new/t") {
+	if _, e := f.call(t, "DELETE", "/meshes/new", ""); e == nil || e.Status != 400 ||
+		!strings.Contains(e.Error(), "MeshTimeout new/t") {
 		t.Errorf("a mesh with a resource: got %v", e)
 	}
 	f.mustCall(t, "DELETE", "/meshes/new/meshtimeouts/t", "")
 	// A connected zone withdraws what it publishes automatically, so this does not prevent the deletion of the mesh.
-	spec, err := resources.NewSpec(resources.TypeMeshTrust, []byte(`{"trustDomain":"new.zone-1.mesh.local","caBundles":[]}`))
+	spec, err := resources.NewSpec(resources.TypeMeshTrust,
+		[]byte(`{"trustDomain":"new.zone-1.mesh.local","caBundles":[]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	trust := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "new", Name: "identity-zone-1-hash"}, Spec: spec,
-		Labels: map[string]string{resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1", resources.LabelDisplayName: "identity-zone-1"}}
+	trust := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "new",
+		Name: "identity-zone-1-hash"}, Spec: spec,
+		Labels: map[string]string{resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1",
+			resources.LabelDisplayName: "identity-zone-1"}}
 	if _, err := f.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: trust}}}); err != nil {
 		t.Fatal(err)
 	}
 	f.mustCall(t, "DELETE", "/meshes/new", "")
-	if _, e := f.call(t, "PUT", "/meshes/new/meshtrafficpermissions/p", strings.ReplaceAll(permission("p"), "default\n", "new\n")); e == nil || e.InvalidParameters[0].Field != "mesh" {
+	if _, e := f.call(t, "PUT", "/meshes/new/meshtrafficpermissions/p", strings.ReplaceAll(permission("p"), "default\n",
+		"new\n")); e == nil || e.InvalidParameters[0].Field != "mesh" {
 		t.Errorf("a mesh that is gone: got %v", e)
 	}
-	if err := api.EnsureDefaultMesh(context.Background(), f.store, resources.Home{}); err != nil || f.page(t, "/meshes").Total != 1 {
+	if err := api.EnsureDefaultMesh(context.Background(), f.store, resources.Home{}); err != nil ||
+		f.page(t, "/meshes").Total != 1 {
 		t.Errorf("the default mesh is there once: %v", err)
 	}
 }
@@ -238,9 +253,11 @@ func TestStatusIsKept(t *testing.T) {
 func TestOverviews(t *testing.T) {
 	f := global(t)
 	f.mustCall(t, "PUT", "/zones/zone-1", "type: Zone\nname: zone-1\n")
-	write(t, f.status, resources.Key{Type: resources.TypeZoneInsight, Name: "zone-1"}, nil, `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z"}]}`)
+	write(t, f.status, resources.Key{Type: resources.TypeZoneInsight, Name: "zone-1"}, nil,
+		`{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z"}]}`)
 	zones := f.page(t, "/zones/_overview")
-	if zones.Total != 1 || zones.Items[0].Type != "ZoneOverview" || zones.Items[0].ZoneInsight["subscriptions"] == nil || zones.Items[0].Zone == nil {
+	if zones.Total != 1 || zones.Items[0].Type != "ZoneOverview" ||
+		zones.Items[0].ZoneInsight["subscriptions"] == nil || zones.Items[0].Zone == nil {
 		t.Errorf("got %+v", zones)
 	}
 	f.mustCall(t, "GET", "/zones/zone-1/_overview", "")
@@ -280,7 +297,8 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: want %s in %s", path, want, got)
 		}
 	}
-	for _, path := range []string{"/nonsense", "/meshes/default/meshes/a", "/meshtimeouts/a", "/meshes/default/nonsense/a"} {
+	for _, path := range []string{"/nonsense", "/meshes/default/meshes/a", "/meshtimeouts/a",
+		"/meshes/default/nonsense/a"} {
 		if _, e := f.call(t, "GET", path, ""); e == nil || e.Status != 404 {
 			t.Errorf("%s: want 404, got %v", path, e)
 		}
@@ -355,10 +373,13 @@ name: built
 networking: {address: 10.0.0.3, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}
 `)
 	for query, want := range map[string]int{
-		"": 3, "?gateway=true": 2, "?gateway=false": 1, "?gateway=builtin": 1, "?gateway=delegated": 1, "?tag=kuma.io/service:edge": 2,
-		"?tag=kuma.io/service:web": 1, "?tag=kuma.io/service:web&tag=version:v2": 0, "?tag=kuma.io/service:edge&gateway=builtin": 1,
+		"": 3, "?gateway=true": 2, "?gateway=false": 1, "?gateway=builtin": 1, "?gateway=delegated": 1,
+		"?tag=kuma.io/service:edge": 2,
+		"?tag=kuma.io/service:web":  1, "?tag=kuma.io/service:web&tag=version:v2": 0,
+		"?tag=kuma.io/service:edge&gateway=builtin": 1,
 	} {
-		for _, path := range []string{"/meshes/default/dataplanes", "/meshes/default/dataplanes/_overview", "/dataplanes/_overview"} {
+		for _, path := range []string{"/meshes/default/dataplanes", "/meshes/default/dataplanes/_overview",
+			"/dataplanes/_overview"} {
 			if got := f.page(t, path+query); got.Total != want {
 				t.Errorf("%s%s: want %d, got %d", path, query, want, got.Total)
 			}
@@ -380,7 +401,8 @@ func TestConcurrentWrites(t *testing.T) {
 		go func() {
 			var err error
 			for i := range writes {
-				body := permission(fmt.Sprintf("p-%d-%d", w, i)) + "---\n" + permission("shared") + fmt.Sprintf("labels: {writer: \"%d\"}\n", w)
+				body := permission(fmt.Sprintf("p-%d-%d", w, i)) + "---\n" + permission("shared") +
+					fmt.Sprintf("labels: {writer: \"%d\"}\n", w)
 				_, e := f.client.ApplyDocuments(context.Background(), []byte(body), "application/yaml")
 				err = errors.Join(err, e)
 			}

@@ -16,7 +16,8 @@ import (
 func policyBody(i int) string {
 	var entries []string
 	for j := range 5 {
-		entries = append(entries, fmt.Sprintf(`{"spiffeId":{"type":"Exact","value":"spiffe://default.zone-1.mesh.local/ns/team-%d/sa/client-%d"}}`, i, j))
+		entries = append(entries, fmt.Sprintf(
+			`{"spiffeId":{"type":"Exact","value":"spiffe://default.zone-1.mesh.local/ns/team-%d/sa/client-%d"}}`, i, j))
 	}
 	return `{"type":"MeshTrafficPermission","mesh":"default","name":"p","labels":{"team":"a"},"spec":{"targetRef":{"kind":"Dataplane","labels":{"app":"backend"}},` +
 		`"rules":[{"default":{"allow":[` + strings.Join(entries, ",") + `]}}]}}`

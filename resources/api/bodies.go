@@ -79,7 +79,8 @@ func (b *body) add(bodies int, bytes int64) bool {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if !b.add(0, int64(n)) {
-		return 0, tooMuch("the bodies of your requests have more than %d bytes together: "+tooManyBodiesAdvice, maxBodyBytesOfUser)
+		return 0, tooMuch("the bodies of your requests have more than %d bytes together: "+tooManyBodiesAdvice,
+			maxBodyBytesOfUser)
 	}
 	b.read += int64(n)
 	if err != nil {

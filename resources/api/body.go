@@ -30,7 +30,8 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 		if s.config.Guard.MayWriteSome(subject) {
 			return nil
 		}
-		return &access.DeniedError{Subject: subject, Missing: access.Action{Verb: resources.VerbCreate, Type: resources.AccessAny}}
+		return &access.DeniedError{Subject: subject, Missing: access.Action{Verb: resources.VerbCreate,
+			Type: resources.AccessAny}}
 	}
 	d, err := descriptorOf(r)
 	if err != nil {

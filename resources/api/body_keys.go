@@ -78,8 +78,8 @@ func (k *keyCheck) key(fields map[string]reflect.Type, elem reflect.Type, seen m
 
 func shortKey(name string) string { return name[:min(len(name), resources.MaxShortNameBytes)] }
 
-// insideOf returns the fields of what decodes into a struct, or the type of the elements of a list or map; neither where a
-// type decodes itself.
+// insideOf returns the fields of what decodes into a struct, or the type of the elements of a list or map; neither
+// where a type decodes itself.
 func insideOf(t reflect.Type) (fields map[string]reflect.Type, elem reflect.Type) {
 	if t == nil || decodesItself(t) || decodesItself(reflect.PointerTo(t)) {
 		return nil, nil

@@ -129,7 +129,8 @@ func plural(name string) string {
 	switch {
 	case strings.HasSuffix(name, "Policy"), strings.HasSuffix(name, "Strategy"), strings.HasSuffix(name, "Retry"):
 		return strings.TrimSuffix(name, "y") + "ies"
-	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "S"), strings.HasSuffix(name, "sh"), strings.HasSuffix(name, "ch"):
+	case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "S"), strings.HasSuffix(name, "sh"),
+		strings.HasSuffix(name, "ch"):
 		return name + "es"
 	default:
 		return name + "s"

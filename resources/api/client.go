@@ -78,11 +78,12 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
-	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport, CheckRedirect: stay}}, nil
+	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport,
+		CheckRedirect: stay}}, nil
 }
 
-// stay follows no redirect. Servers send none; what does could have the caller's request done by another server, with the
-// rights that the caller has there, such as those of a program on its machine.
+// stay follows no redirect. Servers send none; what does could have the caller's request done by another server, with
+// the rights that the caller has there, such as those of a program on its machine.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // CloseIdleConnections closes the idle connections of the client.
@@ -280,7 +281,8 @@ func documentsOf(all []*resources.Resource) []byte {
 // would get.
 func (c *Client) DryRun(ctx context.Context, all ...*resources.Resource) (*Forecast, error) {
 	out := &Forecast{}
-	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{"dryRun": {dryRunServer}}, Body: documentsOf(all)}
+	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{"dryRun": {dryRunServer}},
+		Body: documentsOf(all)}
 	if err := c.JSON(ctx, r, out); err != nil {
 		return nil, err
 	}

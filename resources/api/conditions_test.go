@@ -21,7 +21,8 @@ func TestConditions(t *testing.T) {
 			if r.Name != "shown" {
 				return nil
 			}
-			return []resources.Condition{{Type: resources.ConditionSynced, Status: resources.ConditionFalse, Reason: reason, Message: "m"}}
+			return []resources.Condition{{Type: resources.ConditionSynced, Status: resources.ConditionFalse,
+				Reason: reason, Message: "m"}}
 		})
 	}
 	spec, err := resources.NewSpec(resources.TypeMeshTrust, []byte(`{}`))
@@ -31,13 +32,15 @@ func TestConditions(t *testing.T) {
 	var ops []store.Op
 	for _, name := range []string{"shown", "silent"} {
 		key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: name}
-		ops = append(ops, store.Op{Put: &resources.Resource{Key: key, Spec: spec, Status: []byte(`{"a":1,"conditions":[{"type":"Own"}]}`)}})
+		ops = append(ops, store.Op{Put: &resources.Resource{Key: key, Spec: spec,
+			Status: []byte(`{"a":1,"conditions":[{"type":"Own"}]}`)}})
 	}
 	if _, err := memory.Apply(t.Context(), store.Batch{Ops: ops}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `"status":{"a":1,"conditions":[{"type":"Own"},{"type":"Synced","status":"False","reason":"First","message":"m"},{"type":"Synced","status":"False","reason":"Second","message":"m"}]}`
-	for path, times := range map[string]int{"/meshes/default/meshtrusts/shown": 1, "/meshes/default/meshtrusts/silent": 0, "/meshes/default/meshtrusts": 1} {
+	for path, times := range map[string]int{"/meshes/default/meshtrusts/shown": 1,
+		"/meshes/default/meshtrusts/silent": 0, "/meshes/default/meshtrusts": 1} {
 		answer := httptest.NewRecorder()
 		server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
 		body := strings.NewReplacer("\n", "", " ", "").Replace(answer.Body.String())

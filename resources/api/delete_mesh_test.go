@@ -21,11 +21,13 @@ func TestWhatIsInAMesh(t *testing.T) {
 	}
 	var batch store.Batch
 	for i := range 8 {
-		key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "shop", Name: fmt.Sprintf("open-%d", i)}
+		key := resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Namespace: "shop",
+			Name: fmt.Sprintf("open-%d", i)}
 		if i < 2 {
 			key.Namespace, key.Name = "payments", fmt.Sprintf("hidden-%d", i)
 		}
-		batch.Ops = append(batch.Ops, store.Op{Put: &resources.Resource{Key: key, Spec: spec, Labels: map[string]string{resources.LabelNamespace: key.Namespace}}})
+		batch.Ops = append(batch.Ops, store.Op{Put: &resources.Resource{Key: key, Spec: spec,
+			Labels: map[string]string{resources.LabelNamespace: key.Namespace}}})
 	}
 	if _, err := memory.Apply(t.Context(), batch); err != nil {
 		t.Fatal(err)

@@ -28,12 +28,13 @@ func TestFailingSyncIsA5xxThatNobodySees(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var failing atomic.Bool
-			s, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(t.TempDir(), "db"), Commit: func(tx *bbolt.Tx) error {
-				if failing.Load() {
-					return commit(tx)
-				}
-				return tx.Commit()
-			}})
+			s, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(t.TempDir(), "db"),
+				Commit: func(tx *bbolt.Tx) error {
+					if failing.Load() {
+						return commit(tx)
+					}
+					return tx.Commit()
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -129,26 +129,32 @@ func asError(err error) *Error {
 			fmt.Sprintf("the body is larger than %d bytes: send it in several requests", tooLarge.Limit)).
 			WithField("document", "is larger than %d bytes", tooLarge.Limit)
 	case errors.As(err, &unstorable):
-		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large", unstorable.Error()+"; nothing was stored").
+		return NewError(http.StatusRequestEntityTooLarge, "Request Entity Too Large",
+			unstorable.Error()+"; nothing was stored").
 			WithField("spec", "%s", unstorable.Error()).with(OutcomeNothing)
 	case errors.Is(err, store.ErrNotFound):
 		return NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found")
 	case errors.Is(err, store.ErrConflict):
 		return NewError(http.StatusConflict, "Conflict", err.Error())
 	case errors.Is(err, store.ErrUncertain):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; read it again before you decide, or send the same once more").with(OutcomeUnknown)
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
+			err.Error()+"; read it again before you decide, or send the same once more").with(OutcomeUnknown)
 	case errors.Is(err, errHeldBack):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+": ask again when it can be").with(OutcomeUnknown)
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
+			err.Error()+": ask again when it can be").with(OutcomeUnknown)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()+"; nothing was stored, try again").with(OutcomeNothing)
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
+			err.Error()+"; nothing was stored, try again").with(OutcomeNothing)
 	case errors.Is(err, resources.ErrUnknownType):
 		return NewError(http.StatusBadRequest, "Bad Request", err.Error())
 	case errors.Is(err, context.Canceled):
 		return NewError(statusClientClosed, "Client Closed Request", "the client went away").with(OutcomeUnknown)
 	case errors.Is(err, context.DeadlineExceeded):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", "the request took too long, try again").with(OutcomeUnknown)
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
+			"the request took too long, try again").with(OutcomeUnknown)
 	default:
-		return NewError(http.StatusInternalServerError, "Internal Server Error", "the server failed; its log has the reason").with(OutcomeUnknown)
+		return NewError(http.StatusInternalServerError, "Internal Server Error",
+			"the server failed; its log has the reason").with(OutcomeUnknown)
 	}
 }
 
@@ -160,7 +166,8 @@ func refusal(err error) *Error {
 	var grant *access.GrantError
 	switch {
 	case errors.As(err, &denied):
-		return NewError(http.StatusForbidden, titleDenied, denied.Error()+"; an AccessRole with it and an AccessRoleBinding would give it")
+		return NewError(http.StatusForbidden, titleDenied,
+			denied.Error()+"; an AccessRole with it and an AccessRoleBinding would give it")
 	case errors.As(err, &login):
 		return NewError(http.StatusUnauthorized, "Invalid authentication data", "Unauthenticated: "+login.Hint)
 	case errors.As(err, &origin):
@@ -172,7 +179,8 @@ func refusal(err error) *Error {
 	case errors.Is(err, access.ErrAudit) && errors.Is(err, place.ErrMoved):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()).with(OutcomeNothing)
 	case errors.Is(err, access.ErrAudit):
-		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+", and nothing is done that is not in it: see the server's log").with(OutcomeNothing)
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+
+			", and nothing is done that is not in it: see the server's log").with(OutcomeNothing)
 	}
 	return nil
 }
@@ -191,7 +199,8 @@ func invalidError(invalid []*resources.InvalidError) *Error {
 			if len(invalid) > 1 || one.Document > 1 {
 				reason = one.Subject() + ": " + reason
 			}
-			e.InvalidParameters = append(e.InvalidParameters, InvalidParameter{Field: p.Field, Reason: reason, Document: one.Document})
+			e.InvalidParameters = append(e.InvalidParameters, InvalidParameter{Field: p.Field, Reason: reason,
+				Document: one.Document})
 		}
 	}
 	return e

@@ -24,12 +24,14 @@ func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Serve
 	if err := api.EnsureDefaultMesh(t.Context(), memory, resources.Home{}); err != nil {
 		t.Fatal(err)
 	}
-	guard, err := access.Open(t.Context(), s, access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
+	guard, err := access.Open(t.Context(), s,
+		access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	handler := api.New(api.Config{Store: memory, Guard: guard})
-	handler.Handle(api.RouteReplicas, func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
+	handler.Handle(api.RouteReplicas,
+		func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() {
 		server.Close()
@@ -70,7 +72,8 @@ const retry = `{"type": "MeshTimeout", "mesh": "default", "name": "a", "spec": {
 func TestNoAuditLogNoChange(t *testing.T) {
 	dir := t.TempDir()
 	server, _ := guardedServer(t, dir, access.Settings{AuditFileBytes: 1})
-	if status, answer := ask(t, server, http.MethodPost, "/_batch", strings.ReplaceAll(retry, `"a"`, `"first"`)); status != http.StatusOK {
+	if status, answer := ask(t, server, http.MethodPost, "/_batch",
+		strings.ReplaceAll(retry, `"a"`, `"first"`)); status != http.StatusOK {
 		t.Fatal(answer)
 	}
 	if err := os.Rename(filepath.Join(dir, "audit"), filepath.Join(dir, "away")); err != nil {
@@ -81,7 +84,8 @@ func TestNoAuditLogNoChange(t *testing.T) {
 			t.Errorf("a change without a line: %d\n%s", status, answer)
 		}
 	}
-	if status, _ := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first", ""); status != http.StatusServiceUnavailable {
+	if status, _ := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first",
+		""); status != http.StatusServiceUnavailable {
 		t.Errorf("a deletion without a line: %d", status)
 	}
 	if status, _ := ask(t, server, http.MethodGet, "/meshes/default/meshtimeouts/first", ""); status != http.StatusOK {
@@ -90,7 +94,8 @@ func TestNoAuditLogNoChange(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "audit")); err != nil {
 		t.Fatal(err)
 	}
-	if status, answer := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first", ""); status != http.StatusOK {
+	if status, answer := ask(t, server, http.MethodDelete, "/meshes/default/meshtimeouts/first",
+		""); status != http.StatusOK {
 		t.Errorf("a deletion once lines can be written again: %d\n%s", status, answer)
 	}
 }
@@ -119,7 +124,8 @@ func TestLinesOfChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 3 || !strings.HasPrefix(got[0], "write mesh-system:admin created") || !strings.HasPrefix(got[2], "delete mesh-system:admin deleted") {
+	if len(got) != 3 || !strings.HasPrefix(got[0], "write mesh-system:admin created") ||
+		!strings.HasPrefix(got[2], "delete mesh-system:admin deleted") {
 		t.Fatalf("lines %q", got)
 	}
 	const diff = `[{"path":"spec.to[0].default.connectionTimeout","from":"1s","to":"2s"}]`
@@ -130,7 +136,8 @@ func TestLinesOfChanges(t *testing.T) {
 
 // TestTooManyRequests checks that requests without a credential are limited by address, and those of a user by name.
 func TestTooManyRequests(t *testing.T) {
-	server, _ := guardedServer(t, t.TempDir(), access.Settings{RequireCredential: true, Limits: access.Limits{FailuresPerSecond: 0.0001, FailuresBurst: 3}})
+	server, _ := guardedServer(t, t.TempDir(),
+		access.Settings{RequireCredential: true, Limits: access.Limits{FailuresPerSecond: 0.0001, FailuresBurst: 3}})
 	for i := range 5 {
 		want := http.StatusUnauthorized
 		if i >= 3 {
@@ -147,7 +154,8 @@ func TestSecurityHeaders(t *testing.T) {
 	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
 	for _, path := range []string{"/meshes", "/nothing", "/meshes/default"} {
 		_, answer := ask(t, server, http.MethodGet, path, "")
-		for _, header := range []string{"X-Content-Type-Options: nosniff", "Content-Security-Policy: default-src 'none'", "Cache-Control: no-store", "X-Frame-Options: DENY"} {
+		for _, header := range []string{"X-Content-Type-Options: nosniff",
+			"Content-Security-Policy: default-src 'none'", "Cache-Control: no-store", "X-Frame-Options: DENY"} {
 			if !strings.Contains(answer, header) {
 				t.Errorf("%s: no %s", path, header)
 			}
@@ -161,10 +169,12 @@ func FuzzGuardedRequests(f *testing.F) {
 	f.Add("Bearer a.b.c", "application/json", "http://evil", "cross-site", retry)
 	f.Add("Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJ4In0.", "application/yaml", "null", "none", "a: &a [*a]")
 	f.Add("Basic cm9vdDo=", "text/plain; charset", "", "", "{")
-	f.Add("Bearer  ", "application/json;;", "http://127.0.0.1", "same-origin", `{"type":"AccessRole","name":"x","spec":{"rules":[{"verbs":["*"],"types":["*"]}]}}`)
+	f.Add("Bearer  ", "application/json;;", "http://127.0.0.1", "same-origin",
+		`{"type":"AccessRole","name":"x","spec":{"rules":[{"verbs":["*"],"types":["*"]}]}}`)
 	dir := f.TempDir()
 	memory := store.NewMemory()
-	guard, err := access.Open(f.Context(), access.Settings{}, access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
+	guard, err := access.Open(f.Context(), access.Settings{},
+		access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -187,7 +197,8 @@ func FuzzGuardedRequests(f *testing.F) {
 // FuzzBodies checks that a body from an admin is stored or refused by field, and never leads to a 500.
 func FuzzBodies(f *testing.F) {
 	f.Add("application/json", retry)
-	f.Add("application/yaml", "type: AccessRoleBinding\nname: a\nspec: {subjects: [{type: User, name: x}], roles: [admin]}")
+	f.Add("application/yaml",
+		"type: AccessRoleBinding\nname: a\nspec: {subjects: [{type: User, name: x}], roles: [admin]}")
 	f.Add("application/yaml", "--- \n---\ntype: Mesh\nname: m\n")
 	f.Add("application/json", `{"type":"Secret","name":"token-signing","spec":{}}`)
 	handler := api.New(api.Config{Store: store.NewMemory()})
@@ -232,17 +243,20 @@ func TestTheAnswerIsWhatWasDone(t *testing.T) {
 	unblock := blockLines(t, dir)
 	path := "/meshes/default/meshtimeouts/a"
 	status, answer := ask(t, server, http.MethodPut, path, retry)
-	if status != http.StatusCreated || !strings.Contains(answer, `"revision"`) || !strings.Contains(answer, "Warning: 299 causeway") {
+	if status != http.StatusCreated || !strings.Contains(answer, `"revision"`) ||
+		!strings.Contains(answer, "Warning: 299 causeway") {
 		t.Errorf("a write that was stored: %d\n%s", status, answer)
 	}
-	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"outcome": "nothing"`) {
+	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusServiceUnavailable ||
+		!strings.Contains(answer, `"outcome": "nothing"`) {
 		t.Errorf("the next one: %d\n%s", status, answer)
 	}
 	if status, _ := ask(t, server, http.MethodGet, path, ""); status != http.StatusOK {
 		t.Errorf("what was stored: %d", status)
 	}
 	unblock()
-	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusOK || strings.Contains(answer, "Warning") {
+	if status, answer := ask(t, server, http.MethodDelete, path, ""); status != http.StatusOK ||
+		strings.Contains(answer, "Warning") {
 		t.Errorf("once lines can be written again: %d\n%s", status, answer)
 	}
 	var told []string
@@ -275,10 +289,12 @@ func TestBatchOfAList(t *testing.T) {
 		{retry + other, "application/json", 200, []string{`"unchanged"`}},
 		{yaml, "application/yaml", 200, []string{`"name": "c"`, `"name": "d"`}},
 		{"[]", "application/json", 400, []string{"the body holds no resource"}},
-		{"[" + retry + ", 7]", "application/json", 400, []string{"want an object with type, name and spec, got a number", `"document": 2`}},
+		{"[" + retry + ", 7]", "application/json", 400,
+			[]string{"want an object with type, name and spec, got a number", `"document": 2`}},
 		{"[[" + retry + "]]", "application/json", 400, []string{"got a list"}},
 		{"[" + retry + "]" + other, "application/json", 400, []string{"got a list", `"document": 1`}},
-		{"[" + retry + "," + strings.Replace(other, `"spec"`, `"sepc"`, 1) + "]", "application/json", 400, []string{`sepc`, `"document": 2`}},
+		{"[" + retry + "," + strings.Replace(other, `"spec"`, `"sepc"`, 1) + "]", "application/json", 400,
+			[]string{`sepc`, `"document": 2`}},
 		{"[" + retry, "application/json", 400, []string{"ends inside a list"}},
 		{"[" + strings.Repeat("null,", 1000) + "null]", "application/json", 400, []string{"more than 1000 documents"}},
 	} {
@@ -292,7 +308,8 @@ func TestBatchOfAList(t *testing.T) {
 			}
 		}
 	}
-	if status, answer := ask(t, server, http.MethodPut, "/meshes/default/meshtimeouts/a", "["+retry+"]"); status != http.StatusBadRequest {
+	if status, answer := ask(t, server, http.MethodPut, "/meshes/default/meshtimeouts/a",
+		"["+retry+"]"); status != http.StatusBadRequest {
 		t.Errorf("PUT of a list: %d\n%s", status, answer)
 	}
 }

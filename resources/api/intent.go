@@ -43,7 +43,8 @@ func (s *Server) intendBatch(ctx context.Context, b store.Batch) error {
 		if put := b.Ops[i].Put; put != nil {
 			k, verb = put.Key, resources.VerbUpdate
 		}
-		entry.Changes = append(entry.Changes, access.ResourceChange{Type: string(k.Type), Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name, Result: verb})
+		entry.Changes = append(entry.Changes, access.ResourceChange{Type: string(k.Type), Mesh: k.Mesh,
+			Namespace: k.Namespace, Name: k.Name, Result: verb})
 	}
 	return s.begin(asked, entry)
 }

@@ -15,7 +15,8 @@ import (
 // names a `zone`, the one with this name and namespace at home in that zone, whatever its name here; or otherwise the
 // one with the key. It also returns a function that builds the error if there is no such resource, or none that the
 // reader may know of.
-func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, reader *Reader) (*resources.Resource, func() error) {
+func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, reader *Reader) (*resources.Resource,
+	func() error) {
 	if zone := r.URL.Query().Get("zone"); zone != "" && kri == (resources.KRI{}) {
 		d, ok := resources.Lookup(key.Type)
 		if !ok || d.Short == "" {
@@ -63,7 +64,8 @@ func (v view) missing(key resources.Key, reader *Reader) *Error {
 		}
 	}
 	if len(called) > 0 {
-		out.Detail += "; here is " + someOf(called, "; ") + ": ask for it by that name or KRI, or by its own name with ?zone= and ?namespace="
+		out.Detail += "; here is " + someOf(called, "; ") +
+			": ask for it by that name or KRI, or by its own name with ?zone= and ?namespace="
 		return out
 	}
 	if len(near) == 0 {

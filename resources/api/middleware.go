@@ -62,7 +62,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secureHeaders(rec.Header())
 	if len(r.RequestURI) > maxURLBytes {
 		hangUp(rec.Header())
-		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long", fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
+		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long",
+			fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
 		return
 	}
 	if len(r.TransferEncoding) > 0 {
@@ -127,7 +128,8 @@ func (s *Server) observe(r *http.Request, status int, took time.Duration) {
 	s.metrics.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	s.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
 	if s.config.Log.Enabled(r.Context(), slog.LevelDebug) {
-		s.config.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "from", r.RemoteAddr)
+		s.config.Log.Debug("request", "method", r.Method, "path", r.URL.Path, "status", status, "took", took, "from",
+			r.RemoteAddr)
 	}
 }
 

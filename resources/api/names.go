@@ -103,7 +103,8 @@ const maxWord = 256
 
 // CheckText refuses text that is too long or unprintable.
 func CheckText(field, value string) error {
-	if len(value) > maxWord*2 || !utf8.ValidString(value) || strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsPrint(c) }) {
+	if len(value) > maxWord*2 || !utf8.ValidString(value) ||
+		strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return BadField(field, "%q is too long, or cannot be printed", cut(value))
 	}
 	return nil

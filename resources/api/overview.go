@@ -25,13 +25,15 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 			return err
 		}
 		v, reader := s.view(), s.Reader(r)
-		return s.writeList(w, r, l, func(dst []byte, found *resources.Resource) []byte { return s.appendOverview(dst, v, found, reader) })
+		return s.writeList(w, r, l,
+			func(dst []byte, found *resources.Resource) []byte { return s.appendOverview(dst, v, found, reader) })
 	}
 }
 
 func (s *Server) overview(t resources.Type) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		key := resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+		key := resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"),
+			Name: r.PathValue("name")}
 		v := s.view()
 		found, err := s.find(r, v, resources.VerbRead, key)
 		if err != nil {

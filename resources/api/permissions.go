@@ -17,7 +17,8 @@ func (s *Server) mayReadSome(r *http.Request, t resources.Type) (*Reader, error)
 		return nil, nil
 	}
 	subject := access.SubjectOf(r.Context())
-	some := access.Action{Verb: resources.VerbRead, Type: string(t), Scope: access.ScopeOf(resources.VerbRead, string(t)), Mesh: r.PathValue("mesh")}
+	some := access.Action{Verb: resources.VerbRead, Type: string(t),
+		Scope: access.ScopeOf(resources.VerbRead, string(t)), Mesh: r.PathValue("mesh")}
 	if !s.config.Guard.AllowsSome(subject, some) {
 		return nil, &access.DeniedError{Subject: subject, Missing: some}
 	}
@@ -65,7 +66,8 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 // unrevealing returns what a denial names as missing for a write to old, which is nil if there is no such resource. To
 // a caller that may neither read nor create it, an update is called a creation, as if there were nothing.
 func (s *Server) unrevealing(subject access.Subject, missing access.Action, old *resources.Resource) access.Action {
-	if old == nil || missing.Verb != resources.VerbUpdate || s.config.Guard.Allows(subject, access.OnResource(resources.VerbRead, old)) {
+	if old == nil || missing.Verb != resources.VerbUpdate ||
+		s.config.Guard.Allows(subject, access.OnResource(resources.VerbRead, old)) {
 		return missing
 	}
 	creation := missing

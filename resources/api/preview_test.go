@@ -35,10 +35,12 @@ func TestDryRunStoresNothing(t *testing.T) {
 	revision := f.store.Snapshot().Revision()
 	owner := strings.Replace(permission("new"), "name:", "namespace: team\nname:", 1)
 	changed := strings.Replace(permission("other"), "ns/'", "ns/x/'", 1)
-	docs := "type: Mesh\nname: second\n---\n" + strings.ReplaceAll(permission("there"), "default\n", "second\n") + "---\n" +
+	docs := "type: Mesh\nname: second\n---\n" + strings.ReplaceAll(permission("there"), "default\n",
+		"second\n") + "---\n" +
 		permission("same") + "---\n" + changed + "---\n" + owner
 	got := f.forecast(t, "POST", "/_batch?dryRun=server", docs)
-	want := []string{"second created ", "there created system", "same unchanged system", "other updated system", "new created workload-owner"}
+	want := []string{"second created ", "there created system", "same unchanged system", "other updated system",
+		"new created workload-owner"}
 	if !got.DryRun || got.Revision != revision || !slices.Equal(outcomes(got), want) {
 		t.Errorf("got %+v, want %q", got, want)
 	}
@@ -86,9 +88,11 @@ func TestDryRunOfAnotherKind(t *testing.T) {
 	before := contents(f.store)
 	for _, call := range [][3]string{
 		{"POST", "/_batch?dryRun=client", permission("q")}, {"POST", "/_batch?dryRun", permission("q")},
-		{"PUT", item + "?dryRun=All", strings.Replace(permission("p"), "ns/'", "ns/x/'", 1)}, {"DELETE", item + "?dryRun=server", ""},
+		{"PUT", item + "?dryRun=All", strings.Replace(permission("p"), "ns/'", "ns/x/'", 1)},
+		{"DELETE", item + "?dryRun=server", ""},
 	} {
-		if _, e := f.call(t, call[0], call[1], call[2]); e == nil || e.Status != 400 || e.InvalidParameters[0].Field != "dryRun" {
+		if _, e := f.call(t, call[0], call[1], call[2]); e == nil || e.Status != 400 ||
+			e.InvalidParameters[0].Field != "dryRun" {
 			t.Errorf("%s %s: got %v", call[0], call[1], e)
 		}
 	}

@@ -56,7 +56,8 @@ func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
 	plural := r.PathValue("plural")
 	d, ok := resources.LookupPath(plural)
 	if !ok {
-		return nil, NewError(http.StatusNotFound, "Not Found", "no type of resources has the path "+plural+": GET /_resources lists them")
+		return nil, NewError(http.StatusNotFound, "Not Found", "no type of resources has the path "+plural+
+			": GET /_resources lists them")
 	}
 	if d.Scope == resources.ScopeGlobal && r.PathValue("mesh") != "" {
 		return nil, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to no mesh: use /"+d.Path)
@@ -66,9 +67,11 @@ func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
 
 // keyOf returns the key that the path and the query of an item name.
 func keyOf(r *http.Request, d *resources.Descriptor) (resources.Key, error) {
-	k := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	k := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"),
+		Name: r.PathValue("name")}
 	if d.Scope == resources.ScopeMesh && k.Mesh == "" {
-		return k, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to a mesh: use /meshes/{mesh}/"+d.Path+"/"+k.Name)
+		return k, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to a mesh: use /meshes/{mesh}/"+
+			d.Path+"/"+k.Name)
 	}
 	return k, nil
 }

@@ -12,7 +12,8 @@ import (
 // TestKRIWherever checks that a KRI finds a resource in any namespace, hashed or not, and that its section is ignored.
 func TestKRIWherever(t *testing.T) {
 	f := serve(t, resources.Home{Zone: "zone-1", Alone: true})
-	for namespace, kri := range map[string]string{"": "kri_mtp_default_zone-1__p_", "team": "kri_mtp_default_zone-1_team_p_", "kuma-system": "kri_mtp_default_zone-1_kuma-system_p_"} {
+	for namespace, kri := range map[string]string{"": "kri_mtp_default_zone-1__p_",
+		"team": "kri_mtp_default_zone-1_team_p_", "kuma-system": "kri_mtp_default_zone-1_kuma-system_p_"} {
 		doc := permission("p")
 		if namespace != "" {
 			doc = "namespace: " + namespace + "\n" + doc
@@ -37,7 +38,8 @@ func TestExplicitForm(t *testing.T) {
 	f.mustCall(t, "POST", "/_batch", "type: MeshTimeout\nmesh: default\nnamespace: team\nname: p\nspec: {to: [{targetRef: {kind: MeshService, name: b}, default: {idleTimeout: 1s}}]}\n")
 	const item = "/meshes/default/meshtimeouts/p?namespace=team"
 	for path, want := range map[string]bool{
-		item: false, item + "&form=explicit": true, "/meshes/default/meshtimeouts": false, "/meshes/default/meshtimeouts?form=explicit": true, "/meshtimeouts?form=explicit": true,
+		item: false, item + "&form=explicit": true, "/meshes/default/meshtimeouts": false,
+		"/meshes/default/meshtimeouts?form=explicit": true, "/meshtimeouts?form=explicit": true,
 	} {
 		got := f.mustCall(t, "GET", path, "")
 		if strings.Contains(got, `"namespace": "team"`) != true || strings.Count(got, `"kind": "Mesh"`) == 1 != want {

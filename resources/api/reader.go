@@ -77,7 +77,8 @@ func (x *Reader) Zone(name string) bool {
 
 // insightOf reports whether the caller may read the insight of a resource. The insight has the home of the resource.
 func (x *Reader) insightOf(r *resources.Resource) bool {
-	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: insightOf(r.Type), Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName()}))
+	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: insightOf(r.Type), Mesh: r.Mesh,
+		Namespace: r.HomeNamespace(), Name: r.DisplayName()}))
 }
 
 // hidden counts the resources of a query's type and mesh that the caller may not read. It ignores the other conditions
@@ -98,7 +99,8 @@ func (x *Reader) hidden(v view, q store.Query) int {
 // Find returns the resource that a request is about, if the caller has the permission for the verb. The permission is
 // checked for the resource's home, or for what the request names if there is no resource. A caller without the
 // permission gets the same error whether or not the resource exists.
-func (s *Server) Find(r *http.Request, state store.Snapshot, verb string, key resources.Key) (*resources.Resource, error) {
+func (s *Server) Find(r *http.Request, state store.Snapshot, verb string, key resources.Key) (*resources.Resource,
+	error) {
 	return s.find(r, view{stored: state, live: state}, verb, key)
 }
 

@@ -75,7 +75,8 @@ func TestReadsWaitForARevision(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := s.Snapshot().Revision()
-	if resp, out := answer(t, "GET", srv.URL+"/meshes/default?revision="+strconv.FormatUint(now, 10), ""); resp.StatusCode != http.StatusOK {
+	if resp, out := answer(t, "GET", srv.URL+"/meshes/default?revision="+strconv.FormatUint(now, 10),
+		""); resp.StatusCode != http.StatusOK {
 		t.Errorf("a revision that is there: %v", out)
 	}
 	resp, out := answer(t, "GET", srv.URL+"/meshes?revision="+strconv.FormatUint(now+1, 10), "")
@@ -146,7 +147,8 @@ func TestStoreThatCannotWrite(t *testing.T) {
 	} {
 		s.err = c.err
 		resp, out := answer(t, "POST", srv.URL+"/_batch", permission("p"))
-		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || !strings.Contains(out["detail"].(string), c.says) {
+		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" ||
+			!strings.Contains(out["detail"].(string), c.says) {
 			t.Errorf("%v: %d %v", c.err, resp.StatusCode, out)
 		}
 	}

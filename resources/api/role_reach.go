@@ -67,9 +67,11 @@ func unreached(rule *resources.AccessRule, thing string) string {
 	if !fits {
 		return "none of its verbs is for it"
 	}
-	widest := scopesOf(rule.Verbs[slices.IndexFunc(rule.Verbs, func(verb string) bool { return applies(verb, thing) })], thing)[0]
-	return "it belongs to " + map[access.Scope]string{access.ScopeServer: "the whole server", access.ScopeResource: "no mesh and no namespace",
-		access.ScopeMesh: "all of its mesh"}[widest] + ": leave out " + excess(rule, widest)
+	widest := scopesOf(rule.Verbs[slices.IndexFunc(rule.Verbs, func(verb string) bool { return applies(verb, thing) })],
+		thing)[0]
+	return "it belongs to " + map[access.Scope]string{access.ScopeServer: "the whole server",
+		access.ScopeResource: "no mesh and no namespace",
+		access.ScopeMesh:     "all of its mesh"}[widest] + ": leave out " + excess(rule, widest)
 }
 
 // excess returns the lists of a rule that exclude things of a scope.

@@ -66,7 +66,8 @@ func TestBuiltInVerbs(t *testing.T) {
 
 func roleOf(t *testing.T, rule string) *resources.Resource {
 	t.Helper()
-	docs, err := resources.DecodeDocuments([]byte("{type: AccessRole, name: some, spec: {rules: ["+rule+"]}}"), resources.DecodeOptions{})
+	docs, err := resources.DecodeDocuments([]byte("{type: AccessRole, name: some, spec: {rules: ["+rule+"]}}"),
+		resources.DecodeOptions{})
 	if err != nil {
 		t.Fatal(rule, err)
 	}

@@ -99,7 +99,9 @@ func New(c Config) *Server {
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{}, metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(), large: make(chan struct{}, maxLargeBodies)}
+	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{},
+		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(),
+		large: make(chan struct{}, maxLargeBodies)}
 	s.addRoutes()
 	s.addElsewhere()
 	return s
@@ -171,7 +173,8 @@ func (s *Server) addRoutes() {
 	s.Handle(RouteDataplaneOverviews, s.overviews(resources.TypeDataplane))
 
 	for _, of := range [][5]Route{
-		{RouteList, RouteGet, RoutePut, RouteDelete, RouteReveal}, {RouteListInMesh, RouteGetInMesh, RoutePutInMesh, RouteDeleteInMesh, RouteRevealInMesh},
+		{RouteList, RouteGet, RoutePut, RouteDelete, RouteReveal}, {RouteListInMesh, RouteGetInMesh, RoutePutInMesh,
+			RouteDeleteInMesh, RouteRevealInMesh},
 	} {
 		s.Handle(of[0], s.list)
 		s.Handle(of[1], s.get)

@@ -127,7 +127,8 @@ func TestBrokenDocuments(t *testing.T) {
 				if !errors.As(err, &e) || e.Status < 400 || e.Status > 499 {
 					t.Fatalf("want a 4xx, got %v", err)
 				}
-				if len(e.InvalidParameters) == 0 || e.InvalidParameters[0].Field == "" || e.InvalidParameters[0].Reason == "" || e.Title == "" {
+				if len(e.InvalidParameters) == 0 || e.InvalidParameters[0].Field == "" ||
+					e.InvalidParameters[0].Reason == "" || e.Title == "" {
 					t.Errorf("the error names no field: %+v", e)
 				}
 				if after := contents(f.store); after != before {
@@ -187,7 +188,8 @@ func TestItemLifecycle(t *testing.T) {
 		defer http.DefaultClient.CloseIdleConnections()
 		return resp.StatusCode, readBody(t, resp)
 	}
-	if code, body := status("PUT", permission("p"), "application/yaml"); code != 201 || body != "{\n \"revision\": 2\n}\n" {
+	if code, body := status("PUT", permission("p"), "application/yaml"); code != 201 ||
+		body != "{\n \"revision\": 2\n}\n" {
 		t.Errorf("create: got %d %q", code, body)
 	}
 	if code, _ := status("PUT", permission("p"), "application/yaml; charset=utf-8"); code != 200 {
@@ -199,7 +201,8 @@ func TestItemLifecycle(t *testing.T) {
 	if code, _ := status("PUT", permission("q"), "application/yaml"); code != 400 {
 		t.Errorf("another name: got %d", code)
 	}
-	if code, body := status("GET", "", ""); code != 200 || !strings.Contains(body, ` "kri": "kri_mtp_default___p_"`) || !strings.Contains(body, "\n \"spec\": {") {
+	if code, body := status("GET", "", ""); code != 200 || !strings.Contains(body, ` "kri": "kri_mtp_default___p_"`) ||
+		!strings.Contains(body, "\n \"spec\": {") {
 		t.Errorf("get: got %d %s", code, body)
 	}
 	if code, body := status("DELETE", "", ""); code != 200 || body != "{\n \"revision\": 3\n}\n" {

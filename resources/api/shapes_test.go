@@ -19,7 +19,8 @@ func TestShapes(t *testing.T) {
 	}{
 		"replicas": {
 			api.ReplicaList{Items: []api.Replica{{
-				Instance: "i", Addresses: []string{"a:1"}, Version: "v", Started: at, Revision: 7, Zones: 3, Leads: true, Asked: true,
+				Instance: "i", Addresses: []string{"a:1"}, Version: "v", Started: at, Revision: 7, Zones: 3,
+				Leads: true, Asked: true,
 				Store: api.ReplicaStore{Kind: "etcd", Reachable: &yes, Error: "e"},
 			}}},
 			`{"items":[{"instance":"i","addresses":["a:1"],"version":"v","started":"2026-01-02T03:04:05Z","revision":7,"zones":3,"leads":true,"asked":true,` +

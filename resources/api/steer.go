@@ -47,7 +47,8 @@ func KeyOf(r *http.Request) (resources.Key, error) {
 	if !ok {
 		return resources.Key{}, BadField("type", "there is no type %q", name)
 	}
-	key := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	key := resources.Key{Type: d.Type, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"),
+		Name: r.PathValue("name")}
 	if d.Scope == resources.ScopeGlobal {
 		key.Mesh = ""
 	}

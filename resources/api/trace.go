@@ -14,7 +14,8 @@ import (
 // the returned request and then passes it to end, because only then its route is known.
 func (s *Server) trace(r *http.Request) (traced *http.Request, end func(*http.Request, int)) {
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-	ctx, span := s.config.Tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attribute.String("url.path", r.URL.Path)))
+	ctx, span := s.config.Tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer),
+		trace.WithAttributes(attribute.String("url.path", r.URL.Path)))
 	return r.WithContext(ctx), func(r *http.Request, status int) {
 		if r.Pattern != "" {
 			span.SetName(r.Pattern)

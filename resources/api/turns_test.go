@@ -20,7 +20,8 @@ func TestTurns(t *testing.T) {
 	running, finish := make(chan string, 200), make(chan struct{})
 	results := make(chan error, 200)
 	ask := func(name string, method access.Method, row *Row, url string) context.CancelFunc {
-		ctx, cancel := context.WithCancel(access.WithAsked(t.Context(), &access.Asked{Subject: access.Subject{Name: name, Method: method}}))
+		ctx, cancel := context.WithCancel(access.WithAsked(t.Context(),
+			&access.Asked{Subject: access.Subject{Name: name, Method: method}}))
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		go func() {
 			results <- s.inTurn(httptest.NewRecorder(), r, row, func(http.ResponseWriter, *http.Request) error {
@@ -51,7 +52,8 @@ func TestTurns(t *testing.T) {
 	expect("bob", atOnce)
 	var cancels []context.CancelFunc
 	for i := range maxWaitingOfUser {
-		cancels = append(cancels, ask("bob", access.ByToken, []*Row{expensive, {}}[i%2], []string{"/", "/?dryRun=server"}[i%2]))
+		cancels = append(cancels, ask("bob", access.ByToken, []*Row{expensive, {}}[i%2],
+			[]string{"/", "/?dryRun=server"}[i%2]))
 	}
 	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
 		s.turns.mu.Lock()

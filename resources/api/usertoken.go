@@ -52,7 +52,8 @@ func readTokenRequest(r *http.Request) (*UserTokenRequest, time.Duration, error)
 	lifetime := access.DefaultUserTokenLifetime
 	if q.ValidFor != "" {
 		var err error
-		if lifetime, err = time.ParseDuration(q.ValidFor); err != nil || lifetime < time.Second || lifetime > access.MaxUserTokenLifetime {
+		if lifetime, err = time.ParseDuration(q.ValidFor); err != nil || lifetime < time.Second ||
+			lifetime > access.MaxUserTokenLifetime {
 			return nil, 0, BadField("validFor", "want a duration from 1s to %s, got %q", access.MaxUserTokenLifetime, q.ValidFor)
 		}
 	}
@@ -72,7 +73,8 @@ func (s *Server) issueUserToken(w http.ResponseWriter, r *http.Request) error {
 	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
 		return NotFound("issuer of user tokens on this server")
 	}
-	token, claims, err := s.config.Guard.Issuer().Issue(r.Context(), tokens.Claims{Audience: tokens.AudienceUser, Subject: q.Name, Groups: q.Groups}, lifetime)
+	token, claims, err := s.config.Guard.Issuer().Issue(r.Context(),
+		tokens.Claims{Audience: tokens.AudienceUser, Subject: q.Name, Groups: q.Groups}, lifetime)
 	if errors.Is(err, tokens.ErrClaims) {
 		return BadField("name", "%v", err)
 	}

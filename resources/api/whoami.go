@@ -19,7 +19,8 @@ type WhoAmI struct {
 
 func (s *Server) whoAmI(w http.ResponseWriter, r *http.Request) error {
 	subject := access.SubjectOf(r.Context())
-	return WriteJSON(w, http.StatusOK, WhoAmI{Name: subject.Name, Groups: subject.Groups, Method: subject.Method, Credential: subject.Credential})
+	return WriteJSON(w, http.StatusOK, WhoAmI{Name: subject.Name, Groups: subject.Groups, Method: subject.Method,
+		Credential: subject.Credential})
 }
 
 // CanIQuestion is the body of `POST /_can-i`.
@@ -76,7 +77,8 @@ func (s *Server) canI(w http.ResponseWriter, r *http.Request) error {
 	a := access.About(q.Verb, q.Type, q.Mesh, q.Namespace, q.Name)
 	subject := access.SubjectOf(r.Context())
 	if q.As != "" || len(q.AsGroups) > 0 {
-		if err := s.Authorize(r, access.Action{Verb: resources.VerbRead, Type: string(resources.TypeAccessRoleBinding), Scope: access.ScopeServer}); err != nil {
+		if err := s.Authorize(r, access.Action{Verb: resources.VerbRead, Type: string(resources.TypeAccessRoleBinding),
+			Scope: access.ScopeServer}); err != nil {
 			return err
 		}
 		subject = access.Subject{Name: q.As, Groups: append(q.AsGroups, access.AuthenticatedGroup)}

@@ -163,7 +163,8 @@ func (s *Server) meshMissing(mesh string) string {
 	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
 		return fmt.Sprintf("there is no mesh %q here: create it first, or in the same request", mesh)
 	}
-	return fmt.Sprintf("there is no mesh %q here: create it on the global, and it comes to zone %s by itself", mesh, s.config.Home.Zone)
+	return fmt.Sprintf("there is no mesh %q here: create it on the global, and it comes to zone %s by itself", mesh,
+		s.config.Home.Zone)
 }
 
 // checkOwner refuses changes of a copy. Source: Kuma's KDS, rejections.

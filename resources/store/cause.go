@@ -55,7 +55,8 @@ func (c *Cause) Start(tracer trace.Tracer, name string, attributes ...attribute.
 	}
 	steps := make(Steps, len(c.Traces))
 	for i, parent := range c.Traces {
-		_, steps[i] = tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name, trace.WithAttributes(attributes...))
+		_, steps[i] = tracer.Start(trace.ContextWithRemoteSpanContext(context.Background(), parent), name,
+			trace.WithAttributes(attributes...))
 	}
 	return steps
 }

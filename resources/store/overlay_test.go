@@ -19,7 +19,8 @@ func TestOverlayIsWhatTheStoreWouldBe(t *testing.T) {
 		defer s.Close()
 		put := func(what string) []*resources.Resource {
 			var batch store.Batch
-			all := rapid.SliceOfNDistinct(rapid.Custom(drawResource), 0, 6, func(r *resources.Resource) resources.Key { return r.Key }).Draw(rt, what)
+			all := rapid.SliceOfNDistinct(rapid.Custom(drawResource), 0, 6,
+				func(r *resources.Resource) resources.Key { return r.Key }).Draw(rt, what)
 			for _, r := range all {
 				batch.Ops = append(batch.Ops, store.Op{Put: r})
 			}
@@ -40,7 +41,8 @@ func TestOverlayIsWhatTheStoreWouldBe(t *testing.T) {
 		after := s.Snapshot()
 		other := "b"
 		for _, q := range []store.Query{
-			{Type: resources.TypeMeshService}, {Type: resources.TypeMeshService, Mesh: "m2"}, {Type: resources.TypeMeshService, Namespace: &other},
+			{Type: resources.TypeMeshService}, {Type: resources.TypeMeshService, Mesh: "m2"},
+			{Type: resources.TypeMeshService, Namespace: &other},
 			{Type: resources.TypeMeshService, Labels: map[string]string{"app": "x"}}, {Type: resources.TypeMesh},
 		} {
 			if diff := cmp.Diff(list(after, q), list(over, q)); diff != "" {
@@ -65,7 +67,8 @@ func drawResource(t *rapid.T) *resources.Resource {
 		t.Fatal(err)
 	}
 	return &resources.Resource{
-		Key:    resources.Key{Type: resources.TypeMeshService, Mesh: pick("mesh", "m1", "m2"), Namespace: pick("namespace", "", "a", "b"), Name: pick("name", "a", "b", "c")},
+		Key: resources.Key{Type: resources.TypeMeshService, Mesh: pick("mesh", "m1", "m2"),
+			Namespace: pick("namespace", "", "a", "b"), Name: pick("name", "a", "b", "c")},
 		Labels: map[string]string{"app": pick("app", "x", "y")}, Spec: spec,
 	}
 }

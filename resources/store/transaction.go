@@ -268,7 +268,8 @@ func (t *Transaction) Adopt(revision uint64, changes []Change) {
 	commit := &Commit{Revision: revision}
 	for _, c := range changes {
 		c.Old = get(t.txn, c.Key())
-		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.Revision == c.New.Revision && c.Old.SameContent(c.New) {
+		if c.Old == nil && c.New == nil || c.Old != nil && c.New != nil && c.Old.Revision == c.New.Revision &&
+			c.Old.SameContent(c.New) {
 			continue
 		}
 		if err := t.write(c); err != nil {

@@ -1,5 +1,5 @@
-// Package porttest owns the choice of ports for tests that start programs which cannot be told to pick one. It must not be used by
-// servers: those listen on port 0.
+// Package porttest owns the choice of ports for tests that start programs which cannot be told to pick one. It must not
+// be used by servers: those listen on port 0.
 package porttest
 
 import (
@@ -16,9 +16,10 @@ const (
 	tries   = 1000
 )
 
-// Free returns a port of 127.0.0.1 on which nobody listens, and that Free gives to nobody else on this machine while this process lives.
-// For that the process keeps a socket that is bound to the port and does not listen: who listens there with SO_REUSEADDR, as Envoy and Go
-// programs do, can, and gets all connections; who asks the system for any port, or Free for another, is given another.
+// Free returns a port of 127.0.0.1 on which nobody listens, and that Free gives to nobody else on this machine while
+// this process lives. For that the process keeps a socket that is bound to the port and does not listen: who listens
+// there with SO_REUSEADDR, as Envoy and Go programs do, can, and gets all connections; who asks the system for any
+// port, or Free for another, is given another.
 func Free() (int, error) {
 	for range tries {
 		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // which one is no secret //nolint:gosec // nobody gains by guessing it
@@ -33,8 +34,8 @@ func Free() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1", lowest, highest)
 }
 
-// reserve binds a socket alone, which fails where there is another one, also one that was reserved, and then lets others bind beside it. The
-// socket is never closed: the system does that when the process ends.
+// reserve binds a socket alone, which fails where there is another one, also one that was reserved, and then lets
+// others bind beside it. The socket is never closed: the system does that when the process ends.
 func reserve(port int) error {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

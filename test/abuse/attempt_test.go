@@ -63,7 +63,8 @@ func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, s
 			req.Host = value
 			continue
 		}
-		req.Header.Set(name, strings.NewReplacer("{own}", req.URL.Host, "{large}", strings.Repeat("x", 100<<10)).Replace(value))
+		req.Header.Set(name, strings.NewReplacer("{own}", req.URL.Host, "{large}",
+			strings.Repeat("x", 100<<10)).Replace(value))
 	}
 	if beside := one.With["beside"]; beside != "" {
 		c.certificate = w.of(s, beside).certificate
@@ -77,7 +78,8 @@ func send(s *aServer, c credential, req *http.Request) (status, says string, err
 		// Like a browser or an attacker: regardless of the authorities that the server names.
 		transport.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.certificate, nil }
 	}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
 		return "", "", err
@@ -93,7 +95,8 @@ func send(s *aServer, c credential, req *http.Request) (status, says string, err
 // tlsAttempt uses the TLS version in `with`.
 func tlsAttempt(ctx context.Context, _ *world, s *aServer, one side) (status, says string, err error) {
 	config := s.tls()
-	versions := map[string]uint16{"1.0": tls.VersionTLS10, "1.1": tls.VersionTLS11, "1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13}
+	versions := map[string]uint16{"1.0": tls.VersionTLS10, "1.1": tls.VersionTLS11, "1.2": tls.VersionTLS12,
+		"1.3": tls.VersionTLS13}
 	version := versions[one.With["version"]]
 	config.MinVersion, config.MaxVersion = version, version
 	if suite := one.With["cipher"]; suite != "" {

@@ -15,7 +15,8 @@ import (
 func TestUnfinishedBodies(t *testing.T) {
 	w := newWorld(t)
 	w.makeCredentials()
-	for name, c := range map[string]struct{ begin, sent, more int }{"many": {64, 1, 0}, "large": {8, 4_150_000, 1_000_000}} {
+	for name, c := range map[string]struct{ begin, sent, more int }{"many": {64, 1, 0},
+		"large": {8, 4_150_000, 1_000_000}} {
 		t.Run(name, func(t *testing.T) {
 			var held []net.Conn
 			for range c.begin {

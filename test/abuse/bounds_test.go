@@ -39,7 +39,8 @@ func startBoundedGlobal(t *testing.T) *aServer {
 	t.Helper()
 	s := &aServer{name: "global", dataDir: t.TempDir()}
 	c := global.Config{
-		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler), KDSTLS: true, KDSInsecureAnonymous: true,
+		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		KDSTLS: true, KDSInsecureAnonymous: true,
 		APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 		KDSZoneLimits: kds.Limits{Resources: zoneResources},
 	}
@@ -53,7 +54,8 @@ func (s *aServer) join(t *testing.T, name string) *peer.Zone {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(read(t, filepath.Join(s.dataDir, "kds-tls", "ca.crt")))
-	z, err := peer.Connect(t.Context(), peer.ZoneConfig{Name: name, KDS: s.addresses["kds"], CA: pool, Types: []string{"MeshService"}})
+	z, err := peer.Connect(t.Context(), peer.ZoneConfig{Name: name, KDS: s.addresses["kds"], CA: pool,
+		Types: []string{"MeshService"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +92,10 @@ func (s *aServer) standing(t *testing.T, zone string) (refused int, over map[str
 
 func service(zone, name string) peer.Resource {
 	return peer.Resource{
-		Type: "MeshService", Mesh: "default", Name: hashing.Name("default", name, zone), Spec: `{"state":"Available","selector":{"dataplaneTags":{"app":"x"}},"ports":[{"port":80,"appProtocol":"http"}]}`,
-		Labels: map[string]string{"kuma.io/origin": "zone", "kuma.io/zone": zone, "kuma.io/mesh": "default", "kuma.io/display-name": name},
+		Type: "MeshService", Mesh: "default", Name: hashing.Name("default", name, zone),
+		Spec: `{"state":"Available","selector":{"dataplaneTags":{"app":"x"}},"ports":[{"port":80,"appProtocol":"http"}]}`,
+		Labels: map[string]string{"kuma.io/origin": "zone", "kuma.io/zone": zone, "kuma.io/mesh": "default",
+			"kuma.io/display-name": name},
 	}
 }
 
@@ -174,7 +178,8 @@ func TestAZoneWithManyResources(t *testing.T) {
 		refused, over := s.standing(t, "evil")
 		return refused == 7 && over["resources"] == 7
 	})
-	eventually(t, "the zone to be told of them", func() bool { return strings.Count(strings.Join(evil.Refusals(), "\n"), "over the limit") == 7 })
+	eventually(t, "the zone to be told of them",
+		func() bool { return strings.Count(strings.Join(evil.Refusals(), "\n"), "over the limit") == 7 })
 	if n := s.services(t, "evil"); n != zoneResources {
 		t.Errorf("%d are stored", n)
 	}
@@ -218,13 +223,15 @@ const decidingPolicy = `
 func TestAProxyThatAsksAndTellsTooMuch(t *testing.T) {
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
-		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler), AccessLog: "als",
+		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"),
+		Log: slog.New(slog.DiscardHandler), AccessLog: "als",
 		APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 	}
 	s.run(t, c.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, c) })
 	s.url = "http://" + s.addresses["api"]
 	s.admin = s.client(t, "")
-	if _, err := s.admin.ApplyDocuments(t.Context(), []byte(proxiesOfTheTable+"---"+decidingPolicy), "application/yaml"); err != nil {
+	if _, err := s.admin.ApplyDocuments(t.Context(), []byte(proxiesOfTheTable+"---"+decidingPolicy),
+		"application/yaml"); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -239,7 +246,8 @@ func TestAProxyThatAsksAndTellsTooMuch(t *testing.T) {
 	tell(t, conn, "till", junk...)
 	tell(t, conn, "shop", "kri_mtp_default_zone-1__strict_")
 	text := s.metrics(t)
-	if !strings.Contains(text, `policy="kri_mtp_default_zone-1__strict_",protocol="http",verdict="allowed"} 1`) || strings.Contains(text, "junk") ||
+	if !strings.Contains(text, `policy="kri_mtp_default_zone-1__strict_",protocol="http",verdict="allowed"} 1`) ||
+		strings.Contains(text, "junk") ||
 		!strings.Contains(text, `policy="other",protocol="http",verdict="allowed"} 2100`) {
 		t.Error("the decisions are not counted by who made them")
 	}
@@ -275,14 +283,16 @@ func tell(t *testing.T, conn *grpc.ClientConn, dataplane string, policies ...str
 	logs := &alsv3.StreamAccessLogsMessage_HTTPAccessLogEntries{}
 	for _, policy := range policies {
 		judged := &structpb.Struct{Fields: map[string]*structpb.Value{
-			"enforced_effective_policy_id": structpb.NewStringValue(policy), "enforced_engine_result": structpb.NewStringValue("allowed"),
+			"enforced_effective_policy_id": structpb.NewStringValue(policy),
+			"enforced_engine_result":       structpb.NewStringValue("allowed"),
 		}}
 		logs.LogEntry = append(logs.LogEntry, &datav3.HTTPAccessLogEntry{CommonProperties: &datav3.AccessLogCommon{
 			Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"envoy.filters.http.rbac": judged}},
 		}})
 	}
 	m := &alsv3.StreamAccessLogsMessage{
-		Identifier: &alsv3.StreamAccessLogsMessage_Identifier{Node: &corev3.Node{Id: "default." + dataplane}, LogName: "http"},
+		Identifier: &alsv3.StreamAccessLogsMessage_Identifier{Node: &corev3.Node{Id: "default." + dataplane},
+			LogName: "http"},
 		LogEntries: &alsv3.StreamAccessLogsMessage_HttpLogs{HttpLogs: logs},
 	}
 	if err := stream.Send(m); err != nil {
@@ -303,9 +313,11 @@ func ask(t *testing.T, conn *grpc.ClientConn, dataplane string, names ...string)
 	}
 	node := &corev3.Node{Id: "default." + dataplane}
 	if len(names) > 0 {
-		_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", ResourceNamesSubscribe: names})
+		_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: node,
+			TypeUrl: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", ResourceNamesSubscribe: names})
 	}
-	_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"})
+	_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: node,
+		TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"})
 	answered := make(chan error, 1)
 	go func() {
 		_, err := stream.Recv()

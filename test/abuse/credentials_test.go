@@ -117,7 +117,8 @@ func (w *world) keep(s *aServer, name, token string) {
 
 func (w *world) userTokens(s *aServer) {
 	for name, groups := range map[string][]string{
-		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil, "nobody": nil, "paula": nil, "nelly": nil, "mia": nil, "nina": nil, "cora": {"auditors"}, "team": {"payments-team"},
+		"admin": {"mesh-system:admin"}, "root": nil, "vera": nil, "olga": nil, "greta": nil, "oscar": nil,
+		"nobody": nil, "paula": nil, "nelly": nil, "mia": nil, "nina": nil, "cora": {"auditors"}, "team": {"payments-team"},
 	} {
 		w.keep(s, name, issue(w.t, s, name, groups, time.Hour))
 	}
@@ -152,7 +153,8 @@ func (w *world) badTokens(s *aServer) {
 		ID string `json:"jti"`
 	}
 	decode(t, strings.Split(revoked, ".")[1], &of)
-	if err := s.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: "/tokens/user/" + of.ID + "/_revoke"}, nil); err != nil {
+	if err := s.admin.JSON(t.Context(),
+		api.Request{Method: http.MethodPost, Path: "/tokens/user/" + of.ID + "/_revoke"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.keep(s, "revoked", revoked)
@@ -226,9 +228,12 @@ func (w *world) certificates() {
 	}
 	w.revokeCertificate("cert-revoked", "abcd")
 	key := newKey(t)
-	self := &x509.Certificate{SerialNumber: big.NewInt(9), Subject: pkix.Name{CommonName: "cora", Organization: []string{"auditors"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	w.credentials["cert-self-signed"] = credential{certificate: &tls.Certificate{Certificate: [][]byte{certificate(t, self, self, key.Public(), key).Raw}, PrivateKey: key}}
+	self := &x509.Certificate{SerialNumber: big.NewInt(9),
+		Subject:   pkix.Name{CommonName: "cora", Organization: []string{"auditors"}},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	w.credentials["cert-self-signed"] = credential{certificate: &tls.Certificate{Certificate: [][]byte{certificate(t,
+		self, self, key.Public(), key).Raw}, PrivateKey: key}}
 }
 
 // revokeCertificate revokes a valid certificate. A connection that was opened with it becomes useless.
@@ -242,17 +247,20 @@ func (w *world) revokeCertificate(name, serial string) {
 	}
 	defer holder.CloseIdleConnections()
 	var who api.WhoAmI
-	if err := holder.JSON(w.t.Context(), api.Request{Path: "/who-am-i"}, &who); err != nil || !strings.HasPrefix(who.Credential, serial+" ") {
+	if err := holder.JSON(w.t.Context(), api.Request{Path: "/who-am-i"}, &who); err != nil ||
+		!strings.HasPrefix(who.Credential, serial+" ") {
 		w.t.Fatalf("before it is revoked: %+v, %v", who, err)
 	}
-	if err := w.global.admin.JSON(w.t.Context(), api.Request{Method: http.MethodPost, Path: "/certificates/user/" + serial + "/_revoke"}, nil); err != nil {
+	if err := w.global.admin.JSON(w.t.Context(),
+		api.Request{Method: http.MethodPost, Path: "/certificates/user/" + serial + "/_revoke"}, nil); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := holder.JSON(w.t.Context(), api.Request{Path: "/who-am-i"}, &who); err == nil {
 		w.t.Error("a revoked certificate goes on to be accepted on its connection")
 	}
 	var log api.AuditPage
-	err = w.global.admin.JSON(w.t.Context(), api.Request{Path: "/_audit", Query: url.Values{"event": {"revoke"}, "type": {"UserCertificate"}}}, &log)
+	err = w.global.admin.JSON(w.t.Context(),
+		api.Request{Path: "/_audit", Query: url.Values{"event": {"revoke"}, "type": {"UserCertificate"}}}, &log)
 	if err != nil || len(log.Entries) != 1 || log.Entries[0].Name != serial || log.Entries[0].Outcome != "done" {
 		w.t.Errorf("the audit log says %+v, %v", log.Entries, err)
 	}
@@ -275,12 +283,15 @@ func (w *world) idTokens() {
 	add("oidc-other-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", "causewayx", ""} })
 	add("oidc-several-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", providerClient} })
 	claims := p.claims(nil)
-	w.credentials["oidc-kid-path"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "../../../../dev/null", claims, strangersKey(t))}
-	w.credentials["oidc-own-key"] = credential{token: signedWith(t, claims, map[string]any{"kid": "p1", "jku": "https://elsewhere.example/keys", "jwk": map[string]string{
-		"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}})}
+	w.credentials["oidc-kid-path"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "../../../../dev/null", claims,
+		strangersKey(t))}
+	w.credentials["oidc-own-key"] = credential{token: signedWith(t, claims,
+		map[string]any{"kid": "p1", "jku": "https://elsewhere.example/keys", "jwk": map[string]string{
+			"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}})}
 	w.credentials["oidc-hs256"] = credential{token: signed(t, jwt.SigningMethodHS256, "p1", claims, p.key.N.Bytes())}
 	w.credentials["oidc-stranger"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "p1", claims, strangersKey(t))}
-	w.credentials["oidc-none"] = credential{token: encode(t, map[string]string{"alg": "none", "kid": "p1"}) + "." + encode(t, claims) + "."}
+	w.credentials["oidc-none"] = credential{token: encode(t, map[string]string{"alg": "none", "kid": "p1"}) + "." +
+		encode(t, claims) + "."}
 	w.credentials["oidc-no-kid"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "", claims, strangersKey(t))}
 }
 

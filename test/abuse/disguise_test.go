@@ -30,16 +30,22 @@ func TestDisguisesOfWhatIsDenied(t *testing.T) {
 		twin    request
 	}{
 		{"the path itself", request{"GET", "/api/admin"}, http.StatusForbidden, request{"GET", "/api/users"}},
-		{"a parameter of the first segment", request{"GET", "/api;x/admin"}, http.StatusForbidden, request{"GET", "/api;x/users"}},
-		{"a parameter of an empty segment in front", request{"GET", "/;x/api/admin"}, http.StatusForbidden, request{"GET", "/;x/api/users"}},
-		{"a parameter of an empty segment within", request{"GET", "/api/;/admin"}, http.StatusForbidden, request{"GET", "/api/;/users"}},
+		{"a parameter of the first segment", request{"GET", "/api;x/admin"}, http.StatusForbidden,
+			request{"GET", "/api;x/users"}},
+		{"a parameter of an empty segment in front", request{"GET", "/;x/api/admin"}, http.StatusForbidden,
+			request{"GET", "/;x/api/users"}},
+		{"a parameter of an empty segment within", request{"GET", "/api/;/admin"}, http.StatusForbidden,
+			request{"GET", "/api/;/users"}},
 		{"an escaped parameter", request{"GET", "/api%3b/admin"}, http.StatusForbidden, request{"GET", "/api%3b/users"}},
-		{"an escape within an escape", request{"GET", "/api%252fadmin"}, http.StatusForbidden, request{"GET", "/api%20users"}},
-		{"a dot segment with a parameter", request{"GET", "/x/..;/api/admin"}, http.StatusForbidden, request{"GET", "/x/.;x.y/api/users"}},
+		{"an escape within an escape", request{"GET", "/api%252fadmin"}, http.StatusForbidden,
+			request{"GET", "/api%20users"}},
+		{"a dot segment with a parameter", request{"GET", "/x/..;/api/admin"}, http.StatusForbidden,
+			request{"GET", "/x/.;x.y/api/users"}},
 		{"the method itself", request{"DELETE", "/x"}, http.StatusForbidden, request{"PUT", "/x"}},
 		{"the method in lower case", request{"delete", "/x"}, http.StatusBadRequest, request{"POST", "/x"}},
 		{"the method in mixed case", request{"Delete", "/x"}, http.StatusBadRequest, request{"PATCH", "/x"}},
-		{"another method by the query", request{"POST", "/x?_method=DELETE"}, http.StatusForbidden, request{"POST", "/x?method=DELETE"}},
+		{"another method by the query", request{"POST", "/x?_method=DELETE"}, http.StatusForbidden,
+			request{"POST", "/x?method=DELETE"}},
 	}
 	inbound, clients := startDisguised(t)
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
@@ -76,9 +82,11 @@ func startDisguised(t *testing.T) (*cluster.Inbound, map[string]*cluster.Client)
 	w.zone1, err = w.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: global})
 	w.must(err)
 	inbound := w.workload(w.zone1, "", disguised).Inbound("http")
-	identity, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: w.zone1, Mesh: "default", Name: "client"}, "zone-1")
+	identity, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: w.zone1, Mesh: "default",
+		Name: "client"}, "zone-1")
 	w.must(err)
-	clients := map[string]*cluster.Client{"HTTP/1.1": cluster.NewClient(identity, false), "HTTP/2": cluster.NewClient(identity, true)}
+	clients := map[string]*cluster.Client{"HTTP/1.1": cluster.NewClient(identity, false),
+		"HTTP/2": cluster.NewClient(identity, true)}
 	for _, c := range clients {
 		t.Cleanup(c.Close)
 	}

@@ -69,7 +69,8 @@ func clientHello(t *testing.T) string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = tls.Client(client, &tls.Config{ServerName: "localhost", NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}).Handshake()
+		_ = tls.Client(client, &tls.Config{ServerName: "localhost", NextProtos: []string{"h2", "http/1.1"},
+			MinVersion: tls.VersionTLS13}).Handshake()
 	}()
 	hello := make([]byte, 16<<10)
 	n, err := server.Read(hello)
@@ -86,7 +87,8 @@ func startOpenGlobal(t *testing.T) *aServer {
 	t.Helper()
 	s := &aServer{name: "global", dataDir: t.TempDir()}
 	c := global.Config{
-		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler), KDSTLS: true,
+		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		KDSTLS:     true,
 		APIAddress: "0.0.0.0:0", KDSAddress: "0.0.0.0:0", DiagnosticsAddress: "0.0.0.0:0", Access: settingsOf(),
 	}
 	s.run(t, c.ReadyFile, func(ctx context.Context) error { return global.Run(ctx, c) })
@@ -97,7 +99,8 @@ func startOpenZone(t *testing.T) *aServer {
 	t.Helper()
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
-		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"),
+		Log:        slog.New(slog.DiscardHandler),
 		APIAddress: "127.0.0.1:0", XDSAddress: "0.0.0.0:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 	}
 	s.run(t, c.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, c) })

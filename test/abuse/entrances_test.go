@@ -35,8 +35,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// entrance is a way into a server. Enter tries it with what a caller brings, and tells in a word how that ended: a status, a gRPC
-// code, or OK.
+// entrance is a way into a server. Enter tries it with what a caller brings, and tells in a word how that ended: a
+// status, a gRPC code, or OK.
 type entrance struct {
 	name  string
 	on    string
@@ -68,7 +68,8 @@ var entrances = []entrance{
 	{"access-logs", "zone", "dp-shop", enterAccessLogs},
 }
 
-// forms are the ways in which a credential that is good is brought badly. OK is expected of none but those that are named whole.
+// forms are the ways in which a credential that is good is brought badly. OK is expected of none but those that are
+// named whole.
 var forms = []struct {
 	name  string
 	bring func(token string) brought
@@ -95,9 +96,9 @@ var forms = []struct {
 	{"in the query", func(t string) brought { return brought{query: "access_token=" + t + "&token=" + t} }},
 }
 
-// TestEntrances tries every entrance of both servers with every credential of the table, and with those that open it brought in every
-// wrong form, and compares how each attempt ended with a table that a person can review. Each entrance opens for something, so
-// that none is closed for another reason.
+// TestEntrances tries every entrance of both servers with every credential of the table, and with those that open it
+// brought in every wrong form, and compares how each attempt ended with a table that a person can review. Each entrance
+// opens for something, so that none is closed for another reason.
 func TestEntrances(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -189,7 +190,8 @@ func (w *world) zoneTokens() {
 	t := w.t
 	token := func(zone, validFor string, scope ...string) string {
 		body := fmt.Sprintf(`{"zone": %q, "validFor": %q, "scope": ["%s"]}`, zone, validFor, strings.Join(scope, `","`))
-		raw, err := w.global.admin.Do(t.Context(), api.Request{Method: http.MethodPost, Path: "/tokens/zone", Body: []byte(body)})
+		raw, err := w.global.admin.Do(t.Context(), api.Request{Method: http.MethodPost, Path: "/tokens/zone",
+			Body: []byte(body)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +211,8 @@ func (w *world) zoneTokens() {
 		}
 	}
 	w.keep(w.global, "zone-token-altered", good[0]+"."+encode(t, claims)+"."+good[2])
-	w.keep(w.global, "zone-token-none", encode(t, map[string]string{"alg": "none", "typ": "JWT"})+"."+encode(t, claims)+".")
+	w.keep(w.global, "zone-token-none", encode(t, map[string]string{"alg": "none", "typ": "JWT"})+"."+encode(t,
+		claims)+".")
 	w.keep(w.global, "zone-token-stranger", signed(t, jwt.SigningMethodEdDSA, "1", claims, strangersKey(t)))
 	eventually(t, "the zone's token to expire", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), entranceTimeout)
@@ -227,7 +230,8 @@ func (w *world) joinToken(t *testing.T) string {
 	}
 	w.newcomers++
 	path := "/zones/" + w.newcomer() + "/_join"
-	if err := w.global.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: path, Body: []byte(`{}`)}, &offer); err != nil {
+	if err := w.global.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: path, Body: []byte(`{}`)},
+		&offer); err != nil {
 		t.Fatal(err)
 	}
 	parsed, err := enrolment.ParseJoinString(offer.Join)
@@ -294,7 +298,8 @@ func enterHealth(ctx context.Context, _ *world, s *aServer, b brought) (string, 
 		return "", err
 	}
 	defer conn.Close()
-	err = conn.Invoke(ctx, "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(meshpb.ZoneHealthCheckRequest), new(meshpb.ZoneHealthCheckResponse))
+	err = conn.Invoke(ctx, "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(meshpb.ZoneHealthCheckRequest),
+		new(meshpb.ZoneHealthCheckResponse))
 	return codeOf(ctx, err)
 }
 
@@ -306,7 +311,8 @@ func enterSync(method string, asks bool) func(context.Context, *world, *aServer,
 			return "", err
 		}
 		defer conn.Close()
-		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/"+method)
+		stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+			"/kuma.mesh.v1alpha1.KDSSyncService/"+method)
 		if err != nil {
 			return codeOf(ctx, err)
 		}
@@ -396,7 +402,8 @@ func compareGolden(t *testing.T, file string, have []byte) {
 	lines, golden := strings.Split(string(have), "\n"), strings.Split(string(want), "\n")
 	for i := range max(len(lines), len(golden)) {
 		if i >= len(lines) || i >= len(golden) || lines[i] != golden[i] {
-			t.Fatalf("line %d of %s differs (-update rewrites it, for you to review):\nhave %s\nwant %s", i+1, file, lineOf(lines, i), lineOf(golden, i))
+			t.Fatalf("line %d of %s differs (-update rewrites it, for you to review):\nhave %s\nwant %s", i+1, file,
+				lineOf(lines, i), lineOf(golden, i))
 		}
 	}
 }

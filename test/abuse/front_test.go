@@ -41,7 +41,8 @@ func startFronts(t *testing.T, api string) map[string]string {
 	for _, front := range fronts {
 		dir := t.TempDir()
 		values := map[string]string{"api": api, "host": host, "port": port, "dir": dir}
-		text := regexp.MustCompile(`\{[a-z0-9-]+\}`).ReplaceAllStringFunc(string(read(t, filepath.Join("testdata", "front", front.config))), func(name string) string {
+		text := regexp.MustCompile(`\{[a-z0-9-]+\}`).ReplaceAllStringFunc(string(read(t,
+			filepath.Join("testdata", "front", front.config))), func(name string) string {
 			name = strings.Trim(name, "{}")
 			if values[name] == "" {
 				free, err := porttest.Free()
@@ -165,7 +166,8 @@ func TestThroughFronts(t *testing.T) {
 			if strings.Contains(name, "preamble") || strings.Contains(name, "tohttp2") {
 				want = 0 // anything other than HTTP/1 is refused
 			}
-			if got := raw(t, address, "GET /zones HTTP/1.1", "Host: localhost", token); want == http.StatusOK && got != want || want == 0 && got < 400 {
+			if got := raw(t, address, "GET /zones HTTP/1.1", "Host: localhost", token); want == http.StatusOK &&
+				got != want || want == 0 && got < 400 {
 				t.Errorf("with a token: %d", got)
 			}
 		})

@@ -22,29 +22,35 @@ const oneProxy = 64 << 20
 // asked are requests of one stream.
 type asked []*discovery.DeltaDiscoveryRequest
 
-// holdings are streams by which a proxy would have the zone keep hundreds of MiB for it. Types, names and versions are all that
-// it says.
+// holdings are streams by which a proxy would have the zone keep hundreds of MiB for it. Types, names and versions are
+// all that it says.
 var holdings = map[string]struct {
 	streams  int
 	requests func() asked
 }{
 	"versions of what it says it has": {40, func() (all asked) {
-		for _, kind := range []string{"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.config.route.v3.RouteConfiguration", "envoy.config.core.v3.TypedExtensionConfig"} {
+		for _, kind := range []string{"envoy.extensions.transport_sockets.tls.v3.Secret",
+			"envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.config.route.v3.RouteConfiguration",
+			"envoy.config.core.v3.TypedExtensionConfig"} {
 			versions := map[string]string{}
 			for i := range 2000 {
 				versions[fmt.Sprint("nothing-", i)] = strings.Repeat("v", 1000)
 			}
-			all = append(all, &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/" + kind, ResourceNamesSubscribe: []string{"x"}, InitialResourceVersions: versions})
+			all = append(all, &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/" + kind,
+				ResourceNamesSubscribe: []string{"x"}, InitialResourceVersions: versions})
 		}
 		return all
 	}},
 	"names of what it says it has": {40, func() (all asked) {
-		for _, kind := range []string{"envoy.extensions.transport_sockets.tls.v3.Secret", "envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.config.route.v3.RouteConfiguration", "envoy.config.core.v3.TypedExtensionConfig"} {
+		for _, kind := range []string{"envoy.extensions.transport_sockets.tls.v3.Secret",
+			"envoy.config.endpoint.v3.ClusterLoadAssignment", "envoy.config.route.v3.RouteConfiguration",
+			"envoy.config.core.v3.TypedExtensionConfig"} {
 			versions := map[string]string{}
 			for _, name := range longNames("has", 2000) {
 				versions[name] = "v"
 			}
-			all = append(all, &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/" + kind, ResourceNamesSubscribe: []string{"x"}, InitialResourceVersions: versions})
+			all = append(all, &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/" + kind,
+				ResourceNamesSubscribe: []string{"x"}, InitialResourceVersions: versions})
 		}
 		return all
 	}},
@@ -52,7 +58,8 @@ var holdings = map[string]struct {
 		for i := range 60 {
 			names := longNames(fmt.Sprint("gone-", i), 2000)
 			all = append(all, &discovery.DeltaDiscoveryRequest{
-				TypeUrl: "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig", ResourceNamesSubscribe: append([]string{"*"}, names...), ResourceNamesUnsubscribe: names,
+				TypeUrl:                "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+				ResourceNamesSubscribe: append([]string{"*"}, names...), ResourceNamesUnsubscribe: names,
 			})
 		}
 		return all
@@ -78,12 +85,13 @@ func longNames(prefix string, n int) (out []string) {
 	return out
 }
 
-// TestWhatAProxyHasTheZoneKeep: no sequence of requests of one proxy has its zone keep more than 64 MiB, and another proxy is served
-// meanwhile. What is kept of a request is over when its stream is.
+// TestWhatAProxyHasTheZoneKeep: no sequence of requests of one proxy has its zone keep more than 64 MiB, and another
+// proxy is served meanwhile. What is kept of a request is over when its stream is.
 func TestWhatAProxyHasTheZoneKeep(t *testing.T) {
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
-		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"),
+		Log:        slog.New(slog.DiscardHandler),
 		APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 	}
 	s.run(t, c.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, c) })
@@ -113,8 +121,8 @@ func TestWhatAProxyHasTheZoneKeep(t *testing.T) {
 	}
 }
 
-// hold sends requests of the proxy till, and waits until the zone has worked them in, or has ended the stream. The stream stays
-// open until the test ends.
+// hold sends requests of the proxy till, and waits until the zone has worked them in, or has ended the stream. The
+// stream stays open until the test ends.
 func hold(t *testing.T, conn *grpc.ClientConn, requests asked) {
 	t.Helper()
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())

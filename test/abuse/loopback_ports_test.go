@@ -31,15 +31,19 @@ func TestNothingIsLocalOverTLS(t *testing.T) {
 	ask := func(lines ...string) int { return rawTLS(t, s, address, lines...) }
 	get := []string{"GET /zones HTTP/1.1", "Host: localhost"}
 	for name, lines := range map[string][]string{
-		"by itself":                 get,
-		"a whole URL":               {"GET http://localhost/zones HTTP/1.1", "Host: localhost"},
-		"HTTP/1.0":                  {"GET /zones HTTP/1.0", "Host: localhost"},
-		"from this machine":         append(get, "X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1", "Forwarded: for=127.0.0.1"),
-		"as its proxy knows it":     append(get, "X-Forwarded-Proto: http", "X-Envoy-Internal: true", "X-Remote-User: mesh-system:admin"),
+		"by itself":   get,
+		"a whole URL": {"GET http://localhost/zones HTTP/1.1", "Host: localhost"},
+		"HTTP/1.0":    {"GET /zones HTTP/1.0", "Host: localhost"},
+		"from this machine": append(get, "X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1",
+			"Forwarded: for=127.0.0.1"),
+		"as its proxy knows it": append(get, "X-Forwarded-Proto: http", "X-Envoy-Internal: true",
+			"X-Remote-User: mesh-system:admin"),
 		"a certificate in a header": append(get, "X-Forwarded-Client-Cert: Subject=\"CN=root\"", "X-SSL-Client-Cert: root"),
-		"an upgrade to HTTP/2":      append(get, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"),
-		"an upgrade to WebSocket":   append(get, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
-		"PROXY, version 1":          append([]string{"PROXY TCP4 127.0.0.1 127.0.0.1 4000 5682"}, get...),
+		"an upgrade to HTTP/2": append(get, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c",
+			"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"),
+		"an upgrade to WebSocket": append(get, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+			"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="),
+		"PROXY, version 1": append([]string{"PROXY TCP4 127.0.0.1 127.0.0.1 4000 5682"}, get...),
 	} {
 		if got := ask(lines...); got != http.StatusUnauthorized && got != http.StatusBadRequest {
 			t.Errorf("%s: %d, want 401 or 400", name, got)
@@ -104,7 +108,8 @@ func TestForwardedStreamsAreNotLocal(t *testing.T) {
 			t.Errorf("KDS, %s: %v, want Unauthenticated", name, got)
 		}
 	}
-	for _, own := range [][]string{nil, {"x-envoy-internal", "true", "x-forwarded-for", "127.0.0.1"}, {"x-envoy-internal", "true", "x-forwarded-for", "::1"}} {
+	for _, own := range [][]string{nil, {"x-envoy-internal", "true", "x-forwarded-for", "127.0.0.1"},
+		{"x-envoy-internal", "true", "x-forwarded-for", "::1"}} {
 		if got := open(t, xds, ads, own...); got != codes.OK {
 			t.Errorf("an Envoy of this machine with %q: %v", own, got)
 		}
@@ -116,7 +121,8 @@ type port struct {
 	with    credentials.TransportCredentials
 }
 
-// open opens a stream with metadata on a connection of its own, because a server may close one that proved nothing, and returns how its first answer ended.
+// open opens a stream with metadata on a connection of its own, because a server may close one that proved nothing, and
+// returns how its first answer ended.
 func open(t *testing.T, to port, method string, shown ...string) codes.Code {
 	t.Helper()
 	conn, err := grpc.NewClient(to.address, grpc.WithTransportCredentials(to.with))
@@ -130,6 +136,7 @@ func open(t *testing.T, to port, method string, shown ...string) codes.Code {
 	if err != nil {
 		return status.Code(err)
 	}
-	_ = stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "default.shop"}, TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"})
+	_ = stream.SendMsg(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "default.shop"},
+		TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster"})
 	return status.Code(stream.RecvMsg(&discovery.DeltaDiscoveryResponse{}))
 }

@@ -169,7 +169,8 @@ func (m *matrix) ask(row *api.Row, shape string, p place) string {
 func (m *matrix) prepare() {
 	transport := &http.Transport{TLSClientConfig: m.s.tls()}
 	m.t.Cleanup(transport.CloseIdleConnections)
-	m.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	m.client = &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	var docs strings.Builder
 	for _, shape := range shapes {
 		role := "shape-" + strings.NewReplacer("*", "any", "+", "-").Replace(shape.name)
@@ -232,8 +233,10 @@ func placesOf(row *api.Row, server string) []place {
 	if server == "zone" {
 		zone = "zone-1"
 	}
-	target := strings.NewReplacer("{mesh}", "default", "{name}", "payments", "{plural}", "meshtimeouts", "{type}", "meshtimeouts", "{purpose}", "nothing",
-		"{id}", "11111111-1111-1111-1111-111111111111", "{serial}", "abcdef", "{inbound}", "http", "{kri}", kriOf("dp", "default", zone, "payments", "payments")+"http").Replace(row.Path())
+	target := strings.NewReplacer("{mesh}", "default", "{name}", "payments", "{plural}", "meshtimeouts", "{type}",
+		"meshtimeouts", "{purpose}", "nothing",
+		"{id}", "11111111-1111-1111-1111-111111111111", "{serial}", "abcdef", "{inbound}", "http", "{kri}",
+		kriOf("dp", "default", zone, "payments", "payments")+"http").Replace(row.Path())
 	if strings.HasPrefix(target, "/zones/") {
 		target = strings.Replace(target, "payments", "zone-9", 1)
 	}
@@ -243,11 +246,14 @@ func placesOf(row *api.Row, server string) []place {
 	body := bodies[row.Pattern]
 	said := func(query string) string { return target + "?" + query }
 	out := []place{
-		{"path", target, body}, {"?namespace=payments", said("namespace=payments"), body}, {"?namespace=orders", said("namespace=orders"), body}, {"?namespace=", said("namespace="), body},
-		{"?mesh&name", said("mesh=default&name=payments"), body}, {"?namespace twice", said("namespace=payments&namespace=orders"), body},
+		{"path", target, body}, {"?namespace=payments", said("namespace=payments"), body},
+		{"?namespace=orders", said("namespace=orders"), body}, {"?namespace=", said("namespace="), body},
+		{"?mesh&name", said("mesh=default&name=payments"), body},
+		{"?namespace twice", said("namespace=payments&namespace=orders"), body},
 	}
 	if row.Method() != http.MethodGet && row.Method() != http.MethodDelete && row.Method() != http.MethodPut {
-		out = append(out, place{"body", target, `{"namespace": "payments", "mesh": "default", "labels": {"k8s.kuma.io/namespace": "payments"}}`})
+		out = append(out, place{"body", target,
+			`{"namespace": "payments", "mesh": "default", "labels": {"k8s.kuma.io/namespace": "payments"}}`})
 	}
 	return append(out, morePlaces(row, server, zone, target)...)
 }
@@ -290,24 +296,29 @@ func morePlaces(row *api.Row, server, zone, target string) []place {
 		case "GET /_kri/{kri}":
 			add("KRI of "+name, "/_kri/"+kriOf("mt", "default", zone, namespace, name), "")
 		case "POST /meshes/{mesh}/_explain":
-			add("KRI of "+name, target, fmt.Sprintf(`{"to": %q, "from": "spiffe://a/b"}`, kriOf("dp", "default", zone, namespace, name)))
+			add("KRI of "+name, target, fmt.Sprintf(`{"to": %q, "from": "spiffe://a/b"}`,
+				kriOf("dp", "default", zone, namespace, name)))
 			add("body of "+name, target, fmt.Sprintf(`{"to": %q, "namespace": %q, "from": "spiffe://a/b"}`, name, namespace))
 		case "POST /meshes/{mesh}/_dataplane-tokens":
 			add("labels of "+name, target, fmt.Sprintf(`{"labels": {"k8s.kuma.io/namespace": %q}, "validFor": "1s"}`, name))
 			add("slash of "+name, target+"?namespace=payments", fmt.Sprintf(`{"dataplane": %q}`, name+"/x"))
 		case "POST /_batch":
 			add("documents of "+name, "/_batch?dryRun=server", timeoutDoc(name, namespace, "x"))
-			add("documents of payments and "+name, "/_batch?dryRun=server&namespace=payments", timeoutDoc("new", namespaces["payments"], "x")+"---\n"+timeoutDoc(name, namespace, "x"))
+			add("documents of payments and "+name, "/_batch?dryRun=server&namespace=payments",
+				timeoutDoc("new", namespaces["payments"], "x")+"---\n"+timeoutDoc(name, namespace, "x"))
 		case "PUT /meshes/{mesh}/{plural}/{name}":
-			add("document of "+name, "/meshes/default/meshtimeouts/"+name+"?dryRun=server&namespace="+namespace, timeoutDoc(name, namespace, "x"))
+			add("document of "+name, "/meshes/default/meshtimeouts/"+name+"?dryRun=server&namespace="+namespace,
+				timeoutDoc(name, namespace, "x"))
 		case "GET /meshes/{mesh}/{plural}/{name}", "GET /_rollout/{type}/{mesh}/{name}":
 			add("path of "+name, strings.Replace(target, "/payments", "/"+name, 1)+"?namespace="+namespace, "")
-		case "GET /meshes/{mesh}/dataplanes/{name}/_rules", "GET /meshes/{mesh}/dataplanes/{name}/_policies", "GET /meshes/{mesh}/dataplanes/{name}/_layout", "GET /meshes/{mesh}/dataplanes/{name}/_overview":
+		case "GET /meshes/{mesh}/dataplanes/{name}/_rules", "GET /meshes/{mesh}/dataplanes/{name}/_policies",
+			"GET /meshes/{mesh}/dataplanes/{name}/_layout", "GET /meshes/{mesh}/dataplanes/{name}/_overview":
 			add("path of "+name, strings.Replace(target, "/payments", "/"+name, 1)+"?namespace="+namespace, "")
 		case "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies":
 			kri := kriOf("dp", "default", zone, namespace, name) + "http"
 			add("KRI of "+name, "/meshes/default/dataplanes/"+name+"/_inbounds/"+kri+"/_policies?namespace="+namespace, "")
-			add("KRI of "+name+", path of payments", "/meshes/default/dataplanes/payments/_inbounds/"+kri+"/_policies?namespace="+namespaces["payments"], "")
+			add("KRI of "+name+", path of payments", "/meshes/default/dataplanes/payments/_inbounds/"+kri+
+				"/_policies?namespace="+namespaces["payments"], "")
 		case "GET /meshes/{mesh}/{plural}":
 			add("label of "+name, target+"?filter[labels.mark]="+url.QueryEscape("plain")+"&namespace="+namespace, "")
 		}

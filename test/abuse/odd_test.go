@@ -57,35 +57,43 @@ var oddities = []struct {
 	{"a whole URL", text("GET http://evil.example/who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
 	{"CONNECT", text("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n")},
 	{"upgrade to h2c", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")},
-	{"upgrade to websocket", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")},
+	{"upgrade to websocket",
+		text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n")},
 	{"a length and chunks", text("POST /_batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n")},
 	{"two lengths", text("POST /_batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nContent-Length: 5\r\nConnection: close\r\n\r\n{}{}{")},
 	{"chunks in disguise", text("POST /_batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\nConnection: close\r\n\r\n0\r\n\r\n")},
-	{"a space before a colon", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For : 1.2.3.4\r\nConnection: close\r\n\r\n")},
+	{"a space before a colon",
+		text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For : 1.2.3.4\r\nConnection: close\r\n\r\n")},
 	{"a folded header", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nX-A: b\r\n c\r\nConnection: close\r\n\r\n")},
 	{"lines that end in LF", text("GET /who-am-i HTTP/1.1\nHost: localhost\nConnection: close\n\n")},
 	{"an unfinished chunk size", text("POST /_batch HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\nfffffffffffffffff\r\n")},
-	{"100,000 headers", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("A: b\r\n", 100_000) + "\r\n")},
+	{"100,000 headers",
+		text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\n" + strings.Repeat("A: b\r\n", 100_000) + "\r\n")},
 	{"a hello of TLS inside", text("\x16\x03\x01\x00\x05hello")},
 	{"HTTP/2, no settings", text(http2.ClientPreface + "garbage")},
 	{"HTTP/2, two authorities", h2(func(f *http2.Framer, _ *bytes.Buffer) {
-		request(f, 1, ":method", "POST", ":scheme", "http", ":authority", "localhost", ":authority", "evil.example", ":path", "/x")
+		request(f, 1, ":method", "POST", ":scheme", "http", ":authority", "localhost", ":authority", "evil.example",
+			":path", "/x")
 	})},
 	{"HTTP/2, pseudo headers last", h2(func(f *http2.Framer, _ *bytes.Buffer) {
 		request(f, 1, ":method", "POST", ":scheme", "http", "te", "trailers", ":path", "/x", ":authority", "localhost")
 	})},
 	{"HTTP/2, a connection header", h2(func(f *http2.Framer, _ *bytes.Buffer) {
-		request(f, 1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "connection", "close", "content-type", "application/grpc")
+		request(f, 1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "connection",
+			"close", "content-type", "application/grpc")
 	})},
 	{"HTTP/2, a line break in a value", h2(func(f *http2.Framer, _ *bytes.Buffer) {
-		request(f, 1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "x-a", "b\r\nc: d", "content-type", "application/grpc")
+		request(f, 1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "x-a",
+			"b\r\nc: d", "content-type", "application/grpc")
 	})},
 	{"HTTP/2, an even stream", h2(func(f *http2.Framer, _ *bytes.Buffer) {
-		request(f, 2, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "content-type", "application/grpc")
+		request(f, 2, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "content-type",
+			"application/grpc")
 	})},
 	{"HTTP/2, data on no stream", h2(func(f *http2.Framer, _ *bytes.Buffer) { _ = f.WriteData(7, true, []byte("x")) })},
 	{"HTTP/2, window of zero", h2(func(f *http2.Framer, _ *bytes.Buffer) { _ = f.WriteWindowUpdate(0, 0) })},
-	{"HTTP/2, a frame of 16 MiB", h2(func(_ *http2.Framer, out *bytes.Buffer) { out.WriteString("\xff\xff\xff\x00\x00\x00\x00\x00\x01") })},
+	{"HTTP/2, a frame of 16 MiB",
+		h2(func(_ *http2.Framer, out *bytes.Buffer) { out.WriteString("\xff\xff\xff\x00\x00\x00\x00\x00\x01") })},
 	{"HTTP/2, headers without end", h2(func(f *http2.Framer, _ *bytes.Buffer) {
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
 		for range 10_000 {
@@ -94,7 +102,8 @@ var oddities = []struct {
 	})},
 	{"HTTP/2, 10,000 streams reset", h2(func(f *http2.Framer, _ *bytes.Buffer) {
 		for i := range uint32(10_000) {
-			request(f, 2*i+1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost", "content-type", "application/grpc")
+			request(f, 2*i+1, ":method", "POST", ":scheme", "http", ":path", "/x", ":authority", "localhost",
+				"content-type", "application/grpc")
 			_ = f.WriteRSTStream(2*i+1, http2.ErrCodeCancel)
 		}
 	})},
@@ -137,11 +146,12 @@ func request(f *http2.Framer, stream uint32, headers ...string) {
 	for i := 0; i < len(headers); i += 2 {
 		_ = encoder.WriteField(hpack.HeaderField{Name: headers[i], Value: headers[i+1]})
 	}
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true, EndStream: true})
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block.Bytes(), EndHeaders: true,
+		EndStream: true})
 }
 
-// TestOddProtocols sends each port what no client sends, without a credential, and compares how that ended with a table that a person can
-// review. No connection stays open longer than a stranger's may, and both servers go on to serve.
+// TestOddProtocols sends each port what no client sends, without a credential, and compares how that ended with a table
+// that a person can review. No connection stays open longer than a stranger's may, and both servers go on to serve.
 func TestOddProtocols(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

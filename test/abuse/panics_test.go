@@ -34,10 +34,12 @@ func (w *world) evil(zone string) *evilZone {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.global.admin.JSON(w.t.Context(), api.Request{Method: "POST", Path: "/zones/" + zone + "/_token", Body: body}, &offer); err != nil {
+	if err := w.global.admin.JSON(w.t.Context(), api.Request{Method: "POST", Path: "/zones/" + zone + "/_token",
+		Body: body}, &offer); err != nil {
 		w.t.Fatal(err)
 	}
-	conn, err := grpc.NewClient(w.global.addresses["kds"], grpc.WithTransportCredentials(credentials.NewTLS(w.global.tls())))
+	conn, err := grpc.NewClient(w.global.addresses["kds"],
+		grpc.WithTransportCredentials(credentials.NewTLS(w.global.tls())))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -45,16 +47,19 @@ func (w *world) evil(zone string) *evilZone {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	w.t.Cleanup(cancel)
 	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", zone, "authorization", "Bearer "+offer.Token)
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
+	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		"/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return &evilZone{t: w.t, zone: zone, stream: &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]{ClientStream: stream}}
+	return &evilZone{t: w.t, zone: zone, stream: &grpc.GenericClientStream[discovery.DeltaDiscoveryRequest,
+		discovery.DeltaDiscoveryResponse]{ClientStream: stream}}
 }
 
 // ask requests a type and returns the response, or the error that ended the stream.
 func (z *evilZone) ask(typ string, have ...string) (*discovery.DeltaDiscoveryResponse, error) {
-	r := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: typ, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{}}
+	r := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: typ,
+		ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: map[string]string{}}
 	for _, name := range have {
 		r.InitialResourceVersions[name] = "1"
 	}
@@ -65,7 +70,8 @@ func (z *evilZone) ask(typ string, have ...string) (*discovery.DeltaDiscoveryRes
 }
 
 func (z *evilZone) refuse(m *discovery.DeltaDiscoveryResponse, text string) error {
-	return z.stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: m.GetTypeUrl(), ResponseNonce: m.GetNonce(), ErrorDetail: &rpcstatus.Status{Message: text}})
+	return z.stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.zone}, TypeUrl: m.GetTypeUrl(),
+		ResponseNonce: m.GetNonce(), ErrorDetail: &rpcstatus.Status{Message: text}})
 }
 
 // refusal requests a type with names that the zone claims to have, refuses the response, and requests another type. It
@@ -99,7 +105,8 @@ func TestAbuseOfRefusals(t *testing.T) {
 	}
 	for i, row := range rows {
 		t.Run(strings.ReplaceAll(row.name, " ", "-"), func(t *testing.T) {
-			if _, err := w.evil(fmt.Sprintf("evil-%d", i)).refusal(row.says, row.have...); status.Code(err) != codes.InvalidArgument {
+			if _, err := w.evil(fmt.Sprintf("evil-%d", i)).refusal(row.says,
+				row.have...); status.Code(err) != codes.InvalidArgument {
 				t.Errorf("the attempt ended with %v", err)
 			}
 			if _, err := w.evil(fmt.Sprintf("evil-%d", i)).refusal(row.says, "x.default"); err != nil {

@@ -61,7 +61,8 @@ func TestRouteOfATakenOverZone(t *testing.T) {
 	w.apply(w.zone2, routeOfZone2)
 	w.eventually("the route to send to nobody", w.calls("/evil", http.StatusServiceUnavailable, ""))
 	w.eventually("the mirrored call to be answered by the service", w.calls("/mirror", http.StatusOK, "cat in zone-2"))
-	if err := w.zone2.API.Put(t.Context(), "/meshes/default/meshreferencegrants/cats?namespace=cats", json.RawMessage(grantJSON(t, grantOfZone2))); cluster.StatusOf(err) != http.StatusBadRequest {
+	if err := w.zone2.API.Put(t.Context(), "/meshes/default/meshreferencegrants/cats?namespace=cats",
+		json.RawMessage(grantJSON(t, grantOfZone2))); cluster.StatusOf(err) != http.StatusBadRequest {
 		t.Errorf("zone-2 grants what is not its own: %v", err)
 	}
 	if n := w.victim.Inbound("http").Count(); n != 0 {
@@ -90,9 +91,10 @@ func newTakenOver(t *testing.T) *takenOver {
 	w.victim = w.workload(w.zone1, "victims", "victim")
 	w.apply(w.zone1, documentsOfZone1)
 	w.apply(w.zone2, documentsOfZone2)
-	w.client = w.workload(w.zone1, "clients", "client", cluster.OutboundConfig{Name: "cat-picture", BackendRef: map[string]any{
-		"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": "cat-picture", "kuma.io/zone": "zone-2"},
-	}})
+	w.client = w.workload(w.zone1, "clients", "client",
+		cluster.OutboundConfig{Name: "cat-picture", BackendRef: map[string]any{
+			"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": "cat-picture", "kuma.io/zone": "zone-2"},
+		}})
 	return w
 }
 
@@ -119,10 +121,12 @@ func newCluster(t *testing.T) *takenOver {
 	return w
 }
 
-func (w *takenOver) workload(zone *cluster.Server, namespace, name string, outbounds ...cluster.OutboundConfig) *cluster.Workload {
+func (w *takenOver) workload(zone *cluster.Server, namespace, name string,
+	outbounds ...cluster.OutboundConfig) *cluster.Workload {
 	w.t.Helper()
 	out, err := w.StartWorkload(w.t.Context(), cluster.WorkloadConfig{
-		Zone: zone, Mesh: "default", Namespace: namespace, Name: name, ServiceAccount: name, Labels: map[string]string{"app": name},
+		Zone: zone, Mesh: "default", Namespace: namespace, Name: name, ServiceAccount: name,
+		Labels:   map[string]string{"app": name},
 		Inbounds: []cluster.InboundConfig{{Name: "http", Protocol: cluster.ProtocolHTTP}}, Outbounds: outbounds,
 	})
 	w.must(err)

@@ -54,19 +54,23 @@ func startProvider(t *testing.T) *provider {
 	t.Cleanup(s.Close)
 	p.url = s.URL
 	mux.Handle("GET /.well-known/openid-configuration", answer(map[string]any{
-		"issuer": s.URL, "jwks_uri": s.URL + "/keys", "authorization_endpoint": s.URL + "/auth", "token_endpoint": s.URL + "/token",
-		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"id_token"}, "subject_types_supported": []string{"public"},
+		"issuer": s.URL, "jwks_uri": s.URL + "/keys", "authorization_endpoint": s.URL + "/auth",
+		"token_endpoint":                        s.URL + "/token",
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"id_token"},
+		"subject_types_supported": []string{"public"},
 	}))
 	number := base64.RawURLEncoding.EncodeToString
 	keys := answer(map[string]any{"keys": []map[string]string{{
-		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "p1", "n": number(key.N.Bytes()), "e": number(big.NewInt(int64(key.E)).Bytes()),
+		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": "p1", "n": number(key.N.Bytes()),
+		"e": number(big.NewInt(int64(key.E)).Bytes()),
 	}}})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
 		keys(w, r)
 	})
 	p.caFile = filepath.Join(t.TempDir(), "provider.pem")
-	if err := os.WriteFile(p.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(p.caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -110,8 +114,9 @@ func newClientAuthority(t *testing.T, name string) *clientAuthority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	return &clientAuthority{cert: certificate(t, template, template, key.Public(), key), key: key}
 }
@@ -125,7 +130,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-func certificate(t *testing.T, template, parent *x509.Certificate, public crypto.PublicKey, signer crypto.Signer) *x509.Certificate {
+func certificate(t *testing.T, template, parent *x509.Certificate, public crypto.PublicKey,
+	signer crypto.Signer) *x509.Certificate {
 	t.Helper()
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, signer)
 	if err != nil {
@@ -142,7 +148,8 @@ func certificate(t *testing.T, template, parent *x509.Certificate, public crypto
 func (a *clientAuthority) file(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "users.pem")
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), 0o600); err != nil {
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -154,12 +161,14 @@ func (a *clientAuthority) user(t *testing.T, change func(*x509.Certificate)) *tl
 	key := newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "cora", Organization: []string{"auditors"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	if change != nil {
 		change(template)
 	}
-	return &tls.Certificate{Certificate: [][]byte{certificate(t, template, a.cert, key.Public(), a.key).Raw}, PrivateKey: key}
+	return &tls.Certificate{Certificate: [][]byte{certificate(t, template, a.cert, key.Public(), a.key).Raw},
+		PrivateKey: key}
 }
 
 // strangersKey returns a key that the provider does not have.

@@ -64,7 +64,8 @@ func (w *world) proxyTokens() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke", Body: body}, nil); err != nil {
+	if err := s.admin.JSON(t.Context(), api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke",
+		Body: body}, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.keep(s, "dp-revoked", revoked)
@@ -85,7 +86,8 @@ func (w *world) dataplaneToken(mesh, namespace, body string) string {
 		path += "?namespace=" + namespace
 	}
 	var answer struct{ Token string }
-	if err := w.zone.admin.JSON(w.t.Context(), api.Request{Method: http.MethodPost, Path: path, Body: []byte(body)}, &answer); err != nil {
+	if err := w.zone.admin.JSON(w.t.Context(), api.Request{Method: http.MethodPost, Path: path, Body: []byte(body)},
+		&answer); err != nil {
 		w.t.Fatal(err)
 	}
 	return answer.Token
@@ -119,7 +121,8 @@ func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says
 	case "sotw":
 		return sotwAttempt(ctx, conn, request)
 	case "sds":
-		_, err := secretservice.NewSecretDiscoveryServiceClient(conn).FetchSecrets(ctx, &discovery.DiscoveryRequest{Node: node, TypeUrl: identitySecrets, ResourceNames: []string{secret}})
+		_, err := secretservice.NewSecretDiscoveryServiceClient(conn).FetchSecrets(ctx,
+			&discovery.DiscoveryRequest{Node: node, TypeUrl: identitySecrets, ResourceNames: []string{secret}})
 		return status.Code(err).String(), fmt.Sprint(err), nil
 	}
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
@@ -149,12 +152,14 @@ func xdsAttempt(ctx context.Context, w *world, s *aServer, one side) (code, says
 
 // sotwAttempt sends the equivalent of a delta request on a state-of-the-world stream, and looks for the first of its
 // secrets.
-func sotwAttempt(ctx context.Context, conn *grpc.ClientConn, asked *discovery.DeltaDiscoveryRequest) (code, says string, err error) {
+func sotwAttempt(ctx context.Context, conn *grpc.ClientConn, asked *discovery.DeltaDiscoveryRequest) (code, says string,
+	err error) {
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
 	if err != nil {
 		return status.Code(err).String(), err.Error(), nil
 	}
-	if err := stream.Send(&discovery.DiscoveryRequest{Node: asked.GetNode(), TypeUrl: asked.GetTypeUrl(), ResourceNames: asked.GetResourceNamesSubscribe()}); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(&discovery.DiscoveryRequest{Node: asked.GetNode(), TypeUrl: asked.GetTypeUrl(),
+		ResourceNames: asked.GetResourceNamesSubscribe()}); err != nil && !errors.Is(err, io.EOF) {
 		return "", "", err
 	}
 	answer, err := stream.Recv()

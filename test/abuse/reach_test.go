@@ -17,7 +17,8 @@ import (
 )
 
 // TestProxiesDoNotLeadToTheServer writes Dataplanes and services that would have a proxy on the zone's machine pass its
-// callers' bytes on to a port of the zone on loopback, where a program of the machine is trusted. The proxy is not told.
+// callers' bytes on to a port of the zone on loopback, where a program of the machine is trusted. The proxy is not
+// told.
 func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 	s := startZoneWith(t, func(c *zone.Config) { c.XDSRequireCredentials = false })
 	conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -67,16 +68,20 @@ func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 		for _, c := range []struct{ what, service, external, says string }{
 			{"a service outside", "servicePort: 18192", "127.0.0.1, port: " + own, "it is not dialled"},
 			{"by its name", "servicePort: 18192", "localhost, port: " + own, "it is not dialled"},
-			{"by a name that leads there when it is looked up", "servicePort: 18192", "rebound.attacker.example, port: " + own, "where a name may lead"},
+			{"by a name that leads there when it is looked up", "servicePort: 18192",
+				"rebound.attacker.example, port: " + own, "where a name may lead"},
 			{"by its name with a dot", "servicePort: 18192", "localhost.localdomain, port: " + own, "it is not dialled"},
-			{"an inbound", "servicePort: " + own, "192.0.2.1, port: 80", "is a port of the zone's server itself, and no application"},
-			{"by another notation", "serviceAddress: '::ffff:127.0.0.1', servicePort: " + own, "192.0.2.1, port: 80", "is a port of the zone's server itself, and no application"},
+			{"an inbound", "servicePort: " + own, "192.0.2.1, port: 80",
+				"is a port of the zone's server itself, and no application"},
+			{"by another notation", "serviceAddress: '::ffff:127.0.0.1', servicePort: " + own, "192.0.2.1, port: 80",
+				"is a port of the zone's server itself, and no application"},
 		} {
 			apply(c.service, c.external)
 			subscribe()
 			eventually(t, port+", "+c.what+", to be refused", func() bool { return strings.Contains(problems(), c.says) })
 			apply("servicePort: 18192", "rebound.attacker.example, port: 80")
-			eventually(t, port+", "+c.what+": the twin to be told", func() bool { return !strings.Contains(problems(), "server itself") })
+			eventually(t, port+", "+c.what+": the twin to be told",
+				func() bool { return !strings.Contains(problems(), "server itself") })
 		}
 	}
 	for _, address := range []string{"169.254.169.254", "'fe80::1'", "'::ffff:169.254.169.254'", "0.0.0.0", "224.0.0.1"} {

@@ -16,15 +16,16 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// TestReportsAreCountedBeforeTheyAreDecoded sends reports that fill a message and are eighty times as large in memory. A zone may
-// send many at once.
+// TestReportsAreCountedBeforeTheyAreDecoded sends reports that fill a message and are eighty times as large in memory.
+// A zone may send many at once.
 func TestReportsAreCountedBeforeTheyAreDecoded(t *testing.T) {
 	s := startBoundedGlobal(t)
 	z := s.join(t, "evil")
 	defer z.Close()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(read(t, filepath.Join(s.dataDir, "kds-tls", "ca.crt")))
-	conn, err := grpc.NewClient(s.addresses["kds"], grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "localhost")))
+	conn, err := grpc.NewClient(s.addresses["kds"],
+		grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(pool, "localhost")))
 	if err != nil {
 		t.Fatal(err)
 	}

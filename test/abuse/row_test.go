@@ -105,7 +105,8 @@ func (r *row) check(names map[string]bool) error {
 func (r *row) rightSide() side {
 	out := r.side
 	over := r.Right.side
-	for _, one := range []struct{ into, from *string }{{&out.Do, &over.Do}, {&out.As, &over.As}, {&out.Request, &over.Request}, {&out.Body, &over.Body}} {
+	for _, one := range []struct{ into, from *string }{{&out.Do, &over.Do}, {&out.As, &over.As},
+		{&out.Request, &over.Request}, {&out.Body, &over.Body}} {
 		if *one.from != "" {
 			*one.into = *one.from
 		}

@@ -68,7 +68,8 @@ func startGlobal(t *testing.T, w *world) *aServer {
 	t.Helper()
 	s := &aServer{name: "global", dataDir: t.TempDir()}
 	c := global.Config{
-		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler), KDSTLS: true, KDSZoneTokens: true,
+		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		KDSTLS: true, KDSZoneTokens: true,
 		APIAddress: "0.0.0.0:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 	}
 	c.Access.ClientCAFile = w.users.file(t)
@@ -94,7 +95,8 @@ func startZoneWith(t *testing.T, change func(*zone.Config)) *aServer {
 	t.Helper()
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
-		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
+		Zone: "zone-1", DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"),
+		Log:        slog.New(slog.DiscardHandler),
 		APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
 		XDSRequireCredentials: true,
 	}

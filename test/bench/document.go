@@ -46,7 +46,8 @@ func conditions(p plan) string {
 		}
 	}
 	return fmt.Sprintf("Measured on %s, %d processors of %s, %s %s/%s. %d rounds; servers, simulated peers and the rest of the machine share the processors.",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor, runtime.Version(), runtime.GOOS, runtime.GOARCH, p.rounds)
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), processor, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH, p.rounds)
 }
 
 // benchmarked are the packages with benchmarks beside their code.
@@ -62,7 +63,8 @@ func packageBenchmarks(ctx context.Context, quick bool) (string, error) {
 	if quick {
 		long = "50ms"
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", ".", "-benchtime", long, "-benchmem", "-p", "1", "-timeout", "30m")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", ".", "-benchtime", long, "-benchmem", "-p",
+		"1", "-timeout", "30m")
 	cmd.Args = append(cmd.Args, benchmarked...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	raw, err := cmd.Output()
@@ -92,7 +94,8 @@ func benchmarkTable(raw []byte) string {
 			name = name[:i]
 		}
 		out += fmt.Sprintf("| %s | %s | %s | %s | %s |\n", pkg, strings.ReplaceAll(name, "_", " "),
-			scaled(values["ns/op"], 1000, "ns", "us", "ms", "s"), scaled(values["B/op"], 1024, "B", "KiB", "MiB", "GiB"), strconv.FormatFloat(values["allocs/op"], 'f', 0, 64))
+			scaled(values["ns/op"], 1000, "ns", "us", "ms", "s"), scaled(values["B/op"], 1024, "B", "KiB", "MiB",
+				"GiB"), strconv.FormatFloat(values["allocs/op"], 'f', 0, 64))
 	}
 	return out
 }

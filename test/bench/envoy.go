@@ -57,7 +57,8 @@ func extension(name, messageType string, message proto.Message, fields object) (
 }
 
 // startEnvoy runs Envoy with one worker. listeners gets the transport socket to use.
-func startEnvoy(ctx context.Context, dir, identity string, listeners func(transport object) ([]any, error)) (*envoyProcess, error) {
+func startEnvoy(ctx context.Context, dir, identity string,
+	listeners func(transport object) ([]any, error)) (*envoyProcess, error) {
 	binary, err := cluster.FindEnvoy("")
 	if err != nil {
 		return nil, err
@@ -166,8 +167,10 @@ func mutualTLS(identity string) (transport object, client *tls.Config, err error
 		return nil, nil, err
 	}
 	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, URIs: []*url.URL{id}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "leaf"}, URIs: []*url.URL{id},
+		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), key)
 	if err != nil {
@@ -180,13 +183,16 @@ func mutualTLS(identity string) (transport object, client *tls.Config, err error
 	inline := func(kind string, der []byte) object {
 		return object{"inline_string": string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))}
 	}
-	transport, err = extension("envoy.transport_sockets.tls", "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", nil, object{
-		"require_client_certificate": true,
-		"common_tls_context": object{
-			"tls_certificates":   []any{object{"certificate_chain": inline("CERTIFICATE", der), "private_key": inline("PRIVATE KEY", private)}},
-			"validation_context": object{"trusted_ca": inline("CERTIFICATE", root)},
-		},
-	})
-	client = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	transport, err = extension("envoy.transport_sockets.tls",
+		"envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", nil, object{
+			"require_client_certificate": true,
+			"common_tls_context": object{
+				"tls_certificates": []any{object{"certificate_chain": inline("CERTIFICATE", der),
+					"private_key": inline("PRIVATE KEY", private)}},
+				"validation_context": object{"trusted_ca": inline("CERTIFICATE", root)},
+			},
+		})
+	client = &tls.Config{InsecureSkipVerify: true,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	return transport, client, err
 }

@@ -91,7 +91,8 @@ func number(v float64) string {
 
 // writeTo prints the table as Markdown.
 func (t *table) writeTo(w io.Writer) {
-	fmt.Fprintf(w, "### %s\n\n| figure | at most | median | min | max | |\n| --- | --- | --- | --- | --- | --- |\n", t.title)
+	fmt.Fprintf(w, "### %s\n\n| figure | at most | median | min | max | |\n| --- | --- | --- | --- | --- | --- |\n",
+		t.title)
 	for _, f := range t.figures {
 		goal := ""
 		if f.goal > 0 {
@@ -116,7 +117,8 @@ func missed(tables []*table) []string {
 	for _, t := range tables {
 		for _, f := range t.figures {
 			if f.misses() {
-				lines = append(lines, fmt.Sprintf("%s: %s: %s %s, at most %s", strings.ToLower(t.title), f.title, number(f.median()), f.unit, number(f.goal)))
+				lines = append(lines, fmt.Sprintf("%s: %s: %s %s, at most %s", strings.ToLower(t.title), f.title,
+					number(f.median()), f.unit, number(f.goal)))
 			}
 		}
 	}

@@ -15,12 +15,14 @@ func TestVerdicts(t *testing.T) {
 		slower  []float64
 		want    string
 	}{
-		"within":                    {"ms", 5, []float64{4, 9, 5}, []float64{1, 1, 1}, "ok"},
-		"over":                      {"ms", 5, []float64{6, 6, 4}, []float64{1, 1, 1}, "**missed**"},
-		"a slower machine":          {"ms", 5, []float64{6, 7, 6}, []float64{1.5, 1.5, 1.5}, "ok: 4.00 at the pace of the goals"},
-		"slower, and over still":    {"s", 5, []float64{8, 8, 8}, []float64{1.5, 1.5, 1.5}, "**missed**"},
-		"slower in another round":   {"ms", 5, []float64{8, 4, 8}, []float64{1, 2, 1}, "**missed**"},
-		"faster in one round":       {"ms", 5, []float64{6, 6, 3}, []float64{1.5, 1.25, 0.5}, "ok: 4.00 at the pace of the goals"},
+		"within": {"ms", 5, []float64{4, 9, 5}, []float64{1, 1, 1}, "ok"},
+		"over":   {"ms", 5, []float64{6, 6, 4}, []float64{1, 1, 1}, "**missed**"},
+		"a slower machine": {"ms", 5, []float64{6, 7, 6}, []float64{1.5, 1.5, 1.5},
+			"ok: 4.00 at the pace of the goals"},
+		"slower, and over still":  {"s", 5, []float64{8, 8, 8}, []float64{1.5, 1.5, 1.5}, "**missed**"},
+		"slower in another round": {"ms", 5, []float64{8, 4, 8}, []float64{1, 2, 1}, "**missed**"},
+		"faster in one round": {"ms", 5, []float64{6, 6, 3}, []float64{1.5, 1.25, 0.5},
+			"ok: 4.00 at the pace of the goals"},
 		"a faster one is not asked": {"ms", 5, []float64{4, 4, 4}, []float64{0.5, 0.5, 0.5}, "ok"},
 		"memory has no pace":        {"MiB", 5, []float64{6, 6, 6}, []float64{2, 2, 2}, "**missed**"},
 		"nothing asked for":         {"ms", 0, []float64{6}, []float64{1}, ""},

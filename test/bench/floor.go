@@ -31,8 +31,10 @@ func (f *floorServer) service() *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "floor", HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{
-			{StreamName: "Read", Handler: func(_ any, s grpc.ServerStream) error { return f.read(s) }, ServerStreams: true, ClientStreams: true},
-			{StreamName: "Write", Handler: func(_ any, s grpc.ServerStream) error { return f.write(s) }, ServerStreams: true, ClientStreams: true},
+			{StreamName: "Read", Handler: func(_ any, s grpc.ServerStream) error { return f.read(s) },
+				ServerStreams: true, ClientStreams: true},
+			{StreamName: "Write", Handler: func(_ any, s grpc.ServerStream) error { return f.write(s) },
+				ServerStreams: true, ClientStreams: true},
 		},
 	}
 }
@@ -181,7 +183,8 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 	own, start := ownCPU(), time.Now()
 	for range n {
 		mark := f.marks.next(f.streams)
-		b := append(fmt.Appendf(nil, "%s%d\"", markPrefix, mark), bytes.Repeat([]byte{' '}, size)...)[:max(size, len(markPrefix)+8)]
+		b := append(fmt.Appendf(nil, "%s%d\"", markPrefix, mark),
+			bytes.Repeat([]byte{' '}, size)...)[:max(size, len(markPrefix)+8)]
 		if err := f.stream.SendMsg(&b); err != nil {
 			return err
 		}

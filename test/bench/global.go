@@ -42,7 +42,8 @@ func (b *bench) startGlobal(ctx context.Context, policies int) (*cluster.Cluster
 	if err != nil {
 		return nil, nil, err
 	}
-	g, err := c.StartGlobal(ctx, cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false", "--log-level", "warn"}})
+	g, err := c.StartGlobal(ctx,
+		cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false", "--log-level", "warn"}})
 	if err != nil {
 		return c, nil, err
 	}

@@ -112,7 +112,8 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		p = quickPlan()
 	}
 	if o.only != "" {
-		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth", o.only == "packages"
+		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
+			o.only == "packages"
 		if o.only != "strangers" {
 			p.strangers = 0
 		}
@@ -181,7 +182,8 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "large", "replicas", "strangers", "growth", "permissions", "packages"} {
+	for _, name := range []string{"conditions", "figures", "large", "replicas", "strangers", "growth", "permissions",
+		"packages"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {

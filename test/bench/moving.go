@@ -54,7 +54,8 @@ func (z *movingZones) run(ctx context.Context, address string, i int, have map[s
 	}
 	defer conn.Close()
 	name := fmt.Sprintf("bench-%d", i)
-	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", name, "kds-version", "v3", "features", "hash-suffix", "features", "causeway-parts", "features", "causeway-resume")
+	ctx = metadata.AppendToOutgoingContext(ctx, "client-id", name, "kds-version", "v3", "features", "hash-suffix",
+		"features", "causeway-parts", "features", "causeway-resume")
 	stream, err := conn.NewStream(ctx, &streamDesc, "/kuma.mesh.v1alpha1.KDSSyncService/GlobalToZoneSync")
 	if err != nil {
 		return err
@@ -86,7 +87,8 @@ func (z *movingZones) run(ctx context.Context, address string, i int, have map[s
 			z.synced[i].Store(int64(len(have)))
 			z.settled[i].Store(true)
 		}
-		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: r.typeURL, ResponseNonce: r.nonce}); err != nil {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: r.typeURL,
+			ResponseNonce: r.nonce}); err != nil {
 			return err
 		}
 	}

@@ -43,7 +43,8 @@ func rulesOf(n int) matching.Rules {
 		conf.Allow = append(conf.Allow, resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: identityOf(i)}})
 	}
 	conf.Allow[n-1].SpiffeID.Value = benchClient
-	return matching.Rules{Items: []matching.Rule{{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: "bench"}, Conf: conf}}}
+	return matching.Rules{Items: []matching.Rule{{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: "bench"},
+		Conf: conf}}}
 }
 
 func identityOf(i int) string {
@@ -67,17 +68,18 @@ func (b *bench) measurePermissions(ctx context.Context, p plan) (*table, error) 
 		}
 	}
 	t := &table{title: "Permissions: Envoy's CPU by the number of identities that an inbound allows, one of them the client"}
-	e, err := startEnvoy(ctx, filepath.Join(b.dir, fmt.Sprint(b.started)), benchClient, func(transport object) ([]any, error) {
-		var out []any
-		for _, c := range cases {
-			l, err := c.listener(filepath.Join(b.dir, fmt.Sprint(b.started)), transport)
-			if err != nil {
-				return nil, err
+	e, err := startEnvoy(ctx, filepath.Join(b.dir, fmt.Sprint(b.started)), benchClient,
+		func(transport object) ([]any, error) {
+			var out []any
+			for _, c := range cases {
+				l, err := c.listener(filepath.Join(b.dir, fmt.Sprint(b.started)), transport)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, l)
 			}
-			out = append(out, l)
-		}
-		return out, nil
-	})
+			return out, nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,8 @@ func addGrowth(t *table, cost map[permissionCase][]float64) {
 	small, large := identityCounts[0], identityCounts[len(identityCounts)-1]
 	for _, protocol := range []matching.Protocol{matching.HTTP, matching.TCP} {
 		for _, form := range rbacForms {
-			growth := medianOf(cost[permissionCase{large, form, protocol}]) / medianOf(cost[permissionCase{small, form, protocol}])
+			growth := medianOf(cost[permissionCase{large, form, protocol}]) / medianOf(cost[permissionCase{small,
+				form, protocol}])
 			goal := 0.0
 			if form == rbac.Compiled {
 				goal = mostCompiledGrowth
@@ -135,7 +138,8 @@ func addSizes(t *table) {
 		list, compiled := proto.Size(rbac.List.HTTPFilter(rules)), proto.Size(rbac.Compiled.HTTPFilter(rules))
 		t.add(fmt.Sprintf("%d identities, list: size of the filter", n), "kB", 0, float64(list)/1e3)
 		t.add(fmt.Sprintf("%d identities, compiled: size of the filter", n), "kB", 0, float64(compiled)/1e3)
-		t.add(fmt.Sprintf("%d identities: size compiled as a multiple of the list's", n), "times", mostCompiledSize, float64(compiled)/float64(list))
+		t.add(fmt.Sprintf("%d identities: size compiled as a multiple of the list's", n), "times", mostCompiledSize,
+			float64(compiled)/float64(list))
 	}
 }
 
@@ -160,7 +164,8 @@ func (c permissionCase) listener(dir string, transport object) (object, error) {
 			return nil, err
 		}
 	} else {
-		judge, err := extension("envoy.filters.http.rbac", "envoy.extensions.filters.http.rbac.v3.RBAC", c.form.HTTPFilter(rules), nil)
+		judge, err := extension("envoy.filters.http.rbac", "envoy.extensions.filters.http.rbac.v3.RBAC",
+			c.form.HTTPFilter(rules), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -168,13 +173,15 @@ func (c permissionCase) listener(dir string, transport object) (object, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := add("envoy.filters.network.http_connection_manager", "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", nil, object{
-			"stat_prefix": "in", "normalize_path": true, "merge_slashes": true, "path_with_escaped_slashes_action": "REJECT_REQUEST",
-			"http_filters": []any{judge, router},
-			"route_config": object{"virtual_hosts": []any{object{"name": "all", "domains": []any{"*"}, "routes": []any{
-				object{"match": object{"prefix": "/"}, "direct_response": object{"status": 200}},
-			}}}},
-		}); err != nil {
+		if err := add("envoy.filters.network.http_connection_manager",
+			"envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", nil, object{
+				"stat_prefix": "in", "normalize_path": true, "merge_slashes": true,
+				"path_with_escaped_slashes_action": "REJECT_REQUEST",
+				"http_filters":                     []any{judge, router},
+				"route_config": object{"virtual_hosts": []any{object{"name": "all", "domains": []any{"*"}, "routes": []any{
+					object{"match": object{"prefix": "/"}, "direct_response": object{"status": 200}},
+				}}}},
+			}); err != nil {
 			return nil, err
 		}
 	}

@@ -22,11 +22,13 @@ type plan struct {
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true,
+		strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
-	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: 2, envoyCPU: 300 * time.Millisecond}
+	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: 2,
+		envoyCPU: 300 * time.Millisecond}
 }
 
 // The sizes that have goals.
@@ -78,7 +80,8 @@ func (b *bench) roundOfGlobal(ctx context.Context, p plan) (globalResult, floorC
 		return globalResult{}, floorCost{}, fmt.Errorf("floor: %w", err)
 	}
 	defer f.close()
-	r, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: usualPolicies, writes: p.writes, burst: usualBurst, idle: p.idle, floor: f})
+	r, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: usualPolicies, writes: p.writes,
+		burst: usualBurst, idle: p.idle, floor: f})
 	return r, f.cost(), err
 }
 
@@ -101,10 +104,12 @@ func addGlobal(t *table, r globalResult) {
 func addFloor(t *table, f floorCost, r globalResult) {
 	t.add("one write to all streams", "ms", 0, milliseconds(f.wall))
 	t.add("CPU per write, both ends", "ms", 0, milliseconds(f.cpuBothEnds))
-	t.add("CPU per write, both ends, as a multiple of that where the goals were set", "times", 0, ratio(f.cpuBothEnds, goalsFloor))
+	t.add("CPU per write, both ends, as a multiple of that where the goals were set", "times", 0,
+		ratio(f.cpuBothEnds, goalsFloor))
 	t.add("CPU per write, sender", "ms", 0, milliseconds(f.cpuSender))
 	t.add("engine's CPU per write, both ends", "ms", 0, milliseconds(r.bothEndsPerWrite))
-	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", mostOfFloor, ratio(r.bothEndsPerWrite, f.cpuBothEnds))
+	t.add("engine's CPU per write as a multiple of the floor's, both ends", "times", mostOfFloor,
+		ratio(r.bothEndsPerWrite, f.cpuBothEnds))
 	t.add("global's CPU per write as a multiple of the floor's sender", "times", 0, ratio(r.cpuPerWrite, f.cpuSender))
 }
 
@@ -117,7 +122,8 @@ func (b *bench) roundOfZone(ctx context.Context, t *table, p plan) error {
 		return err
 	}
 	b.say("zone, %d proxies", zoneProxies)
-	r, err := b.measureZone(ctx, zoneLoad{proxies: zoneProxies, policies: zonePolicies, narrow: p.narrow, wide: p.wide, idle: p.idle})
+	r, err := b.measureZone(ctx, zoneLoad{proxies: zoneProxies, policies: zonePolicies, narrow: p.narrow, wide: p.wide,
+		idle: p.idle})
 	if err != nil {
 		return err
 	}

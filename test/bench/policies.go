@@ -41,7 +41,8 @@ func permission(i, mark int, target map[string]any) (path string, doc map[string
 	name := fmt.Sprintf("bench-%d", i)
 	return "/meshes/default/meshtrafficpermissions/" + name, map[string]any{
 		"type": "MeshTrafficPermission", "mesh": "default", "name": name,
-		"spec": map[string]any{"targetRef": target, "rules": []any{map[string]any{"default": map[string]any{"allow": allow}}}},
+		"spec": map[string]any{"targetRef": target,
+			"rules": []any{map[string]any{"default": map[string]any{"allow": allow}}}},
 	}
 }
 

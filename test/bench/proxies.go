@@ -43,13 +43,15 @@ func (p *proxies) run(ctx context.Context, xds string, i int) error {
 		return err
 	}
 	defer conn.Close()
-	stream, err := conn.NewStream(ctx, &streamDesc, "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources")
+	stream, err := conn.NewStream(ctx, &streamDesc,
+		"/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources")
 	if err != nil {
 		return err
 	}
 	node := &corev3.Node{Id: "default." + dataplaneName(i), Cluster: "bench"}
 	for _, t := range []string{clusterType, listenerType} {
-		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t, ResourceNamesSubscribe: []string{"*"}}); err != nil {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t,
+			ResourceNamesSubscribe: []string{"*"}}); err != nil {
 			return err
 		}
 	}
@@ -66,7 +68,8 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 		p.messages.Add(1)
 		r := readResponse(frame)
 		p.marks.saw(i, frame)
-		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: r.typeURL, ResponseNonce: r.nonce}); err != nil {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: r.typeURL,
+			ResponseNonce: r.nonce}); err != nil {
 			return err
 		}
 		switch r.typeURL {
@@ -85,7 +88,8 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 			if len(names) == 0 {
 				continue
 			}
-			if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: extensionType, ResourceNamesSubscribe: names}); err != nil {
+			if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: extensionType,
+				ResourceNamesSubscribe: names}); err != nil {
 				return err
 			}
 		}

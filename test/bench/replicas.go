@@ -44,10 +44,12 @@ func (b *bench) measureReplicas(ctx context.Context) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fill(ctx, globals[0], replicaPolicies, func(i int) (string, map[string]any) { return permission(i, noMark, nil) }); err != nil {
+	if err := fill(ctx, globals[0], replicaPolicies,
+		func(i int) (string, map[string]any) { return permission(i, noMark, nil) }); err != nil {
 		return nil, err
 	}
-	t := &table{title: fmt.Sprintf("Replicas: %d globals on one etcd, %d zones, %d policies", replicaCount, replicaZones, replicaPolicies)}
+	t := &table{title: fmt.Sprintf("Replicas: %d globals on one etcd, %d zones, %d policies", replicaCount,
+		replicaZones, replicaPolicies)}
 	var addresses []string
 	for _, g := range globals {
 		addresses = append(addresses, g.Address("kds"))
@@ -127,6 +129,7 @@ func (z *movingZones) failover(t *table, globals []*cluster.Server, i int) error
 	}
 	t.add("a replica is killed, until all zones are in sync again", "s", 3, time.Since(start).Seconds())
 	t.add("zones that moved", "zones", 0, float64(z.sessions.Load()-moved))
-	t.add("resources sent for it, for each zone: one changed", "resources", 1, float64(z.received.Load()-sent)/replicaZones)
+	t.add("resources sent for it, for each zone: one changed", "resources", 1,
+		float64(z.received.Load()-sent)/replicaZones)
 	return victim.Start(z.ctx)
 }

@@ -77,12 +77,14 @@ func (b *bench) soak(ctx context.Context, during time.Duration) error {
 }
 
 func (s *soak) start(ctx context.Context) error {
-	global, err := s.cluster.StartGlobal(ctx, cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false", "--log-level", "error"}})
+	global, err := s.cluster.StartGlobal(ctx,
+		cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false", "--log-level", "error"}})
 	if err != nil {
 		return err
 	}
 	// Flags instead of ZoneConfig.Global: the connection is plaintext, like that of the foreign zones.
-	zone, err := s.cluster.StartZone(ctx, cluster.ZoneConfig{Name: "soak", Args: []string{"--log-level", "error", "--global", "grpc://" + global.Address("kds")}})
+	zone, err := s.cluster.StartZone(ctx, cluster.ZoneConfig{Name: "soak",
+		Args: []string{"--log-level", "error", "--global", "grpc://" + global.Address("kds")}})
 	if err != nil {
 		return err
 	}
@@ -193,7 +195,8 @@ func (s *soak) sample(ctx context.Context) (string, error) {
 		s.note(name+" memory", float64(u.resident))
 		s.note(name+" goroutines", goroutines)
 		s.note(name+" files", files)
-		fmt.Fprintf(&line, "%s: memory %.1f MiB, %.0f goroutines, files %.1f MiB   ", name, float64(u.resident)/mebibyte, goroutines, files/mebibyte)
+		fmt.Fprintf(&line, "%s: memory %.1f MiB, %.0f goroutines, files %.1f MiB   ", name,
+			float64(u.resident)/mebibyte, goroutines, files/mebibyte)
 	}
 	return line.String(), nil
 }

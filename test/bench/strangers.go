@@ -30,7 +30,8 @@ const (
 // their cost is what the servers spend on them. A process that is equally busy but connects to nothing shows the
 // remaining effect.
 func (b *bench) measureStrangers(ctx context.Context, p plan) (*table, error) {
-	t := &table{title: fmt.Sprintf("Strangers: %d connections of one address and %d of %d others (127.0.0.0/8), beside %d zones and %d proxies",
+	t := &table{title: fmt.Sprintf(
+		"Strangers: %d connections of one address and %d of %d others (127.0.0.0/8), beside %d zones and %d proxies",
 		strangersOfOne, strangersOfMany, manyAddresses, usualZones, zoneProxies)}
 	if err := b.strangersOfGlobal(ctx, t, p); err != nil {
 		return nil, fmt.Errorf("global: %w", err)
@@ -56,9 +57,10 @@ func (b *bench) strangersOfGlobal(ctx context.Context, t *table, p plan) error {
 	if err := z.waitSynced(patience, usualPolicies); err != nil {
 		return err
 	}
-	s := besideStrangers{table: t, what: "global", server: g, ports: []string{"kds", "api"}, change: func(i int) (time.Duration, error) {
-		return writeOne(z.ctx, g, z, globalLoad{zones: usualZones, policies: usualPolicies}, i)
-	}}
+	s := besideStrangers{table: t, what: "global", server: g, ports: []string{"kds", "api"},
+		change: func(i int) (time.Duration, error) {
+			return writeOne(z.ctx, g, z, globalLoad{zones: usualZones, policies: usualPolicies}, i)
+		}}
 	return s.measure(z.ctx, p.strangers)
 }
 
@@ -83,17 +85,18 @@ func (b *bench) strangersOfZone(ctx context.Context, t *table, p plan) error {
 	if err := proxies.waitReady(patience); err != nil {
 		return err
 	}
-	s := besideStrangers{table: t, what: "zone", server: z, ports: []string{"xds", "api"}, change: func(i int) (time.Duration, error) {
-		mark := proxies.marks.next(1)
-		path, doc := permission(i, mark, ofProxy(i%zoneProxies))
-		if err := z.API.Put(proxies.ctx, path, doc); err != nil {
-			return 0, err
-		}
-		if err := proxies.marks.wait(proxies.ctx, mark); err != nil {
-			return 0, err
-		}
-		return proxies.marks.last(mark), nil
-	}}
+	s := besideStrangers{table: t, what: "zone", server: z, ports: []string{"xds", "api"},
+		change: func(i int) (time.Duration, error) {
+			mark := proxies.marks.next(1)
+			path, doc := permission(i, mark, ofProxy(i%zoneProxies))
+			if err := z.API.Put(proxies.ctx, path, doc); err != nil {
+				return 0, err
+			}
+			if err := proxies.marks.wait(proxies.ctx, mark); err != nil {
+				return 0, err
+			}
+			return proxies.marks.last(mark), nil
+		}}
 	return s.measure(proxies.ctx, p.strangers)
 }
 
@@ -153,7 +156,8 @@ func (s *besideStrangers) round(ctx context.Context) error {
 	s.add("change, p99, alone", "ms", 0, percentile(alone, 99))
 	s.add("change, p99, beside a process as busy as the strangers'", "ms", 0, percentile(busy, 99))
 	s.add("change, p99, beside strangers", "ms", 0, percentile(beside, 99))
-	s.add("change, p99, as a multiple of that alone", "times", strangersDelay, percentile(beside, 99)/percentile(alone, 99))
+	s.add("change, p99, as a multiple of that alone", "times", strangersDelay,
+		percentile(beside, 99)/percentile(alone, 99))
 	s.add("connections of strangers", "a second", 0, used.came)
 	s.add("what the server spends on strangers, nothing being changed", "cores", 0, used.server)
 	s.add("what the strangers' process takes itself", "cores", 0, used.mob)

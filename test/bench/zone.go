@@ -96,7 +96,8 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 }
 
 // change writes n documents one after the other. Each reaches the given number of proxies.
-func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) (string, map[string]any)) (proxyChange, error) {
+func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) (string, map[string]any)) (proxyChange,
+	error) {
 	if err := sleep(p.ctx, settle); err != nil {
 		return proxyChange{}, err
 	}

@@ -90,7 +90,8 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 		return err
 	}
 	for _, t := range []string{"Mesh", countedType, "MeshTimeout", "MeshService", "MeshMultiZoneService"} {
-		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t, ResourceNamesSubscribe: []string{"*"}}); err != nil {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t,
+			ResourceNamesSubscribe: []string{"*"}}); err != nil {
 			return err
 		}
 	}
@@ -107,7 +108,8 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 		if r.typeURL == countedType {
 			z.synced[i].Add(int64(len(r.resources)))
 		}
-		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: short, TypeUrl: r.typeURL, ResponseNonce: r.nonce}); err != nil {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: short, TypeUrl: r.typeURL,
+			ResponseNonce: r.nonce}); err != nil {
 			return err
 		}
 	}

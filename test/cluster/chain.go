@@ -66,7 +66,8 @@ func (a *Authority) WriteFiles(dir string) (certificates, key string, err error)
 	if err != nil {
 		return "", "", err
 	}
-	certificates, key = filepath.Join(dir, a.cert.Subject.CommonName+".pem"), filepath.Join(dir, a.cert.Subject.CommonName+".key")
+	certificates, key = filepath.Join(dir, a.cert.Subject.CommonName+".pem"),
+		filepath.Join(dir, a.cert.Subject.CommonName+".key")
 	if err := os.WriteFile(certificates, chain.Bytes(), 0o600); err != nil {
 		return "", "", err
 	}

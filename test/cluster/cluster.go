@@ -106,7 +106,8 @@ func output(ctx context.Context, stdin io.Reader, program string, args ...string
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
 	if err := cmd.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+		return out.Bytes(), fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err,
+			strings.TrimSpace(errOut.String()))
 	}
 	return out.Bytes(), nil
 }

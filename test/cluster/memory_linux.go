@@ -19,7 +19,8 @@ type MemoryLimit struct{ folder string }
 func NewMemoryLimit(bytes int64) (*MemoryLimit, error) {
 	name := fmt.Sprintf("causeway-%08x", rand.Uint32())
 	var failed error
-	for _, kind := range []struct{ root, file string }{{"/sys/fs/cgroup", "memory.max"}, {"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}} {
+	for _, kind := range []struct{ root, file string }{{"/sys/fs/cgroup", "memory.max"},
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}} {
 		m := &MemoryLimit{filepath.Join(kind.root, name)}
 		err := os.Mkdir(m.folder, 0o755)
 		if err != nil {

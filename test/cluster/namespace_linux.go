@@ -33,7 +33,8 @@ type Namespace struct {
 func NewNamespace(ctx context.Context) (*Namespace, error) {
 	tag := fmt.Sprintf("cw%06x", rand.IntN(1<<24))
 	net := fmt.Sprintf("198.%d.%d.", 18+rand.IntN(2), rand.IntN(256)) // RFC 2544: reserved for tests
-	n := &Namespace{name: tag + "n", router: tag + "r", device: tag + "h", Here: [2]string{net + "1", net + "9"}, There: net + "6"}
+	n := &Namespace{name: tag + "n", router: tag + "r", device: tag + "h", Here: [2]string{net + "1", net + "9"},
+		There: net + "6"}
 	for _, command := range []string{
 		"netns add " + n.router, "netns add " + n.name,
 		"link add " + n.device + " type veth peer name here netns " + n.router,

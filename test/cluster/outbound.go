@@ -36,7 +36,8 @@ func (w *Workload) Outbound(name string) int {
 // Call reaches another workload as an application does: by a plain request to its own outbound.
 func (w *Workload) Call(ctx context.Context, outbound, path string) (status int, body string, err error) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: callTimeout}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:%d%s", loopback, w.Outbound(outbound), path), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		fmt.Sprintf("http://%s:%d%s", loopback, w.Outbound(outbound), path), nil)
 	if err != nil {
 		return 0, "", err
 	}
@@ -55,7 +56,8 @@ func (c *Cluster) StartIngress(ctx context.Context, zone *Server, name string) (
 	if err != nil {
 		return nil, err
 	}
-	doc := map[string]any{"type": "ZoneIngress", "name": name, "networking": map[string]any{"address": loopback, "port": port}}
+	doc := map[string]any{"type": "ZoneIngress", "name": name, "networking": map[string]any{"address": loopback,
+		"port": port}}
 	if err := zone.API.Put(ctx, "/zoneingresses/"+name, doc); err != nil {
 		return nil, err
 	}

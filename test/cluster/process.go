@@ -100,7 +100,8 @@ func (p *Process) Alive() error {
 		return Final(fmt.Errorf("%s: %w", p.name, ErrNotRunning))
 	}
 	if r.ended() {
-		return Final(fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, ErrNotRunning, r.cmd.ProcessState, p.Tail(20)))
+		return Final(fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, ErrNotRunning, r.cmd.ProcessState,
+			p.Tail(20)))
 	}
 	return nil
 }

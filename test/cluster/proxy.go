@@ -53,7 +53,8 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 		if err != nil {
 			return nil, err
 		}
-		args = []string{"bootstrap", "--xds-address", "grpcs://" + loopback + ":" + xds, "--xds-ca", filepath.Join(cfg.Zone.DataDir, "tls", "ca.crt"), "--token-file", cfg.TokenFile, "--admin-address", admin}
+		args = []string{"bootstrap", "--xds-address", "grpcs://" + loopback + ":" + xds, "--xds-ca",
+			filepath.Join(cfg.Zone.DataDir, "tls", "ca.crt"), "--token-file", cfg.TokenFile, "--admin-address", admin}
 	}
 	if cfg.SpireSocket != "" {
 		args = append(args, "--spire-socket", cfg.SpireSocket)
@@ -101,21 +102,22 @@ func (p *Proxy) AdminURL() string { return p.url }
 
 // WaitListeners waits until the Envoy listens on all the given loopback ports.
 func (p *Proxy) WaitListeners(ctx context.Context, ports ...int) error {
-	return Until(ctx, proxyTimeout, fmt.Sprintf("the listeners of %s on %v", p.Name(), ports), func(ctx context.Context) error {
-		if err := p.Alive(); err != nil {
-			return err
-		}
-		raw, err := p.ask(ctx, "/listeners?format=text")
-		if err != nil {
-			return err
-		}
-		for _, port := range ports {
-			if !bytes.Contains(raw, fmt.Appendf(nil, "::127.0.0.1:%d\n", port)) {
-				return fmt.Errorf("no listener on %d; the end of its log:\n%s", port, p.Tail(5))
+	return Until(ctx, proxyTimeout, fmt.Sprintf("the listeners of %s on %v", p.Name(), ports),
+		func(ctx context.Context) error {
+			if err := p.Alive(); err != nil {
+				return err
 			}
-		}
-		return nil
-	})
+			raw, err := p.ask(ctx, "/listeners?format=text")
+			if err != nil {
+				return err
+			}
+			for _, port := range ports {
+				if !bytes.Contains(raw, fmt.Appendf(nil, "::127.0.0.1:%d\n", port)) {
+					return fmt.Errorf("no listener on %d; the end of its log:\n%s", port, p.Tail(5))
+				}
+			}
+			return nil
+		})
 }
 
 // Stats reads the counters and gauges whose names match the regular expression.

@@ -73,13 +73,15 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 	if cfg.Anonymous {
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
-	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, in: cfg.In, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
+	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts,
+		clock: cfg.Clock, in: cfg.In, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
 // JoinString returns a join string with which a zone can join the global.
 func (c *Cluster) JoinString(ctx context.Context, global *Server, zone string) (string, error) {
 	var offer struct{ Join string }
-	if err := global.API.Do(ctx, http.MethodPost, "/zones/"+zone+"/_join", map[string]bool{"rejoin": true}, &offer); err != nil {
+	if err := global.API.Do(ctx, http.MethodPost, "/zones/"+zone+"/_join", map[string]bool{"rejoin": true},
+		&offer); err != nil {
 		return "", fmt.Errorf("join string for %s: %w", zone, err)
 	}
 	return offer.Join, nil
@@ -99,7 +101,8 @@ func (c *Cluster) StartZone(ctx context.Context, cfg ZoneConfig) (*Server, error
 			settings = append(settings, "--global", "grpcs://"+cfg.Link.Address())
 		}
 	}
-	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock, ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
+	return c.startServer(ctx, &Server{program: "causeway-zone", settings: settings, hosts: cfg.Hosts, clock: cfg.Clock,
+		ports: []string{"api", "xds", "diagnostics"}}, cfg.Name)
 }
 
 func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Server, error) {

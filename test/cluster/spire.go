@@ -47,7 +47,8 @@ func FindSpire() (string, error) {
 	return bin, nil
 }
 
-// StartSpireServer starts the server of a trust domain with the programs in the folder bin, and waits until it is ready.
+// StartSpireServer starts the server of a trust domain with the programs in the folder bin, and waits until it is
+// ready.
 func (c *Cluster) StartSpireServer(ctx context.Context, bin, domain string) (*Spire, error) {
 	s := &Spire{c: c, bin: bin, dir: filepath.Join(c.cfg.Dir, "spire")}
 	s.serverAPI, s.socket = filepath.Join(s.dir, "api.sock"), filepath.Join(s.dir, "agent.sock")
@@ -90,7 +91,8 @@ func (s *Spire) start(ctx context.Context, program, config, socket string, args 
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, err
 	}
-	text := strings.NewReplacer("{DIR}", s.dir, "{DATA}", data, "{DOMAIN}", s.domain.Name(), "{PORT}", strconv.Itoa(s.serverPort), "{SOCKET}", socket).Replace(config)
+	text := strings.NewReplacer("{DIR}", s.dir, "{DATA}", data, "{DOMAIN}", s.domain.Name(), "{PORT}",
+		strconv.Itoa(s.serverPort), "{SOCKET}", socket).Replace(config)
 	file := filepath.Join(s.dir, program+".conf")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
@@ -125,7 +127,8 @@ func (s *Spire) Reissue(ctx context.Context, path, program string, lifetime time
 }
 
 func (s *Spire) entry(ctx context.Context, verb, path, program string, lifetime time.Duration) error {
-	_, err := s.ask(ctx, "entry", verb, "-entryID", strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"), "-parentID", s.agentID(), "-spiffeID", s.ID(path),
+	_, err := s.ask(ctx, "entry", verb, "-entryID", strings.ReplaceAll(strings.Trim(path, "/"), "/", "-"), "-parentID",
+		s.agentID(), "-spiffeID", s.ID(path),
 		"-selector", "unix:path:"+program, "-x509SVIDTTL", strconv.Itoa(int(lifetime/time.Second)))
 	return err
 }

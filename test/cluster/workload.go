@@ -97,7 +97,8 @@ func (w *Workload) start(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	if err := writeDataplane(ctx, w.WorkloadConfig, map[string]any{"address": loopback, "inbound": fields, "outbound": outbounds}); err != nil {
+	if err := writeDataplane(ctx, w.WorkloadConfig, map[string]any{"address": loopback, "inbound": fields,
+		"outbound": outbounds}); err != nil {
 		return err
 	}
 	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{

@@ -50,8 +50,10 @@ func crossCalls() []crossCall {
 			between: [2]time.Duration{900 * time.Millisecond, 2 * time.Second},
 		},
 		{
-			why: "the consumer's policy of zone-2 beats it: 0.3 s", from: shop, path: "/wait/4s", status: http.StatusGatewayTimeout,
-			between: [2]time.Duration{250 * time.Millisecond, 900 * time.Millisecond}, applied: &applied{"shop-timeout.yaml", zone2},
+			why: "the consumer's policy of zone-2 beats it: 0.3 s", from: shop, path: "/wait/4s",
+			status:  http.StatusGatewayTimeout,
+			between: [2]time.Duration{250 * time.Millisecond, 900 * time.Millisecond},
+			applied: &applied{"shop-timeout.yaml", zone2},
 		},
 		{why: "what is quick enough passes", from: shop, path: "/wait/100ms", status: http.StatusOK, between: soon},
 	}

@@ -41,7 +41,8 @@ func (m *mesh) measureChanges(ctx context.Context) ([]change, error) {
 			return nil, fmt.Errorf("before the change, %s calling %s is %s", prometheus1, to, got)
 		}
 	}
-	deny, err := m.measure(ctx, false, func() error { return m.servers[globalServer].API.Put(ctx, operatorPath, operatorDenies) })
+	deny, err := m.measure(ctx, false,
+		func() error { return m.servers[globalServer].API.Put(ctx, operatorPath, operatorDenies) })
 	if err != nil {
 		return nil, err
 	}

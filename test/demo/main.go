@@ -4,7 +4,8 @@
 //
 //	demo [-once] [-envoy PATH] [-bin FOLDER]
 //
-// With -once (or ONCE=1) it ends with status 0 only when everything was as expected; otherwise it stays up until Ctrl-C.
+// With -once (or ONCE=1) it ends with status 0 only when everything was as expected; otherwise it stays up until
+// Ctrl-C.
 package main
 
 import (
@@ -39,7 +40,8 @@ type options struct {
 func main() {
 	o := options{once: os.Getenv("ONCE") != "" && os.Getenv("ONCE") != "0"}
 	flag.BoolVar(&o.once, "once", o.once, "end after the tables, with status 0 only when all is as expected; also ONCE=1")
-	flag.StringVar(&o.envoy, "envoy", "", "`path` of Envoy; otherwise ENVOY, the one that make installed, or one on the PATH")
+	flag.StringVar(&o.envoy, "envoy", "",
+		"`path` of Envoy; otherwise ENVOY, the one that make installed, or one on the PATH")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the three programs; otherwise the demo's own folder, or they are built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -58,7 +58,8 @@ func printCalls(w io.Writer, calls []crossCall) {
 		if c.err != nil {
 			got = c.err.Error()
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.why, c.from, c.path, c.status, got, milliseconds(c.took), mark(c.ok()))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", c.why, c.from, c.path, c.status, got, milliseconds(c.took),
+			mark(c.ok()))
 	}
 	_ = t.Flush()
 }

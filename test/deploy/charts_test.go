@@ -49,7 +49,8 @@ func TestHelmRenders(t *testing.T) {
 	for values, chart := range cases(t) {
 		folder := filepath.Join(root, "deploy", "charts", chart)
 		output(t, tool(t, "helm"), "lint", "--strict", "--kube-version", kubernetes, "--values", values, folder)
-		got := output(t, tool(t, "helm"), "template", "mesh", folder, "--namespace", "causeway", "--kube-version", kubernetes, "--values", values)
+		got := output(t, tool(t, "helm"), "template", "mesh", folder, "--namespace", "causeway", "--kube-version",
+			kubernetes, "--values", values)
 		if *update {
 			must(t, os.WriteFile(golden(values), []byte(got), 0o644)) //nolint:gosec // a file of the repository
 			continue
@@ -77,7 +78,8 @@ func TestHelmRefuses(t *testing.T) {
 		if strings.HasSuffix(settings, "=[]") {
 			flag = "--set-json"
 		}
-		said, err := feed(t, "", tool(t, "helm"), "template", "mesh", filepath.Join(root, "deploy", "charts", chart), "--kube-version", kubernetes, flag, settings)
+		said, err := feed(t, "", tool(t, "helm"), "template", "mesh", filepath.Join(root, "deploy", "charts", chart),
+			"--kube-version", kubernetes, flag, settings)
 		if err == nil || !strings.Contains(said, want) {
 			t.Errorf("%s with %s: %v, want %q in\n%s", chart, settings, err, want, said)
 		}
@@ -167,12 +169,14 @@ func TestCharts(t *testing.T) {
 func checkPod(t *testing.T, where, chart string, m *manifest) {
 	t.Helper()
 	pod := &m.Spec.Template.Spec
-	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser != nobody || pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+	if !pod.SecurityContext.RunAsNonRoot || pod.SecurityContext.RunAsUser != nobody ||
+		pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 		t.Errorf("%s: the pod may do more than it needs", where)
 	}
 	c := pod.Containers[0]
 	s := c.SecurityContext
-	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem ||
+		len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" {
 		t.Errorf("%s: the container may do more than it needs", where)
 	}
 	checkFlags(t, where, chart, c.Args)

@@ -26,7 +26,8 @@ type instruction struct {
 func instructions(t *testing.T) []instruction {
 	t.Helper()
 	text := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(read(t, "deploy", "containers", "Containerfile"), " ")
-	known := []string{"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "VOLUME", "USER", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+	known := []string{"ARG", "FROM", "WORKDIR", "COPY", "RUN", "ENV", "VOLUME", "USER", "EXPOSE", "HEALTHCHECK",
+		"ENTRYPOINT", "CMD"}
 	var all []instruction
 	stage := ""
 	for _, line := range strings.Split(text, "\n") {
@@ -59,7 +60,8 @@ func TestContainerfile(t *testing.T) {
 			continue
 		}
 		said[i.stage][i.name] += i.args + "\n"
-		if source := regexp.MustCompile(`--from=(\S+)`).FindStringSubmatch(i.args); i.name == "COPY" && source != nil && from[source[1]] == "" {
+		if source := regexp.MustCompile(`--from=(\S+)`).FindStringSubmatch(i.args); i.name == "COPY" && source != nil &&
+			from[source[1]] == "" {
 			t.Errorf("%s copies from %s, which is no stage before it", i.stage, source[1])
 		}
 	}
@@ -81,7 +83,8 @@ func TestContainerfile(t *testing.T) {
 		if !found || !slices.Equal(words(t, check), []string{"/usr/bin/" + program, "healthcheck"}) {
 			t.Errorf("%s is asked how it is by %q", program, check)
 		}
-		if !slices.Equal(entry, []string{"/usr/bin/" + program}) || !strings.Contains(said[program]["COPY"], "/out/bin/"+program+" "+entry[0]) {
+		if !slices.Equal(entry, []string{"/usr/bin/" + program}) ||
+			!strings.Contains(said[program]["COPY"], "/out/bin/"+program+" "+entry[0]) {
 			t.Errorf("%s starts %q", program, entry)
 		}
 		checkFlags(t, "Containerfile", program, command)
@@ -153,16 +156,19 @@ func TestCompose(t *testing.T) {
 	}
 	servers := map[string]int{}
 	for name, s := range c.Services {
-		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) || s.User != unprivileged {
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
+			!slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) || s.User != unprivileged {
 			t.Errorf("%s may do more than it needs", name)
 		}
 		for other, d := range s.DependsOn {
 			needed, there := c.Services[other]
-			if want := map[bool]string{true: "service_completed_successfully", false: "service_healthy"}[needed.Restart == "no"]; !there || d.Condition != want {
+			if want := map[bool]string{true: "service_completed_successfully",
+				false: "service_healthy"}[needed.Restart == "no"]; !there || d.Condition != want {
 				t.Errorf("%s depends on %s, %s: want one that is there, and %s", name, other, d.Condition, want)
 			}
 		}
-		if other, shared := strings.CutPrefix(s.NetworkMode, "service:"); shared && s.DependsOn[other].Condition == "" && len(s.DependsOn) == 0 {
+		if other, shared := strings.CutPrefix(s.NetworkMode, "service:"); shared &&
+			s.DependsOn[other].Condition == "" && len(s.DependsOn) == 0 {
 			t.Errorf("%s shares the network of %s, and does not wait for it", name, other)
 		}
 		for _, v := range s.Volumes {
@@ -195,8 +201,10 @@ func checkVolume(t *testing.T, service, volume string, named map[string]struct{}
 	if _, there := named[source]; there {
 		return
 	}
-	if _, err := os.Stat(filepath.Join(root, "deploy", "containers", source)); err != nil || !strings.HasSuffix(volume, ":ro") {
-		t.Errorf("%s mounts %s: want a volume of the file, or a folder that is there and stays as it is (%v)", service, volume, err)
+	if _, err := os.Stat(filepath.Join(root, "deploy", "containers", source)); err != nil ||
+		!strings.HasSuffix(volume, ":ro") {
+		t.Errorf("%s mounts %s: want a volume of the file, or a folder that is there and stays as it is (%v)", service,
+			volume, err)
 	}
 }
 

@@ -19,7 +19,8 @@ func TestHelmInstall(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	newKube := func() *kube {
-		return &kube{t: t, namespaces: map[string]bool{"default": true}, secrets: map[string]map[string]string{}, pods: map[string]*pod{}}
+		return &kube{t: t, namespaces: map[string]bool{"default": true}, secrets: map[string]map[string]string{},
+			pods: map[string]*pod{}}
 	}
 	global, zone := newKube(), newKube()
 	ran := 0
@@ -83,17 +84,18 @@ func (k *kube) exec(dir string, c pages.Command, words []string) {
 		k.t.Fatalf("line %d: there is no pod %s, only %v", c.Line, words[4], k.pods)
 	}
 	command, file, _ := strings.Cut(strings.Join(words[6:], " "), " > ")
-	p.machine.follow(pages.Command{Line: c.Line, Text: command, Output: c.Output}, func(ctx context.Context, command string) (string, error) {
-		cmd := p.command(ctx, strings.Fields(command))
-		var said strings.Builder
-		cmd.Stderr = &said
-		out, err := cmd.Output()
-		if err == nil && file != "" {
-			err = os.WriteFile(filepath.Join(dir, file), out, 0o600)
-		}
-		if err != nil {
-			return "", fmt.Errorf("%w: %s%s", err, out, said.String())
-		}
-		return string(out), nil
-	})
+	p.machine.follow(pages.Command{Line: c.Line, Text: command, Output: c.Output},
+		func(ctx context.Context, command string) (string, error) {
+			cmd := p.command(ctx, strings.Fields(command))
+			var said strings.Builder
+			cmd.Stderr = &said
+			out, err := cmd.Output()
+			if err == nil && file != "" {
+				err = os.WriteFile(filepath.Join(dir, file), out, 0o600)
+			}
+			if err != nil {
+				return "", fmt.Errorf("%w: %s%s", err, out, said.String())
+			}
+			return string(out), nil
+		})
 }

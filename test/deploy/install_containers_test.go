@@ -40,7 +40,8 @@ func TestInstallInContainers(t *testing.T) {
 		case "up":
 		case "build":
 			target := after(words, "--target")
-			if after(words, "-t") != target || !slices.ContainsFunc(instructions(t), func(i instruction) bool { return i.stage == target }) {
+			if after(words, "-t") != target ||
+				!slices.ContainsFunc(instructions(t), func(i instruction) bool { return i.stage == target }) {
 				t.Errorf("line %d: there is no stage %q", c.Line, target)
 			}
 		case "exec":

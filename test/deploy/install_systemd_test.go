@@ -24,12 +24,14 @@ func (m *machine) variables(server string, names map[string]string) {
 
 func (m *machine) globalVariables() {
 	m.t.Helper()
-	m.variables("global", map[string]string{"CAUSEWAY_API_ADDRESS": "5681", "CAUSEWAY_KDS_ADDRESS": "5685", "CAUSEWAY_DIAGNOSTICS_ADDRESS": "5680"})
+	m.variables("global", map[string]string{"CAUSEWAY_API_ADDRESS": "5681", "CAUSEWAY_KDS_ADDRESS": "5685",
+		"CAUSEWAY_DIAGNOSTICS_ADDRESS": "5680"})
 }
 
 func (m *machine) zoneVariables() {
 	m.t.Helper()
-	m.variables("zone", map[string]string{"CAUSEWAY_API_ADDRESS": "5681", "CAUSEWAY_XDS_ADDRESS": "5678", "CAUSEWAY_DIAGNOSTICS_ADDRESS": "5680"})
+	m.variables("zone", map[string]string{"CAUSEWAY_API_ADDRESS": "5681", "CAUSEWAY_XDS_ADDRESS": "5678",
+		"CAUSEWAY_DIAGNOSTICS_ADDRESS": "5680"})
 }
 
 // systemctl emulates the systemctl commands of a page.

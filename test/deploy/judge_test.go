@@ -24,19 +24,23 @@ func TestJudgeCharts(t *testing.T) {
 // TestJudgeCompose reads the Compose file as docker compose config does.
 func TestJudgeCompose(t *testing.T) {
 	want := fmt.Sprintf("%d services\n", len(compose(t).Services))
-	if said := output(t, tool(t, "judge"), "compose", filepath.Join(root, "deploy", "containers", "compose.yaml")); said != want {
+	if said := output(t, tool(t, "judge"), "compose",
+		filepath.Join(root, "deploy", "containers", "compose.yaml")); said != want {
 		t.Errorf("%s, want %s", said, want)
 	}
 }
 
 // TestJudgeIsStrict checks that a single error is refused, on which the tests above rely.
 func TestJudgeIsStrict(t *testing.T) {
-	bolt, etcd := golden(filepath.Join("testdata", "charts", "global-bolt.yaml")), golden(filepath.Join("testdata", "charts", "global-etcd.yaml"))
+	bolt, etcd := golden(filepath.Join("testdata", "charts", "global-bolt.yaml")),
+		golden(filepath.Join("testdata", "charts", "global-etcd.yaml"))
 	for _, tt := range []struct{ file, old, new, want string }{
-		{bolt, "terminationGracePeriodSeconds:", "terminationGracePeriodSecond:", `unknown field "spec.template.spec.terminationGracePeriodSecond"`},
+		{bolt, "terminationGracePeriodSeconds:", "terminationGracePeriodSecond:",
+			`unknown field "spec.template.spec.terminationGracePeriodSecond"`},
 		{bolt, "  replicas: 1", `  replicas: "1"`, "cannot unmarshal string"},
 		{bolt, "storage: 4Gi", "storage: 4Gigs", "quantities must match"},
-		{bolt, "insecureSkipVerify:", "insecureSkipVerified:", `unknown field "spec.endpoints[0].tlsConfig.insecureSkipVerified"`},
+		{bolt, "insecureSkipVerify:", "insecureSkipVerified:",
+			`unknown field "spec.endpoints[0].tlsConfig.insecureSkipVerified"`},
 		{bolt, "  maxUnavailable: 1", "  maxUnavailable: 1\n  maxUnavailable: 2", `key "maxUnavailable" already set`},
 		{bolt, "kind: NetworkPolicy", "kind: NetworkPolicies", `no kind "NetworkPolicies"`},
 		{etcd, "secretKeyRef:", "secretRef:", `unknown field "spec.template.spec.containers[0].env[3].valueFrom.secretRef"`},
@@ -49,7 +53,8 @@ func TestJudgeIsStrict(t *testing.T) {
 		}
 	}
 	text := read(t, "deploy", "containers", "compose.yaml")
-	for old, broken := range map[string]string{"read_only: true": "readonly: true", "network_mode: service:global": "network_mode: service:nobody", `["5685:5685"]`: `["5685:port"]`} {
+	for old, broken := range map[string]string{"read_only: true": "readonly: true",
+		"network_mode: service:global": "network_mode: service:nobody", `["5685:5685"]`: `["5685:port"]`} {
 		file := filepath.Join(t.TempDir(), "compose.yaml")
 		must(t, os.WriteFile(file, []byte(strings.ReplaceAll(text, old, broken)), 0o600))
 		if said, err := feed(t, "", tool(t, "judge"), "compose", file); err == nil {

@@ -102,7 +102,8 @@ func (m *machine) place(text string) string {
 func (m *machine) shell(ctx context.Context, command string) (string, error) {
 	cmd := exec.CommandContext(ctx, "bash", "-c", m.place(command))
 	cmd.Dir = m.dir
-	cmd.Env = append(os.Environ(), "PATH="+m.path("usr/bin")+":"+os.Getenv("PATH"), "CAUSEWAY_ADDRESS=http://127.0.0.1:"+m.ports.Replace("5681"))
+	cmd.Env = append(os.Environ(), "PATH="+m.path("usr/bin")+":"+os.Getenv("PATH"),
+		"CAUSEWAY_ADDRESS=http://127.0.0.1:"+m.ports.Replace("5681"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

@@ -97,7 +97,8 @@ var flagName = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z0-9-]+)`)
 func flagsOf(t *testing.T, program string, command ...string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	for _, m := range flagName.FindAllStringSubmatch(output(t, filepath.Join(programs, program), append(command, "--help")...), -1) {
+	for _, m := range flagName.FindAllStringSubmatch(output(t, filepath.Join(programs, program),
+		append(command, "--help")...), -1) {
 		all[m[1]] = true
 	}
 	if len(all) < 2 {

@@ -19,7 +19,8 @@ import (
 // inTrouble are metrics that exist only while something is wrong, which TestMetricsAreThere does not cause. The tests
 // of the packages that export them do.
 var inTrouble = map[string]bool{
-	"causeway_kds_refused": true, "causeway_kds_held_deletions": true, "causeway_zone_cloned": true, "causeway_xds_nacks_total": true,
+	"causeway_kds_refused": true, "causeway_kds_held_deletions": true, "causeway_zone_cloned": true,
+	"causeway_xds_nacks_total": true,
 }
 
 var (
@@ -78,7 +79,8 @@ func panels(t *testing.T) []expression {
 	ids := map[int]bool{}
 	for _, p := range board.Panels {
 		where := "panel " + p.Title
-		if ids[p.ID] || p.Description == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
+		if ids[p.ID] || p.Description == "" || p.Datasource.UID != "${datasource}" || len(p.Targets) == 0 ||
+			p.GridPos.X+p.GridPos.W > 24 {
 			t.Errorf("%s: want an id of its own, a description, the chosen data source, questions, and a place", where)
 		}
 		ids[p.ID] = true
@@ -132,41 +134,46 @@ func scrape(t *testing.T) map[string]bool {
 	defer func() { must(t, c.Close()) }()
 	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})
 	must(t, err)
-	zone, err := c.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: global, Args: []string{"--access-log", "als"}})
+	zone, err := c.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: global,
+		Args: []string{"--access-log", "als"}})
 	must(t, err)
 	must(t, zone.WaitMesh(t.Context(), "default"))
 	_, err = c.CTL(t.Context(), global, strings.NewReader("{type: MeshTimeout, mesh: default, name: t, spec: {to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: 2s}}]}}"), "apply", "-f", "-")
 	must(t, err)
 	w, err := c.StartWorkload(t.Context(), cluster.WorkloadConfig{
-		Zone: zone, Mesh: "default", Name: "backend", ServiceAccount: "backend", Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
+		Zone: zone, Mesh: "default", Name: "backend", ServiceAccount: "backend",
+		Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
 	})
 	must(t, err)
 	defer w.Close()
-	id, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: zone, Mesh: "default", Name: "frontend", ServiceAccount: "frontend"}, "zone-1")
+	id, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: zone, Mesh: "default", Name: "frontend",
+		ServiceAccount: "frontend"}, "zone-1")
 	must(t, err)
 	client := cluster.NewClient(id, false)
 	defer client.Close()
 
 	said := map[string]bool{}
 	sample := regexp.MustCompile(`(?m)^([a-z_]+)[{ ]`)
-	must(t, cluster.Until(t.Context(), patience, "a decision and an acknowledgement among the metrics", func(ctx context.Context) error {
-		_, _, _ = client.Get(ctx, w.Inbound("http-port").Port, "/") // denied
-		for _, s := range []*cluster.Server{global, zone} {
-			raw, err := s.Diagnostics(ctx, "/metrics")
-			if err != nil {
-				return err
+	must(t, cluster.Until(t.Context(), patience, "a decision and an acknowledgement among the metrics",
+		func(ctx context.Context) error {
+			_, _, _ = client.Get(ctx, w.Inbound("http-port").Port, "/") // denied
+			for _, s := range []*cluster.Server{global, zone} {
+				raw, err := s.Diagnostics(ctx, "/metrics")
+				if err != nil {
+					return err
+				}
+				for _, m := range sample.FindAllStringSubmatch(string(raw), -1) {
+					said[m[1]] = true
+				}
 			}
-			for _, m := range sample.FindAllStringSubmatch(string(raw), -1) {
-				said[m[1]] = true
+			for _, name := range []string{"causeway_decisions_total", "causeway_kds_propagation_seconds_count",
+				"causeway_xds_acks_total"} {
+				if !said[name] {
+					return fmt.Errorf("no %s yet", name)
+				}
 			}
-		}
-		for _, name := range []string{"causeway_decisions_total", "causeway_kds_propagation_seconds_count", "causeway_xds_acks_total"} {
-			if !said[name] {
-				return fmt.Errorf("no %s yet", name)
-			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 	return said
 }
 

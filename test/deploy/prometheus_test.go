@@ -48,13 +48,15 @@ func TestPromtoolMetrics(t *testing.T) {
 	c := newCluster(t)
 	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})
 	must(t, err)
-	zone, err := c.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: global, Args: []string{"--access-log", "als"}})
+	zone, err := c.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: global,
+		Args: []string{"--access-log", "als"}})
 	must(t, err)
 	must(t, zone.WaitMesh(t.Context(), "default"))
 	for _, s := range []*cluster.Server{global, zone} {
 		raw, err := s.Diagnostics(t.Context(), "/metrics")
 		must(t, err)
-		if said, err := feed(t, string(raw), tool(t, "promtool"), "check", "metrics"); err != nil || strings.TrimSpace(said) != "" {
+		if said, err := feed(t, string(raw), tool(t, "promtool"), "check", "metrics"); err != nil ||
+			strings.TrimSpace(said) != "" {
 			t.Errorf("%s: %v\n%s", s.Name(), err, said)
 		}
 	}
@@ -66,7 +68,8 @@ func TestScrapeConfig(t *testing.T) {
 	var parsed any
 	must(t, yaml.Unmarshal([]byte(text), &parsed))
 	for _, program := range []string{"causeway-global", "causeway-zone"} {
-		port := regexp.MustCompile(`--diagnostics-address.*default "127\.0\.0\.1:(\d+)"`).FindStringSubmatch(output(t, filepath.Join(programs, program), "run", "--help"))
+		port := regexp.MustCompile(`--diagnostics-address.*default "127\.0\.0\.1:(\d+)"`).FindStringSubmatch(output(t,
+			filepath.Join(programs, program), "run", "--help"))
 		if port == nil || !strings.Contains(text, ".example:"+port[1]) || !strings.Contains(text, "job_name: "+program) {
 			t.Errorf("%s listens on %v", program, port)
 		}

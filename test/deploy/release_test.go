@@ -30,7 +30,8 @@ const releasedVersion = "v9.8.7-rc.1"
 func makeRelease(t *testing.T, folder string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
-	cmd := exec.CommandContext(t.Context(), "go", "run", "./deploy/release", "-version", releasedVersion, "-out", out, "-nfpm", tool(t, "nfpm"))
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./deploy/release", "-version", releasedVersion, "-out", out,
+		"-nfpm", tool(t, "nfpm"))
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, said)
@@ -51,7 +52,8 @@ func TestReleaseSnapshot(t *testing.T) {
 	entries, err := os.ReadDir(first)
 	must(t, err)
 	if len(entries) != 1+len(sums) || len(sums) != 2*(1+1+2*3) {
-		t.Errorf("there are %d files and %d checksums, want an archive, an SBOM and six packages of each architecture", len(entries), len(sums))
+		t.Errorf("there are %d files and %d checksums, want an archive, an SBOM and six packages of each architecture",
+			len(entries), len(sums))
 	}
 	for _, e := range entries {
 		content := readFile(t, first, e.Name())
@@ -83,7 +85,8 @@ func startFromPackages(t *testing.T, folder string) {
 		m := newMachine(t)
 		must(t, os.Remove(filepath.Join(m.dir, "bin"))) // tests the installed programs, not those built here
 		for _, program := range programs {
-			output(t, dpkg, "--extract", filepath.Join(folder, fmt.Sprintf("%s_%s_%s.deb", program, releasedVersion, runtime.GOARCH)), m.root)
+			output(t, dpkg, "--extract",
+				filepath.Join(folder, fmt.Sprintf("%s_%s_%s.deb", program, releasedVersion, runtime.GOARCH)), m.root)
 		}
 		return m
 	}
@@ -93,11 +96,13 @@ func startFromPackages(t *testing.T, folder string) {
 	_, err = global.shell(t.Context(), "causewayctl zone create zone-1 --out zone-1.join")
 	must(t, err)
 	bring(t, global, zone, "zone-1.join")
-	_, err = zone.shell(t.Context(), "mkdir -p -m 0700 /etc/credstore && install -m 0600 zone-1.join /etc/credstore/causeway-zone.join")
+	_, err = zone.shell(t.Context(),
+		"mkdir -p -m 0700 /etc/credstore && install -m 0600 zone-1.join /etc/credstore/causeway-zone.join")
 	must(t, err)
 	zone.zoneVariables()
 	zone.start("causeway-zone")
-	global.follow(pages.Command{Text: "causewayctl get zones", Output: []string{"zone-1 online 2s true " + releasedVersion + " 2s"}}, global.shell)
+	global.follow(pages.Command{Text: "causewayctl get zones",
+		Output: []string{"zone-1 online 2s true " + releasedVersion + " 2s"}}, global.shell)
 	zone.stop("causeway-zone")
 	global.stop("causeway-global")
 }
@@ -150,7 +155,8 @@ func checkArchive(t *testing.T, folder, arch string, machine elf.Machine) {
 		must(t, err)
 		program, err := elf.NewFile(bytes.NewReader(raw))
 		must(t, err)
-		if libraries, err := program.ImportedLibraries(); program.Machine != machine || header.Mode != 0o755 || err != nil || len(libraries) > 0 {
+		if libraries, err := program.ImportedLibraries(); program.Machine != machine || header.Mode != 0o755 ||
+			err != nil || len(libraries) > 0 {
 			t.Errorf("%s: %s has mode %o and needs %q (%v)", file, program.Machine, header.Mode, libraries, err)
 		}
 		if !bytes.Contains(raw, []byte(releasedVersion)) || bytes.Contains(raw, []byte(root)) {
@@ -158,8 +164,10 @@ func checkArchive(t *testing.T, folder, arch string, machine elf.Machine) {
 		}
 	}
 	for _, want := range []string{
-		"bin/causeway-global", "bin/causeway-zone", "bin/causewayctl", "LICENSE", "README.md", "share/man/man1/causeway-zone-run.1",
-		"share/man/man1/causewayctl-apply.1", "share/completions/causewayctl", "share/completions/_causeway-zone", "share/completions/causeway-global.fish",
+		"bin/causeway-global", "bin/causeway-zone", "bin/causewayctl", "LICENSE", "README.md",
+		"share/man/man1/causeway-zone-run.1",
+		"share/man/man1/causewayctl-apply.1", "share/completions/causewayctl", "share/completions/_causeway-zone",
+		"share/completions/causeway-global.fish",
 		"deploy/systemd/causeway-global.service", "deploy/prometheus/causeway.rules.yaml",
 	} {
 		if !files[want] {
@@ -175,7 +183,8 @@ func checkInventory(t *testing.T, folder, arch string) {
 		Metadata               struct{ Component struct{ Version string } }
 		Components             []struct{ Name, Version, PURL string }
 	}
-	must(t, json.Unmarshal([]byte(readFile(t, folder, fmt.Sprintf("causeway_%s_linux_%s.cdx.json", releasedVersion, arch))), &bom))
+	must(t, json.Unmarshal([]byte(readFile(t, folder, fmt.Sprintf("causeway_%s_linux_%s.cdx.json", releasedVersion,
+		arch))), &bom))
 	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.5" || bom.Metadata.Component.Version != releasedVersion {
 		t.Errorf("%s: %s %s of %s", arch, bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component.Version)
 	}
@@ -199,9 +208,11 @@ func checkInventory(t *testing.T, folder, arch string) {
 func checkPackages(t *testing.T, folder, arch string) {
 	t.Helper()
 	for program, wanted := range map[string][]string{
-		"causeway-global": {"./usr/lib/systemd/system/causeway-global.service", "./etc/causeway/global.yaml", "./usr/share/man/man1/causeway-global-run.1"},
-		"causeway-zone":   {"./usr/lib/systemd/system/causeway-zone.service", "./etc/causeway/zone.yaml", "./usr/share/man/man1/causeway-zone-join.1"},
-		"causewayctl":     {"./usr/share/bash-completion/completions/causewayctl", "./usr/share/man/man1/causewayctl-apply.1"},
+		"causeway-global": {"./usr/lib/systemd/system/causeway-global.service", "./etc/causeway/global.yaml",
+			"./usr/share/man/man1/causeway-global-run.1"},
+		"causeway-zone": {"./usr/lib/systemd/system/causeway-zone.service", "./etc/causeway/zone.yaml",
+			"./usr/share/man/man1/causeway-zone-join.1"},
+		"causewayctl": {"./usr/share/bash-completion/completions/causewayctl", "./usr/share/man/man1/causewayctl-apply.1"},
 	} {
 		rpm := readFile(t, folder, fmt.Sprintf("%s_%s_%s.rpm", program, releasedVersion, arch))
 		if !strings.HasPrefix(rpm, "\xed\xab\xee\xdb") || !strings.Contains(rpm[:4096], program) {
@@ -213,7 +224,8 @@ func checkPackages(t *testing.T, folder, arch string) {
 			t.Log("no dpkg-deb here: what is in the packages is not looked at")
 			return
 		}
-		if said := output(t, dpkg, "-f", deb, "Version", "Architecture"); !strings.Contains(said, "Version: 9.8.7~rc.1\n") || !strings.Contains(said, "Architecture: "+arch+"\n") {
+		if said := output(t, dpkg, "-f", deb, "Version", "Architecture"); !strings.Contains(said,
+			"Version: 9.8.7~rc.1\n") || !strings.Contains(said, "Architecture: "+arch+"\n") {
 			t.Errorf("%s: %s", filepath.Base(deb), said)
 		}
 		files := output(t, dpkg, "--contents", deb)

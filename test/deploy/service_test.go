@@ -78,11 +78,13 @@ func (m *machine) start(name string) *service {
 	must(m.t, err)
 	m.folder("run/systemd")
 	socket := "run/systemd/notify-" + name
-	s := &service{serviceManager: newSocket(m.t, m.path(socket)), name: name, ended: make(chan error, 1), log: filepath.Join(m.t.TempDir(), "log")}
+	s := &service{serviceManager: newSocket(m.t, m.path(socket)), name: name, ended: make(chan error, 1),
+		log: filepath.Join(m.t.TempDir(), "log")}
 	m.give(socket, user, user, 0o777)
 	state := m.stateFolder(u.one(m.t, "StateDirectory"), u.one(m.t, "StateDirectoryMode"), user)
 	env := append([]string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "LANG=C.UTF-8", "USER=" + name, "INVOCATION_ID=0123456789abcdef0123456789abcdef",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "LANG=C.UTF-8", "USER=" + name,
+		"INVOCATION_ID=0123456789abcdef0123456789abcdef",
 		"STATE_DIRECTORY=" + state, "NOTIFY_SOCKET=/" + socket, "WATCHDOG_USEC=" + strconv.Itoa(seconds*1_000_000),
 		"CREDENTIALS_DIRECTORY=" + m.credentials(name, u["LoadCredential"], user),
 	}, m.environment(u.one(m.t, "EnvironmentFile"))...)

@@ -58,7 +58,9 @@ func TestInAnEmptyRoot(t *testing.T) {
 	command := func(ctx context.Context, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(ctx, "/causeway-global", args...)
 		cmd.Dir, cmd.SysProcAttr = "/", inside(dir, nobody, nobody)
-		cmd.Env = []string{"CAUSEWAY_DATA_DIR=/state", "CAUSEWAY_SECRETS_KEY_FILE=/key", "CAUSEWAY_API_ADDRESS=127.0.0.1:0", "CAUSEWAY_KDS_ADDRESS=127.0.0.1:0", fmt.Sprintf("CAUSEWAY_DIAGNOSTICS_ADDRESS=127.0.0.1:%d", port)}
+		cmd.Env = []string{"CAUSEWAY_DATA_DIR=/state", "CAUSEWAY_SECRETS_KEY_FILE=/key",
+			"CAUSEWAY_API_ADDRESS=127.0.0.1:0", "CAUSEWAY_KDS_ADDRESS=127.0.0.1:0",
+			fmt.Sprintf("CAUSEWAY_DIAGNOSTICS_ADDRESS=127.0.0.1:%d", port)}
 		return cmd
 	}
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

@@ -22,8 +22,10 @@ const maxExposure = "12"
 
 // hardening are the required settings of each unit. An empty value is an empty list.
 var hardening = map[string]string{
-	"Type": "notify", "WatchdogSec": "30", "DynamicUser": "yes", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "CapabilityBoundingSet": "",
-	"AmbientCapabilities": "", "PrivateUsers": "yes", "PrivateDevices": "yes", "PrivateTmp": "yes", "ProtectHome": "yes", "RestrictNamespaces": "yes",
+	"Type": "notify", "WatchdogSec": "30", "DynamicUser": "yes", "ProtectSystem": "strict", "NoNewPrivileges": "yes",
+	"CapabilityBoundingSet": "",
+	"AmbientCapabilities":   "", "PrivateUsers": "yes", "PrivateDevices": "yes", "PrivateTmp": "yes",
+	"ProtectHome": "yes", "RestrictNamespaces": "yes",
 	"MemoryDenyWriteExecute": "yes", "SystemCallArchitectures": "native", "UMask": "0077", "StateDirectoryMode": "0700",
 }
 
@@ -54,7 +56,8 @@ func TestUnits(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, key, said[key], want)
 			}
 		}
-		if !slices.Equal(said["StateDirectory"], []string{name}) || !slices.Contains(said["SystemCallFilter"], "~@privileged @resources") {
+		if !slices.Equal(said["StateDirectory"], []string{name}) ||
+			!slices.Contains(said["SystemCallFilter"], "~@privileged @resources") {
 			t.Errorf("%s: StateDirectory %q, SystemCallFilter %q", name, said["StateDirectory"], said["SystemCallFilter"])
 		}
 		command := strings.Fields(strings.Join(said["ExecStart"], " "))
@@ -171,7 +174,8 @@ func TestServersTellSystemd(t *testing.T) {
 	must(t, err)
 	credentials := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(credentials, "causeway.join"), []byte(join+"\n"), 0o400))
-	must(t, os.WriteFile(filepath.Join(credentials, "causeway.secrets-key"), []byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n"), 0o400))
+	must(t, os.WriteFile(filepath.Join(credentials, "causeway.secrets-key"),
+		[]byte("a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=\n"), 0o400))
 	t.Setenv("CREDENTIALS_DIRECTORY", credentials)
 	manager = newServiceManager(t)
 	zone, err := c.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1"})

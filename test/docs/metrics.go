@@ -101,7 +101,8 @@ func metricsIn(file *ast.File) []metric {
 			}
 		case *ast.Ident:
 			if maker, ok := makers[fun.Name]; ok && len(texts) >= 2 {
-				out = append(out, metric{name: texts[0], kind: maker.kind, help: texts[1], labels: append(texts[2:], maker.labels...)})
+				out = append(out, metric{name: texts[0], kind: maker.kind, help: texts[1],
+					labels: append(texts[2:], maker.labels...)})
 			}
 		}
 		return true

@@ -64,7 +64,8 @@ func quotations(t *testing.T, page string) []quotation {
 // ofOthers returns texts of libraries, of the system and of Envoy that our programs pass on unchanged.
 func ofOthers() []string {
 	return []string{
-		syscall.EADDRINUSE.Error(), syscall.ECONNREFUSED.Error(), syscall.EHOSTUNREACH.Error(), x509.UnknownAuthorityError{}.Error(),
+		syscall.EADDRINUSE.Error(), syscall.ECONNREFUSED.Error(), syscall.EHOSTUNREACH.Error(),
+		x509.UnknownAuthorityError{}.Error(),
 		x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}.Error(), "RBAC: access denied", // which TestREADME sees
 	}
 }
@@ -110,7 +111,8 @@ func TestTroubleshootingQuotes(t *testing.T) {
 			t.Errorf("line %d: no program says %q", q.line, q.text)
 		}
 	}
-	for text, want := range map[string]bool{"waiting for proxies ...": true, "waiting for the moon ...": false, "...": false, "of ... of": false} {
+	for text, want := range map[string]bool{"waiting for proxies ...": true, "waiting for the moon ...": false,
+		"...": false, "of ... of": false} {
 		if said(text, literals) != want {
 			t.Errorf("%q is said: %v", text, !want)
 		}
@@ -123,7 +125,8 @@ func literalsOf(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
 	files := token.NewFileSet()
-	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "resources", "secrets", "credential", "server", "tokens", "zone"} {
+	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "resources", "secrets", "credential",
+		"server", "tokens", "zone"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -40,7 +40,8 @@ item of a list, `+"`{}`"+` the value of a free key.
 `, written, resources.MaxDocumentBytes, resources.MaxDocuments, resources.MaxDepth, resources.MaxValues, resources.MaxLabels,
 		resources.MaxNameBytes, resources.MaxShortNameBytes, resources.MaxSpiffeIDBytes)
 	for _, d := range resources.Descriptors() {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | `%s` | %s |\n", d.Type, strings.ToLower(string(d.Type)), writtenOn(d.WrittenOn), travels(d), d.Path, quotedOr(d.Short))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | `%s` | %s |\n", d.Type, strings.ToLower(string(d.Type)),
+			writtenOn(d.WrittenOn), travels(d), d.Path, quotedOr(d.Short))
 	}
 	for _, d := range resources.Descriptors() {
 		describeType(&b, d, notes)

@@ -47,7 +47,8 @@ func TestAuditLogThatFailsInBetween(t *testing.T) {
 	m.apply(m.global, documents("one"))
 	unblock := blockLines(t, m.global)
 
-	out, err := m.CTL(t.Context(), m.global, strings.NewReader(documents("one", "two", "three")), "apply", "-f", "-", "-o", "json")
+	out, err := m.CTL(t.Context(), m.global, strings.NewReader(documents("one", "two", "three")), "apply", "-f", "-",
+		"-o", "json")
 	if err != nil || strings.Count(string(out), `"result": "created"`) != 2 {
 		t.Errorf("two of three were stored, and the answer is %v\n%s", err, out)
 	}

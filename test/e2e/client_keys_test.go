@@ -35,7 +35,8 @@ func TestClientKeys(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
 	dir := t.TempDir()
-	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Args: []string{"--external-secrets-dir", dir, "--log-level", "debug"}})
+	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global,
+		Args: []string{"--external-secrets-dir", dir, "--log-level", "debug"}})
 	m.must(err)
 	m.zones["zone-1"] = zone
 	m.must(zone.WaitMesh(t.Context(), "default"))
@@ -61,7 +62,8 @@ func TestClientKeys(t *testing.T) {
 	inline := external("by-text", fmt.Sprintf("{inlineString: %q}", k.key))
 	m.apply(m.global, inline)
 	m.apply(zone, strings.Join([]string{
-		external("of-zone", fmt.Sprintf("{inlineString: %q}", k.key)), external("by-secret", "{secret: client}"), external("by-file", "{file: {path: client.pem}}"),
+		external("of-zone", fmt.Sprintf("{inlineString: %q}", k.key)), external("by-secret", "{secret: client}"),
+		external("by-file", "{file: {path: client.pem}}"),
 		external("no-secret", "{secret: other}"), external("by-link", "{file: {path: link.pem}}"),
 	}, "\n---\n"))
 	names := []string{"by-text", "of-zone", "by-secret", "by-file", "no-secret", "by-link"}
@@ -104,8 +106,10 @@ func newClientKey(t *testing.T) *clientKey {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "caller"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "caller"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -137,7 +141,8 @@ func (k *clientKey) outbounds(m *mesh, zone *cluster.Server, names []string) []i
 		if name == "by-text" { // on the global
 			ref = "labels: {kuma.io/display-name: by-text}"
 		}
-		outbounds = append(outbounds, fmt.Sprintf("{address: 127.0.0.1, port: %d, backendRef: {kind: MeshExternalService, %s, port: 443}}", ports[i], ref))
+		outbounds = append(outbounds, fmt.Sprintf(
+			"{address: 127.0.0.1, port: %d, backendRef: {kind: MeshExternalService, %s, port: 443}}", ports[i], ref))
 	}
 	inbound, err := porttest.Free()
 	m.must(err)
@@ -160,8 +165,10 @@ func answers(ctx context.Context, port int, want string) error {
 func (k *clientKey) lookedFor(m *mesh, servers []*cluster.Server, proxy *cluster.Proxy) {
 	m.t.Helper()
 	for _, s := range servers {
-		for _, path := range []string{"/meshexternalservices", "/meshexternalservices?form=explicit", "/meshes/default/meshexternalservices/by-text?format=k8s",
-			"/meshes/default/meshexternalservices/of-zone", "/_audit", "/meshes/default/dataplanes/caller/_policies", "/_rollout/meshexternalservices/default/of-zone", "/meshes/default/_secrets"} {
+		for _, path := range []string{"/meshexternalservices", "/meshexternalservices?form=explicit",
+			"/meshes/default/meshexternalservices/by-text?format=k8s",
+			"/meshes/default/meshexternalservices/of-zone", "/_audit", "/meshes/default/dataplanes/caller/_policies",
+			"/_rollout/meshexternalservices/default/of-zone", "/meshes/default/_secrets"} {
 			answer, err := get(m.t.Context(), s.Address("api"), path)
 			m.must(err)
 			k.absent(m.t, s.Name()+path, answer.body)
@@ -187,7 +194,8 @@ func (k *clientKey) lookedFor(m *mesh, servers []*cluster.Server, proxy *cluster
 			}
 		}
 	}
-	m.must(servers[1].API.Do(m.t.Context(), http.MethodPost, "/meshes/default/meshexternalservices/of-zone/_reveal", nil, &revealed))
+	m.must(servers[1].API.Do(m.t.Context(), http.MethodPost, "/meshes/default/meshexternalservices/of-zone/_reveal",
+		nil, &revealed))
 	if revealed.Spec.TLS.Verification.ClientKey.InlineString != k.key {
 		m.t.Error("who may read secrets does not see the key")
 	}

@@ -74,7 +74,8 @@ func newClocks(t *testing.T) *clocks {
 	m.must(err)
 	t.Cleanup(func() { _ = c.link.Close() })
 	for _, name := range []string{"zone-1", "zone-2"} {
-		m.zones[name], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: m.global, Link: c.link, Clock: c.ofZones})
+		m.zones[name], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: m.global, Link: c.link,
+			Clock: c.ofZones})
 		m.must(err)
 		m.must(m.zones[name].WaitMesh(t.Context(), "default"))
 	}
@@ -238,7 +239,8 @@ func (c *clocks) sane() {
 		c.must(err)
 		for _, it := range items {
 			if it.ModificationTime.Before(it.CreationTime) {
-				c.t.Errorf("%s on %s was made at %s and changed at %s", it.Name, server.Name(), it.CreationTime, it.ModificationTime)
+				c.t.Errorf("%s on %s was made at %s and changed at %s", it.Name, server.Name(), it.CreationTime,
+					it.ModificationTime)
 			}
 		}
 	}
@@ -276,8 +278,10 @@ func (c *clocks) late() *cluster.Workload {
 	c.t.Helper()
 	c.round++
 	w, err := c.StartWorkload(c.t.Context(), cluster.WorkloadConfig{
-		Zone: c.zone1, Mesh: "default", Namespace: "backend-ns", Name: fmt.Sprintf("late-%d", c.round), ServiceAccount: "late",
-		Labels: map[string]string{"app": "backend"}, Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
+		Zone: c.zone1, Mesh: "default", Namespace: "backend-ns", Name: fmt.Sprintf("late-%d", c.round),
+		ServiceAccount: "late",
+		Labels:         map[string]string{"app": "backend"},
+		Inbounds:       []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
 	})
 	c.must(err)
 	return w

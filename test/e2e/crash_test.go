@@ -48,7 +48,8 @@ func TestCrashes(t *testing.T) {
 			t.Fatalf("in round %d, after %s was killed", round, victim.Name())
 		}
 	}
-	t.Logf("%d rounds: %d acknowledged writes on the global, %d in the zone", *crashRounds, c.ofGlobal.written, c.ofZone.written)
+	t.Logf("%d rounds: %d acknowledged writes on the global, %d in the zone", *crashRounds, c.ofGlobal.written,
+		c.ofZone.written)
 	if c.ofGlobal.written < *crashRounds || c.ofZone.written < *crashRounds {
 		t.Error("too few writes to call this a test")
 	}
@@ -81,7 +82,8 @@ func crashOf(m *mesh) *crash {
 	return c
 }
 
-func newLedger(s *cluster.Server, prefix, plural string, doc func(string, string) map[string]any, value func(cluster.Item) string) *ledger {
+func newLedger(s *cluster.Server, prefix, plural string, doc func(string, string) map[string]any,
+	value func(cluster.Item) string) *ledger {
 	return &ledger{
 		server: s, path: "/meshes/default/" + plural, prefix: prefix, doc: doc, value: value,
 		promised: map[string]string{}, possible: map[string][]string{},

@@ -30,7 +30,8 @@ func TestZoneCredentials(t *testing.T) {
 	zones := make([]*cluster.Server, rotatedZones)
 	for i := range zones {
 		group.Go(func() (err error) {
-			zones[i], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: fmt.Sprintf("zone-%d", i), Global: m.global, Args: []string{"--log-level", "warn"}})
+			zones[i], err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: fmt.Sprintf("zone-%d", i),
+				Global: m.global, Args: []string{"--log-level", "warn"}})
 			return err
 		})
 	}
@@ -127,7 +128,8 @@ func (m *mesh) revoked(zone *cluster.Server) {
 	m.must(zone.Stop(m.t.Context()))
 	out, err := m.CTL(m.t.Context(), m.global, nil, "zone", "create", zone.Name())
 	m.must(err)
-	_, err = m.Output(m.t.Context(), strings.NewReader(string(out)), "causeway-zone", "join", "-", "--data-dir", zone.DataDir)
+	_, err = m.Output(m.t.Context(), strings.NewReader(string(out)), "causeway-zone", "join", "-", "--data-dir",
+		zone.DataDir)
 	m.must(err)
 	m.must(zone.Start(m.t.Context()))
 	m.eventually("the zone to be back", func(ctx context.Context) error {
@@ -155,7 +157,8 @@ func (m *mesh) cloned(zone *cluster.Server) {
 		}
 		return fmt.Errorf("not shown in\n%s", out)
 	})
-	if n, err := m.global.Metric(m.t.Context(), fmt.Sprintf("causeway_zone_cloned{zone=%q}", zone.Name())); err != nil || n != 1 {
+	if n, err := m.global.Metric(m.t.Context(),
+		fmt.Sprintf("causeway_zone_cloned{zone=%q}", zone.Name())); err != nil || n != 1 {
 		m.t.Errorf("the metric is %v, %v", n, err)
 	}
 }

@@ -19,7 +19,8 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("the demo ended with %v:\n%s", err, out)
 	}
 	for _, want := range []string{
-		"kri_mtp_default___by-mesh-operator_", "CHANGED ON THE GLOBAL", "producer-timeout-", "not there", "the consumer's policy of zone-2 beats it",
+		"kri_mtp_default___by-mesh-operator_", "CHANGED ON THE GLOBAL", "producer-timeout-", "not there",
+		"the consumer's policy of zone-2 beats it",
 		"Why 403?", "kri_mtp_default_zone-1_backend-ns_without-zone-2_: not safe to enforce: ",
 	} {
 		if !strings.Contains(string(out), want) {

@@ -84,7 +84,8 @@ func startDisaster(t *testing.T) *disaster {
 }
 
 func (d *disaster) restore() {
-	_, err := d.Output(d.t.Context(), nil, "causewayctl", "restore", d.backup, "--data-dir", d.global.DataDir, "--overwrite")
+	_, err := d.Output(d.t.Context(), nil, "causewayctl", "restore", d.backup, "--data-dir", d.global.DataDir,
+		"--overwrite")
 	d.must(err)
 }
 
@@ -130,7 +131,8 @@ func (d *disaster) comesBack() {
 			return err
 		}
 		for _, it := range page.Items {
-			if s := it.DataplaneInsight.Subscriptions; strings.HasPrefix(it.Name, "backend-") && len(s) > 0 && s[len(s)-1].DisconnectTime == nil {
+			if s := it.DataplaneInsight.Subscriptions; strings.HasPrefix(it.Name, "backend-") && len(s) > 0 &&
+				s[len(s)-1].DisconnectTime == nil {
 				return nil
 			}
 		}
@@ -156,7 +158,8 @@ func (d *disaster) serviceThere(s *cluster.Server) {
 func (d *disaster) keeps(zone *cluster.Server, names ...string) {
 	d.t.Helper()
 	d.eventually(zone.Name()+" to hold removals", func(ctx context.Context) error {
-		held, err := zone.Metric(ctx, fmt.Sprintf(`causeway_kds_held_deletions{direction="toZone",type="MeshTimeout",zone=%q}`, zone.Name()))
+		held, err := zone.Metric(ctx,
+			fmt.Sprintf(`causeway_kds_held_deletions{direction="toZone",type="MeshTimeout",zone=%q}`, zone.Name()))
 		if err != nil || held < 1 {
 			return fmt.Errorf("held are %v, %w", held, err)
 		}

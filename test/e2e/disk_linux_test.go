@@ -33,7 +33,8 @@ func (d *disk) put(s *cluster.Server, name string) error {
 // keeps writes to the global, which must accept it.
 func (d *disk) keeps() {
 	d.t.Helper()
-	d.eventually("the global to take a write", func(context.Context) error { return d.put(d.global, d.name(d.acknowledged)) })
+	d.eventually("the global to take a write",
+		func(context.Context) error { return d.put(d.global, d.name(d.acknowledged)) })
 	d.acknowledged++
 }
 
@@ -93,8 +94,8 @@ func TestDiskThatFillsUp(t *testing.T) {
 	d.agrees()
 }
 
-// TestDamagedFileIsNotServed checks that a server with a damaged store, or without the one that it had, does not start, names the file, advises what to
-// do, and leaves the file unchanged. It never starts with less, or with nothing.
+// TestDamagedFileIsNotServed checks that a server with a damaged store, or without the one that it had, does not start,
+// names the file, advises what to do, and leaves the file unchanged. It never starts with less, or with nothing.
 func TestDamagedFileIsNotServed(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -113,7 +114,8 @@ func TestDamagedFileIsNotServed(t *testing.T) {
 			flipped[i] ^= 0x10
 		}
 		for name, damaged := range map[string][]byte{
-			"cut to three pages": whole[:3*4096], "cut to a page": whole[:4096], "empty": {}, "flipped bits": flipped, "something else": []byte(strings.Repeat("not a store\n", 10_000)),
+			"cut to three pages": whole[:3*4096], "cut to a page": whole[:4096], "empty": {}, "flipped bits": flipped,
+			"something else": []byte(strings.Repeat("not a store\n", 10_000)),
 		} {
 			d.must(os.WriteFile(path, damaged, 0o600))
 			before := len(s.Log())
@@ -134,7 +136,8 @@ func TestDamagedFileIsNotServed(t *testing.T) {
 			t.Fatalf("%s starts without its file", s.Name())
 		}
 		said := s.Log()[min(before, len(s.Log())):]
-		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(said, path) || !strings.Contains(said, "backup") {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(said, path) ||
+			!strings.Contains(said, "backup") {
 			t.Errorf("%s without its file makes one (%v), or does not say what to do:\n%s", s.Name(), err, said)
 		}
 		d.must(os.WriteFile(path, whole, 0o600))

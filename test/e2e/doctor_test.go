@@ -85,7 +85,8 @@ func TestDoctorNamesClones(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 	_, err := m.StartClone(t.Context(), m.zones["zone-1"], "clone")
 	m.must(err)
-	if do := m.names(m.global.API.URL(), "zone", "zone-1", "two servers take turns as this zone"); !strings.Contains(do, "causewayctl zone create") {
+	if do := m.names(m.global.API.URL(), "zone", "zone-1", "two servers take turns as this zone"); !strings.Contains(do,
+		"causewayctl zone create") {
 		t.Errorf("it says to do %q", do)
 	}
 }
@@ -111,7 +112,8 @@ func TestDoctorNamesHeldRemovals(t *testing.T) {
 	m.must(z.Close())
 	z = m.foreignZone("elsewhere", nil) // its first list is complete
 	m.must(z.Offer(all[0]))
-	do := m.names(m.global.API.URL(), "zone", "elsewhere", fmt.Sprintf("the removal of %d MeshService is held", services-1))
+	do := m.names(m.global.API.URL(), "zone", "elsewhere", fmt.Sprintf("the removal of %d MeshService is held",
+		services-1))
 	_, command, _ := strings.Cut(do, "causewayctl ")
 	command, _, _ = strings.Cut(command, ";")
 	_, err := m.CTL(t.Context(), m.global, nil, strings.Fields(command)...)
@@ -125,7 +127,8 @@ func TestDoctorNamesClocks(t *testing.T) {
 	m := newMesh(t)
 	target, err := url.Parse(m.global.API.URL())
 	m.must(err)
-	for skew, want := range map[time.Duration]string{-10 * time.Minute: "behind this machine's", 10 * time.Minute: "ahead of this machine's"} {
+	for skew, want := range map[time.Duration]string{-10 * time.Minute: "behind this machine's",
+		10 * time.Minute: "ahead of this machine's"} {
 		proxy := &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, // without forwarding headers
 			ModifyResponse: func(r *http.Response) error {

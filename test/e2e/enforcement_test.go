@@ -26,7 +26,8 @@ func owner(section, conf string) string {
 	if section != "" {
 		target += ", sectionName: " + section
 	}
-	return "{type: MeshTrafficPermission, mesh: default, namespace: backend-ns, name: by-owner, spec: {targetRef: {" + target + "}, default: " + conf + "}}"
+	return "{type: MeshTrafficPermission, mesh: default, namespace: backend-ns, name: by-owner, spec: {targetRef: {" +
+		target + "}, default: " + conf + "}}"
 }
 
 // entry returns a conf with one list of one entry.
@@ -156,7 +157,8 @@ func testSectionName(_ *testing.T, e *enforcement) {
 }
 
 func testShadowDeny(t *testing.T, e *enforcement) {
-	e.with(e.global, operator(fmt.Sprintf("{allowWithShadowDeny: [{spiffeId: {type: Exact, value: %q}}], allow: [{spiffeId: {type: Exact, value: %q}}]}",
+	e.with(e.global, operator(fmt.Sprintf(
+		"{allowWithShadowDeny: [{spiffeId: {type: Exact, value: %q}}], allow: [{spiffeId: {type: Exact, value: %q}}]}",
 		spiffeID("zone-1", "frontend"), spiffeID("zone-2", "api-gateway"))))
 	e.becomes(e.remote, "http-port", true, operatorKRI)
 	before := e.shadowDenied()

@@ -25,7 +25,8 @@ func TestFaultsCopies(t *testing.T) {
 	m.apply(m.global, timeout("early", "10s"))
 	m.arrives(zone, "early")
 	m.must(m.global.Stop(t.Context()))
-	out, err := exec.CommandContext(t.Context(), "cp", "-a", m.global.DataDir, filepath.Join(m.Dir(), "copy")).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "cp", "-a", m.global.DataDir,
+		filepath.Join(m.Dir(), "copy")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -48,7 +49,8 @@ func TestFaultsCopies(t *testing.T) {
 	link.Lead(m.global.Address("kds"))
 	m.apply(m.global, timeout("after", "10s"))
 	m.arrives(zone, "after")
-	m.eventually("the zone to have what its global says", func(ctx context.Context) error { return sameTimeouts(ctx, m.global, zone) })
+	m.eventually("the zone to have what its global says",
+		func(ctx context.Context) error { return sameTimeouts(ctx, m.global, zone) })
 	m.noProblems(m.global.API.URL())
 }
 

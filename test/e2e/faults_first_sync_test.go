@@ -44,7 +44,8 @@ func TestFaultsFirstSync(t *testing.T) {
 		victim := []*cluster.Server{zone, m.global}[i%2]
 		victim.Kill()
 		m.must(victim.Start(t.Context()))
-		m.must(m.global.API.Put(t.Context(), fmt.Sprintf("/meshes/default/meshtimeouts/late-%d", i), timeoutOf(fmt.Sprintf("late-%d", i), "1")))
+		m.must(m.global.API.Put(t.Context(), fmt.Sprintf("/meshes/default/meshtimeouts/late-%d", i),
+			timeoutOf(fmt.Sprintf("late-%d", i), "1")))
 	}
 	begun := time.Now()
 	m.must(cluster.Until(t.Context(), 3*patience, "the zone to have all", func(ctx context.Context) error {
@@ -53,7 +54,8 @@ func TestFaultsFirstSync(t *testing.T) {
 		}
 		return nil
 	}))
-	t.Logf("%d policies, %d kills, %d of them before the zone had all; it had them %s after the last", policies, kills, inTheMiddle, time.Since(begun).Round(time.Millisecond))
+	t.Logf("%d policies, %d kills, %d of them before the zone had all; it had them %s after the last", policies, kills,
+		inTheMiddle, time.Since(begun).Round(time.Millisecond))
 	if inTheMiddle == 0 {
 		t.Error("no kill came in time to show anything")
 	}

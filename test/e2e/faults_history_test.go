@@ -121,7 +121,8 @@ const (
 )
 
 func newHistory(servers ...*cluster.Server) *apiHistory {
-	return &apiHistory{servers: servers, alone: len(servers) == 1, begin: time.Now(), floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}}
+	return &apiHistory{servers: servers, alone: len(servers) == 1, begin: time.Now(),
+		floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}}
 }
 
 // others makes clients continue with other policies. Each unknown outcome doubles the cost of judging a policy.
@@ -146,7 +147,8 @@ func (h *apiHistory) now() int64 { return int64(time.Since(h.begin)) }
 func (h *apiHistory) client(ctx context.Context, id, server int, idle bool) {
 	random := rand.New(rand.NewPCG(*crashSeed, uint64(id)))
 	for ctx.Err() == nil {
-		in := asking{key: h.key(random), kind: []string{"put", "batch", "delete", "read", "read"}[random.IntN(5)], put: 1 + random.IntN(historyValues)}
+		in := asking{key: h.key(random), kind: []string{"put", "batch", "delete", "read", "read"}[random.IntN(5)],
+			put: 1 + random.IntN(historyValues)}
 		if idle {
 			in = h.nothing(id, server, in)
 		}
@@ -195,7 +197,8 @@ func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
 		}
 		h.floor[server] = max(h.floor[server], begun)
 	}
-	h.operations = append(h.operations, porcupine.Operation{ClientId: id, Input: in, Call: begun, Output: out, Return: end})
+	h.operations = append(h.operations, porcupine.Operation{ClientId: id, Input: in, Call: begun, Output: out,
+		Return: end})
 	return out, true
 }
 
@@ -248,7 +251,8 @@ func unanswer(in asking, out answer, err error) (answer, bool) {
 			out.said = "absent"
 		}
 		return out, true
-	case in.kind == "read", errors.Is(err, syscall.ECONNREFUSED), status != nil && strings.Contains(status.Body, "nothing was stored"):
+	case in.kind == "read", errors.Is(err, syscall.ECONNREFUSED), status != nil &&
+		strings.Contains(status.Body, "nothing was stored"):
 		return out, false
 	}
 	return answer{unknown: true}, true
@@ -259,7 +263,8 @@ func (h *apiHistory) judge(t *testing.T, least int) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.Logf("seed %d: %d operations in %s: %v", *crashSeed, len(h.operations), time.Since(h.begin).Round(time.Second), h.counts)
+	t.Logf("seed %d: %d operations in %s: %v", *crashSeed, len(h.operations), time.Since(h.begin).Round(time.Second),
+		h.counts)
 	if certain := len(h.operations) - h.counts["unknown"]; certain < least {
 		t.Fatalf("%d operations were answered, want %d to show anything", certain, least)
 	}
@@ -286,7 +291,8 @@ func (h *apiHistory) narrow(t *testing.T) {
 			return
 		}
 		for _, o := range least[max(0, len(least)-25):] {
-			t.Logf("%12s %12s client %d %+v -> %+v", time.Duration(o.Call), time.Duration(o.Return), o.ClientId, o.Input, o.Output)
+			t.Logf("%12s %12s client %d %+v -> %+v", time.Duration(o.Call), time.Duration(o.Return), o.ClientId,
+				o.Input, o.Output)
 		}
 	}
 }

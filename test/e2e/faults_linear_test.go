@@ -17,7 +17,8 @@ import (
 
 var (
 	faultTime = flag.Duration("fault-time", 6*time.Second, "how long the tests of histories make faults")
-	faultLong = flag.Duration("fault-pause", 2*time.Second, "the longest that a fault of a history lasts; longer than the lease of a replica, 5 s, shows more")
+	faultLong = flag.Duration("fault-pause", 2*time.Second,
+		"the longest that a fault of a history lasts; longer than the lease of a replica, 5 s, shows more")
 )
 
 // linkedReplicas are replicas with links to etcd that a test controls: each replica has one to each member.
@@ -88,8 +89,10 @@ func (l *linkedReplicas) trouble(ctx context.Context) {
 		{"stop a replica", g.Pause, g.Resume},
 		{"kill a member", m.Kill, func() { m.Start(l.t) }},
 		{"stop a member", func() { m.Freeze(l.t) }, m.Thaw},
-		{"lose all to etcd", func() { l.weather(i, cluster.Weather{FrozenUp: true}) }, func() { l.weather(i, cluster.Weather{}) }},
-		{"lose all from etcd", func() { l.weather(i, cluster.Weather{FrozenDown: true}) }, func() { l.weather(i, cluster.Weather{}) }},
+		{"lose all to etcd", func() { l.weather(i, cluster.Weather{FrozenUp: true}) },
+			func() { l.weather(i, cluster.Weather{}) }},
+		{"lose all from etcd", func() { l.weather(i, cluster.Weather{FrozenDown: true}) },
+			func() { l.weather(i, cluster.Weather{}) }},
 		{"cut from etcd", func() { l.weather(i, cluster.Weather{Cut: true}) }, func() { l.weather(i, cluster.Weather{}) }},
 	}
 	k := kinds[l.rng.IntN(len(kinds))]
@@ -144,9 +147,10 @@ func (l *linkedReplicas) alike() {
 		servers = append(servers, z)
 	}
 	for _, s := range servers {
-		l.must(cluster.Until(l.t.Context(), reconnectPatience, s.Name()+" to have what global-0 has", func(ctx context.Context) error {
-			return sameTimeouts(ctx, l.globals[0], s)
-		}))
+		l.must(cluster.Until(l.t.Context(), reconnectPatience, s.Name()+" to have what global-0 has",
+			func(ctx context.Context) error {
+				return sameTimeouts(ctx, l.globals[0], s)
+			}))
 	}
 	for _, s := range append(servers, l.global) {
 		l.noProblems(s.API.URL())
@@ -221,7 +225,8 @@ func TestFaultsHistoryOfAFile(t *testing.T) {
 	clients.Wait()
 	t.Logf("killed %d times, stopped %d times", kills, stops)
 	h.judge(t, 200)
-	m.must(cluster.Until(t.Context(), reconnectPatience, "the zone to have what the global has", func(ctx context.Context) error {
-		return sameTimeouts(ctx, m.global, m.zones["zone-0"])
-	}))
+	m.must(cluster.Until(t.Context(), reconnectPatience, "the zone to have what the global has",
+		func(ctx context.Context) error {
+			return sameTimeouts(ctx, m.global, m.zones["zone-0"])
+		}))
 }

@@ -74,9 +74,10 @@ func TestFaultsLinks(t *testing.T) {
 	b.mend()
 	mended := time.Now()
 	for _, zone := range b.zones {
-		b.must(cluster.Until(t.Context(), 2*patience, zone.Name()+" to have what the global has", func(ctx context.Context) error {
-			return sameTimeouts(ctx, b.global, zone)
-		}))
+		b.must(cluster.Until(t.Context(), 2*patience, zone.Name()+" to have what the global has",
+			func(ctx context.Context) error {
+				return sameTimeouts(ctx, b.global, zone)
+			}))
 	}
 	b.t.Logf("all zones agree %s after the links were mended", time.Since(mended).Round(time.Millisecond))
 	b.noProblems(b.global.API.URL())
@@ -141,11 +142,13 @@ func (b *badLinks) put(name string, size int) error {
 	for range size {
 		id := make([]byte, 60)
 		_, _ = rand.Read(id)
-		matches = append(matches, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://nobody/" + hex.EncodeToString(id)}})
+		matches = append(matches, map[string]any{"spiffeId": map[string]any{"type": "Exact",
+			"value": "spiffe://nobody/" + hex.EncodeToString(id)}})
 	}
 	return b.global.API.Put(b.t.Context(), "/meshes/default/meshtrafficpermissions/"+name, map[string]any{
 		"type": "MeshTrafficPermission", "mesh": "default", "name": name, "spec": map[string]any{
-			"targetRef": map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": "nobody"}}, "rules": []any{map[string]any{"default": map[string]any{"allow": matches}}},
+			"targetRef": map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": "nobody"}},
+			"rules":     []any{map[string]any{"default": map[string]any{"allow": matches}}},
 		},
 	})
 }
@@ -176,7 +179,8 @@ func TestFaultsFourKilobits(t *testing.T) {
 	b.links["slow"].Set(slow)
 	begun := time.Now()
 	b.propagation(1)
-	t.Logf("cut off, and back over 4 kbit a second with what was written meanwhile %s later", time.Since(begun).Round(time.Millisecond))
+	t.Logf("cut off, and back over 4 kbit a second with what was written meanwhile %s later",
+		time.Since(begun).Round(time.Millisecond))
 }
 
 // cut waits until doctor on the global reports that a zone is offline, or behind if some bytes still pass.

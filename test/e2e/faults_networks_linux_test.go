@@ -42,7 +42,8 @@ func TestFaultsNetworks(t *testing.T) {
 	g.Go(func() error { return n.envoys.keepAsking(ctx) })
 	g.Go(func() error { return n.keepDenied(ctx) })
 	etcd, zone, there := n.far.Here[1], n.far.Here[0], n.far.There
-	pairs := map[string][][2]string{"nothing from the replica to etcd and back to the zone": {{there, etcd}, {zone, there}}}
+	pairs := map[string][][2]string{"nothing from the replica to etcd and back to the zone": {{there, etcd},
+		{zone, there}}}
 	lasts := 3 * time.Second
 	if *faultsLong {
 		lasts = pastSession
@@ -90,7 +91,8 @@ func newNetworks(t *testing.T) *networks {
 		t.Fatal(err)
 	}
 	t.Cleanup(far.Close)
-	k := &killedInTurn{replicated: &replicated{etcd: etcdtest.StartAt(t, "0.0.0.0")}, rng: rand.New(rand.NewPCG(*crashSeed, 9)), untouch: map[string]string{}}
+	k := &killedInTurn{replicated: &replicated{etcd: etcdtest.StartAt(t, "0.0.0.0")},
+		rng: rand.New(rand.NewPCG(*crashSeed, 9)), untouch: map[string]string{}}
 	k.mesh = newCluster(t)
 	endpoint, err := url.Parse(k.etcd.Endpoints()[0])
 	k.must(err)
@@ -100,13 +102,15 @@ func newNetworks(t *testing.T) *networks {
 	k.global, err = k.StartGlobal(t.Context(), cluster.GlobalConfig{Name: "near-global", Args: args("127.0.0.1")})
 	k.must(err)
 	other, err := k.StartGlobal(t.Context(), cluster.GlobalConfig{
-		Name: "far-global", In: far, Hosts: map[string]string{"kds": far.There}, Args: append(args(far.Here[1]), "--secrets-key-file", k.global.DataDir+"/secrets.key"),
+		Name: "far-global", In: far, Hosts: map[string]string{"kds": far.There},
+		Args: append(args(far.Here[1]), "--secrets-key-file", k.global.DataDir+"/secrets.key"),
 	})
 	k.must(err)
 	k.globals = []*cluster.Server{k.global, other}
 	for i, g := range k.globals {
 		name := fmt.Sprintf("zone-%d", i)
-		k.zones[name], err = k.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: k.global, Args: []string{"--global", "grpcs://" + g.Address("kds")}})
+		k.zones[name], err = k.StartZone(t.Context(), cluster.ZoneConfig{Name: name, Global: k.global,
+			Args: []string{"--global", "grpcs://" + g.Address("kds")}})
 		k.must(err)
 		k.writers = append(k.writers, newLedger(g, fmt.Sprintf("g%d", i), "meshtimeouts", timeoutOf, timeoutValue))
 	}
@@ -114,7 +118,8 @@ func newNetworks(t *testing.T) *networks {
 	for _, l := range k.writers {
 		l.next = longTimeout
 	}
-	n := &networks{killedInTurn: k, far: far, envoys: &restartEnvoys{enforcement: &enforcement{mesh: k.mesh, zone1: k.zones["zone-1"]}}}
+	n := &networks{killedInTurn: k, far: far,
+		envoys: &restartEnvoys{enforcement: &enforcement{mesh: k.mesh, zone1: k.zones["zone-1"]}}}
 	n.envoys.start()
 	n.stranger, _ = n.envoys.client(n.zones["zone-1"], "stranger")
 	return n

@@ -71,7 +71,8 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 	r.must(r.global.API.Put(t.Context(), "/meshes/default/meshtimeouts/late", timeoutOf("late", "1")))
 	r.inSync(r.policies + 1)
 	r.allOnline()
-	t.Logf("%d zones, %d policies: in sync %s after they began, and %s after the global was up again, in %d sessions", r.size, r.policies,
+	t.Logf("%d zones, %d policies: in sync %s after they began, and %s after the global was up again, in %d sessions",
+		r.size, r.policies,
 		first.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond), r.sessions.Load()-before)
 	with := heapOf(r.mesh, r.global)
 	leave()
@@ -170,12 +171,14 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
-	member := enrolment.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])}
+	member := enrolment.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8],
+		id[8:10], id[10:])}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{member.URI()}}, key)
 	if err != nil {
 		return err
 	}
-	conn, err := grpc.NewClient(offer.Addresses[0], grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.ca, MinVersion: tls.VersionTLS13})))
+	conn, err := grpc.NewClient(offer.Addresses[0],
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.ca, MinVersion: tls.VersionTLS13})))
 	if err != nil {
 		return err
 	}
@@ -198,7 +201,8 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 func (z *returningZone) stay(ctx context.Context, r *returning) {
 	for ctx.Err() == nil {
 		r.sessions.Add(1)
-		s, err := peer.Connect(ctx, peer.ZoneConfig{Name: z.name, KDS: r.kds, CA: r.ca, Certificate: &z.certificate, Types: []string{"Mesh", "MeshTimeout"}})
+		s, err := peer.Connect(ctx, peer.ZoneConfig{Name: z.name, KDS: r.kds, CA: r.ca, Certificate: &z.certificate,
+			Types: []string{"Mesh", "MeshTimeout"}})
 		if err == nil {
 			z.now.Store(s)
 			for s.Err() == nil && ctx.Err() == nil {

@@ -17,7 +17,8 @@ func TestFaultsEtcdRolledBack(t *testing.T) {
 	r.mesh = newCluster(t)
 	member := r.etcd.Members[0]
 	var err error
-	r.global, err = r.StartGlobal(t.Context(), cluster.GlobalConfig{Args: []string{"--store", "etcd", "--etcd-endpoints", member.Endpoint}})
+	r.global, err = r.StartGlobal(t.Context(),
+		cluster.GlobalConfig{Args: []string{"--store", "etcd", "--etcd-endpoints", member.Endpoint}})
 	r.must(err)
 	link, err := cluster.NewLink(t.Context(), r.global.Address("kds"))
 	r.must(err)
@@ -96,7 +97,8 @@ func TestFaultsRolledBack(t *testing.T) {
 		_, err := m.CTL(ctx, zone, nil, "zone", "accept-deletes", "zone-1")
 		return err
 	})
-	m.eventually("the zone to have what its global says", func(ctx context.Context) error { return sameTimeouts(ctx, m.global, zone) })
+	m.eventually("the zone to have what its global says",
+		func(ctx context.Context) error { return sameTimeouts(ctx, m.global, zone) })
 	m.noProblems(m.global.API.URL())
 	m.must(m.global.Stop(t.Context()))
 	m.must(m.global.Start(t.Context()))

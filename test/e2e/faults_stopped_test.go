@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-var faultsLong = flag.Bool("faults-long", false, "the tests of faults go through all of them, for as long as others need to notice")
+var faultsLong = flag.Bool("faults-long", false,
+	"the tests of faults go through all of them, for as long as others need to notice")
 
 // stop is a set of processes that SIGSTOP stops at once, and a duration.
 type stop struct {
@@ -36,7 +37,8 @@ func stops() []stop {
 		return all
 	}
 	for i := range 3 {
-		all = append(all, stop{fmt.Sprint("replica ", i), pastLease, []int{i}, nil, nil}, stop{fmt.Sprint("member ", i), pastLease, nil, []int{i}, nil})
+		all = append(all, stop{fmt.Sprint("replica ", i), pastLease, []int{i}, nil, nil},
+			stop{fmt.Sprint("member ", i), pastLease, nil, []int{i}, nil})
 	}
 	return append(all,
 		stop{"two members", pastLease, nil, []int{0, 2}, nil},
@@ -110,7 +112,8 @@ func (k *killedInTurn) stopped(s stop) {
 	for _, server := range servers {
 		k.noProblems(server.API.URL())
 	}
-	k.t.Logf("%s for %s: all agree, and doctor finds nothing, %s later", s.name, mended.Sub(begun).Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
+	k.t.Logf("%s for %s: all agree, and doctor finds nothing, %s later", s.name,
+		mended.Sub(begun).Round(time.Millisecond), time.Since(mended).Round(time.Millisecond))
 }
 
 // hold stops all of them, and returns a function that continues them.

@@ -15,7 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-var olderCommit = flag.String("older", "", "the commit whose programs TestFaultsVersions changes to and from; empty for those of now, which only start anew")
+var olderCommit = flag.String("older", "",
+	"the commit whose programs TestFaultsVersions changes to and from; empty for those of now, which only start anew")
 
 // versions is a mesh whose servers change their programs during writes.
 type versions struct {
@@ -59,7 +60,8 @@ func TestFaultsVersions(t *testing.T) {
 	v.bystander()
 	v.noProblems(v.global.API.URL())
 	if v.ofGlobal.written < 20 || v.ofZone.written < 20 {
-		t.Errorf("too few writes to call this a test: %d on the global and %d in the zone", v.ofGlobal.written, v.ofZone.written)
+		t.Errorf("too few writes to call this a test: %d on the global and %d in the zone", v.ofGlobal.written,
+			v.ofZone.written)
 	}
 }
 
@@ -82,7 +84,8 @@ func (v *versions) change(what string, s *cluster.Server, bin string) {
 		if bin != v.older || !strings.Contains(said, "format") {
 			v.t.Fatalf("%s: %v:\n%s", what, err, said)
 		}
-		v.t.Logf("%s: it does not start: %s", what, strings.TrimSpace(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:]))
+		v.t.Logf("%s: it does not start: %s", what,
+			strings.TrimSpace(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:]))
 		s.SetPrograms(programs.bin)
 		v.must(s.Start(v.t.Context()))
 	}

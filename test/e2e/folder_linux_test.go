@@ -98,7 +98,8 @@ func (d *disk) refuses(s *cluster.Server, what string) {
 	d.t.Helper()
 	for range 2 {
 		err := d.put(s, "refused")
-		if cluster.StatusOf(err) != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "is no longer what this process has opened") {
+		if cluster.StatusOf(err) != http.StatusServiceUnavailable ||
+			!strings.Contains(err.Error(), "is no longer what this process has opened") {
 			d.t.Errorf("%s, %s: a write was answered with %v", s.Name(), what, err)
 		}
 	}
@@ -107,7 +108,8 @@ func (d *disk) refuses(s *cluster.Server, what string) {
 		d.t.Errorf("%s, %s: readiness says %d %s (%v)", s.Name(), what, status, said, err)
 	}
 	d.shows(s, 0, "causeway_ready", "data folder")
-	out, err := d.Output(d.t.Context(), nil, "causewayctl", "doctor", "--address", s.API.URL(), "--diagnostics", "http://"+s.Address("diagnostics"))
+	out, err := d.Output(d.t.Context(), nil, "causewayctl", "doctor", "--address", s.API.URL(), "--diagnostics",
+		"http://"+s.Address("diagnostics"))
 	if exitStatus(err) != 1 || !strings.Contains(string(out), "is no longer what this process has opened") {
 		d.t.Errorf("%s, %s: doctor says %s (%v)", s.Name(), what, out, err)
 	}

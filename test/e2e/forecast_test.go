@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// The second worked example of "Cross-resource references": a route of zone-1, its owner's timeout, and the timeout of a caller in
-// zone-2.
+// The second worked example of "Cross-resource references": a route of zone-1, its owner's timeout, and the timeout of
+// a caller in zone-2.
 const (
 	producerRoute = `{type: MeshHTTPRoute, mesh: default, namespace: backend-ns, name: backend-route, spec: {to: [
   {targetRef: {kind: MeshService, name: backend}, rules: [{matches: [{path: {type: PathPrefix, value: /v2}}],
@@ -64,7 +64,8 @@ func TestForecastAcrossZones(t *testing.T) {
 		t.Errorf("a reference to what is not there: warnings %q", callers.Warnings)
 	}
 	if callers.Result != "created" || callers.Role != "consumer" || !slices.Equal(callers.SyncedTo, []string{"global"}) ||
-		callers.Proxies == nil || !slices.Equal(callers.Proxies.Items, []string{"kri_dp_default_zone-2_frontend-ns_frontend_"}) {
+		callers.Proxies == nil ||
+		!slices.Equal(callers.Proxies.Items, []string{"kri_dp_default_zone-2_frontend-ns_frontend_"}) {
 		t.Errorf("the caller's timeout: %+v", callers)
 	}
 	if all, err := timeouts(t.Context(), zone2); err != nil || len(all) != 0 {
@@ -79,8 +80,10 @@ func TestForecastAcrossZones(t *testing.T) {
 	})
 	m.apply(zone1, backendService+"\n---\n"+producerRoute)
 	route := m.mustForecast(zone1, routeTimeout)
-	if route.Role != "producer" || !slices.Equal(route.SyncedTo, []string{"global", "zone-2"}) || route.Proxies.Zone != "zone-1" ||
-		len(route.Warnings) != 1 || !strings.Contains(route.Warnings[0], "counted in zone-1 only, and it is synced to zone-2") {
+	if route.Role != "producer" || !slices.Equal(route.SyncedTo, []string{"global", "zone-2"}) ||
+		route.Proxies.Zone != "zone-1" ||
+		len(route.Warnings) != 1 ||
+		!strings.Contains(route.Warnings[0], "counted in zone-1 only, and it is synced to zone-2") {
 		t.Errorf("the route owner's timeout: %+v", route)
 	}
 	m.apply(zone1, routeTimeout)
@@ -96,7 +99,8 @@ func TestForecastAcrossZones(t *testing.T) {
 	m.must(err)
 	global := m.mustForecast(m.global, fmt.Sprintf(`{type: MeshTimeout, mesh: default, name: p, spec: {to: [
   {targetRef: {kind: MeshService, name: %s}, default: {http: {requestTimeout: 1s}}}]}}`, service["backend"].Name))
-	if global.Role != "system" || !slices.Equal(global.SyncedTo, []string{"zone-1", "zone-2"}) || len(global.Warnings) > 0 || global.Proxies.Total != 1 || global.Proxies.Zone != "" {
+	if global.Role != "system" || !slices.Equal(global.SyncedTo, []string{"zone-1", "zone-2"}) ||
+		len(global.Warnings) > 0 || global.Proxies.Total != 1 || global.Proxies.Zone != "" {
 		t.Errorf("the global's timeout for a service by its hashed name: %+v", global)
 	}
 	m.checkInspectedService(zone2)
@@ -111,8 +115,10 @@ func (m *mesh) checkInspectedService(callers *cluster.Server) {
 	out, err := m.CTL(m.t.Context(), callers, nil, "inspect", "service", "kri_msvc_default_zone-1_backend-ns_backend_")
 	m.must(err)
 	for _, want := range []string{
-		"proxies: in zone-1, where the service lives", "traffic to it  MeshTimeout\n  from the only proxy: kri_dp_default_zone-2_frontend-ns_frontend_\n",
-		"1. kri_mt_default_zone-2_frontend-ns_own_\n", "traffic to it  MeshHTTPRoute\n", "1. kri_mhttpr_default_zone-1_backend-ns_backend-route_\n",
+		"proxies: in zone-1, where the service lives",
+		"traffic to it  MeshTimeout\n  from the only proxy: kri_dp_default_zone-2_frontend-ns_frontend_\n",
+		"1. kri_mt_default_zone-2_frontend-ns_own_\n", "traffic to it  MeshHTTPRoute\n",
+		"1. kri_mhttpr_default_zone-1_backend-ns_backend-route_\n",
 	} {
 		if !strings.Contains(string(out), want) {
 			m.t.Errorf("inspect service: want %q in\n%s", want, out)
@@ -136,14 +142,16 @@ func (m *mesh) checkRouteReference(s *cluster.Server) {
 	m.must(err)
 	services, err := byDisplayName(m.t.Context(), s, "/meshes/default/meshservices")
 	m.must(err)
-	for _, tt := range []struct{ of, names cluster.Item }{{copied, routes["backend-route"]}, {routes["backend-route"], services["backend"]}} {
+	for _, tt := range []struct{ of, names cluster.Item }{{copied, routes["backend-route"]},
+		{routes["backend-route"], services["backend"]}} {
 		var spec struct {
 			To []struct {
 				TargetRef struct{ Name, Namespace string }
 			}
 		}
 		m.must(json.Unmarshal(tt.of.Spec, &spec))
-		if got := spec.To[0].TargetRef; got.Name != tt.names.Name || got.Namespace != "" || !strings.HasPrefix(got.Name, "backend-") {
+		if got := spec.To[0].TargetRef; got.Name != tt.names.Name || got.Namespace != "" ||
+			!strings.HasPrefix(got.Name, "backend-") {
 			m.t.Errorf("on %s %s refers to %+v, want %s", s.Name(), tt.of.Name, got, tt.names.Name)
 		}
 	}

@@ -66,10 +66,11 @@ func loadPath(i int) string {
 
 func loadPolicy(i int, mark string) map[string]any {
 	match := map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://nobody/" + mark}}
-	return map[string]any{"type": "MeshTrafficPermission", "mesh": "default", "name": fmt.Sprintf("load-%d", i), "spec": map[string]any{
-		"targetRef": map[string]any{"kind": "Mesh"},
-		"rules":     []any{map[string]any{"default": map[string]any{"allow": []any{match}}}},
-	}}
+	return map[string]any{"type": "MeshTrafficPermission", "mesh": "default", "name": fmt.Sprintf("load-%d", i),
+		"spec": map[string]any{
+			"targetRef": map[string]any{"kind": "Mesh"},
+			"rules":     []any{map[string]any{"default": map[string]any{"allow": []any{match}}}},
+		}}
 }
 
 // holds checks that a zone has the given number of permissions, one of them with the mark.

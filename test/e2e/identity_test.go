@@ -38,7 +38,8 @@ func (m *mesh) across(zone1, zone2 *cluster.Server) (backend, frontend *cluster.
 	m.must(err)
 	m.apply(zone1, serviceOfBackend)
 	frontend, err = m.StartWorkload(m.t.Context(), cluster.WorkloadConfig{
-		Zone: zone2, Mesh: "default", Namespace: "frontend-ns", Name: "frontend", ServiceAccount: "frontend", Labels: map[string]string{"app": "frontend"},
+		Zone: zone2, Mesh: "default", Namespace: "frontend-ns", Name: "frontend", ServiceAccount: "frontend",
+		Labels:   map[string]string{"app": "frontend"},
 		Inbounds: http,
 		Outbounds: []cluster.OutboundConfig{{Name: "backend", BackendRef: map[string]any{
 			"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": "backend", "kuma.io/zone": "zone-1"},
@@ -67,9 +68,11 @@ func (m *mesh) answers(w *cluster.Workload, want int) {
 func TestMeshIdentityAcrossZones(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"), m.startZoneWith("zone-2", "--identity-overlap", "-1s")
+	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"),
+		m.startZoneWith("zone-2", "--identity-overlap", "-1s")
 	_, frontend := m.across(zone1, zone2)
-	const before, after = "spiffe://default.zone-2.mesh.local/ns/frontend-ns/sa/frontend", "spiffe://zone-2.example/app/frontend"
+	const before, after = "spiffe://default.zone-2.mesh.local/ns/frontend-ns/sa/frontend",
+		"spiffe://zone-2.example/app/frontend"
 	m.apply(m.global, fmt.Sprintf(allowIdentity, "before", before))
 	m.answers(frontend, http.StatusOK)
 
@@ -104,7 +107,8 @@ func (m *mesh) isKnownAs(zone *cluster.Server, id string) {
 	m.t.Helper()
 	m.eventually("the frontend to be "+id, func(ctx context.Context) error {
 		var layout struct{ SpiffeID string }
-		if err := zone.API.Get(ctx, "/meshes/default/dataplanes/frontend/_layout?namespace=frontend-ns", &layout); err != nil {
+		if err := zone.API.Get(ctx, "/meshes/default/dataplanes/frontend/_layout?namespace=frontend-ns",
+			&layout); err != nil {
 			return err
 		}
 		svid, err := zone.SVID(ctx, "default", "frontend-ns", "frontend")

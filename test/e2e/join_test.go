@@ -31,7 +31,8 @@ func TestJoining(t *testing.T) {
 		{"by-pin", []string{"--global", "grpcs://" + kds, "--global-ca-sha256", pin}, ""},
 		{"by-faith", []string{"--global", "grpcs://" + kds, "--global-insecure"}, ""},
 		{"wrong-pin", []string{"--global", "grpcs://" + kds, "--global-ca-sha256", wrong}, "SHA-256"},
-		{"other-ca", []string{"--global", "grpcs://" + kds, "--global-ca", m.otherCA()}, "certificate signed by unknown authority"},
+		{"other-ca", []string{"--global", "grpcs://" + kds, "--global-ca", m.otherCA()},
+			"certificate signed by unknown authority"},
 		{"in-plaintext", []string{"--global", "grpc://" + kds}, "no session with the global"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestUsedJoinString(t *testing.T) {
 	_, err = m.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", t.TempDir())
 	m.must(err)
 	_, err = m.Output(t.Context(), strings.NewReader(join), "causeway-zone", "join", "-", "--data-dir", t.TempDir())
-	if err == nil || !strings.Contains(err.Error(), "the join string is not accepted: it was used already") || strings.Contains(err.Error(), "rpc error") {
+	if err == nil || !strings.Contains(err.Error(), "the join string is not accepted: it was used already") ||
+		strings.Contains(err.Error(), "rpc error") {
 		t.Errorf("the second server that uses it: %v", err)
 	}
 }
@@ -106,7 +108,8 @@ func TestPlaintextKDS(t *testing.T) {
 	var err error
 	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{Anonymous: true, Args: []string{"--kds-tls=false"}})
 	m.must(err)
-	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Args: []string{"--global", "grpc://" + m.global.Address("kds")}})
+	zone, err := m.StartZone(t.Context(),
+		cluster.ZoneConfig{Name: "zone-1", Args: []string{"--global", "grpc://" + m.global.Address("kds")}})
 	m.must(err)
 	m.apply(m.global, systemOfGlobal)
 	m.arrives(zone, "of-global")
@@ -126,7 +129,8 @@ func TestSettings(t *testing.T) {
 	// A policy in the system namespace is a system policy, whatever it targets.
 	m.apply(zone, `{type: MeshTimeout, mesh: default, namespace: from-environment, name: p, spec: {to: [{targetRef: {kind: MeshService, name: b}, default: {http: {requestTimeout: 1s}}}]}}`)
 	if it := m.arrives(zone, "p"); it.Labels["kuma.io/policy-role"] != "system" {
-		t.Errorf("the role is %q: the environment did not say which namespace is the system's", it.Labels["kuma.io/policy-role"])
+		t.Errorf("the role is %q: the environment did not say which namespace is the system's",
+			it.Labels["kuma.io/policy-role"])
 	}
 }
 
@@ -141,7 +145,8 @@ func TestPages(t *testing.T) {
 		}
 		for _, path := range []string{"/zones", "/zones/_overview"} {
 			err := s.API.Get(t.Context(), path, new(map[string]any))
-			if known := s == m.global; known != (err == nil) || err != nil && !strings.Contains(err.Error(), "/std-errors/elsewhere") {
+			if known := s == m.global; known != (err == nil) || err != nil &&
+				!strings.Contains(err.Error(), "/std-errors/elsewhere") {
 				t.Errorf("%s: GET %s: %v", s.Name(), path, err)
 			}
 		}

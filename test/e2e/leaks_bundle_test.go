@@ -17,7 +17,8 @@ func (l *leaks) supportBundle(s *cluster.Server) {
 	l.t.Helper()
 	path, log := filepath.Join(l.Dir(), s.Name()+".tar.gz"), filepath.Join(l.Dir(), s.Name()+".support.log")
 	l.must(os.WriteFile(log, []byte(s.Log()), 0o600))
-	_, err := l.CTL(l.t.Context(), s, nil, "support-bundle", path, "--with-specs", "--diagnostics", "http://"+s.Address("diagnostics"), "--log", log)
+	_, err := l.CTL(l.t.Context(), s, nil, "support-bundle", path, "--with-specs", "--diagnostics",
+		"http://"+s.Address("diagnostics"), "--log", log)
 	l.must(err)
 	packed, err := os.ReadFile(path)
 	l.must(err)

@@ -79,8 +79,10 @@ func (l *leaks) paths(template string, items []cluster.Item) []string {
 		it := &items[i]
 		d, _ := resources.Lookup(resources.Type(it.Type))
 		of := "/" + d.Path + "/"
-		fixed := !strings.Contains(template, "{plural}") && !strings.Contains(template, "{type}") && strings.Contains(template, "{name}")
-		if fixed && !strings.Contains(template, of) || strings.Contains(template, "{mesh}/{plural}") && d.Scope != resources.ScopeMesh {
+		fixed := !strings.Contains(template, "{plural}") && !strings.Contains(template, "{type}") &&
+			strings.Contains(template, "{name}")
+		if fixed && !strings.Contains(template, of) || strings.Contains(template, "{mesh}/{plural}") &&
+			d.Scope != resources.ScopeMesh {
 			continue
 		}
 		kri := it.KRI
@@ -97,7 +99,8 @@ func (l *leaks) paths(template string, items []cluster.Item) []string {
 				mesh = "default"
 			}
 		}
-		path := strings.NewReplacer("{mesh}", mesh, "{plural}", d.Path, "{type}", d.Path, "{name}", url.PathEscape(it.Name), "{kri}", url.PathEscape(kri)).Replace(template)
+		path := strings.NewReplacer("{mesh}", mesh, "{plural}", d.Path, "{type}", d.Path, "{name}",
+			url.PathEscape(it.Name), "{kri}", url.PathEscape(kri)).Replace(template)
 		query := url.Values{}
 		if it.Namespace != "" {
 			query.Set("namespace", it.Namespace)
@@ -132,7 +135,8 @@ func (l *leaks) mistakes(s *cluster.Server) {
 	l.t.Helper()
 	var token string
 	for form, secret := range l.loot.forms {
-		if strings.HasPrefix(form, "user token") && !strings.Contains(form, "signature") && strings.HasSuffix(form, "as bytes") {
+		if strings.HasPrefix(form, "user token") && !strings.Contains(form, "signature") &&
+			strings.HasSuffix(form, "as bytes") {
 			token = string(secret)
 		}
 	}

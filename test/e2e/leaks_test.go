@@ -51,7 +51,8 @@ type leaks struct {
 // answers, errors, metrics, logs, configuration, backups and files. One planted key proves that the search works.
 func TestNothingGivesKeysAway(t *testing.T) {
 	t.Setenv(secrets.PassphraseEnv, ofGlobal)
-	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"}, Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
+	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"},
+		Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
 	unsetPassphrase(t) // the zone makes a key file
 	l := &leaks{mesh: m, loot: newLoot(), given: map[string][]byte{}, answered: map[string]bool{}}
 	l.loot.addText("passphrase", ofGlobal)
@@ -93,7 +94,8 @@ func (l *leaks) joined(name string) *cluster.Server {
 	l.must(err)
 	l.joinString(unused)
 	zone, err := l.StartZone(l.t.Context(), cluster.ZoneConfig{
-		Name: name, Global: l.global, Args: []string{"--log-level", "debug", "--access-log", "als"}, Hosts: map[string]string{"xds": "0.0.0.0"},
+		Name: name, Global: l.global, Args: []string{"--log-level", "debug", "--access-log", "als"},
+		Hosts: map[string]string{"xds": "0.0.0.0"},
 	})
 	l.must(err)
 	l.zones[name] = zone
@@ -138,7 +140,8 @@ func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	l.loot.addText("dataplane token", strings.TrimSpace(string(token)))
 	file := filepath.Join(l.Dir(), "dataplane.token")
 	l.must(os.WriteFile(file, token, 0o600))
-	proxy, err := l.StartProxy(l.t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "backend", TokenFile: file})
+	proxy, err := l.StartProxy(l.t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "backend",
+		TokenFile: file})
 	l.must(err)
 	l.must(proxy.WaitListeners(l.t.Context(), ports[0]))
 	return proxy
@@ -154,7 +157,8 @@ func (l *leaks) plant() (kind string) {
 	l.must(l.loot.addKey("planted", key))
 	text := base64.StdEncoding.EncodeToString(der) // as PEM it would be sealed
 	l.must(l.global.API.Put(l.t.Context(), "/meshes/default/meshproxypatches/planted", map[string]any{
-		"type": "MeshProxyPatch", "mesh": "default", "name": "planted", "spec": map[string]any{"default": map[string]any{"appendModifications": []any{
+		"type": "MeshProxyPatch", "mesh": "default", "name": "planted",
+		"spec": map[string]any{"default": map[string]any{"appendModifications": []any{
 			map[string]any{"cluster": map[string]any{"operation": "Add", "value": text}},
 		}}},
 	}))
@@ -218,7 +222,8 @@ func (l *leaks) command(s *cluster.Server, args ...string) {
 func (l *leaks) commands(s *cluster.Server) {
 	l.t.Helper()
 	for _, args := range [][]string{
-		{"keys", "list", "-o", "yaml"}, {"audit", "-o", "json"}, {"get", "meshes", "-o", "yaml"}, {"get", "dataplanes", "-o", "wide"}, {"get", "zones", "-o", "json"},
+		{"keys", "list", "-o", "yaml"}, {"audit", "-o", "json"}, {"get", "meshes", "-o", "yaml"},
+		{"get", "dataplanes", "-o", "wide"}, {"get", "zones", "-o", "json"},
 		{"inspect", "sync", "-o", "yaml"}, {"get", "secrets"}, {"get", "secret", "token-signing", "-o", "yaml"},
 	} {
 		l.command(s, args...)
@@ -263,12 +268,14 @@ func (l *leaks) diagnostics(zone *cluster.Server) {
 	l.must(err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(ca)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots,
+		MinVersion: tls.VersionTLS13}, DisableKeepAlives: true}}
 	_, port, err := net.SplitHostPort(l.global.Address("diagnostics"))
 	l.must(err)
 	for path, want := range map[string]int{
 		"/metrics": 200, "/livez": 200, "/readyz": 200,
-		"/debug/pprof/": 403, "/debug/pprof/heap": 403, "/debug/pprof/cmdline": 403, "/debug/pprof/goroutine?debug=2": 403, "/debug/vars": 404,
+		"/debug/pprof/": 403, "/debug/pprof/heap": 403, "/debug/pprof/cmdline": 403,
+		"/debug/pprof/goroutine?debug=2": 403, "/debug/vars": 404,
 	} {
 		r, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, "https://127.0.0.1:"+port+path, nil)
 		l.must(err)
@@ -286,7 +293,8 @@ func (l *leaks) diagnostics(zone *cluster.Server) {
 
 func (l *leaks) proxyPages(proxy *cluster.Proxy) {
 	l.t.Helper()
-	for _, page := range []string{"/config_dump?include_eds", "/clusters", "/certs", "/stats", "/server_info", "/init_dump", "/listeners"} {
+	for _, page := range []string{"/config_dump?include_eds", "/clusters", "/certs", "/stats", "/server_info",
+		"/init_dump", "/listeners"} {
 		body, err := get(l.t.Context(), strings.TrimPrefix(proxy.AdminURL(), "http://"), page)
 		l.must(err)
 		l.given[page+" of the Envoy"] = body.body
@@ -301,19 +309,23 @@ func (l *leaks) wrongKeys() {
 	l.must(os.CopyFS(filepath.Join(copied, "kds-tls"), os.DirFS(filepath.Join(l.global.DataDir, "kds-tls"))))
 	noKey := filepath.Join(l.Dir(), "no.key")
 	l.must(os.WriteFile(noKey, []byte(ofGlobal), 0o600))
-	addresses := []string{"--api-address", "127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
+	addresses := []string{"--api-address", "127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address",
+		"127.0.0.1:0"}
 	l.t.Setenv(secrets.PassphraseEnv, wrongWords)
-	l.fails("a wrong passphrase", "", "causeway-global", append([]string{"run", "--log-level", "debug", "--data-dir", copied}, addresses...)...)
+	l.fails("a wrong passphrase", "", "causeway-global",
+		append([]string{"run", "--log-level", "debug", "--data-dir", copied}, addresses...)...)
 	l.t.Setenv(secrets.PassphraseEnv, ofGlobal[:8])
 	l.fails("a short passphrase", "", "causeway-global", append([]string{"run", "--data-dir", copied}, addresses...)...)
 	unsetPassphrase(l.t)
-	l.fails("a key file that is none", "", "causeway-global", append([]string{"run", "--data-dir", copied, "--secrets-key-file", noKey}, addresses...)...)
+	l.fails("a key file that is none", "", "causeway-global",
+		append([]string{"run", "--data-dir", copied, "--secrets-key-file", noKey}, addresses...)...)
 	l.fails("a token that is none", "", "causeway-zone", "bootstrap", "--dataplane", "backend", "--token-file", noKey)
 	command, _, _ := strings.Cut(l.zones["zone-1"].Log(), "\n")
 	_, used, _ := strings.Cut(command, "--join ")
 	used, _, _ = strings.Cut(used, " ")
 	l.fails("a used join string", used, "causeway-zone", "join", "-", "--data-dir", filepath.Join(l.Dir(), "late"))
-	l.fails("half a join string", used[:len(used)-6], "causeway-zone", "join", "-", "--data-dir", filepath.Join(l.Dir(), "late"))
+	l.fails("half a join string", used[:len(used)-6], "causeway-zone", "join", "-", "--data-dir",
+		filepath.Join(l.Dir(), "late"))
 }
 
 func (l *leaks) fails(name, stdin, program string, args ...string) {
@@ -358,7 +370,8 @@ func (l *leaks) openStore(s *cluster.Server, how secrets.Config, certificates st
 	l.t.Helper()
 	box, err := secrets.OpenBox(how)
 	l.must(err)
-	opened, err := bolt.Open(l.t.Context(), bolt.Config{Path: filepath.Join(s.DataDir, "causeway.db"), Log: slog.New(slog.DiscardHandler)})
+	opened, err := bolt.Open(l.t.Context(), bolt.Config{Path: filepath.Join(s.DataDir, "causeway.db"),
+		Log: slog.New(slog.DiscardHandler)})
 	l.must(err)
 	keeper := secrets.NewKeeper(opened, box)
 	for _, name := range keeper.Names() {
@@ -448,7 +461,8 @@ func (l *leaks) judge(planted string) {
 	}
 	all := strings.Join(shown, "\n")
 	for _, where := range []string{
-		"GET /meshes/{mesh}/{plural} of global", "GET /meshes/{mesh}/{plural}/{name} of zone-1", "the backup of global, unpacked", "global/causeway.db", "zone-1/causeway.db",
+		"GET /meshes/{mesh}/{plural} of global", "GET /meshes/{mesh}/{plural}/{name} of zone-1",
+		"the backup of global, unpacked", "global/causeway.db", "zone-1/causeway.db",
 	} {
 		if !strings.Contains(all, where) {
 			l.t.Errorf("the planted key was not found in %s, so another would not have been; it was in\n%s", where, all)

@@ -67,14 +67,16 @@ func (m *mesh) manyProxies(zone *cluster.Server, stateOfTheWorld bool) []*peer.P
 		proxies[i] = p
 	}
 	for i, p := range proxies {
-		m.eventually("every proxy's own policy", func(context.Context) error { return knows(p, fmt.Sprintf("of-proxy-%d.", i)) })
+		m.eventually("every proxy's own policy",
+			func(context.Context) error { return knows(p, fmt.Sprintf("of-proxy-%d.", i)) })
 	}
 	return proxies
 }
 
 func proxyPolicy(i int, mark string) map[string]any {
 	p := loadPolicy(i, mark)
-	p["spec"].(map[string]any)["targetRef"] = map[string]any{"kind": "Dataplane", "labels": map[string]any{"proxy": fmt.Sprintf("proxy-%d", i)}}
+	p["spec"].(map[string]any)["targetRef"] = map[string]any{"kind": "Dataplane",
+		"labels": map[string]any{"proxy": fmt.Sprintf("proxy-%d", i)}}
 	return p
 }
 
@@ -117,7 +119,8 @@ func TestLoadGenerators(t *testing.T) {
 	}
 	m := newAnonymousMesh(t)
 	m.generate(filepath.Join(bin, "kdsload"), "-kds", "grpcs://"+m.global.Address("kds"), "-api", m.global.API.URL(),
-		"-pid", fmt.Sprint(m.global.PID()), "-zones", fmt.Sprint(loadZones), "-policies", fmt.Sprint(loadPolicies), "-writes", "20", "-burst", "50")
+		"-pid", fmt.Sprint(m.global.PID()), "-zones", fmt.Sprint(loadZones), "-policies", fmt.Sprint(loadPolicies),
+		"-writes", "20", "-burst", "50")
 	alone := newCluster(t)
 	zone := alone.startZone("alone")
 	for _, mode := range []string{"delta", "sotw"} {

@@ -52,7 +52,8 @@ func (l *loot) addBytes(kind string, secret []byte) {
 	add("a list", bytes.Trim(fmt.Appendf(nil, "%d", secret), "[]"))
 	for off, dependent := range []int{0, 2, 3} {
 		padded := append(make([]byte, off), secret...)
-		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding, "base64 for URLs": base64.URLEncoding} {
+		for name, encoding := range map[string]*base64.Encoding{"base64": base64.StdEncoding,
+			"base64 for URLs": base64.URLEncoding} {
 			text := encoding.EncodeToString(padded)
 			add(fmt.Sprintf("%s, off by %d", name, off), []byte(text[dependent:len(padded)/3*4]))
 		}
@@ -76,7 +77,8 @@ func (l *loot) addKey(kind string, key any) error {
 	return nil
 }
 
-// addDocument adds the keys in an opened secret: PEM, PKCS #8, or the seed of an Ed25519 key, in the fields of JSON or alone.
+// addDocument adds the keys in an opened secret: PEM, PKCS #8, or the seed of an Ed25519 key, in the fields of JSON or
+// alone.
 func (l *loot) addDocument(kind string, plain []byte) error {
 	var document any
 	if json.Unmarshal(plain, &document) != nil {
@@ -184,11 +186,16 @@ func TestLootIsFound(t *testing.T) {
 	}
 	l.addText("token", "eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJlLW9mLWEtdG9rZW4")
 	for name, given := range map[string]string{
-		"PEM": text, "PEM in JSON": string(quoted), "PEM in JSON in JSON": string(twice), "indented PEM": strings.ReplaceAll(text, "\n", "\n    "),
-		"DER of PKCS 8": string(pkcs8), "DER of SEC 1": string(sec1), "base64 of DER": base64.StdEncoding.EncodeToString(sec1),
-		"base64 of PEM": base64.StdEncoding.EncodeToString([]byte(text)), "base64 of the scalar": base64.StdEncoding.EncodeToString(scalar),
-		"hex": fmt.Sprintf("%x", scalar), "HEX": fmt.Sprintf("%X", sec1), "a struct": fmt.Sprintf("%+v", new(big.Int).SetBytes(scalar)), "bytes": fmt.Sprintf("%v", []any{scalar}),
-		"the end of a token": "bad token ...In0.c2lnbmF0dXJlLW9mLWEtdG9rZW4", "a token in JSON": `{"token":"eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJlLW9mLWEtdG9rZW4"}`,
+		"PEM": text, "PEM in JSON": string(quoted), "PEM in JSON in JSON": string(twice),
+		"indented PEM":  strings.ReplaceAll(text, "\n", "\n    "),
+		"DER of PKCS 8": string(pkcs8), "DER of SEC 1": string(sec1),
+		"base64 of DER":        base64.StdEncoding.EncodeToString(sec1),
+		"base64 of PEM":        base64.StdEncoding.EncodeToString([]byte(text)),
+		"base64 of the scalar": base64.StdEncoding.EncodeToString(scalar),
+		"hex":                  fmt.Sprintf("%x", scalar), "HEX": fmt.Sprintf("%X", sec1),
+		"a struct": fmt.Sprintf("%+v", new(big.Int).SetBytes(scalar)), "bytes": fmt.Sprintf("%v", []any{scalar}),
+		"the end of a token": "bad token ...In0.c2lnbmF0dXJlLW9mLWEtdG9rZW4",
+		"a token in JSON":    `{"token":"eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiJyb290In0.c2lnbmF0dXJlLW9mLWEtdG9rZW4"}`,
 	} {
 		if len(l.in([]byte("before "+given+" after"))) == 0 {
 			t.Errorf("%s: not found in %s", name, given)

@@ -84,7 +84,8 @@ func TestMetricsMove(t *testing.T) {
 		[]string{"causeway_store_revision"})
 	m.moves(zone, func() {
 		m.apply(m.global, operator(entry("allow", "Exact", "spiffe://a/c")))
-	}, []string{"causeway_xds_propagation_seconds_count"}, []string{"causeway_xds_acks_total"}, []string{"causeway_xds_responses_total"},
+	}, []string{"causeway_xds_propagation_seconds_count"}, []string{"causeway_xds_acks_total"},
+		[]string{"causeway_xds_responses_total"},
 		[]string{"causeway_kds_resources_total", `event="written"`})
 	m.shows(zone, 1, "causeway_xds_proxies")
 	m.shows(zone, 1, "causeway_xds_proxies_by_state", `state="settled"`)
@@ -92,7 +93,8 @@ func TestMetricsMove(t *testing.T) {
 	foreign := m.foreignZone("foreign", nil)
 	m.moves(m.global, func() {
 		m.must(foreign.Offer(foreignService("broken", `{"ports":[{"port":700000}]}`)))
-	}, []string{"causeway_kds_refusals_total", `type="MeshService"`}, []string{"causeway_kds_refused", `zone="foreign"`, `type="MeshService"`})
+	}, []string{"causeway_kds_refusals_total", `type="MeshService"`}, []string{"causeway_kds_refused", `zone="foreign"`,
+		`type="MeshService"`})
 
 	link.Set(cluster.Weather{Cut: true})
 	m.shows(m.global, 0, "causeway_kds_connected", `zone="ab"`)
@@ -108,7 +110,8 @@ func TestMetricsMove(t *testing.T) {
 			t.Errorf("%s: %s is there: %t", path, byType, !want)
 		}
 	}
-	m.moves(m.global, func() { link.Set(cluster.Weather{}) }, []string{"causeway_kds_sessions_total", `zone="ab"`}, []string{"causeway_kds_connected", `zone="ab"`})
+	m.moves(m.global, func() { link.Set(cluster.Weather{}) }, []string{"causeway_kds_sessions_total", `zone="ab"`},
+		[]string{"causeway_kds_connected", `zone="ab"`})
 	m.shows(m.global, 0, "causeway_kds_lag_seconds", `zone="ab"`)
 	m.shows(m.global, 0, "causeway_kds_lag_revisions", `zone="ab"`)
 }

@@ -109,7 +109,8 @@ func (m *strange) behaves() {
 	value := fmt.Sprint(m.round)
 	s := m.session()
 	defer s.End()
-	m.must(m.gives(s, "Mesh", peer.Resource{Type: "Mesh", Name: "default", SpecType: "type.googleapis.com/kuma.mesh.v1alpha1.Mesh"}))
+	m.must(m.gives(s, "Mesh",
+		peer.Resource{Type: "Mesh", Name: "default", SpecType: "type.googleapis.com/kuma.mesh.v1alpha1.Mesh"}))
 	var all []peer.Resource
 	for _, name := range m.copies {
 		all = append(all, m.copyOf(name, value))
@@ -121,7 +122,8 @@ func (m *strange) behaves() {
 		r, err := s.Received()
 		m.must(err)
 		m.must(s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()}))
-		i := slices.IndexFunc(r.GetResources(), func(it *discovery.Resource) bool { return strings.HasPrefix(it.GetName(), "from-zone") })
+		i := slices.IndexFunc(r.GetResources(),
+			func(it *discovery.Resource) bool { return strings.HasPrefix(it.GetName(), "from-zone") })
 		if i >= 0 && bytes.Contains(r.GetResources()[i].GetResource().GetValue(), []byte(`"`+value+"ms")) {
 			break
 		}
@@ -137,8 +139,9 @@ func (m *strange) behaves() {
 }
 
 func (m *strange) copyOf(name, value string) peer.Resource {
-	return peer.Resource{Type: "MeshTimeout", Name: name, Mesh: "default", Labels: map[string]string{"kuma.io/origin": "global", "kuma.io/display-name": name},
-		Spec: `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"http":{"requestTimeout":"` + value + `ms"}}}]}`}
+	return peer.Resource{Type: "MeshTimeout", Name: name, Mesh: "default",
+		Labels: map[string]string{"kuma.io/origin": "global", "kuma.io/display-name": name},
+		Spec:   `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"http":{"requestTimeout":"` + value + `ms"}}}]}`}
 }
 
 // gives sends a complete list, and expects it to be acknowledged.
@@ -165,7 +168,8 @@ func (m *strange) gives(s *peer.Session, t string, all ...peer.Resource) error {
 func (m *strange) stands(after string) {
 	m.t.Helper()
 	m.must(m.zone.Alive())
-	m.must(m.zone.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-zone", timeoutOf("from-zone", fmt.Sprint(m.round))))
+	m.must(m.zone.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-zone",
+		timeoutOf("from-zone", fmt.Sprint(m.round))))
 	items, err := timeouts(m.t.Context(), m.zone)
 	m.must(err)
 	want := append([]string{"from-zone"}, m.copies...)
@@ -191,7 +195,8 @@ func (m *strange) garbage(s *peer.Session) error {
 			return err
 		}
 		item.Resource.Value = raw
-		err = s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshRetry", Nonce: fmt.Sprint(i), Resources: []*discovery.Resource{item}, RemovedResources: []string{"..", "", "x.y.z"}})
+		err = s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshRetry", Nonce: fmt.Sprint(i),
+			Resources: []*discovery.Resource{item}, RemovedResources: []string{"..", "", "x.y.z"}})
 		if err != nil {
 			return err
 		}
@@ -220,7 +225,8 @@ func (m *strange) unknownNonces(s *peer.Session) error {
 		return err
 	}
 	for i := range 1000 {
-		if err := s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout", ResponseNonce: fmt.Sprintf("unknown-%d", i)}); err != nil {
+		if err := s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout",
+			ResponseNonce: fmt.Sprintf("unknown-%d", i)}); err != nil {
 			return err
 		}
 	}
@@ -239,7 +245,8 @@ func (m *strange) refusesAll(s *peer.Session) error {
 		if err != nil {
 			return err
 		}
-		err = s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(), ErrorDetail: &rpcstatus.Status{Message: "I like none of them"}})
+		err = s.Ask(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(),
+			ErrorDetail: &rpcstatus.Status{Message: "I like none of them"}})
 		if err != nil {
 			return err
 		}
@@ -262,7 +269,8 @@ func (m *strange) removesTheZones(s *peer.Session) error {
 	}
 	for i := range 3 {
 		nonce := fmt.Sprint(i)
-		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce, RemovedResources: []string{"from-zone.default", "from-zone"}}); err != nil {
+		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce,
+			RemovedResources: []string{"from-zone.default", "from-zone"}}); err != nil {
 			return err
 		}
 		if _, err := s.Answered(nonce); err != nil {
@@ -279,7 +287,8 @@ func (m *strange) neverReads(s *peer.Session) error {
 		return err
 	}
 	for i := 0; ; i++ {
-		r := &discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: fmt.Sprintf("%d-%s", i, strings.Repeat("n", 4000))}
+		r := &discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout",
+			Nonce: fmt.Sprintf("%d-%s", i, strings.Repeat("n", 4000))}
 		if i == 0 {
 			for _, name := range m.copies[1:] {
 				other, err := m.copyOf(name, "7").Wire("7")
@@ -306,7 +315,8 @@ func (m *strange) anothersLabels(s *peer.Session) error {
 			return err
 		}
 		nonce := fmt.Sprint(i)
-		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce, Resources: []*discovery.Resource{item}}); err != nil {
+		if err := s.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: nonce,
+			Resources: []*discovery.Resource{item}}); err != nil {
 			return err
 		}
 		answer, err := s.Answered(nonce)

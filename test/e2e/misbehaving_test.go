@@ -125,7 +125,8 @@ func (m *misbehaving) garbage(s *peer.Streams) error {
 		for i := range raw {
 			raw[i] = byte(rng.Uint32())
 		}
-		response := &discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: string(fmt.Appendf(nil, "%d", rng.Uint32())), RemovedResources: []string{"..", "", "x.y.z"}}
+		response := &discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout",
+			Nonce: string(fmt.Appendf(nil, "%d", rng.Uint32())), RemovedResources: []string{"..", "", "x.y.z"}}
 		item, err := peer.Resource{Type: "MeshTimeout", Name: "garbage", Mesh: "default"}.Wire("1")
 		if err != nil {
 			return err
@@ -159,7 +160,8 @@ func (m *misbehaving) unknownNonces(s *peer.Streams) error {
 		return err
 	}
 	for i := range 1000 {
-		if err := s.Request(&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout", ResponseNonce: fmt.Sprintf("unknown-%d", i)}); err != nil {
+		if err := s.Request(&discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTimeout",
+			ResponseNonce: fmt.Sprintf("unknown-%d", i)}); err != nil {
 			return err
 		}
 	}
@@ -174,7 +176,8 @@ func (m *misbehaving) refusesAll(s *peer.Streams) error {
 		}
 	}
 	for range 3 * len(foreignTypes) {
-		if err := m.global.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-global", timeoutOf("from-global", fmt.Sprint(rand.IntN(1000)))); err != nil {
+		if err := m.global.API.Put(m.t.Context(), "/meshes/default/meshtimeouts/from-global",
+			timeoutOf("from-global", fmt.Sprint(rand.IntN(1000)))); err != nil {
 			return err
 		}
 		r, err := s.Receive()
@@ -182,8 +185,9 @@ func (m *misbehaving) refusesAll(s *peer.Streams) error {
 			return err
 		}
 		err = s.Request(&discovery.DeltaDiscoveryRequest{
-			Node: &corev3.Node{Id: "bad-5"}, TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(), ResourceNamesSubscribe: []string{"*"},
-			ErrorDetail: &rpcstatus.Status{Message: "I like none of them"},
+			Node: &corev3.Node{Id: "bad-5"}, TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(),
+			ResourceNamesSubscribe: []string{"*"},
+			ErrorDetail:            &rpcstatus.Status{Message: "I like none of them"},
 		})
 		if err != nil {
 			return err
@@ -210,12 +214,14 @@ func (m *misbehaving) removesAll(s *peer.Streams) error {
 			return fmt.Errorf("the global has no %s", list.t)
 		}
 		for nonce := range 3 { // the first is the complete list of the zone: empty
-			if err := s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: list.t, Nonce: fmt.Sprint(nonce), RemovedResources: names}); err != nil {
+			if err := s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: list.t, Nonce: fmt.Sprint(nonce),
+				RemovedResources: names}); err != nil {
 				return err
 			}
 		}
 	}
-	return s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: "Mesh", Nonce: "1", RemovedResources: []string{"default.", "default"}})
+	return s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: "Mesh", Nonce: "1",
+		RemovedResources: []string{"default.", "default"}})
 }
 
 // neverReads requests everything and leaves megabytes unread.
@@ -228,7 +234,8 @@ func (m *misbehaving) neverReads(s *peer.Streams) error {
 		doc["labels"] = map[string]any{"filling": strings.Repeat("x", 60)}
 		to := doc["spec"].(map[string]any)["to"].([]any)
 		for range 200 {
-			to = append(to, map[string]any{"targetRef": map[string]any{"kind": "MeshService", "name": strings.Repeat("n", 60)}, "default": map[string]any{"idleTimeout": "1h"}})
+			to = append(to, map[string]any{"targetRef": map[string]any{"kind": "MeshService",
+				"name": strings.Repeat("n", 60)}, "default": map[string]any{"idleTimeout": "1h"}})
 		}
 		doc["spec"].(map[string]any)["to"] = to
 		if err := m.global.API.Put(m.t.Context(), fmt.Sprintf("/meshes/default/meshtimeouts/large-%d", i), doc); err != nil {
@@ -245,11 +252,13 @@ func (m *misbehaving) anothersLabels(s *peer.Streams) error {
 		return err
 	}
 	for _, it := range items {
-		item, err := peer.Resource{Type: "MeshTimeout", Name: it.Name, Mesh: "default", Labels: it.Labels, Spec: `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"666s"}}]}`}.Wire("1")
+		item, err := peer.Resource{Type: "MeshTimeout", Name: it.Name, Mesh: "default", Labels: it.Labels,
+			Spec: `{"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"666s"}}]}`}.Wire("1")
 		if err != nil {
 			return err
 		}
-		if err := s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: it.Name, Resources: []*discovery.Resource{item}}); err != nil {
+		if err := s.Respond(&discovery.DeltaDiscoveryResponse{TypeUrl: "MeshTimeout", Nonce: it.Name,
+			Resources: []*discovery.Resource{item}}); err != nil {
 			return err
 		}
 	}

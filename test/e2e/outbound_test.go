@@ -38,7 +38,8 @@ func TestRouteOfAnotherZone(t *testing.T) {
 	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
 	for name, version := range map[string]string{"backend": "v1", "backend-v2": "v2"} {
 		w, err := m.StartWorkload(t.Context(), cluster.WorkloadConfig{
-			Zone: zone1, Mesh: "default", Namespace: "backend-ns", Name: name, ServiceAccount: name, Labels: map[string]string{"version": version},
+			Zone: zone1, Mesh: "default", Namespace: "backend-ns", Name: name, ServiceAccount: name,
+			Labels:   map[string]string{"version": version},
 			Inbounds: []cluster.InboundConfig{{Name: "http", Protocol: cluster.ProtocolHTTP}},
 		})
 		m.must(err)
@@ -87,7 +88,8 @@ func (m *mesh) endsAfter(w *cluster.Workload, path string, d time.Duration) {
 	m.eventually(fmt.Sprintf("%s to end after %s", path, d), func(ctx context.Context) error {
 		start := time.Now()
 		status, _, err := w.Call(ctx, "backend", path)
-		if took := time.Since(start); err == nil && (status != http.StatusGatewayTimeout || took < d-50*time.Millisecond || took > d+800*time.Millisecond) {
+		if took := time.Since(start); err == nil &&
+			(status != http.StatusGatewayTimeout || took < d-50*time.Millisecond || took > d+800*time.Millisecond) {
 			err = fmt.Errorf("got %d after %s", status, took)
 		}
 		return err

@@ -22,7 +22,8 @@ const identityFromFiles = `{type: MeshIdentity, mesh: default, name: ours, spec:
 func TestTwoIntermediatesOfOneRoot(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"), m.startZoneWith("zone-2", "--identity-overlap", "-1s")
+	zone1, zone2 := m.startZoneWith("zone-1", "--identity-overlap", "-1s"),
+		m.startZoneWith("zone-2", "--identity-overlap", "-1s")
 	backend, frontend := m.across(zone1, zone2)
 	const caller = "spiffe://default.zone-2.mesh.local/ns/frontend-ns/sa/frontend"
 	m.apply(m.global, fmt.Sprintf(allowIdentity, "frontend", caller))

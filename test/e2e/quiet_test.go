@@ -82,7 +82,8 @@ func (c *crash) envoyUpdates() map[string]uint64 {
 	c.t.Helper()
 	stats, err := c.backend.Proxy.ListenerStats(c.t.Context())
 	c.must(err)
-	filters, err := c.backend.Proxy.Stats(c.t.Context(), `^extension_config_discovery\..*\.(config_reload|update_success|update_rejected|config_fail)$`)
+	filters, err := c.backend.Proxy.Stats(c.t.Context(),
+		`^extension_config_discovery\..*\.(config_reload|update_success|update_rejected|config_fail)$`)
 	c.must(err)
 	if len(filters) == 0 {
 		c.t.Fatal("no statistics of filters")

@@ -12,7 +12,8 @@ import (
 )
 
 // opens matches code that opens a file directly.
-var opens = regexp.MustCompile(`\b(os\.(ReadFile|Open|OpenFile|OpenRoot|DirFS|OpenInRoot)|ioutil\.ReadFile|tls\.LoadX509KeyPair|ReadInConfig)\(`)
+var opens = regexp.MustCompile(
+	`\b(os\.(ReadFile|Open|OpenFile|OpenRoot|DirFS|OpenInRoot)|ioutil\.ReadFile|tls\.LoadX509KeyPair|ReadInConfig)\(`)
 
 // noCredentials are the source files that open files, and why those are not credentials. Package credential reads all
 // credentials.
@@ -52,7 +53,8 @@ func TestCredentialsAreReadInOnePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "panics", "place", "printing", "resources", "secrets", "server", "tokens", "zone"} {
+	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "panics", "place", "printing",
+		"resources", "secrets", "server", "tokens", "zone"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -37,7 +37,8 @@ func TestREADME(t *testing.T) {
 	newReader(t, root, "first-policy").read("README.md", walkthrough)
 }
 
-// TestInstallOnOneMachine runs the commands of docs/install/one-machine.md: settings in files, doctor, a backup, a restart, a support bundle.
+// TestInstallOnOneMachine runs the commands of docs/install/one-machine.md: settings in files, doctor, a backup, a
+// restart, a support bundle.
 func TestInstallOnOneMachine(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
@@ -271,7 +272,8 @@ func (r *reader) curl(ctx context.Context, args []string) (string, error) {
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{TLSClientConfig: config,
+		DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[len(args)-1], nil)
 	if err != nil {
 		return "", err

@@ -37,8 +37,10 @@ func TestMetricsOfTheReference(t *testing.T) {
 			}
 			seen++
 			name, kind, _ := strings.Cut(strings.TrimSpace(rest), " ")
-			if !strings.Contains(string(page), "| `causeway_"+name+"` | "+kind+" |") || !strings.Contains(string(page), "| "+help+" |\n") {
-				t.Errorf("%s shows causeway_%s, a %s (%s): docs/reference/metrics.md says something else, or nothing", s.Name(), name, kind, help)
+			if !strings.Contains(string(page), "| `causeway_"+name+"` | "+kind+" |") ||
+				!strings.Contains(string(page), "| "+help+" |\n") {
+				t.Errorf("%s shows causeway_%s, a %s (%s): docs/reference/metrics.md says something else, or nothing",
+					s.Name(), name, kind, help)
 			}
 		}
 		if seen < 10 {

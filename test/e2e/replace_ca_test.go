@@ -31,7 +31,8 @@ func TestServerCAGuide(t *testing.T) {
 	}
 	servers := map[string]*cluster.Server{"causeway-global": m.global, "causeway-zone": zone}
 	dir := t.TempDir()
-	place := strings.NewReplacer("/var/lib/causeway-global", m.global.DataDir, "/var/lib/causeway-zone", zone.DataDir, "10.0.0.1:5685", m.global.Address("kds"))
+	place := strings.NewReplacer("/var/lib/causeway-global", m.global.DataDir, "/var/lib/causeway-zone", zone.DataDir,
+		"10.0.0.1:5685", m.global.Address("kds"))
 	for _, c := range commands {
 		words := strings.Fields(c.Text)
 		switch {
@@ -130,13 +131,15 @@ func TestReplaceCAOfReplicas(t *testing.T) {
 	alone, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: "alone"})
 	r.must(err)
 	held := caOf(t, alone)
-	for _, args := range [][]string{{"replace-ca", "--data-dir", alone.DataDir}, {"replace-ca", "--data-dir", alone.DataDir, "--take"}} {
+	for _, args := range [][]string{{"replace-ca", "--data-dir", alone.DataDir},
+		{"replace-ca", "--data-dir", alone.DataDir, "--take"}} {
 		if out, err := r.Output(t.Context(), nil, "causeway-global", args...); err == nil || caOf(t, alone) != held {
 			t.Errorf("%q of a global that runs: %s", args, out)
 		}
 	}
 	r.must(alone.Stop(t.Context()))
-	if _, err := r.Output(t.Context(), nil, "causeway-global", "replace-ca", "--data-dir", alone.DataDir, "--take"); err == nil || !strings.Contains(err.Error(), "--store etcd") || caOf(t, alone) != held {
+	if _, err := r.Output(t.Context(), nil, "causeway-global", "replace-ca", "--data-dir", alone.DataDir,
+		"--take"); err == nil || !strings.Contains(err.Error(), "--store etcd") || caOf(t, alone) != held {
 		t.Errorf("--take without replicas: %v", err)
 	}
 }

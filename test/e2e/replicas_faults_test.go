@@ -17,7 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-var replicaRounds = flag.Int("replica-rounds", 1, "how many rounds TestReplicasKilledInTurn goes: each kills a replica, an etcd member, and both at once")
+var replicaRounds = flag.Int("replica-rounds", 1,
+	"how many rounds TestReplicasKilledInTurn goes: each kills a replica, an etcd member, and both at once")
 
 const (
 	// standing is the number of policies that no writer touches.
@@ -58,7 +59,8 @@ func TestReplicasKilledInTurn(t *testing.T) {
 
 func newKilledInTurn(t *testing.T) *killedInTurn {
 	t.Helper()
-	k := &killedInTurn{replicated: newReplicated(t, 3, 3, 4), rng: rand.New(rand.NewPCG(*crashSeed, 8)), untouch: map[string]string{}}
+	k := &killedInTurn{replicated: newReplicated(t, 3, 3, 4), rng: rand.New(rand.NewPCG(*crashSeed, 8)),
+		untouch: map[string]string{}}
 	for i := range standing {
 		name, value := fmt.Sprintf("standing-%d", i), fmt.Sprint(longTimeout+i)
 		k.untouch[name] = value
@@ -216,23 +218,24 @@ func (k *killedInTurn) agrees() {
 		}
 	}
 	for server, model := range want {
-		k.must(cluster.Until(k.t.Context(), reconnectPatience, server.Name()+" to have what the model has", func(ctx context.Context) error {
-			has, err := timeouts(ctx, server)
-			if err != nil {
-				return err
-			}
-			for name, value := range model {
-				if it, ok := has[name]; !ok || timeoutValue(it) != value {
-					return fmt.Errorf("%s of %s is %q, want %s", name, server.Name(), it.Spec, value)
+		k.must(cluster.Until(k.t.Context(), reconnectPatience, server.Name()+" to have what the model has",
+			func(ctx context.Context) error {
+				has, err := timeouts(ctx, server)
+				if err != nil {
+					return err
 				}
-			}
-			for name := range has {
-				if _, ok := model[name]; !ok {
-					return fmt.Errorf("%s has %s, which was deleted or never acknowledged", server.Name(), name)
+				for name, value := range model {
+					if it, ok := has[name]; !ok || timeoutValue(it) != value {
+						return fmt.Errorf("%s of %s is %q, want %s", name, server.Name(), it.Spec, value)
+					}
 				}
-			}
-			return nil
-		}))
+				for name := range has {
+					if _, ok := model[name]; !ok {
+						return fmt.Errorf("%s has %s, which was deleted or never acknowledged", server.Name(), name)
+					}
+				}
+				return nil
+			}))
 	}
 }
 

@@ -40,7 +40,8 @@ func TestGetReplicas(t *testing.T) {
 			zones := 0
 			for n, one := range list.Items {
 				zones += one.Zones
-				if one.Instance != r.instance(r.globals[n]) || one.Asked != (n == i) || one.Leads != (n == 0) || one.Revision != uint64(revision) ||
+				if one.Instance != r.instance(r.globals[n]) || one.Asked != (n == i) || one.Leads != (n == 0) ||
+					one.Revision != uint64(revision) ||
 					len(one.Addresses) != 1 || one.Addresses[0] != r.globals[n].Address("kds") || one.Started.IsZero() ||
 					one.Store.Kind != "etcd" || one.Store.Reachable == nil || !*one.Store.Reachable {
 					return fmt.Errorf("replica %d is %+v, and the revision %v", n, one, revision)
@@ -60,7 +61,8 @@ func TestGetReplicas(t *testing.T) {
 	for _, g := range survivors {
 		r.eventually("two are left, and one leads, says "+g.Name(), func(ctx context.Context) error {
 			list, err := r.list(ctx, g)
-			if err != nil || len(list.Items) != 2 || !list.Items[0].Leads || list.Items[1].Leads || list.Items[0].Zones+list.Items[1].Zones != len(r.zones) {
+			if err != nil || len(list.Items) != 2 || !list.Items[0].Leads || list.Items[1].Leads ||
+				list.Items[0].Zones+list.Items[1].Zones != len(r.zones) {
 				return fmt.Errorf("%+v: %w", list, err)
 			}
 			return nil
@@ -69,7 +71,8 @@ func TestGetReplicas(t *testing.T) {
 	r.etcd.Members[0].Kill()
 	r.eventually("it says that etcd is away", func(ctx context.Context) error {
 		out, err := r.CTL(ctx, survivors[0], nil, "get", "replicas", "-o", "wide")
-		if err == nil && (!strings.Contains(string(out), "etcd away") || !strings.Contains(string(out), "etcd unknown") || !strings.Contains(string(out), "cannot write")) {
+		if err == nil && (!strings.Contains(string(out), "etcd away") ||
+			!strings.Contains(string(out), "etcd unknown") || !strings.Contains(string(out), "cannot write")) {
 			err = errors.New(string(out))
 		}
 		return err
@@ -92,7 +95,8 @@ func (r *replicated) golden(g *cluster.Server) {
 	}
 	out = strings.NewReplacer(names...).Replace(out)
 	for _, step := range [][2]string{
-		{` +`, " "}, {`(?m)^(REPLICA-\d dev) \d+[sm] \d+ \d+`, "$1 AGE N REVISION"}, {`[-0-9]+T[:0-9]+Z`, "TIME"}, {`(?m) +$`, ""},
+		{` +`, " "}, {`(?m)^(REPLICA-\d dev) \d+[sm] \d+ \d+`, "$1 AGE N REVISION"}, {`[-0-9]+T[:0-9]+Z`, "TIME"},
+		{`(?m) +$`, ""},
 	} {
 		out = regexp.MustCompile(step[0]).ReplaceAllString(out, step[1])
 	}

@@ -22,7 +22,8 @@ func TestStartBeforeEtcd(t *testing.T) {
 			return err
 		}
 		said, err := r.global.Diagnostics(ctx, "/readyz")
-		if err == nil || !strings.Contains(string(said), "starting: ") || !strings.Contains(string(said), r.etcd.Endpoints()[0]) {
+		if err == nil || !strings.Contains(string(said), "starting: ") ||
+			!strings.Contains(string(said), r.etcd.Endpoints()[0]) {
 			return fmt.Errorf("it says %q: %w", said, err)
 		}
 		return nil

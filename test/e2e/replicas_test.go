@@ -42,7 +42,8 @@ func newReplicated(t *testing.T, members, globals, zones int, more ...string) *r
 	r.global = r.globals[0]
 	r.eventually("join strings with all replicas", func(ctx context.Context) error {
 		var offer struct{ Addresses []string }
-		if err := r.global.API.Do(ctx, http.MethodPost, "/zones/zone-0/_join", map[string]bool{"rejoin": true}, &offer); err != nil {
+		if err := r.global.API.Do(ctx, http.MethodPost, "/zones/zone-0/_join", map[string]bool{"rejoin": true},
+			&offer); err != nil {
 			return err
 		}
 		if len(offer.Addresses) != globals {
@@ -136,7 +137,8 @@ func (r *replicated) agree(globals ...*cluster.Server) map[string]string {
 	return first
 }
 
-var receivedResources = regexp.MustCompile(`(?m)^causeway_kds_resources_total\{direction="toZone",event="received",type="[A-Za-z]+"\} (\S+)$`)
+var receivedResources = regexp.MustCompile(
+	`(?m)^causeway_kds_resources_total\{direction="toZone",event="received",type="[A-Za-z]+"\} (\S+)$`)
 
 // received returns the number of resources ever sent to a zone.
 func (r *replicated) received(zone *cluster.Server) int {
@@ -186,7 +188,8 @@ func TestReplicas(t *testing.T) {
 		if !strings.Contains(status, "acknowledged by 6 of 6 zones") {
 			t.Errorf("global %d: %s", i, status)
 		}
-		if table := r.ctl(g, "get", "zones", "-o", "wide"); !strings.Contains(table, "REPLICA") || !strings.Contains(table, with["zone-0"]) {
+		if table := r.ctl(g, "get", "zones", "-o", "wide"); !strings.Contains(table, "REPLICA") ||
+			!strings.Contains(table, with["zone-0"]) {
 			t.Errorf("global %d:\n%s", i, table)
 		}
 	}

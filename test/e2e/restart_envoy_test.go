@@ -87,21 +87,25 @@ func more(calls int64) error {
 // with.
 func (r *restartEnvoys) start() {
 	r.t.Helper()
-	r.backend = r.workload(r.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP}, cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})
+	r.backend = r.workload(r.zone1, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP},
+		cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})
 	r.apply(r.zone1, servicesOfRestart)
 	var err error
 	r.caller, err = r.StartWorkload(r.t.Context(), cluster.WorkloadConfig{
 		Zone: r.zone1, Mesh: "default", Namespace: "default", Name: "caller", ServiceAccount: "caller",
-		Inbounds:  []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
-		Outbounds: []cluster.OutboundConfig{{Name: "backend", BackendRef: map[string]any{"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": "backend"}}}},
+		Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
+		Outbounds: []cluster.OutboundConfig{{Name: "backend", BackendRef: map[string]any{"kind": "MeshService",
+			"labels": map[string]any{"kuma.io/display-name": "backend"}}}},
 	})
 	r.must(err)
 	r.t.Cleanup(r.caller.Close)
 	r.apply(r.zone1, owner("", entry("allow", "Exact", spiffeID("zone-1", "caller"))))
 	r.answered(r.caller, "/", "backend in zone-1")
 	r.frontend, _ = r.client(r.zone1, "frontend")
-	r.apply(r.zone1, strings.Replace(owner("", entry("allow", "Exact", spiffeID("zone-1", "frontend"))), "name: ", "name: more-", 1))
-	r.eventually("an echo", func(ctx context.Context) error { return r.frontend.Echo(ctx, r.backend.Inbound("tcp-port").Port) })
+	r.apply(r.zone1, strings.Replace(owner("", entry("allow", "Exact", spiffeID("zone-1", "frontend"))), "name: ",
+		"name: more-", 1))
+	r.eventually("an echo",
+		func(ctx context.Context) error { return r.frontend.Echo(ctx, r.backend.Inbound("tcp-port").Port) })
 }
 
 func (r *restartEnvoys) keepAsking(ctx context.Context) error {
@@ -135,7 +139,8 @@ func (r *restartEnvoys) told() map[string]uint64 {
 			all[p.Name()+" "+name] = n
 		}
 	}
-	for _, part := range []string{"lds.update_success", "cds.update_success", "rds", "identity_cert", "identity_trust", "ssl_context_update_by_sds", "extension_config_discovery", "total_filter_chains_draining", "http-port_rbac_http"} {
+	for _, part := range []string{"lds.update_success", "cds.update_success", "rds", "identity_cert", "identity_trust",
+		"ssl_context_update_by_sds", "extension_config_discovery", "total_filter_chains_draining", "http-port_rbac_http"} {
 		found := false
 		for name := range all {
 			found = found || strings.Contains(name, part)

@@ -16,7 +16,8 @@ func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 	r := &restart{mesh: newCluster(t)}
 	r.zone = r.startZone("zone-1")
 	r.apply(r.zone, "{type: Dataplane, mesh: default, name: proxy-0, networking: {address: 127.0.0.1, inbound: [{name: main, port: 10000, servicePort: 20000, protocol: http}]}}")
-	p, err := peer.ConnectProxy(t.Context(), peer.ProxyConfig{XDS: r.zone.Address("xds"), Mesh: "default", Dataplane: "proxy-0", Secrets: true})
+	p, err := peer.ConnectProxy(t.Context(), peer.ProxyConfig{XDS: r.zone.Address("xds"), Mesh: "default",
+		Dataplane: "proxy-0", Secrets: true})
 	r.must(err)
 	t.Cleanup(func() { _ = p.Close() })
 	r.proxies = []*peer.Proxy{p}
@@ -24,7 +25,8 @@ func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 	r.must(r.zone.Stop(t.Context()))
 	next := r.rotate(false)
 	r.must(r.zone.Start(t.Context()))
-	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil || !strings.Contains(string(out), "that are to come back after its start") {
+	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil ||
+		!strings.Contains(string(out), "that are to come back after its start") {
 		t.Errorf("the next authority waits for nobody: %s, %v", out, err)
 	}
 	r.must(p.Reconnect(t.Context()))
@@ -35,7 +37,8 @@ func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 		return nil
 	})
 	r.metric(`causeway_identity_kept_total{outcome="used"}`, 1) // it returned with its own identity
-	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil || !strings.Contains(string(out), next) {
+	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil ||
+		!strings.Contains(string(out), next) {
 		t.Errorf("%s is not there: %s, %v", next, out, err)
 	}
 }

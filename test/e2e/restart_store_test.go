@@ -19,8 +19,10 @@ func TestProxiesOfAStoreThatMoves(t *testing.T) {
 	r.zone = r.startZone("zone-1")
 	r.apply(r.zone, restartPermission("all", "", "of-all"))
 	for _, name := range []string{"proxy-0", "proxy-1", "proxy-2"} {
-		r.apply(r.zone, "{type: Dataplane, mesh: default, name: "+name+", networking: {address: 127.0.0.1, inbound: [{name: main, port: 10000, servicePort: 20000, protocol: tcp}]}}")
-		p, err := peer.ConnectProxy(t.Context(), peer.ProxyConfig{XDS: r.zone.Address("xds"), Mesh: "default", Dataplane: name, Secrets: true})
+		r.apply(r.zone, "{type: Dataplane, mesh: default, name: "+name+
+			", networking: {address: 127.0.0.1, inbound: [{name: main, port: 10000, servicePort: 20000, protocol: tcp}]}}")
+		p, err := peer.ConnectProxy(t.Context(), peer.ProxyConfig{XDS: r.zone.Address("xds"), Mesh: "default",
+			Dataplane: name, Secrets: true})
 		r.must(err)
 		t.Cleanup(func() { _ = p.Close() })
 		r.proxies = append(r.proxies, p)

@@ -55,7 +55,8 @@ func TestRestartSendsNothing(t *testing.T) {
 		r.came(name, func(int) []string { return nil })
 		r.metric(`causeway_identity_kept_total{outcome="used"}`, float64(len(r.proxies)))
 		r.metric("causeway_identity_issued_total", 0)
-		t.Logf("%s: %d proxies have what they should %s after the zone was ready, and were sent nothing", name, len(r.proxies), took.Round(time.Millisecond))
+		t.Logf("%s: %d proxies have what they should %s after the zone was ready, and were sent nothing", name,
+			len(r.proxies), took.Round(time.Millisecond))
 	}
 
 	stop()
@@ -92,7 +93,8 @@ func (r *restart) fill() {
 	r.t.Helper()
 	var permissions []string
 	for g := range restartGroups {
-		permissions = append(permissions, restartPermission(fmt.Sprint("of-", g), fmt.Sprint("g-", g), fmt.Sprintf("of-%d.", g)))
+		permissions = append(permissions, restartPermission(fmt.Sprint("of-", g), fmt.Sprint("g-", g),
+			fmt.Sprintf("of-%d.", g)))
 	}
 	r.apply(r.global, strings.Join(permissions, "---\n"))
 	var dataplanes []string
@@ -118,7 +120,8 @@ func (r *restart) connect() {
 	r.t.Helper()
 	for i := range *restartProxies {
 		p, err := peer.ConnectProxy(r.t.Context(), peer.ProxyConfig{
-			XDS: r.zone.Address("xds"), Mesh: "default", Dataplane: fmt.Sprint("proxy-", i), StateOfTheWorld: i%10 == 3, Secrets: true,
+			XDS: r.zone.Address("xds"), Mesh: "default", Dataplane: fmt.Sprint("proxy-", i), StateOfTheWorld: i%10 == 3,
+			Secrets: true,
 		})
 		r.must(err)
 		r.t.Cleanup(func() { _ = p.Close() })
@@ -240,9 +243,11 @@ func (r *restart) rotate(atOnce bool) (id string) {
 	r.t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: r.zone.DataDir})
 	r.must(err)
-	store, err := bolt.Open(r.t.Context(), bolt.Config{Path: filepath.Join(r.zone.DataDir, "causeway.db"), Log: slog.New(slog.DiscardHandler)})
+	store, err := bolt.Open(r.t.Context(), bolt.Config{Path: filepath.Join(r.zone.DataDir, "causeway.db"),
+		Log: slog.New(slog.DiscardHandler)})
 	r.must(err)
-	authorities := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(store, box), Store: store, Zone: r.zone.Name()})
+	authorities := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(store, box), Store: store,
+		Zone: r.zone.Name()})
 	next, err := authorities.Prepare(r.t.Context(), "default")
 	r.must(err)
 	if atOnce {

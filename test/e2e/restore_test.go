@@ -56,7 +56,8 @@ func (r *restoring) run(from, to, prefix string) {
 	var err error
 	r.global, err = r.StartGlobal(ctx, cluster.GlobalConfig{Args: r.place(from, prefix+"/global/before")})
 	r.must(err)
-	zone, err := r.StartZone(ctx, cluster.ZoneConfig{Name: "zone-1", Global: r.global, Args: r.place(from, prefix+"/zone/before")})
+	zone, err := r.StartZone(ctx, cluster.ZoneConfig{Name: "zone-1", Global: r.global,
+		Args: r.place(from, prefix+"/zone/before")})
 	r.must(err)
 	r.zones["zone-1"] = zone
 	r.must(zone.WaitMesh(ctx, "default"))
@@ -117,7 +118,8 @@ func (r *restoring) backupOf(s *cluster.Server) string {
 func (r *restoring) restored(s *cluster.Server, kind, prefix string) {
 	r.t.Helper()
 	place := r.place(kind, prefix)
-	_, err := r.Output(r.t.Context(), nil, "causewayctl", append([]string{"restore", r.backupOf(s), "--data-dir", s.DataDir}, place...)...)
+	_, err := r.Output(r.t.Context(), nil, "causewayctl",
+		append([]string{"restore", r.backupOf(s), "--data-dir", s.DataDir}, place...)...)
 	r.must(err)
 	s.SetArgs(place...)
 }
@@ -164,8 +166,9 @@ func (r *restoring) signer(id *cluster.Identity) string {
 	return hex.EncodeToString(leaf.AuthorityKeyId)
 }
 
-// TestRestoredZoneTakesNothingAway restores a zone from a backup that is older than a policy and a service of its own, which another
-// zone has by way of the global. The global keeps both, for it has the last copies, and says so. With them given back, all is well.
+// TestRestoredZoneTakesNothingAway restores a zone from a backup that is older than a policy and a service of its own,
+// which another zone has by way of the global. The global keeps both, for it has the last copies, and says so. With
+// them given back, all is well.
 func TestRestoredZoneTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
@@ -190,7 +193,8 @@ func TestRestoredZoneTakesNothingAway(t *testing.T) {
 
 	m.eventually("the global to say what it holds", func(ctx context.Context) error {
 		out, err := m.CTL(ctx, m.global, nil, "inspect", "sync", "--zone", "zone-1")
-		for _, want := range []string{"the zone's store lacks", "the removal of 1 MeshTimeout", "the removal of 1 MeshService"} {
+		for _, want := range []string{"the zone's store lacks", "the removal of 1 MeshTimeout",
+			"the removal of 1 MeshService"} {
 			if err == nil && !strings.Contains(string(out), want) {
 				err = fmt.Errorf("it lacks %q: %s", want, out)
 			}
@@ -199,7 +203,8 @@ func TestRestoredZoneTakesNothingAway(t *testing.T) {
 	})
 	m.arrives(m.global, "of-the-zone")
 	m.must(hasShop(t.Context()))
-	if out, err := m.CTL(t.Context(), m.global, nil, "doctor"); exitStatus(err) != 1 || !strings.Contains(string(out), "the zone's store is not the one that the global knew") {
+	if out, err := m.CTL(t.Context(), m.global, nil, "doctor"); exitStatus(err) != 1 ||
+		!strings.Contains(string(out), "the zone's store is not the one that the global knew") {
 		t.Errorf("doctor says %s (%v)", out, err)
 	}
 

@@ -27,7 +27,8 @@ func (d *disk) notReady(s *cluster.Server, check, why string) {
 		return err
 	})
 	d.shows(s, 0, "causeway_ready", check)
-	out, err := d.Output(d.t.Context(), nil, "causewayctl", "doctor", "--address", s.API.URL(), "--diagnostics", "http://"+s.Address("diagnostics"))
+	out, err := d.Output(d.t.Context(), nil, "causewayctl", "doctor", "--address", s.API.URL(), "--diagnostics",
+		"http://"+s.Address("diagnostics"))
 	if exitStatus(err) != 1 || !strings.Contains(string(out), why) {
 		d.t.Errorf("%s: doctor says %s (%v)", s.Name(), out, err)
 	}

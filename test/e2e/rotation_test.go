@@ -34,7 +34,8 @@ func TestRotationUnderLoadAcrossZones(t *testing.T) {
 	for name, other := range map[string]string{"zone-1": "zone-2", "zone-2": "zone-1"} {
 		zone := m.zones[name]
 		w, err := m.StartWorkload(t.Context(), cluster.WorkloadConfig{
-			Zone: zone, Mesh: "default", Namespace: "backend-ns", Name: "backend", ServiceAccount: "backend", Labels: map[string]string{"app": "backend"},
+			Zone: zone, Mesh: "default", Namespace: "backend-ns", Name: "backend", ServiceAccount: "backend",
+			Labels:   map[string]string{"app": "backend"},
 			Inbounds: []cluster.InboundConfig{{Name: "http", Protocol: cluster.ProtocolHTTP}},
 			Outbounds: []cluster.OutboundConfig{{Name: "backend", BackendRef: map[string]any{
 				"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": "backend", "kuma.io/zone": other},
@@ -54,7 +55,8 @@ func TestRotationUnderLoadAcrossZones(t *testing.T) {
 	defer load.stop()
 	zone := m.zones["zone-1"]
 	next := m.rotate(zone)
-	m.eventually("the new authority to sign", func(ctx context.Context) error { return m.inState(ctx, zone, next, "signing") })
+	m.eventually("the new authority to sign",
+		func(ctx context.Context) error { return m.inState(ctx, zone, next, "signing") })
 	m.eventually("the workload's certificate to be one of the new authority", func(ctx context.Context) error {
 		var insight struct {
 			MTLS struct{ CertificateRegenerations int }

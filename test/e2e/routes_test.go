@@ -40,11 +40,15 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 		server *cluster.Server
 		paths  []string
 	}{
-		{m.global, []string{"/", "/zones", "/zones/_overview", "/zones/zone-1/_overview", "/zones/zone-1/_sync", "/zones/zone-1/_sync?type=Mesh", "/global-insight",
-			"/_rollout/Mesh/-/default", "/_resources", "/policies", "/who-am-i", "/_kri/kri_m____default_", "/openapi.json", "/zones/zone-9/_sync",
+		{m.global, []string{"/", "/zones", "/zones/_overview", "/zones/zone-1/_overview", "/zones/zone-1/_sync",
+			"/zones/zone-1/_sync?type=Mesh", "/global-insight",
+			"/_rollout/Mesh/-/default", "/_resources", "/policies", "/who-am-i", "/_kri/kri_m____default_",
+			"/openapi.json", "/zones/zone-9/_sync",
 			"/_keys", "/_replicas"}},
-		{zone, []string{"/", "/_keys", "/_sync", "/_sync?type=dataplanes", "/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
-			"/meshes/nowhere/_trust", "/_report/shadow", "/_suggest/permissions?dataplane=frontend&namespace=frontend-ns", "/dataplanes/_overview",
+		{zone, []string{"/", "/_keys", "/_sync", "/_sync?type=dataplanes",
+			"/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
+			"/meshes/nowhere/_trust", "/_report/shadow",
+			"/_suggest/permissions?dataplane=frontend&namespace=frontend-ns", "/dataplanes/_overview",
 			"/meshes/default/dataplanes/_overview", "/_rollout/nothings/default/x"}},
 	} {
 		doc, router := documentOf(t, c.server)
@@ -77,12 +81,16 @@ func TestDocumentHasAllFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]any{
-		"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}, "Rollout": tracker.Rollout{}, "SyncStatus": tracker.SyncStatus{},
-		"Suggestion": accesslog.Suggestion{}, "ShadowReport": accesslog.Report{}, "Answer": explain.Answer{}, "Query": explain.Query{},
+		"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}, "Rollout": tracker.Rollout{},
+		"SyncStatus": tracker.SyncStatus{},
+		"Suggestion": accesslog.Suggestion{}, "ShadowReport": accesslog.Report{}, "Answer": explain.Answer{},
+		"Query": explain.Query{},
 		"Index": api.Index{}, "WhoAmI": api.WhoAmI{}, "CanIQuestion": api.CanIQuestion{}, "CanIAnswer": api.CanIAnswer{},
-		"GlobalInsight": api.GlobalInsight{}, "Forecast": api.Forecast{}, "AuditPage": api.AuditPage{}, "AuditEntry": access.Entry{},
+		"GlobalInsight": api.GlobalInsight{}, "Forecast": api.Forecast{}, "AuditPage": api.AuditPage{},
+		"AuditEntry":  access.Entry{},
 		"BatchResult": api.BatchResult{}, "ProxyRules": inspect.ProxyRules{}, "ProxyPolicies": inspect.ProxyPolicies{},
-		"OutboundPolicies": inspect.OutboundPolicies{}, "Layout": inspect.Layout{}, "ServicePolicies": inspect.ServicePolicies{},
+		"OutboundPolicies": inspect.OutboundPolicies{}, "Layout": inspect.Layout{},
+		"ServicePolicies": inspect.ServicePolicies{},
 		"InboundPolicies": inspect.InboundPolicies{}, "Dataplanes": inspect.Dataplanes{}, "Findings": inspect.Findings{},
 	} {
 		schema := doc.Components.Schemas[name]
@@ -195,7 +203,8 @@ func keepsTo(router routers.Router, s *cluster.Server, path string) error {
 		return fmt.Errorf("the document refuses the request: %w", err)
 	}
 	answered := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: asked, Status: answer.StatusCode, Header: answer.Header, Body: io.NopCloser(bytes.NewReader(answer.body)),
+		RequestValidationInput: asked, Status: answer.StatusCode, Header: answer.Header,
+		Body:    io.NopCloser(bytes.NewReader(answer.body)),
 		Options: &openapi3filter.Options{IncludeResponseStatus: true},
 	}
 	if err := openapi3filter.ValidateResponse(ctx, answered); err != nil {

@@ -19,7 +19,8 @@ func TestTrafficTarget(t *testing.T) {
 	zone := m.zones["zone-1"]
 	api, err := m.StartWorkload(t.Context(), cluster.WorkloadConfig{
 		Zone: zone, Mesh: "default", Namespace: "default", Name: "api-service", ServiceAccount: "api-service",
-		Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}, {Name: "other-port", Protocol: cluster.ProtocolHTTP}},
+		Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP},
+			{Name: "other-port", Protocol: cluster.ProtocolHTTP}},
 	})
 	m.must(err)
 	t.Cleanup(api.Close)

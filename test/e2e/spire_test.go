@@ -63,13 +63,15 @@ func TestSpireServerAndAgent(t *testing.T) {
 		}
 		return err
 	})
-	backend, frontend := s.workload("backend", "frontend", envoys["backend"]), s.workload("frontend", "backend", envoys["frontend"])
+	backend, frontend := s.workload("backend", "frontend", envoys["backend"]),
+		s.workload("frontend", "backend", envoys["frontend"])
 
 	s.gets(frontend, "backend", http.StatusForbidden)
 	m.apply(m.global, fmt.Sprintf(allowIdentity, "frontend", s.spire.ID("/app/frontend")))
 	s.gets(frontend, "backend", http.StatusOK)
 	s.gets(backend, "frontend", http.StatusForbidden)
-	if _, err := s.zone.SVID(t.Context(), "default", "backend-ns", "backend"); err == nil || !strings.Contains(err.Error(), "SPIRE") {
+	if _, err := s.zone.SVID(t.Context(), "default", "backend-ns", "backend"); err == nil ||
+		!strings.Contains(err.Error(), "SPIRE") {
 		t.Errorf("asked for an identity, the zone says %v", err)
 	}
 	s.reissued(backend, frontend)
@@ -95,9 +97,11 @@ func (s *spireMesh) workload(name, other, envoy string) *cluster.Workload {
 	s.t.Helper()
 	s.apply(s.zone, strings.ReplaceAll(serviceOfBackend, "backend", name))
 	w, err := s.StartWorkload(s.t.Context(), cluster.WorkloadConfig{
-		Zone: s.zone, Mesh: "default", Namespace: name + "-ns", Name: name, ServiceAccount: name, Labels: map[string]string{"app": name},
-		Inbounds:    []cluster.InboundConfig{{Name: "http", Protocol: cluster.ProtocolHTTP}},
-		Outbounds:   []cluster.OutboundConfig{{Name: other, BackendRef: map[string]any{"kind": "MeshService", "labels": map[string]any{"kuma.io/display-name": other, "kuma.io/zone": s.zone.Name()}}}},
+		Zone: s.zone, Mesh: "default", Namespace: name + "-ns", Name: name, ServiceAccount: name,
+		Labels:   map[string]string{"app": name},
+		Inbounds: []cluster.InboundConfig{{Name: "http", Protocol: cluster.ProtocolHTTP}},
+		Outbounds: []cluster.OutboundConfig{{Name: other, BackendRef: map[string]any{"kind": "MeshService",
+			"labels": map[string]any{"kuma.io/display-name": other, "kuma.io/zone": s.zone.Name()}}}},
 		SpireSocket: s.spire.Socket(), Envoy: envoy,
 	})
 	s.must(err)
@@ -108,13 +112,14 @@ func (s *spireMesh) workload(name, other, envoy string) *cluster.Workload {
 // gets waits until a call to the other workload is answered with a status.
 func (s *spireMesh) gets(w *cluster.Workload, other string, want int) {
 	s.t.Helper()
-	s.eventually(fmt.Sprintf("calls of %s to %s to be answered with %d", w.Name, other, want), func(ctx context.Context) error {
-		status, body, err := w.Call(ctx, other, "/")
-		if err == nil && status != want {
-			err = fmt.Errorf("got %d %.200s", status, body)
-		}
-		return err
-	})
+	s.eventually(fmt.Sprintf("calls of %s to %s to be answered with %d", w.Name, other, want),
+		func(ctx context.Context) error {
+			status, body, err := w.Call(ctx, other, "/")
+			if err == nil && status != want {
+				err = fmt.Errorf("got %d %.200s", status, body)
+			}
+			return err
+		})
 }
 
 // reissued makes SPIRE reissue both identities while the frontend calls the backend on ever new connections.
@@ -155,7 +160,8 @@ func (s *spireMesh) shows(w *cluster.Workload, other *x509.Certificate) *x509.Ce
 	tlsconfig.HookTLSClientConfig(config, bundle, tlsconfig.AuthorizeID(id))
 	var shown *x509.Certificate
 	s.eventually("another certificate of "+w.Name, func(ctx context.Context) error {
-		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(w.Inbound("http").Port)))
+		conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp",
+			net.JoinHostPort("127.0.0.1", fmt.Sprint(w.Inbound("http").Port)))
 		if err != nil {
 			return err
 		}

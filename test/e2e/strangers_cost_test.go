@@ -35,15 +35,18 @@ func TestStrangersCostLittle(t *testing.T) {
 	var err error
 	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{})
 	m.must(err)
-	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Args: []string{"--xds-require-credentials"}})
+	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global,
+		Args: []string{"--xds-require-credentials"}})
 	m.must(err)
 	m.must(zone.WaitMesh(t.Context(), "default"))
 	m.must(zone.API.Put(t.Context(), "/meshes/default/dataplanes/honest", map[string]any{
 		"type": "Dataplane", "mesh": "default", "name": "honest",
-		"networking": map[string]any{"address": "127.0.0.1", "inbound": []any{map[string]any{"port": 18080, "servicePort": 18081}}},
+		"networking": map[string]any{"address": "127.0.0.1",
+			"inbound": []any{map[string]any{"port": 18080, "servicePort": 18081}}},
 	}))
 	var token struct{ Token string }
-	m.must(zone.API.Do(t.Context(), http.MethodPost, "/meshes/default/_dataplane-tokens", map[string]string{"dataplane": "honest"}, &token))
+	m.must(zone.API.Do(t.Context(), http.MethodPost, "/meshes/default/_dataplane-tokens",
+		map[string]string{"dataplane": "honest"}, &token))
 	t.Run("global", func(t *testing.T) {
 		t.Parallel()
 		for i, attempt := range attemptsAt("kds", "api") {
@@ -168,7 +171,8 @@ func honestStream(ctx context.Context, address, token string) error {
 	}
 	defer conn.Close()
 	ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
-	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx, grpc.WaitForReady(true))
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx,
+		grpc.WaitForReady(true))
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,8 @@ func TestSync(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")
 	zone1, zone2 := m.zones["zone-1"], m.zones["zone-2"]
-	m.apply(zone1, strings.Join([]string{backendService, consumer, systemOfZone, staysHome, workloadOwner, producer}, "\n---\n"))
+	m.apply(zone1, strings.Join([]string{backendService, consumer, systemOfZone, staysHome, workloadOwner, producer},
+		"\n---\n"))
 	m.apply(m.global, systemOfGlobal+"\n---\n"+staysHome)
 	m.apply(m.global, lastOfGlobal)
 
@@ -115,7 +116,8 @@ func (m *mesh) checkLabels() {
 		origin string
 	}{{m.global, "zone"}, {m.zones["zone-1"], "zone"}, {m.zones["zone-2"], "global"}} {
 		it := m.arrives(tt.server, "producer")
-		if it.Labels["kuma.io/origin"] != tt.origin || it.Labels["kuma.io/zone"] != "zone-1" || it.Labels["k8s.kuma.io/namespace"] != "backend-ns" {
+		if it.Labels["kuma.io/origin"] != tt.origin || it.Labels["kuma.io/zone"] != "zone-1" ||
+			it.Labels["k8s.kuma.io/namespace"] != "backend-ns" {
 			m.t.Errorf("on %s the producer's labels are %v", tt.server.Name(), it.Labels)
 		}
 		var byKRI cluster.Item
@@ -148,7 +150,8 @@ func (m *mesh) checkRoles(s *cluster.Server) {
 	permissions, err := byDisplayName(m.t.Context(), s, "/meshes/default/meshtrafficpermissions")
 	m.must(err)
 	all["workload-owner"] = permissions["workload-owner"]
-	for name, role := range map[string]string{"producer": "producer", "consumer": "consumer", "of-zone": "system", "workload-owner": "workload-owner"} {
+	for name, role := range map[string]string{"producer": "producer", "consumer": "consumer", "of-zone": "system",
+		"workload-owner": "workload-owner"} {
 		if got := all[name].Labels["kuma.io/policy-role"]; got != role {
 			m.t.Errorf("the role of %s is %q, want %q", name, got, role)
 		}
@@ -177,7 +180,8 @@ func (m *mesh) checkCopiesAreFixed(s *cluster.Server) {
 			m.t.Errorf("deleting the copy %s: %v, want a 4xx", it.Name, err)
 		}
 		changed := map[string]any{"type": "MeshTimeout", "mesh": "default", "name": it.Name, "spec": map[string]any{
-			"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": map[string]any{"http": map[string]any{"requestTimeout": "1h"}}}},
+			"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"},
+				"default": map[string]any{"http": map[string]any{"requestTimeout": "1h"}}}},
 		}}
 		err = s.API.Put(m.t.Context(), path, changed)
 		if status := cluster.StatusOf(err); status/100 != 4 {

@@ -42,14 +42,18 @@ func TestSystemNamespacesDiffer(t *testing.T) {
 	m := newMesh(t)
 	one := m.startZoneWith("zone-1", "--system-namespace", "mesh-one")
 	two := m.startZoneWith("zone-2", "--system-namespace", "mesh-two")
-	documents := []string{systemPolicy("mesh-one", "of-the-system"), systemPolicy("kuma-system", "global-calls-it-system"), systemPolicy("mesh-two", "other-calls-it-system"), systemPolicy("shop", "of-a-shop")}
+	documents := []string{systemPolicy("mesh-one", "of-the-system"),
+		systemPolicy("kuma-system", "global-calls-it-system"), systemPolicy("mesh-two", "other-calls-it-system"),
+		systemPolicy("shop", "of-a-shop")}
 	m.apply(one, strings.Join(documents, "---"))
-	want := map[string]string{"of-the-system": "system", "global-calls-it-system": "producer", "other-calls-it-system": "producer", "of-a-shop": "producer"}
+	want := map[string]string{"of-the-system": "system", "global-calls-it-system": "producer",
+		"other-calls-it-system": "producer", "of-a-shop": "producer"}
 	for _, s := range []*cluster.Server{one, m.global} {
 		m.eventually(s.Name()+" to know the roles", func(ctx context.Context) error { return sameRoles(ctx, s, want) })
 	}
 	delete(want, "of-the-system")
-	m.eventually("zone-2 to have the producers, and nothing else", func(ctx context.Context) error { return sameRoles(ctx, two, want) })
+	m.eventually("zone-2 to have the producers, and nothing else",
+		func(ctx context.Context) error { return sameRoles(ctx, two, want) })
 	// A later change has arrived: nothing else is under way.
 	m.apply(one, systemPolicy("shop", "later"))
 	want["later"] = "producer"

@@ -52,8 +52,9 @@ func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for _, scope := range of.GetScopeSpans() {
 			for _, one := range scope.GetSpans() {
 				s.all = append(s.all, span{
-					id: hex.EncodeToString(one.GetSpanId()), parent: hex.EncodeToString(one.GetParentSpanId()), trace: hex.EncodeToString(one.GetTraceId()),
-					name: service + ": " + one.GetName(), failed: one.GetStatus().GetCode() == v1.Status_STATUS_CODE_ERROR,
+					id: hex.EncodeToString(one.GetSpanId()), parent: hex.EncodeToString(one.GetParentSpanId()),
+					trace: hex.EncodeToString(one.GetTraceId()),
+					name:  service + ": " + one.GetName(), failed: one.GetStatus().GetCode() == v1.Status_STATUS_CODE_ERROR,
 				})
 			}
 		}
@@ -104,11 +105,13 @@ func TestOneTraceFromApplyToEnvoy(t *testing.T) {
 	m.apply(m.global, operator(entry("allow", "Exact", spiffeID("zone-1", "frontend"))))
 	const ctl, api = "causewayctl: causewayctl apply", "POST /_batch"
 	m.eventually("a trace from apply to Envoy", func(context.Context) error {
-		return s.way(ctl, "causeway-global: "+api, "causeway-global: kds send", "causeway-zone: kds receive", "causeway-zone: xds push")
+		return s.way(ctl, "causeway-global: "+api, "causeway-global: kds send", "causeway-zone: kds receive",
+			"causeway-zone: xds push")
 	})
 	m.apply(zone2, producerTimeout)
 	m.eventually("a trace from one zone to the other", func(context.Context) error {
-		return s.way(ctl, "causeway-zone: "+api, "causeway-zone: kds send", "causeway-global: kds receive", "causeway-global: kds send", "causeway-zone: kds receive")
+		return s.way(ctl, "causeway-zone: "+api, "causeway-zone: kds send", "causeway-global: kds receive",
+			"causeway-global: kds send", "causeway-zone: kds receive")
 	})
 	// The same in metrics: from a write on any server to the acknowledgement of an Envoy.
 	m.eventually("the histogram of acknowledgements by proxies", func(ctx context.Context) error {

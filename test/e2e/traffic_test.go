@@ -100,7 +100,8 @@ func TestHTTP2Application(t *testing.T) {
 	e.becomes(http2, "grpc-port", true, ownerKRI)
 	stats, err := e.backend.Proxy.Stats(t.Context(), `^cluster\.self_inbound_dp_grpc-port\.upstream_cx_http(1|2)_total$`)
 	e.must(err)
-	if stats["cluster.self_inbound_dp_grpc-port.upstream_cx_http1_total"] != 0 || stats["cluster.self_inbound_dp_grpc-port.upstream_cx_http2_total"] == 0 {
+	if stats["cluster.self_inbound_dp_grpc-port.upstream_cx_http1_total"] != 0 ||
+		stats["cluster.self_inbound_dp_grpc-port.upstream_cx_http2_total"] == 0 {
 		t.Errorf("connections to the application: %v, want only HTTP/2", stats)
 	}
 }
@@ -137,11 +138,13 @@ func TestMeshesAreApart(t *testing.T) {
   {spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/"}}, {spiffeId: {type: Prefix, value: %q}}]}}}`,
 		"spiffe://"+cluster.TrustDomain("other", "zone-1")+"/"))
 	backend, err := m.StartWorkload(t.Context(), cluster.WorkloadConfig{
-		Zone: zone, Mesh: "other", Name: "backend", Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
+		Zone: zone, Mesh: "other", Name: "backend",
+		Inbounds: []cluster.InboundConfig{{Name: "http-port", Protocol: cluster.ProtocolHTTP}},
 	})
 	m.must(err)
 	t.Cleanup(backend.Close)
-	id, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: zone, Mesh: "other", Name: "frontend"}, "zone-1")
+	id, err := cluster.RegisterClient(t.Context(), cluster.WorkloadConfig{Zone: zone, Mesh: "other", Name: "frontend"},
+		"zone-1")
 	m.must(err)
 	if want := "spiffe://other.zone-1.mesh.local/workload/frontend"; id.SpiffeID != want {
 		t.Errorf("the identity is %s, want %s", id.SpiffeID, want)
@@ -156,7 +159,8 @@ func TestMeshesAreApart(t *testing.T) {
 		return err
 	})
 	before := backend.Inbound("http-port").Count()
-	if status, _, err := stranger.Get(t.Context(), backend.Inbound("http-port").Port, "/"); err == nil && status == http.StatusOK {
+	if status, _, err := stranger.Get(t.Context(), backend.Inbound("http-port").Port, "/"); err == nil &&
+		status == http.StatusOK {
 		t.Error("a client of another mesh was let in")
 	}
 	if backend.Inbound("http-port").Count() != before {
@@ -176,9 +180,10 @@ func TestProxyBeforeItsDataplane(t *testing.T) {
 	m.must(err)
 	const path = "/meshes/default/dataplanes/late"
 	m.must(zone.API.Put(t.Context(), path, map[string]any{
-		"type": "Dataplane", "mesh": "default", "name": "late", "networking": map[string]any{"address": "127.0.0.1", "inbound": []any{
-			map[string]any{"name": "http-port", "port": port, "servicePort": 1, "protocol": "http"},
-		}},
+		"type": "Dataplane", "mesh": "default", "name": "late", "networking": map[string]any{"address": "127.0.0.1",
+			"inbound": []any{
+				map[string]any{"name": "http-port", "port": port, "servicePort": 1, "protocol": "http"},
+			}},
 	}))
 	m.must(proxy.WaitListeners(t.Context(), port))
 	m.eventually("the proxy to show as connected", func(ctx context.Context) error {
@@ -215,7 +220,8 @@ func TestInspect(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
-	m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP}, cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})
+	m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP},
+		cluster.InboundConfig{Name: "tcp-port", Protocol: cluster.ProtocolTCP})
 	m.apply(m.global, operator(entry("deny", "Exact", spiffeID("zone-1", "frontend"))))
 	m.apply(zone, owner("http-port", entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	m.eventually("both policies on http-port, one on tcp-port", func(ctx context.Context) error {

@@ -51,7 +51,8 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	w.Proxy.Kill() // its zone cannot tell a disconnected Envoy from one that has ended
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	for _, s := range []*cluster.Server{zone, m.global} {
-		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend", "(not connected since 20"}, status...)
+		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend",
+			"(not connected since 20"}, status...)
 	}
 	m.says(m.global, 1, []string{"unknown of 1"}, append(status, "--wait", "--timeout", "2s")...)
 
@@ -63,15 +64,18 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	t.Cleanup(zone.Resume)
 	m.global.Kill()
 	m.must(m.global.Start(t.Context()))
-	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend of zone-1 (zone-1 not seen since 20",
+	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies",
+		"unknown of 1: default/backend-ns/backend of zone-1 (zone-1 not seen since 20",
 		"zone-1 not seen since the server started at 20"}, status...)
-	m.says(m.global, 1, []string{"problem", "not seen since the global started at 20", "when its newest certificate was issued"}, "doctor")
+	m.says(m.global, 1, []string{"problem", "not seen since the global started at 20",
+		"when its newest certificate was issued"}, "doctor")
 	zone.Resume()
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 	m.says(m.global, 0, []string{"online, in sync", "all connected and in sync"}, "doctor")
 
 	m.must(zone.Stop(t.Context()))
-	m.says(m.global, 1, []string{"acknowledged by 1 of 1 zones", "enforced by 0 of 1 proxies", "(zone-1 offline since 20", "zone-1 offline since"}, status...)
+	m.says(m.global, 1, []string{"acknowledged by 1 of 1 zones", "enforced by 0 of 1 proxies",
+		"(zone-1 offline since 20", "zone-1 offline since"}, status...)
 	m.must(zone.Start(t.Context()))
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 }
@@ -83,7 +87,8 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 	m := &truth{newMesh(t, "zone-1")}
 	zone := m.zones["zone-1"]
 	m.client(zone, "frontend")
-	const dataplane, id = "kri_dp_default_zone-1_default_frontend_", "spiffe://default.zone-1.mesh.local/ns/default/sa/frontend"
+	const dataplane, id = "kri_dp_default_zone-1_default_frontend_",
+		"spiffe://default.zone-1.mesh.local/ns/default/sa/frontend"
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	asked := map[string]struct {
 		status int
@@ -94,16 +99,19 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 		"policy":    {0, []string{"inspect", "policy", byOperator}},
 	}
 	for _, ask := range asked {
-		m.says(m.global, ask.status, []string{"zone-1: online since 20", "it last told how its proxies are at 20"}, ask.args...)
+		m.says(m.global, ask.status, []string{"zone-1: online since 20", "it last told how its proxies are at 20"},
+			ask.args...)
 	}
 	m.must(zone.Stop(t.Context()))
 	for _, ask := range asked {
-		m.says(m.global, ask.status, []string{"zone-1: offline since 20", "its own resources are as they were then"}, ask.args...)
+		m.says(m.global, ask.status, []string{"zone-1: offline since 20", "its own resources are as they were then"},
+			ask.args...)
 	}
 	// What is written now is shown, and the zone does not have it.
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/ns/")))
 	for _, ask := range asked {
-		m.says(m.global, ask.status, []string{"zone-1: offline since 20", "what it has of MeshTrafficPermission may be older than what is shown"}, ask.args...)
+		m.says(m.global, ask.status, []string{"zone-1: offline since 20",
+			"what it has of MeshTrafficPermission may be older than what is shown"}, ask.args...)
 	}
 	m.must(m.global.Stop(t.Context()))
 	m.must(m.global.Start(t.Context()))
@@ -125,8 +133,12 @@ func TestShadowReportKnowsWhatItDoesNot(t *testing.T) {
 	}
 	m.apply(m.global, strict)
 	asked := []string{"report", "shadow", "--policy"}
-	m.says(m.zones["zone-2"], 0, []string{"of what was seen since 20", ", nothing would be denied"}, append(asked, byOperator)...)
-	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no MeshTrafficPermission"}, append(asked, "kri_mtp_default___other_")...)
-	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no mesh nowhere"}, "report", "shadow", "--mesh", "nowhere")
-	m.says(m.zones["zone-1"], 2, []string{"unknown who would be denied", "without --access-log als"}, append(asked, byOperator)...)
+	m.says(m.zones["zone-2"], 0, []string{"of what was seen since 20", ", nothing would be denied"},
+		append(asked, byOperator)...)
+	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no MeshTrafficPermission"},
+		append(asked, "kri_mtp_default___other_")...)
+	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no mesh nowhere"}, "report", "shadow",
+		"--mesh", "nowhere")
+	m.says(m.zones["zone-1"], 2, []string{"unknown who would be denied", "without --access-log als"},
+		append(asked, byOperator)...)
 }

@@ -41,7 +41,8 @@ func TestTwoMachines(t *testing.T) {
 		}
 		out, err := machine.run(t.Context(), c.Text)
 		machine.must(err)
-		if join = strings.TrimSpace(out); len(c.Output) != 1 || !strings.HasPrefix(join, strings.TrimSuffix(c.Output[0], "...")) {
+		if join = strings.TrimSpace(out); len(c.Output) != 1 ||
+			!strings.HasPrefix(join, strings.TrimSuffix(c.Output[0], "...")) {
 			t.Fatalf("$ %s\n%s\nwant %q", c.Text, out, c.Output)
 		}
 	}
@@ -63,12 +64,14 @@ func TestInstallOnTwoMachines(t *testing.T) {
 	sections := []struct {
 		name    string
 		machine *reader
-	}{{"## The global", global}, {"## The zone", zone}, {"### On the global's machine", global}, {"### On the zone's machine", zone}}
+	}{{"## The global", global}, {"## The zone", zone}, {"### On the global's machine", global},
+		{"### On the zone's machine", zone}}
 	ran := 0
 	for _, s := range sections {
 		commands, err := pages.Read(root, page, s.name)
 		s.machine.must(err)
-		place := strings.NewReplacer("/var/lib/", s.machine.dir+"/var/lib/", "/usr/local/bin/", s.machine.dir+"/usr/local/bin/", "10.0.0.1", "127.0.0.1")
+		place := strings.NewReplacer("/var/lib/", s.machine.dir+"/var/lib/", "/usr/local/bin/",
+			s.machine.dir+"/usr/local/bin/", "10.0.0.1", "127.0.0.1")
 		s.machine.must(os.MkdirAll(filepath.Join(s.machine.dir, "usr", "local", "bin"), 0o700))
 		for _, c := range commands {
 			c.Text = place.Replace(c.Text)

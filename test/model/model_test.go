@@ -268,21 +268,22 @@ func (p *play) agreeAsItIs() {
 	start, asked := time.Now(), false
 	for _, at := range slices.Sorted(maps.Keys(p.servers)) {
 		want := p.world.At(at)
-		p.must(cluster.Until(p.t.Context(), patience, p.servers[at].Name()+" to have what the model says", func(ctx context.Context) error {
-			got, err := p.have(ctx, at)
-			if err != nil {
-				return err
-			}
-			diff := difference(got, want)
-			if diff == "" {
-				return nil
-			}
-			if !asked && time.Since(start) > operatorComes {
-				asked = true
-				p.acceptDeletes(ctx)
-			}
-			return fmt.Errorf("%s", diff)
-		}))
+		p.must(cluster.Until(p.t.Context(), patience, p.servers[at].Name()+" to have what the model says",
+			func(ctx context.Context) error {
+				got, err := p.have(ctx, at)
+				if err != nil {
+					return err
+				}
+				diff := difference(got, want)
+				if diff == "" {
+					return nil
+				}
+				if !asked && time.Since(start) > operatorComes {
+					asked = true
+					p.acceptDeletes(ctx)
+				}
+				return fmt.Errorf("%s", diff)
+			}))
 	}
 }
 
@@ -320,7 +321,8 @@ func (p *play) have(ctx context.Context, at string) (map[Place]Seen, error) {
 			if _, twice := all[place]; twice {
 				return nil, cluster.Final(fmt.Errorf("%v is listed twice", place))
 			}
-			all[place] = Seen{valueOf(it), display, it.Labels["kuma.io/zone"], it.Labels["kuma.io/origin"], it.Labels["k8s.kuma.io/namespace"]}
+			all[place] = Seen{valueOf(it), display, it.Labels["kuma.io/zone"], it.Labels["kuma.io/origin"],
+				it.Labels["k8s.kuma.io/namespace"]}
 		}
 	}
 	return all, nil

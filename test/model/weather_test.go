@@ -12,8 +12,10 @@ import (
 )
 
 var (
-	frozenFlag = flag.Duration("frozen", 3*time.Second, "how long TestWeather drops packets; sessions notice after half a minute")
-	pastFlag   = flag.Int("past", 20_000, "changes that TestWeather makes on each side of a cut link; a server remembers some tens of thousands")
+	frozenFlag = flag.Duration("frozen", 3*time.Second,
+		"how long TestWeather drops packets; sessions notice after half a minute")
+	pastFlag = flag.Int("past", 20_000,
+		"changes that TestWeather makes on each side of a cut link; a server remembers some tens of thousands")
 )
 
 // TestWeather checks that what is written on both sides of bad links reaches the other side: over the bad link if
@@ -77,7 +79,8 @@ func TestCutPastTheWindow(t *testing.T) {
 	}
 	start := time.Now()
 	p.agree()
-	t.Logf("%d changes on each side, in agreement %s after the link was mended", *pastFlag, time.Since(start).Round(time.Millisecond))
+	t.Logf("%d changes on each side, in agreement %s after the link was mended", *pastFlag,
+		time.Since(start).Round(time.Millisecond))
 }
 
 // flood writes the same resources repeatedly.

@@ -51,7 +51,8 @@ func isThere(t *testing.T, runner Runner, page string) bool {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := string(raw); strings.Contains(text, "func "+runner.Test+"(t *testing.T)") && strings.Contains(text, `"`+page+`"`) {
+		if text := string(raw); strings.Contains(text, "func "+runner.Test+"(t *testing.T)") &&
+			strings.Contains(text, `"`+page+`"`) {
 			return true
 		}
 	}
@@ -60,7 +61,8 @@ func isThere(t *testing.T, runner Runner, page string) bool {
 
 func TestParse(t *testing.T) {
 	page := "# A\n```console\n$ one \\\n    --two\nout\n\nmore\n$ three &\n```\n\n## B\n\n```yaml\na: $ b\n```\n```console\n$ four\n```\n### C\n```console\n$ five\n```\n## D\n    no block\n"
-	all := []Command{{3, "one --two", []string{"out", "", "more"}}, {8, "three &", nil}, {17, "four", nil}, {21, "five", nil}}
+	all := []Command{{3, "one --two", []string{"out", "", "more"}}, {8, "three &", nil}, {17, "four", nil},
+		{21, "five", nil}}
 	for section, want := range map[string][]Command{"": all, "## B": all[2:], "### C": all[3:], "## D": nil} {
 		if got, err := parse(page, section); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("section %q: %v, %v; want %v", section, got, err, want)
@@ -87,7 +89,8 @@ func TestShows(t *testing.T) {
 	replace := strings.NewReplacer("5681", "20001")
 	got := "NAME   PORT\nmesh-abcdefgh23456789   20001\nlast 7s\n"
 	for want, ok := range map[string]bool{
-		"mesh-zzzzzzzz23456789 5681": true, "NAME PORT\nlast 12s": true, "last 1s\nNAME PORT": false, "mesh 5681": false, "last 7m": false,
+		"mesh-zzzzzzzz23456789 5681": true, "NAME PORT\nlast 12s": true, "last 1s\nNAME PORT": false,
+		"mesh 5681": false, "last 7m": false,
 	} {
 		if err := Shows(strings.Split(want, "\n"), got, replace); (err == nil) != ok {
 			t.Errorf("%q: %v", want, err)

@@ -122,7 +122,8 @@ func (s *Session) Ask(r *discovery.DeltaDiscoveryRequest) error { return sendTo(
 
 // Subscribe requests a type from the zone.
 func (s *Session) Subscribe(t string) error {
-	return s.Ask(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "global"}, TypeUrl: t, ResourceNamesSubscribe: []string{"*"}})
+	return s.Ask(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: "global"}, TypeUrl: t,
+		ResourceNamesSubscribe: []string{"*"}})
 }
 
 // Answered reads the zone's messages on Down until one answers the nonce, and returns that one.

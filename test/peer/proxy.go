@@ -194,7 +194,8 @@ func (p *Proxy) askReferred(ask asker) error {
 
 // delta follows a stream of the newer form.
 func (p *Proxy) delta(ctx context.Context, again bool) error {
-	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, ads+"DeltaAggregatedResources")
+	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		ads+"DeltaAggregatedResources")
 	if err != nil {
 		return err
 	}
@@ -234,7 +235,8 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 			changed[r.Name] = held{r.Version, r.Resource.GetValue()}
 		}
 		p.keep(response.TypeUrl, changed, response.RemovedResources)
-		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}); err != nil {
+		if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl,
+			ResponseNonce: response.Nonce}); err != nil {
 			return err
 		}
 		if err := p.askReferred(ask); err != nil {
@@ -245,13 +247,15 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 
 // stateOfTheWorld follows a stream of the older form.
 func (p *Proxy) stateOfTheWorld(ctx context.Context, again bool) error {
-	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, ads+"StreamAggregatedResources")
+	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
+		ads+"StreamAggregatedResources")
 	if err != nil {
 		return err
 	}
 	nonces, asked := map[string]string{}, map[string][]string{}
 	send := func(t string) error {
-		return stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNames: asked[t], ResponseNonce: nonces[t], VersionInfo: p.versionOf(t)})
+		return stream.SendMsg(&discovery.DiscoveryRequest{Node: p.node(), TypeUrl: t, ResourceNames: asked[t],
+			ResponseNonce: nonces[t], VersionInfo: p.versionOf(t)})
 	}
 	ask := func(t string, names ...string) error {
 		if before, ok := asked[t]; ok && slices.Equal(names, before) {

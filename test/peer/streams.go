@@ -53,7 +53,8 @@ func OpenStreams(ctx context.Context, cfg ZoneConfig) (*Streams, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(metadata.AppendToOutgoingContext(ctx, "client-id", cfg.Name, "kds-version", "v3", "features", "hash-suffix"))
+	ctx, stop := context.WithCancel(metadata.AppendToOutgoingContext(ctx, "client-id", cfg.Name, "kds-version", "v3",
+		"features", "hash-suffix"))
 	s := &Streams{conn: conn, stop: stop, zone: &Zone{cfg: cfg}}
 	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
 	if s.Down, err = conn.NewStream(ctx, desc, service+"GlobalToZoneSync"); err == nil {

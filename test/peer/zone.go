@@ -124,8 +124,9 @@ func (z *Zone) node() (*corev3.Node, error) {
 	meta, err := structpb.NewStruct(map[string]any{
 		"control-plane-id": z.cfg.Name + "-1",
 		"config":           `{"store":{"type":"memory"}}`,
-		"features":         []any{"zone-token", "hash-suffix", "hg-mz-selector", "producer-policy-flow", "optional-top-level-target-ref"},
-		"version":          map[string]any{"kumaCp": map[string]any{"version": "2.14.3"}},
+		"features": []any{"zone-token", "hash-suffix", "hg-mz-selector", "producer-policy-flow",
+			"optional-top-level-target-ref"},
+		"version": map[string]any{"kumaCp": map[string]any{"version": "2.14.3"}},
 	})
 	return &corev3.Node{Id: z.cfg.Name, Metadata: meta}, err
 }
@@ -141,7 +142,8 @@ func (z *Zone) receive(down grpc.ClientStream) error {
 		if err != nil {
 			return err
 		}
-		answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.cfg.Name}, TypeUrl: response.TypeUrl, ResponseNonce: response.Nonce}
+		answer := &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: z.cfg.Name}, TypeUrl: response.TypeUrl,
+			ResponseNonce: response.Nonce}
 		if refused != "" {
 			answer.ErrorDetail = &rpcstatus.Status{Message: refused}
 			answer.ResourceNamesSubscribe = []string{"*"}
@@ -186,7 +188,8 @@ func decode(t string, wire *discovery.Resource) (Resource, error) {
 		return Resource{}, fmt.Errorf("%s %s: %w", t, wire.GetName(), err)
 	}
 	m := envelope.GetMeta()
-	r := Resource{Type: t, Name: m.GetName(), Mesh: m.GetMesh(), Labels: m.GetLabels(), Spec: string(envelope.GetSpec().GetValue())}
+	r := Resource{Type: t, Name: m.GetName(), Mesh: m.GetMesh(), Labels: m.GetLabels(),
+		Spec: string(envelope.GetSpec().GetValue())}
 	if r.wireName() != wire.GetName() {
 		return r, fmt.Errorf("%s: the resource inside is called %q", wire.GetName(), r.wireName())
 	}
@@ -284,7 +287,8 @@ func (r Resource) Wire(version string) (*discovery.Resource, error) {
 		Meta: &meshpb.KumaResource_Meta{Name: r.Name, Mesh: r.Mesh, Labels: r.Labels},
 		Spec: &anypb.Any{TypeUrl: r.SpecType, Value: []byte(r.Spec)},
 	})
-	return &discovery.Resource{Name: r.wireName(), Version: version, Resource: &anypb.Any{TypeUrl: envelopeType, Value: value}}, err
+	return &discovery.Resource{Name: r.wireName(), Version: version,
+		Resource: &anypb.Any{TypeUrl: envelopeType, Value: value}}, err
 }
 
 func (z *Zone) fail(err error) {

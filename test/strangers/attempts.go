@@ -60,8 +60,10 @@ func headers(method string, more ...hpack.HeaderField) []byte {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	fields := append([]hpack.HeaderField{
-		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: method}, {Name: ":authority", Value: "server"},
-		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"}, {Name: "client-id", Value: "-stranger"},
+		{Name: ":method", Value: "POST"}, {Name: ":scheme", Value: "https"}, {Name: ":path", Value: method},
+		{Name: ":authority", Value: "server"},
+		{Name: "content-type", Value: "application/grpc"}, {Name: "te", Value: "trailers"},
+		{Name: "client-id", Value: "-stranger"},
 		{Name: "authorization", Value: "Bearer none"}, // refused where callers without a credential are refused
 	}, more...)
 	for _, f := range fields {
@@ -96,7 +98,8 @@ func unfinished(method string, streams, size int) func(context.Context, net.Conn
 func sendUnfinished(f *http2.Framer, method string, streams, size int) error {
 	const frame = 16 << 10
 	for i := range streams {
-		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: headers(method), EndHeaders: true}); err != nil {
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: headers(method),
+			EndHeaders: true}); err != nil {
 			return err
 		}
 	}
@@ -175,7 +178,8 @@ func tinyFrames(method string) func(context.Context, net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headers(method), EndHeaders: true}); err != nil {
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: headers(method),
+			EndHeaders: true}); err != nil {
 			return err
 		}
 		for _, b := range []byte{0, 0, 160, 0, 0} {

@@ -34,7 +34,8 @@ type counters struct {
 // existing policy of its mesh, or otherPolicies.
 func (c *counters) name(mesh, policy string) string {
 	switch policy {
-	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN, rbac.NameHandshakeUnjudged, rbac.NameHandshakeUnnamed:
+	case rbac.NameDefault, rbac.NameMultipleURISANs, rbac.NameMalformedURISAN, rbac.NameHandshakeUnjudged,
+		rbac.NameHandshakeUnnamed:
 		return policy
 	}
 	kri, err := resources.ParseKRI(policy)

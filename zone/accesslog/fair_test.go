@@ -22,7 +22,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// collecting is a Collector on a socket, in a zone with two Dataplanes and one policy. A proxy says by its node's id who it is.
+// collecting is a Collector on a socket, in a zone with two Dataplanes and one policy. A proxy says by its node's id
+// who it is.
 type collecting struct {
 	t         *testing.T
 	store     store.Store
@@ -39,12 +40,14 @@ const policyKRI = "kri_mtp_default_zone-1__strict_"
 func newCollecting(t *testing.T, capacity int) *collecting {
 	t.Helper()
 	c := &collecting{t: t, store: store.NewMemory(), journal: NewJournal(time.Now().Add(-time.Hour), capacity)}
-	c.put(resources.TypeMeshTrafficPermission, "strict", `{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/"}}]}}]}`)
+	c.put(resources.TypeMeshTrafficPermission, "strict",
+		`{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/"}}]}}]}`)
 	for _, name := range []string{"backend", "evil"} {
 		c.put(resources.TypeDataplane, name, `{"networking":{"address":"127.0.0.1","inbound":[{"name":"web","port":8080}]}}`)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c.collector = NewCollector(ctx, CollectorConfig{Store: c.store, Journal: c.journal, Registerer: prometheus.NewRegistry(), Identify: identifyByNode})
+	c.collector = NewCollector(ctx, CollectorConfig{Store: c.store, Journal: c.journal,
+		Registerer: prometheus.NewRegistry(), Identify: identifyByNode})
 	server := grpc.NewServer()
 	c.collector.Register(server)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +72,8 @@ func newCollecting(t *testing.T, capacity int) *collecting {
 	return c
 }
 
-func identifyByNode(_ context.Context, node *corev3.Node, _ context.CancelCauseFunc) (resources.Key, func() error, func(), error) {
+func identifyByNode(_ context.Context, node *corev3.Node, _ context.CancelCauseFunc) (resources.Key, func() error,
+	func(), error) {
 	asked := 0
 	still := func() error {
 		if asked++; node.GetCluster() == becomesAnother && asked > 1 {
@@ -83,7 +87,8 @@ func identifyByNode(_ context.Context, node *corev3.Node, _ context.CancelCauseF
 // becomesAnother is the cluster of nodes whose Dataplane becomes another after their first message.
 const becomesAnother = "becomes-another"
 
-// TestDataplaneThatBecomesAnother: what a stream says after its credential is no longer for its Dataplane is not believed, and ends it.
+// TestDataplaneThatBecomesAnother: what a stream says after its credential is no longer for its Dataplane is not
+// believed, and ends it.
 func TestDataplaneThatBecomesAnother(t *testing.T) {
 	for cluster, want := range map[string]codes.Code{"": codes.OK, becomesAnother: codes.PermissionDenied} {
 		c := newCollecting(t, 0)
@@ -140,7 +145,8 @@ func (c *collecting) report(dataplane, inbound string, lines ...*datav3.HTTPAcce
 // judgedBy is a line about a request that a policy decided, and another would deny.
 func judgedBy(policy, shadow, path string) *datav3.HTTPAccessLogEntry {
 	fields := map[string]*structpb.Value{
-		"enforced_effective_policy_id": structpb.NewStringValue(policy), "enforced_engine_result": structpb.NewStringValue("allowed"),
+		"enforced_effective_policy_id": structpb.NewStringValue(policy),
+		"enforced_engine_result":       structpb.NewStringValue("allowed"),
 	}
 	if shadow != "" {
 		fields["dryrun_shadow_engine_result"] = structpb.NewStringValue(denied)
@@ -152,15 +158,17 @@ func judgedBy(policy, shadow, path string) *datav3.HTTPAccessLogEntry {
 	}
 }
 
-// TestJunkTakesNobodysCounter has a proxy make up thousands of policies: none of them gets a counter, and one that exists keeps, or
-// then gets, its own.
+// TestJunkTakesNobodysCounter has a proxy make up thousands of policies: none of them gets a counter, and one that
+// exists keeps, or then gets, its own.
 func TestJunkTakesNobodysCounter(t *testing.T) {
 	c := newCollecting(t, 0)
 	var junk []*datav3.HTTPAccessLogEntry
 	for i := range 2100 {
-		junk = append(junk, judgedBy(fmt.Sprintf("kri_mtp_default_zone-1__junk-%d_", i), "", "/"), judgedBy(fmt.Sprintf("junk-%d", i), "", "/"))
+		junk = append(junk, judgedBy(fmt.Sprintf("kri_mtp_default_zone-1__junk-%d_", i), "", "/"),
+			judgedBy(fmt.Sprintf("junk-%d", i), "", "/"))
 	}
-	junk = append(junk, judgedBy("kri_mtp_default_zone-1__strict_x", "", "/"), judgedBy("kri_dp_default_zone-1__backend_", "", "/"), judgedBy("kri_mtp_other_zone-1__strict_", "", "/"))
+	junk = append(junk, judgedBy("kri_mtp_default_zone-1__strict_x", "", "/"),
+		judgedBy("kri_dp_default_zone-1__backend_", "", "/"), judgedBy("kri_mtp_other_zone-1__strict_", "", "/"))
 	if err := c.report("evil", "web", junk...); err != nil {
 		t.Fatal(err)
 	}
@@ -196,8 +204,8 @@ func TestCountersOfPoliciesThatAreGone(t *testing.T) {
 	}
 }
 
-// TestJunkPushesOutItsOwn fills the journal from one proxy: what another one reported stays, and the readiness of policies that exist
-// does not suffer.
+// TestJunkPushesOutItsOwn fills the journal from one proxy: what another one reported stays, and the readiness of
+// policies that exist does not suffer.
 func TestJunkPushesOutItsOwn(t *testing.T) {
 	const capacity = 1000
 	c := newCollecting(t, capacity)
@@ -223,7 +231,8 @@ func TestJunkPushesOutItsOwn(t *testing.T) {
 // TestLogsOfInboundsThatAreNotThere: a proxy names its logs, and only its inbounds have some.
 func TestLogsOfInboundsThatAreNotThere(t *testing.T) {
 	c := newCollecting(t, 0)
-	for inbound, want := range map[string]codes.Code{"web": codes.OK, "8080": codes.OK, "made-up": codes.NotFound, "": codes.NotFound} {
+	for inbound, want := range map[string]codes.Code{"web": codes.OK, "8080": codes.OK, "made-up": codes.NotFound,
+		"": codes.NotFound} {
 		if got := status.Code(c.report("backend", inbound, judgedBy("default", "", "/"))); got != want {
 			t.Errorf("%q: %s, want %s", inbound, got, want)
 		}

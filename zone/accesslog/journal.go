@@ -32,7 +32,8 @@ type Entry struct {
 }
 
 // Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has
-// more than its share, otherwise of the proxy that has most. A proxy that floods the journal evicts its own entries first.
+// more than its share, otherwise of the proxy that has most. A proxy that floods the journal evicts its own entries
+// first.
 type Journal struct {
 	since    time.Time
 	capacity int
@@ -55,7 +56,8 @@ func NewJournal(since time.Time, capacity int) *Journal {
 	if capacity == 0 {
 		capacity = DefaultCapacity
 	}
-	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{}, proxies: map[string]*list.List{}, pathsOf: map[string]int{}, lost: map[string]time.Time{}}
+	return &Journal{since: since, capacity: capacity, entries: map[Observation]*list.Element{},
+		proxies: map[string]*list.List{}, pathsOf: map[string]int{}, lost: map[string]time.Time{}}
 }
 
 // Add counts one observation. path is the path of an HTTP request without its query, or empty if it is unknown.

@@ -20,7 +20,8 @@ const (
 var start = time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
 
 func shadowDenied(client string) Observation {
-	return Observation{Inbound: inbound, Client: "spiffe://a/" + client, Method: "GET", PathPrefix: "/api", Policy: strict, Allowed: true, ShadowPolicy: strict}
+	return Observation{Inbound: inbound, Client: "spiffe://a/" + client, Method: "GET", PathPrefix: "/api",
+		Policy: strict, Allowed: true, ShadowPolicy: strict}
 }
 
 func policy(t *testing.T, conf string) store.Snapshot {
@@ -30,7 +31,8 @@ func policy(t *testing.T, conf string) store.Snapshot {
 		t.Fatal(err)
 	}
 	s := store.NewMemory()
-	r := &resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "strict"}}
+	r := &resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+		Name: "strict"}}
 	if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,8 @@ func TestReadiness(t *testing.T) {
 			j.Add(Observation{Inbound: inbound, Allowed: true}, "", changed.Add(c.now))
 		}
 		got := report(j, snap, reportQuery{now: changed.Add(c.now)})
-		if len(got.Readiness) != 1 || got.Readiness[0].Safe != c.safe || !strings.Contains(got.Readiness[0].Text, c.wantInfix) {
+		if len(got.Readiness) != 1 || got.Readiness[0].Safe != c.safe ||
+			!strings.Contains(got.Readiness[0].Text, c.wantInfix) {
 			t.Errorf("%s: %+v", c.name, got.Readiness)
 		}
 	}
@@ -92,7 +95,8 @@ func TestSuggest(t *testing.T) {
 	j := NewJournal(start, 0)
 	add := func(o Observation) { j.Add(o, o.PathPrefix, start.Add(time.Hour)) }
 	seen := func(client, method, path string) Observation {
-		return Observation{Inbound: inbound, Client: "spiffe://a/" + client, Method: method, PathPrefix: path, Policy: "kri_mtp_default___p_", Allowed: true}
+		return Observation{Inbound: inbound, Client: "spiffe://a/" + client, Method: method, PathPrefix: path,
+			Policy: "kri_mtp_default___p_", Allowed: true}
 	}
 	add(seen("one", "POST", "/api"))
 	add(seen("one", "GET", "/api"))
@@ -110,7 +114,8 @@ func TestSuggest(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
-	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}})
+	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane,
+		Mesh: "default", Name: "backend"}})
 	got, err := suggest(j, suggestQuery{dataplane: dp, since: start})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +140,8 @@ func TestSuggest(t *testing.T) {
 func TestSuggestionsAreReplayed(t *testing.T) {
 	j := NewJournal(start, 0)
 	add := func(path, policy string, allowed bool, after time.Duration) {
-		o := Observation{Inbound: inbound, Client: "spiffe://a/one", Method: "POST", PathPrefix: pathPrefix(path), Policy: policy, Allowed: allowed}
+		o := Observation{Inbound: inbound, Client: "spiffe://a/one", Method: "POST", PathPrefix: pathPrefix(path),
+			Policy: policy, Allowed: allowed}
 		j.Add(o, path, start.Add(after))
 	}
 	add("/orders", "p", true, time.Minute)
@@ -150,7 +156,8 @@ func TestSuggestionsAreReplayed(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
-	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}})
+	dp := home.Labelled(&resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeDataplane,
+		Mesh: "default", Name: "backend"}})
 	for _, c := range []struct {
 		prefixes bool
 		observed uint64
@@ -194,7 +201,8 @@ func TestPathsAreBounded(t *testing.T) {
 
 func TestPathPrefix(t *testing.T) {
 	for path, want := range map[string]string{
-		"/": "/", "": Other, "*": Other, "/a": "/a", "/a/b/c": "/a", "/a?x=/y": "/a", "/?x": "/", "/" + strings.Repeat("a", 200): Other,
+		"/": "/", "": Other, "*": Other, "/a": "/a", "/a/b/c": "/a", "/a?x=/y": "/a", "/?x": "/",
+		"/" + strings.Repeat("a", 200): Other,
 	} {
 		if got := pathPrefix(path); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)

@@ -17,8 +17,8 @@ import (
 type Observation struct {
 	// Inbound is its KRI, and Client the client's SPIFFE ID.
 	Inbound, Client string
-	// Method and PathPrefix are empty on TCP, and Other where they are too unusual to be kept. PathPrefix is the path's first
-	// segment, "/" for the root alone.
+	// Method and PathPrefix are empty on TCP, and Other where they are too unusual to be kept. PathPrefix is the path's
+	// first segment, "/" for the root alone.
 	Method, PathPrefix string
 	// Policy decided, and Allowed is what it decided. Both are those of rbac.Decision.
 	Policy  string
@@ -56,16 +56,19 @@ type seen struct {
 func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
 	var out []seen
 	for _, e := range m.GetHttpLogs().GetLogEntry() {
-		o := Observation{Inbound: inbound, Method: method(e.GetRequest().GetRequestMethod()), PathPrefix: pathPrefix(e.GetRequest().GetPath())}
+		o := Observation{Inbound: inbound, Method: method(e.GetRequest().GetRequestMethod()),
+			PathPrefix: pathPrefix(e.GetRequest().GetPath())}
 		judged := len(out)
-		out = appendJudged(out, o, e.GetCommonProperties(), judgement{httpNamespace, "enforced_effective_policy_id", "enforced_engine_result"})
+		out = appendJudged(out, o, e.GetCommonProperties(), judgement{httpNamespace, "enforced_effective_policy_id",
+			"enforced_engine_result"})
 		if len(out) > judged {
 			out[judged].path = wholePath(e.GetRequest().GetPath())
 		}
 	}
 	for _, e := range m.GetTcpLogs().GetLogEntry() {
 		o := Observation{Inbound: inbound}
-		out = appendJudged(out, o, e.GetCommonProperties(), judgement{tcpNamespace, "enforced_shadow_effective_policy_id", "enforced_shadow_engine_result"})
+		out = appendJudged(out, o, e.GetCommonProperties(),
+			judgement{tcpNamespace, "enforced_shadow_effective_policy_id", "enforced_shadow_engine_result"})
 	}
 	return out
 }

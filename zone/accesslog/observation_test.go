@@ -37,15 +37,20 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestTimesOfNoCalendar: a proxy that says that a request was in the year -1,000,000 kept everybody from the report, as JSON has no such year.
+// TestTimesOfNoCalendar: a proxy that says that a request was in the year -1,000,000 kept everybody from the report, as
+// JSON has no such year.
 func TestTimesOfNoCalendar(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for _, said := range []*timestamppb.Timestamp{nil, {Seconds: -1 << 55}, {Seconds: 1 << 55}, {Nanos: -1}, {Seconds: 253402300800}} {
+	for _, said := range []*timestamppb.Timestamp{nil, {Seconds: -1 << 55}, {Seconds: 1 << 55}, {Nanos: -1},
+		{Seconds: 253402300800}} {
 		journal := NewJournal(now, 0)
-		c := NewCollector(t.Context(), CollectorConfig{Store: store.NewMemory(), Journal: journal, Now: func() time.Time { return now }})
+		c := NewCollector(t.Context(), CollectorConfig{Store: store.NewMemory(), Journal: journal,
+			Now: func() time.Time { return now }})
 		common := &datav3.AccessLogCommon{StartTime: said, Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{httpNamespace: {Fields: map[string]*structpb.Value{
-			"enforced_effective_policy_id": structpb.NewStringValue("p"), "enforced_engine_result": structpb.NewStringValue("allowed"),
-			"dryrun_shadow_engine_result": structpb.NewStringValue(denied), "dryrun_shadow_effective_policy_id": structpb.NewStringValue("default"),
+			"enforced_effective_policy_id":      structpb.NewStringValue("p"),
+			"enforced_engine_result":            structpb.NewStringValue("allowed"),
+			"dryrun_shadow_engine_result":       structpb.NewStringValue(denied),
+			"dryrun_shadow_effective_policy_id": structpb.NewStringValue("default"),
 		}}}}}
 		for _, s := range read("i", &alsv3.StreamAccessLogsMessage{LogEntries: &alsv3.StreamAccessLogsMessage_HttpLogs{HttpLogs: &alsv3.StreamAccessLogsMessage_HTTPAccessLogEntries{
 			LogEntry: []*datav3.HTTPAccessLogEntry{{CommonProperties: common}},

@@ -146,11 +146,14 @@ func readiness(policy string, changed time.Time, s *summary, now time.Time) Read
 	watched := now.Sub(later(s.since, changed))
 	switch {
 	case count > 0 && now.Sub(last) < safeAfter:
-		return Readiness{policy, false, fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count, now.Sub(last).Round(time.Second))}
+		return Readiness{policy, false, fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count,
+			now.Sub(last).Round(time.Second))}
 	case now.Sub(s.lost(policy)) < safeAfter:
-		return Readiness{policy, false, "not known: some that would be denied were seen within 7 d, and not kept for want of room"}
+		return Readiness{policy, false,
+			"not known: some that would be denied were seen within 7 d, and not kept for want of room"}
 	case watched < safeAfter:
-		return Readiness{policy, false, fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d", watched.Round(time.Second))}
+		return Readiness{policy, false, fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d",
+			watched.Round(time.Second))}
 	}
 	return Readiness{policy, true, "safe to enforce: no would-deny for 7 d"}
 }

@@ -84,7 +84,8 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if query.Get("dataplane") == "" {
 		return api.BadField("dataplane", "say which Dataplane the permission is for")
 	}
-	key := resources.Key{Type: resources.TypeDataplane, Mesh: query.Get("mesh"), Namespace: query.Get("namespace"), Name: query.Get("dataplane")}
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: query.Get("mesh"), Namespace: query.Get("namespace"),
+		Name: query.Get("dataplane")}
 	if key.Mesh == "" {
 		key.Mesh = "default"
 	}
@@ -92,7 +93,8 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := suggest(h.Journal, suggestQuery{dataplane: dp, since: h.Now().Add(-since), prefixes: paths == pathsPrefix, reader: h.server.Reader(r)})
+	out, err := suggest(h.Journal, suggestQuery{dataplane: dp, since: h.Now().Add(-since),
+		prefixes: paths == pathsPrefix, reader: h.server.Reader(r)})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ type CollectorConfig struct {
 	Admit func(ctx context.Context) (context.Context, error)
 	// Identify judges a stream and returns the Dataplane whose proxy a node is. It calls end when the stream must end,
 	// until release is called. The collector calls still before it believes each message. Errors are gRPC statuses.
-	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error)
+	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key,
+		still func() error, release func(), err error)
 	// Journal takes what is reported.
 	Journal *Journal
 	// Now is the clock; time.Now when nil.
@@ -39,7 +40,8 @@ type CollectorConfig struct {
 	Panics *panics.Guard
 }
 
-// Collector is the access log service. A proxy is believed about its own Dataplane's inbounds only: the log's name is the inbound.
+// Collector is the access log service. A proxy is believed about its own Dataplane's inbounds only: the log's name is
+// the inbound.
 type Collector struct {
 	alsv3.UnimplementedAccessLogServiceServer
 
@@ -56,7 +58,8 @@ func NewCollector(ctx context.Context, cfg CollectorConfig) *Collector {
 		cfg.Now = time.Now
 	}
 	c := &Collector{cfg: cfg, ctx: ctx, decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "causeway_decisions_total", Help: "Requests, and connections on TCP, by who decided; other is a policy that the zone does not have.",
+		Name: "causeway_decisions_total",
+		Help: "Requests, and connections on TCP, by who decided; other is a policy that the zone does not have.",
 	}, []string{"protocol", "policy", "verdict"})}
 	c.counters = counters{decisions: c.decisions, store: cfg.Store, known: map[string]struct{}{}, sweepAt: firstSweep}
 	if cfg.Registerer != nil {
@@ -95,7 +98,8 @@ func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessL
 	}
 }
 
-func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogService_StreamAccessLogsServer, end context.CancelCauseFunc) error {
+func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogService_StreamAccessLogsServer,
+	end context.CancelCauseFunc) error {
 	inbound, mesh := "", ""
 	still := func() error { return nil } // Identify has checked the first message
 	for {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Sink is where proxies write their access logs: Service, Stdout, or the absolute path of a file on the proxy's machine.
+// Sink is where proxies write their access logs: Service, Stdout, or the absolute path of a file on the proxy's
+// machine.
 type Sink string
 
 // Sinks that are no files.

@@ -60,7 +60,8 @@ func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
 		of, err := resources.ParseKRI(e.Inbound)
 		return err == nil && of.WithSection("") == kri && !e.Last.Before(q.since)
 	})
-	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{}, reader: q.reader, hidden: map[string]bool{}}
+	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{},
+		reader: q.reader, hidden: map[string]bool{}}
 	if s.since.After(q.since) {
 		out.warn("what came before %s was not seen", s.since.UTC().Format(time.RFC3339))
 	}
@@ -98,7 +99,8 @@ func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
 
 // permissionFor allows what was seen on one inbound; seen may be nil.
 func permissionFor(dp *resources.Resource, name, section string, seen *grouping) (json.RawMessage, error) {
-	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: dp.DisplayName(), Namespace: dp.HomeNamespace(), SectionName: section}
+	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: dp.DisplayName(), Namespace: dp.HomeNamespace(),
+		SectionName: section}
 	conf := map[string]any{}
 	if seen != nil {
 		conf["allow"] = seen.matches()

@@ -16,8 +16,8 @@ type Answer struct {
 	// Verdict is Allow or Deny.
 	Verdict string `json:"verdict"`
 	// Policy is the KRI of the policy that decided, or the name of a decision that no policy made: "default",
-	// "multiple-uri-sans", "malformed-uri-san", "unusual-method", "other-path", or "envoy" for a request that Envoy refuses before it
-	// evaluates the rules.
+	// "multiple-uri-sans", "malformed-uri-san", "unusual-method", "other-path", or "envoy" for a request that Envoy
+	// refuses before it evaluates the rules.
 	Policy string `json:"policy"`
 	// Rule is the index among the policy's rules, and Field is the path in the policy of the entry that decided.
 	// Without a policy they are -1 and empty.

@@ -31,7 +31,8 @@ func drawEntry() *rapid.Generator[resources.PermissionMatch] {
 		}
 		if rapid.Bool().Draw(t, "path") {
 			m.Path = &resources.PathMatch{
-				Type:  rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix, resources.MatchRegularExpression}).Draw(t, "kind"),
+				Type: rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix,
+					resources.MatchRegularExpression}).Draw(t, "kind"),
 				Value: rapid.SampledFrom(somePaths).Draw(t, "value"),
 			}
 		}
@@ -59,7 +60,8 @@ func TestShadowedEntriesDecideNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files = append(files, &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: fmt.Sprintf("p%d", i)}, Spec: spec})
+			files = append(files, &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission,
+				Mesh: "default", Name: fmt.Sprintf("p%d", i)}, Spec: spec})
 		}
 		for _, f := range explain.FromFiles(append(files, load(t, "testdata/one.yaml")...), explain.Options{}).Lint("") {
 			if f.Check != explain.CheckShadowed && f.Check != explain.CheckDuplicate || !strings.Contains(f.KRI, "_p0_") {
@@ -98,7 +100,8 @@ func withoutField(t *testing.T, conf resources.PermissionConf, field string) res
 	t.Helper()
 	var list string
 	var at int
-	if _, err := fmt.Sscanf(strings.NewReplacer("rules[0].default.", "", "[", " ", "]", "").Replace(field), "%s %d", &list, &at); err != nil {
+	if _, err := fmt.Sscanf(strings.NewReplacer("rules[0].default.", "", "[", " ", "]", "").Replace(field), "%s %d",
+		&list, &at); err != nil {
 		t.Fatalf("%s: %v", field, err)
 	}
 	cut := func(entries []resources.PermissionMatch) []resources.PermissionMatch {

@@ -37,7 +37,8 @@ func (c Coverage) String() string {
 
 // MarshalJSON spells the fields like those of other answers.
 func (c Coverage) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"total": c.Total, "touched": c.Touched, "untouched": append([]string{}, c.Untouched...)})
+	return json.Marshal(map[string]any{"total": c.Total, "touched": c.Touched,
+		"untouched": append([]string{}, c.Untouched...)})
 }
 
 // touch is one entry.

@@ -41,16 +41,19 @@ const td = "spiffe://trust-domain.mesh/ns/"
 // TestAnswers compares whole answers with golden files.
 func TestAnswers(t *testing.T) {
 	for name, q := range map[string]explain.Query{
-		"denied-twice":      {To: "backend-1", Inbound: "http-port", From: td + "default/sa/api-gateway", Method: "POST", Path: "/x"},
-		"denied-by-default": {To: "backend-1", Inbound: "http-port", From: td + "observability/sa/prometheus", Method: "POST", Path: "/metrics/"},
-		"normalised":        {To: "backend-1", Inbound: "8080", From: td + "default/sa/frontend", Path: "/x/../%61dmin?y"},
-		"allowed":           {To: "backend-1", Inbound: "http-port", From: td + "default/sa/frontend", Path: "/x"},
-		"shadow":            {To: "backend-1", Inbound: "http-port", From: td + "legacy/sa/old", Path: "/x"},
-		"refused-by-envoy":  {To: "backend-1", Inbound: "http-port", From: td + "default/sa/frontend", Path: "/x%2fadmin"},
-		"tcp":               {To: "backend-1", Inbound: "tcp-port", From: td + "observability/sa/prometheus", Path: "/metrics"},
-		"service":           {To: "backend", Inbound: "web", From: td + "legacy/sa/old", Path: "/x"},
-		"labels":            {To: "app=backend,canary=yes", From: td + "default/sa/frontend"},
-		"kri":               {To: "kri_dp_default_local__backend-1_http-port", From: "spiffe://Not A SPIFFE ID"},
+		"denied-twice": {To: "backend-1", Inbound: "http-port", From: td + "default/sa/api-gateway",
+			Method: "POST", Path: "/x"},
+		"denied-by-default": {To: "backend-1", Inbound: "http-port", From: td + "observability/sa/prometheus",
+			Method: "POST", Path: "/metrics/"},
+		"normalised":       {To: "backend-1", Inbound: "8080", From: td + "default/sa/frontend", Path: "/x/../%61dmin?y"},
+		"allowed":          {To: "backend-1", Inbound: "http-port", From: td + "default/sa/frontend", Path: "/x"},
+		"shadow":           {To: "backend-1", Inbound: "http-port", From: td + "legacy/sa/old", Path: "/x"},
+		"refused-by-envoy": {To: "backend-1", Inbound: "http-port", From: td + "default/sa/frontend", Path: "/x%2fadmin"},
+		"tcp": {To: "backend-1", Inbound: "tcp-port", From: td + "observability/sa/prometheus",
+			Path: "/metrics"},
+		"service": {To: "backend", Inbound: "web", From: td + "legacy/sa/old", Path: "/x"},
+		"labels":  {To: "app=backend,canary=yes", From: td + "default/sa/frontend"},
+		"kri":     {To: "kri_dp_default_local__backend-1_http-port", From: "spiffe://Not A SPIFFE ID"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer, err := explain.FromFiles(load(t, "testdata/backend.yaml"), explain.Options{}).Explain(q)
@@ -95,10 +98,12 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 	}{
 		{q: explain.Query{From: td}, field: "to", text: "name a Dataplane"},
 		{q: explain.Query{To: "nobody", From: td}, field: "to", text: `no Dataplane or MeshService "nobody"`, notFound: true},
-		{q: explain.Query{To: "backend", Kind: "Dataplane", From: td}, field: "to", text: `no Dataplane "backend"`, notFound: true},
+		{q: explain.Query{To: "backend", Kind: "Dataplane", From: td}, field: "to", text: `no Dataplane "backend"`,
+			notFound: true},
 		{q: explain.Query{To: "backend", Zone: "zone-9", From: td}, field: "to", text: `in zone "zone-9"`, notFound: true},
 		{q: explain.Query{To: "backend-1", From: td}, field: "inbound", text: "http-port, tcp-port"},
-		{q: explain.Query{To: "backend-1", Inbound: "admin", From: td}, field: "inbound", text: "it has http-port, tcp-port", notFound: true},
+		{q: explain.Query{To: "backend-1", Inbound: "admin", From: td}, field: "inbound",
+			text: "it has http-port, tcp-port", notFound: true},
 		{q: explain.Query{To: "backend", Inbound: "81", From: td}, field: "inbound", text: "no port", notFound: true},
 		{q: explain.Query{To: "backend-2"}, field: "from", text: "is empty"},
 		{q: explain.Query{To: "backend-2", From: td, Method: "get"}, field: "method", text: "capitals"},
@@ -109,7 +114,8 @@ func TestQuestionsWithoutAnswer(t *testing.T) {
 	} {
 		_, err := explain.FromFiles(load(t, "testdata/backend.yaml"), explain.Options{}).Explain(c.q)
 		var bad *explain.QueryError
-		if !errors.As(err, &bad) || bad.Field != c.field || bad.NotFound != c.notFound || !strings.Contains(bad.Reason, c.text) {
+		if !errors.As(err, &bad) || bad.Field != c.field || bad.NotFound != c.notFound ||
+			!strings.Contains(bad.Reason, c.text) {
 			t.Errorf("%+v: %v", c.q, err)
 		}
 	}

@@ -45,7 +45,8 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 		suite := &out.Suites[len(out.Suites)-1]
 		one := junitCase{Name: c.Name, Class: c.To, File: c.File, Line: c.Line}
 		if c.Failure != "" {
-			one.Failure = &junitFailure{Message: c.Failure, Text: fmt.Sprintf("%s:%d: want %s, got %s", c.File, c.Line, c.Want, c.Got)}
+			one.Failure = &junitFailure{Message: c.Failure, Text: fmt.Sprintf("%s:%d: want %s, got %s", c.File, c.Line,
+				c.Want, c.Got)}
 			suite.Failures++
 		}
 		suite.Tests++

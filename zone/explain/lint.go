@@ -72,7 +72,8 @@ func (l *linter) policies() {
 	for _, p := range l.mesh.policies {
 		kri := p.KRI.String()
 		if !p.Enforced() {
-			l.add(Finding{Warning, CheckNotEnforced, kri, "", "the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
+			l.add(Finding{Warning, CheckNotEnforced, kri, "",
+				"the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
 			continue
 		}
 		advice := "write the policy anew; until then it denies everybody"
@@ -85,8 +86,10 @@ func (l *linter) policies() {
 		for i := range p.Rules() {
 			l.entries(p, &p.Rules()[i])
 		}
-		if l.judgesTargets(p) && !slices.ContainsFunc(l.mesh.proxies, func(x *matching.Proxy) bool { return matching.Selects(p, x) }) {
-			l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy", "compare targetRef with the labels of Dataplanes, or delete the policy"})
+		if l.judgesTargets(p) &&
+			!slices.ContainsFunc(l.mesh.proxies, func(x *matching.Proxy) bool { return matching.Selects(p, x) }) {
+			l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
+				"compare targetRef with the labels of Dataplanes, or delete the policy"})
 		}
 	}
 }
@@ -97,7 +100,8 @@ func (l *linter) judgesTargets(p *matching.Policy) bool {
 	return len(l.mesh.proxies) > 0 && (zone == "" || l.world.files || p.Resource.Zone() == zone)
 }
 
-// effects runs the checks of the policies that are not permissions: what no proxy carries out, and what selects nothing.
+// effects runs the checks of the policies that are not permissions: what no proxy carries out, and what selects
+// nothing.
 func (l *linter) effects(mesh string) {
 	for _, d := range resources.Descriptors() {
 		if d.Policy == nil || d.Type == resources.TypeMeshTrafficPermission {
@@ -115,12 +119,14 @@ func (l *linter) effect(r *resources.Resource) {
 	p := matching.NewPolicy(r, l.world.options.SystemNamespace)
 	kri := p.KRI.String()
 	if !p.Enforced() {
-		l.add(Finding{Warning, CheckNotEnforced, kri, "", "the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
+		l.add(Finding{Warning, CheckNotEnforced, kri, "",
+			"the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
 		return
 	}
 	parts, _ := resources.Unenforced(r)
 	for _, part := range parts {
-		l.add(Finding{Warning, CheckNotEnforced, kri, "", part, "remove it, or do not rely on it: docs/reference/policies.md says what takes effect"})
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", part,
+			"remove it, or do not rely on it: docs/reference/policies.md says what takes effect"})
 	}
 	selects, has, without := false, false, ""
 	for _, proxy := range l.mesh.proxies {
@@ -133,9 +139,11 @@ func (l *linter) effect(r *resources.Resource) {
 	}
 	switch {
 	case selects && !has:
-		l.add(Finding{Warning, CheckNotEnforced, kri, "", without, "select inbounds that take requests, or say their protocol"})
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", without,
+			"select inbounds that take requests, or say their protocol"})
 	case !selects && l.judgesTargets(p):
-		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy", "compare targetRef with the labels of Dataplanes, or delete the policy"})
+		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
+			"compare targetRef with the labels of Dataplanes, or delete the policy"})
 	}
 }
 
@@ -152,11 +160,15 @@ func (l *linter) entries(p *matching.Policy, r *matching.Rule) {
 				l.add(Finding{Error, CheckInvalid, kri, field, text, "mend the entry: as it is, " + invalidEffect(effect)})
 				continue
 			}
-			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix && id.Value == resources.EveryIdentity {
-				l.add(Finding{Warning, CheckOpenPrefix, kri, field, "the prefix allows every identity of every trust domain", "name a trust domain to mean its identities"})
+			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix &&
+				id.Value == resources.EveryIdentity {
+				l.add(Finding{Warning, CheckOpenPrefix, kri, field,
+					"the prefix allows every identity of every trust domain", "name a trust domain to mean its identities"})
 			}
-			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix && !strings.HasSuffix(id.Value, "/") {
-				l.add(Finding{Warning, CheckOpenPrefix, kri, field, "the prefix ends inside a segment: it also allows " + id.Value + "-and-more",
+			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix &&
+				!strings.HasSuffix(id.Value, "/") {
+				l.add(Finding{Warning, CheckOpenPrefix, kri, field,
+					"the prefix ends inside a segment: it also allows " + id.Value + "-and-more",
 					"end the prefix with a slash"})
 			}
 			if effect == rbac.EffectDeny && m.Path != nil {
@@ -182,7 +194,8 @@ func pathDeny(kri, field string, p *resources.PathMatch) Finding {
 	if p.Type != resources.MatchRegularExpression {
 		message += ": " + strings.Join(Lookalikes(strings.TrimSuffix(path, "/")), ", ")
 	}
-	return Finding{Warning, CheckPathDeny, kri, field, message, "allow the paths that are meant instead, or let the application refuse these"}
+	return Finding{Warning, CheckPathDeny, kri, field, message,
+		"allow the paths that are meant instead, or let the application refuse these"}
 }
 
 // Lookalikes returns spellings that some applications read as the path and no proxy can recognise: they pass a deny of

@@ -44,7 +44,8 @@ func placedOf(p *matching.Policy, r *matching.Rule) []placed {
 		for i := range entries {
 			if rbac.Fault(&entries[i]) == "" {
 				out = append(out, placed{
-					policy: p, effect: effect, field: fieldOf(r, p, effect, i), match: &entries[i], rule: r.Index, place: i, headers: len(r.Headers) > 0,
+					policy: p, effect: effect, field: fieldOf(r, p, effect, i), match: &entries[i], rule: r.Index,
+					place: i, headers: len(r.Headers) > 0,
 				})
 			}
 		}
@@ -66,9 +67,11 @@ func (l *linter) covered(p *matching.Policy, r *matching.Rule) {
 			case same && by.effect == e.effect && n < i:
 				l.add(Finding{Warning, CheckDuplicate, p.KRI.String(), e.field, "is the same as " + by.field, "remove one of them"})
 			case by.effect == rbac.EffectDeny && e.effect != rbac.EffectDeny:
-				l.add(Finding{Error, CheckShadowed, p.KRI.String(), e.field, "allows nobody: " + by.field + " denies all of it", "narrow the deny, or remove the allow"})
+				l.add(Finding{Error, CheckShadowed, p.KRI.String(), e.field,
+					"allows nobody: " + by.field + " denies all of it", "narrow the deny, or remove the allow"})
 			case by.effect == e.effect && !same:
-				l.add(Finding{Warning, CheckShadowed, p.KRI.String(), e.field, "decides nothing: " + by.field + " covers it", "remove it, or narrow the other"})
+				l.add(Finding{Warning, CheckShadowed, p.KRI.String(), e.field,
+					"decides nothing: " + by.field + " covers it", "remove it, or narrow the other"})
 			default:
 				continue
 			}
@@ -131,11 +134,14 @@ func (l *linter) crossed() {
 		kri, by := st.entry.policy.KRI.String(), fmt.Sprintf("%s of %s", st.by.field, st.by.policy.KRI)
 		switch {
 		case st.by.effect != st.entry.effect:
-			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "allows nobody: " + by + " denies all of it", "remove it, or talk to whoever wrote the deny"})
+			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "allows nobody: " + by + " denies all of it",
+				"remove it, or talk to whoever wrote the deny"})
 		case st.entry.covers(&st.by):
-			l.add(Finding{Warning, CheckDuplicate, kri, st.entry.field, "is the same as " + by + ", which is asked first", "remove it unless the other policy may go away"})
+			l.add(Finding{Warning, CheckDuplicate, kri, st.entry.field,
+				"is the same as " + by + ", which is asked first", "remove it unless the other policy may go away"})
 		default:
-			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "decides nothing: " + by + " covers it and is asked first", "remove it unless the other policy may go away"})
+			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "decides nothing: " + by +
+				" covers it and is asked first", "remove it unless the other policy may go away"})
 		}
 	}
 }

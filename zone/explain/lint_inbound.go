@@ -39,7 +39,8 @@ func (l *linter) inbounds() {
 	l.crossed()
 	for _, p := range l.mesh.policies {
 		if where := closed[p]; where != "" && !open[p] {
-			l.add(Finding{Warning, CheckDenyOnly, p.KRI.String(), "", "denies where nobody is allowed anyway, for example on " + where,
+			l.add(Finding{Warning, CheckDenyOnly, p.KRI.String(), "",
+				"denies where nobody is allowed anyway, for example on " + where,
 				"add who is allowed, here or in another policy; what nobody allows is denied"})
 		}
 	}
@@ -47,12 +48,15 @@ func (l *linter) inbounds() {
 
 // inbound checks the rules of one inbound. It records in open the policies of an inbound with an allow entry, and in
 // closed those with a deny entry on an inbound without one.
-func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Policy]bool, closed map[*matching.Policy]string) {
+func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Policy]bool,
+	closed map[*matching.Policy]string) {
 	l.crossing(rules)
-	allowing := slices.ContainsFunc(rules.Items, func(r matching.Rule) bool { return len(r.Conf.Allow)+len(r.Conf.AllowWithShadowDeny) > 0 })
+	allowing := slices.ContainsFunc(rules.Items,
+		func(r matching.Rule) bool { return len(r.Conf.Allow)+len(r.Conf.AllowWithShadowDeny) > 0 })
 	for _, w := range rules.Warnings {
 		if p := l.mesh.byKRI[w.Policy]; p != nil && p.Enforced() && !slices.Contains(p.Problems(), w) {
-			l.add(Finding{Warning, CheckNotEnforced, w.Policy.String(), w.Field, w.Text, "write permissions under rules, with SPIFFE IDs"})
+			l.add(Finding{Warning, CheckNotEnforced, w.Policy.String(), w.Field, w.Text,
+				"write permissions under rules, with SPIFFE IDs"})
 		}
 	}
 	for i := range rules.Items {
@@ -78,7 +82,8 @@ func (l *linter) serverFirst(s subject, candidates []*matching.Policy) {
 		return
 	}
 	for i, text := range rbac.HandshakeWarnings(matching.Inbound(s.proxy, s.in, candidates), s.in) {
-		severity, advice := Warning, "remove the tag "+resources.TagServerFirst+" unless clients of this application wait for it to speak"
+		severity, advice := Warning, "remove the tag "+resources.TagServerFirst+
+			" unless clients of this application wait for it to speak"
 		if i > 0 {
 			severity, advice = Error, "until then nobody gets in"
 		}
@@ -127,7 +132,8 @@ func (l *linter) identities(mesh string) {
 				if id == nil || !domains[domainOf(id.Value)] || hasIdentity(known, id) {
 					continue
 				}
-				l.add(Finding{Warning, CheckUnknownIdentity, p.KRI.String(), e.field, "no proxy has an identity that is or begins with " + id.Value,
+				l.add(Finding{Warning, CheckUnknownIdentity, p.KRI.String(), e.field,
+					"no proxy has an identity that is or begins with " + id.Value,
 					"compare with the namespaces, service accounts and workloads of Dataplanes"})
 			}
 		}

@@ -48,7 +48,8 @@ func TestLintOfGoodPolicies(t *testing.T) {
 func TestLintInAZone(t *testing.T) {
 	list := load(t, "testdata/lint.yaml")
 	judged := func(w *explain.World) bool {
-		return slices.ContainsFunc(w.Lint("default"), func(f explain.Finding) bool { return f.Check == explain.CheckSelectsNothing })
+		return slices.ContainsFunc(w.Lint("default"),
+			func(f explain.Finding) bool { return f.Check == explain.CheckSelectsNothing })
 	}
 	if !judged(explain.FromFiles(list, explain.Options{Zone: "zone-1"})) {
 		t.Error("files: no finding")

@@ -62,7 +62,8 @@ type subject struct {
 }
 
 func (s subject) kri() resources.KRI {
-	return resources.KRI{Short: "dp", Mesh: s.proxy.Key.Mesh, Zone: s.proxy.Zone, Namespace: s.proxy.Namespace, Name: s.proxy.Name, Section: s.in.Section()}
+	return resources.KRI{Short: "dp", Mesh: s.proxy.Key.Mesh, Zone: s.proxy.Zone, Namespace: s.proxy.Namespace,
+		Name: s.proxy.Name, Section: s.in.Section()}
 }
 
 // subjects returns the inbounds that a question selects, at least one.
@@ -124,7 +125,8 @@ func (m *mesh) within(q *Query, want func(*matching.Proxy) bool) []*matching.Pro
 		if m.hidesProxy(p) {
 			continue
 		}
-		if (q.Zone == "" || p.Zone == q.Zone) && (q.Namespace == "" || p.Namespace == q.Namespace || p.Key.Namespace == q.Namespace) && want(p) {
+		if (q.Zone == "" || p.Zone == q.Zone) && (q.Namespace == "" || p.Namespace == q.Namespace ||
+			p.Key.Namespace == q.Namespace) && want(p) {
 			out = append(out, p)
 		}
 	}
@@ -166,7 +168,8 @@ func noInbound(section string, p *matching.Proxy) error {
 	if section == "" {
 		return badQuery("inbound", "say which inbound of %s: %s", p.Name, have)
 	}
-	return &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no inbound %q: %s", p.Name, section, have), NotFound: true}
+	return &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no inbound %q: %s", p.Name, section, have),
+		NotFound: true}
 }
 
 func sections(p *matching.Proxy) []string {
@@ -199,13 +202,15 @@ func (m *mesh) served(q *Query) ([]subject, error) {
 		if m.hidden.kris[resources.KRIOf(r).String()] {
 			continue
 		}
-		if r.DisplayName() != q.To && r.Name != q.To || q.Zone != "" && r.Zone() != q.Zone || q.Namespace != "" && r.HomeNamespace() != q.Namespace {
+		if r.DisplayName() != q.To && r.Name != q.To || q.Zone != "" && r.Zone() != q.Zone || q.Namespace != "" &&
+			r.HomeNamespace() != q.Namespace {
 			continue
 		}
 		known = true
 		for _, p := range m.proxies {
 			if m.hidesProxy(p) {
-				if slices.ContainsFunc(sectionsOf(p), func(in *matching.InboundPort) bool { return matching.Serves(r, p, in, "") }) {
+				if slices.ContainsFunc(sectionsOf(p),
+					func(in *matching.InboundPort) bool { return matching.Serves(r, p, in, "") }) {
 					q.left++
 				}
 				continue
@@ -224,12 +229,15 @@ func (m *mesh) served(q *Query) ([]subject, error) {
 	switch {
 	case !known:
 		return nil, &QueryError{Field: "to", Reason: q.nothing(), NotFound: true}
-	case len(out) > 0 && q.Inbound == "" && slices.ContainsFunc(out, func(s subject) bool { return s.in.Section() != out[0].in.Section() }):
+	case len(out) > 0 && q.Inbound == "" &&
+		slices.ContainsFunc(out, func(s subject) bool { return s.in.Section() != out[0].in.Section() }):
 		return nil, badQuery("inbound", "say which port of %s", q.To)
 	case len(out) == 0 && len(others) > 0:
-		return nil, &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no port %q: its first inbound is %s", q.To, q.Inbound, others[0].in.Section()), NotFound: true}
+		return nil, &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no port %q: its first inbound is %s",
+			q.To, q.Inbound, others[0].in.Section()), NotFound: true}
 	case len(out) == 0:
-		return nil, &QueryError{Field: "to", Reason: fmt.Sprintf("MeshService %q leads to no inbound of any Dataplane", q.To), NotFound: true}
+		return nil, &QueryError{Field: "to", Reason: fmt.Sprintf("MeshService %q leads to no inbound of any Dataplane",
+			q.To), NotFound: true}
 	}
 	return out, nil
 }
@@ -275,7 +283,8 @@ func (q *Query) request(protocol matching.Protocol) (req rbac.Request, refused s
 	if req.Method != strings.ToUpper(req.Method) {
 		return req, "", badQuery("method", "%q is not spelled in capitals", q.Method)
 	}
-	if req.Path, refused = rbac.NormalizePath(cmp.Or(q.Path, "/")); refused == "" && !resources.IsRegisteredMethod(req.Method) {
+	if req.Path, refused = rbac.NormalizePath(cmp.Or(q.Path, "/")); refused == "" &&
+		!resources.IsRegisteredMethod(req.Method) {
 		refused = fmt.Sprintf("%s is not a registered method", q.Method)
 	}
 	return req, refused, nil

@@ -111,7 +111,8 @@ func (d *Destination) dataplane(name string, o Options) (*resources.Resource, er
 		return nil, err
 	}
 	r := &resources.Resource{
-		Key:    resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(d.Mesh, defaultMesh), Namespace: d.Namespace, Name: name},
+		Key: resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(d.Mesh, defaultMesh), Namespace: d.Namespace,
+			Name: name},
 		Labels: map[string]string{}, Spec: spec,
 	}
 	for k, v := range d.Labels {
@@ -134,7 +135,8 @@ func (t *Test) queries(f *TestFile) iter.Seq[Query] {
 			for _, method := range one(t.Method) {
 				for _, path := range one(t.Path) {
 					q := Query{
-						Mesh: t.Mesh, Zone: t.Zone, Namespace: t.Namespace, To: t.To, Inbound: t.Inbound, From: from, Method: method, Path: path, SNI: t.SNI,
+						Mesh: t.Mesh, Zone: t.Zone, Namespace: t.Namespace, To: t.To, Inbound: t.Inbound, From: from,
+						Method: method, Path: path, SNI: t.SNI,
 						Headers: t.Headers,
 					}
 					if id, ok := f.Identities[from]; ok {
@@ -154,7 +156,8 @@ func (t *Test) queries(f *TestFile) iter.Seq[Query] {
 
 func (w *World) runCase(f *TestFile, t *Test, q Query) Case {
 	c := Case{
-		File: f.File, Name: t.title(&q), Line: t.line, From: q.From, Method: q.Method, Path: q.Path, To: q.To, Inbound: q.Inbound, Want: t.want(),
+		File: f.File, Name: t.title(&q), Line: t.line, From: q.From, Method: q.Method, Path: q.Path, To: q.To,
+		Inbound: q.Inbound, Want: t.want(),
 	}
 	answer, err := w.Explain(q)
 	if err != nil {

@@ -25,7 +25,8 @@ func readTests(t *testing.T, file string) *explain.TestFile {
 // TestRunTests checks that each way in which an expectation can fail is reported, that the others pass, and that
 // entries that no test matches are named.
 func TestRunTests(t *testing.T) {
-	report := explain.FromFiles(load(t, "testdata/backend.yaml"), explain.Options{}).RunTests([]*explain.TestFile{readTests(t, "testdata/tests.yaml")})
+	report := explain.FromFiles(load(t, "testdata/backend.yaml"),
+		explain.Options{}).RunTests([]*explain.TestFile{readTests(t, "testdata/tests.yaml")})
 	failures := map[string]string{
 		"wrong verdict":  "want deny, got allow by kri_mtp_default___by-service-owner_",
 		"wrong decider":  "want allow by by-mesh-operator, got allow by kri_mtp_default___by-service-owner_",

@@ -86,7 +86,8 @@ func newWorld(o Options, list func(resources.Type, string) iter.Seq[*resources.R
 func atHome(r *resources.Resource, o Options) *resources.Resource {
 	home := resources.Home{Zone: r.Labels[resources.LabelZone], SystemNamespace: o.SystemNamespace}
 	custom := r.Namespace != "" && r.Namespace != o.SystemNamespace
-	if home.Zone == "" && (r.Descriptor().WrittenOn&resources.OnGlobal == 0 || custom || r.Labels[resources.LabelOrigin] == resources.OriginZone) {
+	if home.Zone == "" && (r.Descriptor().WrittenOn&resources.OnGlobal == 0 || custom ||
+		r.Labels[resources.LabelOrigin] == resources.OriginZone) {
 		home.Zone = o.Zone
 	}
 	c := r.Clone()
@@ -101,7 +102,8 @@ func atHome(r *resources.Resource, o Options) *resources.Resource {
 // Meshes returns the names of all meshes that have a resource, sorted.
 func (w *World) Meshes() []string {
 	names := map[string]bool{}
-	for _, t := range []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeTrafficTarget, resources.TypeDataplane} {
+	for _, t := range []resources.Type{resources.TypeMeshTrafficPermission, resources.TypeTrafficTarget,
+		resources.TypeDataplane} {
 		for r := range w.list(t, "") {
 			names[r.Mesh] = true
 		}
@@ -116,7 +118,8 @@ func (w *World) mesh(name string) *mesh {
 	if m := w.meshes[name]; m != nil {
 		return m
 	}
-	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{}, hidden: hidden{kris: map[string]bool{}, proxies: map[resources.Key]bool{}}}
+	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{},
+		hidden: hidden{kris: map[string]bool{}, proxies: map[resources.Key]bool{}}}
 	m.services = slices.Collect(w.list(resources.TypeMeshService, name))
 	for r := range w.list(resources.TypeMeshTrafficPermission, name) {
 		m.addPolicy(matching.NewPolicy(r, w.options.SystemNamespace))

@@ -61,7 +61,8 @@ func without(rules matching.Rules, d rbac.Decision) matching.Rules {
 	r.Made = nil
 	replace := func(list []resources.PermissionMatch) []resources.PermissionMatch {
 		list = slices.Clone(list)
-		list[d.Entry] = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: "spiffe://nobody.invalid/"}}
+		list[d.Entry] = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact,
+			Value: "spiffe://nobody.invalid/"}}
 		return list
 	}
 	switch d.Effect {
@@ -104,7 +105,8 @@ func (j *judgement) nearMisses(prefix string) []string {
 				if len(parts)+len(headers) == 0 || slices.Contains(parts, "") {
 					continue
 				}
-				text := fmt.Sprintf("%s%s of %s would allow it %s", prefix, j.field(i, effect, n), r.Origin, j.condition(&entry, parts, headers))
+				text := fmt.Sprintf("%s%s of %s would allow it %s", prefix, j.field(i, effect, n), r.Origin,
+					j.condition(&entry, parts, headers))
 				found = append(found, miss{len(parts) + len(headers), text})
 			}
 		}

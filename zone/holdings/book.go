@@ -48,7 +48,8 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Book holds the entries. None of its methods but Close waits for the disk, and a nil Book keeps nothing. Safe for concurrent use.
+// Book holds the entries. None of its methods but Close waits for the disk, and a nil Book keeps nothing. Safe for
+// concurrent use.
 type Book struct {
 	cfg     Config
 	metrics *metrics
@@ -231,7 +232,8 @@ func (b *Book) expireLocked() {
 
 // roomLocked reports whether a new entry fits within the limits.
 func (b *Book) roomLocked(id ID, size int) bool {
-	return size+len(id.Mesh)+len(id.Namespace)+len(id.Name) <= maxEntry && len(b.entries) < maxEntries && b.total+size <= maxTotal
+	return size+len(id.Mesh)+len(id.Namespace)+len(id.Name) <= maxEntry && len(b.entries) < maxEntries &&
+		b.total+size <= maxTotal
 }
 
 // count is for the metrics.

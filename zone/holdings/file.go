@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The file is a first line that names its form, and then a line for each entry in base64: a sealed heading in JSON, the end of a line,
-// and the entry. The last line of an entry counts. A line that was cut or changed costs that one entry.
+// The file is a first line that names its form, and then a line for each entry in base64: a sealed heading in JSON, the
+// end of a line, and the entry. The last line of an entry counts. A line that was cut or changed costs that one entry.
 const (
 	heading = "causeway-holdings 1"
 	// headingPrefix starts the heading of every format version.

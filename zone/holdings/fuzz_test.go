@@ -32,10 +32,12 @@ type inTheClear struct{}
 func (inTheClear) Seal(plain []byte, _ string) ([]byte, error)  { return plain, nil }
 func (inTheClear) Open(sealed []byte, _ string) ([]byte, error) { return sealed, nil }
 
-// FuzzFile: whatever is in the file, a book opens, within its limits, and what it takes from it can be written and read again.
+// FuzzFile: whatever is in the file, a book opens, within its limits, and what it takes from it can be written and read
+// again.
 func FuzzFile(f *testing.F) {
 	line := func(text string) string { return encodedOf([]byte(text)) + "\n" }
-	f.Add(heading + "\n" + line(`{"kind":"svid","mesh":"default","name":"a","until":4000000000}`+"\nx") + line(`{"kind":"svid","mesh":"default","name":"a","gone":true}`+"\n"))
+	f.Add(heading + "\n" + line(`{"kind":"svid","mesh":"default","name":"a","until":4000000000}`+"\nx") +
+		line(`{"kind":"svid","mesh":"default","name":"a","gone":true}`+"\n"))
 	f.Add(heading + "\n" + line("{}\n") + line("null\nabc") + "!!!\n" + line(`{"until":-5}`+"\n"))
 	f.Add("causeway-holdings 9\n")
 	f.Fuzz(func(t *testing.T, content string) {

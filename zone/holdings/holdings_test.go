@@ -28,7 +28,8 @@ type shelf struct {
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	return &shelf{t: t, path: filepath.Join(t.TempDir(), "holdings.sealed"), box: newBox(t), now: time.Unix(2_000_000_000, 0)}
+	return &shelf{t: t, path: filepath.Join(t.TempDir(), "holdings.sealed"), box: newBox(t),
+		now: time.Unix(2_000_000_000, 0)}
 }
 
 func newBox(t *testing.T) *secrets.Box {
@@ -48,7 +49,8 @@ func must(t *testing.T, err error) {
 func (s *shelf) open() *Book {
 	s.t.Helper()
 	s.log.Reset()
-	return Open(Config{Path: s.path, Box: s.box, Now: func() time.Time { return s.now }, Log: slog.New(slog.NewTextHandler(&s.log, nil))})
+	return Open(Config{Path: s.path, Box: s.box, Now: func() time.Time { return s.now },
+		Log: slog.New(slog.NewTextHandler(&s.log, nil))})
 }
 
 // saved has the book write what it has, as Run would.
@@ -79,7 +81,8 @@ func (s *shelf) has(b *Book, want map[string]string) {
 
 func id(name string) ID { return ID{Kind: "svid", Mesh: "default", Name: name} }
 
-// TestWhatWasWrittenIsThere: what was saved is there for the next process, however the last one ended; what was not is not.
+// TestWhatWasWrittenIsThere: what was saved is there for the next process, however the last one ended; what was not is
+// not.
 func TestWhatWasWrittenIsThere(t *testing.T) {
 	s := newShelf(t)
 	b := s.open()
@@ -125,7 +128,8 @@ func TestNothingIsInTheClear(t *testing.T) {
 	s.saved(b)
 	for line := range strings.Lines(s.file()) {
 		sealed := decoded(t, line)
-		if strings.Contains(s.file(), "private") || bytes.Contains(sealed, []byte("private")) || bytes.Contains(sealed, []byte("payments")) {
+		if strings.Contains(s.file(), "private") || bytes.Contains(sealed, []byte("private")) ||
+			bytes.Contains(sealed, []byte("payments")) {
 			t.Errorf("the file says %s", line)
 		}
 	}
@@ -134,7 +138,8 @@ func TestNothingIsInTheClear(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("its mode is %o", info.Mode().Perm())
 	}
-	if _, err := s.box.Open(decoded(t, strings.Split(s.file(), "\n")[1]), "another purpose"); !errors.Is(err, secrets.ErrDamaged) {
+	if _, err := s.box.Open(decoded(t, strings.Split(s.file(), "\n")[1]), "another purpose"); !errors.Is(err,
+		secrets.ErrDamaged) {
 		t.Errorf("a line opens for another purpose: %v", err)
 	}
 }
@@ -160,16 +165,22 @@ func TestDamageCostsWhatItHits(t *testing.T) {
 		says       string
 	}{
 		{"nothing", join, all, 0, ""},
-		{"a flipped bit", func(l []string) string { l[2] = flipped(l[2], 200); return join(l) }, without("b"), 1, "entries=1 of=3"},
-		{"a flipped bit in the heading of a seal", func(l []string) string { l[1] = flipped(l[1], 20); return join(l) }, without("a"), 1, "entries=1 of=3"},
-		{"a letter that is not base64", func(l []string) string { l[2] = "!" + l[2][1:]; return join(l) }, without("b"), 1, "not an entry"},
+		{"a flipped bit", func(l []string) string { l[2] = flipped(l[2], 200); return join(l) }, without("b"), 1,
+			"entries=1 of=3"},
+		{"a flipped bit in the heading of a seal", func(l []string) string { l[1] = flipped(l[1], 20); return join(l) },
+			without("a"), 1, "entries=1 of=3"},
+		{"a letter that is not base64", func(l []string) string { l[2] = "!" + l[2][1:]; return join(l) }, without("b"),
+			1, "not an entry"},
 		{"two lines that became one", func(l []string) string { return l[0] + l[1] + strings.TrimSuffix(l[2], "\n") + l[3] }, without("b", "c"), 1, "entries=1 of=2"},
 		{"a line without an end", func(l []string) string { return l[0] + strings.Repeat("x", 3*maxLine) + "\n" + join(l[1:]) }, all, 1, "not an entry"},
-		{"half of the last line, as a crash leaves it", func(l []string) string { return join(l[:3]) + l[3][:20] }, without("c"), 0, ""},
+		{"half of the last line, as a crash leaves it", func(l []string) string { return join(l[:3]) + l[3][:20] },
+			without("c"), 0, ""},
 		{"another first line", func(l []string) string { return "x" + join(l) }, all, 1, "not an entry"},
 		{"nothing left", func([]string) string { return "" }, map[string]string{}, 0, ""},
-		{"a later format", func(l []string) string { return "causeway-holdings 2\n" + join(l[1:]) }, map[string]string{}, 1, "does not know"},
-		{"a hole of zeros", func(l []string) string { return l[0] + strings.Repeat("\x00", 100_000) }, map[string]string{}, 0, ""},
+		{"a later format", func(l []string) string { return "causeway-holdings 2\n" + join(l[1:]) },
+			map[string]string{}, 1, "does not know"},
+		{"a hole of zeros", func(l []string) string { return l[0] + strings.Repeat("\x00", 100_000) },
+			map[string]string{}, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newShelf(t)
@@ -184,7 +195,8 @@ func TestDamageCostsWhatItHits(t *testing.T) {
 			if got := testutil.ToFloat64(b.metrics.unreadable); got != c.unreadable {
 				t.Errorf("the metric counts %v, want %v", got, c.unreadable)
 			}
-			if says := s.log.String(); !strings.Contains(says, c.says) || (c.says == "") != (says == "") || strings.Count(says, "\n") > 1 {
+			if says := s.log.String(); !strings.Contains(says, c.says) || (c.says == "") != (says == "") ||
+				strings.Count(says, "\n") > 1 {
 				t.Errorf("the log says %q, want one line with %q", says, c.says)
 			}
 			b.Put(id("new"), []byte("n"), time.Time{})
@@ -209,7 +221,8 @@ func flipped(line string, at int) string {
 	return encodedOf(sealed) + "\n"
 }
 
-// TestAnotherKey: with another key nothing can be read; the server starts, says so once, and the next write replaces what is there.
+// TestAnotherKey: with another key nothing can be read; the server starts, says so once, and the next write replaces
+// what is there.
 func TestAnotherKey(t *testing.T) {
 	s := newShelf(t)
 	b := s.open()
@@ -220,7 +233,8 @@ func TestAnotherKey(t *testing.T) {
 	s.box = newBox(t)
 	b = s.open()
 	s.has(b, map[string]string{})
-	if says := s.log.String(); strings.Count(says, "\n") != 1 || !strings.Contains(says, "entries=50 of=50") || !strings.Contains(says, "sealed with another key") {
+	if says := s.log.String(); strings.Count(says, "\n") != 1 || !strings.Contains(says, "entries=50 of=50") ||
+		!strings.Contains(says, "sealed with another key") {
 		t.Errorf("the log says %s", says)
 	}
 	b.Put(id("a"), []byte("a"), time.Time{})
@@ -308,7 +322,8 @@ func TestFileStaysSmall(t *testing.T) {
 	s.has(s.open(), map[string]string{"a": string(bytes.Repeat([]byte{1499 % 256}, 2000))})
 }
 
-// TestDiskThatRefuses: nothing waits for it, it is said once and counted, and what was put is there when it takes writes again.
+// TestDiskThatRefuses: nothing waits for it, it is said once and counted, and what was put is there when it takes
+// writes again.
 func TestDiskThatRefuses(t *testing.T) {
 	s := newShelf(t)
 	must(t, os.MkdirAll(s.path, 0o700)) // a folder is where the file goes
@@ -349,7 +364,8 @@ func TestSomebodyElseWrites(t *testing.T) {
 	s.has(s.open(), map[string]string{"a": "a", "b": "b"})
 }
 
-// TestSealedAnew: with a passphrase each process derives a key of its own, which takes long. A file never holds more than two.
+// TestSealedAnew: with a passphrase each process derives a key of its own, which takes long. A file never holds more
+// than two.
 func TestSealedAnew(t *testing.T) {
 	s := newShelf(t)
 	for i := range 4 {

@@ -86,7 +86,8 @@ func (b *Book) save() error {
 	b.whole = false
 	if !b.failing {
 		b.failing = true
-		b.cfg.Log.Error("cannot store issued identities: after a restart, some proxies get new ones; trying again", "file", b.cfg.Path, "error", err)
+		b.cfg.Log.Error("cannot store issued identities: after a restart, some proxies get new ones; trying again",
+			"file", b.cfg.Path, "error", err)
 	}
 	return err
 }

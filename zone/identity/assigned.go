@@ -61,7 +61,8 @@ func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready 
 		}
 	}
 	slices.SortFunc(out.list, func(a, b *assignment) int {
-		return cmp.Or(cmp.Compare(len(b.labels), len(a.labels)), strings.Compare(a.resource.DisplayName(), b.resource.DisplayName()),
+		return cmp.Or(cmp.Compare(len(b.labels), len(a.labels)),
+			strings.Compare(a.resource.DisplayName(), b.resource.DisplayName()),
 			strings.Compare(b.resource.Zone(), a.resource.Zone()))
 	})
 	return out
@@ -91,7 +92,8 @@ func readAssignment(r *resources.Resource, mesh, zone string) *assignment {
 	case err != nil:
 		one.err = fmt.Errorf("spiffeID.trustDomain: %w", err)
 	case r.Zone() != "" && !resources.IsTrustDomainOf(name, zone):
-		one.err = fmt.Errorf("spiffeID.trustDomain: zone %s may speak for *.%s%s only, and not for %s", zone, zone, trustDomainSuffix, name)
+		one.err = fmt.Errorf("spiffeID.trustDomain: zone %s may speak for *.%s%s only, and not for %s", zone, zone,
+			trustDomainSuffix, name)
 	case spec.Provider.Type != resources.ProviderBundled && spec.Provider.Type != resources.ProviderSpire:
 		one.err = fmt.Errorf("provider.type: %q is not known here", spec.Provider.Type)
 	}
@@ -125,7 +127,8 @@ func (x *Assignments) Of(dp *resources.Resource) (Assigned, error) {
 }
 
 func (i *assignment) assign(dp *resources.Resource) (Assigned, error) {
-	out := Assigned{By: i.resource, Spire: i.spec.Provider.Type == resources.ProviderSpire, Lifetime: Lifetime, realm: i.realm}
+	out := Assigned{By: i.resource, Spire: i.spec.Provider.Type == resources.ProviderSpire, Lifetime: Lifetime,
+		realm: i.realm}
 	if b := i.spec.Provider.Bundled; b != nil && b.CertificateParameters != nil {
 		if d, err := time.ParseDuration(b.CertificateParameters.Expiry); err == nil {
 			out.Lifetime = min(max(d, shortestLifetime), Lifetime)
@@ -138,7 +141,8 @@ func (i *assignment) assign(dp *resources.Resource) (Assigned, error) {
 	template, err := resources.ParseIdentityTemplate(i.spec.PathTemplate(account), resources.PathVariables())
 	var path string
 	if err == nil {
-		path, err = template.Render(func(variable string) string { return i.value(dp, variable) }, func(key string) string { return dp.Labels[key] })
+		path, err = template.Render(func(variable string) string { return i.value(dp, variable) },
+			func(key string) string { return dp.Labels[key] })
 	}
 	if err == nil {
 		out.ID, err = spiffeid.FromPath(i.domain, path)

@@ -25,12 +25,14 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 	t.Parallel()
 	global := resources.Home{}
 	all := []*resources.Resource{
-		meshIdentity(t, global, "everybody", `{"selector":{"dataplane":{}},"spiffeID":{"path":"/all/{{ .Workload }}"},"provider":{"type":"Bundled"}}`),
+		meshIdentity(t, global, "everybody",
+			`{"selector":{"dataplane":{}},"spiffeID":{"path":"/all/{{ .Workload }}"},"provider":{"type":"Bundled"}}`),
 		meshIdentity(t, global, "nobody", `{"spiffeID":{"path":"/nobody"},"provider":{"type":"Bundled"}}`),
 		meshIdentity(t, global, "b-pay", `{"selector":{"dataplane":{"matchLabels":{"team":"pay"}}},"spiffeID":{"path":"/later-name"},"provider":{"type":"Bundled"}}`),
 		meshIdentity(t, global, "a-pay", `{"selector":{"dataplane":{"matchLabels":{"team":"pay"}}},"spiffeID":{"trustDomain":"{{ .Mesh }}.example","path":"/ns/{{ .Namespace }}/app/{{ label \"app\" }}"},"provider":{"type":"Bundled","bundled":{"certificateParameters":{"expiry":"1h"}}}}`),
 		meshIdentity(t, home, "two-labels", `{"selector":{"dataplane":{"matchLabels":{"team":"pay","tier":"1"}}},"provider":{"type":"Spire","spire":{"agent":{"timeout":"2s"}}}}`),
-		meshIdentity(t, resources.Home{Zone: "zone-2"}, "another-zones", `{"selector":{"dataplane":{"matchLabels":{"a":"1","b":"2","c":"3"}}},"provider":{"type":"Bundled"}}`),
+		meshIdentity(t, resources.Home{Zone: "zone-2"}, "another-zones",
+			`{"selector":{"dataplane":{"matchLabels":{"a":"1","b":"2","c":"3"}}},"provider":{"type":"Bundled"}}`),
 		meshIdentity(t, home, "foreign-domain", `{"selector":{"dataplane":{"matchLabels":{"a":"1","b":"2"}}},"spiffeID":{"trustDomain":"default.zone-2.mesh.local"},"provider":{"type":"Bundled"}}`),
 	}
 	const own = "spiffe://default.zone-1.mesh.local"
@@ -43,19 +45,25 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 		lifetime        time.Duration
 	}{
 		{"least specific", "", nil, "", own + "/all/backend", "everybody", false, identity.Lifetime},
-		{"one label, the smaller name", "shop", map[string]string{"team": "pay", "app": "till"}, "", "spiffe://default.example/ns/shop/app/till", "a-pay", false, time.Hour},
-		{"passed over while it is not ready", "shop", map[string]string{"team": "pay", "app": "till"}, "default:default.example", own + "/later-name", "b-pay", false, identity.Lifetime},
+		{"one label, the smaller name", "shop", map[string]string{"team": "pay", "app": "till"}, "",
+			"spiffe://default.example/ns/shop/app/till", "a-pay", false, time.Hour},
+		{"passed over while it is not ready", "shop", map[string]string{"team": "pay", "app": "till"},
+			"default:default.example", own + "/later-name", "b-pay", false, identity.Lifetime},
 		{"a label that it has not", "shop", map[string]string{"team": "pay"}, "", "", "", false, 0},
 		{"a label that would be two segments", "shop", map[string]string{"team": "pay", "app": "a/b"}, "", "", "", false, 0},
 		{"a label that would go up", "shop", map[string]string{"team": "pay", "app": ".."}, "", "", "", false, 0},
-		{"more labels, the default path", "shop", map[string]string{"team": "pay", "tier": "1", resources.LabelServiceAccount: "till"}, "", own + "/ns/shop/sa/till", "two-labels", true, identity.Lifetime},
-		{"more labels, without an account", "shop", map[string]string{"team": "pay", "tier": "1"}, "", own + "/workload/backend", "two-labels", true, identity.Lifetime},
-		{"another zone's counts for nothing", "", map[string]string{"a": "1", "b": "2", "c": "3"}, "", own + "/all/backend", "everybody", false, identity.Lifetime},
+		{"more labels, the default path", "shop", map[string]string{"team": "pay", "tier": "1",
+			resources.LabelServiceAccount: "till"}, "", own + "/ns/shop/sa/till", "two-labels", true, identity.Lifetime},
+		{"more labels, without an account", "shop", map[string]string{"team": "pay", "tier": "1"}, "",
+			own + "/workload/backend", "two-labels", true, identity.Lifetime},
+		{"another zone's counts for nothing", "", map[string]string{"a": "1", "b": "2", "c": "3"}, "",
+			own + "/all/backend", "everybody", false, identity.Lifetime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 {
 				slices.Reverse(all) // the order of reading must not matter
-				assignments := identity.AssignmentsOf(slices.Values(all), "default", "zone-1", func(realm string) bool { return realm != c.unready })
+				assignments := identity.AssignmentsOf(slices.Values(all), "default", "zone-1",
+					func(realm string) bool { return realm != c.unready })
 				got, err := assignments.Of(dataplane(t, c.namespace, "backend", c.labels))
 				if c.want == "" {
 					if !errors.Is(err, identity.ErrIdentity) {
@@ -75,9 +83,11 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 // TestWithoutMeshIdentityNothingChanges checks that Dataplanes keep their default identity without a MeshIdentity.
 func TestWithoutMeshIdentityNothingChanges(t *testing.T) {
 	t.Parallel()
-	got, err := identity.AssignmentsOf(slices.Values([]*resources.Resource{}), "default", "zone-1", nil).Of(dataplane(t, "ns", "x", map[string]string{resources.LabelServiceAccount: "a"}))
+	got, err := identity.AssignmentsOf(slices.Values([]*resources.Resource{}), "default", "zone-1",
+		nil).Of(dataplane(t, "ns", "x", map[string]string{resources.LabelServiceAccount: "a"}))
 	must(t, err)
-	if got.ID.String() != "spiffe://default.zone-1.mesh.local/ns/ns/sa/a" || got.By != nil || got.Spire || got.Lifetime != identity.Lifetime {
+	if got.ID.String() != "spiffe://default.zone-1.mesh.local/ns/ns/sa/a" || got.By != nil || got.Spire ||
+		got.Lifetime != identity.Lifetime {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -91,7 +101,8 @@ func TestOtherTrustDomain(t *testing.T) {
 	memory := store.NewMemory()
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	a := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(memory, box), Store: memory, Zone: "zone-1", Now: clock})
+	a := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(memory, box), Store: memory, Zone: "zone-1",
+		Now: clock})
 	p := &identity.Publisher{Store: memory, Home: home, Authorities: a, Log: slog.New(slog.DiscardHandler)}
 	apply := func(op store.Op) {
 		t.Helper()
@@ -110,13 +121,15 @@ func TestOtherTrustDomain(t *testing.T) {
 	bundles := func() int {
 		id, err := a.Issue(dataplane(t, "", "x", map[string]string{"team": "pay"}))
 		must(t, err)
-		if !strings.HasPrefix(id.ID.String(), "spiffe://default.zone-1.mesh.local/") && id.ID.String() != "spiffe://pay.example/workload/x" {
+		if !strings.HasPrefix(id.ID.String(), "spiffe://default.zone-1.mesh.local/") &&
+			id.ID.String() != "spiffe://pay.example/workload/x" {
 			t.Errorf("it is %s", id.ID)
 		}
 		return len(identity.BundlesOf(memory.Snapshot(), "default", home).Domains())
 	}
 	const realm = "default:pay.example"
-	apply(store.Op{Put: resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil)})
+	apply(store.Op{Put: resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"},
+		`{}`, nil)})
 	settle()
 	pay := meshIdentity(t, resources.Home{}, "pay", `{"selector":{"dataplane":{"matchLabels":{"team":"pay"}}},"spiffeID":{"trustDomain":"pay.example"},"provider":{"type":"Bundled"}}`)
 	apply(store.Op{Put: pay})
@@ -166,10 +179,12 @@ func TestWhoMaySpeakForATrustDomain(t *testing.T) {
 		home resources.Home
 		spec string
 	}{
-		"per-zone":    {resources.Home{}, `{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"{{ .Zone }}.example"},"provider":{"type":"Bundled"}}`},
-		"nobody":      {resources.Home{}, `{"spiffeID":{"trustDomain":"nobody.example"},"provider":{"type":"Bundled"}}`},
-		"spire":       {resources.Home{}, `{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"spire.example"},"provider":{"type":"Spire"}}`},
-		"of-the-zone": {resources.Home{Zone: "zone-2"}, `{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"stolen.example"},"provider":{"type":"Bundled"}}`},
+		"per-zone": {resources.Home{}, `{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"{{ .Zone }}.example"},"provider":{"type":"Bundled"}}`},
+		"nobody":   {resources.Home{}, `{"spiffeID":{"trustDomain":"nobody.example"},"provider":{"type":"Bundled"}}`},
+		"spire": {resources.Home{},
+			`{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"spire.example"},"provider":{"type":"Spire"}}`},
+		"of-the-zone": {resources.Home{Zone: "zone-2"},
+			`{"selector":{"dataplane":{}},"spiffeID":{"trustDomain":"stolen.example"},"provider":{"type":"Bundled"}}`},
 	} {
 		_, err := memory.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: meshIdentity(t, put.home, name, put.spec)}}})
 		must(t, err)
@@ -179,8 +194,10 @@ func TestWhoMaySpeakForATrustDomain(t *testing.T) {
 		zone, domain string
 		want         bool
 	}{
-		{"zone-2", "default.zone-2.mesh.local", true}, {"zone-2", "zone-2.example", true}, {"zone-2", "zone-1.example", false}, {"zone-2", "default.zone-1.mesh.local", false},
-		{"zone-2", "nobody.example", false}, {"zone-2", "spire.example", false}, {"zone-2", "stolen.example", false}, {"", "anything.example", true},
+		{"zone-2", "default.zone-2.mesh.local", true}, {"zone-2", "zone-2.example", true},
+		{"zone-2", "zone-1.example", false}, {"zone-2", "default.zone-1.mesh.local", false},
+		{"zone-2", "nobody.example", false}, {"zone-2", "spire.example", false}, {"zone-2", "stolen.example", false},
+		{"", "anything.example", true},
 	} {
 		if got := grants.MaySpeak(c.zone, c.domain); got != c.want {
 			t.Errorf("zone %q for %s: %v", c.zone, c.domain, got)

@@ -58,7 +58,8 @@ func (a *Authorities) For(realm string) (*Authority, error) {
 		return nil, err
 	}
 	if h.signing == nil {
-		return nil, fmt.Errorf("%w: %s: none signs: it is not known everywhere yet, or no MeshIdentity asks for it", ErrAuthority, realm)
+		return nil, fmt.Errorf("%w: %s: none signs: it is not known everywhere yet, or no MeshIdentity asks for it",
+			ErrAuthority, realm)
 	}
 	return h.signing, nil
 }

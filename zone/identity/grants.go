@@ -47,7 +47,8 @@ func (g Grants) MaySpeak(zone, domain string) bool {
 // for which the zone publishes authorities, and those that MeshIdentities of the global name.
 func (g Grants) DomainsOf(snap store.Snapshot, zone string) map[string]bool {
 	out := map[string]bool{}
-	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: g.mesh, Labels: map[string]string{resources.LabelZone: zone}}) {
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrust, Mesh: g.mesh,
+		Labels: map[string]string{resources.LabelZone: zone}}) {
 		if spec, err := resources.SpecAs[resources.MeshTrust](r); err == nil && g.MaySpeak(zone, spec.TrustDomain) {
 			out[spec.TrustDomain] = true
 		}

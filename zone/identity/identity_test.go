@@ -53,7 +53,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func resource(t *testing.T, h resources.Home, key resources.Key, spec string, labels map[string]string) *resources.Resource {
+func resource(t *testing.T, h resources.Home, key resources.Key, spec string,
+	labels map[string]string) *resources.Resource {
 	t.Helper()
 	s, err := resources.NewSpec(key.Type, []byte(spec))
 	must(t, err)
@@ -62,7 +63,8 @@ func resource(t *testing.T, h resources.Home, key resources.Key, spec string, la
 
 func dataplane(t *testing.T, namespace, name string, labels map[string]string) *resources.Resource {
 	t.Helper()
-	return resource(t, home, resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: namespace, Name: name}, `{}`, labels)
+	return resource(t, home, resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: namespace,
+		Name: name}, `{}`, labels)
 }
 
 func TestIDOf(t *testing.T) {
@@ -76,7 +78,8 @@ func TestIDOf(t *testing.T) {
 		{"name", "", nil, "/workload/backend"},
 		{"workload", "", map[string]string{resources.LabelWorkload: "shop"}, "/workload/shop"},
 		{"account", "payments", map[string]string{resources.LabelServiceAccount: "pay"}, "/ns/payments/sa/pay"},
-		{"account beats workload", "payments", map[string]string{resources.LabelServiceAccount: "pay", resources.LabelWorkload: "w"}, "/ns/payments/sa/pay"},
+		{"account beats workload", "payments", map[string]string{resources.LabelServiceAccount: "pay",
+			resources.LabelWorkload: "w"}, "/ns/payments/sa/pay"},
 		{"namespace alone", "payments", nil, "/workload/backend"},
 		{"account alone", "", map[string]string{resources.LabelServiceAccount: "pay"}, "/workload/backend"},
 		{"slash", "", map[string]string{resources.LabelWorkload: "a/../b"}, ""},
@@ -103,8 +106,10 @@ func TestIDOf(t *testing.T) {
 func TestSVIDVerifies(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Add(-36 * time.Hour).Truncate(time.Second)
-	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1", Now: func() time.Time { return now }})
-	svid, err := authorities.Issue(dataplane(t, "payments", "backend", map[string]string{resources.LabelServiceAccount: "pay"}))
+	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1",
+		Now: func() time.Time { return now }})
+	svid, err := authorities.Issue(dataplane(t, "payments", "backend",
+		map[string]string{resources.LabelServiceAccount: "pay"}))
 	must(t, err)
 	authority, err := authorities.For("default")
 	must(t, err)
@@ -136,10 +141,12 @@ func TestSVIDVerifies(t *testing.T) {
 	if id != svid.ID {
 		t.Errorf("verified as %s", id)
 	}
-	if _, _, err := x509svid.Verify(parsed.Certificates, bundle, x509svid.WithTime(now.Add(identity.Lifetime+time.Minute))); err == nil {
+	if _, _, err := x509svid.Verify(parsed.Certificates, bundle,
+		x509svid.WithTime(now.Add(identity.Lifetime+time.Minute))); err == nil {
 		t.Error("valid after its end")
 	}
-	if len(svid.Leaf.URIs) != 1 || len(svid.Leaf.DNSNames)+len(svid.Leaf.IPAddresses)+len(svid.Leaf.EmailAddresses) > 0 || svid.Leaf.IsCA {
+	if len(svid.Leaf.URIs) != 1 || len(svid.Leaf.DNSNames)+len(svid.Leaf.IPAddresses)+
+		len(svid.Leaf.EmailAddresses) > 0 || svid.Leaf.IsCA {
 		t.Errorf("more names than one, or an authority: %+v", svid.Leaf)
 	}
 }
@@ -176,15 +183,16 @@ func oversized(t *testing.T, bits int) []byte {
 		Algorithm pkix.AlgorithmIdentifier
 		Signature asn1.BitString
 	}{
-		asn1.RawValue{FullBytes: tbs}, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue},
+		asn1.RawValue{FullBytes: tbs}, pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1,
+			1, 11}, Parameters: asn1.NullRawValue},
 		asn1.BitString{Bytes: make([]byte, bits/8), BitLength: bits},
 	})
 	must(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 }
 
-// TestKeysAreJudgedBeforeTheyAreUsed: a key that no one is to have is refused as such. To verify a signature by one of 190,000 bits, which a
-// request has room for, takes two seconds.
+// TestKeysAreJudgedBeforeTheyAreUsed: a key that no one is to have is refused as such. To verify a signature by one of
+// 190,000 bits, which a request has room for, takes two seconds.
 func TestKeysAreJudgedBeforeTheyAreUsed(t *testing.T) {
 	t.Parallel()
 	authorities := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})
@@ -270,7 +278,8 @@ func TestServersThatStartAtOnceHaveOneAuthority(t *testing.T) {
 	for i := range found {
 		wg.Go(func() {
 			var err error
-			if found[i], err = identity.NewAuthorities(identity.Config{Keeper: keeper, Zone: "zone-1"}).For("default"); err != nil {
+			if found[i], err = identity.NewAuthorities(identity.Config{Keeper: keeper,
+				Zone: "zone-1"}).For("default"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -292,15 +301,18 @@ func inFiles(t *testing.T, dir, mesh string) *x509.Certificate {
 	id, err := url.Parse("spiffe://" + mesh + ".zone-1.mesh.local")
 	must(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(7), URIs: []*url.URL{id}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		SerialNumber: big.NewInt(7), URIs: []*url.URL{id}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, mesh, "ca.crt"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, mesh, "ca.key"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, mesh, "ca.crt"),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, mesh, "ca.key"),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 	certificate, err := x509.ParseCertificate(der)
 	must(t, err)
 	return certificate
@@ -376,7 +388,8 @@ func TestAnotherKeyForSecrets(t *testing.T) {
 	must(t, err)
 	revision := memory.Snapshot().Revision()
 	_, err = identity.NewAuthorities(identity.Config{Keeper: open(), Zone: "zone-1"}).For("default")
-	if !errors.Is(err, identity.ErrAuthority) || !errors.Is(err, secrets.ErrWrongKey) || memory.Snapshot().Revision() != revision {
+	if !errors.Is(err, identity.ErrAuthority) || !errors.Is(err, secrets.ErrWrongKey) ||
+		memory.Snapshot().Revision() != revision {
 		t.Errorf("got %v", err)
 	}
 }
@@ -409,11 +422,13 @@ func trust(t *testing.T, h resources.Home, name, domain string, pems ...[]byte) 
 	t.Helper()
 	spec := &resources.MeshTrust{TrustDomain: domain}
 	for _, p := range pems {
-		spec.CABundles = append(spec.CABundles, resources.CABundle{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: string(p)}})
+		spec.CABundles = append(spec.CABundles,
+			resources.CABundle{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: string(p)}})
 	}
 	s, err := resources.NewSpecOf(resources.TypeMeshTrust, spec)
 	must(t, err)
-	return h.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: name}, Spec: s})
+	return h.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrust, Mesh: "default",
+		Name: name}, Spec: s})
 }
 
 func TestBundlesOf(t *testing.T) {
@@ -430,7 +445,8 @@ func TestBundlesOf(t *testing.T) {
 	}
 	one, two := pemOf("zone-1"), pemOf("zone-2")
 	zone2, global := resources.Home{Zone: "zone-2"}, resources.Home{}
-	leafSVID, err := identity.NewAuthorities(identity.Config{Keeper: ours, Zone: "zone-1"}).Issue(dataplane(t, "", "x", nil))
+	leafSVID, err := identity.NewAuthorities(identity.Config{Keeper: ours, Zone: "zone-1"}).Issue(dataplane(t,
+		"", "x", nil))
 	must(t, err)
 	s := store.NewMemory()
 	batch := store.Batch{}
@@ -460,7 +476,8 @@ func TestBundlesOf(t *testing.T) {
 	for _, d := range bundles.Domains() {
 		got[d.Name()] = len(bundles.Certificates(d))
 	}
-	want := map[string]int{"default.zone-1.mesh.local": 2, "default.zone-2.mesh.local": 1, "other.zone-2.mesh.local": 1, "company.example": 1}
+	want := map[string]int{"default.zone-1.mesh.local": 2, "default.zone-2.mesh.local": 1, "other.zone-2.mesh.local": 1,
+		"company.example": 1}
 	if len(got) != len(want) {
 		t.Errorf("domains %v, want %v", got, want)
 	}
@@ -520,7 +537,8 @@ func TestPublisher(t *testing.T) {
 	}
 	eventually("published", func(s store.Snapshot) bool { return s.Get(key) != nil })
 	first := s.Snapshot().Get(key)
-	if spec, err := resources.SpecAs[resources.MeshTrust](first); err != nil || spec.TrustDomain != "default.zone-1.mesh.local" {
+	if spec, err := resources.SpecAs[resources.MeshTrust](first); err != nil ||
+		spec.TrustDomain != "default.zone-1.mesh.local" {
 		t.Errorf("spec %+v, %v", spec, err)
 	}
 	revision := s.Snapshot().Revision()

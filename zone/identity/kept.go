@@ -83,7 +83,8 @@ func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
 }
 
 // read reads the authorities of a realm from the keeper. Errors wrap secrets.ErrNotFound if it has none.
-func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.TrustDomain) (*keptAuthorities, *held, error) {
+func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.TrustDomain) (*keptAuthorities,
+	*held, error) {
 	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(realm))
 	if err != nil {
 		return nil, nil, err
@@ -107,7 +108,8 @@ func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.Tr
 	case h.signing == nil && realm == MeshOfRealm(realm):
 		return nil, nil, fmt.Errorf("its secret names none that signs")
 	case h.signing != nil && a.cfg.Now().After(h.signing.cert.NotAfter):
-		return nil, nil, fmt.Errorf("the certificate of %s expired on %s", h.signing.id, h.signing.cert.NotAfter.Format(time.RFC3339))
+		return nil, nil, fmt.Errorf("the certificate of %s expired on %s", h.signing.id,
+			h.signing.cert.NotAfter.Format(time.RFC3339))
 	}
 	return &kept, h, nil
 }

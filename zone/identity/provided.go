@@ -26,7 +26,8 @@ const maxChain = 6
 type Provision struct {
 	// Certificates is PEM: the signing authority's certificate, then those above it, the root last.
 	Certificates []byte
-	// Key is PEM, not encrypted: the private key of the first certificate, ECDSA on P-256 or P-384, or RSA of 2048 to 4096 bits.
+	// Key is PEM, not encrypted: the private key of the first certificate, ECDSA on P-256 or P-384, or RSA of 2048 to
+	// 4096 bits.
 	Key []byte
 	// AllowSelfSigned allows the first certificate to be the root itself.
 	AllowSelfSigned bool
@@ -97,14 +98,17 @@ func providedAuthority(domain spiffeid.TrustDomain, chain []*x509.Certificate, k
 	case !ok || !pub.Equal(key.Public()):
 		return nil, fmt.Errorf("the key is not that of %q, the first", first.Subject)
 	case !first.IsCA || !first.BasicConstraintsValid || first.KeyUsage&x509.KeyUsageCertSign == 0:
-		return nil, fmt.Errorf("%q may not sign others: want basic constraints with CA, and the key usage keyCertSign", first.Subject)
+		return nil, fmt.Errorf("%q may not sign others: want basic constraints with CA, and the key usage keyCertSign",
+			first.Subject)
 	case len(first.URIs) > 1 || len(first.URIs) == 1 && first.URIs[0].String() != domain.IDString():
 		return nil, fmt.Errorf("%q is for %v, not for %s", first.Subject, first.URIs, domain.IDString())
 	case !selfSigned(root):
-		return nil, fmt.Errorf("the chain ends with %q, which %q has signed: add the certificates up to the root", root.Subject, root.Issuer)
+		return nil, fmt.Errorf("the chain ends with %q, which %q has signed: add the certificates up to the root",
+			root.Subject, root.Issuer)
 	}
 	a := &Authority{
-		domain: domain, cert: first, key: key, anchors: []*x509.Certificate{root}, chain: chain[:len(chain)-1], id: idOf(first.Raw), provided: true,
+		domain: domain, cert: first, key: key, anchors: []*x509.Certificate{root}, chain: chain[:len(chain)-1],
+		id: idOf(first.Raw), provided: true,
 		pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Raw}),
 	}
 	return a, nil
@@ -141,9 +145,11 @@ func (a *Authority) check(now time.Time) error {
 		between.AddCert(c)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
-		_, err := svid.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
+		_, err := svid.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, CurrentTime: now,
+			KeyUsages: []x509.ExtKeyUsage{usage}})
 		if err != nil {
-			return fmt.Errorf("what %q signs for %s is not verified by the root: %s", a.cert.Subject, a.domain.IDString(), reasonOf(err))
+			return fmt.Errorf("what %q signs for %s is not verified by the root: %s", a.cert.Subject,
+				a.domain.IDString(), reasonOf(err))
 		}
 	}
 	return nil

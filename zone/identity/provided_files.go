@@ -26,7 +26,8 @@ func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) erro
 	if err != nil {
 		return err
 	}
-	_, err = p.Authorities.Import(ctx, realm, &Provision{Certificates: certificates, Key: key, AllowSelfSigned: ask.selfSigned})
+	_, err = p.Authorities.Import(ctx, realm, &Provision{Certificates: certificates, Key: key,
+		AllowSelfSigned: ask.selfSigned})
 	if errors.Is(err, ErrRotation) {
 		return nil // another is the next: this one is checked again once that signs
 	}

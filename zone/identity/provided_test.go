@@ -56,7 +56,8 @@ func newCA(t *testing.T, name string, by *ca, change func(*x509.Certificate)) *c
 func signedCA(t *testing.T, name string, by *ca, key crypto.Signer, change func(*x509.Certificate)) *ca {
 	t.Helper()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(1000 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, MaxPathLen: -1,
 	}
 	if change != nil {
@@ -137,13 +138,16 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 		{"a key among the certificates", append(joined(good, root), key(good)...), key(good), false, "not a PEM certificate"},
 		{"no key", joined(good, root), nil, false, "want one PEM block"},
 		{"two keys", joined(good, root), append(key(good), key(other)...), false, "want one PEM block"},
-		{"an encrypted key", joined(good, root), pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}}), false, "is encrypted"},
-		{"not a key", joined(good, root), []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), false, "no private key that can be read"},
+		{"an encrypted key", joined(good, root),
+			pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}}), false, "is encrypted"},
+		{"not a key", joined(good, root), []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"),
+			false, "no private key that can be read"},
 		{"too many", joined(good, root, root, root, root, root, root), key(good), false, "certificates: there are 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})
-			id, err := a.Import(t.Context(), "default", &identity.Provision{Certificates: c.certificates, Key: c.key, AllowSelfSigned: c.selfSigned})
+			id, err := a.Import(t.Context(), "default", &identity.Provision{Certificates: c.certificates, Key: c.key,
+				AllowSelfSigned: c.selfSigned})
 			if c.want == "" {
 				must(t, err)
 				must(t, a.Promote(t.Context(), "default", id))
@@ -208,7 +212,8 @@ func TestFilesOfAMeshIdentity(t *testing.T) {
 	chain, key := filepath.Join(dir, "chain.pem"), filepath.Join(dir, "key.pem")
 	spec := `{"selector":{"dataplane":{}},"provider":{"type":"Bundled","bundled":{"ca":{"certificate":{"type":"File","file":{"path":"` + chain + `"}},"privateKey":{"type":"File","file":{"path":"` + key + `"}}}}}}`
 	for _, r := range []*resources.Resource{
-		resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil), meshIdentity(t, home, "files", spec),
+		resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil),
+		meshIdentity(t, home, "files", spec),
 	} {
 		_, err := memory.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}})
 		must(t, err)

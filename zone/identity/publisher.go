@@ -107,7 +107,8 @@ func (p *Publisher) concerns(k resources.Key) (mesh string, ok bool) {
 	case k.Type == resources.TypeSecret: // an authority was added or removed
 		realm, ok := RealmOf(k)
 		return MeshOfRealm(realm), ok
-	case k.Type == resources.TypeMeshIdentity, k.Type == resources.TypeMeshTrust && strings.HasPrefix(k.Name, resources.ZoneTrustName(p.Home.Zone)):
+	case k.Type == resources.TypeMeshIdentity, k.Type == resources.TypeMeshTrust &&
+		strings.HasPrefix(k.Name, resources.ZoneTrustName(p.Home.Zone)):
 		return k.Mesh, true
 	}
 	return "", false
@@ -143,7 +144,8 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 		case next == nil && own:
 			errs = append(errs, p.apply(ctx, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)}))
 		case next != nil && !p.Home.Owns(old):
-			errs = append(errs, fmt.Errorf("%s is a copy from elsewhere, under the name that this zone publishes its identity by", old.Key))
+			errs = append(errs, fmt.Errorf(
+				"%s is a copy from elsewhere, under the name that this zone publishes its identity by", old.Key))
 		case next != nil && !old.SameContent(next):
 			errs = append(errs, p.apply(ctx, store.Op{Put: next, If: store.IfRevision(old.Revision)}))
 		}
@@ -156,7 +158,8 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 }
 
 // settleRealms makes the authorities that MeshIdentities require, and collects the MeshTrusts of all realms.
-func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string, want map[resources.Key]*resources.Resource) error {
+func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string,
+	want map[resources.Key]*resources.Resource) error {
 	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).realms()
 	p.watchFiles(mesh, asked)
 	for realm, ask := range asked {

@@ -56,7 +56,8 @@ func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error)
 		return nil, fmt.Errorf("%w than %s: %w", ErrOtherAuthority, authority.id, err)
 	}
 	if now := a.cfg.Now(); now.Before(svid.Issued().Add(-skew)) || !now.Before(svid.RenewAt) {
-		return nil, fmt.Errorf("%w: it is good from %s, and renewed at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339), svid.RenewAt.Format(time.RFC3339))
+		return nil, fmt.Errorf("%w: it is good from %s, and renewed at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339),
+			svid.RenewAt.Format(time.RFC3339))
 	}
 	return svid, nil
 }
@@ -89,7 +90,8 @@ func readKept(kept []byte) (*x509.Certificate, []byte, error) {
 // isOf checks that the certificate has the contents that issue would give it.
 func (s *SVID) isOf(who *Assigned) error {
 	leaf := s.Leaf
-	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != who.ID.String() || len(leaf.DNSNames)+len(leaf.EmailAddresses)+len(leaf.IPAddresses) > 0 {
+	if len(leaf.URIs) != 1 || leaf.URIs[0].String() != who.ID.String() || len(leaf.DNSNames)+len(leaf.EmailAddresses)+
+		len(leaf.IPAddresses) > 0 {
 		return fmt.Errorf("%w: it is for %v, and would be for %s", ErrOtherIdentity, leaf.URIs, who.ID)
 	}
 	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}

@@ -43,7 +43,8 @@ func newKeptWorld(t *testing.T) *keptWorld {
 
 // restart discards the state in memory.
 func (w *keptWorld) restart() {
-	w.authorities = NewAuthorities(Config{Keeper: w.keeper, Store: w.store, Zone: "zone-1", Now: func() time.Time { return w.now }})
+	w.authorities = NewAuthorities(Config{Keeper: w.keeper, Store: w.store, Zone: "zone-1",
+		Now: func() time.Time { return w.now }})
 }
 
 func noError(t *testing.T, err error) {
@@ -54,7 +55,8 @@ func noError(t *testing.T, err error) {
 }
 
 func (w *keptWorld) dataplane(labels map[string]string) *resources.Resource {
-	return &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}, Labels: labels}
+	return &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"},
+		Labels: labels}
 }
 
 func (w *keptWorld) meshIdentity(spec string) {
@@ -90,8 +92,10 @@ func (w *keptWorld) signedBy(parent *x509.Certificate, by any, change func(*x509
 	own, err := url.Parse("spiffe://default.zone-1.mesh.local/workload/backend")
 	noError(w.t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), URIs: []*url.URL{own}, NotBefore: w.now.Add(-skew), NotAfter: w.now.Add(Lifetime), BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		SerialNumber: big.NewInt(1), URIs: []*url.URL{own}, NotBefore: w.now.Add(-skew), NotAfter: w.now.Add(Lifetime),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	change(template)
 	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
@@ -112,11 +116,15 @@ func TestResume(t *testing.T) {
 	w.now = issued.RenewAt.Add(-time.Second)
 	got, err := w.authorities.Resume(dp, issued.Kept())
 	noError(t, err)
-	if !bytes.Equal(got.CertificatePEM, issued.CertificatePEM) || !bytes.Equal(got.KeyPEM, issued.KeyPEM) || got.ID != issued.ID ||
-		got.Authority != issued.Authority || !got.RenewAt.Equal(issued.RenewAt) || !got.Leaf.Equal(issued.Leaf) || got.By != issued.By {
-		t.Errorf("%s by %s until %s was issued, and another one came back: %s by %s until %s", issued.ID, issued.Authority, issued.RenewAt, got.ID, got.Authority, got.RenewAt)
+	if !bytes.Equal(got.CertificatePEM, issued.CertificatePEM) || !bytes.Equal(got.KeyPEM, issued.KeyPEM) ||
+		got.ID != issued.ID ||
+		got.Authority != issued.Authority || !got.RenewAt.Equal(issued.RenewAt) || !got.Leaf.Equal(issued.Leaf) ||
+		got.By != issued.By {
+		t.Errorf("%s by %s until %s was issued, and another one came back: %s by %s until %s", issued.ID,
+			issued.Authority, issued.RenewAt, got.ID, got.Authority, got.RenewAt)
 	}
-	w.meshIdentity(`{"selector":{"dataplane":{}},"spiffeID":{"path":"/workload/{{ .Workload }}"},"provider":{"type":"Bundled"}}`)
+	w.meshIdentity(
+		`{"selector":{"dataplane":{}},"spiffeID":{"path":"/workload/{{ .Workload }}"},"provider":{"type":"Bundled"}}`)
 	if got, err = w.authorities.Resume(dp, issued.Kept()); err != nil || got.By == nil || got.By.Name != "all" {
 		t.Errorf("who gives the ID now is not said: %+v, %v", got, err)
 	}
@@ -219,13 +227,19 @@ func TestWhatIsNotResumed(t *testing.T) {
 		{"two names", forged(func(c *x509.Certificate) { c.URIs = append(c.URIs, c.URIs[0]) }), nil, nil, ErrOtherIdentity},
 		{"no name", forged(func(c *x509.Certificate) { c.URIs = nil }), nil, nil, ErrOtherIdentity},
 		{"a host's name", forged(func(c *x509.Certificate) { c.DNSNames = []string{"backend"} }), nil, nil, ErrOtherIdentity},
-		{"an address", forged(func(c *x509.Certificate) { c.IPAddresses = []net.IP{{127, 0, 0, 1}} }), nil, nil, ErrOtherIdentity},
-		{"a person's", forged(func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }), nil, nil, ErrOtherIdentity},
+		{"an address", forged(func(c *x509.Certificate) { c.IPAddresses = []net.IP{{127, 0, 0, 1}} }), nil, nil,
+			ErrOtherIdentity},
+		{"a person's", forged(func(c *x509.Certificate) { c.EmailAddresses = []string{"a@example.com"} }), nil, nil,
+			ErrOtherIdentity},
 		{"an authority", forged(func(c *x509.Certificate) { c.IsCA = true }), nil, nil, ErrOtherIdentity},
-		{"one that may sign", forged(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCertSign }), nil, nil, ErrOtherIdentity},
-		{"only for clients", forged(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), nil, nil, ErrOtherIdentity},
-		{"good for longer", forged(func(c *x509.Certificate) { c.NotAfter = c.NotAfter.Add(time.Minute) }), nil, nil, ErrOtherIdentity},
-		{"good since long ago", forged(func(c *x509.Certificate) { c.NotBefore = c.NotBefore.Add(-time.Hour) }), nil, nil, ErrOtherIdentity},
+		{"one that may sign", forged(func(c *x509.Certificate) { c.KeyUsage |= x509.KeyUsageCertSign }), nil, nil,
+			ErrOtherIdentity},
+		{"only for clients", forged(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), nil, nil,
+			ErrOtherIdentity},
+		{"good for longer", forged(func(c *x509.Certificate) { c.NotAfter = c.NotAfter.Add(time.Minute) }), nil, nil,
+			ErrOtherIdentity},
+		{"good since long ago", forged(func(c *x509.Certificate) { c.NotBefore = c.NotBefore.Add(-time.Hour) }), nil,
+			nil, ErrOtherIdentity},
 		{"nothing", func(*keptWorld) []byte { return nil }, nil, nil, ErrUnreadable},
 		{"half", func(w *keptWorld) []byte { k := kept(w); return k[:len(k)/2] }, nil, nil, ErrUnreadable},
 		{"without its key", func(w *keptWorld) []byte { k := kept(w); return k[:len(k)-138] }, nil, nil, ErrUnreadable},

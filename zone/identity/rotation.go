@@ -125,7 +125,8 @@ func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) 
 		case h.all[at].state == Signing:
 			return fmt.Errorf("%w: %s signs: rotate first", ErrRotation, id)
 		case h.all[at].state == Accepted && !force && !a.unused(h.all[at]):
-			return fmt.Errorf("%w: what %s has signed may be in use until %s", ErrRotation, id, h.all[at].since.Add(Lifetime+skew).Format(time.RFC3339))
+			return fmt.Errorf("%w: what %s has signed may be in use until %s", ErrRotation, id,
+				h.all[at].since.Add(Lifetime+skew).Format(time.RFC3339))
 		}
 		kept.Authorities = slices.Delete(kept.Authorities, at, at+1)
 		return nil
@@ -247,10 +248,12 @@ func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
 				break
 			}
 			err = r.Authorities.Promote(ctx, realm, one.id, unaware.Away...)
-			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id, "unaware", unaware.Away, "error", err)
+			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id,
+				"unaware", unaware.Away, "error", err)
 		case one.state == Accepted && r.Authorities.unused(one):
 			err = r.Authorities.Retire(ctx, realm, one.id, false)
-			r.Log.Info("retired an authority of the mesh: all certificates that it signed have expired", "mesh", realm, "authority", one.id, "error", err)
+			r.Log.Info("retired an authority of the mesh: all certificates that it signed have expired", "mesh", realm,
+				"authority", one.id, "error", err)
 		}
 		pending = true
 	}

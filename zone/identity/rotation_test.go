@@ -28,7 +28,8 @@ func states(t *testing.T, a *identity.Authorities) string {
 func TestRotationByHand(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	a := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1", Now: func() time.Time { return now }})
+	a := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1",
+		Now: func() time.Time { return now }})
 	ctx := t.Context()
 	first, err := a.For("default")
 	must(t, err)
@@ -53,7 +54,8 @@ func TestRotationByHand(t *testing.T) {
 		t.Errorf("it signs already: %v", err)
 	}
 	must(t, a.Promote(ctx, "default", next))
-	if again, err := a.Issue(dataplane(t, "", "x", nil)); err != nil || again.Authority != next || svid.Authority != first.ID() {
+	if again, err := a.Issue(dataplane(t, "", "x", nil)); err != nil || again.Authority != next ||
+		svid.Authority != first.ID() {
 		t.Errorf("who signs: %v", err)
 	}
 	refused("retiring while what it signed is in use", a.Retire(ctx, "default", first.ID(), false))
@@ -79,7 +81,8 @@ func TestRotationWaits(t *testing.T) {
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	a := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(memory, box), Zone: "zone-1", Now: clock})
-	_, err = memory.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil)}}})
+	_, err = memory.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: resource(t, resources.Home{},
+		resources.Key{Type: resources.TypeMesh, Name: "default"}, `{}`, nil)}}})
 	must(t, err)
 	r := &identity.Rotation{
 		Store: memory, Authorities: a, Overlap: time.Hour, Now: clock, Log: slog.New(slog.DiscardHandler),

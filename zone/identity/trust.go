@@ -27,8 +27,8 @@ type Refusal struct {
 
 // BundlesOf collects the bundles of all MeshTrusts of a mesh. A zone's MeshTrust may speak only for trust domains of
 // that zone, `*.<zone>.mesh.local`, and for those that a MeshIdentity of the global grants it: otherwise one zone could
-// forge identities of another. MeshTrusts of the global may name any. Several for one trust domain add up. One that this
-// server, home, keeps in a namespace of its own is not believed, whenever it was written.
+// forge identities of another. MeshTrusts of the global may name any. Several for one trust domain add up. One that
+// this server, home, keeps in a namespace of its own is not believed, whenever it was written.
 func BundlesOf(snap store.Snapshot, mesh string, home resources.Home) *Bundles {
 	b := &Bundles{domains: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	given := GrantsIn(snap, mesh)
@@ -86,7 +86,8 @@ func CheckTrust(snap store.Snapshot, r *resources.Resource, home resources.Home)
 }
 
 // readTrust returns the trust domain and the authorities of a MeshTrust, if it may speak for that domain.
-func readTrust(r *resources.Resource, given Grants, home resources.Home) (spiffeid.TrustDomain, []*x509.Certificate, error) {
+func readTrust(r *resources.Resource, given Grants, home resources.Home) (spiffeid.TrustDomain,
+	[]*x509.Certificate, error) {
 	if home.Misplaced(r) {
 		return spiffeid.TrustDomain{}, nil, fmt.Errorf("namespace: a %s lives in the system namespace only, not in %s: delete it, and write it there", r.Type, r.Namespace)
 	}

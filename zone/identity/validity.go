@@ -34,7 +34,8 @@ func (a *Authority) validity(who *Assigned, before *SVID, now time.Time) validit
 	switch begin, end := before.Leaf.NotBefore, before.Leaf.NotAfter; {
 	case now.After(before.RenewAt.Add(skew)) && begin.Before(v.from):
 		v.from, v.leapt = begin, true
-	case now.Before(before.Issued()) && end.After(v.until) && end.Sub(v.until) <= mostMadeUp && !end.After(a.cert.NotAfter):
+	case now.Before(before.Issued()) && end.After(v.until) && end.Sub(v.until) <= mostMadeUp &&
+		!end.After(a.cert.NotAfter):
 		v.until, v.leapt = end, true
 	}
 	return v

@@ -85,7 +85,8 @@ func newSite(t *testing.T, zone string) *site {
 // observed returns a request that succeeded, and would not if shadow denials were enforced.
 func observed() accesslog.Observation {
 	return accesslog.Observation{
-		Inbound: "kri_dp_default_zone-1_shop_backend_http", Client: "spiffe://default.zone-1.mesh.local/ns/shop/sa/web", Method: "GET", PathPrefix: "/pay",
+		Inbound: "kri_dp_default_zone-1_shop_backend_http", Client: "spiffe://default.zone-1.mesh.local/ns/shop/sa/web",
+		Method: "GET", PathPrefix: "/pay",
 		Allowed: true, Policy: "kri_mtp_default___base_", ShadowPolicy: "kri_mtp_default___base_",
 	}
 }
@@ -179,8 +180,9 @@ func TestAnswers(t *testing.T) {
 		"touched-last":     {"", "/meshes/default/meshtrafficpermissions/base/_resources/dataplanes?size=2&offset=2"},
 		"touched-target":   {"zone-1", "/meshes/default/traffictargets/insiders/_resources/dataplanes" + inShop},
 		"service":          {"zone-1", "/meshes/default/meshservices/ledger/_policies?namespace=pay"},
-		"service-global":   {"", "/meshes/default/meshservices/" + hashing.Name("default", "ledger", "zone-1", "pay") + "/_policies"},
-		"touched-service":  {"zone-1", "/meshes/default/meshservices/backend/_resources/dataplanes" + inShop},
+		"service-global": {"", "/meshes/default/meshservices/" + hashing.Name("default", "ledger", "zone-1", "pay") +
+			"/_policies"},
+		"touched-service": {"zone-1", "/meshes/default/meshservices/backend/_resources/dataplanes" + inShop},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := newSite(t, c.zone).ask(t, http.MethodGet, c.path, "")
@@ -202,37 +204,46 @@ func TestAnswersKeepToTheDocument(t *testing.T) {
 		question = `{"to": "backend", "namespace": "shop", "zone": "zone-1", "inbound": "http", "from": "spiffe://default.zone-1.mesh.local/ns/shop/sa/web", "path": "/pay"}`
 	)
 	for name, c := range map[string]struct{ zone, method, path, body, says string }{
-		"explain":             {"zone-1", "POST", "/meshes/default/_explain", question, `"verdict"`},
-		"explain-dataplane":   {"zone-1", "POST", backend + "_inbounds/http/_explain" + inShop, `{"from": "spiffe://other/x"}`, `"verdict"`},
-		"explain-service":     {"zone-1", "POST", "/meshes/default/meshservices/backend/_inbounds/http/_explain" + inShop, `{"from": "spiffe://other/x"}`, `"verdict"`},
-		"lint":                {"zone-1", "GET", "/meshes/default/_lint", "", `"findings"`},
-		"kri":                 {"zone-1", "GET", "/_kri/" + own, "", `"kri": "` + own},
-		"kri-explicit":        {"zone-1", "GET", "/_kri/" + own + "?form=explicit", "", `"kuma.io/zone": "zone-1"`},
-		"kri-k8s":             {"zone-1", "GET", "/_kri/" + own + "?format=k8s", "", `"apiVersion"`},
-		"item-by-zone":        {"", "GET", "/meshes/default/dataplanes/backend" + inShop + "&zone=zone-1", "", hashing.Name("default", "backend", "zone-1", "shop")},
-		"layout-by-zone":      {"", "GET", backend + "_layout" + inShop + "&zone=zone-2", "", `"kri":"kri_dp_default_zone-2_shop_backend_"`},
-		"service-by-zone":     {"", "GET", "/meshes/default/meshservices/ledger/_policies?namespace=pay&zone=zone-1", "", `"kri_msvc_default_zone-1_pay_ledger_"`},
-		"touched-by-zone":     {"", "GET", "/meshes/default/meshservices/ledger/_resources/dataplanes?namespace=pay&zone=zone-1", "", `"total":1`},
-		"kri-hashed":          {"", "GET", "/_kri/kri_dp_default_zone-1_shop_backend_http", "", hashing.Name("default", "backend", "zone-1", "shop")},
-		"report-shadow":       {"zone-1", "GET", "/_report/shadow?mesh=default", "", `"count":1`},
-		"report-of-one":       {"zone-1", "GET", "/_report/shadow?policy=kri_mtp_default___other_", "", `"items":[]`},
-		"suggest-permissions": {"zone-1", "GET", "/_suggest/permissions?dataplane=backend&namespace=shop&since=1h", "", `"observed":1`},
-		"item":                {"zone-1", "GET", ownPath + "&form=explicit", "", `"kuma.io/zone": "zone-1"`},
-		"list":                {"zone-1", "GET", "/meshes/default/meshtimeouts?filter[labels.kuma.io/display-name]=own&size=1", "", own},
-		"list-all":            {"zone-1", "GET", "/meshtimeouts?name=own&form=explicit", "", own},
-		"overviews":           {"zone-1", "GET", "/meshes/default/dataplanes/_overview", "", `"DataplaneOverview"`},
-		"overview":            {"zone-1", "GET", backend + "_overview" + inShop, "", `"DataplaneOverview"`},
-		"dry-run":             {"zone-1", "POST", "/_batch?dryRun=server", document, `"dryRun": true`},
-		"batch":               {"zone-1", "POST", "/_batch", document, `"created"`},
-		"put-dry-run":         {"zone-1", "PUT", newPath + "?dryRun=server", document, `"dryRun": true`},
-		"put":                 {"zone-1", "PUT", newPath, document, `"revision"`},
-		"delete":              {"zone-1", "DELETE", ownPath, "", `"revision"`},
-		"index":               {"zone-1", "GET", "/", "", `"zone": "zone-1"`},
-		"resource-types":      {"zone-1", "GET", "/_resources", "", `"meshtimeouts"`},
-		"policy-types":        {"zone-1", "GET", "/policies", "", `"meshtimeouts"`},
-		"who-am-i":            {"zone-1", "GET", "/who-am-i", "", "anonymous"},
-		"global-insight":      {"", "GET", "/global-insight", "", `"MeshTimeout"`},
-		"openapi":             {"", "GET", "/openapi.json", "", `"/_kri/{kri}"`},
+		"explain": {"zone-1", "POST", "/meshes/default/_explain", question, `"verdict"`},
+		"explain-dataplane": {"zone-1", "POST", backend + "_inbounds/http/_explain" + inShop,
+			`{"from": "spiffe://other/x"}`, `"verdict"`},
+		"explain-service": {"zone-1", "POST", "/meshes/default/meshservices/backend/_inbounds/http/_explain" +
+			inShop, `{"from": "spiffe://other/x"}`, `"verdict"`},
+		"lint":         {"zone-1", "GET", "/meshes/default/_lint", "", `"findings"`},
+		"kri":          {"zone-1", "GET", "/_kri/" + own, "", `"kri": "` + own},
+		"kri-explicit": {"zone-1", "GET", "/_kri/" + own + "?form=explicit", "", `"kuma.io/zone": "zone-1"`},
+		"kri-k8s":      {"zone-1", "GET", "/_kri/" + own + "?format=k8s", "", `"apiVersion"`},
+		"item-by-zone": {"", "GET", "/meshes/default/dataplanes/backend" + inShop + "&zone=zone-1", "",
+			hashing.Name("default", "backend", "zone-1", "shop")},
+		"layout-by-zone": {"", "GET", backend + "_layout" + inShop + "&zone=zone-2", "",
+			`"kri":"kri_dp_default_zone-2_shop_backend_"`},
+		"service-by-zone": {"", "GET", "/meshes/default/meshservices/ledger/_policies?namespace=pay&zone=zone-1",
+			"", `"kri_msvc_default_zone-1_pay_ledger_"`},
+		"touched-by-zone": {"", "GET",
+			"/meshes/default/meshservices/ledger/_resources/dataplanes?namespace=pay&zone=zone-1", "", `"total":1`},
+		"kri-hashed": {"", "GET", "/_kri/kri_dp_default_zone-1_shop_backend_http", "",
+			hashing.Name("default", "backend", "zone-1", "shop")},
+		"report-shadow": {"zone-1", "GET", "/_report/shadow?mesh=default", "", `"count":1`},
+		"report-of-one": {"zone-1", "GET", "/_report/shadow?policy=kri_mtp_default___other_", "", `"items":[]`},
+		"suggest-permissions": {"zone-1", "GET", "/_suggest/permissions?dataplane=backend&namespace=shop&since=1h", "",
+			`"observed":1`},
+		"item": {"zone-1", "GET", ownPath + "&form=explicit", "", `"kuma.io/zone": "zone-1"`},
+		"list": {"zone-1", "GET",
+			"/meshes/default/meshtimeouts?filter[labels.kuma.io/display-name]=own&size=1", "", own},
+		"list-all":       {"zone-1", "GET", "/meshtimeouts?name=own&form=explicit", "", own},
+		"overviews":      {"zone-1", "GET", "/meshes/default/dataplanes/_overview", "", `"DataplaneOverview"`},
+		"overview":       {"zone-1", "GET", backend + "_overview" + inShop, "", `"DataplaneOverview"`},
+		"dry-run":        {"zone-1", "POST", "/_batch?dryRun=server", document, `"dryRun": true`},
+		"batch":          {"zone-1", "POST", "/_batch", document, `"created"`},
+		"put-dry-run":    {"zone-1", "PUT", newPath + "?dryRun=server", document, `"dryRun": true`},
+		"put":            {"zone-1", "PUT", newPath, document, `"revision"`},
+		"delete":         {"zone-1", "DELETE", ownPath, "", `"revision"`},
+		"index":          {"zone-1", "GET", "/", "", `"zone": "zone-1"`},
+		"resource-types": {"zone-1", "GET", "/_resources", "", `"meshtimeouts"`},
+		"policy-types":   {"zone-1", "GET", "/policies", "", `"meshtimeouts"`},
+		"who-am-i":       {"zone-1", "GET", "/who-am-i", "", "anonymous"},
+		"global-insight": {"", "GET", "/global-insight", "", `"MeshTimeout"`},
+		"openapi":        {"", "GET", "/openapi.json", "", `"/_kri/{kri}"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := newSite(t, c.zone).ask(t, c.method, c.path, c.body)
@@ -316,14 +327,16 @@ func TestErrors(t *testing.T) {
 func TestMissingNamesTheCopies(t *testing.T) {
 	s := newSite(t, "")
 	for path, copies := range map[string][]string{
-		backend + "_rules": {"zone-1", "zone-2"}, backend + "_layout" + inShop: {"zone-1", "zone-2"}, backend + "_layout?namespace=other": nil,
+		backend + "_rules": {"zone-1", "zone-2"}, backend + "_layout" + inShop: {"zone-1", "zone-2"},
+		backend + "_layout?namespace=other":  nil,
 		"/meshes/default/dataplanes/backend": {"zone-1", "zone-2"}, backend + "_overview": {"zone-1", "zone-2"},
 		backend + "_rules?zone=zone-3&namespace=shop": nil,
 	} {
 		code, body := s.ask(t, http.MethodGet, path, "")
 		named := 0
 		for _, zone := range copies {
-			if bytes.Contains(body, []byte(hashing.Name("default", "backend", zone, "shop")+", the copy of kri_dp_default_"+zone+"_shop_backend_")) {
+			if bytes.Contains(body, []byte(hashing.Name("default", "backend", zone, "shop")+
+				", the copy of kri_dp_default_"+zone+"_shop_backend_")) {
 				named++
 			}
 		}
@@ -343,13 +356,17 @@ func TestConditions(t *testing.T) {
 			want []string
 		}{
 			{resources.TypeMeshTimeout, "own", nil},
-			{resources.TypeMeshRetry, "astray", []string{"ResolvedRefs False NotResolved to[0].targetRef: MeshService nobody resolves to nothing"}},
-			{resources.TypeTrafficTarget, "insiders", []string{"ResolvedRefs False NotResolved rules[1]: TCPRoute nothing resolves to nothing"}},
+			{resources.TypeMeshRetry, "astray",
+				[]string{"ResolvedRefs False NotResolved to[0].targetRef: MeshService nobody resolves to nothing"}},
+			{resources.TypeTrafficTarget, "insiders",
+				[]string{"ResolvedRefs False NotResolved rules[1]: TCPRoute nothing resolves to nothing"}},
 			{resources.TypeMeshTrafficPermission, "by-tags", []string{
-				"Accepted False PartlyIneffective from[0].targetRef: identities carry no tags", "Accepted False SelectsNothing selects no Dataplane"}},
+				"Accepted False PartlyIneffective from[0].targetRef: identities carry no tags",
+				"Accepted False SelectsNothing selects no Dataplane"}},
 		} {
 			var found *resources.Resource
-			for r := range s.store.Snapshot().List(store.Query{Type: policy.typ, Labels: map[string]string{resources.LabelDisplayName: policy.name}}) {
+			for r := range s.store.Snapshot().List(store.Query{Type: policy.typ,
+				Labels: map[string]string{resources.LabelDisplayName: policy.name}}) {
 				found = r
 			}
 			path := "/meshes/default/" + found.Descriptor().Path + "/" + found.Name + "?namespace=" + found.Namespace
@@ -378,7 +395,8 @@ func TestFresh(t *testing.T) {
 	s := newSite(t, "zone-1")
 	const path = "/meshes/default/dataplanes/backend/_inbounds/kri_dp_default_zone-1_shop_backend_admin/_policies?namespace=shop"
 	_, before := s.ask(t, http.MethodGet, path, "")
-	base := s.store.Snapshot().Get(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: hashing.Name("default", "base")})
+	base := s.store.Snapshot().Get(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+		Name: hashing.Name("default", "base")})
 	if base == nil {
 		t.Fatal("no policy base")
 	}
@@ -390,10 +408,13 @@ func TestFresh(t *testing.T) {
 		t.Errorf("before: %s\nafter: %s", before, after)
 	}
 	server := api.New(api.Config{Store: s.store})
-	inspect.Register(server, inspect.Config{Store: s.store, Crosses: func(*resources.Resource, string) bool { return false }})
+	inspect.Register(server,
+		inspect.Config{Store: s.store, Crosses: func(*resources.Resource, string) bool { return false }})
 	answer := httptest.NewRecorder()
-	server.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/meshes/default/dataplanes/backend/_rules?namespace=shop", nil))
-	if strings.Contains(answer.Body.String(), "kri_mt_default___defaults_") || !strings.Contains(answer.Body.String(), "kri_mt_default_zone-1_shop_own_") {
+	server.ServeHTTP(answer,
+		httptest.NewRequest(http.MethodGet, "/meshes/default/dataplanes/backend/_rules?namespace=shop", nil))
+	if strings.Contains(answer.Body.String(), "kri_mt_default___defaults_") ||
+		!strings.Contains(answer.Body.String(), "kri_mt_default_zone-1_shop_own_") {
 		t.Errorf("%s", answer.Body)
 	}
 }

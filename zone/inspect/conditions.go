@@ -25,7 +25,8 @@ const (
 // "Cross-resource references".
 func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type == resources.TypeMeshTrust {
-		return trustConditions(h.views.config.Store.Snapshot(), r, resources.Home{Zone: h.views.config.Zone, SystemNamespace: h.views.config.SystemNamespace})
+		return trustConditions(h.views.config.Store.Snapshot(), r,
+			resources.Home{Zone: h.views.config.Zone, SystemNamespace: h.views.config.SystemNamespace})
 	}
 	if r.Descriptor().Policy == nil && !isPermission(r.Type) {
 		return nil
@@ -43,7 +44,8 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	}
 	var out []resources.Condition
 	for _, w := range v.destinations(v.home()).Problems(p) {
-		c := resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonIneffective, Message: w.Text}
+		c := resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
+			Reason: reasonIneffective, Message: w.Text}
 		if isPermission(r.Type) && r.Descriptor().Policy == nil && w.Field != "" || isReference(w.Field) {
 			c.Type, c.Reason = resources.ConditionResolvedRefs, reasonNotResolved
 		}
@@ -61,7 +63,8 @@ func trustConditions(snap store.Snapshot, r *resources.Resource, home resources.
 	if err == nil {
 		return nil
 	}
-	return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonNotBelieved, Message: "no proxy believes it: " + err.Error()}}
+	return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
+		Reason: reasonNotBelieved, Message: "no proxy believes it: " + err.Error()}}
 }
 
 // isReference reports whether a field of a policy names a service, a route or a gateway: the `targetRef`, one of `to`,
@@ -71,7 +74,8 @@ func isReference(field string) bool {
 		return true
 	}
 	last := field[strings.LastIndexByte(field, '.')+1:]
-	return strings.HasPrefix(field, "to[") && (last == "targetRef" || last == "backendRef" || strings.HasPrefix(last, "backendRefs["))
+	return strings.HasPrefix(field, "to[") &&
+		(last == "targetRef" || last == "backendRef" || strings.HasPrefix(last, "backendRefs["))
 }
 
 // home returns the zone in which policies' references are resolved: this server's own. On the global, the references of

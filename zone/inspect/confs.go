@@ -88,7 +88,8 @@ func (h *handlers) outboundPolicies(w http.ResponseWriter, r *http.Request) erro
 		if d.Policy == nil || !d.Policy.To {
 			continue
 		}
-		to := matching.To(matching.ToInput{Type: d.Type, Proxy: a.proxy, Policies: a.policies, Destinations: a.destinations(a.proxy.Zone)})
+		to := matching.To(matching.ToInput{Type: d.Type, Proxy: a.proxy, Policies: a.policies,
+			Destinations: a.destinations(a.proxy.Zone)})
 		switch rule := to.For(key); {
 		case rule == nil, a.left.anyOut(rule.Origins):
 		case d.Policy.Route:

@@ -31,7 +31,8 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 	}
 	var services []*resources.Resource
 	looked := 0
-	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh, Labels: p.Target.Labels}) {
+	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh,
+		Labels: p.Target.Labels}) {
 		if looked++; looked > mostLookedAt {
 			return effect{}
 		}
@@ -77,7 +78,8 @@ func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func
 	case zone == "":
 		return []string{"selects no Dataplane: compare targetRef with the labels and names of Dataplanes"}
 	}
-	return []string{fmt.Sprintf("selects no Dataplane in %s: compare targetRef with the labels and names of Dataplanes", zone)}
+	return []string{fmt.Sprintf("selects no Dataplane in %s: compare targetRef with the labels and names of Dataplanes",
+		zone)}
 }
 
 // policyWarnings warns at writing of what a policy does not do. The policy is read once for all of it.
@@ -104,10 +106,12 @@ func (h *handlers) effectConditions(v *view, p *matching.Policy) []resources.Con
 	parts, _ := resources.Unenforced(p.Resource)
 	out := make([]resources.Condition, 0, len(parts))
 	for _, part := range parts {
-		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonNotEnforced, Message: part})
+		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
+			Reason: reasonNotEnforced, Message: part})
 	}
 	for _, text := range h.effectTexts(v.snap, p, nil) {
-		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse, Reason: reasonSelectsNothing, Message: text})
+		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
+			Reason: reasonSelectsNothing, Message: text})
 	}
 	return out
 }

@@ -19,7 +19,8 @@ import (
 func (s *site) told(t *testing.T, typ resources.Type, spec any) map[string]string {
 	t.Helper()
 	d, _ := resources.Lookup(typ)
-	body, err := json.Marshal(map[string]any{"type": typ, "mesh": "default", "name": "honest", "labels": map[string]string{"kuma.io/mesh": "default"}, "spec": spec})
+	body, err := json.Marshal(map[string]any{"type": typ, "mesh": "default", "name": "honest",
+		"labels": map[string]string{"kuma.io/mesh": "default"}, "spec": spec})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +51,14 @@ func (s *site) told(t *testing.T, typ resources.Type, spec any) map[string]strin
 	}
 	s.ask(t, http.MethodDelete, path, "")
 	return map[string]string{
-		"apply": fmt.Sprint(written.Warnings), "rollout status": fmt.Sprint(selection.NotEnforced()), "conditions": string(read), "lint": fmt.Sprint(findings),
+		"apply": fmt.Sprint(written.Warnings), "rollout status": fmt.Sprint(selection.NotEnforced()),
+		"conditions": string(read), "lint": fmt.Sprint(findings),
 	}
 }
 
-// TestNoPolicyIsSilentlyWithoutEffect writes a policy of each type with each of its lists. Where resources.Unenforced, which
-// a test in zone/xds holds against what proxies are sent, says that a part has no effect, apply, conditions, lint and
-// rollout status say so too, and nowhere else.
+// TestNoPolicyIsSilentlyWithoutEffect writes a policy of each type with each of its lists. Where resources.Unenforced,
+// which a test in zone/xds holds against what proxies are sent, says that a part has no effect, apply, conditions, lint
+// and rollout status say so too, and nowhere else.
 func TestNoPolicyIsSilentlyWithoutEffect(t *testing.T) {
 	raw, err := os.ReadFile("../xds/testdata/enforced/confs.yaml")
 	if err != nil {
@@ -90,9 +92,11 @@ func TestPoliciesWithoutAnEffectSayWhy(t *testing.T) {
 		want   string
 		places []string
 	}{
-		{resources.TypeMeshTimeout, `{targetRef: {kind: Dataplane, labels: {app: nobody}}, default: {http: {requestTimeout: 1s}}}`,
+		{resources.TypeMeshTimeout,
+			`{targetRef: {kind: Dataplane, labels: {app: nobody}}, default: {http: {requestTimeout: 1s}}}`,
 			"selects no", []string{"apply", "conditions", "lint"}},
-		{resources.TypeMeshCircuitBreaker, `{from: [{targetRef: {kind: MeshSubset, tags: {a: b}}, default: {connectionLimits: {maxConnections: 1}}}]}`,
+		{resources.TypeMeshCircuitBreaker,
+			`{from: [{targetRef: {kind: MeshSubset, tags: {a: b}}, default: {connectionLimits: {maxConnections: 1}}}]}`,
 			"carry no tags", []string{"apply", "conditions"}},
 		{resources.TypeMeshRateLimit, `{targetRef: {kind: Dataplane, sectionName: admin}, default: {local: {http: {requestRate: {num: 1, interval: 1s}}}}}`,
 			"takes connections only", []string{"apply", "conditions", "lint"}},
@@ -116,26 +120,30 @@ func TestPoliciesWithoutAnEffectSayWhy(t *testing.T) {
 	}
 }
 
-// TestALargeMeshCostsAWriteLittle: by labels a policy's Dataplanes are found, however many there are. Without, so many are
-// looked at, and nothing is said of the others.
+// TestALargeMeshCostsAWriteLittle: by labels a policy's Dataplanes are found, however many there are. Without, so many
+// are looked at, and nothing is said of the others.
 func TestALargeMeshCostsAWriteLittle(t *testing.T) {
 	s := newSite(t, "")
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
-	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking": {"address": "10.0.0.1", "inbound": [{"port": 80}]}}`))
+	spec, err := resources.NewSpec(resources.TypeDataplane,
+		[]byte(`{"networking": {"address": "10.0.0.1", "inbound": [{"port": 80}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var batch store.Batch
 	for i := range 1100 {
-		dp := &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: fmt.Sprintf("dp-%d", i)}, Spec: spec}
+		dp := &resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default",
+			Name: fmt.Sprintf("dp-%d", i)}, Spec: spec}
 		batch.Ops = append(batch.Ops, store.Op{Put: home.Labelled(dp)})
 	}
 	if _, err := s.store.Apply(t.Context(), batch); err != nil {
 		t.Fatal(err)
 	}
-	for target, want := range map[string]bool{`{kind: Dataplane, labels: {app: nobody}}`: true, `{kind: Dataplane, name: nobody}`: false} {
+	for target, want := range map[string]bool{`{kind: Dataplane, labels: {app: nobody}}`: true,
+		`{kind: Dataplane, name: nobody}`: false} {
 		var spec any
-		if err := yaml.Unmarshal([]byte(`{targetRef: `+target+`, default: {http: {requestTimeout: 1s}}}`), &spec); err != nil {
+		if err := yaml.Unmarshal([]byte(`{targetRef: `+target+`, default: {http: {requestTimeout: 1s}}}`),
+			&spec); err != nil {
 			t.Fatal(err)
 		}
 		if told := s.told(t, resources.TypeMeshTimeout, spec)["apply"]; strings.Contains(told, "selects no") != want {

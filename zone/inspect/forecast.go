@@ -75,7 +75,8 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 // theirs too.
 func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 	zone := f.views.config.Zone
-	others := slices.DeleteFunc(slices.Clone(item.SyncedTo), func(server string) bool { return server == api.ModeGlobal || server == zone })
+	others := slices.DeleteFunc(slices.Clone(item.SyncedTo),
+		func(server string) bool { return server == api.ModeGlobal || server == zone })
 	if zone == "" || len(others) == 0 || item.Result == api.ResultUnchanged {
 		return
 	}
@@ -84,8 +85,9 @@ func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 	if more := len(others) - shown; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	item.Warnings = append(item.Warnings, fmt.Sprintf("the proxies are counted in %s only, and it is synced to %s, whose proxies this zone does not know: "+
-		"once it is stored, the global tells which it touches (causewayctl inspect policy)", zone, list))
+	item.Warnings = append(item.Warnings, fmt.Sprintf(
+		"the proxies are counted in %s only, and it is synced to %s, whose proxies this zone does not know: "+
+			"once it is stored, the global tells which it touches (causewayctl inspect policy)", zone, list))
 }
 
 // traffic returns the TrafficTargets that may refer to a traffic spec.
@@ -126,7 +128,8 @@ func (f *forecaster) proxiesOf(kris []string, hidden map[string]bool, result str
 	all := len(kris)
 	kris = slices.DeleteFunc(kris, func(kri string) bool { return hidden[kri] })
 	slices.Sort(kris)
-	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), LeftOut: all - len(kris), Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
+	return &api.ForecastProxies{Zone: f.views.config.Zone, Total: len(kris), LeftOut: all - len(kris),
+		Items: append([]string{}, kris[:min(len(kris), api.MaxForecastProxies)]...)}
 }
 
 // mesh reads a mesh once. It skips a Dataplane that does not decode.

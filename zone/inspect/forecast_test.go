@@ -22,7 +22,8 @@ func TestForecastPolicy(t *testing.T) {
 		return home.Labelled(&resources.Resource{Key: key, Labels: map[string]string{"app": app}, Spec: body})
 	}
 	proxy := func(namespace, name, app string) *resources.Resource {
-		return written(resources.TypeDataplane, namespace, name, app, `{"networking":{"address":"10.0.0.1","inbound":[{"port":80}]}}`)
+		return written(resources.TypeDataplane, namespace, name, app,
+			`{"networking":{"address":"10.0.0.1","inbound":[{"port":80}]}}`)
 	}
 	mesh, err := resources.NewSpec(resources.TypeMesh, []byte("{}"))
 	if err != nil {
@@ -30,7 +31,8 @@ func TestForecastPolicy(t *testing.T) {
 	}
 	there := []*resources.Resource{
 		{Key: resources.Key{Type: resources.TypeMesh, Name: "default"}, Spec: mesh},
-		proxy("a", "one", "x"), proxy("a", "two", "y"), proxy("b", "three", "x"), written(resources.TypeMeshService, "a", "svc", "x", `{"ports":[{"port":80}]}`),
+		proxy("a", "one", "x"), proxy("a", "two", "y"), proxy("b", "three", "x"),
+		written(resources.TypeMeshService, "a", "svc", "x", `{"ports":[{"port":80}]}`),
 	}
 	// complete forecasts a change in a store that holds the current resources and the old version.
 	complete := func(c *api.PreviewChange, crosses func(*resources.Resource, string) bool) {
@@ -46,28 +48,35 @@ func TestForecastPolicy(t *testing.T) {
 		if _, err := s.Apply(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
-		h := &handlers{views: &views{config: &Config{Store: s, Zone: "zone-1", SystemNamespace: home.SystemNamespace, Crosses: crosses}}}
-		preview := &api.Preview{After: store.Overlay(s.Snapshot(), []*resources.Resource{c.New}), Changes: []api.PreviewChange{*c}}
+		h := &handlers{views: &views{config: &Config{Store: s, Zone: "zone-1", SystemNamespace: home.SystemNamespace,
+			Crosses: crosses}}}
+		preview := &api.Preview{After: store.Overlay(s.Snapshot(), []*resources.Resource{c.New}),
+			Changes: []api.PreviewChange{*c}}
 		if err := h.forecast(preview); err != nil {
 			t.Fatal(err)
 		}
 	}
 	policy := func(spec string) *resources.Resource { return written(resources.TypeMeshTimeout, "a", "p", "", spec) }
-	const one, two, three = "kri_dp_default_zone-1_a_one_", "kri_dp_default_zone-1_a_two_", "kri_dp_default_zone-1_b_three_"
+	const one, two, three = "kri_dp_default_zone-1_a_one_", "kri_dp_default_zone-1_a_two_",
+		"kri_dp_default_zone-1_b_three_"
 	for name, c := range map[string]struct {
 		old, put, result string
 		want             []string
 		warning          string
 	}{
-		"new":                 {"", `{"default":{}}`, api.ResultCreated, []string{one, two}, ""},
-		"both versions":       {`{"targetRef":{"kind":"Dataplane","labels":{"app":"x"}},"default":{}}`, `{"targetRef":{"kind":"Dataplane","name":"two"},"default":{}}`, api.ResultUpdated, []string{one, two}, ""},
-		"unchanged":           {`{"default":{}}`, `{"default":{}}`, api.ResultUnchanged, []string{}, ""},
-		"a producer":          {"", `{"to":[{"targetRef":{"kind":"MeshService","name":"svc"},"default":{}}]}`, api.ResultCreated, []string{one, two, three}, ""},
-		"a broken reference":  {"", `{"to":[{"targetRef":{"kind":"MeshService","name":"none","namespace":"b"},"default":{}}]}`, api.ResultCreated, []string{one, two}, "resolves to nothing"},
-		"other proxies' name": {"", `{"targetRef":{"kind":"Dataplane","name":"three","namespace":"b"},"default":{}}`, api.ResultCreated, []string{}, ""},
+		"new": {"", `{"default":{}}`, api.ResultCreated, []string{one, two}, ""},
+		"both versions": {`{"targetRef":{"kind":"Dataplane","labels":{"app":"x"}},"default":{}}`,
+			`{"targetRef":{"kind":"Dataplane","name":"two"},"default":{}}`, api.ResultUpdated, []string{one, two}, ""},
+		"unchanged": {`{"default":{}}`, `{"default":{}}`, api.ResultUnchanged, []string{}, ""},
+		"a producer": {"", `{"to":[{"targetRef":{"kind":"MeshService","name":"svc"},"default":{}}]}`,
+			api.ResultCreated, []string{one, two, three}, ""},
+		"a broken reference": {"", `{"to":[{"targetRef":{"kind":"MeshService","name":"none","namespace":"b"},"default":{}}]}`, api.ResultCreated, []string{one, two}, "resolves to nothing"},
+		"other proxies' name": {"", `{"targetRef":{"kind":"Dataplane","name":"three","namespace":"b"},"default":{}}`,
+			api.ResultCreated, []string{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			change := api.PreviewChange{New: policy(c.put), Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: c.result}}}
+			change := api.PreviewChange{New: policy(c.put),
+				Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: c.result}}}
 			if c.old != "" {
 				change.Old = policy(c.old)
 			}
@@ -75,7 +84,8 @@ func TestForecastPolicy(t *testing.T) {
 			if got := change.Forecast.Proxies; !slices.Equal(got.Items, c.want) || got.Total != len(c.want) {
 				t.Errorf("got %+v, want %q", got, c.want)
 			}
-			if got := strings.Join(change.Forecast.Warnings, "\n"); !strings.Contains(got, c.warning) || c.warning == "" && got != "" {
+			if got := strings.Join(change.Forecast.Warnings, "\n"); !strings.Contains(got, c.warning) ||
+				c.warning == "" && got != "" {
 				t.Errorf("warnings %q", got)
 			}
 		})
@@ -93,20 +103,25 @@ func TestForecastPolicy(t *testing.T) {
 		"a policy that is not enforced": {shadow, nil, 0}, "a Dataplane": {proxy("a", "one", "x"), nil, 1},
 		"of the global": {ofGlobal, nil, 3}, "of the global, and stays there": {ofGlobal, nowhere, 0},
 	} {
-		change := api.PreviewChange{New: c.put, Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: api.ResultCreated, KRI: one}}}
+		change := api.PreviewChange{New: c.put,
+			Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: api.ResultCreated, KRI: one}}}
 		if complete(&change, c.crosses); change.Forecast.Proxies.Total != c.want {
 			t.Errorf("%s: got %+v", name, change.Forecast.Proxies)
 		}
 	}
-	there = append(there, written(resources.TypeTrafficTarget, "a", "target", "", `{"destination":{"kind":"ServiceAccount","name":"one","namespace":"a"},"rules":[{"kind":"HTTPRouteGroup","name":"routes"}],"sources":[{"kind":"ServiceAccount","name":"x","namespace":"a"}]}`))
+	there = append(there, written(resources.TypeTrafficTarget, "a", "target", "",
+		`{"destination":{"kind":"ServiceAccount","name":"one","namespace":"a"},"rules":[{"kind":"HTTPRouteGroup","name":"routes"}],"sources":[{"kind":"ServiceAccount","name":"x","namespace":"a"}]}`))
 	there[1].Labels[resources.LabelServiceAccount] = "one"
 	for name, want := range map[string]int{"routes": 1, "others": 0} {
-		routes := api.PreviewChange{New: written(resources.TypeHTTPRouteGroup, "a", name, "", `{"matches":[{"name":"all","pathRegex":"/x"}]}`), Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: api.ResultUpdated}}}
+		routes := api.PreviewChange{New: written(resources.TypeHTTPRouteGroup, "a", name, "",
+			`{"matches":[{"name":"all","pathRegex":"/x"}]}`),
+			Forecast: &api.ForecastItem{BatchedItem: api.BatchedItem{Result: api.ResultUpdated}}}
 		if complete(&routes, nil); routes.Forecast.Proxies.Total != want {
 			t.Errorf("routes %s: got %+v", name, routes.Forecast.Proxies)
 		}
 	}
-	service := api.PreviewChange{New: written(resources.TypeMeshService, "a", "new", "", `{}`), Forecast: &api.ForecastItem{}}
+	service := api.PreviewChange{New: written(resources.TypeMeshService, "a", "new", "", `{}`),
+		Forecast: &api.ForecastItem{}}
 	if complete(&service, nil); service.Forecast.Proxies != nil {
 		t.Errorf("a service: got %+v", service.Forecast.Proxies)
 	}

@@ -52,7 +52,8 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 		return api.BadField("inbound", "%v", err)
 	}
 	key := keyOf(r, resources.TypeDataplane)
-	if q := r.URL.Query(); q.Get("namespace") == "" && q.Get("zone") == "" && kri.Mesh == key.Mesh && kri.Name == key.Name {
+	if q := r.URL.Query(); q.Get("namespace") == "" && q.Get("zone") == "" && kri.Mesh == key.Mesh &&
+		kri.Name == key.Name {
 		key.Name = kri.WithSection("").String() // it names the inbound's proxy
 	}
 	a, err := h.proxyAt(r, key)
@@ -60,7 +61,8 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 		return err
 	}
 	if want := resources.KRIOf(a.resource); kri.WithSection("") != want {
-		return api.BadField("inbound", "it is not an inbound of this Dataplane: want %s with the inbound's name or port at its end", want)
+		return api.BadField("inbound",
+			"it is not an inbound of this Dataplane: want %s with the inbound's name or port at its end", want)
 	}
 	in := a.proxy.Inbound(kri.Section)
 	if in == nil {
@@ -93,7 +95,8 @@ func (a *asked) permissionKind(in *matching.InboundPort, t resources.Type) KindP
 	rules, warnings := a.permissionsOn(in, t)
 	for i := range rules {
 		kri := rules[i].Origin.String()
-		kind.Rules = append(kind.Rules, Rule{KRI: kri, Conf: rules[i].Conf, Origin: kri, Place: rules[i].Place, Headers: headersOf(rules[i].Rule), Closed: rules[i].Closed})
+		kind.Rules = append(kind.Rules, Rule{KRI: kri, Conf: rules[i].Conf, Origin: kri, Place: rules[i].Place,
+			Headers: headersOf(rules[i].Rule), Closed: rules[i].Closed})
 		kind.Origins = appendRef(kind.Origins, kri)
 	}
 	kind.Warnings = warnings
@@ -119,7 +122,8 @@ func (a *asked) confKind(t resources.Type, in *matching.InboundPort) KindPolicie
 		origins := originsOf(item.Origins)
 		last := origins[len(origins)-1]
 		place := Place{RuleIndex: last.RuleIndex, Position: i + 1, DecidedBy: last.DecidedBy}
-		kind.Rules = append(kind.Rules, Rule{KRI: last.KRI, Match: item.Match, Conf: item.Conf, Origin: last.KRI, Place: place, Origins: origins})
+		kind.Rules = append(kind.Rules, Rule{KRI: last.KRI, Match: item.Match, Conf: item.Conf, Origin: last.KRI,
+			Place: place, Origins: origins})
 		for _, o := range origins {
 			kind.Origins = appendRef(kind.Origins, o.KRI)
 		}

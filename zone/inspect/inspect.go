@@ -92,9 +92,11 @@ func (h *handlers) proxyAt(r *http.Request, key resources.Key) (*asked, error) {
 		return nil, err
 	}
 	proxy = proxy.WithServices(v.services)
-	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy), left: newLeftOut(h.server.Reader(r))}, nil
+	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy),
+		left: newLeftOut(h.server.Reader(r))}, nil
 }
 
 func keyOf(r *http.Request, t resources.Type) resources.Key {
-	return resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")}
+	return resources.Key{Type: t, Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"),
+		Name: r.PathValue("name")}
 }

@@ -51,7 +51,8 @@ func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
 	for i := range a.proxy.Inbounds {
 		in := &a.proxy.Inbounds[i]
 		answer.Inbounds = append(answer.Inbounds, Port{
-			KRI: a.inboundKRI(in), Port: in.Port, Protocol: protocolOr(in.AppProtocol), ProxyResourceName: "self_inbound_dp_" + in.Section(),
+			KRI: a.inboundKRI(in), Port: in.Port, Protocol: protocolOr(in.AppProtocol),
+			ProxyResourceName: "self_inbound_dp_" + in.Section(),
 		})
 	}
 	answer = a.addOutbounds(answer)
@@ -83,7 +84,8 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 		}}
 		target, problem := a.destinations(a.proxy.Zone).ResolvePort(a.proxy.Referrer(), &ref, "")
 		if problem != "" {
-			answer.Warnings = append(answer.Warnings, "networking.outbound["+strconv.Itoa(i)+"].backendRef: "+a.left.reader.Text(problem))
+			answer.Warnings = append(answer.Warnings, "networking.outbound["+strconv.Itoa(i)+"].backendRef: "+
+				a.left.reader.Text(problem))
 			continue
 		}
 		if a.left.out(target.Destination.Resource) {

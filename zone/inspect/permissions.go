@@ -121,9 +121,11 @@ func queryError(err error) error {
 	case !errors.As(err, &q):
 		return err
 	case q.NotFound:
-		return api.NewError(http.StatusNotFound, "Could not retrieve a resource", "Not found: "+q.Reason).WithField(q.Field, "%s", q.Reason)
+		return api.NewError(http.StatusNotFound, "Could not retrieve a resource",
+			"Not found: "+q.Reason).WithField(q.Field, "%s", q.Reason)
 	}
-	return api.NewError(http.StatusBadRequest, "Bad Request", "The question cannot be answered").WithField(q.Field, "%s", q.Reason)
+	return api.NewError(http.StatusBadRequest, "Bad Request", "The question cannot be answered").WithField(q.Field,
+		"%s", q.Reason)
 }
 
 // Findings is the answer to `_lint`.

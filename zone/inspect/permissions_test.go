@@ -21,9 +21,12 @@ func questions(t *testing.T) http.Handler {
 	s := store.NewMemory()
 	batch := store.Batch{Ops: []store.Op{
 		{Put: mesh(t)},
-		{Put: copied(t, resources.TypeDataplane, "payments", "backend", `{"networking": {"address": "192.0.2.1", "inbound": [{"name": "main", "port": 80}]}}`)},
-		{Put: copied(t, resources.TypeMeshService, "payments", "web", `{"selector": {"dataplaneRef": {"name": "backend"}}, "ports": [{"port": 8080, "targetPort": "main", "appProtocol": "http"}]}`)},
-		{Put: copied(t, resources.TypeMeshTrafficPermission, "payments", "ours", `{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://td/x"}, "path": {"type": "Exact", "value": "/"}}]}}]}`)},
+		{Put: copied(t, resources.TypeDataplane, "payments", "backend",
+			`{"networking": {"address": "192.0.2.1", "inbound": [{"name": "main", "port": 80}]}}`)},
+		{Put: copied(t, resources.TypeMeshService, "payments", "web",
+			`{"selector": {"dataplaneRef": {"name": "backend"}}, "ports": [{"port": 8080, "targetPort": "main", "appProtocol": "http"}]}`)},
+		{Put: copied(t, resources.TypeMeshTrafficPermission, "payments", "ours",
+			`{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://td/x"}, "path": {"type": "Exact", "value": "/"}}]}}]}`)},
 	}}
 	if _, err := s.Apply(context.Background(), batch); err != nil {
 		t.Fatal(err)
@@ -42,12 +45,16 @@ func TestExplainRoutes(t *testing.T) {
 		want       string
 	}{
 		{"/meshes/default/_explain", `{"to": "backend", "from": "spiffe://td/x"}`, 200, `"verdict":"allow"`},
-		{"/meshes/default/dataplanes/backend/_inbounds/main/_explain", `{"from": "spiffe://td/x"}`, 200, `"policy":"kri_mtp_default_zone-1_payments_ours_"`},
-		{"/meshes/default/dataplanes/backend/_inbounds/80/_explain?zone=zone-1&namespace=payments", `{"from": "spiffe://td/x", "path": "/y"}`, 200, `"verdict":"deny"`},
-		{"/meshes/default/dataplanes/backend/_inbounds/kri_dp_default_zone-1_payments_backend_main/_explain", `{"from": "spiffe://td/y"}`, 200, `"policy":"default"`},
+		{"/meshes/default/dataplanes/backend/_inbounds/main/_explain", `{"from": "spiffe://td/x"}`, 200,
+			`"policy":"kri_mtp_default_zone-1_payments_ours_"`},
+		{"/meshes/default/dataplanes/backend/_inbounds/80/_explain?zone=zone-1&namespace=payments",
+			`{"from": "spiffe://td/x", "path": "/y"}`, 200, `"verdict":"deny"`},
+		{"/meshes/default/dataplanes/backend/_inbounds/kri_dp_default_zone-1_payments_backend_main/_explain",
+			`{"from": "spiffe://td/y"}`, 200, `"policy":"default"`},
 		{"/meshes/default/meshservices/web/_inbounds/8080/_explain", `{"from": "spiffe://td/x"}`, 200, `"protocol":"http"`},
 		{"/meshes/default/dataplanes/web/_inbounds/8080/_explain", `{"from": "spiffe://td/x"}`, 404, `no Dataplane \"web\"`},
-		{"/meshes/default/dataplanes/backend/_inbounds/80/_explain?zone=zone-2", `{"from": "spiffe://td/x"}`, 404, `in zone \"zone-2\"`},
+		{"/meshes/default/dataplanes/backend/_inbounds/80/_explain?zone=zone-2", `{"from": "spiffe://td/x"}`, 404,
+			`in zone \"zone-2\"`},
 		{"/meshes/default/_explain", `{"to": "backend"}`, 400, `"field": "from"`},
 		{"/meshes/default/_explain", `{"whereto": "backend"}`, 400, `unknown field`},
 		{"/meshes/default/_explain", strings.Repeat(" ", 70_000), 413, `is larger than`},
@@ -71,7 +78,8 @@ func TestLintRoute(t *testing.T) {
 	}
 	recorder = httptest.NewRecorder()
 	server.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/meshes/defalt/_lint", nil))
-	if recorder.Code != http.StatusNotFound || !strings.Contains(recorder.Body.String(), "the nearest here: kri_m____default_") {
+	if recorder.Code != http.StatusNotFound ||
+		!strings.Contains(recorder.Body.String(), "the nearest here: kri_m____default_") {
 		t.Errorf("a mesh that does not exist: %d %s", recorder.Code, recorder.Body)
 	}
 }

@@ -33,14 +33,17 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	g := &guarded{store: newSite(t, "").store, tokens: map[string]string{}}
 	for user, namespace := range map[string]string{"shop": "shop", "pay": "pay", "none": ""} {
-		text := fmt.Sprintf("{type: AccessRole, name: %s, spec: {rules: [{verbs: ['*'], types: ['*'], namespaces: [%q]}]}}\n---\n"+
-			"{type: AccessRoleBinding, name: %s, spec: {subjects: [{type: User, name: %s}], roles: [%s]}}", user, namespace, user, user, user)
+		text := fmt.Sprintf(
+			"{type: AccessRole, name: %s, spec: {rules: [{verbs: ['*'], types: ['*'], namespaces: [%q]}]}}\n---\n"+
+				"{type: AccessRoleBinding, name: %s, spec: {subjects: [{type: User, name: %s}], roles: [%s]}}", user,
+			namespace, user, user, user)
 		docs, err := resources.DecodeDocuments([]byte(text), resources.DecodeOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, doc := range docs {
-			if _, err := g.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: resources.Home{}.Labelled(doc)}}}); err != nil {
+			if _, err := g.store.Apply(t.Context(),
+				store.Batch{Ops: []store.Op{{Put: resources.Home{}.Labelled(doc)}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -55,12 +58,14 @@ func newGuarded(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	for _, user := range []string{"shop", "pay", "none"} {
-		if g.tokens[user], _, err = issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceUser, Subject: user}, time.Hour); err != nil {
+		if g.tokens[user], _, err = issuer.Issue(t.Context(),
+			tokens.Claims{Audience: tokens.AudienceUser, Subject: user}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	limits := access.Limits{RequestsPerSecond: 10_000, RequestsBurst: 10_000}
-	server := api.New(api.Config{Store: g.store, Guard: access.NewGuard(access.Config{Store: g.store, Issuer: issuer, Log: log, Limits: limits})})
+	server := api.New(api.Config{Store: g.store,
+		Guard: access.NewGuard(access.Config{Store: g.store, Issuer: issuer, Log: log, Limits: limits})})
 	inspect.Register(server, inspect.Config{Store: g.store})
 	inspect.RegisterPermissions(server, g.store, explain.Options{})
 	g.handler = server
@@ -113,14 +118,16 @@ func TestCopiesAreJudgedByTheirHome(t *testing.T) {
 				}
 			}
 			for _, user := range []string{"shop", "pay", "none"} {
-				if status, answer := g.ask(t, user, http.MethodGet, "/_kri/"+resources.KRIOf(r).String(), ""); (user == home) != (status == http.StatusOK) {
+				if status, answer := g.ask(t, user, http.MethodGet, "/_kri/"+resources.KRIOf(r).String(),
+					""); (user == home) != (status == http.StatusOK) {
 					t.Errorf("%s by KRI as %s: %d\n%s", r.Key, user, status, answer)
 				}
 				here, thereNot := g.told(t, user, item), g.told(t, user, item+"-x")
 				if user != home && strings.ReplaceAll(here, r.Name, "") != strings.ReplaceAll(thereNot, r.Name+"-x", "") {
 					t.Errorf("%s tells %s that it is there:\n%s\nand what is not:\n%s", r.Key, user, here, thereNot)
 				}
-				if status, answer := g.ask(t, user, http.MethodDelete, item, ""); user != home && status != http.StatusForbidden && status != http.StatusNotFound {
+				if status, answer := g.ask(t, user, http.MethodDelete, item, ""); user != home &&
+					status != http.StatusForbidden && status != http.StatusNotFound {
 					t.Errorf("deletion of %s as %s: %d\n%s", r.Key, user, status, answer)
 				}
 			}
@@ -151,7 +158,8 @@ func checkNothingOfOthers(t *testing.T, g *guarded, user, asked, answer string) 
 			if r.HomeNamespace() == user || strings.Contains(asked, r.Name) || r.Name == r.DisplayName() {
 				continue
 			}
-			if kri := resources.KRIOf(r).String(); strings.Contains(answer, r.Name) || kri != "" && strings.Contains(answer, kri) {
+			if kri := resources.KRIOf(r).String(); strings.Contains(answer, r.Name) || kri != "" &&
+				strings.Contains(answer, kri) {
 				t.Errorf("the answer to %s as %s names %s:\n%s", asked, user, r.Key, answer)
 			}
 		}
@@ -162,7 +170,8 @@ func checkNothingOfOthers(t *testing.T, g *guarded, user, asked, answer string) 
 func TestListsSayWhatTheyLeaveOut(t *testing.T) {
 	g := newGuarded(t)
 	const all = 3 // Dataplanes on the global, two of them in shop
-	for _, query := range []string{"", "?size=1", "?name=ledger", "?" + url.Values{"filter[labels.app]": {"ledger"}}.Encode(), "?namespace=pay"} {
+	for _, query := range []string{"", "?size=1", "?name=ledger",
+		"?" + url.Values{"filter[labels.app]": {"ledger"}}.Encode(), "?namespace=pay"} {
 		for _, path := range []string{"/meshes/default/dataplanes", "/dataplanes", "/meshes/default/dataplanes/_overview"} {
 			status, answer := g.ask(t, "shop", http.MethodGet, path+query, "")
 			var list struct{ Total, LeftOut int }
@@ -182,12 +191,15 @@ func TestListsSayWhatTheyLeaveOut(t *testing.T) {
 func TestExplainLeavesOut(t *testing.T) {
 	g := newGuarded(t)
 	const from = `"from": "spiffe://default.zone-1.mesh.local/ns/shop/sa/web"`
-	for _, body := range []string{`{"to": "kri_dp_default_zone-1_pay_ledger_", ` + from + `}`, `{"to": "ledger", "namespace": "pay", ` + from + `}`, `{"to": "ledger", ` + from + `}`} {
-		if status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain?namespace=shop", body); status != http.StatusForbidden {
+	for _, body := range []string{`{"to": "kri_dp_default_zone-1_pay_ledger_", ` + from + `}`,
+		`{"to": "ledger", "namespace": "pay", ` + from + `}`, `{"to": "ledger", ` + from + `}`} {
+		if status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain?namespace=shop",
+			body); status != http.StatusForbidden {
 			t.Errorf("%s: %d\n%s", body, status, answer)
 		}
 	}
-	status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain", `{"to": "kri_dp_default_zone-1_shop_backend_http", `+from+`}`)
+	status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain",
+		`{"to": "kri_dp_default_zone-1_shop_backend_http", `+from+`}`)
 	var a explain.Answer
 	if err := json.Unmarshal([]byte(answer), &a); status != http.StatusOK || err != nil {
 		t.Fatalf("%d %v\n%s", status, err, answer)
@@ -228,7 +240,8 @@ func TestByKRI(t *testing.T) {
 			t.Errorf("%s as %s: %d\n%s", tt.path, tt.user, status, answer)
 		}
 	}
-	if status, answer := g.ask(t, "shop", http.MethodGet, "/_kri/kri_dp_default_zone-1_shop_backand_", ""); status != 404 || !strings.Contains(answer, "the nearest here: "+backend) {
+	if status, answer := g.ask(t, "shop", http.MethodGet, "/_kri/kri_dp_default_zone-1_shop_backand_",
+		""); status != 404 || !strings.Contains(answer, "the nearest here: "+backend) {
 		t.Errorf("%d %s", status, answer)
 	}
 }

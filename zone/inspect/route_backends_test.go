@@ -31,7 +31,8 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: asAt(docs[0], "zone-1", "zone-1")}}}); err != nil {
+	if _, err := s.store.Apply(t.Context(),
+		store.Batch{Ops: []store.Op{{Put: asAt(docs[0], "zone-1", "zone-1")}}}); err != nil {
 		t.Fatal(err)
 	}
 	const (
@@ -40,7 +41,8 @@ spec:
 		proxy  = "/meshes/default/dataplanes/backend/"
 	)
 	answer := httptest.NewRecorder()
-	s.handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/meshes/default/meshhttproutes/lost?namespace=shop", nil))
+	s.handler.ServeHTTP(answer,
+		httptest.NewRequest(http.MethodGet, "/meshes/default/meshhttproutes/lost?namespace=shop", nil))
 	if body := answer.Body.String(); !strings.Contains(body, share) || !strings.Contains(body, mirror) ||
 		strings.Count(body, resources.ConditionResolvedRefs) != 2 || strings.Contains(body, resources.ConditionAccepted+`"`) {
 		t.Errorf("conditions: want both backends as %s: %s", resources.ConditionResolvedRefs, body)
@@ -51,7 +53,8 @@ spec:
 		proxy + "_outbounds/kri_msvc_default_zone-1_shop_backend_/_policies?namespace=shop":   0,
 	} {
 		code, raw := s.ask(t, http.MethodGet, path, "")
-		if body := string(raw); code != http.StatusOK || strings.Count(body, share) != want || strings.Count(body, mirror) != want {
+		if body := string(raw); code != http.StatusOK || strings.Count(body, share) != want ||
+			strings.Count(body, mirror) != want {
 			t.Errorf("%s: want each backend %d times: %d %s", path, want, code, body)
 		}
 	}

@@ -111,7 +111,8 @@ func (h *handlers) rules(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (t *TypeRules) hasContent() bool {
-	return t.ProxyRule != nil || len(t.ToRules)+len(t.ToResourceRules)+len(t.FromRules)+len(t.InboundRules)+len(t.Warnings) > 0
+	return t.ProxyRule != nil || len(t.ToRules)+len(t.ToResourceRules)+len(t.FromRules)+len(t.InboundRules)+
+		len(t.Warnings) > 0
 }
 
 func (a *asked) typeRules(d *resources.Descriptor) TypeRules {
@@ -160,7 +161,8 @@ func (a *asked) addTo(out *TypeRules) {
 }
 
 func resourceRule(rule *matching.ResourceRule) ResourceRule {
-	out := ResourceRule{Conf: []json.RawMessage{rule.Conf}, Origin: originsOf(rule.Origins), ResourceSectionName: rule.Key.Section}
+	out := ResourceRule{Conf: []json.RawMessage{rule.Conf}, Origin: originsOf(rule.Origins),
+		ResourceSectionName: rule.Key.Section}
 	if rule.Destination == nil {
 		kri := resources.KRI{Short: "m", Name: rule.Key.Mesh}
 		out.ResourceMeta = Meta{Type: resources.TypeMesh, Name: rule.Key.Mesh, Labels: map[string]string{}, KRI: kri.String()}
@@ -218,16 +220,19 @@ func (a *asked) addInbound(out *TypeRules, in *matching.InboundPort) {
 		permissions, warnings := a.permissionsOn(in, out.Type)
 		for _, p := range permissions {
 			origin := Origin{ResourceMeta: metaOf(p.policy), KRI: p.Origin.String(), Place: p.Place}
-			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{p.Conf}, Origin: []Origin{origin}, Position: p.Position, Headers: headersOf(p.Rule), Closed: p.Closed})
+			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{p.Conf}, Origin: []Origin{origin},
+				Position: p.Position, Headers: headersOf(p.Rule), Closed: p.Closed})
 		}
 		out.Warnings = addTexts(out.Warnings, warnings)
 	} else {
-		confs := matching.InboundConfs(matching.InboundInput{Type: out.Type, Proxy: a.proxy, Inbound: in, Policies: a.policies})
+		confs := matching.InboundConfs(matching.InboundInput{Type: out.Type, Proxy: a.proxy, Inbound: in,
+			Policies: a.policies})
 		for i, c := range confs.Items {
 			if a.left.anyOut(c.Origins) {
 				continue
 			}
-			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{c.Conf}, Match: c.Match, Origin: originsOf(c.Origins), Position: i + 1})
+			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{c.Conf}, Match: c.Match,
+				Origin: originsOf(c.Origins), Position: i + 1})
 		}
 		out.Warnings = a.appendTexts(out.Warnings, confs.Warnings)
 	}

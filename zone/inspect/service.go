@@ -58,7 +58,8 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	s := &serviceAnswer{view: v, service: v.found[key], groups: map[string]*callerGroup{}, left: newLeftOut(h.server.Reader(r))}
+	s := &serviceAnswer{view: v, service: v.found[key], groups: map[string]*callerGroup{},
+		left: newLeftOut(h.server.Reader(r))}
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: key.Mesh}) {
 		if proxy, err := matching.NewProxy(found); err == nil && !s.left.out(found) {
 			s.add(proxy, resources.KRIOf(found).String())
@@ -71,7 +72,8 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 func (h *handlers) serviceOf(r *http.Request) (*view, resources.Key, error) {
 	d, ok := resources.LookupPath(r.PathValue("plural"))
 	if !ok || !matching.IsDestination(d.Type) || d.Policy != nil {
-		return nil, resources.Key{}, api.NewError(http.StatusNotFound, "Not Found", "only services and Dataplanes have _policies, not "+r.PathValue("plural"))
+		return nil, resources.Key{}, api.NewError(http.StatusNotFound, "Not Found",
+			"only services and Dataplanes have _policies, not "+r.PathValue("plural"))
 	}
 	key := keyOf(r, d.Type)
 	v := h.views.of(key.Mesh)
@@ -148,7 +150,8 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 	for _, g := range s.groups {
 		destinations := s.view.destinations(g.proxy.Zone)
 		to := matching.To(matching.ToInput{
-			Type: t, Proxy: g.proxy, Policies: g.policies, Destinations: destinations, Only: map[matching.ResourceKey]bool{s.service.Key(): true},
+			Type: t, Proxy: g.proxy, Policies: g.policies, Destinations: destinations,
+			Only: map[matching.ResourceKey]bool{s.service.Key(): true},
 		})
 		for _, rule := range s.rulesOf(&to) {
 			if s.left.anyOut(rule.Origins) {
@@ -163,7 +166,8 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 			if !ok {
 				i = len(out.Rules)
 				at[id] = i
-				out.Rules = append(out.Rules, ServiceRule{KRI: kri, Conf: []json.RawMessage{rule.Conf}, Merged: originsOf(rule.Origins)})
+				out.Rules = append(out.Rules, ServiceRule{KRI: kri, Conf: []json.RawMessage{rule.Conf},
+					Merged: originsOf(rule.Origins)})
 			}
 			out.Rules[i].Callers.Items = append(out.Rules[i].Callers.Items, g.kris...)
 			out.Warnings = appendTexts(out.Warnings, s.left.warnings(warningsOf(rule.Origins, to.Warnings), g.policies))
@@ -173,7 +177,8 @@ func (s *serviceAnswer) policiesOf(t resources.Type) ServicePolicy {
 		out.Rules[i].Callers.cut()
 	}
 	slices.SortFunc(out.Rules, func(a, b ServiceRule) int {
-		return cmp.Or(cmp.Compare(a.KRI, b.KRI), cmp.Compare(b.Callers.Total, a.Callers.Total), strings.Compare(a.Callers.Items[0], b.Callers.Items[0]))
+		return cmp.Or(cmp.Compare(a.KRI, b.KRI), cmp.Compare(b.Callers.Total, a.Callers.Total),
+			strings.Compare(a.Callers.Items[0], b.Callers.Items[0]))
 	})
 	slices.Sort(out.Warnings)
 	return out

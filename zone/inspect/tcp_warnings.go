@@ -24,7 +24,8 @@ func (h *handlers) tcpWarnings(after store.Snapshot, policy *matching.Policy, re
 	services := slices.Collect(after.List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh}))
 	for dataplane := range after.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh}) {
 		proxy, err := matching.NewProxy(dataplane)
-		if err != nil || !reader.May(dataplane) || !matching.Selects(policy, proxy) || !h.views.config.crosses(r, proxy.Zone) {
+		if err != nil || !reader.May(dataplane) || !matching.Selects(policy, proxy) ||
+			!h.views.config.crosses(r, proxy.Zone) {
 			continue
 		}
 		proxy = proxy.WithServices(services)
@@ -40,7 +41,8 @@ func (h *handlers) tcpWarnings(after store.Snapshot, policy *matching.Policy, re
 
 func needsHTTP(p *matching.Policy) bool {
 	return slices.ContainsFunc(p.Rules(), func(r matching.Rule) bool {
-		return slices.ContainsFunc(slices.Concat(r.Conf.Deny, r.Conf.AllowWithShadowDeny, r.Conf.Allow), func(m resources.PermissionMatch) bool { return m.NeedsHTTP() })
+		return slices.ContainsFunc(slices.Concat(r.Conf.Deny, r.Conf.AllowWithShadowDeny, r.Conf.Allow),
+			func(m resources.PermissionMatch) bool { return m.NeedsHTTP() })
 	})
 }
 

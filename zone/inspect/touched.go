@@ -43,7 +43,8 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 	part, left := r.URL.Query().Get("name"), newLeftOut(h.server.Reader(r))
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.PathValue("mesh")}) {
 		proxy, err := matching.NewProxy(found)
-		if err != nil || !holds(proxy) || left.out(found) || !strings.Contains(found.Name, part) && !strings.Contains(proxy.Name, part) {
+		if err != nil || !holds(proxy) || left.out(found) || !strings.Contains(found.Name, part) &&
+			!strings.Contains(proxy.Name, part) {
 			continue
 		}
 		if answer.Total >= offset && len(answer.Items) < size {
@@ -63,7 +64,8 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool, error) {
 	d, ok := resources.LookupPath(r.PathValue("plural"))
 	if !ok || d.Policy == nil && d.Type != resources.TypeMeshService && !isPermission(d.Type) {
-		return nil, nil, api.NewError(http.StatusNotFound, "Not Found", "only policies and MeshServices select Dataplanes, not "+r.PathValue("plural"))
+		return nil, nil, api.NewError(http.StatusNotFound, "Not Found",
+			"only policies and MeshServices select Dataplanes, not "+r.PathValue("plural"))
 	}
 	key := keyOf(r, d.Type)
 	v := h.views.of(key.Mesh)

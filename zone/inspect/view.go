@@ -64,7 +64,8 @@ func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
 		before = &view{}
 	}
 	v := &view{
-		config: c, snap: snap, policies: map[resources.Key]*matching.Policy{}, found: map[resources.Key]*matching.Destination{},
+		config: c, snap: snap, policies: map[resources.Key]*matching.Policy{},
+		found:  map[resources.Key]*matching.Destination{},
 		byZone: map[string]*matching.Destinations{},
 	}
 	var all []*matching.Policy

@@ -32,7 +32,8 @@ func (p *Proxy) WithServices(services []*resources.Resource) *Proxy {
 }
 
 func isNeighbour(p *Proxy, r *resources.Resource) bool {
-	return r.Type == resources.TypeMeshService && r.Mesh == p.Key.Mesh && r.Zone() == p.Zone && r.HomeNamespace() == p.Namespace
+	return r.Type == resources.TypeMeshService && r.Mesh == p.Key.Mesh && r.Zone() == p.Zone &&
+		r.HomeNamespace() == p.Namespace
 }
 
 func serviceProtocol(p *Proxy, in *InboundPort, services []*resources.Resource) string {

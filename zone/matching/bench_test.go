@@ -13,18 +13,22 @@ const benchPolicies = 1000
 // benchSet returns the policies of a mesh, and a proxy to which about ten of them apply.
 func benchSet(b *testing.B) ([]*matching.Policy, *matching.Proxy) {
 	b.Helper()
-	conf := map[string]any{"allow": []any{map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://a.mesh/ns/x/sa/one"}}}}
+	conf := map[string]any{"allow": []any{map[string]any{"spiffeId": map[string]any{"type": "Exact",
+		"value": "spiffe://a.mesh/ns/x/sa/one"}}}}
 	var policies []*matching.Policy
 	for i := range benchPolicies {
-		target := map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": fmt.Sprintf("app-%d", i%200), "kuma.io/zone": "zone-1"}}
+		target := map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": fmt.Sprintf("app-%d", i%200),
+			"kuma.io/zone": "zone-1"}}
 		switch i % 100 {
 		case 0:
 			target = map[string]any{"kind": "Mesh"}
 		case 1, 2, 3:
 			target = map[string]any{"kind": "Dataplane", "name": fmt.Sprintf("dp-%d", i)}
 		}
-		d := document{Name: fmt.Sprintf("p-%d", i), Zone: "zone-1", Spec: map[string]any{"targetRef": target, "default": conf}}
-		policies = append(policies, matching.NewPolicy(d.resource(b, resources.TypeMeshTrafficPermission), resources.DefaultSystemNamespace))
+		d := document{Name: fmt.Sprintf("p-%d", i), Zone: "zone-1",
+			Spec: map[string]any{"targetRef": target, "default": conf}}
+		policies = append(policies, matching.NewPolicy(d.resource(b, resources.TypeMeshTrafficPermission),
+			resources.DefaultSystemNamespace))
 	}
 	dp := document{Name: "dp-1", Zone: "zone-1", Labels: map[string]string{"app": "app-50"}, Spec: map[string]any{
 		"networking": map[string]any{"inbound": []any{map[string]any{"port": 80}, map[string]any{"port": 81}}},

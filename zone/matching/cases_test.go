@@ -116,7 +116,8 @@ func (c inboundCase) policies(t testing.TB) []*matching.Policy {
 	t.Helper()
 	var out []*matching.Policy
 	for _, d := range c.Policies {
-		out = append(out, matching.NewPolicy(d.resource(t, resources.TypeMeshTrafficPermission), resources.DefaultSystemNamespace))
+		out = append(out, matching.NewPolicy(d.resource(t, resources.TypeMeshTrafficPermission),
+			resources.DefaultSystemNamespace))
 	}
 	return out
 }
@@ -188,7 +189,8 @@ func TestIndexFindsWhatSelects(t *testing.T) {
 	})
 }
 
-func inboundRules(proxies []*matching.Proxy, policies []*matching.Policy) (rules map[string][]string, warnings []string) {
+func inboundRules(proxies []*matching.Proxy, policies []*matching.Policy) (rules map[string][]string,
+	warnings []string) {
 	rules = map[string][]string{}
 	for _, proxy := range proxies {
 		for i := range proxy.Inbounds {

@@ -64,8 +64,8 @@ func rarest(labels map[string]string, common map[label]int) label {
 	return best
 }
 
-// Conditions returns the conditions that a proxy meets. A policy can only select the proxy if its own condition is among
-// them.
+// Conditions returns the conditions that a proxy meets. A policy can only select the proxy if its own condition is
+// among them.
 func Conditions(proxy *Proxy) []Condition {
 	mesh := proxy.Key.Mesh
 	out := []Condition{

@@ -66,7 +66,8 @@ func (s *sites) spread(t *rapid.T) {
 			lie(t, out)
 		}
 		in, err := mapping.Inbound(out, &exchange.Arrival{
-			Origin: exchange.Origin{Direction: a.Direction, Zone: a.Zone}, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: to.namespace,
+			Origin:          exchange.Origin{Direction: a.Direction, Zone: a.Zone},
+			SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: to.namespace,
 			Lookup: func(typ resources.Type, mesh, name string) *resources.Resource {
 				for _, h := range to.held {
 					if h.Type == typ && h.Mesh == mesh && h.Name == name && h.Namespace == to.namespace {
@@ -87,7 +88,8 @@ func (s *sites) spread(t *rapid.T) {
 		for i, zone := range zones {
 			for _, r := range written[i] {
 				if r.Type == d.Type {
-					carry(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone.zone, Features: exchange.OwnFeatures()}, s.global)
+					carry(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone.zone,
+						Features: exchange.OwnFeatures()}, s.global)
 				}
 			}
 		}
@@ -134,9 +136,12 @@ func drawSites(t *rapid.T) *sites {
 	namespaces := rapid.SampledFrom([]string{"", "ns-a", "ns-b", system})
 	for _, here := range s.all() {
 		here.home = resources.Home{Zone: here.zone}
-		kinds := []resources.Type{resources.TypeDataplane, resources.TypeMeshTrafficPermission, resources.TypeMeshService, resources.TypeMeshService, resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshRetry, resources.TypeMeshRetry}
+		kinds := []resources.Type{resources.TypeDataplane, resources.TypeMeshTrafficPermission,
+			resources.TypeMeshService, resources.TypeMeshService, resources.TypeMeshHTTPRoute,
+			resources.TypeMeshTCPRoute, resources.TypeMeshRetry, resources.TypeMeshRetry}
 		if here.zone == "" {
-			kinds = []resources.Type{resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService, resources.TypeMeshRetry}
+			kinds = []resources.Type{resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService,
+				resources.TypeMeshRetry}
 		}
 		for range rapid.IntRange(0, 14).Draw(t, "resources of "+here.zone) {
 			typ, namespace := rapid.SampledFrom(kinds).Draw(t, "type"), namespaces.Draw(t, "namespace")
@@ -145,7 +150,8 @@ func drawSites(t *rapid.T) *sites {
 			}
 			key := resources.Key{Type: typ, Mesh: "default", Namespace: namespace, Name: drawName.Draw(t, "name")}
 			r := here.home.Labelled(&resources.Resource{Key: key, Labels: drawLabels(t), Spec: drawSpec(t, typ)})
-			if resources.Validate(r, here.home) == nil && !slices.ContainsFunc(here.held, func(h *resources.Resource) bool { return h.Key == key }) {
+			if resources.Validate(r, here.home) == nil &&
+				!slices.ContainsFunc(here.held, func(h *resources.Resource) bool { return h.Key == key }) {
 				here.held = append(here.held, r)
 			}
 		}
@@ -172,11 +178,13 @@ func drawSpec(t *rapid.T, typ resources.Type) *resources.Spec {
 	case resources.TypeMeshService:
 		spec = map[string]any{"ports": sections["ports"]}
 	case resources.TypeMeshMultiZoneService:
-		spec = map[string]any{"ports": sections["ports"], "selector": map[string]any{"meshService": map[string]any{"matchLabels": map[string]any{"app": "x"}}}}
+		spec = map[string]any{"ports": sections["ports"],
+			"selector": map[string]any{"meshService": map[string]any{"matchLabels": map[string]any{"app": "x"}}}}
 	case resources.TypeMeshExternalService:
 		spec = map[string]any{"match": map[string]any{"port": 80}}
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
-		backend := drawAnyRef(t, resources.KindMeshService, resources.KindMeshMultiZoneService, resources.KindMeshExternalService)
+		backend := drawAnyRef(t, resources.KindMeshService, resources.KindMeshMultiZoneService,
+			resources.KindMeshExternalService)
 		delete(backend, "sectionName")
 		backend["port"] = 80
 		spec["to"] = []any{map[string]any{
@@ -186,7 +194,8 @@ func drawSpec(t *rapid.T, typ resources.Type) *resources.Spec {
 	default:
 		var to []any
 		for range rapid.IntRange(1, 2).Draw(t, "items") {
-			ref := drawAnyRef(t, resources.KindMesh, resources.KindMeshService, resources.KindMeshService, resources.KindMeshHTTPRoute, resources.KindMeshTCPRoute,
+			ref := drawAnyRef(t, resources.KindMesh, resources.KindMeshService, resources.KindMeshService,
+				resources.KindMeshHTTPRoute, resources.KindMeshTCPRoute,
 				resources.KindMeshMultiZoneService, resources.KindMeshExternalService)
 			to = append(to, map[string]any{"targetRef": ref, "default": map[string]any{"a": 1}})
 		}
@@ -201,7 +210,8 @@ func drawSpec(t *rapid.T, typ resources.Type) *resources.Spec {
 
 func drawTopLevel(t *rapid.T) map[string]any {
 	labels := map[string]any{
-		rapid.SampledFrom([]string{"app", "kuma.io/zone", "k8s.kuma.io/namespace", "kuma.io/display-name"}).Draw(t, "label"): rapid.SampledFrom([]string{"x", "zone-1", "zone-2", "ns-a", "one"}).Draw(t, "value"),
+		rapid.SampledFrom([]string{"app", "kuma.io/zone", "k8s.kuma.io/namespace", "kuma.io/display-name"}).Draw(t,
+			"label"): rapid.SampledFrom([]string{"x", "zone-1", "zone-2", "ns-a", "one"}).Draw(t, "value"),
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "target") {
 	case 0:
@@ -209,7 +219,8 @@ func drawTopLevel(t *rapid.T) map[string]any {
 	case 1:
 		return map[string]any{"kind": "MeshSubset", "tags": labels}
 	case 2:
-		return map[string]any{"kind": "Dataplane", "name": drawName.Draw(t, "proxy"), "namespace": rapid.SampledFrom([]string{"ns-a", "ns-b"}).Draw(t, "ns")}
+		return map[string]any{"kind": "Dataplane", "name": drawName.Draw(t, "proxy"),
+			"namespace": rapid.SampledFrom([]string{"ns-a", "ns-b"}).Draw(t, "ns")}
 	}
 	return map[string]any{"kind": "Mesh"}
 }
@@ -265,7 +276,8 @@ func TestRewriteThenResolve(t *testing.T) {
 		}
 		for _, home := range []*site{s.one, s.two} {
 			for _, r := range home.held {
-				if r.Descriptor().Policy == nil || r.Zone() != home.zone || r.Labels[resources.LabelOrigin] != resources.OriginZone {
+				if r.Descriptor().Policy == nil || r.Zone() != home.zone ||
+					r.Labels[resources.LabelOrigin] != resources.OriginZone {
 					continue
 				}
 				for _, away := range s.all() {
@@ -279,9 +291,11 @@ func TestRewriteThenResolve(t *testing.T) {
 						got, lost := meaning(away, away.held[i], moved[place])
 						switch {
 						case problem == "" && away.holds(want) && got != want:
-							rt.Fatalf("%s %s %+v means %s at home, and %q %q as %+v in %q", resources.KRIOf(r), place, ref, want, got, lost, moved[place], away.zone)
+							rt.Fatalf("%s %s %+v means %s at home, and %q %q as %+v in %q", resources.KRIOf(r), place,
+								ref, want, got, lost, moved[place], away.zone)
 						case problem == "" && !away.holds(want) && lost == "":
-							rt.Fatalf("%s %s %+v means %s at home, and another, %s, as %+v in %q", resources.KRIOf(r), place, ref, want, got, moved[place], away.zone)
+							rt.Fatalf("%s %s %+v means %s at home, and another, %s, as %+v in %q", resources.KRIOf(r),
+								place, ref, want, got, moved[place], away.zone)
 						}
 						if problem == "" {
 							compared++
@@ -305,7 +319,8 @@ func decode(t *rapid.T, raw json.RawMessage, v any) {
 // dataplaneSpec returns a Dataplane spec whose tags contradict its labels.
 func dataplaneSpec(t *rapid.T) *resources.Spec {
 	tags := `{"kuma.io/zone":"zone-1","k8s.kuma.io/namespace":"ns-a","app":"x","kuma.io/display-name":"one"}`
-	spec, err := resources.NewSpec(resources.TypeDataplane, []byte(`{"networking":{"address":"10.0.0.1","inbound":[{"port":80,"tags":`+tags+`}]}}`))
+	spec, err := resources.NewSpec(resources.TypeDataplane,
+		[]byte(`{"networking":{"address":"10.0.0.1","inbound":[{"port":80,"tags":`+tags+`}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +376,8 @@ type containment struct {
 	checked      int
 }
 
-func (c *containment) check(dataplane *resources.Resource, policies []*matching.Policy, destinations *matching.Destinations) {
+func (c *containment) check(dataplane *resources.Resource, policies []*matching.Policy,
+	destinations *matching.Destinations) {
 	proxy, err := matching.NewProxy(dataplane)
 	if err != nil {
 		c.t.Fatal(err)
@@ -373,7 +389,8 @@ func (c *containment) check(dataplane *resources.Resource, policies []*matching.
 			c.reaches(rules.Items[j].Origin)
 		}
 	}
-	rules := matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: proxy, Policies: policies, Destinations: destinations})
+	rules := matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: proxy, Policies: policies,
+		Destinations: destinations})
 	for key, rule := range rules.ResourceRules {
 		for _, o := range rule.Origins {
 			c.reaches(o.Policy.KRI)
@@ -412,7 +429,8 @@ func (c *containment) reaches(policy resources.KRI) {
 // mesh.
 func (c *containment) changes(policy resources.KRI, d *matching.Destination) {
 	r := c.written[policy]
-	if resources.RoleOf(r, resources.DefaultSystemNamespace) == resources.RoleProducer && (d == nil || !sameHome(r, d.Resource)) {
+	if resources.RoleOf(r, resources.DefaultSystemNamespace) == resources.RoleProducer &&
+		(d == nil || !sameHome(r, d.Resource)) {
 		c.t.Fatalf("producer %s changes traffic to %v", policy, d)
 	}
 }

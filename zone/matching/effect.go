@@ -10,7 +10,8 @@ import (
 // false if Selects returns true, and costs less.
 func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 	ref := p.Target
-	if ref.KindOrMesh() == resources.KindDataplane && ref.Name != "" && dataplane.DisplayName() != ref.Name && dataplane.Name != ref.Name {
+	if ref.KindOrMesh() == resources.KindDataplane && ref.Name != "" && dataplane.DisplayName() != ref.Name &&
+		dataplane.Name != ref.Name {
 		proxy, err := NewProxy(dataplane)
 		return err == nil && proxy.HashedName == ref.Name
 	}
@@ -26,7 +27,8 @@ func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 // inbounds that it selects takes requests. It is empty if the policy has an effect, or could have one. The proxy must
 // have the protocols of its inbounds (WithServices).
 func WithoutHTTP(p *Policy, proxy *Proxy) string {
-	if !resources.RequestsOnly(p.Resource.Type) || resources.LimitsConnections(p.Resource) || !p.Receives() || len(p.items.to) > 0 {
+	if !resources.RequestsOnly(p.Resource.Type) || resources.LimitsConnections(p.Resource) || !p.Receives() ||
+		len(p.items.to) > 0 {
 		return ""
 	}
 	section := ""

@@ -18,7 +18,8 @@ func TestLeftOut(t *testing.T) {
 		}
 		return &resources.Resource{Key: resources.Key{Type: typ, Mesh: "default", Name: name}, Spec: s}
 	}
-	http := made(resources.TypeDataplane, "web", `{"networking":{"address":"192.0.2.1","inbound":[{"port":80,"protocol":"http"},{"port":81}]}}`)
+	http := made(resources.TypeDataplane, "web",
+		`{"networking":{"address":"192.0.2.1","inbound":[{"port":80,"protocol":"http"},{"port":81}]}}`)
 	tcp := made(resources.TypeDataplane, "db", `{"networking":{"address":"192.0.2.1","inbound":[{"port":80}]}}`)
 	client := made(resources.TypeDataplane, "client", `{"networking":{"address":"192.0.2.1"}}`)
 	unsaid := made(resources.TypeDataplaneInsight, "web", `{"metadata":{"problems":{"proxyless":"inbound \"a\": other; inbound \"a\": kri_mrl_default___limit_: a gRPC server takes no MeshRateLimit"}}}`)

@@ -26,7 +26,8 @@ func explicitPolicies(t *rapid.T, policies []*matching.Policy) []*matching.Polic
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := resources.Explicit(explicit, resources.DefaultSystemNamespace); err != nil || !again.Spec.Equal(explicit.Spec) {
+		if again, err := resources.Explicit(explicit, resources.DefaultSystemNamespace); err != nil ||
+			!again.Spec.Equal(explicit.Spec) {
 			t.Fatalf("not idempotent: %s becomes %s (%v)", explicit.Spec.JSON(), again.Spec.JSON(), err)
 		}
 		out[i] = matching.NewPolicy(explicit, resources.DefaultSystemNamespace)
@@ -37,7 +38,8 @@ func explicitPolicies(t *rapid.T, policies []*matching.Policy) []*matching.Polic
 	return out
 }
 
-// TestExplicitFormIsEquivalent: every destination, route and section gets the same rules from policies in explicit form.
+// TestExplicitFormIsEquivalent: every destination, route and section gets the same rules from policies in explicit
+// form.
 func TestExplicitFormIsEquivalent(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := drawWorld(rt).world(t)
@@ -83,7 +85,8 @@ func drawPermission(t *rapid.T) document {
 	if target := d.Spec["targetRef"].(map[string]any); target["kind"] == nil || target["kind"] == resources.KindMesh {
 		delete(target, "sectionName")
 		if rapid.Bool().Draw(t, "has proxyTypes") {
-			target["kind"], target["proxyTypes"] = resources.KindMesh, []string{rapid.SampledFrom([]string{"Sidecar", "Gateway"}).Draw(t, "proxyType")}
+			target["kind"], target["proxyTypes"] = resources.KindMesh,
+				[]string{rapid.SampledFrom([]string{"Sidecar", "Gateway"}).Draw(t, "proxyType")}
 		}
 	}
 	return d

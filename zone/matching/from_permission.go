@@ -8,7 +8,8 @@ import (
 
 // anySpiffeID is the allow entry for every client with an identity: certificates of the mesh carry no tags, but each
 // has a SPIFFE ID.
-var anySpiffeID = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}
+var anySpiffeID = resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix,
+	Value: "spiffe://"}}
 
 // fromPermissions turns the `from` lists of permissions into rules that can be evaluated by SPIFFE IDs, which carry no
 // tags. The policies must select an inbound and be enforced. For kind Mesh, the last action in the order wins. An Allow
@@ -84,7 +85,8 @@ func tagPermission(it *item, later bool) ([]Rule, Warning) {
 	w := Warning{Policy: it.policy.KRI, Field: fmt.Sprintf("from[%d].targetRef", it.index)}
 	switch {
 	case allows(it):
-		w.Text = "identities carry no tags, so an " + actionOf(it) + " by tags adds no access: write it under rules with a SPIFFE ID"
+		w.Text = "identities carry no tags, so an " + actionOf(it) +
+			" by tags adds no access: write it under rules with a SPIFFE ID"
 	case later:
 		w.Text = "identities carry no tags; this deny by tags has no effect, because a later item allows the same clients"
 	default:

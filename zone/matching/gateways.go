@@ -18,7 +18,8 @@ func (x *Destinations) gatewayProblems(p *Policy) []Warning {
 	if !slices.ContainsFunc(x.gateways[p.Resource.Mesh], meant) {
 		return []Warning{{Policy: p.KRI, Field: "targetRef", Text: describe(p.Target) + " resolves to nothing"}}
 	}
-	return []Warning{{Policy: p.KRI, Field: "targetRef.kind", Text: "gateways are not configured: the policy is kept and synced, and shapes no traffic"}}
+	return []Warning{{Policy: p.KRI, Field: "targetRef.kind",
+		Text: "gateways are not configured: the policy is kept and synced, and shapes no traffic"}}
 }
 
 // meansGateway reports whether the targetRef of p means g, by its display name, its hashed name or its labels: a
@@ -32,5 +33,6 @@ func meansGateway(p *Policy, g *resources.Resource) bool {
 	if name == "" {
 		return carries(g.Labels, p.Target.Labels)
 	}
-	return name == g.DisplayName() || name == g.Name || name == hashing.Name(g.Mesh, g.DisplayName(), g.Zone(), g.HomeNamespace())
+	return name == g.DisplayName() || name == g.Name || name == hashing.Name(g.Mesh, g.DisplayName(), g.Zone(),
+		g.HomeNamespace())
 }

@@ -32,7 +32,8 @@ type InboundRule struct {
 // first. If the type reads `from` as `rules`, items of `from` for everyone count as items without matches. Source: seed
 // 000, "Problem 2", merging behaviour.
 func InboundConfs(in InboundInput) InboundRules {
-	selecting, warnings := enforced(in.Type, in.Policies, func(p *Policy) bool { return SelectsInbound(p, in.Proxy, in.Inbound) })
+	selecting, warnings := enforced(in.Type, in.Policies,
+		func(p *Policy) bool { return SelectsInbound(p, in.Proxy, in.Inbound) })
 	out := InboundRules{Warnings: warnings}
 	var items []*item
 	for _, p := range selecting {

@@ -17,7 +17,8 @@ type Index struct {
 func NewIndex(policies []*Policy) *Index {
 	sorted := slices.Clone(policies)
 	sortPolicies(sorted)
-	x := &Index{set: &Set{byCondition: map[Condition][]*Policy{}, labels: map[label]int{}}, rank: make(map[*Policy]int, len(sorted))}
+	x := &Index{set: &Set{byCondition: map[Condition][]*Policy{}, labels: map[label]int{}},
+		rank: make(map[*Policy]int, len(sorted))}
 	for i, p := range sorted {
 		x.rank[p] = i
 		x.set.count(p, 1)

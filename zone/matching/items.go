@@ -92,7 +92,8 @@ func (out *policyItems) add(list []item, p *Policy, s itemSource) []item {
 	conf, err := decodeConf(s.conf)
 	if err != nil {
 		field := fmt.Sprintf("%s[%d]", s.list, s.index)
-		out.problems = append(out.problems, Warning{Policy: p.KRI, Field: field, Text: fmt.Sprintf("the conf does not decode and has no effect: %v", err)})
+		out.problems = append(out.problems, Warning{Policy: p.KRI, Field: field,
+			Text: fmt.Sprintf("the conf does not decode and has no effect: %v", err)})
 		return list
 	}
 	return append(list, item{policy: p, index: s.index, ref: s.ref, conf: conf, order: OrderOf(p, s.ref)})
@@ -154,5 +155,6 @@ func enforced(t resources.Type, policies []*Policy, selects func(*Policy) bool) 
 }
 
 func (p *Policy) notEnforced() Warning {
-	return Warning{Policy: p.KRI, Text: "has the label " + resources.LabelEffect + ": " + effectShadow + " and is not enforced"}
+	return Warning{Policy: p.KRI, Text: "has the label " + resources.LabelEffect + ": " + effectShadow +
+		" and is not enforced"}
 }

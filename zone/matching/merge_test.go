@@ -40,7 +40,8 @@ func mergeReference(field string, target, patch any) any {
 
 func drawConf(t *rapid.T, depth int) map[string]any {
 	conf := map[string]any{}
-	for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "appendList", "http"}), 0, 4, rapid.ID).Draw(t, "fields") {
+	for _, k := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "appendList", "http"}), 0, 4,
+		rapid.ID).Draw(t, "fields") {
 		switch n := rapid.IntRange(0, 5).Draw(t, "kind"); {
 		case n == 0:
 			conf[k] = nil
@@ -89,7 +90,8 @@ func TestMergeAgreesWithReference(t *testing.T) {
 
 // TestMergeKeepsNumbers: numbers that a float64 cannot represent are not rounded.
 func TestMergeKeepsNumbers(t *testing.T) {
-	got, err := matching.MergeConfs(json.RawMessage(`{"b":12345678901234567890,"a":1.50}`), json.RawMessage(`{"c":"<&>"}`), nil)
+	got, err := matching.MergeConfs(json.RawMessage(`{"b":12345678901234567890,"a":1.50}`),
+		json.RawMessage(`{"c":"<&>"}`), nil)
 	if want := `{"a":1.50,"b":12345678901234567890,"c":"<&>"}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}

@@ -23,7 +23,8 @@ var (
 func drawTarget(t *rapid.T) map[string]any {
 	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
 	labels := func() map[string]any {
-		return map[string]any{pick("label", "app", "kuma.io/zone", "k8s.kuma.io/namespace", "kuma.io/display-name"): pick("value", "x", "y", "zone-1", "zone-2", "a", "b", "one")}
+		return map[string]any{pick("label", "app", "kuma.io/zone", "k8s.kuma.io/namespace",
+			"kuma.io/display-name"): pick("value", "x", "y", "zone-1", "zone-2", "a", "b", "one")}
 	}
 	ref := map[string]any{}
 	switch pick("kind", "none", "Mesh", "by labels", "by name", "MeshSubset", "MeshService", "MeshServiceSubset") {
@@ -82,7 +83,8 @@ func drawDataplane(t *rapid.T) document {
 func readPolicies(t *testing.T, documents []document) []*matching.Policy {
 	var out []*matching.Policy
 	for _, d := range documents {
-		out = append(out, matching.NewPolicy(d.resource(t, resources.TypeMeshTrafficPermission), resources.DefaultSystemNamespace))
+		out = append(out, matching.NewPolicy(d.resource(t, resources.TypeMeshTrafficPermission),
+			resources.DefaultSystemNamespace))
 	}
 	return out
 }
@@ -142,8 +144,8 @@ func distinct(policies []*matching.Policy) []*matching.Policy {
 	})
 }
 
-// TestSetSelectsWhatPoliciesSelect: a set that has been changed in any way yields each policy that selects a proxy, once,
-// and says by which of its conditions the proxy is found.
+// TestSetSelectsWhatPoliciesSelect: a set that has been changed in any way yields each policy that selects a proxy,
+// once, and says by which of its conditions the proxy is found.
 func TestSetSelectsWhatPoliciesSelect(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 1, 12).Draw(rt, "policies"))
@@ -173,7 +175,8 @@ func TestSetSelectsWhatPoliciesSelect(t *testing.T) {
 			candidates = slices.DeleteFunc(candidates, func(c *matching.Policy) bool { return c == p })
 			found := n - len(candidates)
 			if slices.Contains(conditions, under) != (found == 1) || matching.Selects(p, proxy) && found != 1 || found > 1 {
-				rt.Fatalf("%v: %d times a candidate under %v; it selects the proxy: %v", key, found, under, matching.Selects(p, proxy))
+				rt.Fatalf("%v: %d times a candidate under %v; it selects the proxy: %v", key, found, under,
+					matching.Selects(p, proxy))
 			}
 		}
 		if len(candidates) > 0 || len(slices.Collect(set.All())) != len(kept) {
@@ -187,7 +190,8 @@ func TestOrderIsTotal(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) (document, matching.Order) {
 			d := rapid.Custom(drawPolicy).Draw(rt, name)
-			item := &resources.TargetRef{Kind: rapid.SampledFrom([]string{"", resources.KindMesh, resources.KindMeshService, resources.KindMeshHTTPRoute}).Draw(rt, "item")}
+			item := &resources.TargetRef{Kind: rapid.SampledFrom([]string{"", resources.KindMesh,
+				resources.KindMeshService, resources.KindMeshHTTPRoute}).Draw(rt, "item")}
 			return d, matching.OrderOf(readPolicies(t, []document{d})[0], item)
 		}
 		d1, a := draw("a")
@@ -235,7 +239,8 @@ func FuzzNewPolicy(f *testing.F) {
 		if err != nil {
 			return
 		}
-		r := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, Spec: spec}
+		r := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+			Name: "p"}, Spec: spec}
 		p := matching.NewPolicy(r, resources.DefaultSystemNamespace)
 		proxy, err := matching.NewProxy(document{Name: "dp", Zone: "zone-1", Spec: map[string]any{
 			"networking": map[string]any{"inbound": []any{map[string]any{"port": 80}}},

@@ -98,7 +98,8 @@ func (x *Destinations) resolveContained(from Referrer, ref *resources.TargetRef)
 		return t.Destination.zone != from.Zone || t.Destination.namespace != from.Namespace
 	})
 	if len(own) == 0 {
-		return nil, describe(ref) + " is outside the zone and namespace of this producer policy: write a consumer policy for it"
+		return nil,
+			describe(ref) + " is outside the zone and namespace of this producer policy: write a consumer policy for it"
 	}
 	return own, ""
 }
@@ -152,7 +153,8 @@ func carries(have, want map[string]string) bool {
 func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destination, string) {
 	at := nameKey{resources.Type(ref.Kind), from.Mesh, ref.Name}
 	fits := func(d *Destination) bool {
-		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace || ref.Namespace == x.systemNamespace
+		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace ||
+			ref.Namespace == x.systemNamespace
 	}
 	if found := keep(x.objects[at], fits); len(found) > 0 {
 		if len(found) > 1 { // two owners can share a hash: a zone's policy means its own zone's first
@@ -199,7 +201,8 @@ func (x *Destinations) bestNamespace(from Referrer, ref *resources.TargetRef, na
 	if len(found) > 0 {
 		return found
 	}
-	if from.Role == resources.RoleSystem || ref.Kind == resources.KindMeshExternalService || ref.Kind == resources.KindMeshMultiZoneService {
+	if from.Role == resources.RoleSystem || ref.Kind == resources.KindMeshExternalService ||
+		ref.Kind == resources.KindMeshMultiZoneService {
 		found = keep(named, system)
 	}
 	if len(found) == 0 && from.Role == resources.RoleSystem {

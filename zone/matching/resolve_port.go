@@ -10,7 +10,8 @@ import (
 // ResolvePort returns the port that a route's or an outbound's reference sends traffic to. A reference without a port
 // means the service's only port, or else the one that section names; section is empty if nothing suggests a port. If
 // there is no such port, or proxies do not send to services of the kind, problem is the reason.
-func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, section string) (target Target, problem string) {
+func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, section string) (target Target,
+	problem string) {
 	target, problem = x.ResolveBackend(from, ref)
 	if problem != "" {
 		return Target{}, problem
@@ -55,5 +56,6 @@ func unreachable(d *Destination) string {
 
 // takesTraffic reports whether proxies get clusters for services of a type.
 func takesTraffic(t resources.Type) bool {
-	return slices.Contains([]resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService}, t)
+	return slices.Contains([]resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService,
+		resources.TypeMeshExternalService}, t)
 }

@@ -13,12 +13,16 @@ func TestResolvePort(t *testing.T) {
 	c := resourceCase{
 		Proxy: &document{Name: "dp", Zone: "zone-1", Namespace: "ns-a"},
 		Resources: []document{
-			{Type: "MeshService", Name: "one", Zone: "zone-1", Namespace: "ns-a", Spec: ports(map[string]any{"name": "http", "port": 80})},
+			{Type: "MeshService", Name: "one", Zone: "zone-1", Namespace: "ns-a",
+				Spec: ports(map[string]any{"name": "http", "port": 80})},
 			{Type: "MeshService", Name: "unnamed", Zone: "zone-1", Namespace: "ns-a", Spec: ports(map[string]any{"port": 80})},
 			{Type: "MeshService", Name: "none", Zone: "zone-1", Namespace: "ns-a", Spec: ports()},
 			{Type: "MeshService", Name: "two", Zone: "zone-1", Namespace: "ns-a", Spec: sections},
-			{Type: "MeshExternalService", Name: "bank", Zone: "zone-1", Spec: map[string]any{"match": map[string]any{"port": 443}}},
-			{Type: "MeshExternalService", Name: "shop", Zone: "zone-1", Spec: map[string]any{"match": map[string]any{"port": 443}, "endpoints": []any{map[string]any{"address": "192.0.2.1", "port": 443}}}},
+			{Type: "MeshExternalService", Name: "bank", Zone: "zone-1",
+				Spec: map[string]any{"match": map[string]any{"port": 443}}},
+			{Type: "MeshExternalService", Name: "shop", Zone: "zone-1",
+				Spec: map[string]any{"match": map[string]any{"port": 443},
+					"endpoints": []any{map[string]any{"address": "192.0.2.1", "port": 443}}}},
 		},
 	}
 	w := c.world(t)
@@ -45,7 +49,8 @@ func TestResolvePort(t *testing.T) {
 	} {
 		ref := resources.BackendRef{TargetRef: resources.TargetRef{Kind: test.kind, Name: test.name}, Port: test.port}
 		target, problem := w.destinations.ResolvePort(w.proxy.Referrer(), &ref, test.section)
-		if target.Section != test.want || (target.Destination == nil) != (problem != "") || (problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
+		if target.Section != test.want || (target.Destination == nil) != (problem != "") ||
+			(problem == "") != (test.problem == "") || !strings.Contains(problem, test.problem) {
 			t.Errorf("%+v: got %q, %q", test, target.Section, problem)
 		}
 	}

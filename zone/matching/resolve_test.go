@@ -15,10 +15,13 @@ func TestResolveBackend(t *testing.T) {
 		Resources: []document{
 			{Type: "MeshService", Name: "own", Zone: "zone-1", Namespace: "ns-a", Spec: sections},
 			{Type: "MeshService", Name: "own", Zone: "zone-1", Namespace: "ns-b", Spec: sections},
-			{Type: "MeshService", Name: "other", Zone: "zone-1", Namespace: "ns-b", Labels: map[string]string{"app": "x"}, Spec: sections},
-			{Type: "MeshService", Name: "both", Zone: "zone-1", Namespace: "ns-b", Labels: map[string]string{"app": "x"}, Spec: sections},
+			{Type: "MeshService", Name: "other", Zone: "zone-1", Namespace: "ns-b",
+				Labels: map[string]string{"app": "x"}, Spec: sections},
+			{Type: "MeshService", Name: "both", Zone: "zone-1", Namespace: "ns-b",
+				Labels: map[string]string{"app": "x"}, Spec: sections},
 			{Type: "MeshService", Name: "both", Zone: "zone-1", Namespace: "ns-c", Spec: sections},
-			{Type: "MeshService", Name: "far", Zone: "zone-2", Namespace: "ns-b", Copy: true, Labels: map[string]string{"far": "yes"}, Spec: sections},
+			{Type: "MeshService", Name: "far", Zone: "zone-2", Namespace: "ns-b", Copy: true,
+				Labels: map[string]string{"far": "yes"}, Spec: sections},
 		},
 	}
 	w := c.world(t)
@@ -38,8 +41,10 @@ func TestResolveBackend(t *testing.T) {
 		{resources.BackendRef{TargetRef: named("other"), Port: 82}, "", "has no port 82"},
 		{resources.BackendRef{TargetRef: named("both")}, "", "more than one thing"},
 		{resources.BackendRef{TargetRef: named("far")}, "", "resolves to nothing"},
-		{resources.BackendRef{TargetRef: named("HASH(default far zone-2 ns-b)")}, string(hashNames([]byte("MeshService default/HASH(default far zone-2 ns-b)"))), ""},
-		{resources.BackendRef{TargetRef: labelled("far", "yes"), Port: 80}, string(hashNames([]byte("MeshService default/HASH(default far zone-2 ns-b)#http"))), ""},
+		{resources.BackendRef{TargetRef: named("HASH(default far zone-2 ns-b)")},
+			string(hashNames([]byte("MeshService default/HASH(default far zone-2 ns-b)"))), ""},
+		{resources.BackendRef{TargetRef: labelled("far", "yes"), Port: 80},
+			string(hashNames([]byte("MeshService default/HASH(default far zone-2 ns-b)#http"))), ""},
 		{resources.BackendRef{TargetRef: labelled("app", "x")}, "", "more than one thing"},
 		{resources.BackendRef{TargetRef: resources.TargetRef{}}, "", "Mesh is not a service or a route"},
 	}

@@ -21,7 +21,8 @@ func outboundBench() *resourceCase {
 		})
 	}
 	for i := range benchPolicies {
-		c.Resources = append(c.Resources, document{Type: "MeshTimeout", Name: fmt.Sprintf("p-%d", i), Zone: "zone-1", Spec: benchPolicy(i, "5s")})
+		c.Resources = append(c.Resources, document{Type: "MeshTimeout", Name: fmt.Sprintf("p-%d", i), Zone: "zone-1",
+			Spec: benchPolicy(i, "5s")})
 	}
 	return c
 }
@@ -36,7 +37,8 @@ func benchPolicy(i int, timeout string) map[string]any {
 	case 2:
 		ref["sectionName"] = "http"
 	}
-	conf := map[string]any{"connectionTimeout": "1s", "http": map[string]any{"requestTimeout": timeout, "maxStreamDuration": "1m"}}
+	conf := map[string]any{"connectionTimeout": "1s", "http": map[string]any{"requestTimeout": timeout,
+		"maxStreamDuration": "1m"}}
 	return map[string]any{"to": []any{map[string]any{"targetRef": ref, "default": conf}}}
 }
 
@@ -47,7 +49,8 @@ func BenchmarkTo(b *testing.B) {
 	all := w.destinations.All()
 	rules := func(policies []*matching.Policy, x *matching.Destinations) {
 		index := matching.NewIndex(policies)
-		got := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: index.Candidates(w.proxy), Destinations: x})
+		got := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy,
+			Policies: index.Candidates(w.proxy), Destinations: x})
 		if len(got.ResourceRules) < benchServices*8/10 || len(got.Warnings) > 0 {
 			b.Fatalf("%d rules, warnings %v", len(got.ResourceRules), got.Warnings)
 		}
@@ -89,7 +92,8 @@ func BenchmarkTo(b *testing.B) {
 		kept := matching.NewIndex(w.policies).Candidates(w.proxy)
 		b.ReportAllocs()
 		for b.Loop() {
-			got := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: kept, Destinations: w.destinations, Only: only})
+			got := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: kept,
+				Destinations: w.destinations, Only: only})
 			if n := len(got.ResourceRules); n < 5 || n > 30 {
 				b.Fatalf("%d rules", len(got.ResourceRules))
 			}
@@ -111,7 +115,8 @@ func BenchmarkTo(b *testing.B) {
 // BenchmarkFor looks up the conf of one destination. Its cost must not depend on the number of policies.
 func BenchmarkFor(b *testing.B) {
 	w := outboundBench().world(b)
-	rules := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})
+	rules := matching.To(matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: w.proxy, Policies: w.policies,
+		Destinations: w.destinations})
 	key := w.destinations.All()[10].Key()
 	key.Section = "81"
 	b.ReportAllocs()

@@ -71,7 +71,8 @@ func (c *resourceCase) world(t testing.TB) *world {
 		c.Proxy = &document{Name: "dp", Zone: "zone-1"}
 	}
 	if c.Proxy.Spec == nil {
-		c.Proxy.Spec = map[string]any{"networking": map[string]any{"inbound": []any{map[string]any{"port": 80, "name": "http"}}}}
+		c.Proxy.Spec = map[string]any{"networking": map[string]any{"inbound": []any{map[string]any{"port": 80,
+			"name": "http"}}}}
 	}
 	proxy, err := matching.NewProxy(c.Proxy.resource(t, resources.TypeDataplane))
 	if err != nil {
@@ -123,7 +124,8 @@ func (c *resourceCase) check(t *testing.T, w *world) {
 	c.checkTo(t, w)
 	c.checkTable(t, w)
 	c.checkProblems(t, w)
-	in := matching.InboundInput{Type: resources.Type(c.Type), Proxy: w.proxy, Inbound: &w.proxy.Inbounds[0], Policies: w.policies}
+	in := matching.InboundInput{Type: resources.Type(c.Type), Proxy: w.proxy, Inbound: &w.proxy.Inbounds[0],
+		Policies: w.policies}
 	if c.From != nil {
 		got := matching.From(in)
 		w.warn(got.Warnings)
@@ -154,7 +156,8 @@ func (c *resourceCase) checkTable(t *testing.T, w *world) {
 	if c.Table == nil {
 		return
 	}
-	table := matching.NewRouteTable(matching.ToInput{Type: resources.Type(c.Type), Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})
+	table := matching.NewRouteTable(matching.ToInput{Type: resources.Type(c.Type), Proxy: w.proxy, Policies: w.policies,
+		Destinations: w.destinations})
 	w.warn(table.Warnings)
 	for service, want := range c.Table {
 		got := []string{}
@@ -162,7 +165,8 @@ func (c *resourceCase) checkTable(t *testing.T, w *world) {
 			if r.Route != w.key(t, r.Route.String()) {
 				t.Errorf("%s is no destination", r.Route)
 			}
-			got = append(got, ruleWant{Match: rawMap(r.Match), Conf: rawMap(r.Conf), Origins: originNames([]matching.Origin{r.Origin})}.text())
+			got = append(got, ruleWant{Match: rawMap(r.Match), Conf: rawMap(r.Conf),
+				Origins: originNames([]matching.Origin{r.Origin})}.text())
 		}
 		same(t, "table of "+service, wantTexts(want), got)
 	}
@@ -190,7 +194,8 @@ func (c *resourceCase) checkTo(t *testing.T, w *world) {
 	if c.To == nil && c.Tags == nil && c.Routes == nil && c.For == nil && c.Complete == nil {
 		return
 	}
-	got := matching.To(matching.ToInput{Type: resources.Type(c.Type), Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})
+	got := matching.To(matching.ToInput{Type: resources.Type(c.Type), Proxy: w.proxy, Policies: w.policies,
+		Destinations: w.destinations})
 	w.warn(got.Warnings)
 	if c.To != nil {
 		want, have := map[string]string{}, map[string]string{}

@@ -52,7 +52,8 @@ func TestContainmentOutbound(t *testing.T) {
 		}
 		for _, rule := range rules.Rules {
 			for _, o := range rule.Origins {
-				if r := o.Policy.Resource; o.Policy.Role == resources.RoleProducer && (w.proxy.Zone != r.Zone() || w.proxy.Namespace != r.HomeNamespace()) {
+				if r := o.Policy.Resource; o.Policy.Role == resources.RoleProducer &&
+					(w.proxy.Zone != r.Zone() || w.proxy.Namespace != r.HomeNamespace()) {
 					rt.Fatalf("producer %s changes a tag's traffic elsewhere", o.Policy.KRI)
 				}
 			}
@@ -69,7 +70,8 @@ func meansRoute(o matching.Origin, w *world, route matching.ResourceKey) bool {
 	targets, _ := w.destinations.Resolve(o.Policy.Referrer(), &spec.To[o.RuleIndex].TargetRef)
 	return slices.ContainsFunc(targets, func(t matching.Target) bool {
 		r := t.Destination.Resource
-		return t.Key() == route && r.Zone() == o.Policy.Resource.Zone() && r.HomeNamespace() == o.Policy.Resource.HomeNamespace()
+		return t.Key() == route && r.Zone() == o.Policy.Resource.Zone() &&
+			r.HomeNamespace() == o.Policy.Resource.HomeNamespace()
 	})
 }
 

@@ -21,7 +21,8 @@ var (
 )
 
 func drawLabels(t *rapid.T) map[string]string {
-	return rapid.MapOfN(rapid.SampledFrom([]string{"app", "team"}), rapid.SampledFrom([]string{"x", "y"}), 0, 2).Draw(t, "labels")
+	return rapid.MapOfN(rapid.SampledFrom([]string{"app", "team"}), rapid.SampledFrom([]string{"x", "y"}), 0,
+		2).Draw(t, "labels")
 }
 
 // drawRef draws a reference to a service or route, by name, hashed name or labels.
@@ -41,7 +42,8 @@ func drawRef(t *rapid.T, kinds ...string) map[string]any {
 		}
 		ref["labels"] = labels
 	case 1:
-		ref["name"] = string(hashNames(fmt.Appendf(nil, "HASH(default %s %s %s)", drawName.Draw(t, "name"), drawZone.Draw(t, "zone"), drawNamespace.Draw(t, "ns"))))
+		ref["name"] = string(hashNames(fmt.Appendf(nil, "HASH(default %s %s %s)", drawName.Draw(t, "name"),
+			drawZone.Draw(t, "zone"), drawNamespace.Draw(t, "ns"))))
 	default:
 		ref["name"] = drawName.Draw(t, "name")
 		if ns := drawNamespace.Draw(t, "ns"); ns != "" {
@@ -58,7 +60,8 @@ var sections = map[string]any{"ports": []any{map[string]any{"port": 80, "name": 
 
 // drawWorld draws services and routes of two zones as zone-1 sees them, a proxy of one of the zones, and policies.
 func drawWorld(t *rapid.T) *resourceCase {
-	c := &resourceCase{Proxy: &document{Name: "dp", Zone: drawZone.Draw(t, "zone"), Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t)}}
+	c := &resourceCase{Proxy: &document{Name: "dp", Zone: drawZone.Draw(t, "zone"),
+		Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t)}}
 	seen := map[string]bool{}
 	add := func(d document) {
 		d.Copy = d.Zone != "zone-1"
@@ -69,25 +72,30 @@ func drawWorld(t *rapid.T) *resourceCase {
 		}
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "services") {
-		add(document{Type: "MeshService", Name: drawName.Draw(t, "name"), Zone: drawZone.Draw(t, "zone"), Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t), Spec: sections})
+		add(document{Type: "MeshService", Name: drawName.Draw(t, "name"), Zone: drawZone.Draw(t, "zone"),
+			Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t), Spec: sections})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "routes") {
 		var to []any
 		for range rapid.IntRange(1, 2).Draw(t, "parents") {
 			to = append(to, map[string]any{"targetRef": drawRef(t, "MeshService")})
 		}
-		add(document{Type: "MeshHTTPRoute", Name: drawName.Draw(t, "name"), Zone: drawZone.Draw(t, "zone"), Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t), Spec: map[string]any{"to": to}})
+		add(document{Type: "MeshHTTPRoute", Name: drawName.Draw(t, "name"), Zone: drawZone.Draw(t, "zone"),
+			Namespace: drawNamespace.Draw(t, "ns"), Labels: drawLabels(t), Spec: map[string]any{"to": to}})
 	}
 	for i := range rapid.IntRange(0, 8).Draw(t, "policies") {
 		var to []any
 		for j := range rapid.IntRange(1, 3).Draw(t, "items") {
 			item := fmt.Sprintf("%d.%d", i, j)
 			to = append(to, map[string]any{
-				"targetRef": drawRef(t, "Mesh", "MeshService", "MeshService", "MeshHTTPRoute"), "default": map[string]any{"last": item, item: true, "appendAll": []any{item}},
+				"targetRef": drawRef(t, "Mesh", "MeshService", "MeshService", "MeshHTTPRoute"),
+				"default":   map[string]any{"last": item, item: true, "appendAll": []any{item}},
 			})
 		}
 		target := map[string]any{"kind": rapid.SampledFrom([]string{"Mesh", "Dataplane"}).Draw(t, "top")}
-		add(document{Type: "MeshRetry", Name: fmt.Sprintf("p%d", i), Zone: rapid.SampledFrom([]string{"", "zone-1", "zone-2"}).Draw(t, "zone"), Namespace: drawNamespace.Draw(t, "ns"), Spec: map[string]any{"targetRef": target, "to": to}})
+		add(document{Type: "MeshRetry", Name: fmt.Sprintf("p%d", i),
+			Zone:      rapid.SampledFrom([]string{"", "zone-1", "zone-2"}).Draw(t, "zone"),
+			Namespace: drawNamespace.Draw(t, "ns"), Spec: map[string]any{"targetRef": target, "to": to}})
 	}
 	return c
 }
@@ -115,11 +123,13 @@ func naiveItems(t rapid.TB, w *world) []naiveItem {
 		}
 		for i := range spec.To {
 			ref := &spec.To[i].TargetRef
-			it := naiveItem{policy: p, index: i, order: matching.OrderOf(p, ref), conf: spec.To[i].Default, mesh: ref.KindOrMesh() == resources.KindMesh, means: map[matching.ResourceKey]bool{}}
+			it := naiveItem{policy: p, index: i, order: matching.OrderOf(p, ref), conf: spec.To[i].Default,
+				mesh: ref.KindOrMesh() == resources.KindMesh, means: map[matching.ResourceKey]bool{}}
 			targets, _ := w.destinations.Resolve(p.Referrer(), ref)
 			for _, target := range targets {
 				r := target.Destination.Resource
-				if p.Role != resources.RoleProducer || r.Zone() == p.Resource.Zone() && r.HomeNamespace() == p.Resource.HomeNamespace() {
+				if p.Role != resources.RoleProducer || r.Zone() == p.Resource.Zone() &&
+					r.HomeNamespace() == p.Resource.HomeNamespace() {
 					it.means[target.Key()] = true
 				}
 			}
@@ -135,7 +145,8 @@ func naiveFold(t rapid.TB, items []naiveItem, keys ...matching.ResourceKey) stri
 	var confs []json.RawMessage
 	var origins []string
 	for _, it := range items {
-		if it.mesh || slices.ContainsFunc(keys, func(k matching.ResourceKey) bool { return it.means[k] || it.means[k.Whole()] }) {
+		if it.mesh ||
+			slices.ContainsFunc(keys, func(k matching.ResourceKey) bool { return it.means[k] || it.means[k.Whole()] }) {
 			confs = append(confs, it.conf)
 			origins = append(origins, fmt.Sprintf("%s#%d", it.policy.KRI.Name, it.index))
 		}
@@ -151,7 +162,8 @@ func naiveFold(t rapid.TB, items []naiveItem, keys ...matching.ResourceKey) stri
 }
 
 func (w *world) to() matching.ToRules {
-	return matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations})
+	return matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: w.proxy, Policies: w.policies,
+		Destinations: w.destinations})
 }
 
 // TestLookupEqualsNaiveFold compares the lookups for services, for their sections, and for routes on each service that
@@ -196,7 +208,8 @@ func TestOnlyGivesTheSameRules(t *testing.T) {
 			}
 		}
 		all := w.to()
-		some := matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: w.proxy, Policies: w.policies, Destinations: w.destinations, Only: only})
+		some := matching.To(matching.ToInput{Type: resources.TypeMeshRetry, Proxy: w.proxy, Policies: w.policies,
+			Destinations: w.destinations, Only: only})
 		for _, d := range w.destinations.All() {
 			for _, service := range append(w.destinations.Parents(d.Key()), d.Key()) {
 				if !only[service.Whole()] {
@@ -204,7 +217,8 @@ func TestOnlyGivesTheSameRules(t *testing.T) {
 				}
 				for _, section := range []string{service.Section, "http", "81"} {
 					service.Section = section
-					if want, got := resourceText(all.ForRoute(d.Key(), service)), resourceText(some.ForRoute(d.Key(), service)); want != got {
+					if want, got := resourceText(all.ForRoute(d.Key(), service)),
+						resourceText(some.ForRoute(d.Key(), service)); want != got {
 						rt.Fatalf("%s > %s:\nwant %s\ngot  %s", d.Key(), service, want, got)
 					}
 				}

@@ -22,7 +22,8 @@ func (w ruleWant) text() string {
 	if w.Conf == nil && len(w.Origins) == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s %s %s %s", strings.Join(w.Tags, ","), jsonOf(w.Match), jsonOf(w.Conf), strings.Join(w.Origins, ","))
+	return fmt.Sprintf("%s %s %s %s", strings.Join(w.Tags, ","), jsonOf(w.Match), jsonOf(w.Conf),
+		strings.Join(w.Origins, ","))
 }
 
 func jsonOf(m map[string]any) string {

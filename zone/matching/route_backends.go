@@ -29,7 +29,8 @@ func (x *Destinations) backendProblems(it *item) []Warning {
 	var out []Warning
 	for j, r := range listOf(fields, "rules") {
 		rule, _ := r.(map[string]any)
-		b := backendCheck{destinations: x, policy: it.policy, called: called, field: fmt.Sprintf("to[%d].rules[%d].default", it.index, j)}
+		b := backendCheck{destinations: x, policy: it.policy, called: called,
+			field: fmt.Sprintf("to[%d].rules[%d].default", it.index, j)}
 		// A TCP route's conf is an HTTP route's without filters.
 		var conf resources.HTTPRouteConf
 		if err := json.Unmarshal(encodeConf(rule["default"]), &conf); err != nil {

@@ -62,7 +62,8 @@ func (t *RouteTable) For(service ResourceKey) []RouteRule {
 func routeRules(it *item) []RouteRule {
 	conf, _ := it.conf.(map[string]any)
 	k := it.policy.Resource.Key
-	base := RouteRule{Route: ResourceKey{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name}, Origin: it.origin()}
+	base := RouteRule{Route: ResourceKey{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name},
+		Origin: it.origin()}
 	if h := listOf(conf, "hostnames"); len(h) > 0 {
 		base.Hostnames = encodeConf(h)
 	}

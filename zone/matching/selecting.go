@@ -62,8 +62,8 @@ func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*
 // maxLeftOut is how many proxies without effect an answer names.
 const maxLeftOut = 10
 
-// NameLeftOut adds a proxy on which a resource has no effect, and why, to a list of what is not enforced. It adds nothing
-// without a reason, and names a few proxies only.
+// NameLeftOut adds a proxy on which a resource has no effect, and why, to a list of what is not enforced. It adds
+// nothing without a reason, and names a few proxies only.
 func NameLeftOut(list []string, dataplane *resources.Resource, why string) []string {
 	if why == "" || len(list) >= maxLeftOut {
 		return list

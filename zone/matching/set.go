@@ -6,8 +6,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Set holds policies of any types and meshes, at most one of a key, so that each proxy is checked only against those that
-// may select it: each policy is filed under one condition that a proxy must meet. It is not safe for concurrent use.
+// Set holds policies of any types and meshes, at most one of a key, so that each proxy is checked only against those
+// that may select it: each policy is filed under one condition that a proxy must meet. It is not safe for concurrent
+// use.
 type Set struct {
 	byKey       map[resources.Key]filed
 	byCondition map[Condition][]*Policy

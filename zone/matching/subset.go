@@ -70,7 +70,8 @@ func subsetRules(items []subsetItem) ([]SubsetRule, string) {
 		}
 	}
 	slices.SortStableFunc(rules, func(a, b SubsetRule) int {
-		return cmp.Or(cmp.Compare(positives(b.Matchers), positives(a.Matchers)), slices.CompareFunc(a.Matchers, b.Matchers, compareMatchers))
+		return cmp.Or(cmp.Compare(positives(b.Matchers), positives(a.Matchers)),
+			slices.CompareFunc(a.Matchers, b.Matchers, compareMatchers))
 	})
 	return rules, ""
 }

@@ -182,7 +182,8 @@ func (b *toBuilder) wanted(key ResourceKey) bool {
 	if b.only == nil || b.only[key.Whole()] {
 		return true
 	}
-	return slices.ContainsFunc(b.destinations.parents[key], func(parent ResourceKey) bool { return b.only[parent.Whole()] })
+	return slices.ContainsFunc(b.destinations.parents[key],
+		func(parent ResourceKey) bool { return b.only[parent.Whole()] })
 }
 
 func (b *toBuilder) foldRoute(route, service ResourceKey) *ResourceRule {

@@ -14,7 +14,8 @@ func TrafficTargets(systemNamespace string, list func(resources.Type) iter.Seq[*
 		return nil
 	}
 	var all []*resources.Resource
-	for _, t := range []resources.Type{resources.TypeHTTPRouteGroup, resources.TypeTCPRoute, resources.TypeMeshTrust, resources.TypeMeshIdentity} {
+	for _, t := range []resources.Type{resources.TypeHTTPRouteGroup, resources.TypeTCPRoute, resources.TypeMeshTrust,
+		resources.TypeMeshIdentity} {
 		all = slices.AppendSeq(all, list(t))
 	}
 	specs := NewTrafficSpecs(systemNamespace, all)

@@ -67,7 +67,8 @@ func (p *Policy) problem(field, text string) {
 // sources returns the identities of the clients.
 func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) []resources.SpiffeIDMatch {
 	if len(specs.domainsOf(p)) == 0 {
-		p.problem("sources", "no MeshTrust of the mesh is known here, so no service account has an identity and nothing is allowed")
+		p.problem("sources",
+			"no MeshTrust of the mesh is known here, so no service account has an identity and nothing is allowed")
 	}
 	var out []resources.SpiffeIDMatch
 	for _, s := range target.Sources {
@@ -85,7 +86,8 @@ type trafficPlace struct {
 	port  *uint32
 }
 
-func (p *Policy) readTrafficRule(ref *resources.TrafficRule, specs *TrafficSpecs, sources []resources.SpiffeIDMatch, at trafficPlace) {
+func (p *Policy) readTrafficRule(ref *resources.TrafficRule, specs *TrafficSpecs, sources []resources.SpiffeIDMatch,
+	at trafficPlace) {
 	found := specs.spec(p, ref)
 	if found == nil {
 		p.problem(at.field, fmt.Sprintf("%s %s resolves to nothing, so it allows nothing", ref.Kind, ref.Name))
@@ -111,7 +113,8 @@ func (p *Policy) readTrafficRule(ref *resources.TrafficRule, specs *TrafficSpecs
 	}
 	for _, name := range ref.Matches {
 		if !slices.ContainsFunc(group.Matches, func(m resources.HTTPRouteGroupMatch) bool { return m.Name == name }) {
-			p.problem(at.field+".matches", fmt.Sprintf("HTTPRouteGroup %s has no match %s, so it allows nothing", ref.Name, name))
+			p.problem(at.field+".matches", fmt.Sprintf("HTTPRouteGroup %s has no match %s, so it allows nothing",
+				ref.Name, name))
 		}
 	}
 	for i := range group.Matches {
@@ -155,7 +158,8 @@ func (p *Policy) allow(sources []resources.SpiffeIDMatch, m trafficMatch, at tra
 	}
 	rule := Rule{Origin: p.KRI, Index: at.index, Headers: m.headers, Order: &p.order, Made: &Made{}}
 	for i := range sources {
-		rule.Conf.Allow = append(rule.Conf.Allow, resources.PermissionMatch{SpiffeID: &sources[i], Path: m.path, Method: m.methods})
+		rule.Conf.Allow = append(rule.Conf.Allow, resources.PermissionMatch{SpiffeID: &sources[i], Path: m.path,
+			Method: m.methods})
 	}
 	p.traffic = append(p.traffic, trafficRule{rule: rule, ports: ports})
 }

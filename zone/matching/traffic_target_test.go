@@ -44,9 +44,11 @@ func TestTrafficTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy, err := matching.NewProxy(document{
-		Name: "api", Namespace: "default", Zone: "zone-1", Labels: map[string]string{resources.LabelServiceAccount: "api-service"},
+		Name: "api", Namespace: "default", Zone: "zone-1",
+		Labels: map[string]string{resources.LabelServiceAccount: "api-service"},
 		Spec: map[string]any{"networking": map[string]any{"inbound": []any{
-			map[string]any{"port": 8080, "tags": map[string]any{"kuma.io/protocol": "http"}}, map[string]any{"port": 9090, "tags": map[string]any{"kuma.io/protocol": "http"}},
+			map[string]any{"port": 8080, "tags": map[string]any{"kuma.io/protocol": "http"}},
+			map[string]any{"port": 9090, "tags": map[string]any{"kuma.io/protocol": "http"}},
 		}}},
 	}.resource(t, resources.TypeDataplane))
 	if err != nil {
@@ -130,7 +132,8 @@ func parseTraffic(t *testing.T, proxy *matching.Proxy, text string) (*matching.I
 	if ns, name, ok := strings.Cut(account, "/"); ok {
 		namespace, account = ns, name
 	}
-	r := rbac.Request{Protocol: matching.TCP, URISANs: []string{"spiffe://" + domain + "/ns/" + namespace + "/sa/" + account}, Headers: map[string]string{}}
+	r := rbac.Request{Protocol: matching.TCP,
+		URISANs: []string{"spiffe://" + domain + "/ns/" + namespace + "/sa/" + account}, Headers: map[string]string{}}
 	if words[1] != "TCP" {
 		r.Protocol, r.Method, r.Path = matching.HTTP, words[1], words[2]
 		for _, h := range words[3:] {

@@ -14,7 +14,8 @@ import (
 // equal, and the reverse.
 func TestAcceptedPathsCanBeEnforced(t *testing.T) {
 	t.Parallel()
-	pieces := rapid.SampledFrom([]string{"/", "/", "a", ".", "..", "%61", "%2e", "%7E", "%2f", "%5C", "%00", "%3a", "%c3", "%", "%4", ":", ";", "\"", "{", "~", "é", " ", "\x01", `\`, "%2D", "%5b"})
+	pieces := rapid.SampledFrom([]string{"/", "/", "a", ".", "..", "%61", "%2e", "%7E", "%2f", "%5C", "%00", "%3a",
+		"%c3", "%", "%4", ":", ";", "\"", "{", "~", "é", " ", "\x01", `\`, "%2D", "%5b"})
 	rapid.Check(t, func(rt *rapid.T) {
 		path := "/"
 		for range rapid.IntRange(0, 5).Draw(rt, "pieces") {
@@ -41,5 +42,6 @@ func policyOf(t *testing.T, m resources.PermissionMatch) *resources.Resource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, Spec: spec}
+	return &resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+		Name: "p"}, Spec: spec}
 }

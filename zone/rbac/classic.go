@@ -87,7 +87,8 @@ func classicEntry(e *entry, deny bool) *rbacconfig.Principal {
 	if len(e.method) > 0 && !slices.ContainsFunc(e.method, func(t test) bool { return t.value == grpcMethod }) {
 		return nil
 	}
-	if !deny && (len(e.sni) > 0 || slices.ContainsFunc(e.headers, func(h headerTest) bool { return !seenByGRPC(h.name) })) {
+	if !deny &&
+		(len(e.sni) > 0 || slices.ContainsFunc(e.headers, func(h headerTest) bool { return !seenByGRPC(h.name) })) {
 		return nil
 	}
 	var parts []*rbacconfig.Principal

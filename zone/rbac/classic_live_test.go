@@ -68,7 +68,8 @@ func TestGRPCAgreesWithEvaluator(t *testing.T) {
 			}
 			got := g.allows(t, i, &req)
 			if got && !want || exact && got != want {
-				t.Errorf("set %d: %+v: grpc-go allows: %v, evaluator: %v; all can be said: %v\n%s", i, req, got, want, exact, asJSON(t, rules))
+				t.Errorf("set %d: %+v: grpc-go allows: %v, evaluator: %v; all can be said: %v\n%s", i, req, got, want,
+					exact, asJSON(t, rules))
 			}
 			seen[got]++
 			if got != want {
@@ -114,7 +115,8 @@ func startGRPC(t *testing.T, sets []matching.Rules) *liveGRPC {
 	ok(t, err)
 	g := &liveGRPC{ca: newAuthority(t), address: listener.Addr().String(), connections: map[string]*grpc.ClientConn{}}
 	bootstrap := g.bootstrap(t, startXDS(t, grpcListener(t, listener.Addr().(*net.TCPAddr)), grpcRoutes(t, sets)))
-	fromXDS, err := xdscredentials.NewServerCredentials(xdscredentials.ServerOptions{FallbackCreds: insecure.NewCredentials()})
+	fromXDS, err := xdscredentials.NewServerCredentials(
+		xdscredentials.ServerOptions{FallbackCreds: insecure.NewCredentials()})
 	ok(t, err)
 	serving := make(chan error, 10)
 	srv, err := xds.NewGRPCServer(grpc.Creds(fromXDS), xds.BootstrapContentsForTesting(bootstrap),
@@ -164,7 +166,8 @@ func (g *liveGRPC) bootstrap(t *testing.T, xdsAddress string) []byte {
 		ok(t, os.WriteFile(filepath.Join(dir, field), pem.EncodeToMemory(block), 0o600))
 	}
 	return []byte(asJSON(t, object{
-		"xds_servers":                            []any{object{"server_uri": xdsAddress, "channel_creds": []any{object{"type": "insecure"}}}},
+		"xds_servers": []any{object{"server_uri": xdsAddress,
+			"channel_creds": []any{object{"type": "insecure"}}}},
 		"node":                                   object{"id": "node"},
 		"certificate_providers":                  object{"files": object{"plugin_name": "file_watcher", "config": files}},
 		"server_listener_resource_name_template": "%s",
@@ -174,7 +177,8 @@ func (g *liveGRPC) bootstrap(t *testing.T, xdsAddress string) []byte {
 // startXDS serves one listener and one route configuration.
 func startXDS(t *testing.T, listener, routes types.Resource) (address string) {
 	t.Helper()
-	snapshot, err := cache.NewSnapshot("1", map[typeurls.Type][]types.Resource{typeurls.ListenerType: {listener}, typeurls.RouteType: {routes}})
+	snapshot, err := cache.NewSnapshot("1", map[typeurls.Type][]types.Resource{typeurls.ListenerType: {listener},
+		typeurls.RouteType: {routes}})
 	ok(t, err)
 	snapshots := cache.NewSnapshotCache(true, cache.IDHash{}, nil)
 	ok(t, snapshots.SetSnapshot(t.Context(), "node", snapshot))
@@ -198,7 +202,8 @@ type ads struct {
 	server sotw.Server
 }
 
-func (a *ads) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (a *ads) StreamAggregatedResources(
+	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return a.server.StreamHandler(stream, typeurls.AnyType)
 }
 
@@ -217,18 +222,22 @@ func grpcListener(t *testing.T, address *net.TCPAddr) *listenerv3.Listener {
 		}},
 	}
 	for name, config := range map[string]proto.Message{"deny": rbac.DenyAllClassic(), "allow": rbac.DenyAllClassic()} {
-		manager.HttpFilters = append(manager.HttpFilters, &hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(t, config)}})
+		manager.HttpFilters = append(manager.HttpFilters,
+			&hcmv3.HttpFilter{Name: name, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(t, config)}})
 	}
-	manager.HttpFilters = append(manager.HttpFilters, &hcmv3.HttpFilter{Name: "router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(t, &routerv3.Router{})}})
+	manager.HttpFilters = append(manager.HttpFilters, &hcmv3.HttpFilter{Name: "router",
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed(t, &routerv3.Router{})}})
 	return &listenerv3.Listener{
 		Name: address.String(),
 		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 			Address: address.IP.String(), PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(address.Port)},
 		}}},
 		FilterChains: []*listenerv3.FilterChain{{
-			Filters: []*listenerv3.Filter{{Name: "manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(t, manager)}}},
+			Filters: []*listenerv3.Filter{{Name: "manager",
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(t, manager)}}},
 			TransportSocket: &corev3.TransportSocket{
-				Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(t, &tlsv3.DownstreamTlsContext{
+				Name: "envoy.transport_sockets.tls",
+				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed(t, &tlsv3.DownstreamTlsContext{
 					RequireClientCertificate: wrapperspb.Bool(true),
 					CommonTlsContext: &tlsv3.CommonTlsContext{
 						TlsCertificateProviderInstance: provider,
@@ -250,9 +259,10 @@ func grpcRoutes(t *testing.T, sets []matching.Rules) *routev3.RouteConfiguration
 		host.Routes = append(host.Routes, &routev3.Route{
 			Match: &routev3.RouteMatch{
 				PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: ""},
-				Headers: []*routev3.HeaderMatcher{{Name: "x-set", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
-					MatchPattern: &matcherv3.StringMatcher_Exact{Exact: strconv.Itoa(i)},
-				}}}},
+				Headers: []*routev3.HeaderMatcher{{Name: "x-set",
+					HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: &matcherv3.StringMatcher{
+						MatchPattern: &matcherv3.StringMatcher_Exact{Exact: strconv.Itoa(i)},
+					}}}},
 			},
 			Action: &routev3.Route_NonForwardingAction{NonForwardingAction: &routev3.NonForwardingAction{}},
 			TypedPerFilterConfig: map[string]*anypb.Any{

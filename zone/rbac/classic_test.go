@@ -63,7 +63,8 @@ func (c *classic) principal(p *rbacconfig.Principal, req *rbac.Request) bool {
 		if len(names) == 0 {
 			names = []string{""}
 		}
-		return slices.ContainsFunc(names, func(name string) bool { return c.compare(id.Authenticated.GetPrincipalName(), name) })
+		return slices.ContainsFunc(names,
+			func(name string) bool { return c.compare(id.Authenticated.GetPrincipalName(), name) })
 	case *rbacconfig.Principal_NotId:
 		return isNot(id.NotId)
 	case *rbacconfig.Principal_UrlPath:
@@ -102,7 +103,8 @@ func (c *classic) compare(m *envoymatcher.StringMatcher, value string) bool {
 func withStrangeHeaders(rt *rapid.T, rules matching.Rules) matching.Rules {
 	for i := range rules.Items {
 		if len(rules.Items[i].Headers) > 0 && rapid.IntRange(0, 3).Draw(rt, "strange") == 0 {
-			rules.Items[i].Headers[0].Name = rapid.SampledFrom([]string{"grpc-x", "Host", "x-bin", ":path", ":scheme", "te"}).Draw(rt, "name")
+			rules.Items[i].Headers[0].Name = rapid.SampledFrom([]string{"grpc-x", "Host", "x-bin", ":path", ":scheme",
+				"te"}).Draw(rt, "name")
 		}
 	}
 	return rules
@@ -143,7 +145,8 @@ func TestClassicAgreesWithEvaluator(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) { check(rt, withStrangeHeaders(rt, drawRules().Draw(rt, "rules"))) })
 	rapid.Check(t, func(rt *rapid.T) { check(rt, drawManyRules().Draw(rt, "rules")) })
 	if equal < 1000 || stricter < 50 || allowed < 100 {
-		t.Errorf("%d compared for equality, %d allowed by the reference where not all can be said, %d allowed", equal, stricter, allowed)
+		t.Errorf("%d compared for equality, %d allowed by the reference where not all can be said, %d allowed", equal,
+			stricter, allowed)
 	}
 }
 
@@ -160,7 +163,8 @@ func TestClassicDeniesUnusualPaths(t *testing.T) {
 			t.Errorf("%q: allowed %v, normalised %q, refused %q", path, got, normal, refused)
 		}
 	}
-	for _, path := range []string{"", "/", "shop.Orders/Put", "/shop.Orders/Put", "/shop.Orders/Put?", "/a?//..%2f", "/a?#", "/a/.", "/.", "/..a", "/a\xff", "/a\n"} {
+	for _, path := range []string{"", "/", "shop.Orders/Put", "/shop.Orders/Put", "/shop.Orders/Put?", "/a?//..%2f",
+		"/a?#", "/a/.", "/.", "/..a", "/a\xff", "/a\n"} {
 		check(t, path)
 	}
 	corpus, err := os.ReadFile("testdata/paths.txt")
@@ -172,7 +176,8 @@ func TestClassicDeniesUnusualPaths(t *testing.T) {
 			check(t, fields[0])
 		}
 	}
-	piece := rapid.OneOf(rapid.SampledFrom([]string{"/", "/", ".", "..", ";", "%", "%2", "%2f", "%2E", "%41", "%5b", "%5C", "%7e", "%7F", "%00", "?", "#", "a", "\\", "~", "{", " "}),
+	piece := rapid.OneOf(rapid.SampledFrom([]string{"/", "/", ".", "..", ";", "%", "%2", "%2f", "%2E", "%41", "%5b",
+		"%5C", "%7e", "%7F", "%00", "?", "#", "a", "\\", "~", "{", " "}),
 		rapid.Map(rapid.Byte(), func(b byte) string { return string([]byte{b}) }))
 	rapid.Check(t, func(rt *rapid.T) {
 		for range 50 {
@@ -187,10 +192,12 @@ func TestClassicWarnings(t *testing.T) {
 	sni := &resources.SNIMatch{Type: resources.MatchExact, Value: "x"}
 	id := &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: "spiffe://a/b"}
 	rules := rulesOf(resources.PermissionConf{
-		Deny:  []resources.PermissionMatch{{SNI: sni}, {SNI: sni, SpiffeID: id}, {SpiffeID: id, Path: &resources.PathMatch{Type: resources.MatchPrefix, Value: "/a"}}},
+		Deny: []resources.PermissionMatch{{SNI: sni}, {SNI: sni, SpiffeID: id},
+			{SpiffeID: id, Path: &resources.PathMatch{Type: resources.MatchPrefix, Value: "/a"}}},
 		Allow: []resources.PermissionMatch{{SpiffeID: id}, {SNI: sni}, {Method: []string{"GET"}}},
 	}, resources.PermissionConf{AllowWithShadowDeny: []resources.PermissionMatch{{SpiffeID: id}}})
-	rules.Items[1].Headers = []matching.HeaderMatch{{Name: "x-a", Expression: "a"}, {Name: "Grpc-Encoding", Expression: "a"}}
+	rules.Items[1].Headers = []matching.HeaderMatch{{Name: "x-a", Expression: "a"},
+		{Name: "Grpc-Encoding", Expression: "a"}}
 	var got []string
 	for _, w := range rbac.ClassicWarnings(rules) {
 		got = append(got, w.Field+": "+w.Text)

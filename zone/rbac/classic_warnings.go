@@ -16,7 +16,8 @@ func ClassicWarnings(rules matching.Rules) []matching.Warning {
 	for i := range rules.Items {
 		r := &rules.Items[i]
 		warn := func(field, text string) {
-			out = append(out, matching.Warning{Policy: r.Origin, Field: fmt.Sprintf("rules[%d].default", r.Index) + field, Text: text})
+			out = append(out, matching.Warning{Policy: r.Origin, Field: fmt.Sprintf("rules[%d].default", r.Index) +
+				field, Text: text})
 		}
 		for _, effect := range []Effect{EffectDeny, EffectAllowWithShadowDeny, EffectAllow} {
 			list := listOf(r, effect)

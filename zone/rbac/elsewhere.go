@@ -38,7 +38,8 @@ func namesPath(rules matching.Rules) bool {
 	names := func(m resources.PermissionMatch) bool { return m.Path != nil }
 	for i := range rules.Items {
 		c := &rules.Items[i].Conf
-		if slices.ContainsFunc(c.Deny, names) || slices.ContainsFunc(c.Allow, names) || slices.ContainsFunc(c.AllowWithShadowDeny, names) {
+		if slices.ContainsFunc(c.Deny, names) || slices.ContainsFunc(c.Allow, names) ||
+			slices.ContainsFunc(c.AllowWithShadowDeny, names) {
 			return true
 		}
 	}

@@ -65,7 +65,8 @@ func TestEnvoyAcceptsGoldens(t *testing.T) {
 
 func validate(t *testing.T, envoy, dir string, listeners []any) {
 	t.Helper()
-	out, err := exec.Command(envoy, "--mode", "validate", "-l", "error", "-c", writeBootstrap(t, dir, listeners)).CombinedOutput()
+	out, err := exec.Command(envoy, "--mode", "validate", "-l", "error", "-c",
+		writeBootstrap(t, dir, listeners)).CombinedOutput()
 	if err != nil {
 		t.Errorf("Envoy refuses the configuration: %v\n%s", err, out)
 	}
@@ -92,7 +93,8 @@ func shortTempDir(t *testing.T) string {
 
 func writeBootstrap(t *testing.T, dir string, listeners []any, clusters ...any) string {
 	t.Helper()
-	raw, err := json.Marshal(object{"static_resources": object{"listeners": listeners, "clusters": append([]any{}, clusters...)}})
+	raw, err := json.Marshal(object{"static_resources": object{"listeners": listeners,
+		"clusters": append([]any{}, clusters...)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,8 @@ func (ca *authority) listener(t *testing.T, path string, protocol matching.Proto
 	chain := object{"transport_socket": ca.downstreamTLS(t)}
 	l := object{
 		"name": filepath.Base(path), "address": object{"pipe": object{"path": path}}, "filter_chains": []any{chain},
-		"listener_filters": []any{extension(t, "envoy.filters.listener.tls_inspector", "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector", nil, nil)},
+		"listener_filters": []any{extension(t, "envoy.filters.listener.tls_inspector",
+			"envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector", nil, nil)},
 	}
 	if protocol == matching.HTTP {
 		chain["filters"] = []any{connectionManager(t, path, f)}
@@ -152,9 +155,10 @@ func connectionManager(t *testing.T, path string, f filters) object {
 
 func accessLog(t *testing.T, path, format string) []any {
 	t.Helper()
-	return []any{extension(t, "envoy.access_loggers.file", "envoy.extensions.access_loggers.file.v3.FileAccessLog", nil, object{
-		"path": path + ".log", "log_format": object{"text_format_source": object{"inline_string": format + "\n"}},
-	})}
+	return []any{extension(t, "envoy.access_loggers.file", "envoy.extensions.access_loggers.file.v3.FileAccessLog",
+		nil, object{
+			"path": path + ".log", "log_format": object{"text_format_source": object{"inline_string": format + "\n"}},
+		})}
 }
 
 // extension returns a typed extension whose configuration is message, or fields.
@@ -237,14 +241,15 @@ func (ca *authority) downstreamTLS(t *testing.T) object {
 	inline := func(kind string, der []byte) object {
 		return object{"inline_string": string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))}
 	}
-	return extension(t, "envoy.transport_sockets.tls", "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext", nil, object{
-		"common_tls_context": object{
-			"tls_certificates": []any{object{
-				"certificate_chain": inline("CERTIFICATE", leaf.Certificate[0]), "private_key": inline("PRIVATE KEY", key),
-			}},
-			"validation_context": object{"trusted_ca": inline("CERTIFICATE", ca.certificate.Raw)},
-		},
-	})
+	return extension(t, "envoy.transport_sockets.tls", "envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+		nil, object{
+			"common_tls_context": object{
+				"tls_certificates": []any{object{
+					"certificate_chain": inline("CERTIFICATE", leaf.Certificate[0]), "private_key": inline("PRIVATE KEY", key),
+				}},
+				"validation_context": object{"trusted_ca": inline("CERTIFICATE", ca.certificate.Raw)},
+			},
+		})
 }
 
 // startEnvoy runs Envoy until the test ends; the caller waits for its listeners.

@@ -20,7 +20,8 @@ type Request struct {
 	SNI string
 	// Method and Path are empty on TCP. Path is normalised, as Envoy forwards it, and may carry a query.
 	Method, Path string
-	// Plaintext: it came in the clear, which only an inbound with a MeshTLS of the mode Permissive takes. It has no URISANs and no SNI.
+	// Plaintext: it came in the clear, which only an inbound with a MeshTLS of the mode Permissive takes. It has no
+	// URISANs and no SNI.
 	Plaintext bool
 	// Headers are by lower-case name; several with one name are joined by commas.
 	Headers map[string]string
@@ -117,7 +118,8 @@ func namesWorkload(uri string) bool {
 }
 
 // find returns the first entry of the rule's lists that matches.
-func find(r *matching.Rule, req *Request, lists []Effect, match func(*resources.PermissionMatch, *Request) bool) (Effect, int, bool) {
+func find(r *matching.Rule, req *Request, lists []Effect,
+	match func(*resources.PermissionMatch, *Request) bool) (Effect, int, bool) {
 	for _, effect := range lists {
 		for i := range listOf(r, effect) {
 			if match(&listOf(r, effect)[i], req) {
@@ -143,8 +145,8 @@ func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
 // inClear is why a part counts as matching for a client in the clear.
 const inClear = "nothing is known of a client in the clear"
 
-// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method, and in the clear
-// identity and server name.
+// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method, and in
+// the clear identity and server name.
 func denies(m *resources.PermissionMatch, req *Request) bool {
 	bad := faultsOf(m)
 	if req.Plaintext { // it may be anybody's
@@ -171,7 +173,8 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 	switch {
 	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
 		return false
-	case req.Plaintext && (m.SNI != nil || m.SpiffeID != nil && *m.SpiffeID != resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}):
+	case req.Plaintext && (m.SNI != nil || m.SpiffeID != nil &&
+		*m.SpiffeID != resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}):
 		return false
 	case req.Plaintext:
 	case !matchesIdentity(&resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}, req):
@@ -182,7 +185,8 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 		return false
 	}
 	switch {
-	case m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) && climbingPath.MatchString(req.Path)):
+	case m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) &&
+		climbingPath.MatchString(req.Path)):
 		return false
 	}
 	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)

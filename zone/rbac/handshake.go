@@ -54,7 +54,8 @@ func HandshakeFilter(rules matching.Rules, address string) (*setstatev3.Config, 
 		stateValue(firstSANKey, "envoy.string", "%CEL("+peerSAN+")%"),
 		stateValue(serverNameKey, "envoy.string", "%REQUESTED_SERVER_NAME%"),
 		stateValue(HandshakeVerdict, "envoy.string", "%CEL("+verdict+")%"),
-		stateValue(destinationKey, "", "%CEL(filter_state['"+HandshakeVerdict+"'] == b'"+handshakeAllowed+"' ? '"+address+"' : 'denied')%"),
+		stateValue(destinationKey, "", "%CEL(filter_state['"+HandshakeVerdict+"'] == b'"+handshakeAllowed+"' ? '"+
+			address+"' : 'denied')%"),
 		stateValue(HandshakePolicy, "envoy.string", handshakeDecider(rules)),
 	}}, nil
 }
@@ -108,7 +109,8 @@ func handshakeVerdict(rules matching.Rules) (string, error) {
 			}
 		}
 	}
-	out := fmt.Sprintf("%s && (%s) && !(%s) && (%s) ? '%s' : 'denied'", hasSAN, wellFormed, denied.expression(), allowed.expression(), handshakeAllowed)
+	out := fmt.Sprintf("%s && (%s) && !(%s) && (%s) ? '%s' : 'denied'", hasSAN, wellFormed, denied.expression(),
+		allowed.expression(), handshakeAllowed)
 	if len(out) > maxExpression {
 		return "", fmt.Errorf("the identities of its permissions come to %d characters, and Envoy takes %d where it judges the handshake: allow prefixes instead of many identities",
 			len(out), maxExpression)

@@ -33,8 +33,9 @@ const (
 
 // Conditions on the certificate that decide before any rule.
 const (
-	severalSANs = "filter_state['" + firstSANKey + "'] != filter_state['" + allSANsKey + "'] || " + peerSAN + ".contains(',')"
-	isSpiffeID  = peerSAN + ".startsWith('" + anySpiffeID + "')"
+	severalSANs = "filter_state['" + firstSANKey + "'] != filter_state['" + allSANsKey + "'] || " + peerSAN +
+		".contains(',')"
+	isSpiffeID = peerSAN + ".startsWith('" + anySpiffeID + "')"
 )
 
 // named pairs a name with the entries for which it decides.
@@ -79,7 +80,8 @@ func literal(name string) chosen { return chosen{"'" + name + "'", 1} }
 
 // when returns yes where the condition holds, and no otherwise.
 func when(condition string, yes, no chosen) chosen {
-	return chosen{fmt.Sprintf("(%s) ? (%s) : %s", condition, yes.text, no.text), 1 + max(conditionDepth, 1+yes.depth, no.depth)}
+	return chosen{fmt.Sprintf("(%s) ? (%s) : %s", condition, yes.text, no.text),
+		1 + max(conditionDepth, 1+yes.depth, no.depth)}
 }
 
 // firstOf returns the first name that has a matching entry. Long lists become a tree.

@@ -25,8 +25,9 @@ const greeting = "220 hello\n"
 func TestEnvoyJudgesHandshakes(t *testing.T) {
 	t.Parallel()
 	sets := append(liveSets(), clientsByName(500), rulesOf(resources.PermissionConf{
-		Deny:  []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
-		Allow: []resources.PermissionMatch{{}, {SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}},
+		Deny: []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
+		Allow: []resources.PermissionMatch{{},
+			{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}},
 	}), manyPolicies(120))
 	live := &liveEnvoy{dir: shortTempDir(t), rules: sets, ca: newAuthority(t), certificates: map[string]tls.Certificate{}}
 	address := greeter(t)
@@ -36,11 +37,14 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", rules, err)
 		}
-		listeners = append(listeners, live.handshakeListener(t, i, extension(t, "judge", "envoy.extensions.filters.network.set_filter_state.v3.Config", filter, nil)))
+		listeners = append(listeners, live.handshakeListener(t, i,
+			extension(t, "judge", "envoy.extensions.filters.network.set_filter_state.v3.Config", filter, nil)))
 	}
-	listeners = append(listeners, live.handshakeListener(t, len(sets), extension(t, "judge", "envoy.extensions.filters.network.set_filter_state.v3.Config", rbac.DenyAllHandshake(), nil)))
+	listeners = append(listeners, live.handshakeListener(t, len(sets),
+		extension(t, "judge", "envoy.extensions.filters.network.set_filter_state.v3.Config", rbac.DenyAllHandshake(), nil)))
 	live.rules = append(live.rules, matching.Rules{})
-	startEnvoy(t, live.dir, listeners, object{"name": "application", "type": "ORIGINAL_DST", "lb_policy": "CLUSTER_PROVIDED", "connect_timeout": "5s"})
+	startEnvoy(t, live.dir, listeners, object{"name": "application", "type": "ORIGINAL_DST",
+		"lb_policy": "CLUSTER_PROVIDED", "connect_timeout": "5s"})
 	eventually(t, "Envoy listens", func() bool {
 		c, err := net.Dial("unix", live.socket(listenerOf{len(sets), rbac.List}, matching.TCP))
 		if err == nil {
@@ -62,7 +66,8 @@ func TestEnvoyJudgesHandshakes(t *testing.T) {
 			if i == len(sets) { // DenyAllHandshake has no conditions
 				want.Name = rbac.NameDefault
 			}
-			said[logged{i, strings.Join(req.URISANs, ","), strings.ToLower(req.SNI)}] = fmt.Sprintf("%s %s", map[bool]string{true: "allowed", false: "denied"}[allowed], want.Name)
+			said[logged{i, strings.Join(req.URISANs, ","), strings.ToLower(req.SNI)}] = fmt.Sprintf("%s %s",
+				map[bool]string{true: "allowed", false: "denied"}[allowed], want.Name)
 		}
 	}
 	live.checkHandshakeLog(t, said)
@@ -87,13 +92,17 @@ func (l *liveEnvoy) handshakeListener(t *testing.T, set int, judge any) object {
 	path := l.socket(listenerOf{set, rbac.List}, matching.TCP)
 	return object{
 		"name": filepath.Base(path), "address": object{"pipe": object{"path": path}},
-		"listener_filters": []any{extension(t, "envoy.filters.listener.tls_inspector", "envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector", nil, nil)},
+		"listener_filters": []any{extension(t, "envoy.filters.listener.tls_inspector",
+			"envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector", nil, nil)},
 		"filter_chains": []any{object{"transport_socket": l.ca.downstreamTLS(t), "filters": []any{
 			judge,
-			extension(t, "envoy.filters.network.tcp_proxy", "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy", nil, object{
-				"access_log":  []any{extension(t, "file", "envoy.extensions.access_loggers.file.v3.FileAccessLog", nil, handshakeLog(l.dir, set))},
-				"stat_prefix": "in", "cluster": "application", "upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 1024,
-			}),
+			extension(t, "envoy.filters.network.tcp_proxy", "envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy",
+				nil, object{
+					"access_log": []any{extension(t, "file", "envoy.extensions.access_loggers.file.v3.FileAccessLog",
+						nil, handshakeLog(l.dir, set))},
+					"stat_prefix": "in", "cluster": "application",
+					"upstream_connect_mode": "ON_DOWNSTREAM_TLS_HANDSHAKE", "max_early_data_bytes": 1024,
+				}),
 		}}},
 	}
 }
@@ -105,8 +114,9 @@ type logged struct {
 }
 
 func handshakeLog(dir string, set int) object {
-	return object{"path": filepath.Join(dir, "handshakes.log"), "log_format": object{"text_format_source": object{"inline_string": fmt.Sprintf(
-		"%d|%%DOWNSTREAM_PEER_URI_SAN%%|%%REQUESTED_SERVER_NAME%%|%%FILTER_STATE(%s:PLAIN)%% %%FILTER_STATE(%s:PLAIN)%%\n", set, rbac.HandshakeVerdict, rbac.HandshakePolicy)}}}
+	return object{"path": filepath.Join(dir, "handshakes.log"),
+		"log_format": object{"text_format_source": object{"inline_string": fmt.Sprintf(
+			"%d|%%DOWNSTREAM_PEER_URI_SAN%%|%%REQUESTED_SERVER_NAME%%|%%FILTER_STATE(%s:PLAIN)%% %%FILTER_STATE(%s:PLAIN)%%\n", set, rbac.HandshakeVerdict, rbac.HandshakePolicy)}}}
 }
 
 // checkHandshakeLog waits for the lines of all connections, and compares the deciding policies with the evaluator's.
@@ -164,10 +174,12 @@ func greeter(t *testing.T) string {
 func clientsByName(n int) matching.Rules {
 	var conf resources.PermissionConf
 	for i := range n {
-		id := &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: fmt.Sprintf("spiffe://default.zone-1.mesh.local/ns/shop/sa/client-%d", i)}
+		id := &resources.SpiffeIDMatch{Type: resources.MatchExact,
+			Value: fmt.Sprintf("spiffe://default.zone-1.mesh.local/ns/shop/sa/client-%d", i)}
 		conf.Allow = append(conf.Allow, resources.PermissionMatch{SpiffeID: id})
 	}
-	conf.Allow = append(conf.Allow, resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: identities[0]}})
+	conf.Allow = append(conf.Allow,
+		resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: identities[0]}})
 	return rulesOf(conf)
 }
 
@@ -203,14 +215,17 @@ func TestHandshakeThatCannotBeJudged(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "characters") || len(filter.GetOnDownstreamTlsHandshake()) != 2 {
 		t.Errorf("%v, %v", filter, err)
 	}
-	in := &matching.InboundPort{Name: "db", Port: 1, Protocol: matching.TCP, Tags: map[string]string{resources.TagServerFirst: "true"}}
+	in := &matching.InboundPort{Name: "db", Port: 1, Protocol: matching.TCP,
+		Tags: map[string]string{resources.TagServerFirst: "true"}}
 	if text := filter.String(); !strings.Contains(text, rbac.NameHandshakeUnjudged) {
 		t.Errorf("what cannot be judged does not say so: %s", text)
 	}
-	if filter, err = rbac.HandshakeFilter(manyPolicies(500), "127.0.0.1:1"); err != nil || !strings.Contains(filter.String(), rbac.NameHandshakeUnnamed) {
+	if filter, err = rbac.HandshakeFilter(manyPolicies(500), "127.0.0.1:1"); err != nil ||
+		!strings.Contains(filter.String(), rbac.NameHandshakeUnnamed) {
 		t.Errorf("a policy too many to be named: %v", err)
 	}
-	if got := rbac.HandshakeWarnings(clientsByName(5000), in); len(got) != 2 || !strings.Contains(got[1], "closed to everybody") {
+	if got := rbac.HandshakeWarnings(clientsByName(5000), in); len(got) != 2 ||
+		!strings.Contains(got[1], "closed to everybody") {
 		t.Errorf("warnings: %q", got)
 	}
 	if got := rbac.HandshakeWarnings(clientsByName(5), in); len(got) != 1 {

@@ -53,12 +53,16 @@ func TestEnvoyAgreesWithEvaluator(t *testing.T) {
 
 // liveSets returns random rules, and some that are known to be delicate in Envoy.
 func liveSets() []matching.Rules {
-	sets := []matching.Rules{{}, alternating(), rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})}
+	sets := []matching.Rules{{}, alternating(),
+		rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})}
 	for _, expression := range expressions {
-		match := resources.PermissionMatch{Path: &resources.PathMatch{Type: resources.MatchRegularExpression, Value: expression}}
-		anyone := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}
+		match := resources.PermissionMatch{Path: &resources.PathMatch{Type: resources.MatchRegularExpression,
+			Value: expression}}
+		anyone := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix,
+			Value: "spiffe://"}}
 		sets = append(sets, rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{match}}),
-			rulesOf(resources.PermissionConf{Deny: []resources.PermissionMatch{match}, Allow: []resources.PermissionMatch{anyone}}))
+			rulesOf(resources.PermissionConf{Deny: []resources.PermissionMatch{match},
+				Allow: []resources.PermissionMatch{anyone}}))
 	}
 	for i := range liveRuleSets {
 		sets = append(sets, drawRules().Example(i), drawManyRules().Example(i))
@@ -167,7 +171,8 @@ func (l *liveEnvoy) checkHTTP(t *testing.T, on listenerOf, req rbac.Request, wan
 	_ = res.Body.Close()
 	status := map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[want.Enforced.Allowed]
 	if res.StatusCode != status {
-		t.Errorf("%v, %+v: Envoy answers %d, evaluator %+v\nrules %+v", on, req, res.StatusCode, want.Enforced, l.rules[on.set])
+		t.Errorf("%v, %+v: Envoy answers %d, evaluator %+v\nrules %+v", on, req, res.StatusCode, want.Enforced,
+			l.rules[on.set])
 	}
 	shadow := "- -"
 	if filtersOf(on.form, l.rules[on.set]).http.GetShadowMatcher() != nil {
@@ -179,7 +184,8 @@ func (l *liveEnvoy) checkHTTP(t *testing.T, on listenerOf, req rbac.Request, wan
 // expect records the access log line that the request must leave.
 func (l *liveEnvoy) expect(on listenerOf, req rbac.Request, rest string) {
 	log := l.socket(on, req.Protocol) + ".log"
-	l.expected[log] = append(l.expected[log], orDash(strings.Join(req.URISANs, ","))+" "+orDash(strings.ToLower(req.SNI))+" "+rest)
+	l.expected[log] = append(l.expected[log], orDash(strings.Join(req.URISANs, ","))+" "+
+		orDash(strings.ToLower(req.SNI))+" "+rest)
 }
 
 func engineResult(d rbac.Decision) string {

@@ -124,7 +124,8 @@ func inFront(by toldBy) []*fieldMatcher {
 var (
 	frontmost = []*fieldMatcher{
 		{Predicate: multipleURISANs(), OnMatch: action(NameMultipleURISANs, true)},
-		{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})), OnMatch: action(NameMalformedURISAN, true)},
+		{Predicate: single(uriSAN, stringMatch(test{resources.MatchRegularExpression, malformedSPIFFEID})),
+			OnMatch: action(NameMalformedURISAN, true)},
 	}
 	frontMethod     = &fieldMatcher{Predicate: unusualMethod, OnMatch: action(NameUnusualMethod, true)}
 	frontPath       = &fieldMatcher{Predicate: elsewhere, OnMatch: action(NameOtherPath, true)}
@@ -157,7 +158,8 @@ func allOf(list []*predicate) *predicate {
 }
 
 func single(input *extension, value *stringMatcher) *predicate {
-	return &predicate{MatchType: &wrappedSingle{SinglePredicate: &singleTest{Input: input, Matcher: &wrappedValue{ValueMatch: value}}}}
+	return &predicate{MatchType: &wrappedSingle{SinglePredicate: &singleTest{Input: input,
+		Matcher: &wrappedValue{ValueMatch: value}}}}
 }
 
 func stringMatch(t test) *stringMatcher {

@@ -21,12 +21,14 @@ var overridingQuery = regexp.MustCompile(`\A(?i:` + overridingParameter + `)\z`)
 
 // unusualMethod matches a request that cannot be judged by its method.
 var unusualMethod = func() *predicate {
-	registered := single(methodHeader, stringMatch(test{resources.MatchRegularExpression, strings.Join(resources.RegisteredMethods(), "|")}))
+	registered := single(methodHeader,
+		stringMatch(test{resources.MatchRegularExpression, strings.Join(resources.RegisteredMethods(), "|")}))
 	list := []*predicate{{MatchType: &wrappedNot{NotMatcher: registered}}}
 	for _, name := range overridingHeaders {
 		list = append(list, single(header(name), stringMatch(test{resources.MatchRegularExpression, `.*`})))
 	}
-	return anyOf(append(list, single(pathHeader, stringMatch(test{resources.MatchRegularExpression, `(?i)` + overridingParameter}))))
+	return anyOf(append(list,
+		single(pathHeader, stringMatch(test{resources.MatchRegularExpression, `(?i)` + overridingParameter}))))
 }()
 
 // isUnusualMethod is the reference for unusualMethod.
@@ -41,15 +43,16 @@ func namesMethod(rules matching.Rules) bool {
 	names := func(m resources.PermissionMatch) bool { return len(m.Method) > 0 }
 	for i := range rules.Items {
 		c := &rules.Items[i].Conf
-		if slices.ContainsFunc(c.Deny, names) || slices.ContainsFunc(c.Allow, names) || slices.ContainsFunc(c.AllowWithShadowDeny, names) {
+		if slices.ContainsFunc(c.Deny, names) || slices.ContainsFunc(c.Allow, names) ||
+			slices.ContainsFunc(c.AllowWithShadowDeny, names) {
 			return true
 		}
 	}
 	return false
 }
 
-// Spellings returns each name of a header in every combination of hyphens and underscores: applications behind CGI and WSGI read all of
-// them as one. The names are in lower case.
+// Spellings returns each name of a header in every combination of hyphens and underscores: applications behind CGI and
+// WSGI read all of them as one. The names are in lower case.
 func Spellings(names ...string) []string {
 	var out []string
 	for _, name := range names {

@@ -59,7 +59,8 @@ func FuzzNormalizePath(f *testing.F) {
 			return
 		}
 		plain, query, _ := strings.Cut(path, "?")
-		if !strings.HasPrefix(plain, "/") || plain != "//" && strings.Contains(plain, "//") || strings.ContainsAny(plain, "\\#") || strings.ContainsAny(query, "#") {
+		if !strings.HasPrefix(plain, "/") || plain != "//" && strings.Contains(plain, "//") ||
+			strings.ContainsAny(plain, "\\#") || strings.ContainsAny(query, "#") {
 			t.Fatalf("%q became %q", written, path)
 		}
 		for _, segment := range strings.Split(plain, "/") {
@@ -68,9 +69,11 @@ func FuzzNormalizePath(f *testing.F) {
 			}
 		}
 		again, refused := rbac.NormalizePath(plain)
-		if refused != "" || again != plain && !strings.Contains(plain, "/.;") && !strings.Contains(plain, "/..;") && !strings.Contains(plain, "%") {
+		if refused != "" || again != plain && !strings.Contains(plain, "/.;") && !strings.Contains(plain, "/..;") &&
+			!strings.Contains(plain, "%") {
 			t.Fatalf("%q became %q, and that %q %s", written, plain, again, refused)
 		}
-		_ = rbac.Evaluate(matching.Rules{}, rbac.Request{Protocol: matching.HTTP, URISANs: []string{"spiffe://a/b"}, Method: "GET", Path: path})
+		_ = rbac.Evaluate(matching.Rules{}, rbac.Request{Protocol: matching.HTTP, URISANs: []string{"spiffe://a/b"},
+			Method: "GET", Path: path})
 	})
 }

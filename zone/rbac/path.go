@@ -51,7 +51,8 @@ func denied(expr string) test {
 // mustBeClear reports whether an allow entry must exclude climbing paths. An exact path needs no such limit, and a
 // match of every path includes climbing ones.
 func mustBeClear(m *resources.PathMatch) bool {
-	return m.Type == resources.MatchRegularExpression || m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") != ""
+	return m.Type == resources.MatchRegularExpression || m.Type == resources.MatchPrefix &&
+		strings.TrimSuffix(m.Value, "/") != ""
 }
 
 func literalPath(path string, suffixes []string) []test {

@@ -140,7 +140,8 @@ func TestInvalidPaths(t *testing.T) {
 		if rbac.Evaluate(rulesOf(resources.PermissionConf{Allow: match}), req).Enforced.Allowed {
 			t.Errorf("%v allows", m)
 		}
-		denied := rulesOf(resources.PermissionConf{Deny: match, Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})
+		denied := rulesOf(resources.PermissionConf{Deny: match,
+			Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})
 		if rbac.Evaluate(denied, req).Enforced.Allowed {
 			t.Errorf("%v does not deny", m)
 		}
@@ -162,7 +163,8 @@ func TestEnvoyTakesBigExpressions(t *testing.T) {
 	ca := newAuthority(t)
 	var conf resources.PermissionConf
 	for _, e := range []string{
-		"/" + strings.Repeat("[^x]*a", 150), "/(abcd){400}", "/(([a-z]x?.b){10}){10}", "/" + strings.Repeat("[abdfhjln]{10}", 20),
+		"/" + strings.Repeat("[^x]*a", 150), "/(abcd){400}", "/(([a-z]x?.b){10}){10}",
+		"/" + strings.Repeat("[abdfhjln]{10}", 20),
 		`/\pL{10}`, "/.{200}", "/(?i:" + strings.Repeat("k", 900) + ")",
 	} {
 		m := resources.PermissionMatch{Path: &resources.PathMatch{Type: resources.MatchRegularExpression, Value: e}}
@@ -172,5 +174,6 @@ func TestEnvoyTakesBigExpressions(t *testing.T) {
 		t.Fatalf("refused: %v", w)
 	}
 	dir := shortTempDir(t)
-	validate(t, envoyBinary(t), dir, []any{ca.listener(t, filepath.Join(dir, "big"), matching.HTTP, filtersOf(rbac.List, rulesOf(conf)))})
+	validate(t, envoyBinary(t), dir,
+		[]any{ca.listener(t, filepath.Join(dir, "big"), matching.HTTP, filtersOf(rbac.List, rulesOf(conf)))})
 }

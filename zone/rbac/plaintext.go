@@ -8,9 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// plaintextMatcher writes steps for connections in the clear, which an inbound takes with a MeshTLS of the mode Permissive. Whose
-// they are is not known, so that dropping TLS gains nobody anything: a deny holds whatever identity or server name it is for, and
-// an allow only where it is for every identity. No test looks up the certificate, since that would end the matching.
+// plaintextMatcher writes steps for connections in the clear, which an inbound takes with a MeshTLS of the mode
+// Permissive. Whose they are is not known, so that dropping TLS gains nobody anything: a deny holds whatever identity
+// or server name it is for, and an allow only where it is for every identity. No test looks up the certificate, since
+// that would end the matching.
 func plaintextMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	matchers := inFront(by)[len(frontmost):]
 	for _, s := range list {

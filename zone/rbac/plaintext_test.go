@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// TestPlaintext: for any rules, the filters for connections in the clear agree with the evaluator, and nobody gets in by dropping
-// TLS: what is allowed in the clear is allowed to each identity, by whatever server name.
+// TestPlaintext: for any rules, the filters for connections in the clear agree with the evaluator, and nobody gets in
+// by dropping TLS: what is allowed in the clear is allowed to each identity, by whatever server name.
 func TestPlaintext(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -21,7 +21,8 @@ func TestPlaintext(t *testing.T) {
 			bare.Plaintext, bare.URISANs, bare.SNI = true, nil, ""
 			want := rbac.Evaluate(rules, bare)
 			enforced, dryRun := f.answers(t, bare)
-			if enforced != (decision{want.Enforced.Name, want.Enforced.Allowed}) || dryRun != (decision{want.DryRun.Name, want.DryRun.Allowed}) {
+			if enforced != (decision{want.Enforced.Name, want.Enforced.Allowed}) ||
+				dryRun != (decision{want.DryRun.Name, want.DryRun.Allowed}) {
 				rt.Fatalf("%+v: filter says %+v, dry run %+v, evaluator %+v", bare, enforced, dryRun, want)
 			}
 			if len(req.URISANs) == 1 {

@@ -19,8 +19,10 @@ import (
 // values on both sides of every boundary: segments, queries, case, invalid values.
 var (
 	identities = []string{
-		"spiffe://a.mesh/ns/x/sa/one", "spiffe://a.mesh/ns/x/sa/one-more", "spiffe://a.mesh/ns/x", "spiffe://a.mesh/ns/xy/sa/one",
-		"spiffe://a.mesh/", "spiffe://a.mesh", "spiffe://a.mesh.evil/ns/x/sa/one", "spiffe://b.mesh/workload/two", "spiffe://b.mesh/",
+		"spiffe://a.mesh/ns/x/sa/one", "spiffe://a.mesh/ns/x/sa/one-more", "spiffe://a.mesh/ns/x",
+		"spiffe://a.mesh/ns/xy/sa/one",
+		"spiffe://a.mesh/", "spiffe://a.mesh", "spiffe://a.mesh.evil/ns/x/sa/one", "spiffe://b.mesh/workload/two",
+		"spiffe://b.mesh/",
 		"spiffe://",
 	}
 	paths = []string{
@@ -29,7 +31,8 @@ var (
 	}
 	queries     = []string{"", "", "?", "?x", "?/a", "?/b;a", "?a=/a/b#", "?x?y"}
 	expressions = []string{
-		"/a", "/a.*", ".*b", "^/a$", "/(a|b)", "^/a$|/b", "/[^x]*", "(?i)/a", "/a(/.*)?", "/.{0,3}", `/\w+`, `/a\b.*`, "/a[?]x", "/a.b", "", "/a$b", "(", "[?]",
+		"/a", "/a.*", ".*b", "^/a$", "/(a|b)", "^/a$|/b", "/[^x]*", "(?i)/a", "/a(/.*)?", "/.{0,3}", `/\w+`, `/a\b.*`,
+		"/a[?]x", "/a.b", "", "/a$b", "(", "[?]",
 		"/a:b", "/a%3ab.*", "/a[:;].", "/a%c3%A9", "/[^b]{1,3}",
 	}
 	serverNames = []string{"", "x.example", "X.example", "y.example"}
@@ -40,8 +43,10 @@ func drawMatch() *rapid.Generator[resources.PermissionMatch] {
 	return rapid.Custom(func(t *rapid.T) resources.PermissionMatch {
 		var m resources.PermissionMatch
 		if rapid.IntRange(0, 3).Draw(t, "has identity") > 0 {
-			kind := rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix, resources.MatchPrefix, "Other"}).Draw(t, "kind")
-			m.SpiffeID = &resources.SpiffeIDMatch{Type: kind, Value: rapid.SampledFrom(append(identities, "", "spif")).Draw(t, "identity")}
+			kind := rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix, resources.MatchPrefix,
+				"Other"}).Draw(t, "kind")
+			m.SpiffeID = &resources.SpiffeIDMatch{Type: kind,
+				Value: rapid.SampledFrom(append(identities, "", "spif")).Draw(t, "identity")}
 		}
 		if rapid.IntRange(0, 4).Draw(t, "has sni") == 0 {
 			m.SNI = &resources.SNIMatch{Type: resources.MatchExact, Value: rapid.SampledFrom(serverNames).Draw(t, "sni")}
@@ -60,11 +65,13 @@ func drawPathMatch() *rapid.Generator[*resources.PathMatch] {
 	return rapid.Custom(func(t *rapid.T) *resources.PathMatch {
 		switch rapid.IntRange(0, 9).Draw(t, "kind") {
 		case 0, 1, 2:
-			return &resources.PathMatch{Type: resources.MatchRegularExpression, Value: rapid.SampledFrom(expressions).Draw(t, "expression")}
+			return &resources.PathMatch{Type: resources.MatchRegularExpression,
+				Value: rapid.SampledFrom(expressions).Draw(t, "expression")}
 		case 3, 4, 5:
 			return &resources.PathMatch{Type: resources.MatchExact, Value: rapid.SampledFrom(paths).Draw(t, "path")}
 		case 6:
-			return &resources.PathMatch{Type: resources.MatchPrefix, Value: rapid.SampledFrom([]string{"", "a", "/a?x", "/a/../b", "//a"}).Draw(t, "bad")}
+			return &resources.PathMatch{Type: resources.MatchPrefix,
+				Value: rapid.SampledFrom([]string{"", "a", "/a?x", "/a/../b", "//a"}).Draw(t, "bad")}
 		}
 		return &resources.PathMatch{Type: resources.MatchPrefix, Value: rapid.SampledFrom(paths).Draw(t, "path")}
 	})
@@ -74,12 +81,14 @@ func drawRules() *rapid.Generator[matching.Rules] {
 	return rapid.Custom(func(t *rapid.T) matching.Rules {
 		var rules matching.Rules
 		for i := range rapid.IntRange(0, 5).Draw(t, "rules") {
-			r := matching.Rule{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p%d", i)}, Made: &matching.Made{}}
+			r := matching.Rule{Origin: resources.KRI{Short: "mtp", Mesh: "default", Name: fmt.Sprintf("p%d", i)},
+				Made: &matching.Made{}}
 			list := func(name string, most int) []resources.PermissionMatch {
 				return rapid.SliceOfN(drawMatch(), 0, most).Draw(t, name)
 			}
 			if r.Closed = rapid.IntRange(0, 30).Draw(t, "closed") == 0; !r.Closed {
-				r.Conf = resources.PermissionConf{Deny: list("deny", 2), AllowWithShadowDeny: list("shadow", 1), Allow: list("allow", 3)}
+				r.Conf = resources.PermissionConf{Deny: list("deny", 2), AllowWithShadowDeny: list("shadow", 1),
+					Allow: list("allow", 3)}
 			}
 			if rapid.IntRange(0, 4).Draw(t, "has headers") == 0 {
 				r.Headers = rapid.SliceOfN(drawHeaderMatch(), 1, 2).Draw(t, "headers")
@@ -217,12 +226,15 @@ func alternating() matching.Rules {
 	for i := range 40 {
 		confs = append(confs, resources.PermissionConf{
 			Deny: []resources.PermissionMatch{
-				{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: fmt.Sprintf("spiffe://a/%d", i)}, Method: []string{"POST"}},
+				{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: fmt.Sprintf("spiffe://a/%d", i)},
+					Method: []string{"POST"}},
 				{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: fmt.Sprintf("spiffe://b/%d", i)}},
 			},
-			Allow: []resources.PermissionMatch{{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: fmt.Sprintf("spiffe://a/%d", i)}, Method: []string{"GET"}}},
+			Allow: []resources.PermissionMatch{{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix,
+				Value: fmt.Sprintf("spiffe://a/%d", i)}, Method: []string{"GET"}}},
 		}, resources.PermissionConf{
-			Deny:  []resources.PermissionMatch{{Path: &resources.PathMatch{Type: resources.MatchExact, Value: fmt.Sprintf("/%d", i)}}},
+			Deny: []resources.PermissionMatch{{Path: &resources.PathMatch{Type: resources.MatchExact,
+				Value: fmt.Sprintf("/%d", i)}}},
 			Allow: []resources.PermissionMatch{{Method: []string{"HEAD"}}},
 		})
 	}
@@ -334,7 +346,8 @@ func drawIdentity() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		id := "spiffe://"
 		for range rapid.IntRange(1, 4).Draw(t, "depth") {
-			id += rapid.SampledFrom([]string{"a", "b", "ab", "a/"}).Draw(t, "segment") + rapid.SampledFrom([]string{"/", ""}).Draw(t, "slash")
+			id += rapid.SampledFrom([]string{"a", "b", "ab", "a/"}).Draw(t, "segment") +
+				rapid.SampledFrom([]string{"/", ""}).Draw(t, "slash")
 		}
 		return id
 	})
@@ -347,7 +360,8 @@ func drawManyRules() *rapid.Generator[matching.Rules] {
 			return drawMatch().Draw(t, "match")
 		}
 		kind := rapid.SampledFrom([]string{resources.MatchExact, resources.MatchPrefix}).Draw(t, "kind")
-		m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: kind, Value: drawIdentity().Draw(t, "identity")}}
+		m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: kind,
+			Value: drawIdentity().Draw(t, "identity")}}
 		if rapid.IntRange(0, 3).Draw(t, "has method") == 0 {
 			m.Method = []string{rapid.SampledFrom(methods[:3]).Draw(t, "method")}
 		}
@@ -359,7 +373,8 @@ func drawManyRules() *rapid.Generator[matching.Rules] {
 			list := func(name string, most int) []resources.PermissionMatch {
 				return rapid.SliceOfN(entry, 0, most).Draw(t, name)
 			}
-			confs = append(confs, resources.PermissionConf{Deny: list("deny", 2), AllowWithShadowDeny: list("shadow", 2), Allow: list("allow", 6)})
+			confs = append(confs, resources.PermissionConf{Deny: list("deny", 2),
+				AllowWithShadowDeny: list("shadow", 2), Allow: list("allow", 6)})
 		}
 		return rulesOf(confs...)
 	})
@@ -391,8 +406,10 @@ func TestNothingIsOpenByAccident(t *testing.T) {
 // FuzzURISAN checks that for any certificate, both forms and the evaluator agree, and that no client is allowed whose
 // URI SAN is not a SPIFFE ID with a path.
 func FuzzURISAN(f *testing.F) {
-	for _, uri := range append(identities, "spiffe://a/b", "spiffe://a/../b", "spiffe://A/b", "spiffe://a/b/", "spiffe://a//b", "spiffe://a/.b", "spiffe://a/...",
-		"spiffe://a/b?c", "spiffe://a/%41", "spiffe:///b", "spiffe://./b", "https://a/b", "spiffe://a:1/b", "spiffe://a@b/c", "spiffe://a/b\n") {
+	for _, uri := range append(identities, "spiffe://a/b", "spiffe://a/../b", "spiffe://A/b", "spiffe://a/b/",
+		"spiffe://a//b", "spiffe://a/.b", "spiffe://a/...",
+		"spiffe://a/b?c", "spiffe://a/%41", "spiffe:///b", "spiffe://./b", "https://a/b", "spiffe://a:1/b",
+		"spiffe://a@b/c", "spiffe://a/b\n") {
 		f.Add(uri)
 	}
 	anyone := rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})

@@ -37,7 +37,8 @@ func allWithin(list, others []entry) bool {
 
 // covers reports whether e matches whatever o matches.
 func (e *entry) covers(o *entry) bool {
-	return partCovers(e.identity, o.identity) && partCovers(e.sni, o.sni) && partCovers(e.path, o.path) && partCovers(e.method, o.method) &&
+	return partCovers(e.identity, o.identity) && partCovers(e.sni, o.sni) && partCovers(e.path, o.path) &&
+		partCovers(e.method, o.method) &&
 		!slices.ContainsFunc(e.headers, func(h headerTest) bool { return !slices.Contains(o.headers, h) })
 }
 

@@ -13,7 +13,8 @@ const (
 	NameDefault = "default"
 	// NameMultipleURISANs denies a certificate with more than one URI SAN, before any rule.
 	NameMultipleURISANs = "multiple-uri-sans"
-	// NameMalformedURISAN denies a URI SAN that begins with spiffe:// and is not the SPIFFE ID of a workload, before any rule.
+	// NameMalformedURISAN denies a URI SAN that begins with spiffe:// and is not the SPIFFE ID of a workload, before
+	// any rule.
 	NameMalformedURISAN = "malformed-uri-san"
 	// NameUnusualMethod applies if some entry names a method. Before any rule, it denies a request whose method is not
 	// registered, or that asks the application to treat it as one of another method.

@@ -41,11 +41,14 @@ var stories = []story{
 	{example: "operator-2-explicit-deny", from: "/ns/default/sa/frontend", want: rbac.NameDefault},
 
 	{example: "operator-3-observability", from: "/ns/observability/sa/prometheus", want: operator, allowed: true},
-	{example: "operator-3-observability", inbound: "tcp-port", from: "/ns/observability/sa/prometheus", want: operator, allowed: true},
+	{example: "operator-3-observability", inbound: "tcp-port", from: "/ns/observability/sa/prometheus", want: operator,
+		allowed: true},
 	{example: "operator-3-observability", from: "/ns/default/sa/prometheus", want: rbac.NameDefault},
 
-	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/metrics", want: operator, allowed: true},
-	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/metrics/cpu?window=5m", want: operator, allowed: true},
+	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/metrics", want: operator,
+		allowed: true},
+	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/metrics/cpu?window=5m",
+		want: operator, allowed: true},
 	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/metricsx", want: rbac.NameDefault},
 	{example: "operator-4-metrics", from: "/ns/observability/sa/prometheus", path: "/", want: rbac.NameDefault},
 	{example: "operator-4-metrics", from: "/ns/default/sa/frontend", path: "/metrics", want: rbac.NameDefault},

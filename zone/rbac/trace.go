@@ -24,20 +24,23 @@ func Matching(rules matching.Rules, req Request) []Match {
 			out = append(out, Match{Rule: i})
 			continue
 		}
-		out = appendMatches(out, i, &rules.Items[i], EffectDeny, func(m *resources.PermissionMatch) bool { return denies(m, &req) })
+		out = appendMatches(out, i, &rules.Items[i], EffectDeny,
+			func(m *resources.PermissionMatch) bool { return denies(m, &req) })
 	}
 	for i := range rules.Items {
 		if !headersHold(rules.Items[i].Headers, &req) {
 			continue
 		}
 		for _, effect := range []Effect{EffectAllow, EffectAllowWithShadowDeny} {
-			out = appendMatches(out, i, &rules.Items[i], effect, func(m *resources.PermissionMatch) bool { return allows(m, &req) })
+			out = appendMatches(out, i, &rules.Items[i], effect,
+				func(m *resources.PermissionMatch) bool { return allows(m, &req) })
 		}
 	}
 	return out
 }
 
-func appendMatches(out []Match, rule int, r *matching.Rule, effect Effect, match func(*resources.PermissionMatch) bool) []Match {
+func appendMatches(out []Match, rule int, r *matching.Rule, effect Effect,
+	match func(*resources.PermissionMatch) bool) []Match {
 	list := listOf(r, effect)
 	for i := range list {
 		if match(&list[i]) {
@@ -82,7 +85,8 @@ func Missing(m *resources.PermissionMatch, req Request) []string {
 		add(partMethod, len(m.Method) > 0)
 		return out
 	}
-	add(partPath, valid && m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) && climbingPath.MatchString(req.Path)))
+	add(partPath, valid && m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) &&
+		climbingPath.MatchString(req.Path)))
 	add(partMethod, len(m.Method) > 0 && !slices.Contains(m.Method, req.Method))
 	return out
 }

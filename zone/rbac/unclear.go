@@ -16,12 +16,14 @@ var climbingTest = test{resources.MatchRegularExpression, `(?i)` + climbing}
 
 // unclear matches climbing paths and those that may become another path without going up. Every deny with a path denies
 // them.
-const unclear = `[^?]*(?:` + dotSegment + `|%(?:` + misread + `|` + dropped + `)|` + shortName + `|` + fileStream + `)|` + brokenUTF8
+const unclear = `[^?]*(?:` + dotSegment + `|%(?:` + misread + `|` + dropped + `)|` + shortName + `|` + fileStream +
+	`)|` + brokenUTF8
 
 const (
 	segmentEnds = `(?:(?:[/?;#]|%3[bf]|%23).*)?`
 	// dotSegment matches a segment of dots and blanks, or of two dots among escapes that an application may drop.
-	dotSegment = `/(?:(?:%20|%c2%a0)*\.(?:\.|%20|%c2%a0)*|(?:%[0-9a-f]{2})*\.(?:%[0-9a-f]{2})*\.(?:%[0-9a-f]{2})*)` + segmentEnds
+	dotSegment = `/(?:(?:%20|%c2%a0)*\.(?:\.|%20|%c2%a0)*|(?:%[0-9a-f]{2})*\.(?:%[0-9a-f]{2})*\.(?:%[0-9a-f]{2})*)` +
+		segmentEnds
 
 	// misread follows a percent sign.
 	misread = `25[0-9a-f%u].*` + // an escape within an escape
@@ -39,7 +41,8 @@ const (
 	fileStream = `(?::|%3a|%ef%bc%9a)(?:\$|%24|%ef%bc%84).*`
 	// brokenUTF8 matches, after whole characters, one without its first byte or its continuation. misread has those
 	// with invalid bytes.
-	brokenUTF8 = `(?:[^%?]|%[0-7][0-9a-f]|%[cd][0-9a-f]` + more + `|%e[0-9a-f]` + more + `{2}|%f[0-9a-f]` + more + `{3})*` +
+	brokenUTF8 = `(?:[^%?]|%[0-7][0-9a-f]|%[cd][0-9a-f]` + more + `|%e[0-9a-f]` + more + `{2}|%f[0-9a-f]` +
+		more + `{3})*` +
 		`(?:%[89ab].*|(?:%[cd][0-9a-f]|%e[0-9a-f]` + more + `?|%f[0-9a-f]` + more + `{0,2})(?:[^%].*|%[^89ab].*)?)`
 	more = `(?:%[89ab][0-9a-f])`
 )

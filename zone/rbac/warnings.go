@@ -47,9 +47,11 @@ func entryWarnings(m *resources.PermissionMatch, deny bool, protocol matching.Pr
 	switch {
 	case deny || id == nil || bad.has(partIdentity) || id.Type != resources.MatchPrefix:
 	case id.Value == resources.EveryIdentity:
-		out = append(out, "the prefix allows every identity of every trust domain: name a trust domain to mean its identities")
+		out = append(out,
+			"the prefix allows every identity of every trust domain: name a trust domain to mean its identities")
 	case endsInsideSegment(id.Value):
-		out = append(out, fmt.Sprintf("the prefix ends inside a path segment: it also allows %s-and-more; end it with a slash", id.Value))
+		out = append(out, fmt.Sprintf(
+			"the prefix ends inside a path segment: it also allows %s-and-more; end it with a slash", id.Value))
 	}
 	return out
 }

@@ -29,7 +29,8 @@ func TestMarkChangesWhenAccessShrinks(t *testing.T) {
 		for id := range strings.FieldsSeq(ids) {
 			list = append(list, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://td/" + id}})
 		}
-		apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, nil,
+		apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+			Name: "p"}, nil,
 			map[string]any{"rules": []any{map[string]any{"default": map[string]any{"allow": list}}}})})
 	}
 	dataplane := func(service int) store.Op {
@@ -74,7 +75,8 @@ func TestMarkChangesWhenAccessShrinks(t *testing.T) {
 		if got := !before.sets[kindListener].equal(after.sets[kindListener]); got != step.changes {
 			t.Errorf("%s: the listener changes: %t", step.what, got)
 		}
-		if kinds := after.changed(before); step.what == "one less" && !slices.Equal(kinds, []kind{kindExtension, kindListener}) {
+		if kinds := after.changed(before); step.what == "one less" &&
+			!slices.Equal(kinds, []kind{kindExtension, kindListener}) {
 			t.Errorf("%s: told in the order %v", step.what, kinds)
 		}
 	}
@@ -100,7 +102,8 @@ func TestInboundThatCannotBeJudged(t *testing.T) {
 		t.Helper()
 		var list []any
 		for i := range n {
-			list = append(list, map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": fmt.Sprintf("spiffe://default.zone-1.mesh.local/ns/shop/sa/client-%d", i)}})
+			list = append(list, map[string]any{"spiffeId": map[string]any{"type": "Exact",
+				"value": fmt.Sprintf("spiffe://default.zone-1.mesh.local/ns/shop/sa/client-%d", i)}})
 		}
 		apply(testResource(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, nil,
 			map[string]any{"rules": []any{map[string]any{"default": map[string]any{"allow": list}}}}))

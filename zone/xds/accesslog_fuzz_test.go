@@ -22,25 +22,31 @@ import (
 )
 
 var saidTimes = []*timestamppb.Timestamp{
-	nil, {}, {Seconds: 1 << 62}, {Seconds: -1 << 62, Nanos: -5}, {Seconds: 253402300800}, {Seconds: -62135596801}, {Nanos: 1 << 30}, timestamppb.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+	nil, {}, {Seconds: 1 << 62}, {Seconds: -1 << 62, Nanos: -5}, {Seconds: 253402300800}, {Seconds: -62135596801},
+	{Nanos: 1 << 30}, timestamppb.New(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
 }
 
-var saidPolicies = []string{"kri_mtp_default___p_", "default", "", "x", "kri_", "kri_mtp_default_zone-9__q_", strings.Repeat("p", 5000), "a\x1b[2J", "ü"}
+var saidPolicies = []string{"kri_mtp_default___p_", "default", "", "x", "kri_", "kri_mtp_default_zone-9__q_",
+	strings.Repeat("p", 5000), "a\x1b[2J", "ü"}
 
 // saidEntry is what a proxy could say of a request.
 func saidEntry(a, b byte) *datav3.AccessLogCommon {
 	said := func(text string) *structpb.Value { return structpb.NewStringValue(text) }
 	fields := map[string]*structpb.Value{
-		"enforced_effective_policy_id": said(pick(saidPolicies, a)), "enforced_engine_result": said(pick([]string{"allowed", "denied", ""}, b)),
-		"enforced_shadow_effective_policy_id": said(pick(saidPolicies, b)), "enforced_shadow_engine_result": structpb.NewNumberValue(1),
-		"dryrun_shadow_engine_result": said("denied"), "dryrun_shadow_effective_policy_id": said(pick(saidPolicies, a)),
+		"enforced_effective_policy_id":        said(pick(saidPolicies, a)),
+		"enforced_engine_result":              said(pick([]string{"allowed", "denied", ""}, b)),
+		"enforced_shadow_effective_policy_id": said(pick(saidPolicies, b)),
+		"enforced_shadow_engine_result":       structpb.NewNumberValue(1),
+		"dryrun_shadow_engine_result":         said("denied"),
+		"dryrun_shadow_effective_policy_id":   said(pick(saidPolicies, a)),
 	}
 	if a%7 == 0 {
 		fields["enforced_engine_result"] = nil
 	}
-	out := &datav3.AccessLogCommon{StartTime: pick(saidTimes, b), Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
-		"envoy.filters.http.rbac": {Fields: fields}, "envoy.filters.network.rbac": {Fields: fields},
-	}}}
+	out := &datav3.AccessLogCommon{StartTime: pick(saidTimes, b),
+		Metadata: &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{
+			"envoy.filters.http.rbac": {Fields: fields}, "envoy.filters.network.rbac": {Fields: fields},
+		}}}
 	switch b % 4 {
 	case 0:
 		out.Metadata.FilterMetadata["envoy.filters.http.rbac"] = nil
@@ -59,10 +65,12 @@ func saidLog(op, a, b byte) *alsv3.StreamAccessLogsMessage {
 	m := &alsv3.StreamAccessLogsMessage{}
 	switch op {
 	case 0:
-		m.Identifier = &alsv3.StreamAccessLogsMessage_Identifier{Node: saidNode(a), LogName: pick([]string{"main", "", "x", strings.Repeat("l", 2000), "a\x1b[2J"}, b)}
+		m.Identifier = &alsv3.StreamAccessLogsMessage_Identifier{Node: saidNode(a),
+			LogName: pick([]string{"main", "", "x", strings.Repeat("l", 2000), "a\x1b[2J"}, b)}
 	case 1, 2:
 		entry := &datav3.HTTPAccessLogEntry{CommonProperties: saidEntry(a, b), Request: &datav3.HTTPRequestProperties{
-			RequestMethod: corev3.RequestMethod(int32(a) - 3), Path: pick([]string{"/a/b?c", "", "x", "//", "/" + strings.Repeat("s", 5000), "/\x1b[2J"}, b),
+			RequestMethod: corev3.RequestMethod(int32(a) - 3),
+			Path:          pick([]string{"/a/b?c", "", "x", "//", "/" + strings.Repeat("s", 5000), "/\x1b[2J"}, b),
 		}}
 		entries := []*datav3.HTTPAccessLogEntry{entry, nil, {}}
 		if op == 2 {
@@ -79,8 +87,8 @@ func saidLog(op, a, b byte) *alsv3.StreamAccessLogsMessage {
 	return m
 }
 
-// FuzzAccessLogSession plays sequences of what a proxy can log on its streams to a real zone. Whatever that was, reports and metrics can be
-// shown, and a proxy beside it can log.
+// FuzzAccessLogSession plays sequences of what a proxy can log on its streams to a real zone. Whatever that was,
+// reports and metrics can be shown, and a proxy beside it can log.
 func FuzzAccessLogSession(f *testing.F) {
 	box := fuzzedBox(f)
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 1, 5, 7, 3, 0, 1})           // says who it is, and logs
@@ -132,7 +140,8 @@ func sayable(m proto.Message) bool {
 	return err == nil
 }
 
-func openLog(t *testing.T, client alsv3.AccessLogServiceClient) (alsv3.AccessLogService_StreamAccessLogsClient, context.CancelFunc) {
+func openLog(t *testing.T, client alsv3.AccessLogServiceClient) (alsv3.AccessLogService_StreamAccessLogsClient,
+	context.CancelFunc) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	stream, err := client.StreamAccessLogs(ctx, grpc.WaitForReady(true))

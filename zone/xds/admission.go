@@ -94,7 +94,8 @@ func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
 // claims to be. When the credential is no longer good, it calls end with a gRPC status. The caller calls release when
 // the stream ends, and still before it believes each message of the stream: still checks that the credential is for
 // what the Dataplane has become. Errors are gRPC statuses.
-func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key, still func() error, release func(), err error) {
+func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key,
+	still func() error, release func(), err error) {
 	p, admitted := ctx.Value(passKey{}).(*pass)
 	if !admitted {
 		if p, err = a.admit(ctx); err != nil {
@@ -226,7 +227,8 @@ func (a *Admission) sweep() (wait time.Duration, some bool) {
 	all := slices.Collect(maps.Keys(a.live))
 	a.first = time.Time{} // streams that open from here on set their own
 	a.mu.Unlock()
-	now, generation, known := a.cfg.Now(), a.cfg.Tokens.Generation(), signers{a: a, found: map[spiffeid.TrustDomain][]*x509.Certificate{}}
+	now, generation, known := a.cfg.Now(), a.cfg.Tokens.Generation(),
+		signers{a: a, found: map[spiffeid.TrustDomain][]*x509.Certificate{}}
 	var first time.Time
 	over := map[*pass]string{}
 	for _, p := range all {

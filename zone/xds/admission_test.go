@@ -56,7 +56,8 @@ func newGatedServer(t *testing.T) *gatedServer {
 		defer g.mu.Unlock()
 		return time.Now().Add(g.later)
 	}
-	g.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(g.store, box), Now: now, Log: slog.New(slog.DiscardHandler)})
+	g.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(g.store, box), Now: now,
+		Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, box)
 	must(t, err)
@@ -64,7 +65,8 @@ func newGatedServer(t *testing.T) *gatedServer {
 	g.authorities = identity.NewAuthorities(identity.Config{Keeper: g.keeper, Zone: home.Zone})
 	admission := xds.NewAdmission(xds.AdmissionConfig{
 		Required: true, Tokens: g.issuer, Store: g.store, Identity: g.authorities.Expect, Now: now,
-		Authorities: func(d spiffeid.TrustDomain) []*x509.Certificate { return g.authorities.Signing("default", d) }, Log: slog.New(slog.DiscardHandler),
+		Authorities: func(d spiffeid.TrustDomain) []*x509.Certificate { return g.authorities.Signing("default", d) },
+		Log:         slog.New(slog.DiscardHandler),
 		Refused: func(r xds.Refusal) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -74,7 +76,8 @@ func newGatedServer(t *testing.T) *gatedServer {
 	g.admission = admission
 	g.stop()
 	proxies := xds.New(xds.Config{
-		Store: g.store, Status: g.status, Home: home, Instance: "test", Log: slog.New(slog.DiscardHandler), Authorities: g.authorities,
+		Store: g.store, Status: g.status, Home: home, Instance: "test", Log: slog.New(slog.DiscardHandler),
+		Authorities: g.authorities,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -141,7 +144,8 @@ type showing struct {
 func bearer(token string) showing { return showing{authorization: []string{"Bearer " + token}} }
 
 // ask opens a stream, delta or state of the world, and asks for secrets by name. It returns the names it got.
-func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL string, names ...string) ([]string, error) {
+func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL string,
+	names ...string) ([]string, error) {
 	g.t.Helper()
 	config := &tls.Config{RootCAs: g.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 	if show.certificate != nil {
@@ -160,7 +164,8 @@ func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL st
 	if sotw {
 		stream, err := client.StreamAggregatedResources(ctx)
 		must(g.t, err)
-		if err := stream.Send(&discovery.DiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNames: names}); err != nil && !errors.Is(err, io.EOF) {
+		if err := stream.Send(&discovery.DiscoveryRequest{Node: node, TypeUrl: typeURL,
+			ResourceNames: names}); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
 		response, err := stream.Recv()
@@ -171,7 +176,8 @@ func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL st
 	}
 	stream, err := client.DeltaAggregatedResources(ctx)
 	must(g.t, err)
-	if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: typeURL, ResourceNamesSubscribe: names}); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: typeURL,
+		ResourceNamesSubscribe: names}); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	response, err := stream.Recv()
@@ -181,13 +187,15 @@ func (g *gatedServer) ask(sotw bool, show showing, node *corev3.Node, typeURL st
 	return out, err
 }
 
-// TestWhoMayOpenAStream: each row changes one thing of what is shown; the rows that pass show that nothing else is wrong.
+// TestWhoMayOpenAStream: each row changes one thing of what is shown; the rows that pass show that nothing else is
+// wrong.
 func TestWhoMayOpenAStream(t *testing.T) {
 	t.Parallel()
 	g := newGatedServer(t)
 	strangers := newGatedServer(t)
 	backend := tokens.Claims{Mesh: "default", Dataplane: "backend"}
-	revoked, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default", Dataplane: "backend"}, time.Hour)
+	revoked, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default",
+		Dataplane: "backend"}, time.Hour)
 	must(t, err)
 	must(t, g.issuer.Revoke(t.Context(), c.ID, c.Expires))
 	good := g.token(backend, time.Hour)
@@ -211,41 +219,73 @@ func TestWhoMayOpenAStream(t *testing.T) {
 		reason string
 	}{
 		{"its own token", bearer(good), nil, codes.OK, ""},
-		{"token by labels", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nil, codes.OK, ""},
-		{"token by workload", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "backend"}, time.Hour)), nil, codes.OK, ""},
+		{"token by labels", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}},
+			time.Hour)), nil, codes.OK, ""},
+		{"token by workload", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "backend"}, time.Hour)), nil,
+			codes.OK, ""},
 		{"its own SVID", showing{certificate: g.svid("backend")}, nil, codes.OK, ""},
 		{"nothing", showing{}, nil, codes.Unauthenticated, " missing"},
 		{"expired", bearer(expired), nil, codes.Unauthenticated, "token expired"},
 		{"revoked", bearer(revoked), nil, codes.Unauthenticated, "token revoked"},
 		{"altered", bearer(good[:len(good)-10] + "AAAAAAAAAA"), nil, codes.Unauthenticated, "token signature"},
 		{"a stranger's", bearer(strangers.token(backend, time.Hour)), nil, codes.Unauthenticated, "token unknown-key"},
-		{"a user's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceUser, Mesh: "default", Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
-		{"a zone's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceZone, Mesh: "default", Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
-		{"basic instead of bearer", showing{authorization: []string{"Basic " + good}}, nil, codes.Unauthenticated, "token malformed"},
-		{"two tokens", showing{authorization: []string{"Bearer " + good, "Bearer " + good}}, nil, codes.Unauthenticated, "token malformed"},
-		{"another's token", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"a user's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceUser, Mesh: "default",
+			Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
+		{"a zone's token", bearer(g.token(tokens.Claims{Audience: tokens.AudienceZone, Mesh: "default",
+			Dataplane: "backend"}, time.Hour)), nil, codes.Unauthenticated, "token audience"},
+		{"basic instead of bearer", showing{authorization: []string{"Basic " + good}}, nil, codes.Unauthenticated,
+			"token malformed"},
+		{"two tokens", showing{authorization: []string{"Bearer " + good, "Bearer " + good}}, nil, codes.Unauthenticated,
+			"token malformed"},
+		{"another's token", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
 		{"another's node", bearer(good), nodeOf("frontend", ""), codes.PermissionDenied, "token another-proxy"},
-		{"its name in a namespace", bearer(good), nodeOf("backend", "payments"), codes.PermissionDenied, "token another-proxy"},
+		{"its name in a namespace", bearer(good), nodeOf("backend", "payments"), codes.PermissionDenied,
+			"token another-proxy"},
 		{"another mesh's node", bearer(good), other, codes.PermissionDenied, "token another-proxy"},
-		{"another mesh's token", bearer(g.token(tokens.Claims{Mesh: "other", Dataplane: "backend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"a token for no mesh", bearer(g.token(tokens.Claims{Dataplane: "backend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"a token for a whole mesh", bearer(g.token(tokens.Claims{Mesh: "default"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"labels of another", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "frontend"}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"labels that it lacks", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend", "tier": ""}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"labels, and no such Dataplane", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("absent", ""), codes.PermissionDenied, "token another-proxy"},
-		{"labels, in a namespace", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", "payments"), codes.PermissionDenied, "token another-proxy"},
-		{"labels of a namespace", bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend", resources.LabelNamespace: "payments"}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"workload of another", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"name right, workload wrong", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend", Workload: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"an ingress's token", bearer(g.token(tokens.Claims{Dataplane: "backend", Scopes: []string{xds.ScopeZoneIngress}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
-		{"a Dataplane's token for an ingress", bearer(good), &corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "token another-proxy"},
-		{"another's SVID", showing{certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
-		{"an SVID of a stranger's authority", showing{certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "certificate another-proxy"},
-		{"an SVID, and an ingress's node", showing{certificate: g.svid("backend")}, &corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "certificate another-proxy"},
-		{"its own token, beside its own SVID", showing{authorization: bearer(good).authorization, certificate: g.svid("backend")}, nil, codes.OK, ""},
-		{"its own token, beside another's SVID", showing{authorization: bearer(good).authorization, certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "token another-proxy"},
-		{"its own token, beside a stranger's SVID", showing{authorization: bearer(good).authorization, certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
-		{"its own SVID, and another's token", showing{authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour)).authorization, certificate: g.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
+		{"another mesh's token", bearer(g.token(tokens.Claims{Mesh: "other", Dataplane: "backend"}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
+		{"a token for no mesh", bearer(g.token(tokens.Claims{Dataplane: "backend"}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
+		{"a token for a whole mesh", bearer(g.token(tokens.Claims{Mesh: "default"}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
+		{"labels of another", bearer(g.token(tokens.Claims{Mesh: "default",
+			Labels: map[string]string{"app": "frontend"}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"labels that it lacks", bearer(g.token(tokens.Claims{Mesh: "default",
+			Labels: map[string]string{"app": "backend", "tier": ""}}, time.Hour)), nil, codes.PermissionDenied,
+			"token another-proxy"},
+		{"labels, and no such Dataplane", bearer(g.token(tokens.Claims{Mesh: "default",
+			Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("absent", ""), codes.PermissionDenied,
+			"token another-proxy"},
+		{"labels, in a namespace", bearer(g.token(tokens.Claims{Mesh: "default",
+			Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", "payments"),
+			codes.PermissionDenied, "token another-proxy"},
+		{"labels of a namespace", bearer(g.token(tokens.Claims{Mesh: "default",
+			Labels: map[string]string{"app": "backend", resources.LabelNamespace: "payments"}}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
+		{"workload of another", bearer(g.token(tokens.Claims{Mesh: "default", Workload: "frontend"}, time.Hour)), nil,
+			codes.PermissionDenied, "token another-proxy"},
+		{"name right, workload wrong", bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend",
+			Workload: "frontend"}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"an ingress's token", bearer(g.token(tokens.Claims{Dataplane: "backend",
+			Scopes: []string{xds.ScopeZoneIngress}}, time.Hour)), nil, codes.PermissionDenied, "token another-proxy"},
+		{"a Dataplane's token for an ingress", bearer(good), &corev3.Node{Id: xds.NodeID("", "backend")},
+			codes.PermissionDenied, "token another-proxy"},
+		{"another's SVID", showing{certificate: g.svid("frontend")}, nil, codes.PermissionDenied,
+			"certificate another-proxy"},
+		{"an SVID of a stranger's authority", showing{certificate: strangers.svid("backend")}, nil,
+			codes.PermissionDenied, "certificate another-proxy"},
+		{"an SVID, and an ingress's node", showing{certificate: g.svid("backend")},
+			&corev3.Node{Id: xds.NodeID("", "backend")}, codes.PermissionDenied, "certificate another-proxy"},
+		{"its own token, beside its own SVID", showing{authorization: bearer(good).authorization,
+			certificate: g.svid("backend")}, nil, codes.OK, ""},
+		{"its own token, beside another's SVID", showing{authorization: bearer(good).authorization,
+			certificate: g.svid("frontend")}, nil, codes.PermissionDenied, "token another-proxy"},
+		{"its own token, beside a stranger's SVID", showing{authorization: bearer(good).authorization,
+			certificate: strangers.svid("backend")}, nil, codes.PermissionDenied, "token another-proxy"},
+		{"its own SVID, and another's token", showing{authorization: bearer(g.token(tokens.Claims{Mesh: "default",
+			Dataplane: "frontend"}, time.Hour)).authorization, certificate: g.svid("backend")}, nil,
+			codes.PermissionDenied, "token another-proxy"},
 	} {
 		for _, sotw := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/sotw=%t", row.name, sotw), func(t *testing.T) {
@@ -278,7 +318,8 @@ func TestOnlyOnesOwn(t *testing.T) {
 	show := bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour))
 	// Somebody else has got his, so that it exists.
 	theirs := bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "frontend"}, time.Hour))
-	if got, err := g.ask(false, theirs, nodeOf("frontend", ""), sds, "identity_cert:default/frontend"); err != nil || len(got) != 1 {
+	if got, err := g.ask(false, theirs, nodeOf("frontend", ""), sds, "identity_cert:default/frontend"); err != nil ||
+		len(got) != 1 {
 		t.Fatalf("got %v, %v", got, err)
 	}
 	for _, sotw := range []bool{false, true} {
@@ -287,8 +328,11 @@ func TestOnlyOnesOwn(t *testing.T) {
 			ask           []string
 			want          string
 		}{
-			{"secrets by name", sds, []string{"identity_cert:default/backend", "identity_cert:default/frontend", "identity_cert:default/payments/backend", "identity_cert:other/backend"}, "identity_cert:default/backend"},
-			{"secrets by path tricks", sds, []string{"identity_cert:default/backend", "identity_cert:default/../default/frontend", "identity_cert:*", "identity_cert:default/frontend "}, "identity_cert:default/backend"},
+			{"secrets by name", sds, []string{"identity_cert:default/backend", "identity_cert:default/frontend",
+				"identity_cert:default/payments/backend", "identity_cert:other/backend"}, "identity_cert:default/backend"},
+			{"secrets by path tricks", sds, []string{"identity_cert:default/backend",
+				"identity_cert:default/../default/frontend", "identity_cert:*", "identity_cert:default/frontend "},
+				"identity_cert:default/backend"},
 		} {
 			t.Run(fmt.Sprintf("%s/sotw=%t", row.name, sotw), func(t *testing.T) {
 				got, err := g.ask(sotw, show, nodeOf("backend", ""), row.typeURL, row.ask...)
@@ -331,14 +375,16 @@ func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
 	return c
 }
 
-// TestStreamsEndWithTheirCredential: when it is revoked, when its key is retired, when it expires, and when the Dataplane
-// becomes another; and the streams of others go on.
+// TestStreamsEndWithTheirCredential: when it is revoked, when its key is retired, when it expires, and when the
+// Dataplane becomes another; and the streams of others go on.
 func TestStreamsEndWithTheirCredential(t *testing.T) {
 	t.Parallel()
 	g := newGatedServer(t)
-	bystander := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)), nodeOf("backend", ""))
+	bystander := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)),
+		nodeOf("backend", ""))
 
-	token, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)
+	token, c, err := g.issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceDataplane, Mesh: "default",
+		Dataplane: "backend"}, 1000*time.Hour)
 	must(t, err)
 	revoked := g.stream(bearer(token), nodeOf("backend", ""))
 	must(t, g.issuer.Revoke(t.Context(), c.ID, c.Expires))
@@ -346,14 +392,17 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 		t.Errorf("revoked: %v, told %q", err, g.lastRefused())
 	}
 
-	byLabel := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, 1000*time.Hour)), nodeOf("backend", ""))
-	g.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1", "inbound": [`+httpInbound+`]}}`, map[string]string{"app": "something-else"})
+	byLabel := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}},
+		1000*time.Hour)), nodeOf("backend", ""))
+	g.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1", "inbound": [`+httpInbound+`]}}`,
+		map[string]string{"app": "something-else"})
 	if err := byLabel.fails(); status.Code(err) != codes.PermissionDenied || g.lastRefused() != "token another-proxy" {
 		t.Errorf("relabelled: %v, told %q", err, g.lastRefused())
 	}
 
 	// What says something once and is heard for long, such as an access log, is asked again.
-	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization", "Bearer "+g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "something-else"}}, time.Hour)))
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("authorization",
+		"Bearer "+g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "something-else"}}, time.Hour)))
 	_, still, release, err := g.admission.Identify(ctx, nodeOf("backend", ""), func(error) {})
 	must(t, err)
 	defer release()
@@ -364,7 +413,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	}
 
 	// The clock moves, and then something makes the gate look: a stream that opens with a credential that ends sooner.
-	short := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)), nodeOf("backend", ""))
+	short := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)),
+		nodeOf("backend", ""))
 	g.mu.Lock()
 	g.later = 2 * time.Hour
 	g.mu.Unlock()
@@ -373,7 +423,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 		t.Errorf("expired: %v, told %q", err, g.lastRefused())
 	}
 	// In real time, without anything that makes it look.
-	soon := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 12*time.Second)), nodeOf("backend", ""))
+	soon := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 12*time.Second)),
+		nodeOf("backend", ""))
 	if err := soon.fails(); status.Code(err) != codes.Unauthenticated {
 		t.Errorf("expired: %v", err)
 	}
@@ -381,7 +432,8 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	old := g.issuer.Keys()[0].ID
 	_, err = g.issuer.Rotate(t.Context())
 	must(t, err)
-	fresh := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)), nodeOf("backend", ""))
+	fresh := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, 1000*time.Hour)),
+		nodeOf("backend", ""))
 	select {
 	case err := <-bystander.err:
 		t.Fatalf("a stream of an unchanged credential ended: %v", err)
@@ -398,15 +450,17 @@ func TestStreamsEndWithTheirCredential(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirAuthority: an authority that is retired by force, because its key is in wrong hands, ends the streams of
-// whom it signed for, soon; those of others go on.
+// TestStreamsEndWithTheirAuthority: an authority that is retired by force, because its key is in wrong hands, ends the
+// streams of whom it signed for, soon; those of others go on.
 func TestStreamsEndWithTheirAuthority(t *testing.T) {
 	t.Parallel()
 	g := newGatedServer(t)
 	first, err := g.authorities.For("default")
 	must(t, err)
 	signed := g.stream(showing{certificate: g.svid("backend")}, nodeOf("backend", ""))
-	both := g.stream(showing{certificate: g.svid("backend"), authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)).authorization}, nodeOf("backend", ""))
+	both := g.stream(showing{certificate: g.svid("backend"),
+		authorization: bearer(g.token(tokens.Claims{Mesh: "default", Dataplane: "backend"}, time.Hour)).authorization},
+		nodeOf("backend", ""))
 	next, err := g.authorities.Prepare(t.Context(), "default")
 	must(t, err)
 	must(t, g.authorities.Promote(t.Context(), "default", next))
@@ -416,7 +470,8 @@ func TestStreamsEndWithTheirAuthority(t *testing.T) {
 	}
 	must(t, g.authorities.Retire(t.Context(), "default", first.ID(), true))
 	for _, s := range []*deltaClient{signed, both} {
-		if err := s.fails(); status.Code(err) != codes.Unauthenticated || !strings.HasSuffix(g.lastRefused(), " unknown-authority") {
+		if err := s.fails(); status.Code(err) != codes.Unauthenticated ||
+			!strings.HasSuffix(g.lastRefused(), " unknown-authority") {
 			t.Errorf("it ended with %v, told %q", err, g.lastRefused())
 		}
 	}
@@ -433,7 +488,8 @@ func TestStreamsEndWithTheirAuthority(t *testing.T) {
 func TestANodeCannotChangeMidStream(t *testing.T) {
 	t.Parallel()
 	g := newGatedServer(t)
-	c := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}}, time.Hour)), nodeOf("backend", ""))
+	c := g.stream(bearer(g.token(tokens.Claims{Mesh: "default", Labels: map[string]string{"app": "backend"}},
+		time.Hour)), nodeOf("backend", ""))
 	c.subscribe(nodeOf("frontend", ""), sds, "identity_cert:default/frontend")
 	if err := c.fails(); status.Code(err) != codes.InvalidArgument {
 		t.Errorf("got %v", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// TestAwaited: after a start, proxies whose identities were kept are awaited until they come back, their Dataplane is deleted, or half a
-// minute is over.
+// TestAwaited: after a start, proxies whose identities were kept are awaited until they come back, their Dataplane is
+// deleted, or half a minute is over.
 func TestAwaited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +37,8 @@ func TestAwaited(t *testing.T) {
 		}
 		x, book := start()
 		for _, name := range []string{"a", "b", "c", "never"} {
-			apply(store.Op{Put: testResource(dataplaneKey(name), nil, map[string]any{"networking": map[string]any{"address": "127.0.0.1"}})})
+			apply(store.Op{Put: testResource(dataplaneKey(name), nil,
+				map[string]any{"networking": map[string]any{"address": "127.0.0.1"}})})
 			if name != "never" {
 				stream := connect(x, name)
 				<-watchAll(stream, kindSecret)

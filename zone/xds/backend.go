@@ -32,7 +32,8 @@ func newBackend(service *matching.Destination, section string) (b *backend, ok b
 	for _, p := range portsOf(service.Resource) {
 		if p.section() == section {
 			b := &backend{
-				name: service.KRI.WithSection(section).String(), service: service, section: section, number: p.number, protocol: p.protocol,
+				name: service.KRI.WithSection(section).String(), service: service, section: section, number: p.number,
+				protocol: p.protocol,
 			}
 			if service.Resource.Type == resources.TypeMeshExternalService {
 				b.external, _ = resources.SpecAs[resources.MeshExternalService](service.Resource)

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestBacklog: however far behind the zone is, proxies that come and go have their turn, and a proxy is built once for all the
-// commits between two turns.
+// TestBacklog: however far behind the zone is, proxies that come and go have their turn, and a proxy is built once for
+// all the commits between two turns.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -29,7 +29,8 @@ func TestBacklog(t *testing.T) {
 	stream := connect(x, "a")
 	defer stream.end()
 	allow := func(id string) {
-		apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, nil,
+		apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+			Name: "p"}, nil,
 			map[string]any{"rules": []any{map[string]any{"default": map[string]any{"allow": []any{
 				map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://td/" + id}}}}}}})})
 	}

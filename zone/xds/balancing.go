@@ -42,7 +42,8 @@ func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 }
 
 func ringHash(r *resources.RingHashBy) *clusterv3.Cluster_RingHashLbConfig {
-	out := &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: uint64Of(r.MinRingSize), MaximumRingSize: uint64Of(r.MaxRingSize)}
+	out := &clusterv3.Cluster_RingHashLbConfig{MinimumRingSize: uint64Of(r.MinRingSize),
+		MaximumRingSize: uint64Of(r.MaxRingSize)}
 	if r.HashFunction == "MurmurHash2" {
 		out.HashFunction = clusterv3.Cluster_RingHashLbConfig_MURMUR_HASH_2
 	}

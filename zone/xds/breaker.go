@@ -29,13 +29,15 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 // to decide; Envoy's default of 1,024 requests would surprise.
 func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 	most := wrapperspb.UInt32(math.MaxUint32)
-	t := &clusterv3.CircuitBreakers_Thresholds{MaxConnections: most, MaxPendingRequests: most, MaxRequests: most, MaxRetries: most}
+	t := &clusterv3.CircuitBreakers_Thresholds{MaxConnections: most, MaxPendingRequests: most, MaxRequests: most,
+		MaxRetries: most}
 	if l == nil {
 		l = &resources.ConnectionLimits{}
 	}
 	for field, limit := range map[**wrapperspb.UInt32Value]*uint32{
-		&t.MaxConnectionPools: l.MaxConnectionPools, &t.MaxConnections: l.MaxConnections, &t.MaxPendingRequests: l.MaxPendingRequests,
-		&t.MaxRetries: l.MaxRetries, &t.MaxRequests: l.MaxRequests,
+		&t.MaxConnectionPools: l.MaxConnectionPools, &t.MaxConnections: l.MaxConnections,
+		&t.MaxPendingRequests: l.MaxPendingRequests,
+		&t.MaxRetries:         l.MaxRetries, &t.MaxRequests: l.MaxRequests,
 	} {
 		if limit != nil {
 			*field = wrapperspb.UInt32(*limit)
@@ -51,8 +53,9 @@ func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 		Interval: durationOf(period(o.Interval)), BaseEjectionTime: durationOf(period(o.BaseEjectionTime)),
 		MaxEjectionPercent:             uint32Of(capped(o.MaxEjectionPercent, 100)),
 		SplitExternalLocalOriginErrors: o.SplitExternalAndLocalErrors != nil && *o.SplitExternalAndLocalErrors,
-		EnforcingConsecutive_5Xx:       off, EnforcingConsecutiveGatewayFailure: off, EnforcingConsecutiveLocalOriginFailure: off,
-		EnforcingSuccessRate: off, EnforcingLocalOriginSuccessRate: off, EnforcingFailurePercentage: off,
+		EnforcingConsecutive_5Xx:       off, EnforcingConsecutiveGatewayFailure: off,
+		EnforcingConsecutiveLocalOriginFailure: off,
+		EnforcingSuccessRate:                   off, EnforcingLocalOriginSuccessRate: off, EnforcingFailurePercentage: off,
 	}
 	detect(out, o.Detectors)
 	return out
@@ -81,7 +84,8 @@ func detect(out *clusterv3.OutlierDetection, d *resources.OutlierDetectors) {
 	}
 	if f := d.FailurePercentage; f != nil {
 		out.EnforcingFailurePercentage = on
-		out.FailurePercentageMinimumHosts, out.FailurePercentageRequestVolume = uint32Of(f.MinimumHosts), uint32Of(f.RequestVolume)
+		out.FailurePercentageMinimumHosts, out.FailurePercentageRequestVolume = uint32Of(f.MinimumHosts),
+			uint32Of(f.RequestVolume)
 		out.FailurePercentageThreshold = uint32Of(capped(f.Threshold, 100))
 	}
 }

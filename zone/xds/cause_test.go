@@ -40,8 +40,9 @@ func (z *zoneServer) holds(what string, condition func() bool) {
 	}
 }
 
-// TestChangesAreFollowedToTheAnswer: what a proxy acknowledges counts in the histogram, from when it was written wherever that
-// was, and ends the change's span; what it refuses ends the span only. What was not caused by a change is not counted.
+// TestChangesAreFollowedToTheAnswer: what a proxy acknowledges counts in the histogram, from when it was written
+// wherever that was, and ends the change's span; what it refuses ends the span only. What was not caused by a change is
+// not counted.
 func TestChangesAreFollowedToTheAnswer(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -67,7 +68,8 @@ func TestChangesAreFollowedToTheAnswer(t *testing.T) {
 		spec, err := resources.NewSpec(resources.TypeMeshTrafficPermission, fmt.Appendf(nil,
 			`{"targetRef": {"kind": "Mesh"}, "rules": [{"default": {"allow": [{"spiffeId": {"type": "Exact", "value": %q}}]}}]}`, id))
 		must(t, err)
-		r := home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "p"}, Spec: spec})
+		r := home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeMeshTrafficPermission,
+			Mesh: "default", Name: "p"}, Spec: spec})
 		cause := store.CauseOf(ctx)
 		cause.Written = time.Now().Add(-time.Hour)
 		_, err = z.store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: r}}, Cause: cause})

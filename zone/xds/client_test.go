@@ -69,7 +69,8 @@ func newZoneServer(t *testing.T) *zoneServer {
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	z := &zoneServer{
-		t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box), box: box,
+		t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box),
+		box:      box,
 		holdings: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
 	}
 	z.start()
@@ -120,20 +121,23 @@ func (z *zoneServer) put(t resources.Type, name, spec string, labels map[string]
 	z.t.Helper()
 	s, err := resources.NewSpec(t, []byte(spec))
 	must(z.t, err)
-	r := home.Labelled(&resources.Resource{Key: resources.Key{Type: t, Mesh: "default", Name: name}, Spec: s, Labels: labels})
+	r := home.Labelled(&resources.Resource{Key: resources.Key{Type: t, Mesh: "default", Name: name}, Spec: s,
+		Labels: labels})
 	_, err = z.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: r}}})
 	must(z.t, err)
 }
 
 func (z *zoneServer) delete(t resources.Type, name string) {
 	z.t.Helper()
-	_, err := z.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: t, Mesh: "default", Name: name}}}})
+	_, err := z.store.Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Delete: resources.Key{Type: t, Mesh: "default", Name: name}}}})
 	must(z.t, err)
 }
 
 func (z *zoneServer) dataplane(name string, inbounds string) {
 	z.t.Helper()
-	z.put(resources.TypeDataplane, name, fmt.Sprintf(`{"networking": {"address": "127.0.0.1", "inbound": [%s]}}`, inbounds), map[string]string{"app": name})
+	z.put(resources.TypeDataplane, name, fmt.Sprintf(`{"networking": {"address": "127.0.0.1", "inbound": [%s]}}`,
+		inbounds), map[string]string{"app": name})
 }
 
 const httpInbound = `{"name": "main", "port": 8080, "servicePort": 9080, "protocol": "http"}`
@@ -150,7 +154,8 @@ func (z *zoneServer) trust() {
 	authority, err := identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}).For("default")
 	must(z.t, err)
 	spec, err := resources.NewSpecOf(resources.TypeMeshTrust, &resources.MeshTrust{
-		TrustDomain: authority.TrustDomain().Name(), CABundles: []resources.CABundle{{Type: resources.CABundlePEM, PEM: &resources.PEMRef{Value: string(authority.PEM())}}},
+		TrustDomain: authority.TrustDomain().Name(), CABundles: []resources.CABundle{{Type: resources.CABundlePEM,
+			PEM: &resources.PEMRef{Value: string(authority.PEM())}}},
 	})
 	must(z.t, err)
 	z.put(resources.TypeMeshTrust, "identity-zone-1", string(spec.JSON()), nil)
@@ -162,7 +167,8 @@ func (z *zoneServer) insight(dataplane string, condition func(*meshpb.DataplaneI
 	var last *meshpb.DataplaneInsight
 	for end := time.After(patience); ; {
 		_, next := z.status.Changed()
-		if r := z.status.Snapshot().Get(resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: dataplane}); r != nil {
+		if r := z.status.Snapshot().Get(resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default",
+			Name: dataplane}); r != nil {
 			var err error
 			last, err = resources.SpecAs[meshpb.DataplaneInsight](r)
 			must(z.t, err)
@@ -256,7 +262,8 @@ func (c *deltaClient) next(typeURL string) *discovery.DeltaDiscoveryResponse {
 	c.t.Helper()
 	r := c.any()
 	if r.TypeUrl != typeURL {
-		c.t.Fatalf("got a response of type %s: %v, removed %v; want type %s", r.TypeUrl, names(r), r.RemovedResources, typeURL)
+		c.t.Fatalf("got a response of type %s: %v, removed %v; want type %s", r.TypeUrl, names(r),
+			r.RemovedResources, typeURL)
 	}
 	return r
 }

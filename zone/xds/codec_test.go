@@ -34,7 +34,8 @@ func TestCodec(t *testing.T) {
 			got.Free()
 		}
 	}
-	if _, err := c.Marshal(&discovery.DeltaDiscoveryResponse{Nonce: "\xff" + strings.Repeat("n", grpcBuffers)}); err == nil {
+	if _, err := c.Marshal(&discovery.DeltaDiscoveryResponse{Nonce: "\xff" + strings.Repeat("n",
+		grpcBuffers)}); err == nil {
 		t.Error("invalid UTF-8 is encoded")
 	}
 }

@@ -26,7 +26,8 @@ func newCollector(name, host string, port uint32, grpc bool) (*resource, error) 
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: name,
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{
-				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: endpoint{host, port}.proto()}},
+				HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: endpoint{host,
+					port}.proto()}},
 			}}}},
 		},
 	}

@@ -26,7 +26,8 @@ type timeouts struct {
 }
 
 func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
-	t := timeouts{connect: defaultConnectTimeout, idle: defaultIdleTimeout, request: defaultRequestTimeout, streamIdle: defaultStreamIdleTimeout}
+	t := timeouts{connect: defaultConnectTimeout, idle: defaultIdleTimeout, request: defaultRequestTimeout,
+		streamIdle: defaultStreamIdleTimeout}
 	conf := decode[resources.TimeoutConf](s, rule)
 	override(&t.connect, conf.ConnectionTimeout)
 	if t.connect == 0 {

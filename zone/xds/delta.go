@@ -20,7 +20,8 @@ var deltaRequests = func() (out [kinds]*cache.DeltaRequest) {
 
 // CreateDeltaWatch answers a subscription with the differences from what the proxy has, now or as soon as there are
 // any.
-func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscription, out chan cache.DeltaResponse) (func(), error) {
+func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscription,
+	out chan cache.DeltaResponse) (func(), error) {
 	k, ok := kindOf(req.GetTypeUrl())
 	if !ok {
 		return nil, nil
@@ -81,11 +82,13 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	for _, name := range response.RemovedResources {
 		delete(next, name)
 	}
-	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next, DeltaDiscoveryResponse: response}
+	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next,
+		DeltaDiscoveryResponse: response}
 }
 
 // addRepeatedLocked adds endpoints that the proxy has but must receive again.
-func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
+func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set,
+	known map[string]string) {
 	if k != kindEndpoint || len(s.again) == 0 {
 		return
 	}
@@ -152,7 +155,8 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 }
 
 // OnStreamDeltaResponse counts the response, and notes what the proxy is about to judge.
-func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest, resp *discovery.DeltaDiscoveryResponse) {
+func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest,
+	resp *discovery.DeltaDiscoveryResponse) {
 	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 	if k, ok := kindOf(resp.GetTypeUrl()); ok {
 		s.sending(k, resp)

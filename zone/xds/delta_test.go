@@ -54,7 +54,8 @@ func TestDeltaAnswersWhenTheDataplaneAppears(t *testing.T) {
 	listener := &listenerv3.Listener{}
 	must(t, proto.Unmarshal(r.Resources[0].Resource.Value, listener))
 	must(t, listener.Validate())
-	if len(listener.FilterChains) != 1 || listener.FilterChains[0].TransportSocket == nil || listener.DefaultFilterChain != nil {
+	if len(listener.FilterChains) != 1 || listener.FilterChains[0].TransportSocket == nil ||
+		listener.DefaultFilterChain != nil {
 		t.Errorf("want one filter chain, with TLS: %v", listener)
 	}
 	c.subscribe(nil, ecds, mainFilter)
@@ -74,7 +75,8 @@ func TestDeltaSendsOnlyWhatAChangeConcerns(t *testing.T) {
 	if r := c.next(ecds); !strings.Contains(string(r.Resources[0].Resource.Value), "marker-1") {
 		t.Errorf("the first response is about something else")
 	}
-	z.put(resources.TypeMeshTrafficPermission, "ours", `{"targetRef": {"kind": "Dataplane", "labels": {"app": "frontend"}}, "rules": [{"default": {}}]}`, nil)
+	z.put(resources.TypeMeshTrafficPermission, "ours",
+		`{"targetRef": {"kind": "Dataplane", "labels": {"app": "frontend"}}, "rules": [{"default": {}}]}`, nil)
 	if r := c.next(ecds); strings.Contains(string(r.Resources[0].Resource.Value), "marker-1") {
 		t.Error("a permission that went elsewhere still holds here")
 	}
@@ -102,9 +104,12 @@ func TestDeltaResumes(t *testing.T) {
 			z.start()
 		}
 		c := z.delta()
-		c.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: first.versions[cds]})
-		c.send(&discovery.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: first.versions[lds]})
-		c.send(&discovery.DeltaDiscoveryRequest{TypeUrl: ecds, ResourceNamesSubscribe: []string{mainFilter}, InitialResourceVersions: first.versions[ecds]})
+		c.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds,
+			ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: first.versions[cds]})
+		c.send(&discovery.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"*"},
+			InitialResourceVersions: first.versions[lds]})
+		c.send(&discovery.DeltaDiscoveryRequest{TypeUrl: ecds, ResourceNamesSubscribe: []string{mainFilter},
+			InitialResourceVersions: first.versions[ecds]})
 		z.permission("ours", "backend", "spiffe://td/after-"+map[bool]string{true: "restart", false: "reconnect"}[restart])
 		// The change is the first thing that comes, unless it was there before the subscription.
 		first.versions[ecds][mainFilter] = c.next(ecds).Resources[0].Version
@@ -114,8 +119,10 @@ func TestDeltaResumes(t *testing.T) {
 	// What is gone meanwhile is removed on the next connection.
 	z.dataplane("backend", `{"name": "other", "port": 8081, "servicePort": 9080}`)
 	c := z.delta()
-	c.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: lds, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: first.versions[lds]})
-	if r := c.next(lds); !slices.Equal(r.RemovedResources, []string{mainListener}) || !slices.Equal(names(r), []string{"self_inbound_dp_other"}) {
+	c.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: lds,
+		ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: first.versions[lds]})
+	if r := c.next(lds); !slices.Equal(r.RemovedResources, []string{mainListener}) ||
+		!slices.Equal(names(r), []string{"self_inbound_dp_other"}) {
 		t.Errorf("got %v, removed %v", names(r), r.RemovedResources)
 	}
 }
@@ -179,11 +186,13 @@ func TestSecrets(t *testing.T) {
 	z.dataplane("frontend", httpInbound)
 	c := z.delta()
 	c.subscribe(nodeOf("backend", ""), sds, ownIdentity)
-	if r := c.next(sds); !slices.Equal(names(r), []string{ownIdentity}) || !strings.Contains(string(r.Resources[0].Resource.Value), "PRIVATE KEY") {
+	if r := c.next(sds); !slices.Equal(names(r), []string{ownIdentity}) ||
+		!strings.Contains(string(r.Resources[0].Resource.Value), "PRIVATE KEY") {
 		t.Errorf("got %v", names(r))
 	}
 	// Each way of asking for what is another's gets no answer.
-	c.subscribe(nil, sds, "identity_cert:default/frontend", "identity_cert:other/backend", "identity_trust:other", "identity_cert:", "../frontend")
+	c.subscribe(nil, sds, "identity_cert:default/frontend", "identity_cert:other/backend", "identity_trust:other",
+		"identity_cert:", "../frontend")
 	c.subscribe(nil, sds, meshTrust)
 	if r := c.next(sds); !slices.Equal(names(r), []string{meshTrust}) {
 		t.Errorf("got %v", names(r))
@@ -194,16 +203,19 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("all secrets: %v", got)
 	}
 	// A new label makes a new identity, at once.
-	z.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1"}}`, map[string]string{resources.LabelWorkload: "shop"})
+	z.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1"}}`,
+		map[string]string{resources.LabelWorkload: "shop"})
 	if got := names(c.next(sds)); !slices.Equal(got, []string{ownIdentity}) {
 		t.Errorf("got %v", got)
 	}
-	i := z.insight("backend", func(i *meshpb.DataplaneInsight) bool { return i.GetMTLS().GetCertificateRegenerations() == 2 })
+	i := z.insight("backend",
+		func(i *meshpb.DataplaneInsight) bool { return i.GetMTLS().GetCertificateRegenerations() == 2 })
 	if !i.GetMTLS().GetCertificateExpirationTime().IsValid() {
 		t.Errorf("insight %v", i)
 	}
 	// Trust: only those that asked, and only once.
-	z.put(resources.TypeMeshTrust, "garbage", `{"trustDomain": "x.example", "caBundles": [{"type": "Pem", "pem": {"value": "x"}}]}`, nil)
+	z.put(resources.TypeMeshTrust, "garbage",
+		`{"trustDomain": "x.example", "caBundles": [{"type": "Pem", "pem": {"value": "x"}}]}`, nil)
 	z.delete(resources.TypeMeshTrust, "garbage")
 	z.permission("ours", "backend", "spiffe://td/a")
 	c.nothing()
@@ -281,7 +293,8 @@ func TestRefusalsAreShown(t *testing.T) {
 	c.next(ecds)
 	z.insight("backend", func(i *meshpb.DataplaneInsight) bool { return i.GetMetadata() == nil })
 	c.close()
-	i = z.insight("backend", func(i *meshpb.DataplaneInsight) bool { return i.GetSubscriptions()[0].GetDisconnectTime() != nil })
+	i = z.insight("backend",
+		func(i *meshpb.DataplaneInsight) bool { return i.GetSubscriptions()[0].GetDisconnectTime() != nil })
 	if len(i.GetSubscriptions()) != 1 || i.GetSubscriptions()[0].GetStatus().GetLds().GetResponsesAcknowledged() != 1 {
 		t.Errorf("insight %v", i)
 	}

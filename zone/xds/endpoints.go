@@ -50,7 +50,8 @@ func (n *network) read(dp *resources.Resource) *member {
 
 // ready reports whether an inbound is ready. One that is not gets no requests.
 func ready(in *meshpb.Dataplane_Networking_Inbound) bool {
-	return in.GetState() == meshpb.Dataplane_Networking_Inbound_Ready && (in.GetHealth() == nil || in.GetHealth().GetReady())
+	return in.GetState() == meshpb.Dataplane_Networking_Inbound_Ready &&
+		(in.GetHealth() == nil || in.GetHealth().GetReady())
 }
 
 // dialable reports whether an endpoint has an IP address. Proxies do not resolve names of endpoints.
@@ -80,7 +81,8 @@ func (n *network) candidates(service *resources.Resource) []*member {
 	query := store.Query{Type: resources.TypeDataplane, Mesh: service.Mesh, Namespace: &service.Namespace}
 	switch {
 	case spec.Selector.DataplaneRef != nil:
-		key := resources.Key{Type: resources.TypeDataplane, Mesh: service.Mesh, Namespace: service.Namespace, Name: spec.Selector.DataplaneRef.Name}
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: service.Mesh, Namespace: service.Namespace,
+			Name: spec.Selector.DataplaneRef.Name}
 		if dp := n.store.Snapshot().Get(key); dp != nil {
 			if m := n.read(dp); m != nil {
 				return []*member{m}
@@ -116,7 +118,8 @@ func (n *network) local(service *resources.Resource, section string) []behind {
 // ingresses returns where a zone accepts connections from other zones.
 func (n *network) ingresses(zone string) []behind {
 	var out []behind
-	for r := range n.store.Snapshot().List(store.Query{Type: resources.TypeZoneIngress, Labels: map[string]string{resources.LabelZone: zone}}) {
+	for r := range n.store.Snapshot().List(store.Query{Type: resources.TypeZoneIngress,
+		Labels: map[string]string{resources.LabelZone: zone}}) {
 		spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
 		if err != nil {
 			continue

@@ -15,10 +15,12 @@ import (
 )
 
 // alwaysThere are fields without which something else decides what is sent: they change nothing here.
-var alwaysThere = []string{"backends.type", "outlierDetection.disabled", "loadBalancer.roundRobin", "loadBalancer.random", "grpc.disabled"}
+var alwaysThere = []string{"backends.type", "outlierDetection.disabled", "loadBalancer.roundRobin",
+	"loadBalancer.random", "grpc.disabled"}
 
-// TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf with all of
-// them, each changes it when it is taken out, and one that is not among them changes nothing and is said to be left out.
+// TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf
+// with all of them, each changes it when it is taken out, and one that is not among them changes nothing and is said to
+// be left out.
 func TestFieldsThatAreCalledEnforced(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "fields.yaml"))
@@ -43,7 +45,8 @@ func TestFieldsThatAreCalledEnforced(t *testing.T) {
 		if !bytes.Equal(whole, configWith(t, policy(changed(t, items, "", "notAField")))) {
 			t.Errorf("%s: a field that nobody knows changes what is sent", typ)
 		}
-		if parts, none := resources.Unenforced(policy(changed(t, items, "", "notAField"))); len(parts) == 0 || none || !strings.Contains(parts[0], "notAField") {
+		if parts, none := resources.Unenforced(policy(changed(t, items, "", "notAField"))); len(parts) == 0 || none ||
+			!strings.Contains(parts[0], "notAField") {
 			t.Errorf("%s: of a field that nobody knows is said: %q, of all: %v", typ, parts, none)
 		}
 		for _, field := range resources.ConfFields(typ) {
@@ -58,15 +61,16 @@ func TestFieldsThatAreCalledEnforced(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreCalledEnforced: what was stored, or came from a peer, with a value that means nothing to proxies is said to be left
-// out, for each field that may have only some. Names and values of headers may be any.
+// TestValuesThatAreCalledEnforced: what was stored, or came from a peer, with a value that means nothing to proxies is
+// said to be left out, for each field that may have only some. Names and values of headers may be any.
 func TestValuesThatAreCalledEnforced(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "fields.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, typ := range []resources.Type{resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker, resources.TypeMeshHealthCheck} {
+	for _, typ := range []resources.Type{resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker,
+		resources.TypeMeshHealthCheck} {
 		for _, field := range resources.ConfFields(typ) {
 			last := field[strings.LastIndexByte(field, '.')+1:]
 			if slices.Contains([]string{"name", "value", "serviceName", "authority", "send", "receive"}, last) {
@@ -78,7 +82,8 @@ func TestValuesThatAreCalledEnforced(t *testing.T) {
 			}
 			misspell(all[typ].([]any)[0].(map[string]any)["default"], strings.Split(field, "."))
 			policy := testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": all[typ]})
-			if parts, _ := resources.Unenforced(policy); len(parts) != 1 || !strings.Contains(parts[0], last) || !strings.Contains(parts[0], "nonsense") {
+			if parts, _ := resources.Unenforced(policy); len(parts) != 1 || !strings.Contains(parts[0], last) ||
+				!strings.Contains(parts[0], "nonsense") {
 				t.Errorf("%s: of a %s that is nonsense is said: %q", typ, field, parts)
 			}
 		}
@@ -103,7 +108,8 @@ func misspell(at any, path []string) {
 	}
 }
 
-// TestReceivedFieldsThatAreCalledEnforced is the same for the confs of rules: each field that is called enforced changes what is sent.
+// TestReceivedFieldsThatAreCalledEnforced is the same for the confs of rules: each field that is called enforced
+// changes what is sent.
 func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "received.yaml"))
@@ -135,7 +141,8 @@ func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 	}
 }
 
-// TestWholeFieldsThatAreCalledEnforced is the same for the confs of whole proxies: each field changes what is sent, in one of the confs.
+// TestWholeFieldsThatAreCalledEnforced is the same for the confs of whole proxies: each field changes what is sent, in
+// one of the confs.
 func TestWholeFieldsThatAreCalledEnforced(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "whole.yaml"))
 	if err != nil {
@@ -186,7 +193,8 @@ func TestConfOfOnlyUnknownFieldsIsNotEnforced(t *testing.T) {
 		to := []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": json.RawMessage(conf)}}
 		policy := testResource(resources.Key{Type: typ, Mesh: "default", Name: "p"}, nil, map[string]any{"to": to})
 		parts, none := resources.Unenforced(policy)
-		if len(parts) == 0 || !none || !strings.Contains(parts[0], "spec.to[0].default.") || !strings.Contains(parts[0], "did you mean") {
+		if len(parts) == 0 || !none || !strings.Contains(parts[0], "spec.to[0].default.") ||
+			!strings.Contains(parts[0], "did you mean") {
 			t.Errorf("%s: of %s is said: %q, of all: %v", typ, conf, parts, none)
 		}
 	}
@@ -240,14 +248,18 @@ func takeOut(at any, path []string) (found bool) {
 	return found
 }
 
-// TestMatchesThatRoutesCannotTell: a match that a peer narrows down by what routes do not see holds for nothing, and is a problem.
+// TestMatchesThatRoutesCannotTell: a match that a peer narrows down by what routes do not see holds for nothing, and is
+// a problem.
 func TestMatchesThatRoutesCannotTell(t *testing.T) {
 	t.Parallel()
-	for _, match := range []string{`{"path":{"type":"Exact","value":"/a"},"headers":[{"name":"a","value":"b"}]}`, `{"sni":{"type":"Exact","value":"a"}}`} {
+	for _, match := range []string{`{"path":{"type":"Exact","value":"/a"},"headers":[{"name":"a","value":"b"}]}`,
+		`{"sni":{"type":"Exact","value":"a"}}`} {
 		rules := []any{map[string]any{
-			"matches": []any{json.RawMessage(match)}, "default": json.RawMessage(`{"http":[{"abort":{"httpStatus":418,"percentage":100}}]}`),
+			"matches": []any{json.RawMessage(match)},
+			"default": json.RawMessage(`{"http":[{"abort":{"httpStatus":418,"percentage":100}}]}`),
 		}}
-		policy := testResource(resources.Key{Type: resources.TypeMeshFaultInjection, Mesh: "default", Name: "p"}, nil, map[string]any{"rules": rules})
+		policy := testResource(resources.Key{Type: resources.TypeMeshFaultInjection, Mesh: "default", Name: "p"}, nil,
+			map[string]any{"rules": rules})
 		if !bytes.Equal(configWith(t, policy), configWith(t, nil)) {
 			t.Errorf("%s: configures the proxy", match)
 		}
@@ -281,7 +293,8 @@ func TestCombinations(t *testing.T) {
 		}
 	}
 	get := combination{methods: resources.Methods{"GET", "HEAD"}}
-	if got, possible, _ := get.with(&choice{match: resources.PermissionMatch{Method: resources.Methods{"POST", "HEAD"}}}); !possible || len(got.methods) != 1 || got.methods[0] != "HEAD" {
+	if got, possible, _ := get.with(&choice{match: resources.PermissionMatch{Method: resources.Methods{"POST",
+		"HEAD"}}}); !possible || len(got.methods) != 1 || got.methods[0] != "HEAD" {
 		t.Errorf("methods: %v, possible %v", got.methods, possible)
 	}
 	if _, possible, _ := get.with(&choice{match: resources.PermissionMatch{Method: resources.Methods{"POST"}}}); possible {

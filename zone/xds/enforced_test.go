@@ -14,8 +14,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestWhatIsCalledEnforced holds what servers say of policies against what proxies are sent: with a policy of each type, with each list
-// that the type has, a proxy's configuration differs from the one without it where resources.Enforced says so, and nowhere else.
+// TestWhatIsCalledEnforced holds what servers say of policies against what proxies are sent: with a policy of each
+// type, with each list that the type has, a proxy's configuration differs from the one without it where
+// resources.Enforced says so, and nowhere else.
 func TestWhatIsCalledEnforced(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "confs.yaml"))
@@ -36,7 +37,8 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 		}
 		takes := resources.Enforced(d.Type)
 		for list, has := range map[string]struct{ shape, takes bool }{
-			"to": {d.Policy.To, takes.To}, "from": {d.Policy.From, takes.From}, "rules": {d.Policy.Rules, takes.Rules}, "default": {d.Policy.Single, takes.Single},
+			"to": {d.Policy.To, takes.To}, "from": {d.Policy.From, takes.From}, "rules": {d.Policy.Rules, takes.Rules},
+			"default": {d.Policy.Single, takes.Single},
 		} {
 			conf := confs[d.Type][list]
 			if has.shape != (conf != nil) {

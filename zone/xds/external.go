@@ -84,14 +84,16 @@ func externalEndpoints(b *backend) *endpointv3.ClusterLoadAssignment {
 		if isIP(host) {
 			host = ""
 		}
-		byPriority[at] = append(byPriority[at], &endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
-			Address: endpoint{address: e.Address, port: e.Port}.proto(), Hostname: cmp.Or(host, externalName(b)),
-		}}})
+		byPriority[at] = append(byPriority[at],
+			&endpointv3.LbEndpoint{HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
+				Address: endpoint{address: e.Address, port: e.Port}.proto(), Hostname: cmp.Or(host, externalName(b)),
+			}}})
 	}
 	slices.Sort(priorities)
 	out := &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
 	for i, at := range priorities {
-		out.Endpoints = append(out.Endpoints, &endpointv3.LocalityLbEndpoints{Priority: uint32(i), LbEndpoints: byPriority[at]})
+		out.Endpoints = append(out.Endpoints, &endpointv3.LocalityLbEndpoints{Priority: uint32(i),
+			LbEndpoints: byPriority[at]})
 	}
 	return out
 }
@@ -112,12 +114,14 @@ func externalName(b *backend) string {
 
 // externalTLS verifies the server as the MeshExternalService asks. client is the certificate that the proxy presents;
 // nil for none.
-func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertificate) (*corev3.TransportSocket, error) {
+func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertificate) (*corev3.TransportSocket,
+	error) {
 	v := &tls.Verification
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: externalName(b), AllowRenegotiation: tls.AllowRenegotiation,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsVersion(tls.Version.Min), TlsMaximumProtocolVersion: tlsVersion(tls.Version.Max)},
+			TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsVersion(tls.Version.Min),
+				TlsMaximumProtocolVersion: tlsVersion(tls.Version.Max)},
 		},
 	}
 	validation := &tlsv3.CertificateValidationContext{}

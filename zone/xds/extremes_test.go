@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestConfsThatEnvoyDoesNotTake: values that Envoy refuses, which a peer may send and an older version may have stored, cost a proxy
-// that field and not its configuration.
+// TestConfsThatEnvoyDoesNotTake: values that Envoy refuses, which a peer may send and an older version may have stored,
+// cost a proxy that field and not its configuration.
 func TestConfsThatEnvoyDoesNotTake(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -33,7 +33,8 @@ func TestConfsThatEnvoyDoesNotTake(t *testing.T) {
 		{resources.TypeMeshHealthCheck, `{grpc: {serviceName: "a\nb"}}`},
 		{resources.TypeMeshHealthCheck, `{grpc: {authority: "a\nb"}}`},
 		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: LeastRequest, leastRequest: {choiceCount: 0}}}`},
-		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: RingHash, ringHash: {minRingSize: 0, maxRingSize: 4294967295}}}`},
+		{resources.TypeMeshLoadBalancingStrategy,
+			`{loadBalancer: {type: RingHash, ringHash: {minRingSize: 0, maxRingSize: 4294967295}}}`},
 		{resources.TypeMeshLoadBalancingStrategy, `{loadBalancer: {type: Maglev, maglev: {tableSize: 4}}}`},
 		{resources.TypeMeshLoadBalancingStrategy, `{hashPolicies: [{type: Header}, {type: Header, header: {name: "a\n"}}, {type: Cookie, cookie: {name: a, ttl: -1s}}]}`},
 		{resources.TypeMeshRetry, `{http: {numRetries: 1, rateLimitedBackOff: {maxInterval: 0s, resetHeaders: [{name: a, format: Seconds}]}}}`},

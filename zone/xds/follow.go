@@ -245,7 +245,8 @@ func (x *Proxies) workInTrustLocked(m *mesh) {
 func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	bundles := identity.BundlesOf(snap, m.name, x.cfg.Home)
 	for _, r := range bundles.Refused {
-		x.cfg.Log.Warn("trust refused", "mesh", m.name, "type", r.Trust.Type, "name", r.Trust.Name, "zone", r.Trust.Zone(), "reason", r.Reason)
+		x.cfg.Log.Warn("trust refused", "mesh", m.name, "type", r.Trust.Type, "name", r.Trust.Name, "zone",
+			r.Trust.Zone(), "reason", r.Reason)
 	}
 	next, err := newTrust(trustName(m.name), bundles)
 	if err != nil {

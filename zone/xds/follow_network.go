@@ -28,7 +28,8 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		p.record.setProblem(problemOutbounds, "")
 		return s.with(nil, nil), nil
 	}
-	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own, dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match)}
+	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own,
+		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match)}
 	var backends []*backend
 	out, err := built(x, func() (out *sending, err error) {
 		out, backends, err = sender.build()

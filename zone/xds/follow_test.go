@@ -42,7 +42,8 @@ var testBox = sync.OnceValue(func() *secrets.Box {
 func testProxies(s store.Store) *Proxies {
 	return New(Config{
 		Store: s, Status: store.NewMemory(), Home: testHome, Log: slog.New(slog.DiscardHandler),
-		Authorities: identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(store.NewMemory(), testBox()), Zone: testHome.Zone}),
+		Authorities: identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(store.NewMemory(), testBox()),
+			Zone: testHome.Zone}),
 	})
 }
 
@@ -81,8 +82,9 @@ func watchAll(s *session, k kind) chan cache.DeltaResponse {
 	return out
 }
 
-// TestChangesLeadWhereABuildFromScratchDoes: whatever happens to Dataplanes and permissions, worked in one by one or after a
-// gap, each connected proxy has what a new connection would get, and no other proxy was built than those it concerns.
+// TestChangesLeadWhereABuildFromScratchDoes: whatever happens to Dataplanes and permissions, worked in one by one or
+// after a gap, each connected proxy has what a new connection would get, and no other proxy was built than those it
+// concerns.
 func TestChangesLeadWhereABuildFromScratchDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -104,11 +106,13 @@ func TestChangesLeadWhereABuildFromScratchDoes(t *testing.T) {
 					return
 				}
 				port := rapid.IntRange(1, 3).Draw(t, "port") // 3 cannot be built
-				apply(store.Op{Put: testResource(dataplaneKey(name), map[string]string{"colour": colour.Draw(t, "colour")}, map[string]any{"networking": map[string]any{
-					"address": "127.0.0.1", "inbound": []any{map[string]any{"name": "main", "port": port, "servicePort": 3}}}})})
+				apply(store.Op{Put: testResource(dataplaneKey(name),
+					map[string]string{"colour": colour.Draw(t, "colour")}, map[string]any{"networking": map[string]any{
+						"address": "127.0.0.1", "inbound": []any{map[string]any{"name": "main", "port": port, "servicePort": 3}}}})})
 			},
 			"permission": func(t *rapid.T) {
-				key := resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "policy")}
+				key := resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+					Name: rapid.SampledFrom([]string{"p", "q", "r"}).Draw(t, "policy")}
 				target := map[string]any{"kind": "Dataplane"}
 				switch rapid.IntRange(0, 5).Draw(t, "target") {
 				case 0:
@@ -124,18 +128,21 @@ func TestChangesLeadWhereABuildFromScratchDoes(t *testing.T) {
 					target["sectionName"] = "main"
 				}
 				id := fmt.Sprintf("spiffe://td/%d", rapid.IntRange(0, 3).Draw(t, "id"))
-				apply(store.Op{Put: testResource(key, nil, map[string]any{"targetRef": target, "rules": []any{map[string]any{"default": map[string]any{
-					"allow": []any{map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": id}}}}}}})})
+				apply(store.Op{Put: testResource(key, nil,
+					map[string]any{"targetRef": target, "rules": []any{map[string]any{"default": map[string]any{
+						"allow": []any{map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": id}}}}}}})})
 			},
 			"service": func(t *rapid.T) {
-				key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "service")}
+				key := resources.Key{Type: resources.TypeMeshService, Mesh: "default",
+					Name: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "service")}
 				if rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
 					apply(store.Op{Delete: key})
 					return
 				}
 				apply(store.Op{Put: testResource(key, nil, map[string]any{
 					"selector": map[string]any{"dataplaneRef": map[string]any{"name": names.Draw(t, "name")}},
-					"ports":    []any{map[string]any{"port": 80, "targetPort": "main", "appProtocol": rapid.SampledFrom([]string{"http", "grpc", "tcp"}).Draw(t, "protocol")}}})})
+					"ports": []any{map[string]any{"port": 80, "targetPort": "main",
+						"appProtocol": rapid.SampledFrom([]string{"http", "grpc", "tcp"}).Draw(t, "protocol")}}})})
 			},
 			"connect": func(t *rapid.T) {
 				name := names.Draw(t, "name")
@@ -215,7 +222,8 @@ func TestIdentitiesAreRenewedAtHalfTime(t *testing.T) {
 		}
 		const n = 20
 		for i := range n {
-			apply(store.Op{Put: testResource(dataplaneKey(fmt.Sprintf("dp-%d", i)), nil, map[string]any{"networking": map[string]any{"address": "127.0.0.1"}})})
+			apply(store.Op{Put: testResource(dataplaneKey(fmt.Sprintf("dp-%d", i)), nil,
+				map[string]any{"networking": map[string]any{"address": "127.0.0.1"}})})
 		}
 		x := testProxies(s)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -240,8 +248,10 @@ func TestIdentitiesAreRenewedAtHalfTime(t *testing.T) {
 		sessions[3].end() // its renewal is forgotten
 		waiting := sessions[5]
 		out := make(chan cache.DeltaResponse, 10)
-		sub := stream.NewDeltaSubscription([]string{waiting.proxy.names.identity}, nil, map[string]string{waiting.proxy.names.identity: versions[5]}, true)
-		if _, err := waiting.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[kindSecret]}, sub, out); err != nil {
+		sub := stream.NewDeltaSubscription([]string{waiting.proxy.names.identity}, nil,
+			map[string]string{waiting.proxy.names.identity: versions[5]}, true)
+		if _, err := waiting.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[kindSecret]}, sub,
+			out); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(identity.Lifetime/2 - (n+1)*time.Minute)

@@ -61,7 +61,8 @@ func rendered(t *testing.T, file string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target, err := newTarget(testHome.Labelled(&resources.Resource{Key: dataplaneKey("backend"), Spec: spec}), func(func(*resources.Resource) bool) {}, false)
+	target, err := newTarget(testHome.Labelled(&resources.Resource{Key: dataplaneKey("backend"), Spec: spec}),
+		func(func(*resources.Resource) bool) {}, false)
 	if err != nil {
 		t.Fatal(err)
 	}

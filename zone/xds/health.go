@@ -45,7 +45,8 @@ func (s *sender) shortWait(field string, d *durationpb.Duration, rule *matching.
 	if d.AsDuration() <= resources.MostHealthWait {
 		return d
 	}
-	s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(), field+": the proxy waits "+resources.MostHealthWait.String()+", which is the most")
+	s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(),
+		field+": the proxy waits "+resources.MostHealthWait.String()+", which is the most")
 	return durationpb.New(resources.MostHealthWait)
 }
 
@@ -73,7 +74,8 @@ func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
 		return wrapperspb.UInt32(*n)
 	}
 	out := &corev3.HealthCheck{
-		Interval: positive(conf.Interval, resources.HealthCheckInterval, resources.LeastHealthInterval), Timeout: positive(conf.Timeout, resources.HealthCheckTimeout, 0),
+		Interval:           positive(conf.Interval, resources.HealthCheckInterval, resources.LeastHealthInterval),
+		Timeout:            positive(conf.Timeout, resources.HealthCheckTimeout, 0),
 		UnhealthyThreshold: threshold(conf.UnhealthyThreshold, resources.HealthCheckUnhealthyThreshold),
 		HealthyThreshold:   threshold(conf.HealthyThreshold, resources.HealthCheckHealthyThreshold),
 		InitialJitter:      positive(conf.InitialJitter, 0, 0), IntervalJitter: positive(conf.IntervalJitter, 0, 0),
@@ -90,7 +92,8 @@ func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
 
 // healthChecker sets how the proxy checks the backend: by the backend's own protocol if the conf has a part for it, or
 // by a connection. It reports whether the proxy checks it at all.
-func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.HealthCheckConf, b *backend, rule *matching.ResourceRule) bool {
+func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.HealthCheckConf, b *backend,
+	rule *matching.ResourceRule) bool {
 	off := func(disabled *bool) bool { return disabled != nil && *disabled }
 	switch {
 	case b.protocol == "grpc" && conf.GRPC != nil && !off(conf.GRPC.Disabled):
@@ -104,7 +107,8 @@ func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.Health
 	}
 	if conf.TCP == nil && (conf.HTTP != nil || conf.GRPC != nil) {
 		if !off(disabledOf(conf)) {
-			s.problem(originOf(rule), "the health of "+b.name+" is not looked at: the conf has no part for its protocol, and no tcp")
+			s.problem(originOf(rule),
+				"the health of "+b.name+" is not looked at: the conf has no part for its protocol, and no tcp")
 		}
 		return false
 	}

@@ -50,7 +50,8 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: same.router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.name()}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(),
+			RouteConfigName: in.name()}},
 	}, nil
 }
 
@@ -65,7 +66,8 @@ var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
 		if err != nil {
 			return out, err
 		}
-		out[i] = &hcmv3.HttpFilter{Name: filter.name, Disabled: true, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed}}
+		out[i] = &hcmv3.HttpFilter{Name: filter.name, Disabled: true,
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: packed}}
 	}
 	return out, nil
 })
@@ -98,7 +100,8 @@ func unregisteredMethods() []*routev3.HeaderMatcher {
 	for _, expression := range registeredMethods() {
 		registered := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
 		none = append(none, &routev3.HeaderMatcher{
-			Name: ":method", InvertMatch: true, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: registered},
+			Name: ":method", InvertMatch: true,
+			HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{StringMatch: registered},
 		})
 	}
 	return none

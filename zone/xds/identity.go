@@ -123,7 +123,8 @@ func (x *Proxies) issue(p *proxy) bool {
 		secret, err = newIdentity(p.names.identity, svid)
 	}
 	if err != nil {
-		x.cfg.Log.Error("cannot issue the proxy's identity; trying again", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
+		x.cfg.Log.Error("cannot issue the proxy's identity; trying again", "mesh", p.key.Mesh, "name", p.key.Name,
+			"error", err)
 		p.record.setProblem(problemIdentity, err.Error())
 		x.insights.mark(p.record, soon)
 		now := x.cfg.Now()

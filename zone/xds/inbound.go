@@ -122,7 +122,8 @@ func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) (
 		}
 		in, err := resolve(spec.GetNetworking().GetAddress(), field, &match.Inbounds[i])
 		if err == nil && !proxyless && in.listen == in.service {
-			err = fmt.Errorf("proxy and application both at %s:%d: set another address, or servicePort", in.listen.address, in.listen.port)
+			err = fmt.Errorf("proxy and application both at %s:%d: set another address, or servicePort",
+				in.listen.address, in.listen.port)
 		}
 		if err == nil && sections[in.section] {
 			err = fmt.Errorf("another inbound is named %q too", in.section)

@@ -87,7 +87,8 @@ func (n *network) exported() []*backend {
 			}
 		}
 	}
-	for r := range snap.List(store.Query{Type: resources.TypeMeshService, Labels: map[string]string{resources.LabelZone: n.home.Zone}}) {
+	for r := range snap.List(store.Query{Type: resources.TypeMeshService,
+		Labels: map[string]string{resources.LabelZone: n.home.Zone}}) {
 		add(r)
 	}
 	for r := range snap.List(store.Query{Type: resources.TypeMeshMultiZoneService}) {
@@ -130,9 +131,11 @@ func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 		return nil, err
 	}
 	listener := &listenerv3.Listener{
-		Name: ingressListener, StatPrefix: ingressListener, Address: listen.proto(), TrafficDirection: corev3.TrafficDirection_INBOUND,
+		Name: ingressListener, StatPrefix: ingressListener, Address: listen.proto(),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		ListenerFilters: []*listenerv3.ListenerFilter{{
-			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
+			Name:       "envoy.filters.listener.tls_inspector",
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
 		}},
 	}
 	out := &sending{}
@@ -156,7 +159,8 @@ func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 // passage routes a server name to the proxies of its service.
 func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
 	proxy, err := pack(&tcpv3.TcpProxy{
-		StatPrefix: b.name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: b.name}, IdleTimeout: durationpb.New(defaultIdleTimeout),
+		StatPrefix: b.name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: b.name},
+		IdleTimeout: durationpb.New(defaultIdleTimeout),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestServerNamesThatAreSpelledAlike: a service of no namespace, whose name begins as that of a namespace does, does not get what
-// other zones send to the namespace's own service; what is spelled in one way only is served.
+// TestServerNamesThatAreSpelledAlike: a service of no namespace, whose name begins as that of a namespace does, does
+// not get what other zones send to the namespace's own service; what is spelled in one way only is served.
 func TestServerNamesThatAreSpelledAlike(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "store.yaml")
@@ -48,8 +48,8 @@ spec: {selector: {dataplaneLabels: {matchLabels: {app: vault}}}, ports: [{port: 
 	}
 }
 
-// TestIngressRetires: the proxy of a ZoneIngress that is deleted serves on until other zones know, and no longer; one that is made again
-// in time has lost nothing.
+// TestIngressRetires: the proxy of a ZoneIngress that is deleted serves on until other zones know, and no longer; one
+// that is made again in time has lost nothing.
 func TestIngressRetires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,8 @@ func TestIngressRetires(t *testing.T) {
 		w.service(testHome, "s")
 		key := resources.Key{Type: resources.TypeZoneIngress, Name: "in"}
 		put := func() {
-			w.apply(store.Op{Put: testResource(key, nil, map[string]any{"networking": map[string]any{"address": "192.0.2.8", "port": 10000}})})
+			w.apply(store.Op{Put: testResource(key, nil,
+				map[string]any{"networking": map[string]any{"address": "192.0.2.8", "port": 10000}})})
 		}
 		put()
 		w.x = testProxies(w.store)

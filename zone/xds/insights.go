@@ -105,8 +105,10 @@ func (x *insights) forget(dataplane resources.Key) {
 		x.mark(r, soon)
 		return
 	}
-	if _, err := x.status.Apply(context.Background(), store.Batch{Ops: []store.Op{{Delete: insightKey(dataplane)}}}); err != nil {
-		x.log.Warn("cannot remove the insight of a deleted dataplane", "mesh", dataplane.Mesh, "name", dataplane.Name, "error", err)
+	if _, err := x.status.Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Delete: insightKey(dataplane)}}}); err != nil {
+		x.log.Warn("cannot remove the insight of a deleted dataplane", "mesh", dataplane.Mesh, "name", dataplane.Name,
+			"error", err)
 	}
 }
 

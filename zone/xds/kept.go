@@ -67,7 +67,8 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 			if err == nil {
 				return svid, true, nil
 			}
-			x.cfg.Log.Info("issued a new identity to a proxy: the stored one cannot be used", "mesh", p.key.Mesh, "name", p.key.Name, "reason", err)
+			x.cfg.Log.Info("issued a new identity to a proxy: the stored one cannot be used", "mesh", p.key.Mesh,
+				"name", p.key.Name, "reason", err)
 		}
 	}
 	if svid, err = x.cfg.Authorities.Renew(p.dataplane, p.svid); err != nil {
@@ -172,6 +173,7 @@ func (x *Proxies) dropKeptLocked(dp resources.Key) {
 func (x *Proxies) retainKept() {
 	snap := x.cfg.Store.Snapshot()
 	x.cfg.Holdings.Retain(func(id holdings.ID) bool {
-		return snap.Get(resources.Key{Type: resources.TypeDataplane, Mesh: id.Mesh, Namespace: id.Namespace, Name: id.Name}) != nil
+		return snap.Get(resources.Key{Type: resources.TypeDataplane, Mesh: id.Mesh, Namespace: id.Namespace,
+			Name: id.Name}) != nil
 	})
 }

@@ -56,17 +56,21 @@ func (z *zoneServer) whole() *deltaClient {
 	return c
 }
 
-// again is the proxy that c was on a new stream, where it says what it has. All that it is sent for that comes before the answer of
-// barrier.
+// again is the proxy that c was on a new stream, where it says what it has. All that it is sent for that comes before
+// the answer of barrier.
 func (z *zoneServer) again(c *deltaClient) *deltaClient {
 	z.t.Helper()
 	c.close()
 	next := z.delta()
 	next.versions = c.versions
-	next.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: c.versions[cds]})
-	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: sds, ResourceNamesSubscribe: ownSecrets, InitialResourceVersions: c.versions[sds]})
-	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: c.versions[lds]})
-	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: ecds, ResourceNamesSubscribe: allFilters, InitialResourceVersions: c.versions[ecds]})
+	next.send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds,
+		ResourceNamesSubscribe: []string{"*"}, InitialResourceVersions: c.versions[cds]})
+	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: sds, ResourceNamesSubscribe: ownSecrets,
+		InitialResourceVersions: c.versions[sds]})
+	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"*"},
+		InitialResourceVersions: c.versions[lds]})
+	next.send(&discovery.DeltaDiscoveryRequest{TypeUrl: ecds, ResourceNamesSubscribe: allFilters,
+		InitialResourceVersions: c.versions[ecds]})
 	next.subscribe(nil, rds, "*")
 	return next
 }
@@ -98,8 +102,8 @@ func (z *zoneServer) counts(name string) map[string]float64 {
 	return out
 }
 
-// TestNothingIsSentAfterARestart: a proxy that comes back with what it has is sent nothing, its identity and the filter chains of TCP inbounds
-// among it; and what changed meanwhile is all that it is sent.
+// TestNothingIsSentAfterARestart: a proxy that comes back with what it has is sent nothing, its identity and the filter
+// chains of TCP inbounds among it; and what changed meanwhile is all that it is sent.
 func TestNothingIsSentAfterARestart(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -124,7 +128,8 @@ func TestNothingIsSentAfterARestart(t *testing.T) {
 		c = z.again(c)
 		c.barrier()
 	}
-	if issued, kept := z.counts("causeway_identity_issued_total"), z.counts("causeway_identity_kept_total"); len(issued) > 0 || !maps.Equal(kept, map[string]float64{"used": 1}) {
+	if issued, kept := z.counts("causeway_identity_issued_total"),
+		z.counts("causeway_identity_kept_total"); len(issued) > 0 || !maps.Equal(kept, map[string]float64{"used": 1}) {
 		t.Errorf("after a restart %v identities were issued, and of those that were kept %v", issued, kept)
 	}
 	z.insight("backend", func(i *meshpb.DataplaneInsight) bool {
@@ -136,14 +141,15 @@ func TestNothingIsSentAfterARestart(t *testing.T) {
 	z.permissionAt("main", "spiffe://td/meanwhile")
 	z.start()
 	c = z.again(c)
-	if r := c.next(ecds); !slices.Equal(names(r), []string{mainFilter}) || !strings.Contains(string(r.Resources[0].Resource.Value), "meanwhile") {
+	if r := c.next(ecds); !slices.Equal(names(r), []string{mainFilter}) ||
+		!strings.Contains(string(r.Resources[0].Resource.Value), "meanwhile") {
 		t.Errorf("got %v", names(r))
 	}
 	c.barrier()
 }
 
-// TestAccessThatIsLostWhileTheZoneIsAway: the chain of a TCP inbound is another one when anything may have been lost, what was lost and given
-// again among it.
+// TestAccessThatIsLostWhileTheZoneIsAway: the chain of a TCP inbound is another one when anything may have been lost,
+// what was lost and given again among it.
 func TestAccessThatIsLostWhileTheZoneIsAway(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -224,7 +230,8 @@ func TestStateOfTheWorldAfterARestart(t *testing.T) {
 	c.nothing()
 }
 
-// TestKeptIdentitiesThatAreNotUsed: a proxy whose identity cannot be what it was gets another one, and nothing stands in its way.
+// TestKeptIdentitiesThatAreNotUsed: a proxy whose identity cannot be what it was gets another one, and nothing stands
+// in its way.
 func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -241,7 +248,8 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			must(z.t, authorities.Promote(context.Background(), "default", next))
 		}, "other-authority", "another authority has signed the kept identity"},
 		{"another workload", func(z *zoneServer) {
-			z.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1"}}`, map[string]string{resources.LabelWorkload: "shop"})
+			z.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1"}}`,
+				map[string]string{resources.LabelWorkload: "shop"})
 		}, "other-identity", "would be for spiffe://default.zone-1.mesh.local/workload/shop"},
 		{"the Dataplane was deleted and made again", func(z *zoneServer) {
 			z.delete(resources.TypeDataplane, "backend")
@@ -277,7 +285,8 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			z.start()
 			next := z.delta()
 			next.send(&discovery.DeltaDiscoveryRequest{
-				Node: nodeOf("backend", ""), TypeUrl: sds, ResourceNamesSubscribe: []string{ownIdentity}, InitialResourceVersions: first.versions[sds],
+				Node: nodeOf("backend", ""), TypeUrl: sds, ResourceNamesSubscribe: []string{ownIdentity},
+				InitialResourceVersions: first.versions[sds],
 			})
 			if r := next.next(sds); !slices.Equal(names(r), []string{ownIdentity}) {
 				t.Errorf("got %v", names(r))
@@ -285,7 +294,8 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			if got := z.counts("causeway_identity_issued_total"); got[""] != 1 {
 				t.Errorf("issued %v", got)
 			}
-			if got := z.counts("causeway_identity_kept_total"); got[c.kept] != 1 && c.kept != "" || c.kept == "" && len(got) > 0 {
+			if got := z.counts("causeway_identity_kept_total"); got[c.kept] != 1 && c.kept != "" || c.kept == "" &&
+				len(got) > 0 {
 				t.Errorf("of those that were kept: %v", got)
 			}
 			if got := says.text(); !strings.Contains(got, c.says) {
@@ -297,7 +307,8 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			z.start()
 			next = z.delta()
 			next.send(&discovery.DeltaDiscoveryRequest{
-				Node: nodeOf("backend", ""), TypeUrl: sds, ResourceNamesSubscribe: []string{ownIdentity}, InitialResourceVersions: next.versions[sds],
+				Node: nodeOf("backend", ""), TypeUrl: sds, ResourceNamesSubscribe: []string{ownIdentity},
+				InitialResourceVersions: next.versions[sds],
 			})
 			next.next(sds)
 			if got := z.counts("causeway_identity_kept_total"); got["used"] != 1 {
@@ -307,8 +318,8 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 	}
 }
 
-// TestDeletedWhileItRuns: nothing is kept of a Dataplane that was deleted, be its proxy connected or not, and be it noticed change by
-// change or by a full comparison.
+// TestDeletedWhileItRuns: nothing is kept of a Dataplane that was deleted, be its proxy connected or not, and be it
+// noticed change by change or by a full comparison.
 func TestDeletedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	for _, connected := range []bool{true, false} {
@@ -331,7 +342,8 @@ func TestDeletedWhileItRuns(t *testing.T) {
 		again := z.delta()
 		again.subscribe(nodeOf("backend", ""), sds, ownIdentity)
 		again.next(sds)
-		if issued, kept := z.counts("causeway_identity_issued_total"), z.counts("causeway_identity_kept_total"); issued[""] != 2 || len(kept) > 0 {
+		if issued, kept := z.counts("causeway_identity_issued_total"),
+			z.counts("causeway_identity_kept_total"); issued[""] != 2 || len(kept) > 0 {
 			t.Errorf("connected %t: issued %v, kept %v", connected, issued, kept)
 		}
 	}

@@ -17,8 +17,8 @@ const (
 	maxUnknownTypes = 16   // types that the server does not serve
 )
 
-// Limits on what one proxy may ask for on all its streams together. An Envoy has one stream, and two while it restarts; a gRPC program
-// may have one for each service that it calls.
+// Limits on what one proxy may ask for on all its streams together. An Envoy has one stream, and two while it restarts;
+// a gRPC program may have one for each service that it calls.
 const (
 	maxProxyStreams = 64
 	maxProxyNames   = 32 << 10
@@ -79,7 +79,8 @@ func (s *session) acceptUnserved(typeURL string) error {
 	}
 	s.unknown[strings.Clone(typeURL)] = struct{}{}
 	if len(s.unknown) > maxUnknownTypes {
-		return s.over(limitTypes, codes.InvalidArgument, "more than %d types that are not served here, the last %.100q", maxUnknownTypes, typeURL)
+		return s.over(limitTypes, codes.InvalidArgument, "more than %d types that are not served here, the last %.100q",
+			maxUnknownTypes, typeURL)
 	}
 	return nil
 }
@@ -98,7 +99,8 @@ func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	more := n - s.names[k]
 	s.names[k] = n
 	if all := s.proxy.asked.Add(int64(more)); more > 0 && all > maxProxyNames {
-		return s.over(limitNames, codes.ResourceExhausted, "more than %d names subscribed to on all streams of the proxy", maxProxyNames)
+		return s.over(limitNames, codes.ResourceExhausted,
+			"more than %d names subscribed to on all streams of the proxy", maxProxyNames)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// TestStreamsOfOneProxyAreBounded: a proxy has so many streams, which is shown, another proxy does not notice, and when they have
-// gone there is room again.
+// TestStreamsOfOneProxyAreBounded: a proxy has so many streams, which is shown, another proxy does not notice, and when
+// they have gone there is room again.
 func TestStreamsOfOneProxyAreBounded(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -31,7 +31,8 @@ func TestStreamsOfOneProxyAreBounded(t *testing.T) {
 	if err := c.fails(); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("the 65th stream: %v", err)
 	}
-	z.insight("evil", func(i *meshpb.DataplaneInsight) bool { return strings.Contains(problem(i, "limits"), "64 streams") })
+	z.insight("evil",
+		func(i *meshpb.DataplaneInsight) bool { return strings.Contains(problem(i, "limits"), "64 streams") })
 	c = z.delta()
 	c.subscribe(nodeOf("backend", ""), cds, "*")
 	c.next(cds)
@@ -51,7 +52,8 @@ func TestStreamsOfOneProxyAreBounded(t *testing.T) {
 	c.next(cds)
 }
 
-// TestNamesOfOneProxyAreBounded: 100,000 names, however they are spread over requests and streams, are too many for one proxy.
+// TestNamesOfOneProxyAreBounded: 100,000 names, however they are spread over requests and streams, are too many for one
+// proxy.
 func TestNamesOfOneProxyAreBounded(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -95,7 +97,8 @@ func TestNamesOfOneProxyAreBounded(t *testing.T) {
 	c.next(cds)
 }
 
-// TestProxyComesBackWithAllItHas: who asks for nearly as much as it may says so again when it connects again, with the version of each.
+// TestProxyComesBackWithAllItHas: who asks for nearly as much as it may says so again when it connects again, with the
+// version of each.
 func TestProxyComesBackWithAllItHas(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -107,7 +110,8 @@ func TestProxyComesBackWithAllItHas(t *testing.T) {
 		versions[name] = "v"
 	}
 	c := z.delta()
-	if err := c.stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds, ResourceNamesSubscribe: names, InitialResourceVersions: versions}); err != nil {
+	if err := c.stream.Send(&discovery.DeltaDiscoveryRequest{Node: nodeOf("backend", ""), TypeUrl: cds,
+		ResourceNamesSubscribe: names, InitialResourceVersions: versions}); err != nil {
 		t.Fatal(err)
 	}
 	c.next(cds)

@@ -52,7 +52,8 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		AccessLog:        in.refused,
 		ListenerFilters: []*listenerv3.ListenerFilter{{
-			Name: "envoy.filters.listener.tls_inspector", ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
+			Name:       "envoy.filters.listener.tls_inspector",
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
 		FilterChains: chains,
 	})
@@ -149,6 +150,7 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 		return nil, err
 	}
 	return []*listenerv3.Filter{note, {
-		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
+		Name:       "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
 	}}, nil
 }

@@ -200,7 +200,8 @@ func (p *preference) split(here []behind) (out []locality) {
 }
 
 func (a affinity) shared(p *matching.Proxy) bool {
-	return p != nil && slices.ContainsFunc(tagValues(p, a.Key), func(v string) bool { return slices.Contains(a.Values, v) })
+	return p != nil &&
+		slices.ContainsFunc(tagValues(p, a.Key), func(v string) bool { return slices.Contains(a.Values, v) })
 }
 
 // take removes the endpoints of the list's zones from away and returns them.
@@ -237,7 +238,8 @@ func (s *sender) weigh(c *clusterv3.Cluster, b *backend) {
 		return
 	}
 	if c.GetCommonLbConfig().GetZoneAwareLbConfig() != nil {
-		s.problem(originOf(s.balancing.For(b.key())), "affinityTags and the failTrafficOnPanic of a MeshHealthCheck do not go together: affinityTags hold")
+		s.problem(originOf(s.balancing.For(b.key())),
+			"affinityTags and the failTrafficOnPanic of a MeshHealthCheck do not go together: affinityTags hold")
 	}
 	lbConfig(c).LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig_{
 		LocalityWeightedLbConfig: &clusterv3.Cluster_CommonLbConfig_LocalityWeightedLbConfig{},

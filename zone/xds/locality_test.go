@@ -52,12 +52,14 @@ func TestLocalities(t *testing.T) {
 		{"own zone only", `{"localZone":{}}`, "0:a,b,c"},
 		{"disabled counts for nothing beside others", `{"disabled":true,"localZone":{}}`, "0:a,b,c"},
 		{"affinity", `{"localZone":{"affinityTags":[{"key":"node"},{"key":"rack"}]}}`, "90:a + 9:b + 1:c"},
-		{"weights", `{"localZone":{"affinityTags":[{"key":"node","weight":9000},{"key":"rack","weight":9}]}}`, "9000:a + 9:b + 1:c"},
+		{"weights", `{"localZone":{"affinityTags":[{"key":"node","weight":9000},{"key":"rack","weight":9}]}}`,
+			"9000:a + 9:b + 1:c"},
 		{"a tag that the caller lacks", `{"localZone":{"affinityTags":[{"key":"shelf"},{"key":"rack"}]}}`, "9:a,b + 1:c"},
 		{"weights that only a peer has", `{"localZone":{"affinityTags":[{"key":"node","weight":4294967295},{"key":"rack","weight":0}]}}`, "500000000:a + 1:b + 1:c"},
 		{"none", `{"crossZone":{}}`, "0:a,b,c"},
 		{"any", `{"crossZone":{"failover":[{"to":{"type":"Any"}}]}}`, "0:a,b,c | 0:x,y"},
-		{"in order", `{"crossZone":{"failover":[{"to":{"type":"Only","zones":["zone-3"]}},{"to":{"type":"Any"}}]}}`, "0:a,b,c | 0:y | 0:x"},
+		{"in order", `{"crossZone":{"failover":[{"to":{"type":"Only","zones":["zone-3"]}},{"to":{"type":"Any"}}]}}`,
+			"0:a,b,c | 0:y | 0:x"},
 		{"except", `{"crossZone":{"failover":[{"to":{"type":"AnyExcept","zones":["zone-3"]}}]}}`, "0:a,b,c | 0:x"},
 		{"none ends", `{"crossZone":{"failover":[{"to":{"type":"Only","zones":["zone-3"]}},{"to":{"type":"None"}},{"to":{"type":"Any"}}]}}`, "0:a,b,c | 0:y"},
 		{"from others", `{"crossZone":{"failover":[{"from":{"zones":["zone-2"]},"to":{"type":"Any"}},{"from":{"zones":["zone-1"]},"to":{"type":"Only","zones":["zone-2"]}}]}}`, "0:a,b,c | 0:x"},
@@ -84,13 +86,15 @@ func TestLocalitiesKeepAll(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := func(label string) *matching.Proxy {
 			return &matching.Proxy{Zone: "zone-1", Labels: map[string]string{
-				"node": rapid.SampledFrom([]string{"1", "2"}).Draw(t, label), "rack": rapid.SampledFrom([]string{"1", "2"}).Draw(t, label),
+				"node": rapid.SampledFrom([]string{"1", "2"}).Draw(t, label),
+				"rack": rapid.SampledFrom([]string{"1", "2"}).Draw(t, label),
 			}}
 		}
 		l := &resources.LocalityAwareness{}
 		if rapid.Bool().Draw(t, "affine") {
 			l.LocalZone = &resources.LocalZone{}
-			for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"node", "rack", "shelf"}), 0, 3, rapid.ID).Draw(t, "keys") {
+			for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"node", "rack", "shelf"}), 0, 3,
+				rapid.ID).Draw(t, "keys") {
 				l.LocalZone.AffinityTags = append(l.LocalZone.AffinityTags, resources.AffinityTag{Key: key})
 			}
 		}

@@ -48,9 +48,11 @@ func newLog(in *inbound, sink accesslog.Sink, lines *corev3.SubstitutionFormatSt
 	var config message
 	switch {
 	case sink == accesslog.Stdout:
-		name, config = "envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: lines}}
+		name, config = "envoy.access_loggers.stdout",
+			&streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: lines}}
 	case sink != accesslog.Service:
-		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: string(sink), AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: lines}}
+		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: string(sink),
+			AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: lines}}
 	case in.http():
 		name, config = "envoy.access_loggers.http_grpc", &alsv3.HttpGrpcAccessLogConfig{CommonConfig: logService(in)}
 	default:
@@ -93,7 +95,8 @@ func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 		"shadowPolicy": said("dryrun_shadow_effective_policy_id"), "shadowVerdict": said("dryrun_shadow_engine_result"),
 	})
 	if in.serverFirst { // no other filter sees a client that the handshake denies
-		values["policy"], values["verdict"] = "%FILTER_STATE("+rbac.HandshakePolicy+":PLAIN)%", "%FILTER_STATE("+rbac.HandshakeVerdict+":PLAIN)%"
+		values["policy"], values["verdict"] = "%FILTER_STATE("+rbac.HandshakePolicy+":PLAIN)%",
+			"%FILTER_STATE("+rbac.HandshakeVerdict+":PLAIN)%"
 	}
 	return asJSON(values)
 }
@@ -102,9 +105,11 @@ func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 // empty.
 func connectionFields(kri resources.KRI) map[string]string {
 	return map[string]string{
-		"time": "%START_TIME%", "inbound": kri.String(), "client": "%FILTER_STATE(" + verifiedClient + ":PLAIN)%", "claim": "%DOWNSTREAM_PEER_URI_SAN%",
-		"sni": "%REQUESTED_SERVER_NAME%", "durationMs": "%DURATION%", "bytesReceived": "%BYTES_RECEIVED%", "bytesSent": "%BYTES_SENT%",
-		"flags": "%RESPONSE_FLAGS%", "tlsFailure": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
+		"time": "%START_TIME%", "inbound": kri.String(), "client": "%FILTER_STATE(" + verifiedClient + ":PLAIN)%",
+		"claim": "%DOWNSTREAM_PEER_URI_SAN%",
+		"sni":   "%REQUESTED_SERVER_NAME%", "durationMs": "%DURATION%", "bytesReceived": "%BYTES_RECEIVED%",
+		"bytesSent": "%BYTES_SENT%",
+		"flags":     "%RESPONSE_FLAGS%", "tlsFailure": "%DOWNSTREAM_TRANSPORT_FAILURE_REASON%",
 		"method": "", "path": "", "status": "", "policy": "", "verdict": "", "shadowPolicy": "", "shadowVerdict": "",
 	}
 }

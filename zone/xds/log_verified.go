@@ -30,7 +30,8 @@ var noteClient = sync.OnceValues(func() (*listenerv3.Filter, error) {
 		}},
 		SkipIfEmpty: true,
 	}}})
-	return &listenerv3.Filter{Name: "causeway.client", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}}, err
+	return &listenerv3.Filter{Name: "causeway.client", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}},
+		err
 })
 
 // newRefusedLog returns a log of connections that ended in their handshake, which the HTTP filters never see.
@@ -45,7 +46,8 @@ func newRefusedLog(in *inbound, sink accesslog.Sink, kri resources.KRI) (*access
 	}
 	log.Filter = &accesslogv3.AccessLogFilter{FilterSpecifier: &accesslogv3.AccessLogFilter_ExtensionFilter{
 		ExtensionFilter: &accesslogv3.ExtensionFilter{
-			Name: "envoy.access_loggers.extension_filters.cel", ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{TypedConfig: failed},
+			Name:       "envoy.access_loggers.extension_filters.cel",
+			ConfigType: &accesslogv3.ExtensionFilter_TypedConfig{TypedConfig: failed},
 		},
 	}}
 	return log, nil

@@ -46,7 +46,8 @@ func (t *target) newLogger(http, inbound bool, source, destination string) *logg
 	}
 	address := t.address()
 	return &logger{http: http, prefix: prefix, files: t.logFiles, values: strings.NewReplacer(
-		"%KUMA_MESH%", plainText(t.dataplane.Mesh), "%KUMA_ZONE%", plainText(t.dataplane.Zone()), "%KUMA_TRAFFIC_DIRECTION%", direction,
+		"%KUMA_MESH%", plainText(t.dataplane.Mesh), "%KUMA_ZONE%", plainText(t.dataplane.Zone()),
+		"%KUMA_TRAFFIC_DIRECTION%", direction,
 		"%KUMA_SOURCE_SERVICE%", source, "%KUMA_DESTINATION_SERVICE%", destination,
 		"%KUMA_SOURCE_ADDRESS%", address, "%KUMA_SOURCE_ADDRESS_WITHOUT_PORT%", address,
 	)}
@@ -57,7 +58,8 @@ func plainText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
 // logs builds the logs of a conf to which these policies contribute, and the clusters of their collectors. It leaves
 // out what cannot be built, and reports the reason.
-func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*accesslogv3.AccessLog, collectors []*resource, problems []string) {
+func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*accesslogv3.AccessLog,
+	collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
 	if err := json.Unmarshal(conf, &parsed); err != nil {
 		return nil, nil, []string{"the conf has not the form of its type: " + err.Error()}
@@ -113,13 +115,15 @@ func (l *logger) log(b *resources.AccessLogBackend) (*accesslogv3.AccessLog, *re
 	case b.File.Path == "/dev/stderr":
 		name, config = "envoy.access_loggers.stderr", &streamv3.StderrAccessLog{AccessLogFormat: &streamv3.StderrAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
 	default:
-		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: b.File.Path, AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: b.File.Path,
+			AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	packed, err := pack(config)
-	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}}, collector, err
+	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}},
+		collector, err
 }
 
 // format returns the format of a line.
@@ -161,7 +165,8 @@ func (l *logger) openTelemetry(o *resources.OpenTelemetryLog) (*otelv3.OpenTelem
 	if err != nil {
 		return nil, nil, err
 	}
-	config := &otelv3.OpenTelemetryAccessLogConfig{GrpcService: grpcTo(cluster), LogName: "causeway", Body: textValue(l.values.Replace(l.line()))}
+	config := &otelv3.OpenTelemetryAccessLogConfig{GrpcService: grpcTo(cluster), LogName: "causeway",
+		Body: textValue(l.values.Replace(l.line()))}
 	if len(o.Body) > 0 {
 		if config.Body, err = l.body(o.Body); err != nil {
 			return nil, nil, fmt.Errorf("openTelemetry.body: %w", err)
@@ -171,7 +176,8 @@ func (l *logger) openTelemetry(o *resources.OpenTelemetryLog) (*otelv3.OpenTelem
 		if config.Attributes == nil {
 			config.Attributes = &commonv1.KeyValueList{}
 		}
-		config.Attributes.Values = append(config.Attributes.Values, &commonv1.KeyValue{Key: a.Key, Value: textValue(l.values.Replace(a.Value))})
+		config.Attributes.Values = append(config.Attributes.Values,
+			&commonv1.KeyValue{Key: a.Key, Value: textValue(l.values.Replace(a.Value))})
 	}
 	return config, collector, nil
 }
@@ -220,14 +226,16 @@ func (t *target) logInbounds(policies []*matching.Policy) {
 	service := plainText(workloadOf(t.dataplane))
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match, Inbound: in.port, Policies: policies})
+		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match,
+			Inbound: in.port, Policies: policies})
 		for j := range rules.Items {
 			rule := &rules.Items[j]
 			origin := rule.Origins[len(rule.Origins)-1].KRI().String()
 			if rule.Match != nil {
 				continue // apply and rollout status report that requests cannot be told apart
 			}
-			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%", service).logs(rule.Conf, rule.Origins)
+			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
+				service).logs(rule.Conf, rule.Origins)
 			in.logs = append(in.logs, logs...)
 			t.observed.collect(collectors)
 			for _, p := range problems {
@@ -261,7 +269,8 @@ func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)), plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf, rule.Origins)
+	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)),
+		plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf, rule.Origins)
 	for _, c := range collectors {
 		if !named(s.out.sets[kindCluster], c.name) {
 			s.out.sets[kindCluster] = append(s.out.sets[kindCluster], c)

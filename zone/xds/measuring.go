@@ -69,7 +69,8 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 }
 
 // newMetrics builds the listener that serves the proxy's metrics, and nothing else of its admin interface.
-func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend, sidecar *resources.MetricSidecar) (*resource, error) {
+func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend,
+	sidecar *resources.MetricSidecar) (*resource, error) {
 	router, err := pack(&routerv3.Router{})
 	if err != nil {
 		return nil, err
@@ -81,7 +82,8 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	manager, err := pack(&hcmv3.HttpConnectionManager{
 		StatPrefix:    metricsListener,
 		NormalizePath: wrapperspb.Bool(true),
-		HttpFilters:   []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
+		HttpFilters: []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: metricsListener, ValidateClusters: wrapperspb.Bool(false),
 			VirtualHosts: []*routev3.VirtualHost{{Name: metricsListener, Domains: []string{"*"}, Routes: []*routev3.Route{{
@@ -104,18 +106,21 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		return nil, err
 	}
 	chain := &listenerv3.FilterChain{Name: metricsListener, Filters: []*listenerv3.Filter{{
-		Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+		Name:       "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 	}}}
 	if backend.TLS != nil && backend.TLS.Mode == resources.MetricsInTheMesh {
 		tls, err := pack(downstreamTLS(t, []string{"h2", "http/1.1"}))
 		if err != nil {
 			return nil, err
 		}
-		chain.TransportSocket = &corev3.TransportSocket{Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}}
+		chain.TransportSocket = &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",
+			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}}
 	}
 	return newResource(kindListener, metricsListener, &listenerv3.Listener{
-		Name: metricsListener, StatPrefix: metricsListener, Address: listen.proto(), TrafficDirection: corev3.TrafficDirection_INBOUND,
-		FilterChains: []*listenerv3.FilterChain{chain},
+		Name: metricsListener, StatPrefix: metricsListener, Address: listen.proto(),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		FilterChains:     []*listenerv3.FilterChain{chain},
 	})
 }
 

@@ -50,10 +50,12 @@ const (
 	everything
 )
 
-func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments, here *presence) *network {
+func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments,
+	here *presence) *network {
 	return &network{
 		presence: here,
-		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{}, known: map[resources.Key]*matching.Destination{},
+		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{},
+		known: map[resources.Key]*matching.Destination{},
 		ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}
@@ -195,7 +197,8 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 		return nil
 	}
 	var out []*resources.Resource
-	for s := range n.store.Snapshot().List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh, Labels: spec.Selector.MeshService.MatchLabels}) {
+	for s := range n.store.Snapshot().List(store.Query{Type: resources.TypeMeshService, Mesh: r.Mesh,
+		Labels: spec.Selector.MeshService.MatchLabels}) {
 		if b.localOnly && s.Zone() != n.home.Zone || !spec.Selects(s) {
 			continue
 		}

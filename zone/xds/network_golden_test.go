@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestNetworkGolden shows what outbounds and ingresses become: testdata/network/<case>.yaml is a zone's store, and the proxy that of the
-// resource named caller.
+// TestNetworkGolden shows what outbounds and ingresses become: testdata/network/<case>.yaml is a zone's store, and the
+// proxy that of the resource named caller.
 func TestNetworkGolden(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"http", "tcp", "ingress", "external"} {

@@ -22,7 +22,8 @@ func NodeID(mesh, name string) string { return mesh + "." + name }
 func DataplaneOf(node *corev3.Node) (resources.Key, error) {
 	mesh, name, ok := strings.Cut(node.GetId(), ".")
 	if !ok || name == "" || len(node.GetId()) > maxNodeID {
-		return resources.Key{}, fmt.Errorf("%w: id %.320q: want <mesh>.<dataplane>, or .<zone ingress>", ErrNode, node.GetId())
+		return resources.Key{}, fmt.Errorf("%w: id %.320q: want <mesh>.<dataplane>, or .<zone ingress>", ErrNode,
+			node.GetId())
 	}
 	if mesh == "" {
 		return resources.Key{Type: resources.TypeZoneIngress, Name: name}, nil

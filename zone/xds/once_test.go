@@ -31,8 +31,9 @@ func (z *zoneServer) sends() *deltaClient {
 	return c
 }
 
-// TestClustersAreSentOnce: one change of a timeout is one response of each kind that it concerns. The endpoints are said again for the
-// cluster that warms, and routes that waited for it follow, which wakes those that wait for clusters to go.
+// TestClustersAreSentOnce: one change of a timeout is one response of each kind that it concerns. The endpoints are
+// said again for the cluster that warms, and routes that waited for it follow, which wakes those that wait for clusters
+// to go.
 func TestClustersAreSentOnce(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)

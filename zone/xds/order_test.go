@@ -26,8 +26,8 @@ func watchOf(t *testing.T, s *session, k kind, names ...string) chan cache.Delta
 	return out
 }
 
-// TestRoutesWaitForClusters: a stream of all clusters gets a route only after the clusters that it names, with their endpoints and
-// secrets. One that asks for clusters by name gets the route first: it knows the names from there.
+// TestRoutesWaitForClusters: a stream of all clusters gets a route only after the clusters that it names, with their
+// endpoints and secrets. One that asks for clusters by name gets the route first: it knows the names from there.
 func TestRoutesWaitForClusters(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{true, false} {
@@ -83,13 +83,15 @@ func TestClustersGoLast(t *testing.T) {
 	clusters, _ := open(kindCluster, "*"), open(kindEndpoint, "*")
 	routes := open(kindRoute, goldenService)
 	dp := x.cfg.Store.Snapshot().Get(dataplaneKey("caller")).Clone()
-	spec := strings.Replace(string(dp.Spec.JSON()), `,{"backendRef":{"kind":"MeshService","labels":{"kuma.io/zone":"zone-2"}},"port":10002}`, "", 1)
+	spec := strings.Replace(string(dp.Spec.JSON()),
+		`,{"backendRef":{"kind":"MeshService","labels":{"kuma.io/zone":"zone-2"}},"port":10002}`, "", 1)
 	var err error
 	if dp.Spec, err = resources.NewSpec(resources.TypeDataplane, []byte(spec)); err != nil {
 		t.Fatal(err)
 	}
 	route := resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "v2"}
-	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: dp}, {Delete: route}}}); err != nil {
+	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Put: dp}, {Delete: route}}}); err != nil {
 		t.Fatal(err)
 	}
 	x.catchUp()

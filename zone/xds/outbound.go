@@ -32,13 +32,16 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 		case ref == nil:
 			problems = append(problems, field+": has no backendRef: outbounds by tags are not served")
 		case !listen.dialable():
-			problems = append(problems, fmt.Sprintf("%s: address %q, port %d: want an IP address and a port", field, listen.address, listen.port))
+			problems = append(problems, fmt.Sprintf("%s: address %q, port %d: want an IP address and a port", field,
+				listen.address, listen.port))
 		case taken[listen]:
-			problems = append(problems, fmt.Sprintf("%s: another outbound listens on %s:%d too", field, listen.address, listen.port))
+			problems = append(problems, fmt.Sprintf("%s: another outbound listens on %s:%d too", field, listen.address,
+				listen.port))
 		default:
 			taken[listen] = true
 			target := resources.TargetRef{Kind: ref.GetKind(), Name: ref.GetName(), Labels: ref.GetLabels()}
-			out = append(out, outbound{listen: listen, field: field, ref: resources.BackendRef{TargetRef: target, Port: ref.GetPort()}})
+			out = append(out, outbound{listen: listen, field: field,
+				ref: resources.BackendRef{TargetRef: target, Port: ref.GetPort()}})
 		}
 	}
 	return out, problems, nil
@@ -46,7 +49,8 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 
 // find resolves a reference to a port. Without a port, the reference means the service's only one, or the given
 // section.
-func find(dests *matching.Destinations, from matching.Referrer, ref *resources.BackendRef, section string) (*backend, string) {
+func find(dests *matching.Destinations, from matching.Referrer, ref *resources.BackendRef,
+	section string) (*backend, string) {
 	target, problem := dests.ResolvePort(from, ref, section)
 	if problem != "" {
 		return nil, problem
@@ -66,5 +70,6 @@ func mayMean(ref *resources.BackendRef, r *resources.Resource) bool {
 	if len(ref.Labels) > 0 {
 		return carries(r.Labels, ref.Labels)
 	}
-	return ref.Name == r.DisplayName() || ref.Name == r.Name || ref.Name == hashing.Name(r.Mesh, r.DisplayName(), r.Zone(), r.HomeNamespace())
+	return ref.Name == r.DisplayName() || ref.Name == r.Name || ref.Name == hashing.Name(r.Mesh, r.DisplayName(),
+		r.Zone(), r.HomeNamespace())
 }

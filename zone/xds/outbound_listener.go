@@ -35,7 +35,8 @@ func (s *sender) listener(d *destined) (listener, route *resource, err error) {
 		Address:          d.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 		FilterChains: []*listenerv3.FilterChain{{
-			Name: d.name, Filters: []*listenerv3.Filter{{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
+			Name: d.name, Filters: []*listenerv3.Filter{{Name: name,
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
 		}},
 	})
 	return listener, route, err
@@ -68,8 +69,9 @@ func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
 	limits := s.timeoutsOf(s.timeouts.For(d.key()))
 	out := &tcpv3.TcpProxy{
 		AccessLog:  s.logsTo(d),
-		StatPrefix: d.name, IdleTimeout: durationpb.New(limits.idle), MaxConnectAttempts: s.connectAttempts(s.retries.For(d.key())),
-		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: d.backend.name},
+		StatPrefix: d.name, IdleTimeout: durationpb.New(limits.idle),
+		MaxConnectAttempts: s.connectAttempts(s.retries.For(d.key())),
+		ClusterSpecifier:   &tcpv3.TcpProxy_Cluster{Cluster: d.backend.name},
 	}
 	var clusters []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
 	for _, w := range d.tcpRoutes {

@@ -60,13 +60,15 @@ func (e *ended) Error() string { return "the stream's credential is no longer go
 // refuse reports a refusal and returns the error for the peer.
 func (p *pass) refuse(reason string, code codes.Code) error {
 	node, _ := p.node.Load().(string)
-	p.admission.cfg.Log.Warn("refused a proxy's stream", "address", p.address, "node", node, "method", p.method, "reason", reason)
+	p.admission.cfg.Log.Warn("refused a proxy's stream", "address", p.address, "node", node, "method", p.method,
+		"reason", reason)
 	if p.admission.cfg.Refused != nil {
 		p.admission.cfg.Refused(Refusal{Address: p.address, Node: node, Method: p.method, Reason: reason})
 	}
 	switch {
 	case p.method == methodNone:
-		return status.Error(code, "a dataplane token or an SVID of this zone is required: see causewayctl dataplane token --help")
+		return status.Error(code,
+			"a dataplane token or an SVID of this zone is required: see causewayctl dataplane token --help")
 	case code == codes.PermissionDenied:
 		return status.Error(code, "the credential is not for this proxy")
 	default:

@@ -186,7 +186,8 @@ func (x *Proxies) expirePresence(now time.Time) {
 		if !x.connectedLocked(key) {
 			x.presence.absent[key] = struct{}{}
 			x.presenceChangedLocked(key)
-			x.cfg.Log.Info("a proxy disconnected: clients use other endpoints", "mesh", key.Mesh, "namespace", key.Namespace, "name", key.Name)
+			x.cfg.Log.Info("a proxy disconnected: clients use other endpoints", "mesh", key.Mesh, "namespace",
+				key.Namespace, "name", key.Name)
 		}
 	}
 	for p, at := range x.presence.retiring {

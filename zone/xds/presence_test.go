@@ -40,19 +40,22 @@ func (w *presenceWorld) apply(op store.Op) {
 
 func (w *presenceWorld) dataplane(name string, port int) {
 	w.t.Helper()
-	w.apply(store.Op{Put: testResource(dataplaneKey(name), map[string]string{"app": "s"}, map[string]any{"networking": map[string]any{
-		"address": "192.0.2.1", "inbound": []any{map[string]any{"name": "main", "port": port, "protocol": "tcp"}},
-	}})})
+	w.apply(store.Op{Put: testResource(dataplaneKey(name), map[string]string{"app": "s"},
+		map[string]any{"networking": map[string]any{
+			"address": "192.0.2.1", "inbound": []any{map[string]any{"name": "main", "port": port, "protocol": "tcp"}},
+		}})})
 }
 
 func (w *presenceWorld) service(home resources.Home, name string) {
 	w.t.Helper()
-	spec, err := resources.NewSpec(resources.TypeMeshService, []byte(`{"selector": {"dataplaneLabels": {"matchLabels": {"app": "s"}}}, "ports": [{"port": 80, "targetPort": "main", "appProtocol": "tcp"}]}`))
+	spec, err := resources.NewSpec(resources.TypeMeshService,
+		[]byte(`{"selector": {"dataplaneLabels": {"matchLabels": {"app": "s"}}}, "ports": [{"port": 80, "targetPort": "main", "appProtocol": "tcp"}]}`))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.apply(store.Op{Put: home.Labelled(&resources.Resource{
-		Key: resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}, Spec: spec, Labels: map[string]string{"set": "all"},
+		Key: resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}, Spec: spec,
+		Labels: map[string]string{"set": "all"},
 	})})
 }
 
@@ -75,7 +78,8 @@ func (w *presenceWorld) takeIn(s *session) {
 		s.proxy.record.sent(s.subscription, k, "1")
 		s.answered(typeURLs[k], "1", "", false)
 		sub := stream.NewDeltaSubscription([]string{"*"}, nil, known, true)
-		cancel, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k], ResponseNonce: "1"}, sub, make(chan cache.DeltaResponse, 10))
+		cancel, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k], ResponseNonce: "1"},
+			sub, make(chan cache.DeltaResponse, 10))
 		if err != nil || cancel == nil {
 			w.t.Fatalf("%s: not everything is known: %v", k, err)
 		}
@@ -102,7 +106,8 @@ func (w *presenceWorld) expect(when string, want map[int]bool) {
 	}
 }
 
-// TestPresence: callers are told of proxies that left, or have not come yet, when that is known and not before, and of no more.
+// TestPresence: callers are told of proxies that left, or have not come yet, when that is known and not before, and of
+// no more.
 func TestPresence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -96,7 +96,8 @@ func New(cfg Config) *Proxies {
 	p := &Proxies{
 		presence: here,
 		cfg:      cfg, metrics: newMetrics(cfg.Registerer),
-		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{}, accesses: map[resources.Key]accesses{}, stale: map[*proxy]*store.Cause{},
+		insights: newInsights(&cfg), proxies: map[proxyID]*proxy{}, meshes: map[string]*mesh{},
+		accesses: map[resources.Key]accesses{}, stale: map[*proxy]*store.Cause{},
 		network: newNetwork(cfg.Store, cfg.Home, cfg.Authorities.Assignments, here),
 	}
 	if cfg.Registerer != nil {
@@ -133,7 +134,8 @@ func (x *Proxies) addLocked(id proxyID, admin bool) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, admin: admin, mesh: m, names: secretsOf(key, &identity.Assigned{}), since: snap.Revision(), sessions: map[*session]struct{}{},
+		key: key, proxyless: id.proxyless, admin: admin, mesh: m, names: secretsOf(key, &identity.Assigned{}),
+		since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}
 	x.proxies[id] = p
@@ -166,7 +168,8 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 		}
 	}
 	x.loadTrafficLocked(m, snap)
-	for _, t := range append([]resources.Type{resources.TypeMeshTimeout, resources.TypeMeshCircuitBreaker}, wholeTypes...) {
+	for _, t := range append([]resources.Type{resources.TypeMeshTimeout, resources.TypeMeshCircuitBreaker},
+		wholeTypes...) {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
 			if !isWhole(r) {
 				continue

@@ -54,7 +54,8 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 			input := matching.InboundInput{Type: receivedTypes[i].Type, Proxy: t.match, Inbound: in.port, Policies: policies}
 			for _, rule := range matching.InboundConfs(input).Items {
 				for _, origin := range rule.Origins {
-					s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section, origin.KRI(), input.Type))
+					s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section,
+						origin.KRI(), input.Type))
 				}
 			}
 		}
@@ -114,7 +115,8 @@ func (in *inbound) serverListener(address string) (*resource, error) {
 			{Name: in.allowFilter(), ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: deny}},
 			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
 		},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: in.routeName()}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(),
+			RouteConfigName: in.routeName()}},
 	})
 	if err != nil {
 		return nil, err
@@ -131,7 +133,8 @@ func (in *inbound) serverListener(address string) (*resource, error) {
 		FilterChains: []*listenerv3.FilterChain{{
 			Name: in.name(),
 			Filters: []*listenerv3.Filter{{
-				Name: "envoy.filters.network.http_connection_manager", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+				Name:       "envoy.filters.network.http_connection_manager",
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 			}},
 			TransportSocket: &corev3.TransportSocket{
 				Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
@@ -197,5 +200,6 @@ func (p *proxy) showLimits(s *state) bool {
 		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))
 	}
 	unsent := p.record.setProblem(problemSpire, strings.Join(s.unsent, "; "))
-	return p.record.setProblem(problemInbounds, strings.Join(slices.DeleteFunc(append([]string{s.accesses.closed()}, s.unrouted...), isEmpty), "; ")) || unsent
+	return p.record.setProblem(problemInbounds,
+		strings.Join(slices.DeleteFunc(append([]string{s.accesses.closed()}, s.unrouted...), isEmpty), "; ")) || unsent
 }

@@ -51,12 +51,14 @@ func apiListener(r *resource) (*resource, error) {
 		return nil, err
 	}
 	packed, err := pack(&hcmv3.HttpConnectionManager{
-		StatPrefix: manager.GetStatPrefix(), HttpFilters: manager.GetHttpFilters(), RouteSpecifier: manager.GetRouteSpecifier(),
+		StatPrefix: manager.GetStatPrefix(), HttpFilters: manager.GetHttpFilters(),
+		RouteSpecifier: manager.GetRouteSpecifier(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return newResource(kindListener, r.name, &listenerv3.Listener{Name: r.name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}})
+	return newResource(kindListener, r.name,
+		&listenerv3.Listener{Name: r.name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}})
 }
 
 // clientRoutes are the same but for retry policies of no retries, for which gRPC would refuse all routes.

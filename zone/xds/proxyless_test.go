@@ -33,8 +33,8 @@ func grpcServerOf(name string) *corev3.Node {
 
 func grpcListener(address string) string { return "self_inbound_grpc/" + address }
 
-// TestProxyless: a gRPC server asks for its listener by address. The listener denies by itself; permissions come, and change, with the
-// routes. The Dataplane could not have an Envoy, which goes on being told so.
+// TestProxyless: a gRPC server asks for its listener by address. The listener denies by itself; permissions come, and
+// change, with the routes. The Dataplane could not have an Envoy, which goes on being told so.
 func TestProxyless(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -50,11 +50,13 @@ func TestProxyless(t *testing.T) {
 	checkServerListener(t, listener)
 
 	c.request(nil, rds, "", grpcRoutes)
-	if allow := allowsOf(t, c.next(rds, "", grpcRoutes).Resources[0].Value); len(allow.GetRules().GetPolicies()) != 0 || allow.GetRules() == nil {
+	if allow := allowsOf(t, c.next(rds, "", grpcRoutes).Resources[0].Value); len(allow.GetRules().GetPolicies()) != 0 ||
+		allow.GetRules() == nil {
 		t.Errorf("without a permission: %v", allow)
 	}
 	z.permission("ours", "backend", "spiffe://td/first")
-	if allow := allowsOf(t, c.next(rds, "", grpcRoutes).Resources[0].Value); !strings.Contains(allow.String(), "spiffe://td/first") {
+	if allow := allowsOf(t, c.next(rds, "", grpcRoutes).Resources[0].Value); !strings.Contains(allow.String(),
+		"spiffe://td/first") {
 		t.Errorf("the change is not in the routes: %v", allow)
 	}
 	z.permission("other", "frontend", "spiffe://td/other")
@@ -63,7 +65,8 @@ func TestProxyless(t *testing.T) {
 	envoy := z.sotw()
 	envoy.request(envoyOf("backend"), cds, "")
 	z.insight("backend", func(i *meshpb.DataplaneInsight) bool {
-		return strings.Contains(problem(i, "config"), "proxy and application both at 127.0.0.1:8080") && strings.Contains(problem(i, "proxyless"), `inbound "db"`) && problem(i, "proxyless-config") == ""
+		return strings.Contains(problem(i, "config"), "proxy and application both at 127.0.0.1:8080") &&
+			strings.Contains(problem(i, "proxyless"), `inbound "db"`) && problem(i, "proxyless-config") == ""
 	})
 	z.put(resources.TypeMeshTrafficPermission, "unseen", `{"targetRef": {"kind": "Mesh"}, "rules": [{"default": {"deny": [
 		{"sni": {"type": "Exact", "value": "x"}}]}}]}`, nil)
@@ -84,7 +87,8 @@ func problem(i *meshpb.DataplaneInsight, source string) string {
 	return i.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()[source].GetStringValue()
 }
 
-// checkServerListener: gRPC would refuse listener filters and parameters of TLS, and until the routes say otherwise all is denied.
+// checkServerListener: gRPC would refuse listener filters and parameters of TLS, and until the routes say otherwise all
+// is denied.
 func checkServerListener(t *testing.T, l *listenerv3.Listener) {
 	t.Helper()
 	if len(l.GetListenerFilters()) > 0 {
@@ -99,7 +103,8 @@ func checkServerListener(t *testing.T, l *listenerv3.Listener) {
 			t.Errorf("%s does not deny everything: %v", f.GetName(), filter)
 		}
 	}
-	if text := l.GetFilterChains()[0].GetTransportSocket().GetTypedConfig().String(); strings.Contains(text, "tls_params") || !strings.Contains(text, "causeway") {
+	if text := l.GetFilterChains()[0].GetTransportSocket().GetTypedConfig().String(); strings.Contains(text,
+		"tls_params") || !strings.Contains(text, "causeway") {
 		t.Error(text)
 	}
 }

@@ -24,7 +24,8 @@ type connectionLimits struct {
 func (t *target) limitInbounds(policies []*matching.Policy) {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTimeout, Proxy: t.match, Inbound: in.port, Policies: policies})
+		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTimeout, Proxy: t.match,
+			Inbound: in.port, Policies: policies})
 		for j := range rules.Items {
 			var conf resources.TimeoutConf
 			if rules.Items[j].Match != nil || json.Unmarshal(rules.Items[j].Conf, &conf) != nil {
@@ -32,7 +33,8 @@ func (t *target) limitInbounds(policies []*matching.Policy) {
 			}
 			in.limits = connectionLimits{connect: optional(conf.ConnectionTimeout), idle: optional(conf.IdleTimeout)}
 			if conf.HTTP != nil {
-				in.limits.maxConnection, in.limits.requestHeaders = optional(conf.HTTP.MaxConnectionDuration), optional(conf.HTTP.RequestHeadersTimeout)
+				in.limits.maxConnection, in.limits.requestHeaders = optional(conf.HTTP.MaxConnectionDuration),
+					optional(conf.HTTP.RequestHeadersTimeout)
 			}
 			if d := in.limits.maxConnection; d != nil && *d == 0 {
 				in.limits.maxConnection = nil // 0 is no limit, and Envoy would close at once
@@ -45,14 +47,16 @@ func (t *target) limitInbounds(policies []*matching.Policy) {
 func (t *target) breakInbounds(policies []*matching.Policy) {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshCircuitBreaker, Proxy: t.match, Inbound: in.port, Policies: policies})
+		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshCircuitBreaker, Proxy: t.match,
+			Inbound: in.port, Policies: policies})
 		for j := range rules.Items {
 			var conf resources.BreakerConf
 			if rules.Items[j].Match != nil {
 				continue
 			}
 			if err := json.Unmarshal(rules.Items[j].Conf, &conf); err != nil {
-				t.observed.problems = append(t.observed.problems, in.section+": the conf of a MeshCircuitBreaker has not the form of its type: "+err.Error())
+				t.observed.problems = append(t.observed.problems,
+					in.section+": the conf of a MeshCircuitBreaker has not the form of its type: "+err.Error())
 				continue
 			}
 			in.breaker = conf.ConnectionLimits
@@ -71,7 +75,8 @@ func (l *connectionLimits) connectTimeout() time.Duration {
 func (l *connectionLimits) onManager(m *hcmv3.HttpConnectionManager) {
 	m.RequestHeadersTimeout = durationOf(l.requestHeaders)
 	if l.idle != nil || l.maxConnection != nil {
-		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: durationOf(l.idle), MaxConnectionDuration: durationOf(l.maxConnection)}
+		m.CommonHttpProtocolOptions = &corev3.HttpProtocolOptions{IdleTimeout: durationOf(l.idle),
+			MaxConnectionDuration: durationOf(l.maxConnection)}
 	}
 }
 

@@ -51,7 +51,8 @@ func faultOf(f *resources.Fault) (*faultv3.HTTPFault, error) {
 		if a.HTTPStatus == nil {
 			return nil, errors.New("abort.httpStatus is missing")
 		}
-		out.Abort = &faultv3.FaultAbort{ErrorType: &faultv3.FaultAbort_HttpStatus{HttpStatus: *a.HTTPStatus}, Percentage: share}
+		out.Abort = &faultv3.FaultAbort{ErrorType: &faultv3.FaultAbort_HttpStatus{HttpStatus: *a.HTTPStatus},
+			Percentage: share}
 	}
 	if d := f.Delay; d != nil {
 		share, err := fraction(d.Percentage)
@@ -97,5 +98,6 @@ func fraction(raw json.RawMessage) (*typev3.FractionalPercent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &typev3.FractionalPercent{Numerator: uint32(math.Round(n * 10_000)), Denominator: typev3.FractionalPercent_MILLION}, nil
+	return &typev3.FractionalPercent{Numerator: uint32(math.Round(n * 10_000)),
+		Denominator: typev3.FractionalPercent_MILLION}, nil
 }

@@ -54,7 +54,8 @@ func bothPaths(a, b *resources.PathMatch) (m *resources.PathMatch, possible bool
 	if *a == *b {
 		return a, true, ""
 	}
-	if b.Type == resources.MatchExact || a.Type == resources.MatchPrefix && b.Type == resources.MatchPrefix && len(b.Value) > len(a.Value) {
+	if b.Type == resources.MatchExact || a.Type == resources.MatchPrefix && b.Type == resources.MatchPrefix &&
+		len(b.Value) > len(a.Value) {
 		a, b = b, a // the narrower first
 	}
 	switch {
@@ -87,9 +88,11 @@ func (c *combination) routeMatch() *routev3.RouteMatch {
 		matchPath(out, &resources.RoutePathMatch{Type: c.path.Type, Value: c.path.Value})
 	}
 	if len(c.methods) > 0 {
-		out.Headers = append(out.Headers, &routev3.HeaderMatcher{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
-			StringMatch: stringMatch(&resources.RouteValueMatch{Type: resources.MatchRegularExpression, Value: strings.Join(c.methods, "|")}),
-		}})
+		out.Headers = append(out.Headers,
+			&routev3.HeaderMatcher{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+				StringMatch: stringMatch(&resources.RouteValueMatch{Type: resources.MatchRegularExpression,
+					Value: strings.Join(c.methods, "|")}),
+			}})
 	}
 	for _, client := range c.clients {
 		value := &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: client.Value}}

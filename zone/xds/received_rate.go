@@ -73,7 +73,8 @@ func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueO
 			}
 			out = append(out, &corev3.HeaderValueOption{
 				// A % begins a variable of Envoy's; users write text.
-				Header: &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")}, AppendAction: how, KeepEmptyValue: true,
+				Header:       &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")},
+				AppendAction: how, KeepEmptyValue: true,
 			})
 		}
 	}

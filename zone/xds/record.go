@@ -90,7 +90,8 @@ func (r *record) restore(old *resources.Resource) {
 }
 
 func (r *record) connect(node *corev3.Node, instance string, ordinal uint32, now time.Time) *subscription {
-	s := &subscription{id: uuid.NewString(), instance: instance, ordinal: ordinal, envoy: envoyVersion(node), connected: now}
+	s := &subscription{id: uuid.NewString(), instance: instance, ordinal: ordinal, envoy: envoyVersion(node),
+		connected: now}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.subscriptions = append(r.subscriptions, s)
@@ -239,7 +240,8 @@ func (r *record) insightLocked(home resources.Home) (*resources.Resource, error)
 		for source, text := range r.problems {
 			fields[source] = structpb.NewStringValue(text)
 		}
-		out.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"problems": structpb.NewStructValue(&structpb.Struct{Fields: fields})}}
+		out.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"problems": structpb.NewStructValue(
+			&structpb.Struct{Fields: fields})}}
 	}
 	spec, err := resources.NewSpecOf(resources.TypeDataplaneInsight, out)
 	if err != nil {
@@ -261,8 +263,9 @@ func (s *subscription) proto() *meshpb.DiscoverySubscription {
 		status.Total.ResponsesRejected += n.rejected
 	}
 	out := &meshpb.DiscoverySubscription{
-		Id: s.id, ControlPlaneInstanceId: s.instance, ConnectTime: timestamppb.New(s.connected), Status: status, Generation: s.ordinal,
-		Version: &meshpb.Version{Envoy: &meshpb.EnvoyVersion{Version: s.envoy}},
+		Id: s.id, ControlPlaneInstanceId: s.instance, ConnectTime: timestamppb.New(s.connected), Status: status,
+		Generation: s.ordinal,
+		Version:    &meshpb.Version{Envoy: &meshpb.EnvoyVersion{Version: s.envoy}},
 	}
 	if !s.updated.IsZero() {
 		status.LastUpdateTime = timestamppb.New(s.notBefore(s.updated))
@@ -274,7 +277,8 @@ func (s *subscription) proto() *meshpb.DiscoverySubscription {
 }
 
 func (s stats) proto() *meshpb.DiscoveryServiceStats {
-	return &meshpb.DiscoveryServiceStats{ResponsesSent: s.sent, ResponsesAcknowledged: s.acknowledged, ResponsesRejected: s.rejected}
+	return &meshpb.DiscoveryServiceStats{ResponsesSent: s.sent, ResponsesAcknowledged: s.acknowledged,
+		ResponsesRejected: s.rejected}
 }
 
 // notBefore returns the time to show for an event on the stream: never before the stream began, even if the clock was

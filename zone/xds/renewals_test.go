@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestRenewalsGoByTheWallClock: what is due is said by the clock as it is now, however it was set; set back, it makes due once what was
-// planned when it was ahead.
+// TestRenewalsGoByTheWallClock: what is due is said by the clock as it is now, however it was set; set back, it makes
+// due once what was planned when it was ahead.
 func TestRenewalsGoByTheWallClock(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -46,11 +46,12 @@ func kindOf(typeURL string) (kind, bool) {
 func (k kind) keptByName() bool { return k != kindCluster && k != kindListener }
 
 func (k kind) String() string {
-	return [...]string{kindSecret: "sds", kindCluster: "cds", kindEndpoint: "eds", kindListener: "lds", kindRoute: "rds", kindExtension: "ecds"}[k]
+	return [...]string{kindSecret: "sds", kindCluster: "cds", kindEndpoint: "eds", kindListener: "lds",
+		kindRoute: "rds", kindExtension: "ecds"}[k]
 }
 
-// resource is one xDS resource, marshalled once. It is immutable and shared by all streams; the version is a hash of its
-// bytes, so it is the same after a restart.
+// resource is one xDS resource, marshalled once. It is immutable and shared by all streams; the version is a hash of
+// its bytes, so it is the same after a restart.
 type resource struct {
 	name, version string
 	delta         *discovery.Resource

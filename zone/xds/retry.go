@@ -112,7 +112,8 @@ func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherw
 			out.RetriableStatusCodes = append(out.RetriableStatusCodes, c.Code)
 			on = append(on, "retriable-status-codes")
 		case c.Method != "":
-			out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, headerMatch(&resources.RouteValueMatch{Name: ":method", Value: c.Method}))
+			out.RetriableRequestHeaders = append(out.RetriableRequestHeaders,
+				headerMatch(&resources.RouteValueMatch{Name: ":method", Value: c.Method}))
 		case c.Name != "":
 			on = append(on, c.Name)
 		}

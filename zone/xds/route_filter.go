@@ -107,7 +107,8 @@ func (s *sender) usable(f *headerFilter, origin string) {
 		return own
 	}
 	ofValue := func(v headerValue) bool { return refused(v.Name) }
-	f.Set, f.Add, f.Remove = slices.DeleteFunc(f.Set, ofValue), slices.DeleteFunc(f.Add, ofValue), slices.DeleteFunc(f.Remove, refused)
+	f.Set, f.Add, f.Remove = slices.DeleteFunc(f.Set, ofValue), slices.DeleteFunc(f.Add, ofValue),
+		slices.DeleteFunc(f.Remove, refused)
 }
 
 func filterConf[T any](s *sender, r *httpRoute, raw json.RawMessage) (conf T) {
@@ -144,12 +145,14 @@ func (f *headerFilter) options() []*corev3.HeaderValueOption {
 }
 
 var redirectCodes = map[int]routev3.RedirectAction_RedirectResponseCode{
-	301: routev3.RedirectAction_MOVED_PERMANENTLY, 302: routev3.RedirectAction_FOUND, 303: routev3.RedirectAction_SEE_OTHER,
+	301: routev3.RedirectAction_MOVED_PERMANENTLY, 302: routev3.RedirectAction_FOUND,
+	303: routev3.RedirectAction_SEE_OTHER,
 	307: routev3.RedirectAction_TEMPORARY_REDIRECT, 308: routev3.RedirectAction_PERMANENT_REDIRECT,
 }
 
 func (f *redirectFilter) envoy(prefix string) *routev3.RedirectAction {
-	out := &routev3.RedirectAction{HostRedirect: f.Hostname, PortRedirect: f.Port, ResponseCode: routev3.RedirectAction_FOUND}
+	out := &routev3.RedirectAction{HostRedirect: f.Hostname, PortRedirect: f.Port,
+		ResponseCode: routev3.RedirectAction_FOUND}
 	if code, ok := redirectCodes[f.StatusCode]; ok {
 		out.ResponseCode = code
 	}
@@ -161,7 +164,8 @@ func (f *redirectFilter) envoy(prefix string) *routev3.RedirectAction {
 	case p.ReplaceFullPath != nil:
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: *p.ReplaceFullPath}
 	case p.ReplacePrefixMatch != nil:
-		out.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: replacePrefix(prefix, *p.ReplacePrefixMatch)}
+		out.PathRewriteSpecifier = &routev3.RedirectAction_RegexRewrite{RegexRewrite: replacePrefix(prefix,
+			*p.ReplacePrefixMatch)}
 	}
 	return out
 }

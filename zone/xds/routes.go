@@ -117,7 +117,8 @@ func action(shares []weighted, service string, limits *timeouts) *routev3.RouteA
 	for _, w := range shares {
 		if w.weight > 0 {
 			weight := max(w.weight>>tooHeavy(shares), 1)
-			clusters.Clusters = append(clusters.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: w.name, Weight: wrapperspb.UInt32(weight)})
+			clusters.Clusters = append(clusters.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: w.name,
+				Weight: wrapperspb.UInt32(weight)})
 		}
 	}
 	switch len(clusters.Clusters) {

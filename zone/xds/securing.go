@@ -11,7 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// handshakes are what both ends of a connection of the mesh may agree on. The zero value is what holds without a MeshTLS.
+// handshakes are what both ends of a connection of the mesh may agree on. The zero value is what holds without a
+// MeshTLS.
 type handshakes struct {
 	// oldest and newest are TLS12 or TLS13 of resources; empty for the usual.
 	oldest, newest string
@@ -32,8 +33,8 @@ func (h *handshakes) params() *tlsv3.TlsParameters {
 	return out
 }
 
-// secure gives a target what MeshTLSs say of its connections. What they say of versions and ciphers holds for all inbounds and
-// outbounds alike, so it is that of rules without a sectionName.
+// secure gives a target what MeshTLSs say of its connections. What they say of versions and ciphers holds for all
+// inbounds and outbounds alike, so it is that of rules without a sectionName.
 func (t *target) secure(policies []*matching.Policy) {
 	if conf, origin := t.tlsConf(&matching.InboundPort{}, policies); conf != nil {
 		t.observed.tls = handshakes{oldest: conf.Oldest(), newest: conf.Newest()}
@@ -52,14 +53,16 @@ func (t *target) secure(policies []*matching.Policy) {
 		in.permissive = conf != nil && conf.Mode != nil && *conf.Mode == resources.TLSPermissive
 		if in.permissive && in.serverFirst {
 			in.permissive = false
-			t.observed.problem(origin, "inbound "+in.section+" takes mutual TLS only: its application speaks first, and would speak to clients in the clear before they are judged")
+			t.observed.problem(origin, "inbound "+in.section+
+				" takes mutual TLS only: its application speaks first, and would speak to clients in the clear before they are judged")
 		}
 	}
 }
 
 // tlsConf is the merged conf of an inbound, nil for none, and the policy that spoke last.
 func (t *target) tlsConf(in *matching.InboundPort, policies []*matching.Policy) (*resources.TLSConf, string) {
-	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: t.match, Inbound: in, Policies: policies})
+	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: t.match, Inbound: in,
+		Policies: policies})
 	for i := range rules.Items {
 		rule := &rules.Items[i]
 		if rule.Match != nil {
@@ -80,13 +83,13 @@ func (in *inbound) judged() []inbound {
 	if !in.permissive {
 		return []inbound{*in}
 	}
-	clear := *in
-	clear.plaintext = true
-	return []inbound{*in, clear}
+	bare := *in
+	bare.plaintext = true
+	return []inbound{*in, bare}
 }
 
-// chain is the filter chain of an inbound. The one in the clear is beside that with TLS, which takes all else and stays as it is: clients
-// with TLS keep their connections when the mode changes.
+// chain is the filter chain of an inbound. The one in the clear is beside that with TLS, which takes all else and stays
+// as it is: clients with TLS keep their connections when the mode changes.
 func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, error) {
 	filters, alpn := tcpFilters, []string(nil)
 	if in.http() {

@@ -65,8 +65,9 @@ func (s *sender) build() (*sending, []*backend, error) {
 		input.Only[b.service.Key()] = true
 	}
 	for t, rules := range map[resources.Type]*matching.ToRules{
-		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries, resources.TypeMeshCircuitBreaker: &s.breakers,
-		resources.TypeMeshAccessLog: &s.logs, resources.TypeMeshLoadBalancingStrategy: &s.balancing,
+		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries,
+		resources.TypeMeshCircuitBreaker: &s.breakers,
+		resources.TypeMeshAccessLog:      &s.logs, resources.TypeMeshLoadBalancingStrategy: &s.balancing,
 		resources.TypeMeshHealthCheck: &s.health,
 	} {
 		input.Type = t
@@ -196,7 +197,8 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 
 // concerned reports whether a change of the resource may change the result.
 func (s *sending) concerned(r *resources.Resource) bool {
-	return s.joined && r.Type == resources.TypeMeshService || slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
+	return s.joined && r.Type == resources.TypeMeshService ||
+		slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
 }
 
 // showProblems shows the problems of the proxy's outbounds, and reports whether they changed.

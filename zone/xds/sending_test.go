@@ -25,7 +25,8 @@ func (d *drawnNetwork) apply(t *rapid.T, op store.Op) {
 }
 
 // put writes a resource of the mesh, or removes it one time in five.
-func (d *drawnNetwork) put(t *rapid.T, kind resources.Type, name string, labels map[string]string, spec map[string]any) {
+func (d *drawnNetwork) put(t *rapid.T, kind resources.Type, name string, labels map[string]string,
+	spec map[string]any) {
 	key := resources.Key{Type: kind, Mesh: "default", Name: name}
 	if rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
 		d.apply(t, store.Op{Delete: key})
@@ -63,9 +64,11 @@ func (d *drawnNetwork) dataplane(t *rapid.T) {
 		outbounds = append(outbounds, map[string]any{"port": 10000 + i, "backendRef": drawnRef(t)})
 	}
 	name := drawnNames.Draw(t, "name")
-	d.put(t, resources.TypeDataplane, name, map[string]string{"colour": drawnColours.Draw(t, "colour")}, map[string]any{"networking": map[string]any{
-		"address": "192.0.2." + map[string]string{"a": "1", "b": "2", "c": "3"}[name], "inbound": []any{inbound}, "outbound": outbounds,
-	}})
+	d.put(t, resources.TypeDataplane, name, map[string]string{"colour": drawnColours.Draw(t, "colour")},
+		map[string]any{"networking": map[string]any{
+			"address": "192.0.2." + map[string]string{"a": "1", "b": "2", "c": "3"}[name], "inbound": []any{inbound},
+			"outbound": outbounds,
+		}})
 }
 
 func (d *drawnNetwork) service(t *rapid.T) {
@@ -77,7 +80,8 @@ func (d *drawnNetwork) service(t *rapid.T) {
 	key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}
 	r := testResource(key, nil, map[string]any{
 		"selector": map[string]any{"dataplaneLabels": map[string]any{"matchLabels": map[string]any{"colour": drawnColours.Draw(t, "colour")}}},
-		"ports":    []any{map[string]any{"port": 80, "targetPort": "main", "appProtocol": rapid.SampledFrom([]string{"http", "grpc", "tcp"}).Draw(t, "protocol")}},
+		"ports": []any{map[string]any{"port": 80, "targetPort": "main",
+			"appProtocol": rapid.SampledFrom([]string{"http", "grpc", "tcp"}).Draw(t, "protocol")}},
 	})
 	for k, v := range labels {
 		r.Labels[k] = v
@@ -99,7 +103,8 @@ func (d *drawnNetwork) multiZoneService(t *rapid.T) {
 func (d *drawnNetwork) policy(t *rapid.T) {
 	spec := map[string]any{}
 	if rapid.Bool().Draw(t, "narrow") {
-		spec["targetRef"] = map[string]any{"kind": "Dataplane", "labels": map[string]any{"colour": drawnColours.Draw(t, "colour")}}
+		spec["targetRef"] = map[string]any{"kind": "Dataplane",
+			"labels": map[string]any{"colour": drawnColours.Draw(t, "colour")}}
 	}
 	name := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "policy")
 	if rapid.Bool().Draw(t, "route") {
@@ -115,7 +120,8 @@ func (d *drawnNetwork) policy(t *rapid.T) {
 		ref = map[string]any{"kind": "MeshHTTPRoute", "name": name}
 	}
 	timeout := fmt.Sprintf("%ds", rapid.IntRange(1, 3).Draw(t, "timeout"))
-	spec["to"] = []any{map[string]any{"targetRef": ref, "default": map[string]any{"connectionTimeout": timeout, "http": map[string]any{"requestTimeout": timeout}}}}
+	spec["to"] = []any{map[string]any{"targetRef": ref, "default": map[string]any{"connectionTimeout": timeout,
+		"http": map[string]any{"requestTimeout": timeout}}}}
 	d.put(t, resources.TypeMeshTimeout, name, nil, spec)
 }
 
@@ -126,7 +132,8 @@ func (d *drawnNetwork) ingress(t *rapid.T) {
 		d.apply(t, store.Op{Delete: key})
 		return
 	}
-	r := testResource(key, nil, map[string]any{"networking": map[string]any{"address": "192.0.2.9", "port": rapid.IntRange(1, 3).Draw(t, "port")}})
+	r := testResource(key, nil, map[string]any{"networking": map[string]any{"address": "192.0.2.9",
+		"port": rapid.IntRange(1, 3).Draw(t, "port")}})
 	r.Labels[resources.LabelZone] = zone
 	d.apply(t, store.Op{Put: r})
 }
@@ -145,8 +152,8 @@ func connectKey(x *Proxies, name string) *session {
 	return s
 }
 
-// TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes: whatever happens to services, Dataplanes, ingresses, routes and policies, each
-// connected proxy has what it would get from a server that starts now.
+// TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes: whatever happens to services, Dataplanes, ingresses, routes
+// and policies, each connected proxy has what it would get from a server that starts now.
 func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -155,7 +162,8 @@ func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 		sessions := map[string]*session{}
 		connected := rapid.SampledFrom([]string{"a", "b", "c", "ingress"})
 		t.Repeat(map[string]func(*rapid.T){
-			"dataplane": d.dataplane, "service": d.service, "multi-zone service": d.multiZoneService, "policy": d.policy, "ingress": d.ingress,
+			"dataplane": d.dataplane, "service": d.service, "multi-zone service": d.multiZoneService,
+			"policy": d.policy, "ingress": d.ingress,
 			"connect": func(t *rapid.T) {
 				if name := connected.Draw(t, "name"); sessions[name] == nil {
 					sessions[name] = connectKey(d.x, name)
@@ -180,7 +188,8 @@ func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 			s.end()
 		}
 		if n := d.x.network; len(n.ports)+len(n.members)+len(n.dirtyPorts)+len(n.dirtyProxies) > 0 {
-			t.Errorf("left behind: %d ports, %d members, %d and %d dirty", len(n.ports), len(n.members), len(n.dirtyPorts), len(n.dirtyProxies))
+			t.Errorf("left behind: %d ports, %d members, %d and %d dirty", len(n.ports), len(n.members),
+				len(n.dirtyPorts), len(n.dirtyProxies))
 		}
 	})
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// What fuzz targets of proxies' streams share: the bytes of an input are a sequence of operations, each with two arguments that choose from
-// few words, some of which no proxy should say.
+// What fuzz targets of proxies' streams share: the bytes of an input are a sequence of operations, each with two
+// arguments that choose from few words, some of which no proxy should say.
 
 const mostOps = 48
 
@@ -43,11 +43,13 @@ func eachOp(raw []byte, play func(op, a, b byte)) {
 func pick[T any](from []T, at byte) T { return from[int(at)%len(from)] }
 
 var saidTypes = []string{
-	lds, cds, ecds, sds, "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+	lds, cds, ecds, sds, "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+	"type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
 	"type.googleapis.com/envoy.service.runtime.v3.Runtime", "", "x", strings.Repeat("t", 300),
 }
 
-var saidNames = []string{"*", "", "x", ".", "identity_cert:secret:default", "mesh_ca:secret:default", "kri_mtp_default___p_", "localhost_8080", strings.Repeat("n", 5000), "a\x1b[2J", "ü"}
+var saidNames = []string{"*", "", "x", ".", "identity_cert:secret:default", "mesh_ca:secret:default",
+	"kri_mtp_default___p_", "localhost_8080", strings.Repeat("n", 5000), "a\x1b[2J", "ü"}
 
 var saidTexts = []string{"no", "", "x: no\n", strings.Repeat("a line\n", 2000), strings.Repeat("ü", 1000)}
 
@@ -73,20 +75,24 @@ func saidNode(b byte) *corev3.Node {
 	case 5:
 		return &corev3.Node{Id: "x"}
 	case 6:
-		return &corev3.Node{Id: pick([]string{".", "..", "default.", ".ingress", "default.evil.x", strings.Repeat("a", 400) + ".b"}, b/12)}
+		return &corev3.Node{Id: pick([]string{".", "..", "default.", ".ingress", "default.evil.x",
+			strings.Repeat("a", 400) + ".b"}, b/12)}
 	case 7:
 		return &corev3.Node{Id: "default.evil", Metadata: odd, UserAgentVersionType: &corev3.Node_UserAgentBuildVersion{}}
 	case 8:
-		return &corev3.Node{Id: "default.evil", UserAgentName: "gRPC Go", UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: strings.Repeat("ü", 63)}}
+		return &corev3.Node{Id: "default.evil", UserAgentName: "gRPC Go",
+			UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: strings.Repeat("ü", 63)}}
 	case 9:
 		return nodeOf("evil", strings.Repeat("n", 100))
 	case 10:
-		return &corev3.Node{Id: "default.evil", Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: nil}}}
+		return &corev3.Node{Id: "default.evil",
+			Metadata: &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: nil}}}
 	}
 	return nodeOf("evil", "other")
 }
 
-// fuzzedZone is a real xDS server over stores in memory, with a Dataplane of its own for the evil proxy and one for a sound one.
+// fuzzedZone is a real xDS server over stores in memory, with a Dataplane of its own for the evil proxy and one for a
+// sound one.
 type fuzzedZone struct {
 	t        *testing.T
 	server   *zoneServer
@@ -113,16 +119,20 @@ func startFuzzed(t *testing.T, box *secrets.Box) *fuzzedZone {
 	name := fmt.Sprintf("causeway-fuzz-xds-%d-%d", os.Getpid(), sockets.Add(1)) // no port is used up, as fuzzing would
 	l, err := net.Listen("unix", "@"+name)
 	must(t, err)
-	z := &fuzzedZone{t: t, target: "unix-abstract:" + name, journal: accesslog.NewJournal(time.Now(), 64), registry: prometheus.NewRegistry()}
-	z.server = &zoneServer{t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box)}
+	z := &fuzzedZone{t: t, target: "unix-abstract:" + name, journal: accesslog.NewJournal(time.Now(), 64),
+		registry: prometheus.NewRegistry()}
+	z.server = &zoneServer{t: t, store: store.NewMemory(), status: store.NewMemory(),
+		keeper: secrets.NewKeeper(store.NewMemory(), box)}
 	authorities := identity.NewAuthorities(identity.Config{Keeper: z.server.keeper, Zone: home.Zone})
 	log := slog.New(slog.DiscardHandler)
 	// Without a guard: a panic is the end of the process, and what was looked for.
-	proxies := xds.New(xds.Config{Registerer: z.registry, Store: z.server.store, Status: z.server.status, Home: home, Instance: "test", Log: log, Authorities: authorities})
+	proxies := xds.New(xds.Config{Registerer: z.registry, Store: z.server.store, Status: z.server.status, Home: home,
+		Instance: "test", Log: log, Authorities: authorities})
 	admission := xds.NewAdmission(xds.AdmissionConfig{Store: z.server.store, Identity: authorities.Expect, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
-		Store: z.server.store, Admit: admission.Admit, Identify: admission.Identify, Journal: z.journal, Registerer: z.registry,
+		Store: z.server.store, Admit: admission.Admit, Identify: admission.Identify, Journal: z.journal,
+		Registerer: z.registry,
 	})
 	done := make(chan error, 2)
 	go func() { done <- proxies.Run(ctx) }()
@@ -150,7 +160,8 @@ func (z *fuzzedZone) dial() *grpc.ClientConn {
 func (z *fuzzedZone) write(a, b byte) {
 	switch a % 6 {
 	case 0:
-		z.server.dataplane("evil", fmt.Sprintf(`{"name": "main", "port": %d, "servicePort": 9080, "protocol": "http"}`, 1000+int(b)))
+		z.server.dataplane("evil", fmt.Sprintf(`{"name": "main", "port": %d, "servicePort": 9080, "protocol": "http"}`,
+			1000+int(b)))
 	case 1:
 		z.server.delete(resources.TypeDataplane, "evil")
 	case 2:
@@ -190,10 +201,12 @@ func (c *toll) check(t *testing.T) {
 	if n := allocated() - c.allocated; n > 512<<20 {
 		t.Errorf("it allocated %d bytes", n)
 	}
-	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > c.goroutines; <-time.After(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > c.goroutines; <-time.After(
+		time.Millisecond) {
 		if time.Now().After(deadline) {
 			stacks := make([]byte, 64<<10)
-			t.Fatalf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine()-c.goroutines, c.goroutines, stacks[:runtime.Stack(stacks, true)])
+			t.Fatalf("%d goroutines are left of %d:\n%s", runtime.NumGoroutine()-c.goroutines, c.goroutines,
+				stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }

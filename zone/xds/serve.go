@@ -41,7 +41,8 @@ type Registrar interface {
 // Serve serves ADS on l until ctx ends, then ends the streams and returns nil. It closes l. Without a TLS config it
 // serves plaintext, which is for loopback. others are further services for proxies, which authenticate their callers
 // themselves.
-func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Proxies, admission *Admission, others ...Registrar) error {
+func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Proxies, admission *Admission,
+	others ...Registrar) error {
 	options := []grpc.ServerOption{
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: leastPing, PermitWithoutStream: true}),
@@ -57,7 +58,8 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 	}
 	if config != nil {
 		// TLS has a buffer of its own; another one would stay allocated for each proxy.
-		options = append(options, grpc.ReadBufferSize(0), grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
+		options = append(options, grpc.ReadBufferSize(0),
+			grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
 	} else {
 		l = server.Plaintext(l)
 	}

@@ -38,16 +38,20 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 }
 
 // DeltaAggregatedResources is the incremental stream.
-func (s *Service) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
+func (s *Service) DeltaAggregatedResources(
+	stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	return s.serve(stream.Context(), func(ctx context.Context, session *session) error {
-		return delta.NewServer(ctx, session, session).DeltaStreamHandler(&guardedDelta{stream, s.proxies.cfg.Panics}, aggregated)
+		return delta.NewServer(ctx, session, session).DeltaStreamHandler(&guardedDelta{stream, s.proxies.cfg.Panics},
+			aggregated)
 	})
 }
 
 // StreamAggregatedResources is the state-of-the-world stream.
-func (s *Service) StreamAggregatedResources(stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+func (s *Service) StreamAggregatedResources(
+	stream discovery.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
 	return s.serve(stream.Context(), func(ctx context.Context, session *session) error {
-		return sotw.NewServer(ctx, session, session, sotw.WithOrderedADS()).StreamHandler(&guardedSotw{stream, s.proxies.cfg.Panics}, aggregated)
+		return sotw.NewServer(ctx, session, session, sotw.WithOrderedADS()).StreamHandler(&guardedSotw{stream,
+			s.proxies.cfg.Panics}, aggregated)
 	})
 }
 

@@ -70,7 +70,8 @@ func uriMatcher(m *matcherv3.StringMatcher) *tlsv3.SubjectAltNameMatcher {
 // names reports whether a service lists its SPIFFE IDs itself.
 func names(s *resources.Resource) bool {
 	spec, err := resources.SpecAs[resources.MeshService](s)
-	return err != nil || slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
+	return err != nil ||
+		slices.ContainsFunc(spec.Identities, func(id resources.ServiceIdentity) bool { return id.Type == "SpiffeID" })
 }
 
 // addForeign adds the SPIFFE IDs that a service of another zone names, if they are in trust domains of that zone.
@@ -81,7 +82,8 @@ func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 		return
 	}
 	for _, named := range spec.Identities {
-		if id, err := spiffeid.FromString(named.Value); named.Type == "SpiffeID" && err == nil && domains[id.TrustDomain().Name()] {
+		if id, err := spiffeid.FromString(named.Value); named.Type == "SpiffeID" && err == nil &&
+			domains[id.TrustDomain().Name()] {
 			exact[named.Value] = true
 		}
 	}

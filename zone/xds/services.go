@@ -16,5 +16,6 @@ func neighbours(snap store.Snapshot, dp *resources.Resource) iter.Seq[*resources
 
 // serves reports whether a service may set the protocol of one of the inbounds.
 func serves(service *resources.Resource, p *matching.Proxy) bool {
-	return service != nil && slices.ContainsFunc(p.Inbounds, func(in matching.InboundPort) bool { return matching.Serves(service, p, &in, "") })
+	return service != nil && slices.ContainsFunc(p.Inbounds,
+		func(in matching.InboundPort) bool { return matching.Serves(service, p, &in, "") })
 }

@@ -66,7 +66,8 @@ func (s *session) identify(node *corev3.Node) error {
 	}
 	if s.proxy != nil {
 		if s.proxy.key != key {
-			return status.Errorf(codes.InvalidArgument, "%v: the stream is for %s: open another one for %s", ErrNode, s.proxy.key, key)
+			return status.Errorf(codes.InvalidArgument, "%v: the stream is for %s: open another one for %s", ErrNode,
+				s.proxy.key, key)
 		}
 		return nil
 	}
@@ -75,7 +76,8 @@ func (s *session) identify(node *corev3.Node) error {
 	}
 	id := proxyID{key, isGRPC(node)}
 	if id.proxyless && key.Type != resources.TypeDataplane {
-		return status.Errorf(codes.InvalidArgument, "%v: %s is for an Envoy, not for %.64q", ErrNode, key, node.GetUserAgentName())
+		return status.Errorf(codes.InvalidArgument, "%v: %s is for an Envoy, not for %.64q", ErrNode, key,
+			node.GetUserAgentName())
 	}
 	s.node, s.admin = &corev3.Node{Id: node.GetId()}, node.GetMetadata().GetFields()[AdminKey].GetBoolValue()
 	s.log = s.log.With("mesh", key.Mesh, "name", key.Name)
@@ -142,7 +144,8 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	}
 	problem = shorten(problem)
 	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
-	s.log.Warn("the proxy rejected a response and keeps its configuration", "type", k.String(), "nonce", nonce, "reason", problem)
+	s.log.Warn("the proxy rejected a response and keeps its configuration", "type", k.String(), "nonce", nonce,
+		"reason", problem)
 	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
 	s.proxies.insights.mark(s.proxy.record, soon)
 	if k == kindListener {

@@ -39,7 +39,8 @@ func (x *Proxies) standingsLocked() []Standing {
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b Standing) int {
-		return cmp.Or(cmp.Compare(a.Dataplane.Mesh, b.Dataplane.Mesh), cmp.Compare(a.Dataplane.Namespace, b.Dataplane.Namespace), cmp.Compare(a.Dataplane.Name, b.Dataplane.Name))
+		return cmp.Or(cmp.Compare(a.Dataplane.Mesh, b.Dataplane.Mesh),
+			cmp.Compare(a.Dataplane.Namespace, b.Dataplane.Namespace), cmp.Compare(a.Dataplane.Name, b.Dataplane.Name))
 	})
 	return out
 }
@@ -118,7 +119,8 @@ const (
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
-	"Proxies that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.", []string{"state"}, nil)
+	"Proxies that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.",
+	[]string{"state"}, nil)
 
 // byState counts the proxies by state when metrics are scraped.
 type byState struct{ proxies *Proxies }

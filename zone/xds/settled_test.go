@@ -30,8 +30,8 @@ func (z *zoneServer) answered(n float64) {
 	})
 }
 
-// TestOneThatComesBackIsBehind: what a proxy has of which the zone was not told is not known, so one that has a stream and has not asked
-// for everything is behind, and one that asks for what it has is not.
+// TestOneThatComesBackIsBehind: what a proxy has of which the zone was not told is not known, so one that has a stream
+// and has not asked for everything is behind, and one that asks for what it has is not.
 func TestOneThatComesBackIsBehind(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)

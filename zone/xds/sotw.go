@@ -46,7 +46,8 @@ func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out ch
 
 // fullResponseLocked returns what to send on the stream, or nil. On a first request, the version tells what the proxy
 // has. Later the subscription holds what was sent, which is not sent again because the proxy refused it.
-func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool, version string) *cache.PassthroughResponse {
+func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
+	version string) *cache.PassthroughResponse {
 	want, ok := s.selectedByLocked(k, sub)
 	if !ok {
 		return nil
@@ -66,7 +67,8 @@ func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
 	s.leaveLocked(k)
 	response := &discovery.DiscoveryResponse{TypeUrl: typeURLs[k], VersionInfo: now}
 	for _, r := range want {
-		response.Resources = append(response.Resources, &anypb.Any{TypeUrl: r.delta.Resource.TypeUrl, Value: r.delta.Resource.Value})
+		response.Resources = append(response.Resources,
+			&anypb.Any{TypeUrl: r.delta.Resource.TypeUrl, Value: r.delta.Resource.Value})
 	}
 	return &cache.PassthroughResponse{Request: requests[k], DiscoveryResponse: response, ReturnedResources: next}
 }
@@ -117,6 +119,7 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 }
 
 // OnStreamResponse counts the response.
-func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest, resp *discovery.DiscoveryResponse) {
+func (s *session) OnStreamResponse(_ context.Context, _ int64, _ *discovery.DiscoveryRequest,
+	resp *discovery.DiscoveryResponse) {
 	s.sent(resp.GetTypeUrl(), resp.GetNonce())
 }

@@ -37,7 +37,8 @@ func (z *zoneServer) sotw() *sotwClient {
 
 func (c *sotwClient) request(node *corev3.Node, typeURL, version string, names ...string) {
 	c.t.Helper()
-	must(c.t, c.stream.Send(&discovery.DiscoveryRequest{Node: node, TypeUrl: typeURL, VersionInfo: version, ResourceNames: names}))
+	must(c.t, c.stream.Send(&discovery.DiscoveryRequest{Node: node, TypeUrl: typeURL, VersionInfo: version,
+		ResourceNames: names}))
 }
 
 // next is the next response, acknowledged for the same names, or refused where refuse is not empty.
@@ -48,7 +49,8 @@ func (c *sotwClient) next(typeURL, refuse string, names ...string) *discovery.Di
 		if r.TypeUrl != typeURL {
 			c.t.Fatalf("got type %s, want %s", r.TypeUrl, typeURL)
 		}
-		answer := &discovery.DiscoveryRequest{TypeUrl: typeURL, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce, ResourceNames: names}
+		answer := &discovery.DiscoveryRequest{TypeUrl: typeURL, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce,
+			ResourceNames: names}
 		if refuse != "" {
 			answer.VersionInfo, answer.ErrorDetail = "", &statuspb.Status{Code: 3, Message: refuse}
 		}
@@ -94,7 +96,8 @@ func TestSotW(t *testing.T) {
 	}
 
 	z.permission("ours", "backend", "spiffe://td/marker")
-	if r := c.next(ecds, "no, thank you", mainFilter); !strings.Contains(string(r.Resources[0].Value), "marker") || r.VersionInfo == filters.VersionInfo {
+	if r := c.next(ecds, "no, thank you", mainFilter); !strings.Contains(string(r.Resources[0].Value), "marker") ||
+		r.VersionInfo == filters.VersionInfo {
 		t.Error("the change is not in the response")
 	}
 	z.permission("other", "frontend", "spiffe://td/other")
@@ -121,8 +124,8 @@ func TestSotW(t *testing.T) {
 	c.nothing()
 }
 
-// TestRepeatedNonceAnswersNothing: a client that asks for other names repeats the nonce that it answered last. It is no answer to what was sent since,
-// takes nothing back that was refused, and neither does a nonce that nobody gave out.
+// TestRepeatedNonceAnswersNothing: a client that asks for other names repeats the nonce that it answered last. It is no
+// answer to what was sent since, takes nothing back that was refused, and neither does a nonce that nobody gave out.
 func TestRepeatedNonceAnswersNothing(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -137,7 +140,8 @@ func TestRepeatedNonceAnswersNothing(t *testing.T) {
 	first := c.next(ecds, "", mainFilter)
 	again := func(nonce string, names ...string) {
 		c.t.Helper()
-		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: first.VersionInfo, ResponseNonce: nonce, ResourceNames: names}))
+		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: first.VersionInfo,
+			ResponseNonce: nonce, ResourceNames: names}))
 	}
 	behind := func() bool {
 		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return s.Behind })
@@ -160,7 +164,8 @@ func TestRepeatedNonceAnswersNothing(t *testing.T) {
 		if !behind() {
 			t.Error("what was not answered counts as enforced")
 		}
-		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: r.VersionInfo, ResponseNonce: r.Nonce, ResourceNames: []string{mainFilter}}))
+		must(t, c.stream.Send(&discovery.DiscoveryRequest{TypeUrl: ecds, VersionInfo: r.VersionInfo,
+			ResponseNonce: r.Nonce, ResourceNames: []string{mainFilter}}))
 	case <-time.After(patience):
 		t.Fatal("no response")
 	}
@@ -177,7 +182,8 @@ func envoyOf(name string) *corev3.Node {
 // Clients that are no Envoy ask for listeners only: their filters are inline, and a change of policy is a new listener.
 func TestSotWFiltersInline(t *testing.T) {
 	t.Parallel()
-	for name, port := range map[string]string{"http": httpInbound, "tcp": `{"name": "main", "port": 8080, "servicePort": 9080, "protocol": "tcp"}`} {
+	for name, port := range map[string]string{"http": httpInbound,
+		"tcp": `{"name": "main", "port": 8080, "servicePort": 9080, "protocol": "tcp"}`} {
 		t.Run(name, func(t *testing.T) {
 			z := newZoneServer(t)
 			z.trust()
@@ -191,7 +197,8 @@ func TestSotWFiltersInline(t *testing.T) {
 			}
 			z.permission("ours", "backend", "spiffe://td/second")
 			second := c.next(lds, "")
-			if !strings.Contains(string(second.Resources[0].Value), "spiffe://td/second") || second.VersionInfo == first.VersionInfo {
+			if !strings.Contains(string(second.Resources[0].Value), "spiffe://td/second") ||
+				second.VersionInfo == first.VersionInfo {
 				t.Error("the change is not in the listener")
 			}
 			z.permission("other", "frontend", "spiffe://td/other")
@@ -208,7 +215,8 @@ func TestSotWFiltersInline(t *testing.T) {
 
 // discovers reports whether a network filter of a listener comes by ECDS.
 func discovers(l *listenerv3.Listener) bool {
-	return slices.ContainsFunc(l.GetFilterChains()[0].GetFilters(), func(f *listenerv3.Filter) bool { return f.GetConfigDiscovery() != nil })
+	return slices.ContainsFunc(l.GetFilterChains()[0].GetFilters(),
+		func(f *listenerv3.Filter) bool { return f.GetConfigDiscovery() != nil })
 }
 
 func TestSotWStreamIsForOneProxy(t *testing.T) {

@@ -170,7 +170,8 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 		}
 		return s.with(old.sending, old), nil
 	}
-	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets, unrouted: old.unrouted, routed: routed(policies)}
+	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets,
+		unrouted: old.unrouted, routed: routed(policies)}
 	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
 		return nil, err
 	}

@@ -191,7 +191,8 @@ func FuzzDeltaSession(f *testing.F) {
 	streamSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		playProxy(t, box, raw, &evilProxy[*discovery.DeltaDiscoveryRequest, *discovery.DeltaDiscoveryResponse]{
-			open: func(ctx context.Context, c discovery.AggregatedDiscoveryServiceClient) (adsStream[*discovery.DeltaDiscoveryRequest, *discovery.DeltaDiscoveryResponse], error) {
+			open: func(ctx context.Context, c discovery.AggregatedDiscoveryServiceClient) (
+				adsStream[*discovery.DeltaDiscoveryRequest, *discovery.DeltaDiscoveryResponse], error) {
 				return c.DeltaAggregatedResources(ctx)
 			},
 			ask: func(op, a, b byte) *discovery.DeltaDiscoveryRequest {
@@ -237,7 +238,8 @@ func FuzzSotwSession(f *testing.F) {
 	streamSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		playProxy(t, box, raw, &evilProxy[*discovery.DiscoveryRequest, *discovery.DiscoveryResponse]{
-			open: func(ctx context.Context, c discovery.AggregatedDiscoveryServiceClient) (adsStream[*discovery.DiscoveryRequest, *discovery.DiscoveryResponse], error) {
+			open: func(ctx context.Context, c discovery.AggregatedDiscoveryServiceClient) (
+				adsStream[*discovery.DiscoveryRequest, *discovery.DiscoveryResponse], error) {
 				return c.StreamAggregatedResources(ctx)
 			},
 			ask: func(op, a, b byte) *discovery.DiscoveryRequest {
@@ -255,7 +257,8 @@ func FuzzSotwSession(f *testing.F) {
 				return m
 			},
 			answer: func(r *discovery.DiscoveryResponse, node byte, text string) *discovery.DiscoveryRequest {
-				m := &discovery.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(), VersionInfo: r.GetVersionInfo()}
+				m := &discovery.DiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce(),
+					VersionInfo: r.GetVersionInfo()}
 				if node%4 == 1 {
 					m.Node = saidNode(node)
 				}

@@ -36,7 +36,8 @@ func newSwept(t testing.TB, streams int) *swept {
 		return time.Now().Add(s.later)
 	}
 	var err error
-	s.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(store.NewMemory(), testBox()), Now: now, Log: slog.New(slog.DiscardHandler)})
+	s.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(store.NewMemory(), testBox()),
+		Now: now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func newSwept(t testing.TB, streams int) *swept {
 	})
 	for i := range streams {
 		id := fmt.Sprint("token-", i)
-		token, claims, err := s.issuer.Issue(t.Context(), tokens.Claims{ID: id, Audience: tokens.AudienceDataplane, Mesh: "default", Dataplane: id}, time.Hour+time.Duration(i)*time.Minute)
+		token, claims, err := s.issuer.Issue(t.Context(), tokens.Claims{ID: id, Audience: tokens.AudienceDataplane,
+			Mesh: "default", Dataplane: id}, time.Hour+time.Duration(i)*time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +59,8 @@ func newSwept(t testing.TB, streams int) *swept {
 	return s
 }
 
-// TestTokensAreVerifiedWhenSomethingChanged: a look at open streams verifies no token again, unless keys, revocations or its own time say
-// so, and never while streams wait to open.
+// TestTokensAreVerifiedWhenSomethingChanged: a look at open streams verifies no token again, unless keys, revocations
+// or its own time say so, and never while streams wait to open.
 func TestTokensAreVerifiedWhenSomethingChanged(t *testing.T) {
 	t.Parallel()
 	s := newSwept(t, 20)

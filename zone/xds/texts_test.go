@@ -10,13 +10,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestTextsOfProxiesCanBeWritten: what a proxy says was cut in the middle of a character, and its insight was never written again, as
-// Protobuf takes only UTF-8.
+// TestTextsOfProxiesCanBeWritten: what a proxy says was cut in the middle of a character, and its insight was never
+// written again, as Protobuf takes only UTF-8.
 func TestTextsOfProxiesCanBeWritten(t *testing.T) {
 	t.Parallel()
 	long := "x" + strings.Repeat("ü", 1<<20)
 	r := &record{key: resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "dp"}, dataplane: true}
-	s := r.connect(&corev3.Node{UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: long}}, "test", 1, time.Now())
+	s := r.connect(&corev3.Node{UserAgentVersionType: &corev3.Node_UserAgentVersion{UserAgentVersion: long}}, "test",
+		1, time.Now())
 	r.rejected(s, kindListener, long, time.Now())
 	if _, err := r.write(resources.Home{Zone: "zone-1"}); err != nil {
 		t.Error(err)

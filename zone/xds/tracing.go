@@ -53,8 +53,9 @@ func (t *target) traceBy(rule matching.ProxyRule) error {
 	t.observed.collectors = append(t.observed.collectors, cluster)
 	t.observed.trace = &tracing{
 		// The shares are for requests without a route: none.
-		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: provider, ClientSampling: never, RandomSampling: never, OverallSampling: never},
-		route:   routeTracing(&conf),
+		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: provider, ClientSampling: never, RandomSampling: never,
+			OverallSampling: never},
+		route: routeTracing(&conf),
 	}
 	return nil
 }
@@ -82,7 +83,8 @@ func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Ht
 			return nil, nil, err
 		}
 		config, err := pack(&tracev3.OpenTelemetryConfig{GrpcService: grpcTo(traceCluster), ServiceName: service})
-		return &tracev3.Tracing_Http{Name: "envoy.tracers.opentelemetry", ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: config}}, cluster, err
+		return &tracev3.Tracing_Http{Name: "envoy.tracers.opentelemetry",
+			ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: config}}, cluster, err
 	}
 	return nil, nil, nil
 }
@@ -114,7 +116,8 @@ func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resourc
 		config.SharedSpanContext = wrapperspb.Bool(*b.SharedSpanContext)
 	}
 	packed, err := pack(config)
-	return &tracev3.Tracing_Http{Name: "envoy.tracers.zipkin", ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed}}, cluster, err
+	return &tracev3.Tracing_Http{Name: "envoy.tracers.zipkin",
+		ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed}}, cluster, err
 }
 
 // routeTracing returns which requests are traced, and with which tags.
@@ -123,7 +126,8 @@ func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 	if conf.Sampling != nil {
 		sampling = *conf.Sampling
 	}
-	out := &routev3.Tracing{ClientSampling: shareOf(sampling.Client), RandomSampling: shareOf(sampling.Random), OverallSampling: shareOf(sampling.Overall)}
+	out := &routev3.Tracing{ClientSampling: shareOf(sampling.Client), RandomSampling: shareOf(sampling.Random),
+		OverallSampling: shareOf(sampling.Overall)}
 	for _, tag := range conf.Tags {
 		custom := &tagsv3.CustomTag{Tag: tag.Name}
 		switch {
@@ -132,7 +136,8 @@ func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 		case tag.Literal != nil && *tag.Literal != "":
 			custom.Type = &tagsv3.CustomTag_Literal_{Literal: &tagsv3.CustomTag_Literal{Value: *tag.Literal}}
 		case tag.Header != nil && tag.Header.Name != "":
-			custom.Type = &tagsv3.CustomTag_RequestHeader{RequestHeader: &tagsv3.CustomTag_Header{Name: tag.Header.Name, DefaultValue: tag.Header.Default}}
+			custom.Type = &tagsv3.CustomTag_RequestHeader{RequestHeader: &tagsv3.CustomTag_Header{Name: tag.Header.Name,
+				DefaultValue: tag.Header.Default}}
 		default:
 			continue
 		}
@@ -147,7 +152,8 @@ func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 	if parsed, err := resources.ParsePercentage(raw); len(raw) > 0 && err == nil {
 		share = parsed
 	}
-	return &typev3.FractionalPercent{Numerator: uint32(math.Round(share * 1e4)), Denominator: typev3.FractionalPercent_MILLION}
+	return &typev3.FractionalPercent{Numerator: uint32(math.Round(share * 1e4)),
+		Denominator: typev3.FractionalPercent_MILLION}
 }
 
 // onManager adds the span provider to the connection manager of HTTP traffic; nothing without a MeshTrace.

@@ -25,17 +25,20 @@ func TestTrafficTargetsAreFollowed(t *testing.T) {
 	key := func(typ resources.Type, name string) resources.Key {
 		return resources.Key{Type: typ, Mesh: "default", Name: name}
 	}
-	target, group, trust := key(resources.TypeTrafficTarget, "t"), key(resources.TypeHTTPRouteGroup, "g"), key(resources.TypeMeshTrust, "zone-2")
+	target, group, trust := key(resources.TypeTrafficTarget, "t"), key(resources.TypeHTTPRouteGroup, "g"),
+		key(resources.TypeMeshTrust, "zone-2")
 	networking := map[string]any{"networking": map[string]any{"address": "127.0.0.1", "inbound": []any{
 		map[string]any{"name": "main", "port": 1, "servicePort": 3, "protocol": "http"}}}}
 	for _, name := range []string{"a", "b"} {
-		dp := testResource(dataplaneKey(name), map[string]string{resources.LabelServiceAccount: name, resources.LabelNamespace: "ns"}, networking)
+		dp := testResource(dataplaneKey(name), map[string]string{resources.LabelServiceAccount: name,
+			resources.LabelNamespace: "ns"}, networking)
 		apply(store.Op{Put: dp})
 	}
 	a, b := connect(x, "a"), connect(x, "b")
 	before := b.proxy.state.Load()
 	path := func(expression string) *resources.Resource {
-		return testResource(group, nil, map[string]any{"matches": []any{map[string]any{"name": "m", "pathRegex": expression}}})
+		return testResource(group, nil,
+			map[string]any{"matches": []any{map[string]any{"name": "m", "pathRegex": expression}}})
 	}
 	traffic := testResource(target, nil, map[string]any{
 		"destination": map[string]any{"kind": "ServiceAccount", "name": "a", "namespace": "ns"},
@@ -56,12 +59,15 @@ func TestTrafficTargetsAreFollowed(t *testing.T) {
 		without []string
 	}{
 		{"the target alone", store.Op{Put: traffic}, nil, []string{"kri_tt_"}},
-		{"its group comes", store.Op{Put: path("/one")}, []string{"kri_tt_default_zone-1__t_", "/one", "spiffe://default.zone-1.mesh.local/ns/ns/sa/c"}, nil},
+		{"its group comes", store.Op{Put: path("/one")},
+			[]string{"kri_tt_default_zone-1__t_", "/one", "spiffe://default.zone-1.mesh.local/ns/ns/sa/c"}, nil},
 		{"its group changes", store.Op{Put: path("/two")}, []string{"/two"}, []string{"/one"}},
-		{"it is the global's, which does not know the zone's group", store.Op{Put: ofGlobal(traffic)}, nil, []string{"kri_tt_"}},
+		{"it is the global's, which does not know the zone's group", store.Op{Put: ofGlobal(traffic)}, nil,
+			[]string{"kri_tt_"}},
 		{"the global's group comes, but nobody is trusted", store.Op{Put: ofGlobal(path("/two"))}, nil, []string{"kri_tt_"}},
 		{"a trust comes", store.Op{Put: testResource(trust, nil, map[string]any{"trustDomain": "default.zone-2.mesh.local"})},
-			[]string{"kri_tt_default___t_", "spiffe://default.zone-2.mesh.local/ns/ns/sa/c"}, []string{"default.zone-1.mesh.local"}},
+			[]string{"kri_tt_default___t_", "spiffe://default.zone-2.mesh.local/ns/ns/sa/c"},
+			[]string{"default.zone-1.mesh.local"}},
 		{"the target goes", store.Op{Delete: target}, nil, []string{"kri_tt_"}},
 	} {
 		apply(step.op)

@@ -30,8 +30,9 @@ const (
 // unaskedRetry tries other endpoints, and those of the next priority after the first has failed.
 func (s *sender) unaskedRetry() *routev3.RetryPolicy {
 	return &routev3.RetryPolicy{
-		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries), HostSelectionRetryMaxAttempts: unaskedSelections,
-		RetryHostPredicate: s.notPreviousHosts(), RetryPriority: s.notPreviousPriorities(nil),
+		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries),
+		HostSelectionRetryMaxAttempts: unaskedSelections,
+		RetryHostPredicate:            s.notPreviousHosts(), RetryPriority: s.notPreviousPriorities(nil),
 	}
 }
 

@@ -46,7 +46,8 @@ func (p *proxy) newest() *resources.Resource {
 // failed keeps the proxy's last state and shows why, until that part can be built.
 func (x *Proxies) failed(p *proxy, of part, err error) {
 	x.metrics.failures.Inc()
-	x.cfg.Log.Error("cannot build the proxy's config; it keeps the previous one", "mesh", p.key.Mesh, "name", p.key.Name, "error", err)
+	x.cfg.Log.Error("cannot build the proxy's config; it keeps the previous one", "mesh", p.key.Mesh, "name",
+		p.key.Name, "error", err)
 	p.unbuilt.why[of] = err.Error()
 	p.record.setProblem(p.configProblem(), p.unbuilt.String())
 	x.insights.mark(p.record, soon)

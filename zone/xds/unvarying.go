@@ -33,7 +33,8 @@ var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 		into **anypb.Any
 		from message
 	}{
-		{&out.denyHTTP, rbac.DenyAllHTTP()}, {&out.router, &routerv3.Router{}}, {&out.inspector, &inspectorv3.TlsInspector{}}, {&out.unasked, &rbacv3.RBACPerRoute{}},
+		{&out.denyHTTP, rbac.DenyAllHTTP()}, {&out.router, &routerv3.Router{}},
+		{&out.inspector, &inspectorv3.TlsInspector{}}, {&out.unasked, &rbacv3.RBACPerRoute{}},
 	} {
 		var err error
 		if *one.into, err = pack(one.from); err != nil {

@@ -10,7 +10,8 @@ import (
 
 // wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
 // it selects; what stays the same is not sent.
-var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric, resources.TypeMeshTLS}
+var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric,
+	resources.TypeMeshTLS}
 
 // isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
 // on what inbounds receive.

@@ -25,7 +25,8 @@ func filled(t testing.TB) store.Store {
 	for i, name := range []string{"a", "b", "c"} {
 		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key(name), i, map[string]string{"n": name})))
 	}
-	secret := &resources.Resource{Key: resources.Key{Type: resources.TypeSecret, Name: "token-signing"}, Labels: map[string]string{}}
+	secret := &resources.Resource{Key: resources.Key{Type: resources.TypeSecret, Name: "token-signing"},
+		Labels: map[string]string{}}
 	var err error
 	if secret.Spec, err = resources.NewSpec(resources.TypeSecret, []byte(`{"data":"c2VhbGVk"}`)); err != nil {
 		t.Fatal(err)
@@ -63,14 +64,17 @@ func TestRoundTrip(t *testing.T) {
 	}
 	for _, r := range b.Resources {
 		if now := s.Snapshot().Get(r.Key); !storetest.Equal(r, now) {
-			t.Errorf("got %s, want %s", storetest.Describe([]*resources.Resource{r}), storetest.Describe([]*resources.Resource{now}))
+			t.Errorf("got %s, want %s", storetest.Describe([]*resources.Resource{r}),
+				storetest.Describe([]*resources.Resource{now}))
 		}
 	}
 }
 
 func TestKeysInTheClearAreRefused(t *testing.T) {
-	file := File{Path: "identity/default/ca.key", Data: []byte("-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\n")}
-	if err := Write(io.Discard, header, filled(t).Snapshot(), []File{file}); !errors.Is(err, ErrClear) || !strings.Contains(err.Error(), file.Path) {
+	file := File{Path: "identity/default/ca.key",
+		Data: []byte("-----BEGIN EC PRIVATE KEY-----\nMHc\n-----END EC PRIVATE KEY-----\n")}
+	if err := Write(io.Discard, header, filled(t).Snapshot(), []File{file}); !errors.Is(err, ErrClear) ||
+		!strings.Contains(err.Error(), file.Path) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -95,7 +99,8 @@ func TestDamage(t *testing.T) {
 		bad := bytes.Clone(good)
 		bad[i] ^= 0x10
 		switch got, err := Read(bytes.NewReader(bad)); {
-		case err == nil && i >= len(good)-gzipEnd && cmp.Diff(want.Header, got.Header) == "" && cmp.Diff(want.Files, got.Files) == "":
+		case err == nil && i >= len(good)-gzipEnd && cmp.Diff(want.Header, got.Header) == "" &&
+			cmp.Diff(want.Files, got.Files) == "":
 		case !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat):
 			t.Fatalf("byte %d of %d: %v", i, len(good), err)
 		}
@@ -129,27 +134,31 @@ func TestRefused(t *testing.T) {
 		want error
 		says string
 	}{
-		"newer":            {`{"causewayBackup":2,"version":"v9"}`, ErrFormat, `use version "v9"`},
-		"not one":          {`{"a":1}`, ErrDamaged, "does not begin"},
-		"no end":           {begin, ErrDamaged, "its end is missing"},
-		"unknown line":     {begin + `{"colour":"blue"}`, ErrDamaged, "line 2"},
-		"empty line":       {begin + `{}`, ErrDamaged, "neither"},
-		"path upwards":     {begin + `{"file":{"path":"../passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"absolute path":    {begin + `{"file":{"path":"/etc/passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"path not clean":   {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"path elsewhere":   {begin + `{"file":{"path":"audit/done-1.jsonl"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"settings":         {begin + `{"file":{"path":"admin.token"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"a zone's folder":  {begin + `{"file":{"path":"membership/credential.sealed"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"a deeper folder":  {begin + `{"file":{"path":"kds-tls/a/b"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"a hidden file":    {begin + `{"file":{"path":"kds-tls/.ca.crt"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"a backslash":      {begin + `{"file":{"path":"kds-tls/..\\a"}}`, ErrDamaged, "holds files of kds-tls only"},
-		"a file twice":     {begin + `{"file":{"path":"kds-tls/a"}}` + "\n" + `{"file":{"path":"kds-tls/a"}}`, ErrDamaged, "is there twice"},
-		"another server":   {`{"causewayBackup":1,"server":"moon"}`, ErrDamaged, "want global or zone"},
-		"a zone's place":   {`{"causewayBackup":1,"server":"zone","zone":"../global"}`, ErrDamaged, "not the name of a zone"},
-		"a last revision":  {`{"causewayBackup":1,"server":"global","revision":18446744073709551615}`, ErrDamaged, "more than any store has"},
-		"spec not JSON":    {begin + `{"resource":{"type":"MeshTimeout","name":"a","spec":3}}`, ErrDamaged, "line 2"},
-		"unknown type":     {begin + `{"resource":{"type":"Blue","name":"a","spec":{}}}`, ErrDamaged, "Blue"},
-		"two on a line":    {begin + `{"file":{"path":"kds-tls/a"}} {"file":{"path":"kds-tls/b"}}`, ErrDamaged, "something comes after"},
+		"newer":          {`{"causewayBackup":2,"version":"v9"}`, ErrFormat, `use version "v9"`},
+		"not one":        {`{"a":1}`, ErrDamaged, "does not begin"},
+		"no end":         {begin, ErrDamaged, "its end is missing"},
+		"unknown line":   {begin + `{"colour":"blue"}`, ErrDamaged, "line 2"},
+		"empty line":     {begin + `{}`, ErrDamaged, "neither"},
+		"path upwards":   {begin + `{"file":{"path":"../passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"absolute path":  {begin + `{"file":{"path":"/etc/passwd"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"path not clean": {begin + `{"file":{"path":"a/../../b"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"path elsewhere": {begin + `{"file":{"path":"audit/done-1.jsonl"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"settings":       {begin + `{"file":{"path":"admin.token"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a zone's folder": {begin + `{"file":{"path":"membership/credential.sealed"}}`, ErrDamaged,
+			"holds files of kds-tls only"},
+		"a deeper folder": {begin + `{"file":{"path":"kds-tls/a/b"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a hidden file":   {begin + `{"file":{"path":"kds-tls/.ca.crt"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a backslash":     {begin + `{"file":{"path":"kds-tls/..\\a"}}`, ErrDamaged, "holds files of kds-tls only"},
+		"a file twice": {begin + `{"file":{"path":"kds-tls/a"}}` + "\n" + `{"file":{"path":"kds-tls/a"}}`,
+			ErrDamaged, "is there twice"},
+		"another server": {`{"causewayBackup":1,"server":"moon"}`, ErrDamaged, "want global or zone"},
+		"a zone's place": {`{"causewayBackup":1,"server":"zone","zone":"../global"}`, ErrDamaged, "not the name of a zone"},
+		"a last revision": {`{"causewayBackup":1,"server":"global","revision":18446744073709551615}`, ErrDamaged,
+			"more than any store has"},
+		"spec not JSON": {begin + `{"resource":{"type":"MeshTimeout","name":"a","spec":3}}`, ErrDamaged, "line 2"},
+		"unknown type":  {begin + `{"resource":{"type":"Blue","name":"a","spec":{}}}`, ErrDamaged, "Blue"},
+		"two on a line": {begin + `{"file":{"path":"kds-tls/a"}} {"file":{"path":"kds-tls/b"}}`, ErrDamaged,
+			"something comes after"},
 		"two in one":       {begin + `{"file":{"path":"a"},"trailer":{}}`, ErrDamaged, "more than one thing"},
 		"a bomb":           {begin + manySpaces(), ErrDamaged, "which no backup does"},
 		"checksum differs": {begin + `{"trailer":{"sha256":"00"}}`, ErrDamaged, "SHA-256"},

@@ -95,7 +95,9 @@ func TestGoldenBackups(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			continue
 		}
-		if wrong := storetest.Missing(b.Resources, want); wrong != "" || b.Header.Revision != storetest.GoldenRevision || b.Header.Server != "global" || b.Header.Version != "v0.0.1" || !b.Header.Created.Equal(header.Created) {
+		if wrong := storetest.Missing(b.Resources, want); wrong != "" ||
+			b.Header.Revision != storetest.GoldenRevision || b.Header.Server != "global" ||
+			b.Header.Version != "v0.0.1" || !b.Header.Created.Equal(header.Created) {
 			t.Errorf("%s, %+v:\n%s", path, b.Header, wrong)
 		}
 		if diff := cmp.Diff([]File{goldenFile}, b.Files); diff != "" {
@@ -116,7 +118,8 @@ func TestFormatIsAsItWas(t *testing.T) {
 
 // TestGoldenBackupOfANewerFormat checks that it is refused with the version that can read it.
 func TestGoldenBackupOfANewerFormat(t *testing.T) {
-	newer := strings.Replace(lines(t, read(t, ofFormat(t, formatVersion))), fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion), fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion+1), 1)
+	newer := strings.Replace(lines(t, read(t, ofFormat(t, formatVersion))),
+		fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion), fmt.Sprintf(`{"causewayBackup":%d,`, formatVersion+1), 1)
 	want := fmt.Sprintf(`the backup has format %d, and this program reads up to %d: the backup's format is too new: use version "v0.0.1", which wrote it, or a newer one`, formatVersion+1, formatVersion)
 	if _, err := Read(bytes.NewReader(zipped(newer))); !errors.Is(err, ErrFormat) || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)

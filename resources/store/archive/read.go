@@ -145,7 +145,8 @@ func (b *Backup) check(end *trailer, sum hash.Hash, lines *bufio.Scanner) error 
 	case got != end.SHA256:
 		return fmt.Errorf("%w: its SHA-256 is %s, and %s was written", ErrDamaged, got, end.SHA256)
 	case len(b.Resources) != end.Resources || len(b.Files) != end.Files:
-		return fmt.Errorf("%w: it has %d resources and %d files, and %d and %d were written", ErrDamaged, len(b.Resources), len(b.Files), end.Resources, end.Files)
+		return fmt.Errorf("%w: it has %d resources and %d files, and %d and %d were written", ErrDamaged,
+			len(b.Resources), len(b.Files), end.Resources, end.Files)
 	case lines.Scan():
 		return fmt.Errorf("%w: something comes after its end", ErrDamaged)
 	case lines.Err() != nil:

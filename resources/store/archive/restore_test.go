@@ -21,15 +21,18 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 			return errors.Join(os.Mkdir(filepath.Join(dir, "audit"), 0o700), os.Symlink("audit", filepath.Join(dir, "kds-tls")))
 		},
 		"a file that is a link": func(dir, elsewhere string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700), os.Symlink(filepath.Join(elsewhere, "ca.crt"), filepath.Join(dir, "kds-tls", "ca.crt")))
+			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700),
+				os.Symlink(filepath.Join(elsewhere, "ca.crt"), filepath.Join(dir, "kds-tls", "ca.crt")))
 		},
 		"a pipe, which would be waited for": func(dir, _ string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700), syscall.Mkfifo(filepath.Join(dir, "kds-tls", "ca.crt"), 0o600))
+			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700),
+				syscall.Mkfifo(filepath.Join(dir, "kds-tls", "ca.crt"), 0o600))
 		},
 		"a folder in the place of the file": func(dir, _ string) error { return os.MkdirAll(filepath.Join(dir, "kds-tls", "ca.crt"), 0o700) },
 		"a file in the place of the folder": func(dir, _ string) error { return os.WriteFile(filepath.Join(dir, "kds-tls"), nil, 0o600) },
 		"a link to nowhere, as a file": func(dir, elsewhere string) error {
-			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700), os.Symlink(filepath.Join(elsewhere, "new"), filepath.Join(dir, "kds-tls", "ca.crt")))
+			return errors.Join(os.Mkdir(filepath.Join(dir, "kds-tls"), 0o700),
+				os.Symlink(filepath.Join(elsewhere, "new"), filepath.Join(dir, "kds-tls", "ca.crt")))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +43,8 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, overwrite := range []bool{false, true} {
-				if err := (&Backup{Files: []File{file}}).Restore(dir, overwrite); err == nil || !strings.Contains(err.Error(), "nothing is restored") {
+				if err := (&Backup{Files: []File{file}}).Restore(dir, overwrite); err == nil ||
+					!strings.Contains(err.Error(), "nothing is restored") {
 					t.Errorf("overwrite %v: %v", overwrite, err)
 				}
 			}
@@ -80,8 +84,10 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 func TestFilesThatNoServerWroteStayOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, name := range []string{"tls/ca.crt", "tls/a b", "tls/.x", "tls/deeper/ca.crt", "identity/default/ca.key", "identity/ca.crt", "membership/credential.sealed", "audit/x"} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600)); err != nil {
+	for _, name := range []string{"tls/ca.crt", "tls/a b", "tls/.x", "tls/deeper/ca.crt", "identity/default/ca.key",
+		"identity/ca.crt", "membership/credential.sealed", "audit/x"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700),
+			os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +102,8 @@ func TestFilesThatNoServerWroteStayOut(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := strings.Join(names, " "); got != "identity/ca.crt identity/default/ca.key tls/ca.crt membership/credential.sealed" {
+	if got := strings.Join(names,
+		" "); got != "identity/ca.crt identity/default/ca.key tls/ca.crt membership/credential.sealed" {
 		t.Error(got)
 	}
 }

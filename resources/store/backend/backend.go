@@ -79,11 +79,13 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("--store is %q: want %s or %s", c.Kind, Bolt, Etcd)
 	}
 	if len(c.Endpoints) == 0 {
-		return errors.New("--store etcd: name the members, such as --etcd-endpoints https://10.0.0.1:2379,https://10.0.0.2:2379")
+		return errors.New(
+			"--store etcd: name the members, such as --etcd-endpoints https://10.0.0.1:2379,https://10.0.0.2:2379")
 	}
 	secure := strings.HasPrefix(c.Endpoints[0], "https://")
 	for _, e := range c.Endpoints {
-		if !strings.HasPrefix(e, "https://") && !strings.HasPrefix(e, "http://") || strings.HasPrefix(e, "https://") != secure {
+		if !strings.HasPrefix(e, "https://") && !strings.HasPrefix(e, "http://") ||
+			strings.HasPrefix(e, "https://") != secure {
 			return fmt.Errorf("--etcd-endpoints has %q: want URLs that all begin with https://, or all with http://", e)
 		}
 	}
@@ -155,7 +157,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		if err := c.checkLost(); err != nil {
 			return nil, err
 		}
-		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log})
+		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version,
+			Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
 		}

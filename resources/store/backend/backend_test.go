@@ -28,12 +28,14 @@ func TestValidate(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"file":                    {Config{}, ""},
-		"etcd":                    {Config{Kind: Etcd, Endpoints: secure, CAFile: "ca", CertFile: "c", KeyFile: "k", Username: "u", Password: "p"}, ""},
-		"unknown":                 {Config{Kind: "mysql"}, `--store is "mysql": want bolt or etcd`},
-		"endpoints without etcd":  {Config{Endpoints: plain}, "--etcd-endpoints without --store etcd"},
-		"etcd without endpoints":  {Config{Kind: Etcd}, "--etcd-endpoints https://"},
-		"no scheme":               {Config{Kind: Etcd, Endpoints: []string{"10.0.0.1:2379"}}, `--etcd-endpoints has "10.0.0.1:2379"`},
+		"file": {Config{}, ""},
+		"etcd": {Config{Kind: Etcd, Endpoints: secure, CAFile: "ca", CertFile: "c", KeyFile: "k",
+			Username: "u", Password: "p"}, ""},
+		"unknown":                {Config{Kind: "mysql"}, `--store is "mysql": want bolt or etcd`},
+		"endpoints without etcd": {Config{Endpoints: plain}, "--etcd-endpoints without --store etcd"},
+		"etcd without endpoints": {Config{Kind: Etcd}, "--etcd-endpoints https://"},
+		"no scheme": {Config{Kind: Etcd, Endpoints: []string{"10.0.0.1:2379"}},
+			`--etcd-endpoints has "10.0.0.1:2379"`},
 		"mixed":                   {Config{Kind: Etcd, Endpoints: append(plain, secure...)}, "or all with http://"},
 		"CA in the clear":         {Config{Kind: Etcd, Endpoints: plain, CAFile: "ca"}, "https:// endpoints"},
 		"certificate without key": {Config{Kind: Etcd, Endpoints: secure, CertFile: "c"}, "set both"},
@@ -171,6 +173,7 @@ func holds(t *testing.T, c Config, revision uint64, want []*resources.Resource) 
 	defer func() { _ = s.Close() }()
 	got := slices.Collect(store.All(s.Snapshot()))
 	if s.Snapshot().Revision() != revision || !slices.EqualFunc(got, want, storetest.Equal) {
-		t.Fatalf("at %d: %s, want at %d %s", s.Snapshot().Revision(), storetest.Describe(got), revision, storetest.Describe(want))
+		t.Fatalf("at %d: %s, want at %d %s", s.Snapshot().Revision(), storetest.Describe(got), revision,
+			storetest.Describe(want))
 	}
 }

@@ -29,7 +29,8 @@ func (c *Config) Insist(ctx context.Context, tell func(why error), start func() 
 		return start()
 	}
 	log := c.logger()
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortestPause), backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(shortestPause),
+		backoff.WithMaxInterval(longestPause), backoff.WithMaxElapsedTime(0))
 	begin := time.Now()
 	for tries := 1; ; tries++ {
 		err := start()
@@ -38,11 +39,13 @@ func (c *Config) Insist(ctx context.Context, tell func(why error), start func() 
 		case err == nil || !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil || c.StartTimeout == 0:
 			return err
 		case left <= 0:
-			return fmt.Errorf("after %d tries in %s (--etcd-start-timeout): %w", tries, time.Since(begin).Round(time.Second), err)
+			return fmt.Errorf("after %d tries in %s (--etcd-start-timeout): %w", tries,
+				time.Since(begin).Round(time.Second), err)
 		}
 		wait := min(pause.NextBackOff(), left)
 		tell(err)
-		log.Warn("the start is tried again: etcd does not answer", "tries", tries, "wait", wait.Round(time.Millisecond), "left", left.Round(time.Second), "error", err)
+		log.Warn("the start is tried again: etcd does not answer", "tries", tries, "wait", wait.Round(time.Millisecond),
+			"left", left.Round(time.Second), "error", err)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -32,7 +32,8 @@ func TestInsistUntilEtcdIsThere(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
 	cluster.Members[0].Kill()
-	c := Config{Kind: Etcd, Endpoints: cluster.Endpoints(), Prefix: "/insist", StartTimeout: time.Minute, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	c := Config{Kind: Etcd, Endpoints: cluster.Endpoints(), Prefix: "/insist", StartTimeout: time.Minute,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	told := 0
 	err := c.Insist(t.Context(), func(why error) {
 		if told++; told == 1 {
@@ -74,19 +75,23 @@ func TestInsistEnds(t *testing.T) {
 	away.Members[0].Kill()
 	begin := time.Now()
 	told, err := insisting(t.Context(), Config{Endpoints: away.Endpoints(), StartTimeout: 4 * time.Second})
-	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "--etcd-start-timeout") || told == 0 || time.Since(begin) < 4*time.Second {
+	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "--etcd-start-timeout") || told == 0 ||
+		time.Since(begin) < 4*time.Second {
 		t.Errorf("after %s, told %d times: %v", time.Since(begin), told, err)
 	}
-	if told, err := insisting(t.Context(), Config{Endpoints: away.Endpoints()}); !errors.Is(err, store.ErrUnavailable) || told != 0 {
+	if told, err := insisting(t.Context(), Config{Endpoints: away.Endpoints()}); !errors.Is(err,
+		store.ErrUnavailable) || told != 0 {
 		t.Errorf("of those that try once: told %d times, %v", told, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := Config{Kind: Etcd, StartTimeout: time.Hour, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	if err := stopped.Insist(ctx, func(error) { cancel() }, func() error { return store.ErrUnavailable }); !errors.Is(err, store.ErrUnavailable) {
+	if err := stopped.Insist(ctx, func(error) { cancel() },
+		func() error { return store.ErrUnavailable }); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("told to end: %v", err)
 	}
 	tries := 0
-	if err := stopped.Insist(t.Context(), func(error) {}, func() error { tries++; return etcd.ErrRefused }); !errors.Is(err, etcd.ErrRefused) || tries != 1 {
+	if err := stopped.Insist(t.Context(), func(error) {},
+		func() error { tries++; return etcd.ErrRefused }); !errors.Is(err, etcd.ErrRefused) || tries != 1 {
 		t.Errorf("refused: %v after %d tries", err, tries)
 	}
 }

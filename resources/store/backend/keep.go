@@ -30,7 +30,8 @@ func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (er
 		return err
 	}
 	now := time.Now().UTC()
-	path := filepath.Join(filepath.Dir(c.Path), fmt.Sprintf("etcd-format-%d-%s.backup", format, now.Format("20060102-150405")))
+	path := filepath.Join(filepath.Dir(c.Path),
+		fmt.Sprintf("etcd-format-%d-%s.backup", format, now.Format("20060102-150405")))
 	f, err := os.CreateTemp(filepath.Dir(path), ".unfinished-*")
 	if err != nil {
 		return err
@@ -53,6 +54,7 @@ func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (er
 	if err := place.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	c.logger().Info("wrote a backup of the store in its older format", "file", path, "format", format, "revision", revision, "resources", len(rs))
+	c.logger().Info("wrote a backup of the store in its older format", "file", path, "format", format, "revision",
+		revision, "resources", len(rs))
 	return nil
 }

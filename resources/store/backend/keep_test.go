@@ -15,7 +15,8 @@ import (
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := Config{Kind: Etcd, Path: filepath.Join(dir, File), Owner: archive.Header{Server: "global", Version: "v1.2.3"}, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Kind: Etcd, Path: filepath.Join(dir, File), Owner: archive.Header{Server: "global", Version: "v1.2.3"},
+		Log: slog.New(slog.DiscardHandler)}
 	if err := c.keep(1, storetest.GoldenRevision, storetest.Golden()); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,8 @@ func TestKeep(t *testing.T) {
 	for _, r := range want {
 		r.Version = ""
 	}
-	if wrong := storetest.Missing(b.Resources, want); wrong != "" || b.Header.Server != "global" || b.Header.Version != "v1.2.3" || b.Header.Revision != storetest.GoldenRevision {
+	if wrong := storetest.Missing(b.Resources, want); wrong != "" || b.Header.Server != "global" ||
+		b.Header.Version != "v1.2.3" || b.Header.Revision != storetest.GoldenRevision {
 		t.Errorf("%+v\n%s", b.Header, wrong)
 	}
 	info, err := os.Stat(there[0])

@@ -20,7 +20,8 @@ var ErrNotEmpty = errors.New("there is a store already")
 // returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the path that it returns, and deletes
 // the contents of etcd. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating
 // system's.
-func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string, err error) {
+func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string,
+	err error) {
 	if err := c.Validate(); err != nil {
 		return "", err
 	}
@@ -47,7 +48,8 @@ func count(r store.Reader) int {
 	return n
 }
 
-func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string, err error) {
+func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources.Resource,
+	overwrite bool) (aside string, err error) {
 	switch _, err := os.Lstat(c.Path); {
 	case errors.Is(err, os.ErrNotExist):
 		return "", bolt.Create(c.Path, revision, rs)

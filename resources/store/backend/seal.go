@@ -41,7 +41,8 @@ func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 		return nil, fmt.Errorf("seal what is in the clear: %w", err)
 	}
 	if n > 0 {
-		c.logger().Info("store: sealed secrets that were in the clear; earlier copies and backups still contain them", "resources", n)
+		c.logger().Info("store: sealed secrets that were in the clear; earlier copies and backups still contain them",
+			"resources", n)
 	}
 	s.Store = f.Over(s.Store)
 	return s, nil

@@ -21,7 +21,8 @@ func kilobyte(n, content int) *resources.Resource {
 		"kuma.io/mesh": "default", "kuma.io/origin": "global", "kuma.io/env": "universal", "kuma.io/policy-role": "system",
 		"kuma.io/display-name": k.Name, "app": fmt.Sprint("app-", n%1000),
 	})
-	spec, err := resources.NewSpec(k.Type, fmt.Appendf(nil, `{"content":%d,"to":[{"default":{"x":%q}}]}`, content, strings.Repeat("x", 700)))
+	spec, err := resources.NewSpec(k.Type, fmt.Appendf(nil, `{"content":%d,"to":[{"default":{"x":%q}}]}`, content,
+		strings.Repeat("x", 700)))
 	if err != nil {
 		panic(err)
 	}

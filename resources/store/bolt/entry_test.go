@@ -18,7 +18,8 @@ func TestRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringMatching(`[^\x00]{0,12}`)
 	rapid.Check(t, func(t *rapid.T) {
-		k := resources.Key{Type: resources.TypeMeshTimeout, Mesh: text.Draw(t, "mesh"), Namespace: text.Draw(t, "namespace"), Name: text.Draw(t, "name")}
+		k := resources.Key{Type: resources.TypeMeshTimeout, Mesh: text.Draw(t, "mesh"),
+			Namespace: text.Draw(t, "namespace"), Name: text.Draw(t, "name")}
 		r := storetest.Resource(k, rapid.Int().Draw(t, "content"), rapid.MapOf(text, text).Draw(t, "labels"))
 		r.Revision = rapid.Uint64().Draw(t, "revision")
 		r.CreationTime = time.Unix(0, rapid.Int64Range(0, 1<<62).Draw(t, "created")).UTC()
@@ -36,7 +37,8 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !storetest.Equal(got, r) {
-			t.Fatalf("got %s want %s", storetest.Describe([]*resources.Resource{got}), storetest.Describe([]*resources.Resource{r}))
+			t.Fatalf("got %s want %s", storetest.Describe([]*resources.Resource{got}),
+				storetest.Describe([]*resources.Resource{r}))
 		}
 		again, err := store.EncodeValue(key, got)
 		if err != nil || !bytes.Equal(again, value) {

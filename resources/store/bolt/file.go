@@ -134,7 +134,8 @@ func readAhead(path string) error {
 
 // damaged returns the error for a file that cannot be used in its present state.
 func damaged(path, format string, args ...any) error {
-	return fmt.Errorf("%s: %w: %w: restore it from a backup, or move it away, with the folder audit, to start with an empty store",
+	return fmt.Errorf(
+		"%s: %w: %w: restore it from a backup, or move it away, with the folder audit, to start with an empty store",
 		path, fmt.Errorf(format, args...), ErrDamaged)
 }
 
@@ -215,7 +216,8 @@ func (f *file) read(yield func(*resources.Resource) error) (revision uint64, err
 		return 0, err
 	}
 	if got != want {
-		return 0, damaged(path, "it has %d resources (sum %x), but %d were written (sum %x)", got.Count, got.Sum, want.Count, want.Sum)
+		return 0, damaged(path, "it has %d resources (sum %x), but %d were written (sum %x)", got.Count, got.Sum,
+			want.Count, want.Sum)
 	}
 	// The next write goes to pages that the file marks as free: verify that they are.
 	for problem := range tx.Check(bbolt.WithKVStringer(keyText{bbolt.HexKVStringer()})) {
@@ -316,7 +318,8 @@ func getTotals(b *bbolt.Bucket) (totals, error) { return decodeTotals(b.Get(stat
 
 func decodeTotals(raw []byte) (totals, error) {
 	var t totals
-	if len(raw) < store.ChecksumSize || binary.BigEndian.Uint32(raw) != store.Checksum(stateKey, raw[store.ChecksumSize:]) {
+	if len(raw) < store.ChecksumSize || binary.BigEndian.Uint32(raw) != store.Checksum(stateKey,
+		raw[store.ChecksumSize:]) {
 		return t, fmt.Errorf("revision and totals: %w", store.ErrChecksum)
 	}
 	if err := json.NewDecoder(bytes.NewReader(raw[store.ChecksumSize:])).Decode(&t); err != nil {

@@ -128,9 +128,11 @@ func TestDamageIsRefused(t *testing.T) {
 			b := tx.Bucket(resourcesBucket)
 			return b.Put(store.EncodeKey(storetest.Key("stranger")), b.Get(key))
 		}, "stranger"},
-		"short value":     {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put(key, []byte{1}) }, victim.String()},
-		"lost entry":      {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Delete(key) }, "5 resources"},
-		"key of no parts": {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put([]byte("x"), []byte{1}) }, "parts"},
+		"short value": {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put(key, []byte{1}) },
+			victim.String()},
+		"lost entry": {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Delete(key) }, "5 resources"},
+		"key of no parts": {func(tx *bbolt.Tx) error { return tx.Bucket(resourcesBucket).Put([]byte("x"), []byte{1}) },
+			"parts"},
 		"no bucket":       {func(tx *bbolt.Tx) error { return tx.DeleteBucket(resourcesBucket) }, "buckets"},
 		"no store bucket": {func(tx *bbolt.Tx) error { return tx.DeleteBucket(storeBucket) }, "buckets"},
 		"no format":       {func(tx *bbolt.Tx) error { return tx.Bucket(storeBucket).Delete(formatKey) }, "format"},

@@ -95,7 +95,8 @@ func TestGoldenFiles(t *testing.T) {
 			}
 		}
 		s := open(t, Config{Path: path, Program: "v1.2.3"})
-		if wrong := storetest.Missing(slices.Collect(store.All(s.Snapshot())), want); wrong != "" || s.Snapshot().Revision() != storetest.GoldenRevision {
+		if wrong := storetest.Missing(slices.Collect(store.All(s.Snapshot())), want); wrong != "" ||
+			s.Snapshot().Revision() != storetest.GoldenRevision {
 			t.Errorf("%s at %d:\n%s", name, s.Snapshot().Revision(), wrong)
 		}
 		if err := s.Close(); err != nil {
@@ -125,7 +126,8 @@ func TestGoldenFileOfANewerFormat(t *testing.T) {
 	t.Parallel()
 	path := ofFormat(t, formatVersion)
 	newer := strconv.Itoa(formatVersion + 1)
-	for program, needed := range map[string]string{"v9.8.7": `use version "v9.8.7", which wrote it, or a newer one`, "": "use the newer program"} {
+	for program, needed := range map[string]string{"v9.8.7": `use version "v9.8.7", which wrote it, or a newer one`,
+		"": "use the newer program"} {
 		edit(t, path, func(tx *bbolt.Tx) error {
 			b := tx.Bucket(storeBucket)
 			if err := b.Put(programKey, []byte(program)); err != nil {
@@ -134,7 +136,8 @@ func TestGoldenFileOfANewerFormat(t *testing.T) {
 			return b.Put(formatKey, []byte(newer))
 		})
 		before := entries(t, path)
-		want := "open the store: " + path + " has format " + newer + ", and this program reads up to " + strconv.Itoa(formatVersion) + ": format is too new: " + needed
+		want := "open the store: " + path + " has format " + newer + ", and this program reads up to " +
+			strconv.Itoa(formatVersion) + ": format is too new: " + needed
 		s, err := Open(context.Background(), Config{Path: path, Log: quiet(), Program: "v1"})
 		if err == nil {
 			_ = s.Close()

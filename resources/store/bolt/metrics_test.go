@@ -22,7 +22,8 @@ func TestMetrics(t *testing.T) {
 	storetest.Apply(t, s, storetest.Put(kilobyte(1, 1)))
 	storetest.Apply(t, s, storetest.Put(kilobyte(2, 1)))
 	storetest.Apply(t, s, storetest.Delete(kilobyte(1, 1).Key))
-	if _, err := s.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: kilobyte(2, 2), If: store.IfAbsent()}}}); !errors.Is(err, store.ErrConflict) {
+	if _, err := s.Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Put: kilobyte(2, 2), If: store.IfAbsent()}}}); !errors.Is(err, store.ErrConflict) {
 		t.Fatalf("got %v, want ErrConflict", err)
 	}
 	disk.left.Store(1)
@@ -31,7 +32,8 @@ func TestMetrics(t *testing.T) {
 	}
 	expect := func(want string) {
 		t.Helper()
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "causeway_store_revision", "causeway_store_changelog_commits", "causeway_store_write_failures_total"); err != nil {
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "causeway_store_revision",
+			"causeway_store_changelog_commits", "causeway_store_write_failures_total"); err != nil {
 			t.Error(err)
 		}
 	}

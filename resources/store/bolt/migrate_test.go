@@ -49,7 +49,8 @@ func TestMigrations(t *testing.T) {
 		if err := run(write("a"), write("b")); err != nil {
 			t.Fatal(err)
 		}
-		if value(path, "format") != "3" || value(path, "a") == "" || value(path, "b") == "" || value(kept, "format") != "1" || value(kept, "a") != "" {
+		if value(path, "format") != "3" || value(path, "a") == "" || value(path, "b") == "" ||
+			value(kept, "format") != "1" || value(kept, "a") != "" {
 			t.Error("the migration, or the copy, is not what it should be")
 		}
 	}

@@ -70,7 +70,8 @@ func scan(data []byte) *Scan {
 	s.sums.Revision = s.stated.Revision
 	s.Whole = s.hasState && s.sums == s.stated
 	if s.hasState && !s.Whole {
-		s.problem("%d resources could be read, and %d were written (sums %x and %x)", s.sums.Count, s.stated.Count, s.sums.Sum, s.stated.Sum)
+		s.problem("%d resources could be read, and %d were written (sums %x and %x)", s.sums.Count, s.stated.Count,
+			s.sums.Sum, s.stated.Sum)
 	}
 	if !s.hasState {
 		s.problem("the number of resources and the revision cannot be read")

@@ -24,7 +24,8 @@ func TestScanFindsAll(t *testing.T) {
 		}
 		s, err := ScanFile(path)
 		if err != nil || !s.Whole || len(s.Problems) > 0 || len(s.Strays) > 0 || s.Revision != before.Revision() {
-			t.Fatalf("%d: whole %v, problems %q, %d strays, revision %d of %d, %v", n, s.Whole, s.Problems, len(s.Strays), s.Revision, before.Revision(), err)
+			t.Fatalf("%d: whole %v, problems %q, %d strays, revision %d of %d, %v", n, s.Whole, s.Problems,
+				len(s.Strays), s.Revision, before.Revision(), err)
 		}
 		count := 0
 		for r := range store.All(before) {

@@ -122,7 +122,8 @@ func (b *Board) commit(ctx context.Context, ops []clientv3.Op) error {
 // Follow calls hear with the contents of the board and then with each change, one call at a time, until ctx ends. After
 // an interruption it reports the whole board again.
 func (b *Board) Follow(ctx context.Context, hear func(News)) {
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
 		begin := time.Now()
 		err := b.follow(ctx, hear)
@@ -142,7 +143,8 @@ func (b *Board) follow(ctx context.Context, hear func(News)) error {
 		return err
 	}
 	hear(News{Members: members, Notes: notes, Whole: true})
-	for r := range b.store.client.Watch(ctx, b.store.keys.prefix+"/board/", clientv3.WithPrefix(), clientv3.WithRev(next)) {
+	for r := range b.store.client.Watch(ctx, b.store.keys.prefix+"/board/", clientv3.WithPrefix(),
+		clientv3.WithRev(next)) {
 		if err := r.Err(); err != nil {
 			return err
 		}
@@ -177,7 +179,8 @@ func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next 
 	read := func(prefix string, at int64, each func(*mvccpb.KeyValue)) (int64, error) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 		for {
-			r, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(at)))
+			r, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize),
+				clientv3.WithRev(at)))
 			if err != nil {
 				return 0, err
 			}
@@ -195,7 +198,8 @@ func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next 
 		}
 	}
 	at, err := read(s.keys.members(), 0, func(kv *mvccpb.KeyValue) {
-		members = append(members, Member{ID: strings.TrimPrefix(string(kv.Key), s.keys.members()), Value: kv.Value, since: kv.CreateRevision})
+		members = append(members, Member{ID: strings.TrimPrefix(string(kv.Key), s.keys.members()), Value: kv.Value,
+			since: kv.CreateRevision})
 	})
 	if err != nil {
 		return nil, nil, 0, err

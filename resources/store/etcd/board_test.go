@@ -80,7 +80,8 @@ func TestBoard(t *testing.T) {
 		other.Attend(ctx, Attendance{ID: "a", Value: func() []byte { return []byte("2") }})
 	})
 	eventually(t, "both, by age", func() bool { return heard.says("[z=1 a=2]", "map[]") })
-	if err := other.Put(t.Context(), []Note{{"x/1", []byte("one")}, {"x/2", []byte("two")}, {"y", []byte("why")}}); err != nil {
+	if err := other.Put(t.Context(), []Note{{"x/1", []byte("one")}, {"x/2", []byte("two")},
+		{"y", []byte("why")}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := one.Put(t.Context(), []Note{{"x/1", []byte("uno")}, {"x/2", nil}}); err != nil {
@@ -143,7 +144,8 @@ func TestNoteThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.StartLimited(t, 64<<10).Endpoints()})
 	b := s.Board(0)
-	notes := []Note{{Key: "a", Value: []byte("1")}, {Key: "large", Value: make([]byte, 300<<10)}, {Key: "b", Value: []byte("2")}}
+	notes := []Note{{Key: "a", Value: []byte("1")}, {Key: "large", Value: make([]byte, 300<<10)},
+		{Key: "b", Value: []byte("2")}}
 	if err := b.Put(t.Context(), notes); !errors.Is(err, ErrNoteTooLarge) || !strings.Contains(err.Error(), "large") {
 		t.Errorf("got %v", err)
 	}

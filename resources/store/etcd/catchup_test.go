@@ -82,7 +82,8 @@ func TestGapIsSeen(t *testing.T) {
 // TestViewThatFallsBehindIsNotHealthy checks that a server notices by itself when its watch delivers nothing.
 func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
 	t.Parallel()
-	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 500 * time.Millisecond, WriterLease: time.Second})[0]
+	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 500 * time.Millisecond,
+		WriterLease: time.Second})[0]
 	late := deaf(t, s)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -105,15 +106,17 @@ func TestViewThatFallsBehindIsNotHealthy(t *testing.T) {
 // nor that the batch is refused.
 func TestNothingIsSaidFromAStaleView(t *testing.T) {
 	t.Parallel()
-	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 300 * time.Millisecond, WriterLease: time.Second})[0]
+	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Timeout: 300 * time.Millisecond,
+		WriterLease: time.Second})[0]
 	key := storetest.Key("policy")
 	batches := map[string]store.Batch{
-		"a deletion":                 storetest.Delete(key),
-		"a condition that fails":     {Ops: []store.Op{{Delete: key, If: store.IfRevision(1)}}},
-		"a check that refuses":       {Check: func(store.Snapshot) error { return errFull }},
-		"nothing":                    {},
-		"what the view has already":  storetest.Put(storetest.Resource(storetest.Key("old"), 1, nil)),
-		"a refusal beside a no-op":   {Ops: []store.Op{{Put: storetest.Resource(storetest.Key("old"), 1, nil), If: store.IfAbsent()}}},
+		"a deletion":                storetest.Delete(key),
+		"a condition that fails":    {Ops: []store.Op{{Delete: key, If: store.IfRevision(1)}}},
+		"a check that refuses":      {Check: func(store.Snapshot) error { return errFull }},
+		"nothing":                   {},
+		"what the view has already": storetest.Put(storetest.Resource(storetest.Key("old"), 1, nil)),
+		"a refusal beside a no-op": {Ops: []store.Op{{Put: storetest.Resource(storetest.Key("old"), 1, nil),
+			If: store.IfAbsent()}}},
 		"a deletion by its revision": {Ops: []store.Op{{Delete: storetest.Key("none"), If: store.IfRevision(7)}}},
 	}
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("old"), 1, nil)))
@@ -153,7 +156,8 @@ func TestRestoredWhileAway(t *testing.T) {
 			defer late.following.Wait()
 			defer cancel()
 			eventually(t, "the server notices", func() bool { return errors.Is(late.Healthy(), ErrWentBack) })
-			if _, err := late.Apply(t.Context(), storetest.Put(storetest.Resource(storetest.Key("r1"), 99, nil))); !errors.Is(err, ErrWentBack) {
+			if _, err := late.Apply(t.Context(),
+				storetest.Put(storetest.Resource(storetest.Key("r1"), 99, nil))); !errors.Is(err, ErrWentBack) {
 				t.Errorf("it writes: %v", err)
 			}
 		})
@@ -178,7 +182,8 @@ func restore(t *testing.T, client *clientv3.Client, s, late *Store, writes int) 
 	}
 	at := map[int]int64{1: r.Header.Revision + 50, 5: r.Header.Revision, 9: r.Header.Revision - 4}[writes]
 	transaction := late.Begin()
-	transaction.Adopt(lost.Revision, []store.Change{{New: storetest.Resource(resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "lost"}, 1, nil)}})
+	transaction.Adopt(lost.Revision, []store.Change{{New: storetest.Resource(
+		resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "lost"}, 1, nil)}})
 	transaction.Commit()
 	late.place.move(at, value)
 }

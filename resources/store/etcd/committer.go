@@ -88,7 +88,8 @@ func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, er
 func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	r, err := s.client.Txn(asked).Then(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
+	r, err := s.client.Txn(asked).Then(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()),
+		clientv3.OpGet(s.keys.program())).Commit()
 	if err != nil {
 		s.health.suspect(err)
 		return 0, fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
@@ -236,7 +237,8 @@ func (w *writing) put(ctx context.Context, p part) error {
 
 // isRefusal reports whether etcd refused a transaction, as opposed to not answering.
 func isRefusal(err error) bool {
-	for _, refusal := range []error{rpctypes.ErrTooManyOps, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty} {
+	for _, refusal := range []error{rpctypes.ErrTooManyOps, rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed,
+		rpctypes.ErrUserEmpty} {
 		if errors.Is(err, refusal) {
 			return true
 		}
@@ -262,7 +264,8 @@ func (w *writing) lost(err error) error {
 	if !errors.Is(err, errGone) {
 		w.store.health.suspect(err)
 	}
-	return fmt.Errorf("%w: %w (part %d of %d: %w)", store.ErrUnavailable, store.ErrUncertain, w.head.Part, w.head.Parts, err)
+	return fmt.Errorf("%w: %w (part %d of %d: %w)", store.ErrUnavailable, store.ErrUncertain, w.head.Part,
+		w.head.Parts, err)
 }
 
 // fail answers a group that was not written.

@@ -19,7 +19,8 @@ import (
 // was. If etcd has compacted that revision, it compares everything.
 func (s *Store) follow(ctx context.Context) {
 	f := follower{store: s, next: s.place.next}
-	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	for {
 		begin := time.Now()
 		err := s.recognise(ctx)

@@ -44,7 +44,8 @@ func (s *Store) format(ctx context.Context) (format int, program string, err err
 	}
 	format, err = strconv.Atoi(valueOf(r, 0))
 	if err != nil || format < 1 {
-		return 0, "", fmt.Errorf("%s is %q, not a format version: is %s the prefix of something else?", name, valueOf(r, 0), s.config.Prefix)
+		return 0, "", fmt.Errorf("%s is %q, not a format version: is %s the prefix of something else?", name,
+			valueOf(r, 0), s.config.Prefix)
 	}
 	if format > s.keys.version {
 		return 0, "", s.anotherFormat(valueOf(r, 0), valueOf(r, 1))
@@ -56,7 +57,8 @@ func (s *Store) format(ctx context.Context) (format int, program string, err err
 func (s *Store) anotherFormat(format, program string) error {
 	n, err := strconv.Atoi(format)
 	if err != nil {
-		return fmt.Errorf("%s is %q, which it was not: somebody else writes below %s", s.keys.format(), format, s.config.Prefix)
+		return fmt.Errorf("%s is %q, which it was not: somebody else writes below %s", s.keys.format(), format,
+			s.config.Prefix)
 	}
 	return store.NewerFormat(ErrFormat, s.config.Prefix, n, s.keys.version, program)
 }

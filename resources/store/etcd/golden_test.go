@@ -33,7 +33,8 @@ func dump(t *testing.T, client *clientv3.Client, prefix string) string {
 	}
 	var out strings.Builder
 	for _, kv := range r.Kvs {
-		_, _ = fmt.Fprintf(&out, "%q %q\n", strings.TrimPrefix(string(kv.Key), prefix), instances.ReplaceAllString(string(kv.Value), "writer"))
+		_, _ = fmt.Fprintf(&out, "%q %q\n", strings.TrimPrefix(string(kv.Key), prefix),
+			instances.ReplaceAllString(string(kv.Value), "writer"))
 	}
 	return out.String()
 }
@@ -95,7 +96,8 @@ func TestGoldenLayouts(t *testing.T) {
 		put(t, client, prefix, kept)
 		s := open(t, Config{Endpoints: c.Endpoints(), Prefix: prefix, Program: "v1.2.3"})
 		all := s.Snapshot()
-		if wrong := storetest.Missing(everything(all), storetest.Golden()); wrong != "" || all.Revision() != storetest.GoldenRevision {
+		if wrong := storetest.Missing(everything(all), storetest.Golden()); wrong != "" ||
+			all.Revision() != storetest.GoldenRevision {
 			t.Errorf("format %d at %d:\n%s", format, all.Revision(), wrong)
 		}
 		if got := keysBelow(t, s, prefix+"/program"); len(got) != 1 {
@@ -119,7 +121,8 @@ func TestLayoutOfANewerFormat(t *testing.T) {
 	for _, tt := range []struct{ format, program, want string }{
 		{strconv.Itoa(reads + 1), "v9.8.7", fmt.Sprintf(`open the store: /newer has format %d, and this program reads up to %d: format is too new: use version "v9.8.7", which wrote it, or a newer one`, reads+1, reads)},
 		{strconv.Itoa(reads + 1), "", fmt.Sprintf(`open the store: /newer has format %d, and this program reads up to %d: format is too new: use the newer program`, reads+1, reads)},
-		{"blue", "", `open the store: /newer/format is "blue", not a format version: is /newer the prefix of something else?`},
+		{"blue", "",
+			`open the store: /newer/format is "blue", not a format version: is /newer the prefix of something else?`},
 	} {
 		put(t, client, "/newer", fmt.Sprintf("%q %q\n%q %q\n", "/format", tt.format, "/program", tt.program))
 		before := dump(t, client, "/newer")

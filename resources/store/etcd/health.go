@@ -176,7 +176,8 @@ func (s *Store) look(ctx context.Context) bool {
 	}
 	if err != nil {
 		if s.health.suspect(err) {
-			s.log.Warn("store: etcd does not answer; reads continue, writes fail until it does", "endpoints", s.config.Endpoints, "error", err)
+			s.log.Warn("store: etcd does not answer; reads continue, writes fail until it does", "endpoints",
+				s.config.Endpoints, "error", err)
 		}
 		return true
 	}
@@ -194,7 +195,8 @@ func (s *Store) look(ctx context.Context) bool {
 	}
 	// A batch in parts may take as long as its writer's lease to arrive or to be abandoned.
 	if s.health.compared(s.place.seen(), now, s.config.Timeout+2*s.config.WriterLease, time.Now()) {
-		s.log.Error("store: etcd has writes that the watch did not deliver: comparing everything", "endpoints", s.config.Endpoints, "revision", now)
+		s.log.Error("store: etcd has writes that the watch did not deliver: comparing everything", "endpoints",
+			s.config.Endpoints, "revision", now)
 	}
 	if s.health.heard() {
 		s.log.Info("store: etcd answers again", "endpoints", s.config.Endpoints)

@@ -83,7 +83,8 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	for i := range 3 {
 		l := newLink(t, c.Members[i].Endpoint)
 		links = append(links, l)
-		stores = append(stores, open(t, Config{Endpoints: []string{l.endpoint}, Prefix: prefix, Timeout: 400 * time.Millisecond, WriterLease: time.Second, MaxOps: 4}))
+		stores = append(stores, open(t, Config{Endpoints: []string{l.endpoint}, Prefix: prefix,
+			Timeout: 400 * time.Millisecond, WriterLease: time.Second, MaxOps: 4}))
 	}
 	h := &history{begin: time.Now()}
 	ctx, cancel := context.WithTimeout(t.Context(), *faultTime)
@@ -156,7 +157,8 @@ func (h *history) now() int64 { return int64(time.Since(h.begin)) }
 func (h *history) client(ctx context.Context, id int, s *Store) {
 	random := rand.New(rand.NewPCG(uint64(id), 1))
 	for ctx.Err() == nil {
-		i := input{key: random.IntN(4), kind: []string{"put", "put", "create", "delete", "read"}[random.IntN(5)], put: 1 + random.IntN(3)}
+		i := input{key: random.IntN(4), kind: []string{"put", "put", "create", "delete", "read"}[random.IntN(5)],
+			put: 1 + random.IntN(3)}
 		call := h.now()
 		o, happened := perform(s, i)
 		if !happened {

@@ -76,7 +76,8 @@ var errBusy = errors.New("a batch is being written")
 // readOnce reads everything in the layout of keys, or returns errBusy if a cut batch is being written. ours reports
 // that this server holds the writer key and writes no batch.
 func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, error) {
-	first, err := s.get(ctx, clientv3.OpGet(keys.head()), clientv3.OpGet(keys.writer()), clientv3.OpGet(keys.format()), clientv3.OpGet(keys.program()))
+	first, err := s.get(ctx, clientv3.OpGet(keys.head()), clientv3.OpGet(keys.writer()), clientv3.OpGet(keys.format()),
+		clientv3.OpGet(keys.program()))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,8 @@ func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, err
 	from := keys.resources()
 	end := clientv3.GetPrefixRangeEnd(from)
 	for {
-		page, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(first.Header.Revision)))
+		page, err := s.get(ctx, clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(pageSize),
+			clientv3.WithRev(first.Header.Revision)))
 		if err != nil {
 			return nil, err
 		}

@@ -113,7 +113,8 @@ func (m *migration) put(ctx context.Context, ops ...clientv3.Op) error {
 	s := m.store
 	ctx, cancel := context.WithTimeout(ctx, max(s.config.Timeout, 10*time.Second))
 	defer cancel()
-	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(s.keys.writer()), "=", int64(m.lease))).Then(ops...).Commit()
+	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(s.keys.writer()), "=",
+		int64(m.lease))).Then(ops...).Commit()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)

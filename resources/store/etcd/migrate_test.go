@@ -118,7 +118,8 @@ func TestOneOfSeveralMigrates(t *testing.T) {
 
 	eventually(t, "the older server knows", func() bool { return errors.Is(old.Healthy(), ErrFormat) })
 	_, err := old.Apply(t.Context(), storetest.Put(storetest.Resource(storetest.Key("late"), 1, nil)))
-	if !errors.Is(err, ErrFormat) || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), `use version "v9.8.7"`) {
+	if !errors.Is(err, ErrFormat) || !errors.Is(err, store.ErrUnavailable) ||
+		!strings.Contains(err.Error(), `use version "v9.8.7"`) {
 		t.Errorf("the older server's write: %v", err)
 	}
 	if wrong := storetest.Missing(all(old), before); wrong != "" {
@@ -127,7 +128,8 @@ func TestOneOfSeveralMigrates(t *testing.T) {
 	if left := keysBelow(t, old, "/migrated/r/"); len(left) > 0 {
 		t.Errorf("the older server wrote %q", left)
 	}
-	if _, err := Open(t.Context(), Config{Endpoints: c.Endpoints, Prefix: c.Prefix, Log: quiet()}); !errors.Is(err, ErrFormat) {
+	if _, err := Open(t.Context(), Config{Endpoints: c.Endpoints, Prefix: c.Prefix, Log: quiet()}); !errors.Is(err,
+		ErrFormat) {
 		t.Errorf("an older program opens it: %v", err)
 	}
 }
@@ -136,7 +138,8 @@ func TestOneOfSeveralMigrates(t *testing.T) {
 // refused.
 func TestWritesDuringAMigration(t *testing.T) {
 	t.Parallel()
-	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/written", MaxOps: 2, Timeout: time.Second, WriterLease: time.Second}
+	c := Config{Endpoints: etcdtest.Start(t, 1).Endpoints(), Prefix: "/written", MaxOps: 2, Timeout: time.Second,
+		WriterLease: time.Second}
 	old, _ := aged(t, c)
 	stop := make(chan struct{})
 	written := make(chan ledger, 1)

@@ -38,7 +38,8 @@ func (s *Store) shrink(refused part) bool {
 		return false
 	}
 	s.maxBytes = refused.size / 2
-	s.log.Warn("store: etcd accepts smaller transactions than expected: raise its --max-request-bytes", "bytes", refused.size)
+	s.log.Warn("store: etcd accepts smaller transactions than expected: raise its --max-request-bytes", "bytes",
+		refused.size)
 	return true
 }
 
@@ -50,7 +51,8 @@ func (s *Store) refuseAlone(group []*store.Request, large *oversize) {
 		}
 		return
 	}
-	s.log.Warn("store: a resource is larger than etcd accepts", "type", large.part.key.Type, "name", large.part.key.Name, "bytes", large.part.size)
+	s.log.Warn("store: a resource is larger than etcd accepts", "type", large.part.key.Type, "name",
+		large.part.key.Name, "bytes", large.part.size)
 	group[0].Answer(nil, &store.TooLargeError{Key: large.part.key, Bytes: large.part.size})
 }
 

@@ -37,7 +37,8 @@ func TestTooLargeIsRefusedAlone(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 40 {
 		wg.Go(func() {
-			if _, err := s.Apply(context.Background(), storetest.Put(storetest.Resource(storetest.Key(fmt.Sprint("r", i)), 1, nil))); err != nil {
+			if _, err := s.Apply(context.Background(),
+				storetest.Put(storetest.Resource(storetest.Key(fmt.Sprint("r", i)), 1, nil))); err != nil {
 				t.Errorf("a neighbour: %v", err)
 			}
 		})
@@ -90,7 +91,8 @@ func TestTooLargeForEveryStore(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
 	var refused *store.TooLargeError
-	if _, err := s.Apply(t.Context(), storetest.Put(sized(t, "large", 1600<<10))); !errors.As(err, &refused) || refused.Limit != store.MaxResourceBytes {
+	if _, err := s.Apply(t.Context(), storetest.Put(sized(t, "large", 1600<<10))); !errors.As(err, &refused) ||
+		refused.Limit != store.MaxResourceBytes {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Apply(t.Context(), storetest.Put(sized(t, "fits", 1000<<10))); err != nil {

@@ -23,17 +23,20 @@ const handshakeTimeout = 2 * time.Second
 func (c *Config) unreachable(ctx context.Context, err error) error {
 	members := strings.Join(c.Endpoints, ", ")
 	if denied(err) {
-		return fmt.Errorf("etcd at %s: %w (%w): check --etcd-username, its password, and what its roles allow below %s", members, ErrRefused, err, c.Prefix)
+		return fmt.Errorf("etcd at %s: %w (%w): check --etcd-username, its password, and what its roles allow below %s",
+			members, ErrRefused, err, c.Prefix)
 	}
 	if wrong := c.handshake(ctx); wrong != nil {
 		return fmt.Errorf("etcd at %s: %w (%w): check --etcd-ca, --etcd-cert and --etcd-key, and that the endpoints are those of etcd", members, ErrRefused, wrong)
 	}
-	return fmt.Errorf("etcd at %s: %w (%w): check --etcd-endpoints, and that a majority of the members runs", members, store.ErrUnavailable, err)
+	return fmt.Errorf("etcd at %s: %w (%w): check --etcd-endpoints, and that a majority of the members runs", members,
+		store.ErrUnavailable, err)
 }
 
 // denied reports whether etcd knows this user and denies the request.
 func denied(err error) bool {
-	for _, why := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
+	for _, why := range []error{rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrUserEmpty,
+		rpctypes.ErrUserNotFound} {
 		if errors.Is(err, why) {
 			return true
 		}

@@ -48,13 +48,15 @@ func TestCredentialsAreRefused(t *testing.T) {
 		"not of the prefix": {"guest", "guest", ErrRefused},
 	} {
 		err := refusal(t, Config{Endpoints: c.Endpoints(), Username: tt.user, Password: tt.password})
-		if !errors.Is(err, tt.want) || tt.want != nil && (errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "--etcd-username")) {
+		if !errors.Is(err, tt.want) || tt.want != nil &&
+			(errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "--etcd-username")) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
 	c.Members[0].Kill()
 	for _, user := range []string{"", "root"} {
-		if err := refusal(t, Config{Endpoints: c.Endpoints(), Username: user, Password: "right"}); !errors.Is(err, store.ErrUnavailable) {
+		if err := refusal(t, Config{Endpoints: c.Endpoints(), Username: user, Password: "right"}); !errors.Is(err,
+			store.ErrUnavailable) {
 			t.Errorf("away, user %q: %v", user, err)
 		}
 	}
@@ -107,7 +109,8 @@ func TestTLSIsRefused(t *testing.T) {
 		"one is fine, the other refuses": {[]string{closed.URL, open.URL}, trusted, store.ErrUnavailable},
 		"nobody listens":                 {[]string{"https://127.0.0.1:1"}, trusted, store.ErrUnavailable},
 	} {
-		if err := refusal(t, Config{Endpoints: tt.endpoints, TLS: tt.config}); !errors.Is(err, tt.want) || errors.Is(err, ErrRefused) && errors.Is(err, store.ErrUnavailable) {
+		if err := refusal(t, Config{Endpoints: tt.endpoints, TLS: tt.config}); !errors.Is(err, tt.want) ||
+			errors.Is(err, ErrRefused) && errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}

@@ -45,7 +45,8 @@ func TestRestoredUnderAWatch(t *testing.T) {
 		return errors.Is(late.Healthy(), ErrWentBack) || late.Snapshot().Get(storetest.Key("next")) != nil
 	})
 	if late.Snapshot().Get(storetest.Key("next")) != nil || !errors.Is(late.Healthy(), ErrWentBack) {
-		t.Errorf("the write after the restore went onto the view from before: healthy is %v, and it has %s", late.Healthy(), storetest.Describe(all(late)))
+		t.Errorf("the write after the restore went onto the view from before: healthy is %v, and it has %s",
+			late.Healthy(), storetest.Describe(all(late)))
 	}
 }
 

@@ -92,7 +92,8 @@ func countUp(s *Store) error {
 		if _, err := fmt.Sscanf(string(old.Spec.JSON()), `{"content":%d`, &n); err != nil {
 			return err
 		}
-		c, err := s.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: storetest.Resource(old.Key, n+1, nil), If: store.IfRevision(old.Revision)}}})
+		c, err := s.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: storetest.Resource(old.Key, n+1, nil),
+			If: store.IfRevision(old.Revision)}}})
 		switch {
 		case errors.Is(err, store.ErrConflict):
 			// The other server's write is already in the view: that is why this one was refused.
@@ -160,7 +161,8 @@ func TestCutBatchIsSeenWhole(t *testing.T) {
 				now := all(s)
 				for _, r := range now {
 					if len(now) != size || !r.Spec.Equal(now[0].Spec) || r.Revision != now[0].Revision {
-						t.Errorf("%d resources, of %s at %d and %s at %d", len(now), now[0].Spec.JSON(), now[0].Revision, r.Spec.JSON(), r.Revision)
+						t.Errorf("%d resources, of %s at %d and %s at %d", len(now), now[0].Spec.JSON(),
+							now[0].Revision, r.Spec.JSON(), r.Revision)
 						return
 					}
 				}

@@ -123,7 +123,8 @@ func openWith(ctx context.Context, config Config, formats []entryReader) (*Store
 	}
 	s := &Store{
 		Replica: store.NewReplica(config.View),
-		config:  config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats, writer: uuid.NewString(), log: config.Log,
+		config:  config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats,
+		writer: uuid.NewString(), log: config.Log,
 		queue: store.NewQueue(config.QueueSize),
 	}
 	s.place.moved, s.maxBytes = make(chan struct{}), config.MaxBytes
@@ -144,12 +145,14 @@ func openWith(ctx context.Context, config Config, formats []entryReader) (*Store
 func connect(c *Config) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Username: c.Username, Password: c.Password,
-		DialTimeout: c.Timeout, DialKeepAliveTime: 3 * time.Second, DialKeepAliveTimeout: 2 * time.Second, PermitWithoutStream: true,
+		DialTimeout: c.Timeout, DialKeepAliveTime: 3 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
+		PermitWithoutStream: true,
 		// The store retries failed requests itself, where it knows what that means.
 		MaxUnaryRetries: 2,
 		Logger:          zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 2 * time.Second},
 			MinConnectTimeout: time.Second,
 		})},
 	})

@@ -55,8 +55,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestConformanceCut is the same with batches that are cut into single operations. It is not parallel: it sets a flag that
-// the property tests of the whole process read.
+// TestConformanceCut is the same with batches that are cut into single operations. It is not parallel: it sets a flag
+// that the property tests of the whole process read.
 func TestConformanceCut(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	checks := flag.Lookup("rapid.checks")

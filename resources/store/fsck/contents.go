@@ -43,14 +43,17 @@ func (r *Report) contents(all []*resources.Resource, revision uint64) {
 	}
 	for _, one := range all {
 		if err := resources.CheckStored(one); err != nil {
-			r.resource(one, "no server stores it under this name and with these labels: "+err.Error(), "find out who wrote it; apply it again as it should be, or delete it")
+			r.resource(one, "no server stores it under this name and with these labels: "+err.Error(),
+				"find out who wrote it; apply it again as it should be, or delete it")
 		}
 		if _, known := resources.Lookup(one.Type); !known && one.Type != resources.TypeSecret {
-			r.resource(one, "its type is not known to this program", "it was written by another version: use that one, or remove it there")
+			r.resource(one, "its type is not known to this program",
+				"it was written by another version: use that one, or remove it there")
 			continue
 		}
 		if one.Revision == 0 || revision > 0 && one.Revision > revision {
-			r.resource(one, fmt.Sprintf("its revision is %d, and the store's is %d", one.Revision, revision), "restore a backup: zones would take an old state for a newer one")
+			r.resource(one, fmt.Sprintf("its revision is %d, and the store's is %d", one.Revision, revision),
+				"restore a backup: zones would take an old state for a newer one")
 		}
 		if one.Type == resources.TypeSecret {
 			continue // sealed: only a server with the key can check it
@@ -77,7 +80,8 @@ func (r *Report) labels(one *resources.Resource) {
 	}
 	// The sender hashes the names of copies. All begin with the display name, truncated if it is long.
 	display := one.Labels[resources.LabelDisplayName]
-	if cut := display[:min(len(display), maxReadable)]; display != "" && display != one.Name && !strings.HasPrefix(one.Name, cut+"-") {
+	if cut := display[:min(len(display), maxReadable)]; display != "" && display != one.Name &&
+		!strings.HasPrefix(one.Name, cut+"-") {
 		r.resource(one, fmt.Sprintf("it is called %q at home, from which this name does not come", display), do)
 	}
 }

@@ -57,7 +57,8 @@ func (r *Report) permissions(path, name string, info fs.FileInfo) {
 	if name == "." {
 		open &= 0o022 // whether others may list the folder is up to the operator
 	}
-	secret := info.IsDir() || name == backend.File || strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".sealed") || strings.HasPrefix(name, "audit")
+	secret := info.IsDir() || name == backend.File || strings.HasSuffix(name, ".key") ||
+		strings.HasSuffix(name, ".sealed") || strings.HasPrefix(name, "audit")
 	if open == 0 || !secret || !info.IsDir() && !info.Mode().IsRegular() {
 		return
 	}
@@ -66,7 +67,8 @@ func (r *Report) permissions(path, name string, info fs.FileInfo) {
 		severity = Damage
 	}
 	r.add(Finding{
-		Severity: severity, Where: name, What: fmt.Sprintf("others than its owner may use it (mode %04o)", info.Mode().Perm()),
+		Severity: severity, Where: name, What: fmt.Sprintf("others than its owner may use it (mode %04o)",
+			info.Mode().Perm()),
 		Do:     "--repair takes the permission away; consider who has seen it",
 		repair: func() error { return os.Chmod(path, info.Mode().Perm()&0o700) },
 	})
@@ -78,7 +80,8 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 	case name == backend.File, base != "" && strings.HasPrefix(filepath.Base(base), "."):
 		return nil
 	case name == backend.File+".new", name == backend.File+".unfinished":
-		r.add(Finding{Severity: Warning, Where: name, What: "it was left behind by a program that was interrupted", Do: "--repair removes it", repair: func() error { return os.Remove(path) }})
+		r.add(Finding{Severity: Warning, Where: name, What: "it was left behind by a program that was interrupted",
+			Do: "--repair removes it", repair: func() error { return os.Remove(path) }})
 		return nil
 	}
 	if info.Size() > maxFile {
@@ -92,12 +95,14 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 	case name == "cluster-id":
 		if _, err := uuid.Parse(strings.TrimSpace(string(content))); err != nil {
 			r.add(Finding{
-				Severity: Damage, Where: name, What: "it is not an id: " + err.Error(), Do: "--repair moves it aside; the server makes a new one",
+				Severity: Damage, Where: name, What: "it is not an id: " + err.Error(),
+				Do:     "--repair moves it aside; the server makes a new one",
 				repair: func() error { return aside(path) },
 			})
 		}
 	case folder == "known":
-		r.lines(name, content, validJSON, "--repair removes it: it only saves work after a restart", func() error { return os.Remove(path) })
+		r.lines(name, content, validJSON, "--repair removes it: it only saves work after a restart",
+			func() error { return os.Remove(path) })
 	case name == "holdings.sealed":
 		r.lines(name, content, validHolding, "--repair removes it: proxies are given other identities when they come back", func() error { return os.Remove(path) })
 	case folder == "audit":
@@ -123,7 +128,8 @@ func validHolding(number int, line []byte) bool {
 }
 
 // lines checks a file line by line. The server itself removes a last line that a crash has truncated.
-func (r *Report) lines(name string, content []byte, valid func(number int, line []byte) bool, do string, repair func() error) {
+func (r *Report) lines(name string, content []byte, valid func(number int, line []byte) bool, do string,
+	repair func() error) {
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	lines.Buffer(nil, maxFile)
 	bad, first, number := 0, 0, 0
@@ -139,7 +145,8 @@ func (r *Report) lines(name string, content []byte, valid func(number int, line 
 	if bad == 0 && lines.Err() == nil || bad == 1 && first == number && cut {
 		return
 	}
-	r.add(Finding{Severity: Warning, Where: name, What: fmt.Sprintf("%d of %d lines cannot be read, the first is line %d", bad, number, first), Do: do, repair: repair})
+	r.add(Finding{Severity: Warning, Where: name, What: fmt.Sprintf(
+		"%d of %d lines cannot be read, the first is line %d", bad, number, first), Do: do, repair: repair})
 }
 
 func (r *Report) certificates(name string, content []byte) {
@@ -153,12 +160,16 @@ func (r *Report) certificates(name string, content []byte) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		switch {
 		case err != nil:
-			r.add(Finding{Severity: Damage, Where: name, What: "a certificate cannot be read: " + err.Error(), Do: "restore it, and the key beside it, from a backup"})
+			r.add(Finding{Severity: Damage, Where: name, What: "a certificate cannot be read: " + err.Error(),
+				Do: "restore it, and the key beside it, from a backup"})
 		case time.Now().After(certificate.NotAfter):
-			r.add(Finding{Severity: Warning, Where: name, What: "it has expired on " + certificate.NotAfter.Format(time.DateOnly), Do: "a server that starts renews its own certificate; one that you gave it, replace"})
+			r.add(Finding{Severity: Warning, Where: name, What: "it has expired on " +
+				certificate.NotAfter.Format(time.DateOnly),
+				Do: "a server that starts renews its own certificate; one that you gave it, replace"})
 		}
 	}
 	if found == 0 {
-		r.add(Finding{Severity: Damage, Where: name, What: "it has no certificate in PEM form", Do: "restore it, and the key beside it, from a backup"})
+		r.add(Finding{Severity: Damage, Where: name, What: "it has no certificate in PEM form",
+			Do: "restore it, and the key beside it, from a backup"})
 	}
 }

@@ -102,7 +102,8 @@ func (r *Report) store(ctx context.Context) error {
 	case errors.Is(verdict, bolt.ErrInUse):
 		return verdict
 	case errors.Is(verdict, bolt.ErrFormat):
-		r.add(Finding{Severity: Damage, Where: backend.File, What: verdict.Error(), Do: "start the program that wrote it, or restore a backup that this program reads"})
+		r.add(Finding{Severity: Damage, Where: backend.File, What: verdict.Error(),
+			Do: "start the program that wrote it, or restore a backup that this program reads"})
 		return nil
 	case verdict != nil && !errors.Is(verdict, bolt.ErrDamaged):
 		return verdict

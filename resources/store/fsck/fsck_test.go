@@ -28,7 +28,8 @@ import (
 
 func opened(t *testing.T, dir string) *bolt.Store {
 	t.Helper()
-	s, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, backend.File), Log: slog.New(slog.DiscardHandler)})
+	s, err := bolt.Open(context.Background(), bolt.Config{Path: filepath.Join(dir, backend.File),
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func resource(t *testing.T, key resources.Key, spec string, labels map[string]st
 
 func permission(t *testing.T, mesh, name string, labels map[string]string) *resources.Resource {
 	t.Helper()
-	return resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: mesh, Name: name}, `{"default":{}}`, labels)
+	return resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: mesh, Name: name},
+		`{"default":{}}`, labels)
 }
 
 // folder returns a data folder with a mesh, n permissions and the files of a server.
@@ -130,21 +132,25 @@ func TestFindings(t *testing.T) {
 		says   string
 		left   int
 	}{
-		"a key that others can read": {func(dir string) { file(t, dir, "secrets.key", "key", 0o644) }, "damage secrets.key: others than its owner", 0},
+		"a key that others can read": {func(dir string) { file(t, dir, "secrets.key", "key", 0o644) },
+			"damage secrets.key: others than its owner", 0},
 		"a folder that others can": {func(dir string) {
 			file(t, dir, "kds-tls/x", "", 0o600)
 			_ = os.Chmod(filepath.Join(dir, "kds-tls"), 0o750)
 		}, "mode 0750", 0},
-		"an id that is none":   {func(dir string) { file(t, dir, "cluster-id", "x", 0o644) }, "damage cluster-id", 0},
-		"an unfinished store":  {func(dir string) { file(t, dir, "causeway.db.unfinished", "x", 0o600) }, "was interrupted", 0},
-		"a memory that is cut": {func(dir string) { file(t, dir, "known/zone-2.jsonl", "{\n{}\n", 0o600) }, "1 of 2 lines", 0},
+		"an id that is none": {func(dir string) { file(t, dir, "cluster-id", "x", 0o644) }, "damage cluster-id", 0},
+		"an unfinished store": {func(dir string) { file(t, dir, "causeway.db.unfinished", "x", 0o600) },
+			"was interrupted", 0},
+		"a memory that is cut": {func(dir string) { file(t, dir, "known/zone-2.jsonl", "{\n{}\n", 0o600) },
+			"1 of 2 lines", 0},
 		"identities that are cut": {func(dir string) {
 			file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding[:19]+"\n"+holding+"\n", 0o600)
 		}, "holdings.sealed: 1 of 3 lines", 0},
-		"identities in the clear":     {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\neHh4\n", 0o600) }, "given other identities", 0},
-		"identities that others see":  {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding+"\n", 0o644) }, "mode 0644", 0},
-		"an audit log with a hole":    {func(dir string) { file(t, dir, "audit/done-1.jsonl", "{}\n\x00\x00\n{}\n", 0o600) }, "line 2", 1},
-		"a certificate that is none":  {func(dir string) { file(t, dir, "kds-tls/ca.crt", "x", 0o644) }, "no certificate in PEM form", 1},
+		"identities in the clear":    {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\neHh4\n", 0o600) }, "given other identities", 0},
+		"identities that others see": {func(dir string) { file(t, dir, "holdings.sealed", "causeway-holdings 1\n"+holding+"\n", 0o644) }, "mode 0644", 0},
+		"an audit log with a hole":   {func(dir string) { file(t, dir, "audit/done-1.jsonl", "{}\n\x00\x00\n{}\n", 0o600) }, "line 2", 1},
+		"a certificate that is none": {func(dir string) { file(t, dir, "kds-tls/ca.crt", "x", 0o644) },
+			"no certificate in PEM form", 1},
 		"a sealed key that is empty":  {func(dir string) { file(t, dir, "kds-tls/ca.key", "", 0o600) }, "it is empty", 1},
 		"a store of a newer version":  {func(dir string) { put(t, dir, "format", "99") }, "format 99", 1},
 		"a store that is another's":   {func(dir string) { file(t, dir, backend.File, "x", 0o600) }, "not a store's file", 5},
@@ -187,10 +193,12 @@ func TestContents(t *testing.T) {
 		permission(t, "gone", "in-no-mesh", nil), permission(t, "default", "odd", map[string]string{"team": "a\nb"}),
 		permission(t, "default", "mislabelled", map[string]string{resources.LabelMesh: "other"}),
 		permission(t, "default", "renamed", map[string]string{resources.LabelDisplayName: "something-else"}),
-		resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "invalid"}, `{"default":{"allow":[{"spiffeId":{"type":"Maybe","value":"x"}}]}}`, nil),
+		resource(t, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "invalid"},
+			`{"default":{"allow":[{"spiffeId":{"type":"Maybe","value":"x"}}]}}`, nil),
 	)
 	r := check(t, dir)
-	for _, want := range []string{`labels["team"]: "a\nb" is not a label value`, "mesh gone is not there", `kuma.io/mesh says "other"`, `called "something-else"`, "it is not valid"} {
+	for _, want := range []string{`labels["team"]: "a\nb" is not a label value`, "mesh gone is not there",
+		`kuma.io/mesh says "other"`, `called "something-else"`, "it is not valid"} {
 		if !strings.Contains(said(r), want) {
 			t.Errorf("not found: %s", want)
 		}
@@ -205,7 +213,8 @@ func TestContents(t *testing.T) {
 func TestSystemNamespace(t *testing.T) {
 	key := resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Namespace: "ops", Name: "edge"}
 	dir := folder(t, 1, resource(t, key, `{}`, map[string]string{resources.LabelNamespace: "ops"}))
-	if r := check(t, dir); !strings.Contains(said(r), "lives in the system namespace only: use "+resources.DefaultSystemNamespace) {
+	if r := check(t, dir); !strings.Contains(said(r), "lives in the system namespace only: use "+
+		resources.DefaultSystemNamespace) {
 		t.Errorf("found, with another system namespace:\n%s", said(r))
 	}
 	r, err := fsck.Check(t.Context(), dir, "ops")
@@ -221,7 +230,8 @@ func TestInUse(t *testing.T) {
 	if _, err := fsck.Check(t.Context(), dir, resources.DefaultSystemNamespace); !errors.Is(err, bolt.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := fsck.Check(t.Context(), filepath.Join(dir, "nowhere"), resources.DefaultSystemNamespace); !errors.Is(err, os.ErrNotExist) {
+	if _, err := fsck.Check(t.Context(), filepath.Join(dir, "nowhere"),
+		resources.DefaultSystemNamespace); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

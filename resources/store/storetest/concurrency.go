@@ -28,7 +28,8 @@ func testConcurrentWriters(t *testing.T, open Open) {
 		})
 	}
 	wg.Wait()
-	if got, want := s.Snapshot().Get(Key("counter")), Spec(resources.TypeMeshTimeout, writers*each); !got.Spec.Equal(want) {
+	if got, want := s.Snapshot().Get(Key("counter")),
+		Spec(resources.TypeMeshTimeout, writers*each); !got.Spec.Equal(want) {
 		t.Errorf("got %s, want %s", got.Spec.JSON(), want.JSON())
 	}
 	if s.Snapshot().Revision() != writers*each+1 {
@@ -86,7 +87,8 @@ func testConcurrentReaders(t *testing.T, open Open) {
 				now := s.Snapshot()
 				l, r := now.Get(left), now.Get(right)
 				if !l.Spec.Equal(r.Spec) || l.Revision != r.Revision || now.Revision() < last || l.Revision > now.Revision() {
-					t.Errorf("at %d (before %d): left %s@%d, right %s@%d", now.Revision(), last, l.Spec.JSON(), l.Revision, r.Spec.JSON(), r.Revision)
+					t.Errorf("at %d (before %d): left %s@%d, right %s@%d", now.Revision(), last, l.Spec.JSON(),
+						l.Revision, r.Spec.JSON(), r.Revision)
 					return
 				}
 				if n := names(now, store.Query{Type: left.Type, Labels: l.Labels}); len(n) != 2 {

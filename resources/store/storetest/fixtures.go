@@ -80,7 +80,8 @@ func SameState(t testing.TB, got, want store.Snapshot) {
 func Describe(list []*resources.Resource) string {
 	out := ""
 	for _, r := range list {
-		out += fmt.Sprintf("  %s@%d %v %s created %s modified %s\n", r.Key, r.Revision, r.Labels, r.Spec.JSON(), r.CreationTime, r.ModificationTime)
+		out += fmt.Sprintf("  %s@%d %v %s created %s modified %s\n", r.Key, r.Revision, r.Labels, r.Spec.JSON(),
+			r.CreationTime, r.ModificationTime)
 	}
 	return out
 }

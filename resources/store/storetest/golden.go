@@ -19,7 +19,8 @@ const GoldenRevision = 42
 // Golden returns the resources in the golden files of every durable format: keys, labels, specs, status and times of
 // every form.
 func Golden() []*resources.Resource {
-	at := func(revision uint64, key resources.Key, labels map[string]string, spec, status, version string) *resources.Resource {
+	at := func(revision uint64, key resources.Key, labels map[string]string, spec, status,
+		version string) *resources.Resource {
 		s, err := resources.NewSpec(key.Type, []byte(spec))
 		if err != nil {
 			panic(err)
@@ -34,12 +35,16 @@ func Golden() []*resources.Resource {
 	}
 	return []*resources.Resource{
 		at(1, resources.Key{Type: resources.TypeMesh, Name: "default"}, map[string]string{}, `{}`, "", ""),
-		at(7, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "slow"}, map[string]string{"kuma.io/origin": "global", "team": "a-b.c_d"},
+		at(7, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "slow"},
+			map[string]string{"kuma.io/origin": "global", "team": "a-b.c_d"},
 			`{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"connectionTimeout":"10s","x-text":"<a&b> é \u2028 \"q\""}}]}`, "", ""),
-		at(41, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Namespace: "kuma-system", Name: "allow-x2v4d6"},
-			map[string]string{"kuma.io/zone": "zone-1", "kuma.io/display-name": "allow"}, `{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`,
+		at(41, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Namespace: "kuma-system",
+			Name: "allow-x2v4d6"},
+			map[string]string{"kuma.io/zone": "zone-1", "kuma.io/display-name": "allow"},
+			`{"rules":[{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/b"}}]}}]}`,
 			`{"conditions":[{"type":"Accepted","status":"True"}]}`, "1f2e"),
-		at(GoldenRevision, resources.Key{Type: resources.TypeSecret, Name: "token-signing"}, map[string]string{}, `{"data":"c2VhbGVk"}`, "", ""),
+		at(GoldenRevision, resources.Key{Type: resources.TypeSecret, Name: "token-signing"}, map[string]string{},
+			`{"data":"c2VhbGVk"}`, "", ""),
 		at(2, resources.Key{Type: resources.TypeZone, Name: "zone-1"}, map[string]string{}, `{"enabled":true}`, "", ""),
 	}
 }
@@ -73,7 +78,8 @@ func GoldenFile(t testing.TB, format int, extension string, write func(path stri
 	t.Helper()
 	path := filepath.Join("testdata", fmt.Sprintf("format-%d%s", format, extension))
 	_, err := os.Stat(path)
-	if update := flag.Lookup("update"); update == nil || update.Value.String() != "true" || !errors.Is(err, fs.ErrNotExist) {
+	if update := flag.Lookup("update"); update == nil || update.Value.String() != "true" ||
+		!errors.Is(err, fs.ErrNotExist) {
 		if err != nil {
 			t.Fatalf("%v: write it with -update", err)
 		}

@@ -56,7 +56,8 @@ func (m *model) apply(ops []modelOp, refuse bool) error {
 	for _, o := range ops {
 		old := next[o.key]
 		switch {
-		case o.cond == 1 && old != nil, o.cond == 2 && old != nil && old.Revision != o.revision, o.cond == 2 && old == nil && o.put != nil:
+		case o.cond == 1 && old != nil, o.cond == 2 && old != nil && old.Revision != o.revision, o.cond == 2 &&
+			old == nil && o.put != nil:
 			return store.ErrConflict
 		case o.cond == 2 && old == nil:
 			return store.ErrNotFound
@@ -121,11 +122,13 @@ var (
 	drawType   = rapid.SampledFrom([]resources.Type{resources.TypeMeshTimeout, resources.TypeMeshTrafficPermission})
 	drawPart   = rapid.SampledFrom([]string{"", "a", "a-b", "ab"})
 	drawName   = rapid.SampledFrom([]string{"x", "xy", "y"})
-	drawLabels = rapid.MapOfN(rapid.SampledFrom([]string{"app", "app2", "zone"}), rapid.SampledFrom([]string{"", "1", "12"}), 0, 3)
+	drawLabels = rapid.MapOfN(rapid.SampledFrom([]string{"app", "app2", "zone"}),
+		rapid.SampledFrom([]string{"", "1", "12"}), 0, 3)
 )
 
 func drawKey(t *rapid.T) resources.Key {
-	return resources.Key{Type: drawType.Draw(t, "type"), Mesh: drawPart.Draw(t, "mesh"), Namespace: drawPart.Draw(t, "namespace"), Name: drawName.Draw(t, "name")}
+	return resources.Key{Type: drawType.Draw(t, "type"), Mesh: drawPart.Draw(t, "mesh"),
+		Namespace: drawPart.Draw(t, "namespace"), Name: drawName.Draw(t, "name")}
 }
 
 func (m *model) drawOp(t *rapid.T) modelOp {
@@ -149,12 +152,14 @@ func (m *model) drawOp(t *rapid.T) modelOp {
 }
 
 func compareKeys(a, b resources.Key) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name))
 }
 
 func testModel(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{state: map[resources.Key]*resources.Resource{}, window: rapid.IntRange(1, 20).Draw(rt, "window"), now: time.Unix(2e9, 0).UTC()}
+		m := &model{state: map[resources.Key]*resources.Resource{}, window: rapid.IntRange(1, 20).Draw(rt, "window"),
+			now: time.Unix(2e9, 0).UTC()}
 		s := open(t, store.ReplicaConfig{WindowCommits: m.window, Now: func() time.Time { return m.now }})
 		defer func() { _ = s.Close() }()
 		var kept store.Snapshot
@@ -217,7 +222,8 @@ func (m *model) compare(t *rapid.T, s store.Snapshot) {
 			t.Fatalf("%s: got %s want %s", k, Describe([]*resources.Resource{got}), Describe([]*resources.Resource{r}))
 		}
 	}
-	q := store.Query{Type: drawType.Draw(t, "query type"), Mesh: drawPart.Draw(t, "query mesh"), Labels: drawLabels.Draw(t, "query labels")}
+	q := store.Query{Type: drawType.Draw(t, "query type"), Mesh: drawPart.Draw(t, "query mesh"),
+		Labels: drawLabels.Draw(t, "query labels")}
 	if rapid.Bool().Draw(t, "query by namespace") {
 		ns := drawPart.Draw(t, "query namespace")
 		q.Namespace = &ns
@@ -253,6 +259,7 @@ func (m *model) compareChanges(t *rapid.T, s store.Store) {
 func compareCommit(t *rapid.T, got, want *store.Commit) {
 	same := func(a, b store.Change) bool { return Equal(a.Old, b.Old) && Equal(a.New, b.New) }
 	if got.Revision != want.Revision || !slices.EqualFunc(got.Changes, want.Changes, same) {
-		t.Fatalf("got commit %d with %d changes, want %d with %d, or they differ", got.Revision, len(got.Changes), want.Revision, len(want.Changes))
+		t.Fatalf("got commit %d with %d changes, want %d with %d, or they differ", got.Revision, len(got.Changes),
+			want.Revision, len(want.Changes))
 	}
 }

@@ -13,7 +13,8 @@ func testOrder(t *testing.T, open Open) {
 	s := open(t, store.ReplicaConfig{})
 	label := map[string]string{"app": "web"}
 	for i, at := range [][3]string{
-		{"b", "", "a"}, {"a", "z", "a"}, {"a", "", "b"}, {"a", "", "a-b"}, {"a", "", "a"}, {"a-b", "", "a"}, {"a", "y", "z"}, {"ab", "", "a"}, {"", "", "a"},
+		{"b", "", "a"}, {"a", "z", "a"}, {"a", "", "b"}, {"a", "", "a-b"}, {"a", "", "a"}, {"a-b", "", "a"},
+		{"a", "y", "z"}, {"ab", "", "a"}, {"", "", "a"},
 	} {
 		k := resources.Key{Type: resources.TypeMeshTimeout, Mesh: at[0], Namespace: at[1], Name: at[2]}
 		Apply(t, s, Put(Resource(k, i, label)))

@@ -21,21 +21,22 @@ func testConditions(t *testing.T, open Open) {
 		op   store.Op
 		want error
 	}{
-		"put always":                     {store.Op{Put: put(there)}, nil},
-		"put if absent, there":           {store.Op{Put: put(there), If: store.IfAbsent()}, store.ErrConflict},
-		"put if absent, gone":            {store.Op{Put: put(gone), If: store.IfAbsent()}, nil},
-		"put at its revision":            {store.Op{Put: put(there), If: store.IfRevision(2)}, nil},
-		"put at an older revision":       {store.Op{Put: put(there), If: store.IfRevision(1)}, store.ErrConflict},
-		"put at a revision, gone":        {store.Op{Put: put(gone), If: store.IfRevision(2)}, store.ErrConflict},
-		"put at revision zero, there":    {store.Op{Put: put(there), If: store.IfRevision(0)}, store.ErrConflict},
-		"delete always":                  {store.Op{Delete: there}, nil},
-		"delete always, gone":            {store.Op{Delete: gone}, nil},
-		"delete if absent, there":        {store.Op{Delete: there, If: store.IfAbsent()}, store.ErrConflict},
-		"delete if absent, gone":         {store.Op{Delete: gone, If: store.IfAbsent()}, nil},
-		"delete at its revision":         {store.Op{Delete: there, If: store.IfRevision(2)}, nil},
-		"delete at an older revision":    {store.Op{Delete: there, If: store.IfRevision(1)}, store.ErrConflict},
-		"delete at a revision, gone":     {store.Op{Delete: gone, If: store.IfRevision(2)}, store.ErrNotFound},
-		"equal put at an older revision": {store.Op{Put: Resource(there, 1, nil), If: store.IfRevision(1)}, store.ErrConflict},
+		"put always":                  {store.Op{Put: put(there)}, nil},
+		"put if absent, there":        {store.Op{Put: put(there), If: store.IfAbsent()}, store.ErrConflict},
+		"put if absent, gone":         {store.Op{Put: put(gone), If: store.IfAbsent()}, nil},
+		"put at its revision":         {store.Op{Put: put(there), If: store.IfRevision(2)}, nil},
+		"put at an older revision":    {store.Op{Put: put(there), If: store.IfRevision(1)}, store.ErrConflict},
+		"put at a revision, gone":     {store.Op{Put: put(gone), If: store.IfRevision(2)}, store.ErrConflict},
+		"put at revision zero, there": {store.Op{Put: put(there), If: store.IfRevision(0)}, store.ErrConflict},
+		"delete always":               {store.Op{Delete: there}, nil},
+		"delete always, gone":         {store.Op{Delete: gone}, nil},
+		"delete if absent, there":     {store.Op{Delete: there, If: store.IfAbsent()}, store.ErrConflict},
+		"delete if absent, gone":      {store.Op{Delete: gone, If: store.IfAbsent()}, nil},
+		"delete at its revision":      {store.Op{Delete: there, If: store.IfRevision(2)}, nil},
+		"delete at an older revision": {store.Op{Delete: there, If: store.IfRevision(1)}, store.ErrConflict},
+		"delete at a revision, gone":  {store.Op{Delete: gone, If: store.IfRevision(2)}, store.ErrNotFound},
+		"equal put at an older revision": {store.Op{Put: Resource(there, 1, nil), If: store.IfRevision(1)},
+			store.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, store.ReplicaConfig{})
@@ -159,7 +160,8 @@ func testCheck(t *testing.T, open Open) {
 	}
 	Apply(t, s, b)
 	Apply(t, s, store.Batch{Ops: []store.Op{{Delete: a.Key}}, Check: func(now store.Snapshot) error {
-		if !Equal(now.Get(a.Key), s.Snapshot().Get(a.Key)) || now.Revision() != 1 || len(names(now, store.Query{Type: a.Type, Labels: a.Labels})) != 1 {
+		if !Equal(now.Get(a.Key), s.Snapshot().Get(a.Key)) || now.Revision() != 1 ||
+			len(names(now, store.Query{Type: a.Type, Labels: a.Labels})) != 1 {
 			t.Error("the check does not see the batch before")
 		}
 		return nil

@@ -27,7 +27,8 @@ func kubernetes(r io.Reader) (objects int, err error) {
 		return 0, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, core.AddToScheme, networking.AddToScheme, policy.AddToScheme, monitoring.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{apps.AddToScheme, core.AddToScheme, networking.AddToScheme,
+		policy.AddToScheme, monitoring.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return 0, err
 		}

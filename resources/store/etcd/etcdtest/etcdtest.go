@@ -110,7 +110,8 @@ func startAt(t testing.TB, host string, size int, limit string) *Cluster {
 	dir := t.TempDir()
 	for i := range size {
 		m := &Member{Endpoint: strings.Replace(mustFreeURL(t), "127.0.0.1", host, 1)}
-		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i], strings.Join(names, ","), limit}, "|")
+		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i],
+			strings.Join(names, ","), limit}, "|")
 		c.Members = append(c.Members, m)
 	}
 	for _, m := range c.Members {

@@ -1,7 +1,8 @@
-package api_test
+package inspect_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +33,8 @@ func issuingServer(t *testing.T) (*httptest.Server, *tokens.Issuer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard, err := access.Open(t.Context(), access.Settings{}, access.Parts{DataDir: t.TempDir(), Store: memory, Issuer: issuer, Log: log})
+	guard, err := access.Open(t.Context(), access.Settings{}, access.Parts{DataDir: t.TempDir(), Store: memory,
+		Issuer: issuer, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,18 +59,19 @@ func TestDeniedWritesTellNothing(t *testing.T) {
 		"writer": {`"read", "create", "update"`, `"mine"`}, "reader": {`"read"`, `"a", "b"`},
 	} {
 		body := "[" + fmt.Sprintf(role, user, rule[0], rule[1]) + "," + fmt.Sprintf(binding, user) + "]"
-		if status, answer := ask(t, server, http.MethodPost, "/_batch", body); status != http.StatusOK {
+		if status, answer := askOf(t, server, http.MethodPost, "/_batch", body); status != http.StatusOK {
 			t.Fatal(answer)
 		}
 		var err error
-		if tokensOf[user], _, err = issuer.Issue(t.Context(), tokens.Claims{Audience: tokens.AudienceUser, Subject: user}, time.Hour); err != nil {
+		if tokensOf[user], _, err = issuer.Issue(t.Context(),
+			tokens.Claims{Audience: tokens.AudienceUser, Subject: user}, time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if status, answer := ask(t, server, http.MethodPost, "/_batch", retry); status != http.StatusOK {
+	if status, answer := askOf(t, server, http.MethodPost, "/_batch", timeoutA); status != http.StatusOK {
 		t.Fatal(answer)
 	}
-	absent := strings.ReplaceAll(retry, `"a"`, `"b"`)
+	absent := strings.ReplaceAll(timeoutA, `"a"`, `"b"`)
 	for _, c := range []struct{ method, there, not, user, verb string }{
 		{http.MethodPut, "/meshes/default/meshtimeouts/a", "/meshes/default/meshtimeouts/b", "writer", "create"},
 		{http.MethodPost, "/_batch", "/_batch", "writer", "create"},
@@ -76,15 +79,42 @@ func TestDeniedWritesTellNothing(t *testing.T) {
 		{http.MethodPut, "/meshes/default/meshtimeouts/a", "", "reader", "update"},
 	} {
 		said := func(path, body, name string) string {
-			status, answer := ask(t, server, c.method, path, body, "Authorization", "Bearer "+tokensOf[c.user])
-			if want := "lacks the permission: " + c.verb + ` MeshTimeout \"` + name + `\"`; status != http.StatusForbidden || !strings.Contains(answer, want) {
+			status, answer := askOf(t, server, c.method, path, body, "Authorization", "Bearer "+tokensOf[c.user])
+			want := "lacks the permission: " + c.verb + ` MeshTimeout \"` + name + `\"`
+			if status != http.StatusForbidden || !strings.Contains(answer, want) {
 				t.Errorf("%s %s of %s: %d, want %s:\n%s", c.method, path, c.user, status, want, answer)
 			}
 			return answer
 		}
-		said(c.there, retry, "a")
+		said(c.there, timeoutA, "a")
 		if c.not != "" {
 			said(c.not, absent, "b")
 		}
 	}
+}
+
+const timeoutA = `{"type": "MeshTimeout", "mesh": "default", "name": "a", "spec": {"to": [
+  {"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "1s"}}]}}`
+
+// askOf returns the status and the body of an answer.
+func askOf(t *testing.T, s *httptest.Server, method, path, body string, headers ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(raw)
 }
