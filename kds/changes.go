@@ -148,7 +148,12 @@ func (s *sender) checkAnswers() error {
 func (s *sender) reading(m *inflight) bool {
 	now := s.session.transport.look()
 	if !now.waits {
-		return false
+		// What waited at the last look was taken since then: the answer is due from now on.
+		waited := m.late != nil
+		if waited {
+			m.late, m.heard = nil, s.now()
+		}
+		return waited
 	}
 	if m.late == nil {
 		m.late = &late{now, s.now()}

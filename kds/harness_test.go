@@ -42,6 +42,18 @@ func (e *events) Observe(ev Event) {
 	e.list = append(e.list, ev)
 }
 
+// ends returns the reasons why sessions ended.
+func (e *events) ends() (reasons []error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, ev := range e.list {
+		if ev.Kind == SessionEnded {
+			reasons = append(reasons, ev.Err)
+		}
+	}
+	return reasons
+}
+
 // count returns the number of events of the kind, and of the type if it is not empty.
 func (e *events) count(kind EventKind, t resources.Type) int {
 	e.mu.Lock()
