@@ -192,14 +192,19 @@ type nextKey struct {
 }
 
 // request returns a key and a signing request for it. It reuses the key of an earlier request that had no answer.
-// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one.
-func (s *Holder) request(zone string) (nextKey, []byte, error) {
+// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one. With a
+// join string that the current credential was traded for, it is the same request again: its caller may not have heard
+// the answer.
+func (s *Holder) request(zone string, offer *JoinString) (nextKey, []byte, error) {
 	var next nextKey
 	found, err := s.read(nextFile, nextPurpose, &next)
 	if err != nil {
 		return next, nil, err
 	}
 	current := s.current.Load()
+	if !found && offer != nil && current != nil && current.JoinedBy(offer) {
+		next, found = nextKey{Zone: current.Zone, ID: current.ID, Key: current.Key}, true
+	}
 	if !found || next.Zone != zone || current != nil && next.ID != current.ID {
 		if next, err = newNextKey(zone, current); err != nil {
 			return next, nil, err

@@ -135,7 +135,7 @@ func (s *Holder) joinAt(ctx context.Context, offer *JoinString, address string, 
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	next, csr, err := s.request(offer.Zone)
+	next, csr, err := s.request(offer.Zone, offer)
 	if err != nil {
 		return nil, err
 	}

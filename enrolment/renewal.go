@@ -104,7 +104,7 @@ func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan Ad
 func (r *Renewal) renew(ctx context.Context, service Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	next, csr, err := r.Holder.request(r.Zone)
+	next, csr, err := r.Holder.request(r.Zone, nil)
 	if err != nil {
 		return err
 	}

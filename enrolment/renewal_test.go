@@ -151,7 +151,7 @@ func renewingZone(t *testing.T, name string, g *signingGlobal) *Holder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, csr, err := s.request(name)
+	next, csr, err := s.request(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func prepare(c *Config) (*secrets.Box, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	if err := server.MakeDataDir(c.DataDir, c.Log); err != nil {
+	if err := errors.Join(server.MakeDataDir(c.DataDir, c.Log), archive.Unfinished(c.DataDir)); err != nil {
 		return nil, err
 	}
 	var err error

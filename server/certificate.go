@@ -26,7 +26,8 @@ import (
 )
 
 // Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are
-// sealed.
+// sealed. The file of the CA's key also has its certificate, so that the CA appears at once: whenever the process ends,
+// there is all of it or nothing.
 const (
 	caCertFile  = "ca.crt"
 	caKeyFile   = "ca.key"
@@ -39,6 +40,9 @@ const (
 	caKeyPurpose  = "server-ca"
 	tlsKeyPurpose = "server-tls"
 )
+
+// certificateBlock is the kind of a PEM block.
+const certificateBlock = "CERTIFICATE"
 
 // errSealed reports that the file may be good, but not for this box.
 var errSealed = errors.New("its sealed key")
@@ -107,7 +111,7 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 		return nil, err
 	}
 	sum := sha256.Sum256(ca.cert.Raw)
-	c := &Certificate{CAPEM: pemBlock("CERTIFICATE", ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]),
+	c := &Certificate{CAPEM: pemBlock(certificateBlock, ca.cert.Raw), CASHA256: hex.EncodeToString(sum[:]),
 		folder: folder, ca: ca}
 	c.leaf.Store(leaf)
 	return c, nil
@@ -145,9 +149,7 @@ type authority struct {
 
 func loadOrCreateCA(dir string, box Sealer) (*authority, error) {
 	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
-	_, certErr := os.Stat(certPath)
-	_, keyErr := os.Stat(keyPath)
-	if errors.Is(certErr, fs.ErrNotExist) && errors.Is(keyErr, fs.ErrNotExist) {
+	if !hasCA(dir) {
 		return createCA(certPath, keyPath, box)
 	}
 	pair, err := readKeyPair(certPath, keyPath, caKeyPurpose, box)
@@ -166,6 +168,16 @@ func loadOrCreateCA(dir string, box Sealer) (*authority, error) {
 		return nil, fmt.Errorf("%s: want a CA certificate with an ECDSA key", certPath)
 	}
 	return &authority{cert: cert, key: key}, nil
+}
+
+// hasCA reports whether the folder has a file of a CA.
+func hasCA(dir string) bool {
+	for _, path := range CertificateFiles(dir) {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
 }
 
 func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
@@ -209,12 +221,10 @@ func newTemplate(name string, now time.Time, lifetime time.Duration) (*x509.Cert
 	}, nil
 }
 
-// readKeyPair reads a certificate and its sealed key. It seals a key in the clear in place.
+// readKeyPair reads a certificate and its sealed key. It seals a key in the clear in place. If the file of a CA's
+// certificate is missing, it writes the certificate that is with the key, and it adds that to the key of an earlier
+// version.
 func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate, error) {
-	certPEM, err := credential.Public(filepath.Base(certPath), certPath)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
 	stored, err := credential.Own(filepath.Base(keyPath), keyPath)
 	if err != nil {
 		return tls.Certificate{}, err
@@ -226,23 +236,53 @@ func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate
 			return tls.Certificate{}, fmt.Errorf("%w: %w", errSealed, err)
 		}
 	}
+	with := certificateIn(keyPEM)
+	certPEM, err := credential.Public(filepath.Base(certPath), certPath)
+	if errors.Is(err, fs.ErrNotExist) && with != nil {
+		certPEM, err = with, WriteFile(certPath, with, 0o644)
+	}
+	if err != nil {
+		return tls.Certificate{}, err
+	}
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err == nil && inClear {
+	if lacks := purpose == caKeyPurpose && with == nil; err == nil && (inClear || lacks) {
+		if lacks {
+			keyPEM = append(bytes.TrimRight(keyPEM, "\n"), '\n')
+			keyPEM = append(keyPEM, pemBlock(certificateBlock, pair.Certificate[0])...)
+		}
 		err = writeSealed(keyPath, keyPEM, purpose, box)
 	}
 	return pair, err
 }
 
-// writeKeyPair writes the key before the certificate: a certificate on disk always has its key.
+// certificateIn returns the certificate beside a key; nil if there is none.
+func certificateIn(keyPEM []byte) []byte {
+	for {
+		var block *pem.Block
+		if block, keyPEM = pem.Decode(keyPEM); block == nil {
+			return nil
+		}
+		if block.Type == certificateBlock {
+			return pem.EncodeToMemory(block)
+		}
+	}
+}
+
+// writeKeyPair writes the key before the certificate: a certificate on disk always has its key, and the key of a CA its
+// certificate.
 func writeKeyPair(certPath, keyPath string, der []byte, key *ecdsa.PrivateKey, purpose string, box Sealer) error {
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return err
 	}
-	if err := writeSealed(keyPath, pemBlock("PRIVATE KEY", keyDER), purpose, box); err != nil {
+	keyPEM, certPEM := pemBlock("PRIVATE KEY", keyDER), pemBlock(certificateBlock, der)
+	if purpose == caKeyPurpose {
+		keyPEM = append(keyPEM, certPEM...)
+	}
+	if err := writeSealed(keyPath, keyPEM, purpose, box); err != nil {
 		return err
 	}
-	return WriteFile(certPath, pemBlock("CERTIFICATE", der), 0o644)
+	return WriteFile(certPath, certPEM, 0o644)
 }
 
 func writeSealed(path string, plain []byte, purpose string, box Sealer) error {

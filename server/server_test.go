@@ -161,6 +161,51 @@ func TestDamagedCAIsNeverReplaced(t *testing.T) {
 	}
 }
 
+// TestCAIsWholeAtOnce removes the certificate of a CA, as it is before the first start has written it, and takes it out of
+// the key, as an earlier version wrote it. The CA stays the same.
+func TestCAIsWholeAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
+	same := func(what string) {
+		t.Helper()
+		if again, err := server.LoadOrCreateCertificate(dir, nil, testBox(7)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if raw, err := os.ReadFile(certificate); again.CASHA256 != first.CASHA256 || err != nil ||
+			!bytes.Equal(raw, first.CAPEM) {
+			t.Errorf("%s: the CA is another one (%v)", what, err)
+		}
+	}
+	if err := os.Remove(certificate); err != nil {
+		t.Fatal(err)
+	}
+	same("without its certificate")
+	sealed, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := testBox(7).Open(sealed, "server-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _ := pem.Decode(plain)
+	older, err := testBox(7).Seal(pem.EncodeToMemory(key), "server-ca")
+	if err == nil {
+		err = os.WriteFile(keyFile, older, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	same("as an earlier version wrote it")
+	if err := os.Remove(certificate); err != nil {
+		t.Fatal(err)
+	}
+	same("without its certificate, after an upgrade")
+}
+
 func leafOf(t *testing.T, c *server.Certificate) *x509.Certificate {
 	t.Helper()
 	served, err := c.TLSConfig().GetCertificate(nil)

@@ -21,13 +21,11 @@ var ErrOtherCA = errors.New("the folder has the CA of another server")
 // ExportCA returns the folder's CA, certificate and key as PEM, for replicas to share. If the folder has none, it
 // returns a new one, which it does not write. Errors are those of LoadOrCreateCertificate.
 func ExportCA(dir string, box Sealer) ([]byte, error) {
-	var ca *authority
-	_, err := os.Stat(filepath.Join(dir, caCertFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		ca, err = newCA()
-	} else {
-		ca, err = loadOrCreateCA(dir, box)
+	read := newCA
+	if hasCA(dir) {
+		read = func() (*authority, error) { return loadOrCreateCA(dir, box) }
 	}
+	ca, err := read()
 	if err != nil {
 		return nil, err
 	}
@@ -49,29 +47,34 @@ func (a *authority) pem() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(pemBlock("CERTIFICATE", a.cert.Raw), pemBlock("PRIVATE KEY", key)...), nil
+	return append(pemBlock(certificateBlock, a.cert.Raw), pemBlock("PRIVATE KEY", key)...), nil
 }
 
 // SetAsideCA moves the CA of a certificate folder, and what it signed, into a new folder below it, and returns that
 // folder's path; empty if there is nothing to move. Other files of the folder stay. The server of the folder must not
-// run.
+// run. If the process is killed, the folder has the whole CA, which the next start may complete from its key, or none.
 func SetAsideCA(dir string, now time.Time) (string, error) {
 	aside := filepath.Join(dir, "replaced-"+now.UTC().Format("20060102-150405.000"))
-	moved := false
-	for _, name := range []string{caCertFile, caKeyFile, tlsCertFile, tlsKeyFile} {
+	var there []string
+	for _, name := range []string{tlsCertFile, tlsKeyFile, caCertFile, caKeyFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err := os.MkdirAll(aside, 0o700); err != nil {
 			return "", err
 		}
-		if err := os.Rename(filepath.Join(dir, name), filepath.Join(aside, name)); err != nil {
+		if err := os.Link(filepath.Join(dir, name), filepath.Join(aside, name)); err != nil {
 			return "", err
 		}
-		moved = true
+		there = append(there, name)
 	}
-	if !moved {
+	if len(there) == 0 {
 		return "", nil
+	}
+	for _, name := range there { // the key of the CA last: until then it is all there
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return "", err
+		}
 	}
 	return aside, nil
 }
@@ -90,7 +93,7 @@ func ImportCA(dir string, pair []byte, box Sealer) error {
 	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
 	der := parsed.Certificate[0]
 	switch here, err := credential.Public(caCertFile, certPath); {
-	case err == nil && bytes.Equal(here, pemBlock("CERTIFICATE", der)):
+	case err == nil && bytes.Equal(here, pemBlock(certificateBlock, der)):
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s: %w: the replicas share another: causeway-global replace-ca --take, with the settings of run, takes theirs; zones that pinned this one have to join again", dir, ErrOtherCA)

@@ -119,7 +119,9 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 func (c *Config) Validate() error {
 	var errs []error
 	member := c.member()
-	if !dnsLabel.MatchString(c.Zone) && (c.Zone != "" || !member) {
+	if c.Zone == "" && !member {
+		errs = append(errs, errors.New("zone: there is no name (--zone), and the data directory has no membership to take it from: join first, or again if a join was interrupted (causeway-zone join)"))
+	} else if c.Zone != "" && !dnsLabel.MatchString(c.Zone) {
 		errs = append(errs, fmt.Errorf("zone %q: want a DNS label: 1 to 63 lower-case letters, digits and dashes, a letter or digit at both ends", c.Zone))
 	}
 	if c.DataDir == "" {

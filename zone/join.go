@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -38,7 +39,7 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if c.DataDir == "" {
 		return nil, errors.New("data dir: say where the zone keeps its credential")
 	}
-	if err := server.MakeDataDir(c.DataDir, c.Log); err != nil {
+	if err := errors.Join(server.MakeDataDir(c.DataDir, c.Log), archive.Unfinished(c.DataDir)); err != nil {
 		return nil, err
 	}
 	box, err := secrets.OpenBox(secrets.Config{KeyFile: c.SecretsKeyFile, Passphrase: c.SecretsPassphrase,

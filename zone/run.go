@@ -107,7 +107,7 @@ func open(ctx context.Context, cfg *Config, box *secrets.Box) (*backend.Store, *
 
 // prepare creates the data directory, opens the box for its secrets, and removes the ready file of an earlier run.
 func prepare(cfg *Config) (*secrets.Box, error) {
-	if err := server.MakeDataDir(cfg.DataDir, cfg.Log); err != nil {
+	if err := errors.Join(server.MakeDataDir(cfg.DataDir, cfg.Log), archive.Unfinished(cfg.DataDir)); err != nil {
 		return nil, err
 	}
 	var err error

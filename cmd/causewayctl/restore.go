@@ -44,7 +44,8 @@ func newRestore(c *cli) *cobra.Command {
 			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
 			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).\n\n" +
 			"The server trusts a backup like its own data: its roles, keys and certificates become the server's. It restores nothing\n" +
-			"of a backup with files that no server keeps, or with resources that no server has under such names and labels.",
+			"of a backup with files that no server keeps, or with resources that no server has under such names and labels.\n\n" +
+			"If a restore is interrupted, the server does not start before it has been repeated with --overwrite.",
 		Example: "  causewayctl restore global.backup --data-dir /var/lib/causeway\n" +
 			"  causewayctl restore global.backup --data-dir /var/lib/causeway --store etcd --etcd-endpoints https://10.0.0.1:2379 --etcd-ca ca.crt",
 		Args: cobra.ExactArgs(1),
@@ -74,8 +75,11 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if err := server.MakeDataDir(f.dataDir, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	// Files first: they are compared before anything is written, and a store without its keys is useless.
-	if err := b.Restore(f.dataDir, f.overwrite); err != nil {
+	if err := backend.Replaceable(ctx, place, f.overwrite); err != nil {
+		return replacing(err)
+	}
+	// Files first: a store without its keys is useless.
+	if err := b.Restore(f.dataDir, absolute(path), f.overwrite); err != nil {
 		return replacing(err)
 	}
 	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
@@ -84,6 +88,9 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 		return r.Type == resources.TypeSecret && r.Name == kds.IncarnationSecret
 	})
 	aside, err := backend.Replace(ctx, place, b.Header.Revision+restoredGap, b.Resources, f.overwrite)
+	if err == nil {
+		err = archive.End(f.dataDir)
+	}
 	if err != nil {
 		return replacing(err)
 	}
@@ -93,6 +100,14 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources),
 		len(b.Files), b.Header.Server, b.Header.Revision)
 	return err
+}
+
+// absolute returns a path that does not depend on the working directory, if there is one.
+func absolute(path string) string {
+	if found, err := filepath.Abs(path); err == nil {
+		return found
+	}
+	return path
 }
 
 // maxTold bounds how many findings about a backup are printed.

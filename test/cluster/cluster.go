@@ -112,6 +112,11 @@ func output(ctx context.Context, stdin io.Reader, program string, args ...string
 	return out.Bytes(), nil
 }
 
+// Command creates a process of one of the cluster's programs, which Close ends. name is also that of its log file.
+func (c *Cluster) Command(name, program string, args ...string) (*Process, error) {
+	return c.process(name, program, args)
+}
+
 // CTL runs causewayctl against s.
 func (c *Cluster) CTL(ctx context.Context, s *Server, stdin io.Reader, args ...string) ([]byte, error) {
 	return c.Output(ctx, stdin, "causewayctl", append([]string{"--address", s.API.URL()}, args...)...)

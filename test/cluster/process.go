@@ -26,6 +26,7 @@ type Process struct {
 	env        []string // in addition to the environment of the test
 	logFile    string
 	in         *Namespace // the network it runs in; nil for this one
+	steps      *Steps     // may kill it at a step; nil does not trace it
 
 	mu  sync.Mutex
 	run *running // the last run, guarded by mu
@@ -33,9 +34,10 @@ type Process struct {
 
 // running is one run of a process.
 type running struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // set before done is closed
+	cmd   *exec.Cmd
+	steps *Steps
+	done  chan struct{}
+	err   error // set before done is closed
 }
 
 // Name returns the name of the process in errors and logs.
@@ -60,7 +62,8 @@ func (p *Process) Start() error {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Env = append(os.Environ(), p.env...)
 	cmd.SysProcAttr = processAttributes()
-	r := &running{cmd: cmd, done: make(chan struct{})}
+	r := &running{cmd: cmd, steps: p.steps, done: make(chan struct{})}
+	p.steps.traced(cmd)
 	if err := r.start(p.in); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
@@ -78,7 +81,7 @@ func (r *running) start(in *Namespace) error {
 		err := in.Do(r.cmd.Start)
 		started <- err
 		if err == nil {
-			r.err = r.cmd.Wait()
+			r.err = r.steps.follow(r.cmd)
 			close(r.done)
 		}
 	}()
@@ -100,8 +103,11 @@ func (p *Process) Alive() error {
 		return Final(fmt.Errorf("%s: %w", p.name, ErrNotRunning))
 	}
 	if r.ended() {
-		return Final(fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, ErrNotRunning, r.cmd.ProcessState,
-			p.Tail(20)))
+		how := "exit status 0"
+		if r.err != nil {
+			how = r.err.Error()
+		}
+		return Final(fmt.Errorf("%s: %w (%s); the end of its log:\n%s", p.name, ErrNotRunning, how, p.Tail(20)))
 	}
 	return nil
 }
@@ -124,6 +130,26 @@ func (p *Process) send(s syscall.Signal) {
 	if r := p.current(); r != nil {
 		r.signal(s)
 	}
+}
+
+// Trace makes the process count its steps from its next start on. Nil ends that.
+func (p *Process) Trace(s *Steps) { p.steps = s }
+
+// Wait waits for the end of the process. It fails if it does not end with status 0, or if ctx ends first.
+func (p *Process) Wait(ctx context.Context) error {
+	r := p.current()
+	if r == nil {
+		return fmt.Errorf("%s: %w", p.name, ErrNotRunning)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return fmt.Errorf("%s still runs: %w; the end of its log:\n%s", p.name, ctx.Err(), p.Tail(20))
+	}
+	if r.err != nil {
+		return fmt.Errorf("%s ended with %w; the end of its log:\n%s", p.name, r.err, p.Tail(20))
+	}
+	return nil
 }
 
 // Stop sends SIGTERM and waits. It fails if the process ends with a status other than 0, or if ctx ends first. In that

@@ -10,10 +10,11 @@ import (
 )
 
 // Restore writes the backup's files below the data folder, which must exist, each durably and for its owner alone. It
-// checks all of them before it writes any. No file is written through a link or in the place of something that is no
+// checks all of them before it writes any, and then begins the restore of the backup in file, which the caller ends (End)
+// once the store is restored too. No file is written through a link or in the place of something that is no
 // regular file, whatever overwrite says. If a file exists with other content, Restore returns an error that wraps
 // fs.ErrExist, unless overwrite is set.
-func (b *Backup) Restore(dataDir string, overwrite bool) (err error) {
+func (b *Backup) Restore(dataDir, file string, overwrite bool) (err error) {
 	root, err := os.OpenRoot(dataDir)
 	if err != nil {
 		return err
@@ -23,6 +24,9 @@ func (b *Backup) Restore(dataDir string, overwrite bool) (err error) {
 		if err := b.Files[i].fits(root, overwrite); err != nil {
 			return err
 		}
+	}
+	if err := Begin(dataDir, file); err != nil {
+		return err
 	}
 	for i := range b.Files {
 		if err := b.Files[i].write(root); err != nil {

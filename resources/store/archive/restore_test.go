@@ -43,7 +43,7 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, overwrite := range []bool{false, true} {
-				if err := (&Backup{Files: []File{file}}).Restore(dir, overwrite); err == nil ||
+				if err := (&Backup{Files: []File{file}}).Restore(dir, "a.backup", overwrite); err == nil ||
 					!strings.Contains(err.Error(), "nothing is restored") {
 					t.Errorf("overwrite %v: %v", overwrite, err)
 				}
@@ -58,21 +58,21 @@ func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 	}
 	dir := t.TempDir()
 	b := &Backup{Files: []File{file}}
-	if err := b.Restore(dir, false); err != nil {
+	if err := b.Restore(dir, "a.backup", false); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(filepath.Join(dir, "kds-tls", "ca.crt"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if err := b.Restore(dir, false); err != nil {
+	if err := b.Restore(dir, "a.backup", false); err != nil {
 		t.Errorf("the same once more: %v", err)
 	}
 	b.Files[0].Data = []byte("other")
-	if err := b.Restore(dir, false); !errors.Is(err, fs.ErrExist) {
+	if err := b.Restore(dir, "a.backup", false); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("another content: %v", err)
 	}
-	if err := b.Restore(dir, true); err != nil || string(read(t, filepath.Join(dir, "kds-tls", "ca.crt"))) != "other" {
+	if err := b.Restore(dir, "a.backup", true); err != nil || string(read(t, filepath.Join(dir, "kds-tls", "ca.crt"))) != "other" {
 		t.Errorf("another content, to be overwritten: %v", err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(dir, "kds-tls")); err != nil || len(entries) != 1 {

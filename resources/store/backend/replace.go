@@ -16,6 +16,31 @@ import (
 // ErrNotEmpty reports that a store exists and the caller did not allow to replace it.
 var ErrNotEmpty = errors.New("there is a store already")
 
+// Replaceable returns the error of a Replace that would change nothing: those of Validate, ErrNotEmpty, bolt.ErrInUse,
+// store.ErrUnavailable, and the operating system's.
+func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.Kind != Etcd {
+		_, err := replaceableFile(ctx, c, overwrite)
+		return err
+	}
+	opened, err := Open(ctx, c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(vacant(opened, c, overwrite), opened.Close())
+}
+
+// vacant refuses to replace what is in etcd.
+func vacant(opened *Store, c Config, overwrite bool) error {
+	if n := count(opened); n > 0 && !overwrite {
+		return fmt.Errorf("%s in etcd has %d resources: %w", c.Prefix, n, ErrNotEmpty)
+	}
+	return nil
+}
+
 // Replace makes a store hold exactly rs, at a revision. No server may have a file open. If a store exists, Replace
 // returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the path that it returns, and deletes
 // the contents of etcd. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating
@@ -33,8 +58,8 @@ func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Res
 		return "", err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	if n := count(opened); n > 0 && !overwrite {
-		return "", fmt.Errorf("%s in etcd has %d resources: %w", c.Prefix, n, ErrNotEmpty)
+	if err := vacant(opened, c, overwrite); err != nil {
+		return "", err
 	}
 	// Revisions only grow: otherwise servers that follow would not see the change.
 	return "", opened.Store.(*etcd.Store).Replace(ctx, max(revision, opened.Snapshot().Revision()+1), rs)
@@ -50,23 +75,14 @@ func count(r store.Reader) int {
 
 func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources.Resource,
 	overwrite bool) (aside string, err error) {
-	switch _, err := os.Lstat(c.Path); {
-	case errors.Is(err, os.ErrNotExist):
+	exists, err := replaceableFile(ctx, c, overwrite)
+	if err != nil {
+		return "", err
+	}
+	if !exists {
 		return "", bolt.Create(c.Path, revision, rs)
-	case err != nil:
-		return "", err
-	case !overwrite:
-		return "", fmt.Errorf("%s: %w", c.Path, ErrNotEmpty)
 	}
-	// A damaged file may be replaced too, but not a file that a server has open.
-	if s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Log: c.Log}); errors.Is(err, bolt.ErrInUse) {
-		return "", err
-	} else if err == nil {
-		if err := s.Close(); err != nil {
-			return "", err
-		}
-	}
-	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405")
+	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405.000")
 	// Link the old file under a second name, then put the new one under the first: there is always a store, so a server
 	// never creates an empty one.
 	if err := os.Link(c.Path, aside); err != nil {
@@ -76,4 +92,27 @@ func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources
 		return "", errors.Join(err, os.Remove(aside))
 	}
 	return aside, nil
+}
+
+// replaceableFile reports whether there is a file. It fails if the file may not be replaced.
+func replaceableFile(ctx context.Context, c Config, overwrite bool) (exists bool, err error) {
+	switch _, err := os.Lstat(c.Path); {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !overwrite:
+		return false, fmt.Errorf("%s: %w", c.Path, ErrNotEmpty)
+	}
+	// A damaged file may be replaced too, but not a file that a server has open.
+	s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Log: c.Log})
+	switch {
+	case errors.Is(err, bolt.ErrInUse):
+		return false, err
+	case err == nil:
+		err = s.Close()
+	default:
+		err = nil
+	}
+	return true, err
 }

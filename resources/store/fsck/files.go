@@ -12,11 +12,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
@@ -79,9 +81,13 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 	switch {
 	case name == backend.File, base != "" && strings.HasPrefix(filepath.Base(base), "."):
 		return nil
-	case name == backend.File+".new", name == backend.File+".unfinished":
+	case name == archive.UnfinishedFile:
+		r.add(Finding{Severity: Damage, Where: name, What: archive.Unfinished(r.Dir).Error(),
+			Do: "restore again: what is there belongs to no one state, and no server starts on it"})
+		return nil
+	case unfinished(name):
 		r.add(Finding{Severity: Warning, Where: name, What: "it was left behind by a program that was interrupted",
-			Do: "--repair removes it", repair: func() error { return os.Remove(path) }})
+			Do: "--repair removes it", repair: func() error { return removed(path) }})
 		return nil
 	}
 	if info.Size() > maxFile {
@@ -113,6 +119,20 @@ func (r *Report) file(path, name string, info fs.FileInfo) error {
 		r.add(Finding{Severity: Damage, Where: name, What: "it is empty", Do: "restore it from a backup"})
 	}
 	return nil
+}
+
+// removed removes a file, which an earlier repair may have used up.
+func removed(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// unfinished reports whether a file is an incomplete copy of the store.
+func unfinished(name string) bool {
+	rest, ok := strings.CutPrefix(name, backend.File+".")
+	return ok && slices.Contains([]string{".new", ".unfinished", ".fresh", ".repaired"}, "."+rest[strings.LastIndex(rest, ".")+1:])
 }
 
 func validJSON(_ int, line []byte) bool { return json.Valid(line) }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
@@ -50,22 +49,21 @@ func (r *Report) rebuilt() bool {
 	return false
 }
 
-// rebuild writes a new file with everything that was read, which is everything that was written, and moves the damaged
-// one aside.
+// rebuild writes a new file with everything that was read, which is everything that was written. The damaged one gets a
+// second name first, and is then replaced at once: there is always a store, and a repair that was interrupted can be
+// repeated.
 func (r *Report) rebuild(path string) error {
-	fresh := path + ".repaired"
-	if err := bolt.Create(fresh, r.scan.Revision, r.scan.Resources); err != nil {
+	if err := os.Link(path, asideOf(path)); err != nil {
 		return err
 	}
-	if err := aside(path); err != nil {
-		return errors.Join(err, os.Remove(fresh))
-	}
-	return place.Rename(fresh, path)
+	return bolt.Replace(path, r.scan.Revision, r.scan.Resources)
 }
 
 // aside renames a file so that its name shows that it was damaged, and when that was found.
-func aside(path string) error {
-	return os.Rename(path, path+".damaged-"+time.Now().UTC().Format("20060102-150405.000"))
+func aside(path string) error { return os.Rename(path, asideOf(path)) }
+
+func asideOf(path string) string {
+	return path + ".damaged-" + time.Now().UTC().Format("20060102-150405.000")
 }
 
 // ErrNothingToSalvage reports that the folder has no file of a store, or that nothing in the file can be read.

@@ -1,0 +1,316 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/fsck"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// stepped kills what changes the data folder of a server at each of its steps in turn, always on a fresh folder.
+type stepped struct {
+	*mesh
+	server *cluster.Server
+	// prepare makes the folder, and sets args and the flags of the server, before the n-th kill.
+	prepare func(n int)
+	// program and args are what is killed; without a program, it is a start of the server.
+	program string
+	args    []string
+	// again are the arguments with which it is repeated, if they are others.
+	again []string
+	// whole checks a ready server.
+	whole func(context.Context, *cluster.Server) error
+	// refusal is what a server says that does not start on what the kill left. It always starts if this is empty.
+	refusal string
+	kills   int
+}
+
+// maxSteps bounds the steps of one program. The short form goes through some of them.
+const maxSteps, shortStride = 200, 12
+
+// run kills at each step. After each kill, the server starts with everything, or refuses and says what to do. What was
+// killed can be repeated, and then the server starts with everything.
+func (s *stepped) run() {
+	stride, first := 1, 1
+	if !*faultsLong {
+		stride, first = shortStride, 1+int(*crashSeed%shortStride)
+	}
+	for n := first; n < maxSteps; n += stride {
+		if !s.killedAt(n) {
+			s.t.Logf("killed %d times; fewer than %d steps", s.kills, n+1)
+			if s.kills == 0 {
+				s.t.Error("it was never killed")
+			}
+			return
+		}
+		s.kills++
+	}
+	s.t.Errorf("there are more than %d steps", maxSteps)
+}
+
+// killedAt reports whether there is an n-th step.
+func (s *stepped) killedAt(n int) bool {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	s.must(os.RemoveAll(s.server.DataDir))
+	s.prepare(n)
+	steps := &cluster.Steps{}
+	steps.KillAt(n, s.server.DataDir)
+	err := s.killed(ctx, n, steps)
+	if errors.Is(err, cluster.ErrNoSteps) {
+		s.t.Skip(err)
+	}
+	step := strings.ReplaceAll(steps.Reached(), s.server.DataDir, "DIR")
+	if step == "" {
+		s.must(err) // it came to its end, and may be repeated all the same: its caller may not have heard of it
+		step = "none"
+	}
+	if s.program != "" && !s.nothingYet() {
+		if err := s.starts(ctx); err != nil && (s.refusal == "" || !strings.Contains(err.Error(), s.refusal)) {
+			s.t.Errorf("killed at step %d (%s), the server believes half or does not start: %v", n, step, err)
+		}
+	}
+	s.repeated(ctx, n, step)
+	return steps.Reached() != ""
+}
+
+// repeated runs what was killed to its end, and starts the server.
+func (s *stepped) repeated(ctx context.Context, n int, step string) {
+	args := s.args
+	if s.again != nil {
+		args = s.again
+	}
+	if s.program != "" {
+		if out, err := s.Output(ctx, nil, s.program, args...); err != nil {
+			s.t.Errorf("killed at step %d (%s), it cannot be repeated: %s %v", n, step, out, err)
+			return
+		}
+	}
+	if err := s.starts(ctx); err != nil {
+		s.t.Errorf("killed at step %d (%s), and repeated: %v", n, step, err)
+	}
+}
+
+// killed runs to the end, or to the kill.
+func (s *stepped) killed(ctx context.Context, n int, steps *cluster.Steps) error {
+	if s.program == "" {
+		s.server.Trace(steps)
+		defer s.server.Trace(nil)
+		defer s.server.Kill()
+		return s.server.Start(ctx)
+	}
+	p, err := s.Command(fmt.Sprint("step-", n), s.program, s.args...)
+	s.must(err)
+	p.Trace(steps)
+	s.must(p.Start())
+	return p.Wait(ctx)
+}
+
+// nothingYet reports whether nothing was done to the folder that a start could notice.
+func (s *stepped) nothingYet() bool {
+	visible, err := filepath.Glob(filepath.Join(s.server.DataDir, "[^.]*"))
+	s.must(err)
+	return len(visible) == 0
+}
+
+// starts starts the server, checks it, and kills it.
+func (s *stepped) starts(ctx context.Context) error {
+	if err := s.server.Start(ctx); err != nil {
+		return errors.New(s.server.Tail(1))
+	}
+	defer s.server.Kill()
+	return s.whole(ctx, s.server)
+}
+
+// copied makes prepare copy a folder.
+func (s *stepped) copied(from string) func(int) {
+	return func(int) { s.must(exec.Command("cp", "-a", from, s.server.DataDir).Run()) }
+}
+
+// steppedGlobal returns a stopped global that had a policy and a zone, a backup of it, and a copy of its folder.
+func steppedGlobal(t *testing.T) (s *stepped, backup, source string) {
+	m := newCluster(t)
+	var err error
+	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{})
+	m.must(err)
+	s = &stepped{mesh: m, server: m.global, whole: hasEarly}
+	m.apply(m.global, earlyTimeout)
+	_, err = m.CTL(t.Context(), m.global, nil, "zone", "create", "zone-1")
+	m.must(err)
+	backup, source = filepath.Join(m.Dir(), "backup"), filepath.Join(m.Dir(), "source")
+	_, err = m.CTL(t.Context(), m.global, nil, "backup", "create", backup)
+	m.must(err)
+	m.must(m.global.Stop(t.Context()))
+	m.must(exec.Command("cp", "-a", m.global.DataDir, source).Run())
+	s.prepare = s.copied(source)
+	return s, backup, source
+}
+
+// hasEarly checks that the global has its policy and its zone.
+func hasEarly(ctx context.Context, global *cluster.Server) error {
+	all, err := timeouts(ctx, global)
+	if err == nil && all["early"].Name == "" {
+		err = errors.New("it is ready, and lacks the policy")
+	}
+	if err != nil {
+		return err
+	}
+	return global.API.Get(ctx, "/zones/zone-1/_credentials", nil)
+}
+
+// TestFaultsSteps kills programs at each step at which they change a data folder.
+func TestFaultsSteps(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]func(t *testing.T){
+		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "replace the CA": replaceInSteps,
+		"repair": repairInSteps, "first start of a global": firstStartInSteps, "upgrade of a global": upgradeInSteps,
+		"first start of a zone": zoneInSteps, "join": joinInSteps,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+func restoreInSteps(t *testing.T) {
+	s, backup, source := steppedGlobal(t)
+	s.prepare = func(int) {}
+	s.server.SetArgs("--secrets-key-file", filepath.Join(source, "secrets.key"))
+	s.restores(backup)
+	s.run()
+}
+
+func restoreOverInSteps(t *testing.T) {
+	s, backup, _ := steppedGlobal(t)
+	s.restores(backup)
+	s.args = s.again
+	s.run()
+}
+
+func (s *stepped) restores(backup string) {
+	s.program, s.refusal = "causewayctl", "causewayctl restore "+backup
+	s.args = []string{"restore", backup, "--data-dir", s.server.DataDir}
+	s.again = append(s.args[:len(s.args):len(s.args)], "--overwrite")
+}
+
+func replaceInSteps(t *testing.T) {
+	s, _, _ := steppedGlobal(t)
+	s.program, s.args = "causeway-global", []string{"replace-ca", "--data-dir", s.server.DataDir}
+	s.run()
+}
+
+func repairInSteps(t *testing.T) {
+	s, _, source := steppedGlobal(t)
+	s.damage(source)
+	s.program, s.args, s.refusal = "causewayctl", []string{"fsck", s.server.DataDir, "--repair"}, "causeway.db"
+	s.run()
+}
+
+// damage flips bits of a store until fsck can repair it.
+func (s *stepped) damage(dir string) {
+	path := filepath.Join(dir, backend.File)
+	good, err := os.ReadFile(path)
+	s.must(err)
+	good = good[:(len(bytes.TrimRight(good, "\x00"))/4096+2)*4096] // the rest is room to grow
+	random := rand.New(rand.NewPCG(*crashSeed, 1))
+	for range 1000 {
+		bad := append([]byte(nil), good...)
+		bad[random.IntN(len(bad))] ^= 1 << random.IntN(8)
+		s.must(os.WriteFile(path, bad, 0o600))
+		r, err := fsck.Check(s.t.Context(), dir, resources.DefaultSystemNamespace)
+		s.must(err)
+		for i := range r.Findings {
+			if r.Findings[i].Where == backend.File && r.Findings[i].Repairable {
+				return
+			}
+		}
+	}
+	s.t.Fatal("no damage could be repaired")
+}
+
+func firstStartInSteps(t *testing.T) {
+	s, _, _ := steppedGlobal(t)
+	s.prepare, s.whole = func(int) {}, writable
+	s.run()
+}
+
+// writable checks that a server takes a policy.
+func writable(ctx context.Context, s *cluster.Server) error {
+	return s.API.Put(ctx, "/meshes/default/meshtimeouts/first", timeoutOf("first", "1"))
+}
+
+// upgradeInSteps starts a global whose keys an earlier version has kept in the clear.
+func upgradeInSteps(t *testing.T) {
+	s, _, source := steppedGlobal(t)
+	box, err := secrets.OpenBox(secrets.Config{Dir: source})
+	s.must(err)
+	for name, purpose := range map[string]string{"ca.key": "server-ca", "tls.key": "server-tls"} {
+		path := filepath.Join(source, "kds-tls", name)
+		sealed, err := os.ReadFile(path)
+		s.must(err)
+		plain, err := box.Open(sealed, purpose)
+		s.must(err)
+		key, _ := pem.Decode(plain)
+		s.must(os.WriteFile(path, pem.EncodeToMemory(key), 0o600))
+	}
+	ca, err := os.ReadFile(filepath.Join(source, "kds-tls", "ca.crt"))
+	s.must(err)
+	s.whole = func(ctx context.Context, global *cluster.Server) error {
+		if caOf(t, global) != string(ca) {
+			return errors.New("it has another CA")
+		}
+		return hasEarly(ctx, global)
+	}
+	s.run()
+}
+
+// steppedZone returns a stopped zone, and makes prepare call next with a name and a join string that are new.
+func steppedZone(t *testing.T, next func(s *stepped, zone, join string)) *stepped {
+	m := newMesh(t, "zone-1")
+	s := &stepped{mesh: m, server: m.zones["zone-1"], whole: connected}
+	s.server.Kill()
+	s.prepare = func(n int) {
+		zone := fmt.Sprint("zone-", 1000+n)
+		join, err := m.JoinString(t.Context(), m.global, zone)
+		m.must(err)
+		next(s, zone, join)
+	}
+	return s
+}
+
+// connected waits until the zone has a session and the mesh of its global.
+func connected(ctx context.Context, zone *cluster.Server) error {
+	return cluster.Until(ctx, patience, "a session", func(ctx context.Context) error {
+		if n, err := zone.Metric(ctx, "causeway_global_connected"); err != nil || n != 1 {
+			return fmt.Errorf("connected: %v, %w", n, err)
+		}
+		return zone.API.Get(ctx, "/meshes/default", nil)
+	})
+}
+
+func zoneInSteps(t *testing.T) {
+	steppedZone(t, func(s *stepped, zone, join string) { s.server.SetArgs("--zone", zone, "--join", join) }).run()
+}
+
+func joinInSteps(t *testing.T) {
+	s := steppedZone(t, func(s *stepped, _, join string) {
+		s.server.SetArgs()
+		s.args = []string{"join", join, "--data-dir", s.server.DataDir}
+	})
+	s.program, s.refusal = "causeway-zone", "join first"
+	s.run()
+}
