@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
@@ -69,6 +70,15 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
 		},
 	}, nil
+}
+
+// expiries returns when the authority expires that signs for zones (zone-ca); nothing if it cannot be read.
+func (g *gate) expiries() map[string]time.Time {
+	ring, _, err := g.admission.authority.Current(context.Background())
+	if err != nil || len(ring) == 0 {
+		return nil
+	}
+	return map[string]time.Time{"zone-ca": ring[len(ring)-1].Cert.NotAfter}
 }
 
 // serve returns the server of the KDS port, where zones join and sync, and registers the routes by which operators

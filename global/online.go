@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session with this server, 0 while it has none, also one that has not been seen since the start.", []string{"zone"}, nil)
+var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session, with this server or, as far as this server knows, with another replica; 0 while it has none, also one that has not been seen since the start.", []string{"zone"}, nil)
 
 // Describe implements prometheus.Collector.
 func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }

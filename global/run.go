@@ -126,6 +126,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	if err := sockets.listen(c); err != nil {
 		return err
 	}
+	diagnostics.AddExpiries(gate.expiries)
 	diagnostics.AddListeners(c.Log, sockets.api, sockets.kds, sockets.diagnostics)
 	certificate, err := sockets.open(ctx, c, box, guard, diagnostics)
 	if err != nil {

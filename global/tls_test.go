@@ -3,10 +3,12 @@ package global_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/global"
@@ -38,9 +40,34 @@ func TestHTTPOffLoopbackIsTLS(t *testing.T) {
 			t.Errorf("%s answers in plaintext on an address that leaves this machine", key)
 		}
 	}
+	_, port, _ := net.SplitHostPort(r.addresses["diagnostics"])
+	text := get(t, secure, "https://127.0.0.1:"+port+"/metrics")
+	for _, of := range []string{"server", "server-ca", "zone-ca"} {
+		if !strings.Contains(text, `causeway_certificate_expiry_timestamp_seconds{certificate="`+of+`"} `) {
+			t.Errorf("the metrics do not tell when %s ends", of)
+		}
+	}
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+func get(t *testing.T, c *http.Client, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // httpStatus returns the answer's status; zero if there is none.

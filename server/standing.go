@@ -11,10 +11,14 @@ import (
 type Expiries func() map[string]time.Time
 
 var (
-	descReady   = prometheus.NewDesc("causeway_ready", "1 while the readiness check passes.", []string{"check"}, nil)
+	descReady = prometheus.NewDesc("causeway_ready",
+		"1 while the readiness check passes; the check start fails until the server serves.", []string{"check"}, nil)
 	descExpires = prometheus.NewDesc("causeway_certificate_expiry_timestamp_seconds",
 		"When a certificate that this server uses ends.", []string{"certificate"}, nil)
 )
+
+// startCheck is the check that SetStarting makes fail.
+const startCheck = "start"
 
 // AddExpiries shows the ends of certificates among the metrics.
 func (d *Diagnostics) AddExpiries(e Expiries) {
@@ -32,8 +36,9 @@ func (*Diagnostics) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (d *Diagnostics) Collect(out chan<- prometheus.Metric) {
 	d.mu.Lock()
-	checks, expiries := slices.Clone(d.checks), slices.Clone(d.expiries)
+	checks, expiries, starting := slices.Clone(d.checks), slices.Clone(d.expiries), d.starting
 	d.mu.Unlock()
+	checks = append(checks, check{name: startCheck, fn: func() error { return starting }})
 	for _, c := range checks {
 		passes := 1.0
 		if c.fn() != nil {

@@ -23,13 +23,24 @@ func TestStandingAmongMetrics(t *testing.T) {
 	want := `# HELP causeway_certificate_expiry_timestamp_seconds When a certificate that this server uses ends.
 # TYPE causeway_certificate_expiry_timestamp_seconds gauge
 causeway_certificate_expiry_timestamp_seconds{certificate="member"} 1.893553445e+09
-# HELP causeway_ready 1 while the readiness check passes.
+# HELP causeway_ready 1 while the readiness check passes; the check start fails until the server serves.
 # TYPE causeway_ready gauge
 causeway_ready{check="other"} 1
+causeway_ready{check="start"} 0
 causeway_ready{check="store"} 0
 `
+	d.SetStarting(errors.New("the store is not open yet"))
 	if err := testutil.GatherAndCompare(d.Registry, strings.NewReader(want), "causeway_ready",
 		"causeway_certificate_expiry_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
+	d.SetStarting(nil)
+	if err := testutil.GatherAndCompare(d.Registry, strings.NewReader(`# HELP causeway_ready 1 while the readiness check passes; the check start fails until the server serves.
+# TYPE causeway_ready gauge
+causeway_ready{check="other"} 1
+causeway_ready{check="start"} 1
+causeway_ready{check="store"} 0
+`), "causeway_ready"); err != nil {
 		t.Error(err)
 	}
 	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7))

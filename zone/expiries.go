@@ -10,7 +10,7 @@ import (
 )
 
 // expiries returns when the zone's credential expires (member), and when the signing authority of each mesh does
-// (mesh/NAME).
+// (mesh/NAME), and of each other trust domain of a mesh (mesh/NAME:TRUST-DOMAIN).
 func expiries(memberships *enrolment.Holder, authorities *identity.Authorities,
 	durable store.Reader) map[string]time.Time {
 	all := map[string]time.Time{}
@@ -18,8 +18,10 @@ func expiries(memberships *enrolment.Holder, authorities *identity.Authorities,
 		all["member"] = m.Expires
 	}
 	for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-		if a, err := authorities.For(mesh.Name); err == nil {
-			all["mesh/"+mesh.Name] = a.Certificate().NotAfter
+		for _, realm := range authorities.Realms(mesh.Name) {
+			if a, err := authorities.For(realm); err == nil {
+				all["mesh/"+realm] = a.Certificate().NotAfter
+			}
 		}
 	}
 	return all

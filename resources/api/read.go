@@ -18,13 +18,8 @@ func (s *Server) view() view {
 	return view{stored: s.config.Store.Snapshot(), live: s.config.Status.Snapshot()}
 }
 
-// isLive reports whether this server itself makes resources of the type and keeps them in the status store.
-func isLive(t resources.Type) bool {
-	return t == resources.TypeZoneInsight || t == resources.TypeDataplaneInsight
-}
-
 func (v view) get(k resources.Key) *resources.Resource {
-	if isLive(k.Type) {
+	if k.Type.Live() {
 		if r := v.live.Get(k); r != nil {
 			return r
 		}
@@ -33,7 +28,7 @@ func (v view) get(k resources.Key) *resources.Resource {
 }
 
 func (v view) list(q store.Query) iter.Seq[*resources.Resource] {
-	if !isLive(q.Type) {
+	if !q.Type.Live() {
 		return v.stored.List(q)
 	}
 	return func(yield func(*resources.Resource) bool) {

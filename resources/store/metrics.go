@@ -79,9 +79,9 @@ func (m *Metrics) Failed() { m.failures.Inc() }
 type viewCollector struct{ view *Replica }
 
 func (viewCollector) descs() (revision, window, byType *prometheus.Desc) {
-	return prometheus.NewDesc("causeway_store_revision", "Revision of the last commit.", nil, nil),
+	return prometheus.NewDesc("causeway_store_revision", "Revision of the last commit that this server has seen.", nil, nil),
 		prometheus.NewDesc("causeway_store_changelog_commits", "Commits in the changelog's window.", nil, nil),
-		prometheus.NewDesc("causeway_store_resources", "Resources in the store, by type.", []string{"type"}, nil)
+		prometheus.NewDesc("causeway_store_resources", "Resources in the store, by type; insights, which are in memory, are not among them.", []string{"type"}, nil)
 }
 
 // Describe implements prometheus.Collector.
@@ -92,13 +92,17 @@ func (c viewCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- byType
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. Of a live type without resources in the store there is no series: those that
+// there are may be in memory.
 func (c viewCollector) Collect(out chan<- prometheus.Metric) {
 	revision, window, byType := c.descs()
 	stats := c.view.Stats()
 	out <- prometheus.MustNewConstMetric(revision, prometheus.GaugeValue, float64(stats.Revision))
 	out <- prometheus.MustNewConstMetric(window, prometheus.GaugeValue, float64(stats.WindowCommits))
 	for t, n := range stats.ByType {
+		if n == 0 && t.Live() {
+			continue
+		}
 		out <- prometheus.MustNewConstMetric(byType, prometheus.GaugeValue, float64(n), string(t))
 	}
 }

@@ -23,6 +23,10 @@ type metric struct {
 
 const metricPrefix = "causeway_"
 
+// metricFolders are the folders of the servers' sources.
+var metricFolders = []string{"server", "global", "zone", "kds", "resources", "access", "tokens", "secrets", "panics",
+	"enrolment"}
+
 func metricsPage(root string) (string, error) {
 	all, err := metricsOf(root)
 	if err != nil {
@@ -50,7 +54,7 @@ too. How to watch them: [monitoring](../operations/monitoring.md).
 // metricsOf reads the metrics from the sources of the servers, sorted by name.
 func metricsOf(root string) ([]metric, error) {
 	found := map[string]metric{}
-	for _, dir := range []string{"server", "global", "zone", "kds", "resources", "access", "tokens", "secrets"} {
+	for _, dir := range metricFolders {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -85,6 +89,7 @@ func metricsOf(root string) ([]metric, error) {
 // that creates counters.
 func metricsIn(file *ast.File) []metric {
 	var out []metric
+	resolve(file)
 	makers := makersIn(file)
 	ast.Inspect(file, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -109,6 +114,29 @@ func metricsIn(file *ast.File) []metric {
 	})
 	out = append(out, namedOptions(file)...)
 	return slices.DeleteFunc(out, func(m metric) bool { return !strings.HasPrefix(m.name, metricPrefix) })
+}
+
+// resolve replaces the names of the file's constants, where they are values of fields, by their literals.
+func resolve(file *ast.File) {
+	literals := map[string]*ast.BasicLit{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && len(spec.Names) == len(spec.Values) {
+			for i, name := range spec.Names {
+				if lit, ok := spec.Values[i].(*ast.BasicLit); ok {
+					literals[name.Name] = lit
+				}
+			}
+		}
+		return true
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		if pair, ok := n.(*ast.KeyValueExpr); ok {
+			if name, ok := pair.Value.(*ast.Ident); ok && literals[name.Name] != nil {
+				pair.Value = literals[name.Name]
+			}
+		}
+		return true
+	})
 }
 
 // kindOfConst returns the kind of a metric that has only a description: the suffix _total marks a counter.

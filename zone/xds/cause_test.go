@@ -102,7 +102,8 @@ func TestChangesAreFollowedToTheAnswer(t *testing.T) {
 	}
 }
 
-// TestProxiesByState: each Dataplane is in one state.
+// TestProxiesByState: each Dataplane is in one state, and so is each ingress of this zone; those of others are not
+// counted.
 func TestProxiesByState(t *testing.T) {
 	t.Parallel()
 	z := newZoneServer(t)
@@ -125,4 +126,13 @@ func TestProxiesByState(t *testing.T) {
 	z.holds("one failing", states(map[string]float64{"settled": 0, "behind": 0, "failing": 1, "offline": 1}))
 	c.close()
 	z.holds("both offline", states(map[string]float64{"settled": 0, "behind": 0, "failing": 0, "offline": 2}))
+	for zone, name := range map[string]string{home.Zone: "ours", "elsewhere": "theirs"} {
+		spec, err := resources.NewSpec(resources.TypeZoneIngress, []byte(`{"networking": {"address": "192.0.2.8", "port": 10000}}`))
+		must(t, err)
+		r := resources.Home{Zone: zone}.Labelled(&resources.Resource{
+			Key: resources.Key{Type: resources.TypeZoneIngress, Name: name}, Spec: spec})
+		_, err = z.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}})
+		must(t, err)
+	}
+	z.holds("and the ingress", states(map[string]float64{"settled": 0, "behind": 0, "failing": 0, "offline": 3}))
 }

@@ -115,11 +115,11 @@ const (
 	stateSettled = "settled" // it has acknowledged everything
 	stateBehind  = "behind"  // it has not yet
 	stateFailing = "failing" // it refused a response, or its config cannot be built
-	stateOffline = "offline" // a Dataplane whose proxy is not connected
+	stateOffline = "offline" // a Dataplane, or a ZoneIngress of this zone, whose proxy is not connected
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
-	"Proxies that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.",
+	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.",
 	[]string{"state"}, nil)
 
 // byState counts the proxies by state when metrics are scraped.
@@ -148,9 +148,12 @@ func (c byState) Collect(out chan<- prometheus.Metric) {
 			counts[stateSettled]++
 		}
 	}
-	for dp := range c.proxies.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeDataplane}) {
-		if !connected[dp.Key] {
-			counts[stateOffline]++
+	snapshot := c.proxies.cfg.Store.Snapshot()
+	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeZoneIngress} {
+		for one := range snapshot.List(store.Query{Type: t}) {
+			if of := one.Zone(); (of == "" || of == c.proxies.cfg.Home.Zone) && !connected[one.Key] {
+				counts[stateOffline]++
+			}
 		}
 	}
 	for state, n := range counts {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
@@ -40,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	expect(`# HELP causeway_store_changelog_commits Commits in the changelog's window.
 # TYPE causeway_store_changelog_commits gauge
 causeway_store_changelog_commits 3
-# HELP causeway_store_revision Revision of the last commit.
+# HELP causeway_store_revision Revision of the last commit that this server has seen.
 # TYPE causeway_store_revision gauge
 causeway_store_revision 3
 # HELP causeway_store_write_failures_total Writes that failed.
@@ -49,6 +50,9 @@ causeway_store_write_failures_total 1
 `)
 	if got := gauge(t, registry, "causeway_store_resources", "MeshTimeout"); got != 1 {
 		t.Errorf("got %v resources, want 1", got)
+	}
+	if n, err := testutil.GatherAndCount(registry, "causeway_store_resources"); err != nil || n != len(resources.Stored())-2 {
+		t.Errorf("%d types are shown (%v), want %d: insights are kept elsewhere", n, err, len(resources.Stored())-2)
 	}
 	for result, want := range map[string]uint64{"ok": 3, "refused": 1, "unavailable": 1} {
 		if got := samples(t, registry, "causeway_store_apply_duration_seconds", result); got != want {

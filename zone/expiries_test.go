@@ -1,0 +1,47 @@
+package zone
+
+import (
+	"testing"
+
+	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+// TestExpiriesOfEachTrustDomain: an authority of another trust domain than the zone's own ends too.
+func TestExpiriesOfEachTrustDomain(t *testing.T) {
+	t.Parallel()
+	memory, box := store.NewMemory(), testBox(t)
+	mesh, err := resources.NewSpec(resources.TypeMesh, []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = memory.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: &resources.Resource{
+		Key: resources.Key{Type: resources.TypeMesh, Name: "default"}, Spec: mesh}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(memory, box), Store: memory,
+		Zone: "zone-1"})
+	const realm = "default:pay.example"
+	id, err := authorities.Prepare(t.Context(), realm)
+	if err == nil {
+		err = authorities.Promote(t.Context(), realm, id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	members, err := enrolment.OpenHolder(t.TempDir(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signing, err := authorities.For(realm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := expiries(members, authorities, memory)["mesh/"+realm]; !got.Equal(signing.Certificate().NotAfter) {
+		t.Errorf("the authority of %s ends %v, and shown is %v", realm, signing.Certificate().NotAfter, got)
+	}
+}
