@@ -138,7 +138,8 @@ func newDataplaneRevoke(c *cli) *cobra.Command {
 				return err
 			}
 			return c.printAnswer(answer, func() error {
-				_, err := fmt.Fprintf(c.out, "token %s is refused from now on\n", answer.ID)
+				_, err := fmt.Fprintf(c.out, "token %s is refused from now on; whether it was ever issued is not looked up\n",
+					answer.ID)
 				return err
 			})
 		}),

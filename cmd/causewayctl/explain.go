@@ -134,6 +134,13 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 		p := refused.InvalidParameters[0]
 		wrong := flagged(&explain.QueryError{Field: p.Field, Reason: p.Reason,
 			NotFound: refused.Status == http.StatusNotFound})
+		if q.Zone != "" && refused.Status == http.StatusNotFound {
+			zone := resources.Key{Type: resources.TypeZone, Name: q.Zone}
+			missing := fetch(ctx, client, zone, "", &item{})
+			if api.IsNotFound(missing) && !api.IsElsewhere(missing) {
+				return nil, unknownZone(q.Zone, missing)
+			}
+		}
 		if p.Field == "to" && refused.Status == http.StatusNotFound {
 			wrong = unknown(resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(q.Mesh, defaultMesh), Name: q.To}, wrong)
 		}

@@ -99,7 +99,12 @@ func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []
 	for _, it := range items {
 		names = append(names, place(it.key()))
 	}
-	distance := func(name string) int { return distanceOf(name[strings.LastIndex(name, "/")+1:], key.Name) }
+	return nearestTo(key.Name, names)
+}
+
+// nearestTo returns a few of the names, the most similar to name first. It sorts names.
+func nearestTo(name string, names []string) []string {
+	distance := func(other string) int { return distanceOf(other[strings.LastIndex(other, "/")+1:], name) }
 	slices.SortStableFunc(names, func(a, b string) int { return distance(a) - distance(b) })
 	return names[:min(len(names), nearestCount)]
 }

@@ -13,13 +13,12 @@ import (
 )
 
 // namesNothing are commands without a name of anything that a server has, or with a name that need not exist: tokens
-// are made before their Dataplane, and an id is refused whether it was issued or not. A zone is adopted by a server
-// that has asked, and tokens of zones are off here.
+// of proxies and zones are made before these come, and an id is refused whether it was issued or not.
 var namesNothing = []string{
 	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck",
 	"keys list",
 	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "support-bundle",
-	"dataplane token", "dataplane revoke-token", "user revoke", "zone adopt", "zone token", "man", "reference",
+	"dataplane token", "dataplane revoke-token", "user revoke", "zone token", "man", "reference",
 	"secret set", "keys import",
 }
 
@@ -40,13 +39,14 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"},
 			{[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"},
 			{[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
-		"delete":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
-		"inspect dataplane":   {{append([]string{"bakend"}, zone...), "backend"}},
-		"inspect policy":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
-		"inspect service":     {{[]string{"nothing"}, ""}},
-		"inspect sync":        {{[]string{"--zone", "zone-2"}, "zone-1"}},
-		"rollout status":      {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
-		"explain":             {{append([]string{"--to", "bakend", "--from", "spiffe://a/b"}, zone...), "backend"}},
+		"delete":            {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
+		"inspect dataplane": {{append([]string{"bakend"}, zone...), "backend"}},
+		"inspect policy":    {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
+		"inspect service":   {{[]string{"nothing"}, ""}},
+		"inspect sync":      {{[]string{"--zone", "zone-2"}, "zone-1"}},
+		"rollout status":    {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
+		"explain": {{append([]string{"--to", "bakend", "--from", "spiffe://a/b"}, zone...), "backend"},
+			{[]string{"--to", "backend", "--from", "spiffe://a/b", "--zone", "zone-2"}, "zone-1"}},
 		"report shadow":       {{append([]string{"--policy", policy}, zone...), ""}},
 		"suggest permissions": {{append([]string{"--dataplane", "bakend"}, zone...), "backend"}},
 		"keys retire":         {{[]string{"token-signing", "nothing"}, ""}},
@@ -56,6 +56,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		"zone accept-deletes": {{[]string{"zone-2"}, "zone-1"}},
 		"zone resync":         {{[]string{"zone-2"}, "zone-1"}},
 		"zone revoke":         {{[]string{"zone-2", "--yes"}, "zone-1"}, {[]string{"zone-2"}, "zone-1"}},
+		"zone adopt":          {{[]string{"zone-2"}, "zone-1"}},
 		"zone enable":         {{[]string{"zone-2"}, "zone-1"}},
 		"zone disable":        {{[]string{"zone-2"}, "zone-1"}},
 		"zone delete":         {{[]string{"zone-2", "--yes"}, "zone-1"}, {[]string{"zone-2"}, "zone-1"}},

@@ -88,7 +88,7 @@ func newUserRevoke(c *cli) *cobra.Command {
 			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_revoke"}, nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(c.out, what+" revoked")
+			_, err := fmt.Fprintln(c.out, what+" is refused from now on; whether it was ever issued is not looked up")
 			return err
 		}),
 	}

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -77,7 +80,7 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 	for _, zone := range zones {
 		one := adoptable{}
 		if err := c.orderZone(ctx, client, zone, "_adopt", map[string]string{"id": id}, &one); err != nil {
-			return err
+			return c.neverAsked(ctx, client, zone, err)
 		}
 		adopted = append(adopted, one)
 	}
@@ -90,6 +93,31 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 		}
 		return nil
 	})
+}
+
+// neverAsked turns err, which adopting a zone returned, into one about an unknown name, if neither a zone nor a server
+// that waits for adoption has it.
+func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, err error) error {
+	var asking struct {
+		Items []adoptable `json:"items"`
+	}
+	if client.JSON(ctx, api.Request{Path: "/_adoptions"}, &asking) != nil {
+		return err
+	}
+	asks := slices.ContainsFunc(asking.Items, func(a adoptable) bool { return a.Zone == zone })
+	if asks || !api.IsNotFound(fetch(ctx, client, resources.Key{Type: resources.TypeZone, Name: zone}, "", &item{})) {
+		return err
+	}
+	var names []string
+	for _, a := range asking.Items {
+		names = append(names, a.Zone)
+	}
+	advice := "causewayctl zone adopt, without a name, lists the servers that ask"
+	if near := nearestTo(zone, slices.Compact(names)); len(near) > 0 {
+		advice = "the nearest here: " + strings.Join(near, ", ") + "\n  " + advice
+	}
+	return unknown(resources.Key{Type: resources.TypeZone, Name: zone}, &advised{
+		fmt.Errorf("there is no zone %s, and no server asks to be it", zone), advice})
 }
 
 // newStore reports that a server meets a store of its peer that differs from the one it knew.
