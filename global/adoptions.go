@@ -175,22 +175,22 @@ func (s *standing) choose(zone, id string) (candidate, error) {
 }
 
 // adopt admits a server by its certificate, and registers its zone. Certificates from before the last revocation of the
-// zone's credentials stay invalid; a server that replaces another must be named.
+// zone's credentials stay invalid; a server that replaces another must be named. The zone comes first: if the global ends
+// in between, the server is still one that asks, and can be adopted.
 func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
-	refused := func(why string) error {
-		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))
+	before, _, err := s.members.Get(ctx, c.Zone)
+	if err == nil {
+		err = s.adoptable(before.Clone(c.Zone), c, named)
 	}
-	err := s.members.Update(ctx, c.Zone, func(m *enrolment.Record) error {
-		withdrawn := m.Withdrawn()
-		switch {
-		case m.Leaving(s.now()):
-			return refused("it is being deleted")
-		case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
-			return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) +
-				": make a join string for it")
-		case m.Joined() && m.ID != c.ID && !named:
-			return refused("another server, " + m.ID +
-				", has joined as this zone: name the one that shall take its place with id: " + c.ID)
+	if err == nil {
+		err = s.sync.EnsureZone(ctx, c.Zone)
+	}
+	if err != nil {
+		return err
+	}
+	return s.members.Update(ctx, c.Zone, func(m *enrolment.Record) error {
+		if err := s.adoptable(m, c, named); err != nil {
+			return err
 		}
 		if m.ID != c.ID {
 			m.Certificates = nil
@@ -202,8 +202,23 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 		m.Tidy(s.members.Forget())
 		return nil
 	})
-	if err != nil {
-		return err
+}
+
+// adoptable returns the reason why a server cannot be adopted.
+func (s *standing) adoptable(m *enrolment.Record, c candidate, named bool) error {
+	refused := func(why string) error {
+		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))
 	}
-	return s.sync.EnsureZone(ctx, c.Zone)
+	withdrawn := m.Withdrawn()
+	switch {
+	case m.Leaving(s.now()):
+		return refused("it is being deleted")
+	case !withdrawn.IsZero() && !c.Issued.After(withdrawn):
+		return refused("its certificate is older than the revocation of " + withdrawn.Format(time.RFC3339) +
+			": make a join string for it")
+	case m.Joined() && m.ID != c.ID && !named:
+		return refused("another server, " + m.ID +
+			", has joined as this zone: name the one that shall take its place with id: " + c.ID)
+	}
+	return nil
 }

@@ -294,12 +294,14 @@ func steppedZone(t *testing.T, next func(s *stepped, zone, join string)) *steppe
 
 // connected waits until the zone has a session and the mesh of its global.
 func connected(ctx context.Context, zone *cluster.Server) error {
-	return cluster.Until(ctx, patience, "a session", func(ctx context.Context) error {
-		if n, err := zone.Metric(ctx, "causeway_global_connected"); err != nil || n != 1 {
-			return fmt.Errorf("connected: %v, %w", n, err)
-		}
-		return zone.API.Get(ctx, "/meshes/default", nil)
-	})
+	return cluster.Until(ctx, patience, "a session", func(ctx context.Context) error { return inSession(ctx, zone) })
+}
+
+func inSession(ctx context.Context, zone *cluster.Server) error {
+	if n, err := zone.Metric(ctx, "causeway_global_connected"); err != nil || n != 1 {
+		return fmt.Errorf("connected: %v, %w", n, err)
+	}
+	return zone.API.Get(ctx, "/meshes/default", nil)
 }
 
 func zoneInSteps(t *testing.T) {

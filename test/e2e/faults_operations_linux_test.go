@@ -1,0 +1,368 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// operated kills a server at each step of an operation, always from the same state, with a zone that runs beside it.
+type operated struct {
+	*mesh
+	zone *cluster.Server
+	// victim is the server that is killed: the global or the zone.
+	victim *cluster.Server
+	// do operates; an operation that finds itself done succeeds. done checks that it is, and sound what holds at any
+	// time.
+	do, done, sound func(context.Context) error
+	sources         map[*cluster.Server]string
+	// token is a user's, and id the token's.
+	token, id   string
+	kills, told int
+}
+
+// TestFaultsOperations kills servers at each step of operations under way: what was answered holds, nothing half-done is
+// believed, and the operation can be repeated to its end.
+func TestFaultsOperations(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(*operated){
+		"rotate the keys of tokens": (*operated).rotatesTokens, "retire a key of tokens": (*operated).retires,
+		"revoke a user's token": (*operated).revokes, "rotate the zone CA": (*operated).rotatesZoneCA,
+		"renew a zone's certificate": (*operated).renews, "rotate an identity's CA": (*operated).rotatesIdentity,
+		"delete a zone": (*operated).deletes, "adopt a zone": (*operated).adopts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := &operated{mesh: newMesh(t, "zone-1"), sources: map[*cluster.Server]string{}}
+			o.zone, o.victim = o.zones["zone-1"], o.global
+			o.sound = func(ctx context.Context) error { return inSession(ctx, o.zone) }
+			o.apply(o.zone, zonesTimeout)
+			o.arrives(o.global, "of-the-zone")
+			o.issue()
+			prepare(o)
+			o.run()
+		})
+	}
+}
+
+// issue gets a user's token.
+func (o *operated) issue() {
+	raw, err := post(o.t.Context(), o.global, "/tokens/user", map[string]any{"name": "alice", "validFor": "1h"})
+	o.must(err)
+	o.token = strings.TrimSpace(string(raw))
+	var me api.WhoAmI
+	_, said, err := asked(o.t.Context(), o.global, http.MethodGet, "/who-am-i", o.token, nil)
+	o.must(err)
+	o.must(json.Unmarshal(said, &me))
+	o.id = me.Credential
+}
+
+// run kills at each step, in the short form at some.
+func (o *operated) run() {
+	o.stop()
+	for s := range o.sources {
+		o.must(exec.Command("cp", "-a", s.DataDir, o.sources[s]).Run())
+	}
+	stride, first := 1, 1
+	if !*faultsLong {
+		stride, first = 5, 1+int(*crashSeed%5)
+	}
+	for n := first; n < maxSteps; n += stride {
+		if !o.killedAt(n) {
+			o.t.Logf("killed %d times, %d of them after the answer; fewer than %d steps", o.kills, o.told, n+1)
+			return
+		}
+		o.kills++
+	}
+	o.t.Errorf("there are more than %d steps", maxSteps)
+}
+
+// stop kills both servers, and says where copies of their folders are.
+func (o *operated) stop() {
+	for _, s := range []*cluster.Server{o.global, o.zone} {
+		s.Kill()
+		if o.sources[s] == "" {
+			o.sources[s] = s.DataDir + ".source"
+		}
+	}
+}
+
+// killedAt begins with fresh copies, and reports whether there is an n-th step.
+func (o *operated) killedAt(n int) bool {
+	ctx, cancel := context.WithTimeout(o.t.Context(), 2*patience)
+	defer cancel()
+	o.stop()
+	steps := &cluster.Steps{}
+	for _, s := range []*cluster.Server{o.global, o.zone} {
+		o.must(os.RemoveAll(s.DataDir))
+		o.must(exec.Command("cp", "-a", o.sources[s], s.DataDir).Run())
+	}
+	o.victim.Trace(steps)
+	err := o.global.Start(ctx)
+	if errors.Is(err, cluster.ErrNoSteps) {
+		o.t.Skip(err)
+	}
+	o.must(err)
+	o.must(o.zone.Start(ctx))
+	steps.KillAt(n, o.victim.DataDir)
+	doing, give := context.WithCancel(ctx)
+	go func() { // whoever waits for a server that was killed waits in vain
+		_ = o.victim.Wait(doing)
+		give()
+	}()
+	answer := o.do(doing)
+	give()
+	step := steps.Reached()
+	o.victim.Kill()
+	o.victim.Trace(nil)
+	if step == "" {
+		o.must(answer)
+	}
+	o.must(o.victim.Start(ctx))
+	if answer == nil {
+		o.told++
+		o.holds(ctx, n, step, "acknowledged", o.done)
+	}
+	if err := o.do(ctx); err != nil {
+		o.t.Errorf("killed at step %d (%s), it cannot be repeated: %v", n, step, err)
+	}
+	o.holds(ctx, n, step, "repeated", o.done)
+	o.holds(ctx, n, step, "sound", o.sound)
+	return step != ""
+}
+
+func (o *operated) holds(ctx context.Context, n int, step, what string, check func(context.Context) error) {
+	o.t.Helper()
+	if err := cluster.Until(ctx, patience, what, check); err != nil {
+		o.t.Errorf("killed at step %d (%s), it is not %s: %v", n, step, what, err)
+	}
+}
+
+// asked sends one request with a bearer token, if it is not empty, and returns the answer.
+func asked(ctx context.Context, s *cluster.Server, method, path, token string, body any) (int, []byte, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, s.API.URL()+path, bytes.NewReader(raw))
+	if err != nil {
+		return 0, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, said, err
+}
+
+// post asks a server, and fails unless it answers with success or one of the other statuses.
+func post(ctx context.Context, s *cluster.Server, path string, body any, also ...int) ([]byte, error) {
+	status, said, err := asked(ctx, s, http.MethodPost, path, "", body)
+	if err == nil && status/100 != 2 && !slices.Contains(also, status) {
+		err = fmt.Errorf("%s: %d %s", path, status, said)
+	}
+	return said, err
+}
+
+// keysOf returns the keys of a purpose, and fails unless exactly one of them signs.
+func keysOf(ctx context.Context, s *cluster.Server, purpose string) (ids []string, signing string, err error) {
+	var list api.SigningKeyList
+	if err := s.API.Get(ctx, "/_keys", &list); err != nil {
+		return nil, "", err
+	}
+	for _, k := range list.Keys {
+		if k.Purpose != purpose {
+			continue
+		}
+		ids = append(ids, k.ID)
+		if k.State == "signing" && signing != "" {
+			return nil, "", fmt.Errorf("%s and %s sign", signing, k.ID)
+		}
+		if k.State == "signing" {
+			signing = k.ID
+		}
+	}
+	if signing == "" {
+		err = fmt.Errorf("no key of %s signs: %+v", purpose, list.Keys)
+	}
+	return ids, signing, err
+}
+
+// tokenIs checks whether the global takes the user's token.
+func (o *operated) tokenIs(ctx context.Context, status int) error {
+	got, said, err := asked(ctx, o.global, http.MethodGet, "/who-am-i", o.token, nil)
+	if err == nil && got != status {
+		err = fmt.Errorf("the token is answered with %d %s, want %d", got, said, status)
+	}
+	return err
+}
+
+// rotates makes do rotate the keys of a purpose, and done check that another one than before signs.
+func (o *operated) rotates(s *cluster.Server, purpose string) {
+	_, before, err := keysOf(o.t.Context(), s, purpose)
+	o.must(err)
+	o.do = func(ctx context.Context) error {
+		_, err := post(ctx, s, "/_keys/"+purpose+"/_rotate", nil, http.StatusConflict)
+		return err
+	}
+	o.done = func(ctx context.Context) error {
+		ids, now, err := keysOf(ctx, s, purpose)
+		if err == nil && (now == before || !slices.Contains(ids, before)) {
+			err = fmt.Errorf("%s signed, and %s does, of %q", before, now, ids)
+		}
+		return err
+	}
+}
+
+func (o *operated) rotatesTokens() {
+	o.rotates(o.global, "token-signing")
+	o.sound = func(ctx context.Context) error { return o.tokenIs(ctx, http.StatusOK) }
+}
+
+func (o *operated) retires() {
+	_, old, err := keysOf(o.t.Context(), o.global, "token-signing")
+	o.must(err)
+	_, err = post(o.t.Context(), o.global, "/_keys/token-signing/_rotate", nil)
+	o.must(err)
+	o.do = func(ctx context.Context) error {
+		_, err := post(ctx, o.global, "/_keys/token-signing/"+old+"/_retire", nil, http.StatusNotFound)
+		return err
+	}
+	o.done = func(ctx context.Context) error { return o.tokenIs(ctx, http.StatusUnauthorized) }
+}
+
+func (o *operated) revokes() {
+	o.do = func(ctx context.Context) error {
+		_, err := post(ctx, o.global, "/tokens/user/"+o.id+"/_revoke", nil)
+		return err
+	}
+	o.done = func(ctx context.Context) error { return o.tokenIs(ctx, http.StatusUnauthorized) }
+}
+
+func (o *operated) rotatesZoneCA() {
+	o.rotates(o.global, "zone-ca")
+}
+
+// renews kills the zone while it renews its certificate by another zone CA.
+func (o *operated) renews() {
+	o.rotates(o.global, "zone-ca")
+	o.victim = o.zone
+	_, before, err := keysOf(o.t.Context(), o.global, "zone-ca")
+	o.must(err)
+	rotate := o.do
+	o.done = func(ctx context.Context) error { // the old one retires by itself after the last renewal
+		ids, _, err := keysOf(ctx, o.global, "zone-ca")
+		if err == nil && slices.Contains(ids, before) {
+			err = errNotYet
+		}
+		return err
+	}
+	o.do = func(ctx context.Context) error {
+		if ids, _, err := keysOf(ctx, o.global, "zone-ca"); err == nil && len(ids) == 1 && ids[0] == before {
+			if err := rotate(ctx); err != nil {
+				return err
+			}
+		}
+		return cluster.Until(ctx, patience, "the zone to renew", o.done)
+	}
+}
+
+func (o *operated) rotatesIdentity() {
+	o.victim = o.zone
+	_, identity := o.client(o.zone, "before")
+	o.rotates(o.zone, "identity:default")
+	rotate, done := o.do, o.done
+	o.do = func(ctx context.Context) error {
+		if done(ctx) == nil {
+			return nil
+		}
+		if err := rotate(ctx); err != nil {
+			return err
+		}
+		return cluster.Until(ctx, patience, "the next authority to sign", done)
+	}
+	o.sound = func(ctx context.Context) error {
+		now, err := o.zone.SVID(ctx, "default", "default", "before")
+		if err != nil {
+			return err
+		}
+		for _, one := range []*cluster.Identity{identity, now} {
+			leaf, err := x509.ParseCertificate(one.Certificate.Certificate[0])
+			if err != nil {
+				return err
+			}
+			if _, _, err := x509svid.Verify([]*x509.Certificate{leaf}, now.Bundles); err != nil {
+				return err
+			}
+		}
+		return inSession(ctx, o.zone)
+	}
+}
+
+func (o *operated) deletes() {
+	o.do = func(ctx context.Context) error {
+		_, err := post(ctx, o.global, "/zones/zone-1/_delete", nil, http.StatusNotFound)
+		return err
+	}
+	o.done = func(ctx context.Context) error {
+		all, err := timeouts(ctx, o.global)
+		if err == nil && all["of-the-zone"].Name != "" {
+			err = errors.New("the global has a policy of a zone that was deleted")
+		}
+		if err != nil {
+			return err
+		}
+		status, said, err := asked(ctx, o.global, http.MethodGet, "/zones/zone-1", "", nil)
+		if err == nil && status != http.StatusNotFound {
+			err = fmt.Errorf("the zone is there: %s", said)
+		}
+		return err
+	}
+	o.sound = func(ctx context.Context) error {
+		if n, err := o.zone.Metric(ctx, "causeway_global_connected"); err != nil || n != 0 {
+			return fmt.Errorf("the deleted zone has a session: %v, %w", n, err)
+		}
+		return nil
+	}
+}
+
+// adopts begins with a global that has lost its store.
+func (o *operated) adopts() {
+	o.stop()
+	for _, name := range []string{backend.File, "audit"} {
+		o.must(os.RemoveAll(filepath.Join(o.global.DataDir, name)))
+	}
+	o.do = func(ctx context.Context) error {
+		return cluster.Until(ctx, patience, "the zone to be adopted", func(ctx context.Context) error {
+			if inSession(ctx, o.zone) == nil {
+				return nil
+			}
+			_, err := post(ctx, o.global, "/zones/zone-1/_adopt", nil)
+			return err
+		})
+	}
+	o.done = func(ctx context.Context) error { return inSession(ctx, o.zone) }
+}
