@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -51,6 +52,36 @@ func TestConfsThatEnvoyDoesNotTake(t *testing.T) {
 		})
 		if configWith(t, policy) == nil {
 			t.Errorf("%s: of %s nothing is built", tt.typ, tt.conf)
+		}
+	}
+}
+
+// TestInboundRulesThatEnvoyDoesNotTake is TestConfsThatEnvoyDoesNotTake for what inbounds receive: one bad rule must
+// keep neither the proxy's changes nor the policy's other rules out.
+func TestInboundRulesThatEnvoyDoesNotTake(t *testing.T) {
+	t.Parallel()
+	const good = `{matches: [{path: {type: Exact, value: /good}}], default: {http: {requestTimeout: 7s}}}`
+	for _, rule := range []string{
+		`{matches: [{spiffeId: {type: Prefix, value: ""}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{path: {type: Exact, value: "/a\n"}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{path: {type: Prefix, value: "/a?b"}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{path: {type: Prefix, value: "a"}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{path: {type: RegularExpression, value: ""}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{path: {type: RegularExpression, value: "("}}], default: {http: {requestTimeout: 1s}}}`,
+		`{matches: [{method: ["("]}], default: {http: {requestTimeout: 1s}}}`,
+		`{default: {http: {requestTimeout: 9999999999999999h}}}`,
+		`{default: {http: {requestTimeout: -1s, streamIdleTimeout: -1s, maxStreamDuration: -1s}}}`,
+	} {
+		var rules any
+		if err := yaml.Unmarshal([]byte("["+rule+","+good+"]"), &rules); err != nil {
+			t.Fatal(err)
+		}
+		config := configWith(t, testResource(resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "p"}, nil,
+			map[string]any{"rules": rules}))
+		if config == nil {
+			t.Errorf("of %s nothing is built", rule)
+		} else if !strings.Contains(string(config), "/good") {
+			t.Errorf("with %s another rule of the policy is lost", rule)
 		}
 	}
 }

@@ -79,7 +79,9 @@ func receive(t *target, in *inbound, policies []*matching.Policy) received {
 		combinations = next
 	}
 	for i := range combinations {
-		out.routes = append(out.routes, out.route(in, &combinations[i]))
+		if route := out.route(in, &combinations[i]); route != nil {
+			out.routes = append(out.routes, route)
+		}
 	}
 	return out
 }
@@ -114,16 +116,21 @@ func (r *received) problem(in *inbound, origin, text string) {
 	}
 }
 
-// route builds the route of a combination, with all that its rules configure.
+// route builds the route of a combination, with all that its rules configure. Envoy would refuse the other routes, too,
+// along with one that it does not take: it is nil if that is because of the match, and without confs if it is because
+// of them.
 func (r *received) route(in *inbound, c *combination) *routev3.Route {
-	route := &routev3.Route{
-		Name:  in.name(),
-		Match: c.routeMatch(),
-		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.cluster()},
-			Timeout:          durationpb.New(0),
-		}},
+	bare := func() *routev3.Route {
+		return &routev3.Route{
+			Name:  in.name(),
+			Match: c.routeMatch(),
+			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: in.cluster()},
+				Timeout:          durationpb.New(0),
+			}},
+		}
 	}
+	route := bare()
 	for _, chosen := range c.chosen {
 		if len(chosen.conf) == 0 {
 			continue
@@ -131,6 +138,18 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 		if err := chosen.typ.apply(chosen.conf, route); err != nil {
 			r.problem(in, chosen.origin, err.Error())
 		}
+	}
+	err := route.Validate()
+	if err == nil {
+		return route
+	}
+	for _, chosen := range c.chosen {
+		if chosen.origin != "" {
+			r.problem(in, chosen.origin, "a rule is none that a proxy takes, and is left out: "+err.Error())
+		}
+	}
+	if route = bare(); route.Validate() != nil {
+		return nil
 	}
 	return route
 }
