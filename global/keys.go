@@ -66,6 +66,9 @@ func (k keyrings) rotate(w http.ResponseWriter, r *http.Request) error {
 	if strings.HasPrefix(purpose, identityPurpose) {
 		return ofAZone(purpose, r.URL.Query().Get("zone"))
 	}
+	if zone := r.URL.Query().Get("zone"); zone != "" {
+		return api.NewError(http.StatusConflict, "Conflict", "this is the global: ask the HTTP API of "+zone)
+	}
 	ring, ok := k[purpose]
 	if !ok {
 		return api.NotFound("keys for " + purpose)

@@ -281,7 +281,7 @@ func documentsOf(all []*resources.Resource) []byte {
 // would get.
 func (c *Client) DryRun(ctx context.Context, all ...*resources.Resource) (*Forecast, error) {
 	out := &Forecast{}
-	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{"dryRun": {dryRunServer}},
+	r := Request{Method: http.MethodPost, Path: "/_batch", Query: url.Values{dryRunQuery: {dryRunServer}},
 		Body: documentsOf(all)}
 	if err := c.JSON(ctx, r, out); err != nil {
 		return nil, err

@@ -22,9 +22,6 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if r.URL.Query().Has("dryRun") {
-		return BadField("dryRun", "a deletion has no dry run: leave it out to delete")
-	}
 	if err := s.judge(r, resources.VerbDelete, key, s.config.Store.Snapshot().Get(key)); err != nil {
 		return err
 	}

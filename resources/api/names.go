@@ -1,8 +1,10 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,8 +15,9 @@ import (
 // noMesh is the mesh in paths of types that belong to no mesh.
 const noMesh = "-"
 
-// checkNames refuses invalid names in the path and the query of a request, before any lookup or access decision. Query
-// parameters other than tag and revision must not be repeated, because two readers could use different values.
+// checkNames refuses invalid names in the path and the query of a request, before any lookup or access decision, and
+// query parameters that the route does not use. Parameters other than tag and revision must not be repeated, because
+// two readers could use different values.
 func checkNames(r *http.Request, row *Row) error {
 	for _, part := range row.parts() {
 		if err := checkPart(row, part, r.PathValue(part)); err != nil {
@@ -28,7 +31,11 @@ func checkNames(r *http.Request, row *Row) error {
 	if err != nil {
 		return BadField("query", "is not well formed: %v", err)
 	}
-	for key, values := range query {
+	for _, key := range slices.Sorted(maps.Keys(query)) {
+		values := query[key]
+		if err := row.checkParameter(key); err != nil {
+			return err
+		}
 		if len(values) > 1 && key != "tag" && key != revisionQuery {
 			return BadField(key, "is there %d times: give it once", len(values))
 		}

@@ -91,11 +91,11 @@ func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resour
 // wantsDryRun reports whether a request asks for a preview. It fails for an unknown kind of dry run.
 func wantsDryRun(r *http.Request) (bool, error) {
 	q := r.URL.Query()
-	if !q.Has("dryRun") {
+	if !q.Has(dryRunQuery) {
 		return false, nil
 	}
-	if got := q.Get("dryRun"); got != dryRunServer {
-		return false, BadField("dryRun", "want %s, got %q", dryRunServer, got)
+	if got := q.Get(dryRunQuery); got != dryRunServer {
+		return false, BadField(dryRunQuery, "want %s, got %q", dryRunServer, got)
 	}
 	return true, nil
 }

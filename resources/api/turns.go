@@ -74,7 +74,7 @@ func (t *turns) leave(user string, one *turn) {
 
 // inTurn calls h, in the user's turn if the request is expensive.
 func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, row *Row, h HandlerFunc) error {
-	if row.Expensive || r.URL.Query().Has("dryRun") {
+	if row.Expensive || r.URL.Query().Has(dryRunQuery) {
 		done, err := s.turns.take(r.Context())
 		if err != nil {
 			return err

@@ -127,6 +127,28 @@ var readDocument = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
+// TestDocumentHasTheParameters checks that the document lists the query parameters that the table of routes allows.
+func TestDocumentHasTheParameters(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromData(inspect.OpenAPI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range api.Table() {
+		var described []string
+		for _, p := range doc.Paths.Find(row.Path()).GetOperation(row.Method()).Parameters {
+			if p.Value.In == openapi3.ParameterInQuery {
+				described = append(described, p.Value.Name)
+			}
+		}
+		taken := row.Parameters()
+		slices.Sort(described)
+		slices.Sort(taken)
+		if !slices.Equal(described, taken) {
+			t.Errorf("%s: the document has %q, the table %q", row.Pattern, described, taken)
+		}
+	}
+}
+
 // ask makes a request and checks it and its answer against the document.
 func (s *site) ask(t *testing.T, method, path, body string) (int, []byte) {
 	t.Helper()

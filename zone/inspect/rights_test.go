@@ -193,7 +193,7 @@ func TestExplainLeavesOut(t *testing.T) {
 	const from = `"from": "spiffe://default.zone-1.mesh.local/ns/shop/sa/web"`
 	for _, body := range []string{`{"to": "kri_dp_default_zone-1_pay_ledger_", ` + from + `}`,
 		`{"to": "ledger", "namespace": "pay", ` + from + `}`, `{"to": "ledger", ` + from + `}`} {
-		if status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain?namespace=shop",
+		if status, answer := g.ask(t, "shop", http.MethodPost, "/meshes/default/_explain",
 			body); status != http.StatusForbidden {
 			t.Errorf("%s: %d\n%s", body, status, answer)
 		}

@@ -1,0 +1,43 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// dryRunQuery asks a write for a preview.
+const dryRunQuery = "dryRun"
+
+// Parameters returns the names of the query parameters that requests of the row may have. The caller owns the slice.
+func (row *Row) Parameters() []string {
+	var out []string
+	if row.Query != "" {
+		out = strings.Split(row.Query, ",")
+	}
+	if row.Method() == http.MethodGet {
+		out = append(out, revisionQuery)
+	}
+	return out
+}
+
+// checkParameter refuses a query parameter that the route does not use. To ignore it would do something else than the
+// caller asked for: `dry_run=server` would write, and `namspace=payments` would list everything.
+func (row *Row) checkParameter(key string) error {
+	known, name := row.Parameters(), key
+	if strings.HasPrefix(key, "filter[") {
+		name = "filter"
+	}
+	switch {
+	case slices.Contains(known, name):
+		return nil
+	case strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), dryRunQuery) &&
+		!slices.Contains(known, dryRunQuery):
+		return BadField(key, "this request has no dry run: leave it out to have it done")
+	case len(known) == 0:
+		return BadField(key, "this request takes no query parameters: leave it out")
+	}
+	return BadField(key, "this request takes no query parameter %q%s", cut(key), resources.Suggestion(name, known))
+}
