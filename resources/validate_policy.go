@@ -27,11 +27,11 @@ func (v *validation) policy() {
 		v.conf("from", p.From[i].Default, at.field("default"))
 	}
 	for i := range p.Rules {
-		v.conf("rule", p.Rules[i].Default, spec.field("rules").item(i).field("default"))
+		v.ruleConf(i, p.Rules[i].Default, spec.field("rules").item(i).field("default"))
 		v.matches(p.Rules[i].Matches, spec.field("rules").item(i).field("matches"))
 	}
 	if len(p.Default) > 0 {
-		v.conf("rule", p.Default, spec.field("default"))
+		v.ruleConf(len(p.Rules), p.Default, spec.field("default"))
 	}
 	v.namespacedPolicy(p, spec)
 }
@@ -122,6 +122,17 @@ func (v *validation) to(to *PolicyTo, at *fieldPath) {
 	v.conf("to", to.Default, at.field("default"))
 }
 
+// ruleConf checks the conf of an effective rule. That of a MeshTrafficPermission is decoded once, for all who need it.
+func (v *validation) ruleConf(index int, raw json.RawMessage, at *fieldPath) {
+	if v.resource.Type == TypeMeshTrafficPermission && len(raw) > 0 {
+		if rules := PermissionRules(v.resource); index < len(rules) && rules[index].Err == nil {
+			v.permission(&rules[index].Conf, at)
+			return
+		}
+	}
+	v.conf("rule", raw, at)
+}
+
 // conf checks a conf whose fields are known here. Any other conf must only exist.
 func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 	if len(raw) == 0 {
@@ -168,8 +179,11 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 // confValues refuses invalid values in what a user writes. For a peer's resource, the server reports them as left out
 // instead.
 func (v *validation) confValues(raw json.RawMessage, at *fieldPath) {
+	if v.peer || confValues[v.resource.Type] == nil {
+		return
+	}
 	var conf any
-	if v.peer || json.Unmarshal(raw, &conf) != nil {
+	if json.Unmarshal(raw, &conf) != nil {
 		return
 	}
 	checkValues(v.resource.Type, conf, at, func(at *fieldPath, problem string) { v.fail(at, "%s", problem) })
