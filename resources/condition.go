@@ -31,6 +31,8 @@ const (
 	// if the zone publishes the authorities that sign them.
 	ConditionReady            = "Ready"
 	ConditionMeshTrustCreated = "MeshTrustCreated"
+	// ConditionConnected is True for a ZoneIngress whose proxy is connected to this zone, which is that of the ingress.
+	ConditionConnected = "Connected"
 	// ConditionCloned is True for a Zone whose identity two servers use in turns.
 	ConditionCloned = "Cloned"
 )

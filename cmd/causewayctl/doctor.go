@@ -98,8 +98,8 @@ type examination struct {
 	cli    *cli
 	client *api.Client
 	flags  *doctorFlags
-	// version is the server's version.
-	version string
+	// version is the server's version, home its zone; empty for a global.
+	version, home string
 }
 
 // doctor prints the findings. The exit status reports the result.
@@ -135,6 +135,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	}
 	e.trust(ctx)
 	e.proxies(ctx)
+	e.ingresses(ctx)
 	if flags.dataDir != "" {
 		e.dataDir()
 	}

@@ -39,11 +39,14 @@ func (e *examination) server(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	info := &serverInfo{}
-	if err := e.client.JSON(ctx, api.Request{Path: "/"}, info); err != nil {
+	var info struct {
+		serverInfo
+		Zone string `json:"zone"`
+	}
+	if err := e.client.JSON(ctx, api.Request{Path: "/"}, &info); err != nil {
 		return err
 	}
-	e.version = info.Version
+	e.version, e.home = info.Version, info.Zone
 	took := probe.Took.Round(time.Millisecond)
 	if probe.Took > slowAnswer {
 		e.add(finding{

@@ -100,6 +100,12 @@ func TestFindings(t *testing.T) {
 		"zone not in sync yet": {ownFindings(&syncSession{Zone: "z", Connected: true,
 			Types: []syncType{{Type: "Mesh", LagSeconds: 1, LagRevisions: 2}}}), "ok connected, behind by 1s in Mesh"},
 		"zone alone": {ownFindings(&syncSession{Zone: "z"}), "ok runs alone"},
+		"ingress without a proxy": {ingressFindings([]ingress{{"z", "in", &resources.Condition{
+			Status: resources.ConditionFalse, Message: "no proxy is connected since then"}}}), "problem no proxy is connected"},
+		"ingress with a proxy": {ingressFindings([]ingress{{"z", "in", &resources.Condition{
+			Status: resources.ConditionTrue, Message: "its proxy is connected"}}}), "ok its proxy is connected"},
+		"ingresses of other servers": {ingressFindings([]ingress{{"y", "in", nil}, {"z", "in", nil}}),
+			"unknown for in of y, in of z only their zones know"},
 		"proxy refuses": {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a", Reason: "no such filter"}}),
 			"problem no such filter"},
 		"proxy is late": {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a"}}), "warning not acknowledged"},

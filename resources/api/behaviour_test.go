@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -279,6 +280,10 @@ func TestOverviews(t *testing.T) {
 	var insight api.GlobalInsight
 	if err := json.Unmarshal([]byte(f.mustCall(t, "GET", "/global-insight", "")), &insight); err != nil {
 		t.Fatal(err)
+	}
+	write(t, f.store, resources.Key{Type: resources.TypeZoneIngress, Name: "in"}, labels, `{"networking":{"address":"10.0.0.1","port":1}}`)
+	if text := f.mustCall(t, "GET", "/global-insight", ""); !regexp.MustCompile(`"zoneIngresses": \{\s*"total": 1\s*\}`).MatchString(text) {
+		t.Errorf("an ingress of a zone is not counted, or said to be online or not: %s", text)
 	}
 	if insight.Zones.ControlPlanes.Online != 1 || insight.Dataplanes.Standard.Online != 1 || insight.Meshes.Total != 1 {
 		t.Errorf("got %+v", insight)

@@ -20,6 +20,13 @@ type OnlineTotal struct {
 	Total  int `json:"total"`
 }
 
+// KnownTotal counts things and, where all are known, how many of them are connected.
+type KnownTotal struct {
+	// Online is left out where the server does not know it.
+	Online *int `json:"online,omitempty"`
+	Total  int  `json:"total"`
+}
+
 // ProxyTotal counts proxies by state. Those of zones that are away are in Total only: they may run, and may not. Kuma's
 // form has no field for them.
 type ProxyTotal struct {
@@ -41,7 +48,7 @@ type GlobalInsight struct {
 	Policies  Total            `json:"policies"`
 	Resources map[string]Total `json:"resources"`
 	Services  struct {
-		Internal         ProxyTotal `json:"internal"`
+		Internal         Total      `json:"internal"`
 		External         Total      `json:"external"`
 		GatewayBuiltin   ProxyTotal `json:"gatewayBuiltin"`
 		GatewayDelegated ProxyTotal `json:"gatewayDelegated"`
@@ -49,7 +56,7 @@ type GlobalInsight struct {
 	Zones struct {
 		ControlPlanes OnlineTotal `json:"controlPlanes"`
 		ZoneEgresses  OnlineTotal `json:"zoneEgresses"`
-		ZoneIngresses OnlineTotal `json:"zoneIngresses"`
+		ZoneIngresses KnownTotal  `json:"zoneIngresses"`
 	} `json:"zones"`
 }
 
@@ -72,8 +79,33 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	}
 	out.Meshes = out.Resources[string(resources.TypeMesh)]
 	out.Services.External = out.Resources[string(resources.TypeMeshExternalService)]
-	out.Services.Internal.Total = out.Resources[string(resources.TypeMeshService)].Total
+	out.Services.Internal = out.Resources[string(resources.TypeMeshService)]
+	out.Zones.ZoneIngresses = s.ingresses(v)
 	return WriteJSON(w, http.StatusOK, out)
+}
+
+// ingresses counts the ZoneIngresses. Whether they are connected their own zone knows.
+func (s *Server) ingresses(v view) KnownTotal {
+	online, known, out := 0, true, KnownTotal{}
+	for r := range v.list(store.Query{Type: resources.TypeZoneIngress}) {
+		out.Total++
+		status := resources.ConditionUnknown
+		for _, f := range s.conditions {
+			for _, c := range f(r) {
+				if c.Type == resources.ConditionConnected {
+					status = c.Status
+				}
+			}
+		}
+		known = known && status != resources.ConditionUnknown
+		if status == resources.ConditionTrue {
+			online++
+		}
+	}
+	if known {
+		out.Online = &online
+	}
+	return out
 }
 
 // count adds r to the counter of its state.

@@ -49,6 +49,9 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 			x.network.ingressChanged(r.Zone())
 		}
 	}
+	if c.New == nil {
+		delete(x.presence.ingressLeft, c.Key())
+	}
 	p := x.proxies[proxyID{Key: c.Key()}]
 	switch {
 	case p == nil || revision <= p.since:

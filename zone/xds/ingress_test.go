@@ -93,8 +93,56 @@ func TestIngressRetires(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		if n := len(w.x.presence.ingressLeft); n != 0 {
+			t.Errorf("when %d deleted ingresses left is kept", n)
+		}
 		if n := len(w.x.presence.retiring); n != 0 {
 			t.Errorf("%d are left behind", n)
+		}
+	})
+}
+
+// TestIngressPresence: whether the proxy of an ingress is there, and since when it is not.
+func TestIngressPresence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &presenceWorld{t: t, store: store.NewMemory()}
+		key := resources.Key{Type: resources.TypeZoneIngress, Name: "in"}
+		put := store.Op{Put: testResource(key, nil,
+			map[string]any{"networking": map[string]any{"address": "192.0.2.8", "port": 10000}})}
+		w.apply(put)
+		w.x = testProxies(w.store)
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- w.x.Run(ctx) }()
+		expect := func(when string, want IngressPresence) {
+			t.Helper()
+			synctest.Wait()
+			if got := w.x.Ingress(key); got != want {
+				t.Errorf("%s: %+v, want %+v", when, got, want)
+			}
+		}
+		expect("at first", IngressPresence{Awaited: true})
+		time.Sleep(awaitFor)
+		expect("not seen", IngressPresence{})
+		s := newSession(w.x)
+		node := testNode("in")
+		node.Id = NodeID("", "in")
+		if err := s.identify(node); err != nil {
+			t.Fatal(err)
+		}
+		expect("there", IngressPresence{Connected: true})
+		left := time.Now()
+		s.end()
+		time.Sleep(time.Minute)
+		expect("left", IngressPresence{Left: left})
+		w.apply(store.Op{Delete: key})
+		synctest.Wait()
+		w.apply(put)
+		expect("made anew", IngressPresence{})
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -25,6 +25,8 @@ type presence struct {
 	leaving map[resources.Key]time.Time
 	// retiring holds the proxies of deleted ZoneIngresses, with the time at which each listener is removed.
 	retiring map[*proxy]time.Time
+	// ingressLeft holds the ZoneIngresses of this zone whose last stream ended, with the time at which it did.
+	ingressLeft map[resources.Key]time.Time
 	// unknownUntil ends the time after a start in which proxies may still reconnect. It is zero after that.
 	unknownUntil time.Time
 	wake         chan struct{}
@@ -33,7 +35,7 @@ type presence struct {
 func newPresence() *presence {
 	return &presence{
 		absent: map[resources.Key]struct{}{}, leaving: map[resources.Key]time.Time{}, retiring: map[*proxy]time.Time{},
-		unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
+		ingressLeft: map[resources.Key]time.Time{}, unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -127,6 +129,9 @@ func (x *Proxies) listening(p *proxy) {
 
 // leftLocked starts the time in which the proxy of a Dataplane may reconnect.
 func (x *Proxies) leftLocked(p *proxy) {
+	if p.ingress != nil {
+		x.presence.ingressLeft[p.key] = time.Now()
+	}
 	if p.key.Type != resources.TypeDataplane || p.target == nil || x.connectedLocked(p.key) {
 		return
 	}
@@ -226,4 +231,26 @@ func (x *Proxies) retainPresenceLocked(snap store.Snapshot) {
 			x.presence.forget(key)
 		}
 	}
+	for key := range x.presence.ingressLeft {
+		if snap.Get(key) == nil {
+			delete(x.presence.ingressLeft, key)
+		}
+	}
+}
+
+// IngressPresence reports whether the proxy of a ZoneIngress of this zone is connected. Left is when its last stream
+// ended, zero for one that has not connected since the start; Awaited is set while such a one may still come back.
+type IngressPresence struct {
+	Connected bool
+	Left      time.Time
+	Awaited   bool
+}
+
+// Ingress returns the presence of the proxy of a ZoneIngress of this zone.
+func (x *Proxies) Ingress(ingress resources.Key) IngressPresence {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := IngressPresence{Connected: x.connectedLocked(ingress), Left: x.presence.ingressLeft[ingress]}
+	out.Awaited = !out.Connected && out.Left.IsZero() && !x.presence.unknownUntil.IsZero()
+	return out
 }
