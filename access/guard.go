@@ -130,6 +130,20 @@ func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 	return s, nil
 }
 
+// Readmit verifies the credential of a request that was admitted as s and has waited since. Errors: *LoginError, also
+// where the credential is now another's.
+func (g *Guard) Readmit(r *http.Request, proof Proof, s Subject) (Subject, error) {
+	if s.Method == ByLoopback || s.Method == Anonymously {
+		return s, nil // nothing was shown that could have been revoked
+	}
+	now, err := g.authenticate(r, proof)
+	if err == nil && (now.Name != s.Name || now.Method != s.Method) {
+		err = &LoginError{Method: s.Method, Claimed: s.Name, Reason: "the credential is now of " + now.Name,
+			Hint: "the credential is no longer yours"}
+	}
+	return now, err
+}
+
 // addressOf returns the address by which failures are counted: an IPv4 address, or the network of an IPv6 one.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ReservedPrefix begins the names of users and groups that a server itself gives out. Identity providers and foreign
@@ -79,6 +80,9 @@ type Asked struct {
 	Intent *Intent
 	// Unjudged means that the route alone does not decide, and that nothing else has decided yet.
 	Unjudged bool
+	// Judged is when the caller's credential was verified. Again, if set, verifies it anew, and its permission.
+	Judged time.Time
+	Again  func() error
 }
 
 type askedKey struct{}

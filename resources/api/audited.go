@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -34,6 +35,7 @@ func (s *Server) admit(r *http.Request) (*http.Request, error) {
 		_, pattern := s.mux.Handler(r)
 		proof = s.proofs[pattern]
 	}
+	asked.Judged = time.Now()
 	asked.Subject, err = s.config.Guard.Admit(r, proof)
 	return r, err
 }

@@ -121,6 +121,11 @@ func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 		q.After = page.Next
 		select {
 		case <-changed:
+			if asked := access.AskedOf(r.Context()); asked.Again != nil { // the entry may be that they were shut out
+				if err := asked.Again(); err != nil {
+					return err
+				}
+			}
 		case <-deadline.C:
 			return WriteJSON(w, http.StatusOK, page)
 		case <-r.Context().Done():

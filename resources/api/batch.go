@@ -35,7 +35,8 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	docs, err := s.readDocuments(w, r, true)
+	docs, done, err := s.readDocuments(w, r, true)
+	defer done()
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 )
 
 const (
+	// turnBody is the size from which a user's bodies take turns. A thousand short documents have about three times that.
+	turnBody = 32 << 10
 	// largeBody is the size from which a body costs notable memory: reading it takes about a hundred times its size.
 	largeBody = 256 << 10
 	// maxLargeBodies bounds the number of large bodies that are read at a time. Others wait.
@@ -53,24 +55,40 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 }
 
 // readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, after it has
-// checked that the caller may write what the path names. With lists, the documents may be the items of one list.
-func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) ([]*resources.Resource, error) {
+// checked that the caller may write what the path names. With lists, the documents may be the items of one list. The
+// caller calls done when the documents are stored, also after an error: until then they may have the user's turn.
+func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) (docs []*resources.Resource,
+	done func(), err error) {
+	done = func() {}
 	format, err := bodyFormat(r.Header.Get("Content-Type"))
 	if err != nil {
-		return nil, err
+		return nil, done, err
 	}
 	if err := s.mayWriteHere(r); err != nil {
 		hangUp(w.Header())
-		return nil, err
+		return nil, done, err
 	}
 	body := http.MaxBytesReader(w, r.Body, resources.MaxDocumentBytes)
 	if r.ContentLength > resources.MaxDocumentBytes {
-		return nil, &http.MaxBytesError{Limit: resources.MaxDocumentBytes}
+		return nil, done, &http.MaxBytesError{Limit: resources.MaxDocumentBytes}
 	}
 	raw, err := readAll(body, r.ContentLength)
 	if err != nil {
-		return nil, err
+		return nil, done, err
 	}
+	if len(raw) > turnBody && !r.URL.Query().Has(dryRunQuery) { // a dry run has its turn already
+		turn, err := s.turns.take(r.Context())
+		if err != nil {
+			return nil, done, err
+		}
+		done = turn
+	}
+	docs, err = s.decode(r, raw, resources.DecodeOptions{Format: format, Lists: lists})
+	return docs, done, err
+}
+
+// decode decodes a body. Large ones wait for each other.
+func (s *Server) decode(r *http.Request, raw []byte, options resources.DecodeOptions) ([]*resources.Resource, error) {
 	if len(raw) > largeBody {
 		select {
 		case s.large <- struct{}{}:
@@ -79,7 +97,10 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists boo
 			return nil, r.Context().Err()
 		}
 	}
-	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: format, Lists: lists})
+	if err := again(r.Context()); err != nil {
+		return nil, err
+	}
+	docs, err := resources.DecodeDocuments(raw, options)
 	if err != nil {
 		return nil, err
 	}

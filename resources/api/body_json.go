@@ -16,11 +16,11 @@ var errMoreJSON = errors.New("there is more after the JSON value")
 // each written as it is called and there once.
 // An empty body counts as an empty object. A malformed body is a 400 that names field and has the text what, in which
 // %v stands for the reason. For a body that may hold a secret, what omits the reason. A body that is too large, or
-// exceeds the number of bodies, gets the error for that.
+// exceeds the number of bodies, gets the error for that. Who asks is judged again where the body took long.
 func ReadJSON(r *http.Request, limit int64, field, what string, into any) error {
 	err := readJSON(http.MaxBytesReader(nil, r.Body, limit), into)
 	if err == nil {
-		return nil
+		return again(r.Context())
 	}
 	var ours *Error
 	var large *http.MaxBytesError

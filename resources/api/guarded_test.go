@@ -15,6 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/tokens"
 )
 
 // guardedServer returns an API on loopback that keeps an audit log in dir.
@@ -24,8 +26,16 @@ func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Serve
 	if err := api.EnsureDefaultMesh(t.Context(), memory, resources.Home{}); err != nil {
 		t.Fatal(err)
 	}
-	guard, err := access.Open(t.Context(), s,
-		access.Parts{DataDir: dir, Store: memory, Log: slog.New(slog.DiscardHandler)})
+	log := slog.New(slog.DiscardHandler)
+	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer, err := tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(memory, box), Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.Open(t.Context(), s, access.Parts{DataDir: dir, Store: memory, Issuer: issuer, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,10 +132,13 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 	}
 	s.mux.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error
+		s.rejudging(r, row)
 		if changes(r.Method) {
 			err = s.audited(w, r, judged)
 		} else if err = s.awaitRevision(r); err == nil {
-			err = judged(w, r)
+			if err = again(r.Context()); err == nil {
+				err = judged(w, r)
+			}
 		}
 		if err != nil {
 			s.fail(w, r, err)

@@ -80,6 +80,9 @@ func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, row *Row, h Hand
 			return err
 		}
 		defer done()
+		if err := again(r.Context()); err != nil {
+			return err
+		}
 	}
 	return h(w, r)
 }

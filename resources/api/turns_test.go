@@ -5,10 +5,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // TestTurns: expensive requests of one user run few at a time, wait for each other and are bounded; another user's do
@@ -91,6 +93,71 @@ func TestTurns(t *testing.T) {
 		if err := <-results; err != nil {
 			t.Error(err)
 		}
+	}
+	if n := len(s.turns.users); n != 0 {
+		t.Errorf("%d users are kept", n)
+	}
+}
+
+// TestLargeBodiesTakeTurns: large bodies of one user are decoded and stored one after another, small ones and those of
+// another user at once.
+func TestLargeBodiesTakeTurns(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Store: store.NewMemory()})
+	read := func(name string, size int) (ended chan error) {
+		ctx := access.WithAsked(t.Context(), &access.Asked{Subject: access.Subject{Name: name, Method: access.ByToken}})
+		body := `{"type": "Mesh", "name": "m"}` + strings.Repeat(" ", size)
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/_batch", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		ended = make(chan error, 1)
+		go func() {
+			_, done, err := s.readDocuments(httptest.NewRecorder(), r, true)
+			done()
+			ended <- err
+		}()
+		return ended
+	}
+	bob := access.WithAsked(t.Context(), &access.Asked{Subject: access.Subject{Name: "bob", Method: access.ByToken}})
+	var free []func()
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		done, err := s.turns.take(bob)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free = append(free, done)
+	}
+	waits := read("bob", turnBody)
+	for _, ended := range []chan error{read("bob", 100), read("alice", turnBody)} {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatal("who need not wait waits")
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		s.turns.mu.Lock()
+		requests := s.turns.users[access.SubjectOf(bob).Budget()].requests
+		s.turns.mu.Unlock()
+		if requests > len(free) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("bob's large body takes no turn")
+		}
+	}
+	select {
+	case <-waits:
+		t.Error("bob's large body does not wait for his others")
+	default:
+	}
+	for _, done := range free {
+		done()
+	}
+	if err := <-waits; err != nil {
+		t.Error(err)
 	}
 	if n := len(s.turns.users); n != 0 {
 		t.Errorf("%d users are kept", n)

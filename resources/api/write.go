@@ -207,7 +207,8 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	docs, err := s.readDocuments(w, r, false)
+	docs, done, err := s.readDocuments(w, r, false)
+	defer done()
 	if err != nil {
 		return err
 	}
