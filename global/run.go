@@ -112,7 +112,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	}
 	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
 	apiServer := api.New(api.Config{
-		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Home: c.home(), Guard: guard,
+		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Started: sync.Started(), Home: c.home(), Guard: guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
 		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,
 	})

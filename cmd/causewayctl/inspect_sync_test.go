@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
+	"time"
 )
 
 func TestSessionsText(t *testing.T) {
@@ -37,5 +39,24 @@ zone-1 toGlobal: held is the removal of 40 Dataplane (a, b, c and 1 more): cause
 	}
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestSessionSummary: what a zone has not told is not shown as nothing.
+func TestSessionSummary(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for name, row := range map[string]struct {
+		session syncSession
+		want    string
+	}{
+		"it has told":     {syncSession{Connected: true, Since: at, Reported: at}, "0 0s 0 0 known"},
+		"it has not":      {syncSession{Connected: true, Since: at}, "0 0s 0 0 or more unknown"},
+		"another store":   {syncSession{Connected: true, Since: at, Reported: at, NewStore: &newStore{}}, "0 0s 0 0 new"},
+		"it was not seen": {syncSession{}, "unknown unknown unknown unknown unknown"},
+	} {
+		if got := strings.Join(row.session.summary(), " "); got != row.want {
+			t.Errorf("%s: %s, want %s", name, got, row.want)
+		}
 	}
 }

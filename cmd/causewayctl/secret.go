@@ -39,6 +39,14 @@ func (s *secretScope) request(method, name string) api.Request {
 	return r
 }
 
+// place describes where the secrets are.
+func (s *secretScope) place() string {
+	if s.namespace == "" {
+		return " without a namespace in mesh " + s.mesh
+	}
+	return " of namespace " + s.namespace + " in mesh " + s.mesh
+}
+
 func newSecretSet(c *cli) *cobra.Command {
 	scope, file := &secretScope{}, ""
 	return scope.bind(withFile(&file, &cobra.Command{
@@ -96,12 +104,18 @@ func newSecretList(c *cli) *cobra.Command {
 			if err := client.JSON(ctx, scope.request(http.MethodGet, ""), &list); err != nil {
 				return err
 			}
-			for _, item := range list.Items {
-				if _, err := fmt.Fprintln(c.out, item.Name); err != nil {
+			return c.printAnswer(list, func() error {
+				if len(list.Items) == 0 {
+					_, err := fmt.Fprintln(c.errOut, "no secrets"+scope.place())
 					return err
 				}
-			}
-			return nil
+				for _, item := range list.Items {
+					if _, err := fmt.Fprintln(c.out, item.Name); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		}),
 	})
 }

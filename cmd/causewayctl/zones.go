@@ -151,17 +151,18 @@ func count(n string) string {
 	return n
 }
 
-// storeState reports whether the zone has accepted the global's store.
+// storeState reports whether the zone has accepted the global's store, as far as it has told.
 func (s *syncSession) storeState() string {
 	switch {
 	case s.NewStore != nil:
 		return "new"
+	case s.Reported.IsZero():
+		return stateUnknown
 	}
 	return "known"
 }
 
-// orMore returns a known lag, marked as a minimum if the other side is not connected, or does not
-// say its revisions.
+// orMore returns a known figure, marked as a minimum if the other side is not connected, or has not told its own.
 func orMore(known string, unknown bool) string {
 	if unknown {
 		return known + " or more"
@@ -188,5 +189,5 @@ func (s *syncSession) summary() []string {
 		}
 	}
 	return []string{orMore(number(behind), unknown), orMore(cmp.Or(lagText(lag), "0s"), unknown), strconv.Itoa(refused),
-		strconv.Itoa(held), s.storeState()}
+		orMore(strconv.Itoa(held), s.Reported.IsZero()), s.storeState()}
 }

@@ -69,8 +69,8 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 	return append(dst, '}')
 }
 
-// Unknown says since when and why the state of something is not known. Since is zero if it was not known since this
-// server started.
+// Unknown says since when and why the state of something is not known. For what was not known since this server started,
+// Since is that start.
 type Unknown struct {
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
@@ -87,7 +87,7 @@ func (s *Server) unknown(r *resources.Resource) *Unknown {
 	case !away:
 		return nil
 	case since.IsZero():
-		return &Unknown{Reason: "zone " + r.Zone() + " was not seen since the global started"}
+		return &Unknown{Since: s.config.Started.UTC(), Reason: "zone " + r.Zone() + " was not seen"}
 	}
 	return &Unknown{Since: since.UTC(), Reason: "zone " + r.Zone() + " is offline"}
 }
