@@ -44,6 +44,7 @@ var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oi
 type oidcVerifier struct {
 	settings OIDCSettings
 	client   *http.Client
+	now      func() time.Time
 
 	mu       sync.Mutex
 	verifier *oidc.IDTokenVerifier // guarded by mu
@@ -68,7 +69,7 @@ func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
 	if err != nil {
 		return nil, fmt.Errorf("OIDC CA: %w", err)
 	}
-	return &oidcVerifier{settings: s, client: client}, nil
+	return &oidcVerifier{settings: s, client: client, now: time.Now}, nil
 }
 
 // Verify implements Verifier.
@@ -136,7 +137,13 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 		v.failed, v.retry = err, time.Now().Add(oidcRetry)
 		return nil, err
 	}
-	v.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), seldomAsking(v.client)),
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return nil, err
+	}
+	v.verifier = oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
 		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
 	return v.verifier, nil
 }

@@ -27,22 +27,23 @@ var errKeysAsked = errors.New("the provider was asked for its keys a moment ago"
 type seldom struct {
 	to      http.RoundTripper
 	limiter *rate.Limiter
+	now     func() time.Time
 }
 
 // seldomAsking returns client as it may ask for keys.
-func seldomAsking(client *http.Client) *http.Client {
+func seldomAsking(client *http.Client, now func() time.Time) *http.Client {
 	out := *client
 	to := client.Transport
 	if to == nil {
 		to = http.DefaultTransport
 	}
-	out.Transport = &seldom{to: to, limiter: rate.NewLimiter(rate.Every(keysEvery), keysBurst)}
+	out.Transport = &seldom{to: to, limiter: rate.NewLimiter(rate.Every(keysEvery), keysBurst), now: now}
 	return &out
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !s.limiter.Allow() {
+	if !s.limiter.AllowN(s.now(), 1) {
 		return nil, errKeysAsked
 	}
 	return s.to.RoundTrip(r)
