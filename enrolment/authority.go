@@ -1,6 +1,7 @@
 package enrolment
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -167,7 +168,11 @@ func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 			return "", err
 		}
 		if len(ring) >= maxZoneCAs {
-			return "", fmt.Errorf("%w: %d authorities are accepted already: retire one first", ErrKeyring, len(ring))
+			why := fmt.Errorf("%w: %d authorities are accepted already: retire one first", ErrKeyring, len(ring))
+			if err := a.confirmed(ctx, version, why); !errors.Is(err, secrets.ErrChanged) {
+				return "", err
+			}
+			continue
 		}
 		ca, err := newZoneCA(a.now())
 		if err != nil {
@@ -193,15 +198,22 @@ func (a *Authority) Retire(ctx context.Context, id string) error {
 		at := slices.IndexFunc(ring, func(ca CA) bool { return ca.ID == id })
 		switch {
 		case at < 0:
-			return fmt.Errorf("%w: there is no zone CA %s", ErrNoKey, id)
+			err = a.confirmed(ctx, version, fmt.Errorf("%w: there is no zone CA %s", ErrNoKey, id))
 		case at == len(ring)-1:
-			return fmt.Errorf("%w: zone CA %s is the one that signs: rotate first", ErrKeyring, id)
+			err = a.confirmed(ctx, version, fmt.Errorf("%w: zone CA %s is the one that signs: rotate first", ErrKeyring, id))
+		default:
+			err = a.store(ctx, slices.Delete(slices.Clone(ring), at, at+1), version)
 		}
-		err = a.store(ctx, slices.Delete(slices.Clone(ring), at, at+1), version)
 		if !errors.Is(err, secrets.ErrChanged) {
 			return err
 		}
 	}
+}
+
+// confirmed returns a refusal that follows from a version of the authorities, once that is known to be the newest; until
+// then secrets.ErrChanged, or the error of the store.
+func (a *Authority) confirmed(ctx context.Context, version uint64, refusal error) error {
+	return cmp.Or(a.keeper.Confirm(ctx, AuthoritySecret, version), refusal)
 }
 
 // Signing returns the ID of the authority that signs now.

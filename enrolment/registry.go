@@ -67,7 +67,8 @@ func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error
 }
 
 // Update changes a zone's record durably. It calls change again if another writer was first. An error of change leaves
-// the record unchanged, and so does ErrNothing, which is not a failure.
+// the record unchanged, and so does ErrNothing, which is not a failure; both are returned only of a record that is the
+// newest on all replicas.
 func (s *Registry) Update(ctx context.Context, zone string, change func(*Record) error) error {
 	for {
 		old, version, err := s.Get(ctx, zone)
@@ -76,10 +77,17 @@ func (s *Registry) Update(ctx context.Context, zone string, change func(*Record)
 		}
 		m := old.Clone(zone)
 		m.Tidy(s.forgetting())
-		if err := change(m); errors.Is(err, ErrNothing) {
-			return nil
-		} else if err != nil {
-			return err
+		if why := change(m); why != nil {
+			err := s.keeper.Confirm(ctx, memberSecret+zone, version)
+			switch {
+			case errors.Is(err, secrets.ErrChanged):
+				continue
+			case err != nil:
+				return err
+			case errors.Is(why, ErrNothing):
+				return nil
+			}
+			return why
 		}
 		plain, err := json.Marshal(m)
 		if err != nil {

@@ -24,7 +24,7 @@ type keyring interface {
 	keys(ctx context.Context) ([]api.SigningKey, error)
 	// rotate makes a new key, which signs from now on, and returns its ID.
 	rotate(ctx context.Context) (id string, err error)
-	// retire stops accepting a key. Errors: enrolment.ErrNoKey, enrolment.ErrKeyring.
+	// retire stops accepting a key. Errors are those that keyError knows.
 	retire(ctx context.Context, id string, force bool) error
 }
 
@@ -112,9 +112,9 @@ func (k keyrings) retire(w http.ResponseWriter, r *http.Request) error {
 
 func keyError(err error) error {
 	switch {
-	case errors.Is(err, enrolment.ErrNoKey):
+	case errors.Is(err, enrolment.ErrNoKey), errors.Is(err, tokens.ErrNoKey):
 		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
-	case errors.Is(err, enrolment.ErrKeyring):
+	case errors.Is(err, enrolment.ErrKeyring), errors.Is(err, tokens.ErrKey):
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())
 	}
 	return err
@@ -151,12 +151,5 @@ func (t tokenKeys) rotate(ctx context.Context) (string, error) { return t.issuer
 
 // retire ignores force: who still holds tokens of a key is unknown.
 func (t tokenKeys) retire(ctx context.Context, id string, _ bool) error {
-	at := slices.IndexFunc(t.issuer.Keys(), func(k tokens.Key) bool { return k.ID == id })
-	switch {
-	case at < 0:
-		return fmt.Errorf("%w: there is no key %s for tokens", enrolment.ErrNoKey, id)
-	case t.issuer.Keys()[at].Signing:
-		return fmt.Errorf("%w: key %s is the one that signs: rotate first", enrolment.ErrKeyring, id)
-	}
 	return t.issuer.Retire(ctx, id)
 }

@@ -63,6 +63,19 @@ func (k *Keeper) Delete(ctx context.Context, name string, version uint64) error 
 	return err
 }
 
+// Confirm returns nil if the version of a secret, zero if there is none, is still the newest, on all servers that share
+// the store, and ErrChanged otherwise. What follows from a secret without a write of it, such as a refusal, is known only
+// then. Other errors are those of the store.
+func (k *Keeper) Confirm(ctx context.Context, name string, version uint64) error {
+	_, err := k.store.Apply(ctx, store.Batch{Check: func(now store.Snapshot) error {
+		if versionIn(now, name) != version {
+			return fmt.Errorf("secret %s: %w", name, ErrChanged)
+		}
+		return nil
+	}})
+	return err
+}
+
 func (k *Keeper) apply(ctx context.Context, name string, op store.Op) (*store.Commit, error) {
 	commit, err := k.store.Apply(ctx, store.Batch{Ops: []store.Op{op}})
 	if errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrNotFound) {
@@ -92,7 +105,11 @@ func (k *Keeper) Names() []string {
 
 // Version returns the current version of a secret, or zero if there is none. It decrypts nothing and is cheap.
 func (k *Keeper) Version(name string) uint64 {
-	if found := k.store.Snapshot().Get(keyOf(name)); found != nil {
+	return versionIn(k.store.Snapshot(), name)
+}
+
+func versionIn(s store.Snapshot, name string) uint64 {
+	if found := s.Get(keyOf(name)); found != nil {
 		return found.Revision
 	}
 	return 0

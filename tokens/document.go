@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,15 +57,20 @@ func (d *document[T]) fresh(ctx context.Context) (T, uint64, error) {
 	return value, version, err
 }
 
-// edit changes the value by compare-and-swap. It may call change several times, each time with a new value.
+// edit changes the value by compare-and-swap. It may call change several times, each time with a new value. An error of
+// change is returned only of a value that is the newest on all replicas.
 func (d *document[T]) edit(ctx context.Context, change func(T) error) error {
 	for attempt := 0; ; attempt++ {
 		value, version, err := d.fresh(ctx)
 		if err != nil {
 			return err
 		}
-		if err := change(value); err != nil {
-			return err
+		if refusal := change(value); refusal != nil {
+			err := d.keeper.Confirm(ctx, d.name, version)
+			if errors.Is(err, secrets.ErrChanged) && attempt < maxAttempts {
+				continue
+			}
+			return cmp.Or(err, refusal)
 		}
 		plain, err := json.Marshal(value)
 		if err != nil {

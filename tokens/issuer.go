@@ -140,7 +140,7 @@ func (i *Issuer) rotate(ctx context.Context, needed func(*ring) bool) (string, e
 }
 
 // Retire removes a key: tokens that it signed are refused from now on. The signing key cannot be retired. Errors:
-// ErrKey.
+// ErrKey, ErrNoKey.
 func (i *Issuer) Retire(ctx context.Context, kid string) error {
 	if err := i.ring.edit(ctx, func(r *ring) error { return r.retire(kid) }); err != nil {
 		return err

@@ -157,7 +157,7 @@ func (r *ring) add(k *ringKey) error {
 func (r *ring) retire(kid string) error {
 	switch k := r.find(kid); k {
 	case nil:
-		return fmt.Errorf("%w %q: there is none of that id", ErrKey, kid)
+		return fmt.Errorf("%w: there is no key %s for tokens", ErrNoKey, kid)
 	case r.signer():
 		return fmt.Errorf("%w %q signs new tokens: rotate first, then retire it", ErrKey, kid)
 	default:

@@ -149,7 +149,7 @@ func keyError(err error) error {
 	switch {
 	case errors.Is(err, identity.ErrProvided):
 		return api.NewError(http.StatusBadRequest, "Bad Request", err.Error())
-	case errors.Is(err, identity.ErrNoAuthority):
+	case errors.Is(err, identity.ErrNoAuthority), errors.Is(err, tokens.ErrNoKey):
 		return api.NewError(http.StatusNotFound, "Not Found", err.Error())
 	case errors.Is(err, identity.ErrRotation), errors.Is(err, tokens.ErrKey):
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,13 @@ func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptA
 			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
 		}
 		before := slices.Clone(kept.Authorities)
-		if err := change(kept, h); err != nil || slices.EqualFunc(before, kept.Authorities, same) {
-			return err
+		refusal := change(kept, h)
+		if refusal != nil || slices.EqualFunc(before, kept.Authorities, same) {
+			err := a.cfg.Keeper.Confirm(ctx, secretName(realm), h.version)
+			if errors.Is(err, secrets.ErrChanged) && attempt < maxEdits {
+				continue
+			}
+			return cmp.Or(err, refusal)
 		}
 		err = a.write(ctx, realm, kept, h.version)
 		if !errors.Is(err, secrets.ErrChanged) || attempt == maxEdits {

@@ -1,0 +1,612 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// never is when an operation of an unknown outcome ends: it may take effect at any time.
+const never = int64(1) << 62
+
+// recorded is what clients asked of some servers and were told, one history for each kind of thing.
+type recorded struct {
+	servers []*cluster.Server
+	begin   time.Time
+
+	mu       sync.Mutex
+	history  map[string][]porcupine.Operation // guarded by mu
+	floor    []int64                          // as in apiHistory; guarded by mu
+	issued   []heldToken                      // guarded by mu
+	ids      []string                         // of keys that were listed or made; guarded by mu
+	listed   []string                         // the keys of the last list; guarded by mu
+	group    int                              // of policies; guarded by mu
+	unknowns int                              // guarded by mu
+}
+
+// heldToken is a user's token. key signed it.
+type heldToken struct{ text, id, key string }
+
+func newRecorded(servers ...*cluster.Server) *recorded {
+	return &recorded{servers: servers, begin: time.Now(), history: map[string][]porcupine.Operation{},
+		floor: make([]int64, len(servers))}
+}
+
+// request sends one request. It reports false if nothing was done and nothing was learnt.
+func request(s *cluster.Server, method, path, token string, body any) (status int, said []byte, known, sent bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	status, said, err := asked(ctx, s, method, path, token, body)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), strings.Contains(string(said), "nothing was stored"):
+		return 0, nil, true, false
+	case err != nil || status >= 500:
+		return 0, nil, false, true
+	}
+	return status, said, true, true
+}
+
+// record takes down an operation that began at the given time. A read of one of several servers shows no less than that
+// server has shown before. A batch that is refused for its form shows nothing of the store.
+func (r *recorded) record(history string, client, server int, begun int64, in, out any, known, read bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	end := int64(time.Since(r.begin))
+	if !known {
+		if read {
+			return
+		}
+		end = never
+		r.unknowns++
+	}
+	if read && len(r.servers) > 1 {
+		begun = min(begun, r.floor[server])
+	} else if b, ok := in.(batchIn); known && !(ok && b.spoilt) {
+		r.floor[server] = max(r.floor[server], begun)
+	}
+	r.history[history] = append(r.history[history], porcupine.Operation{ClientId: client, Input: in, Call: begun,
+		Output: out, Return: end})
+}
+
+func (r *recorded) now() int64 { return int64(time.Since(r.begin)) }
+
+// others makes clients of policies go on with others: each unknown outcome doubles the cost of judging.
+func (r *recorded) others() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.group++
+}
+
+// Batches: the policies of a group are one thing that is read and written as a whole.
+const groupSize = 3
+
+type (
+	batchIn struct {
+		group int
+		// put has the value of each policy, 0 for one that is not in the batch; spoilt adds a document that is refused.
+		put    [groupSize]int
+		spoilt bool
+		read   bool
+	}
+	batchOut struct {
+		unknown, refused bool
+		results, values  [groupSize]string
+	}
+)
+
+func (in *batchIn) step(state [groupSize]int, out batchOut) (bool, [groupSize]int) {
+	if in.read {
+		for i, v := range state {
+			if out.values[i] != fmt.Sprint(v) {
+				return false, state
+			}
+		}
+		return true, state
+	}
+	if in.spoilt {
+		return out.unknown || out.refused, state
+	}
+	if out.refused {
+		return false, state
+	}
+	next := state
+	for i, v := range in.put {
+		if v == 0 {
+			continue
+		}
+		want := "updated"
+		switch state[i] {
+		case 0:
+			want = "created"
+		case v:
+			want = "unchanged"
+		}
+		if next[i] = v; !out.unknown && out.results[i] != want {
+			return false, state
+		}
+	}
+	return true, next
+}
+
+func batchModel() porcupine.Model {
+	return porcupine.Model{
+		Partition: by(func(in any) string { return fmt.Sprint(in.(batchIn).group) }),
+		Init:      func() any { return [groupSize]int{} },
+		Step: func(state, in, out any) (bool, any) {
+			b := in.(batchIn)
+			return b.step(state.([groupSize]int), out.(batchOut))
+		},
+	}
+}
+
+// by partitions a history by a property of the input.
+func by(key func(in any) string) func([]porcupine.Operation) [][]porcupine.Operation {
+	return func(history []porcupine.Operation) (out [][]porcupine.Operation) {
+		parts := map[string][]porcupine.Operation{}
+		for _, o := range history {
+			parts[key(o.Input)] = append(parts[key(o.Input)], o)
+		}
+		for _, part := range parts {
+			out = append(out, part)
+		}
+		return out
+	}
+}
+
+// batch writes or reads a group.
+func (r *recorded) batch(client, server int, random *rand.Rand) {
+	r.mu.Lock()
+	in := batchIn{group: r.group, read: random.IntN(2) == 0, spoilt: random.IntN(8) == 0}
+	r.mu.Unlock()
+	out, begun, s := batchOut{}, r.now(), r.servers[server]
+	if in.read {
+		status, said, known, sent := request(s, http.MethodGet, "/meshes/default/meshtimeouts?size=1000", "", nil)
+		if known && sent && status == http.StatusOK {
+			out.values = valuesOf(said, in.group)
+			r.record("batches", client, server, begun, in, out, true, true)
+		}
+		return
+	}
+	var documents []any
+	for i := range in.put {
+		if in.put[i] = random.IntN(3); in.put[i] > 0 {
+			documents = append(documents, timeoutOf(groupName(in.group, i), fmt.Sprint(in.put[i])))
+		}
+	}
+	if in.spoilt {
+		documents = append(documents, timeoutOf("spoilt", "no number of "))
+	}
+	if len(documents) == 0 {
+		return
+	}
+	status, said, known, sent := request(s, http.MethodPost, "/_batch", "", documents)
+	if !sent {
+		return
+	}
+	var result api.BatchResult
+	switch out.unknown = !known; {
+	case status == http.StatusOK:
+		if json.Unmarshal(said, &result) != nil {
+			return
+		}
+		for i := range in.put {
+			if in.put[i] > 0 {
+				out.results[i] = string(result.Results[0].Result)
+				result.Results = result.Results[1:]
+			}
+		}
+	case known:
+		out.refused = true
+	}
+	r.record("batches", client, server, begun, in, out, known, false)
+}
+
+func groupName(group, i int) string { return fmt.Sprintf("group-%d-%d", group, i) }
+
+func valuesOf(said []byte, group int) (out [groupSize]string) {
+	var page struct{ Items []cluster.Item }
+	_ = json.Unmarshal(said, &page)
+	for i := range out {
+		out[i] = "0"
+		for _, it := range page.Items {
+			if it.Name == groupName(group, i) {
+				out[i] = timeoutValue(it)
+			}
+		}
+	}
+	return out
+}
+
+// Tokens: each is valid until it is revoked, or the key that signed it is retired. To a replica that has not heard of its
+// key yet, it is not valid: whoever shows a token does not make a replica ask etcd.
+type tokenIn struct{ id, kind string }
+
+type tokenState int
+
+const (
+	unheard tokenState = iota
+	valid
+	ended
+)
+
+func (r *recorded) tokenModel() porcupine.Model {
+	first := unheard
+	if len(r.servers) == 1 {
+		first = valid
+	}
+	return porcupine.Model{
+		Partition: by(func(in any) string { return in.(tokenIn).id }),
+		Init:      func() any { return first },
+		Step: func(state, in, out any) (bool, any) {
+			switch {
+			case in.(tokenIn).kind != "verify":
+				return true, ended
+			case out.(bool):
+				return state != ended, valid
+			}
+			return state != valid, state
+		},
+	}
+}
+
+// token issues, verifies or revokes one.
+func (r *recorded) token(client, server int, random *rand.Rand) {
+	s := r.servers[server]
+	r.mu.Lock()
+	var one heldToken
+	if recent := r.issued[max(0, len(r.issued)-6):]; len(recent) > 0 {
+		one = recent[random.IntN(len(recent))]
+	}
+	r.mu.Unlock()
+	kind := random.IntN(20)
+	switch {
+	case one.id == "" || kind == 0:
+		r.issue(s)
+	case kind == 1:
+		begun := r.now()
+		status, _, known, sent := request(s, http.MethodPost, "/tokens/user/"+one.id+"/_revoke", "", nil)
+		if sent && (!known || status/100 == 2) {
+			r.record("tokens", client, server, begun, tokenIn{one.id, "revoke"}, true, known, false)
+		}
+	default:
+		begun := r.now()
+		status, _, known, sent := request(s, http.MethodGet, "/who-am-i", one.text, nil)
+		if known && sent && (status == http.StatusOK || status == http.StatusUnauthorized) {
+			r.record("tokens", client, server, begun, tokenIn{one.id, "verify"}, status == http.StatusOK, true, true)
+		}
+	}
+}
+
+func (r *recorded) issue(s *cluster.Server) {
+	status, said, known, sent := request(s, http.MethodPost, "/tokens/user", "", map[string]string{"name": "alice", "validFor": "1h"})
+	if !known || !sent || status/100 != 2 {
+		return
+	}
+	one := heldToken{text: strings.TrimSpace(string(said))}
+	one.id, one.key = partsOf(one.text)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.issued = append(r.issued, one)
+}
+
+// partsOf reads the id of a token, and that of its key, without verifying it.
+func partsOf(token string) (id, key string) {
+	claims := jwt.MapClaims{}
+	parsed, _, err := jwt.NewParser().ParseUnverified(token, claims)
+	if err != nil {
+		return "", ""
+	}
+	id, _ = claims["jti"].(string)
+	key, _ = parsed.Header["kid"].(string)
+	return id, key
+}
+
+// Keys: a list, of which the last signs.
+type (
+	keysIn struct{ kind, id string }
+	// keysOut is the answer: the id that was made, a list, or done, absent or signing.
+	keysOut struct {
+		unknown bool
+		said    string
+	}
+)
+
+// keysModel knows the ids that were seen: a rotation of an unknown outcome made one of which no answer told, or one that
+// nobody saw.
+func (r *recorded) keysModel(first string) porcupine.Model {
+	told := strings.Fields(first)
+	for _, o := range r.history["keys"] {
+		if o.Input.(keysIn).kind == "rotate" {
+			told = append(told, o.Output.(keysOut).said)
+		}
+	}
+	untold := slices.DeleteFunc(slices.Clone(r.ids), func(id string) bool { return slices.Contains(told, id) })
+	return (&porcupine.NondeterministicModel{
+		Init: func() []any { return []any{first} },
+		Step: func(state, in, out any) []any { return keysStep(state.(string), in.(keysIn), out.(keysOut), untold) },
+	}).ToModel()
+}
+
+func keysStep(state string, in keysIn, out keysOut, untold []string) []any {
+	ids := strings.Fields(state)
+	switch {
+	case in.kind == "list":
+		if out.said != state {
+			return nil
+		}
+	case in.kind == "rotate" && out.unknown:
+		next := []any{state}
+		for _, id := range untold {
+			if !slices.Contains(ids, id) {
+				next = append(next, state+" "+id)
+			}
+		}
+		return next
+	case in.kind == "rotate":
+		return []any{state + " " + out.said}
+	default:
+		at, said := slices.Index(ids, in.id), "done"
+		switch {
+		case at < 0:
+			said = "absent"
+		case at == len(ids)-1:
+			said = "signing"
+		}
+		if !out.unknown && out.said != said {
+			return nil
+		}
+		if said == "done" {
+			return []any{strings.Join(slices.Delete(slices.Clone(ids), at, at+1), " ")}
+		}
+	}
+	return []any{state}
+}
+
+// key rotates, lists or retires keys of tokens.
+func (r *recorded) key(client, server int, random *rand.Rand) {
+	s, begun := r.servers[server], r.now()
+	const path = "/_keys/token-signing/"
+	r.mu.Lock()
+	ids := r.listed
+	in := keysIn{kind: []string{"list", "list", "rotate", "retire"}[random.IntN(4)]}
+	if in.kind == "retire" && len(ids) > 0 {
+		in.id = ids[random.IntN(len(ids))]
+	}
+	r.mu.Unlock()
+	switch {
+	case in.kind == "list":
+		status, said, known, sent := request(s, http.MethodGet, "/_keys", "", nil)
+		if known && sent && status == http.StatusOK {
+			r.record("keys", client, server, begun, in, keysOut{said: r.seen(said)}, true, true)
+		}
+	case in.kind == "rotate":
+		status, said, known, sent := request(s, http.MethodPost, path+"_rotate", "", nil)
+		if !sent || known && status != http.StatusOK {
+			return
+		}
+		var list api.SigningKeyList
+		_ = json.Unmarshal(said, &list)
+		r.record("keys", client, server, begun, in, keysOut{unknown: !known, said: list.New}, known, false)
+		r.seen(said)
+	case in.id != "":
+		r.retire(client, server, begun, in)
+	}
+}
+
+func (r *recorded) retire(client, server int, begun int64, in keysIn) {
+	status, said, known, sent := request(r.servers[server], http.MethodPost, "/_keys/token-signing/"+in.id+"/_retire", "", nil)
+	if !sent {
+		return
+	}
+	out := keysOut{unknown: !known, said: map[int]string{200: "done", 404: "absent", 409: "signing"}[status]}
+	if known && out.said == "" {
+		out.said = fmt.Sprintf("%d %s", status, said)
+	}
+	r.record("keys", client, server, begun, in, out, known, false)
+}
+
+// seen remembers the ids of a list of keys, and returns them, the one that signs last.
+func (r *recorded) seen(said []byte) string {
+	var list api.SigningKeyList
+	_ = json.Unmarshal(said, &list)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ids []string
+	for _, k := range slices.Backward(list.Keys) {
+		if k.Purpose != "token-signing" {
+			continue
+		}
+		ids = append(ids, k.ID)
+		if !slices.Contains(r.ids, k.ID) {
+			r.ids = append(r.ids, k.ID)
+		}
+	}
+	r.listed = ids
+	return strings.Join(ids, " ")
+}
+
+// endings adds to the history of each token that its key was retired.
+func (r *recorded) endings() {
+	used := map[string]bool{}
+	for _, o := range r.history["tokens"] {
+		used[o.Input.(tokenIn).id] = true
+	}
+	for _, t := range r.issued {
+		for _, o := range r.history["keys"] {
+			in, out := o.Input.(keysIn), o.Output.(keysOut)
+			if used[t.id] && in.kind == "retire" && in.id == t.key && (out.unknown || out.said == "done") {
+				o.Input, o.Output = tokenIn{t.id, "retire"}, true
+				r.history["tokens"] = append(r.history["tokens"], o)
+			}
+		}
+	}
+	r.history["tokens"] = once(r.history["tokens"])
+}
+
+// once keeps one end of an unknown outcome of each token, the first that was asked for: it may stand for the others.
+func once(history []porcupine.Operation) []porcupine.Operation {
+	slices.SortStableFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(history, func(o porcupine.Operation) bool {
+		in := o.Input.(tokenIn)
+		again := o.Return == never && seen[in.id]
+		seen[in.id] = seen[in.id] || o.Return == never
+		return again
+	})
+}
+
+// judge checks each history, and that it is long enough to show anything.
+func (r *recorded) judge(t *testing.T, first string, least int) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endings()
+	for name, model := range map[string]porcupine.Model{"batches": batchModel(), "tokens": r.tokenModel(),
+		"keys": r.keysModel(first)} {
+		history, start := r.history[name], time.Now()
+		got := porcupine.CheckOperationsTimeout(model, history, time.Minute)
+		t.Logf("%s: %d operations: Porcupine says %s after %s", name, len(history), got,
+			time.Since(start).Round(time.Millisecond))
+		if got == porcupine.Illegal || len(history) < least {
+			t.Errorf("%s: %d operations, want %d that fit one order of events", name, len(history), least)
+			showIllegal(t, model, history)
+		}
+	}
+	t.Logf("seed %d: %d unknown outcomes", *crashSeed, r.unknowns)
+}
+
+// showIllegal prints the end of the parts that fit no order.
+func showIllegal(t *testing.T, model porcupine.Model, history []porcupine.Operation) {
+	t.Helper()
+	parts := [][]porcupine.Operation{history}
+	if model.Partition != nil {
+		parts = model.Partition(history)
+	}
+	for _, part := range parts {
+		slices.SortFunc(part, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+		n := sort.Search(len(part), func(n int) bool {
+			return porcupine.CheckOperationsTimeout(model, began(part, n), 10*time.Second) == porcupine.Illegal
+		})
+		if n == len(part) {
+			continue
+		}
+		for _, o := range part[max(0, n-12) : n+1] {
+			t.Logf("%12s %12s client %d %+v -> %+v", time.Duration(o.Call), time.Duration(o.Return), o.ClientId,
+				o.Input, o.Output)
+		}
+		return
+	}
+}
+
+// began returns the first operations of a part that is ordered by their ends, and those that had begun by then, which
+// may take effect later.
+func began(part []porcupine.Operation, n int) []porcupine.Operation {
+	some := slices.Clone(part[:n+1])
+	for _, o := range part[n+1:] {
+		unknown := o
+		unknown.Return = never
+		switch in := o.Input.(type) {
+		case batchIn:
+			unknown.Output = batchOut{unknown: true}
+			if in.read {
+				continue
+			}
+		case keysIn:
+			unknown.Output = keysOut{unknown: true}
+			if in.kind == "list" {
+				continue
+			}
+		case tokenIn:
+			if in.kind == "verify" {
+				continue
+			}
+		}
+		if o.Call <= part[n].Return {
+			some = append(some, unknown)
+		}
+	}
+	return some
+}
+
+// work has clients of all kinds ask until ctx ends.
+func (r *recorded) work(ctx context.Context, wait *sync.WaitGroup) {
+	for i, ask := range []func(int, int, *rand.Rand){r.batch, r.batch, r.token, r.token, r.key, r.key} {
+		for server := range r.servers {
+			id := i*len(r.servers) + server
+			wait.Go(func() {
+				random := rand.New(rand.NewPCG(*crashSeed, uint64(100+id)))
+				for ctx.Err() == nil {
+					ask(id, server, random)
+					during(ctx, 5*time.Millisecond) // leaves processor time for the servers
+				}
+			})
+		}
+	}
+}
+
+// TestFaultsHistories checks that what a global answers about batches of several policies, tokens of users and keys of
+// tokens fits one order of events, while it is killed and stopped, or, of three on one etcd, they and etcd's members are.
+func TestFaultsHistories(t *testing.T) {
+	t.Parallel()
+	t.Run("file", func(t *testing.T) {
+		t.Parallel()
+		m := newMesh(t)
+		random := rand.New(rand.NewPCG(*crashSeed, 16))
+		kills := 0
+		historiesUnder(t, *faultTime/2, []*cluster.Server{m.global}, func(ctx context.Context) {
+			during(ctx, time.Duration(100+random.IntN(500))*time.Millisecond)
+			if random.IntN(3) == 0 {
+				m.global.Pause()
+				during(ctx, time.Duration(100+random.IntN(400))*time.Millisecond)
+				m.global.Resume()
+				return
+			}
+			kills++
+			m.global.Kill()
+			m.must(m.global.Start(t.Context()))
+		})
+		t.Logf("killed %d times", kills)
+	})
+	t.Run("replicas", func(t *testing.T) {
+		t.Parallel()
+		l := newLinked(t, 0)
+		historiesUnder(t, *faultTime, l.globals, l.trouble)
+		t.Logf("faults: %v", l.done)
+	})
+}
+
+// historiesUnder records histories while fault is called again and again, and judges them.
+func historiesUnder(t *testing.T, lasts time.Duration, servers []*cluster.Server, fault func(context.Context)) {
+	r := newRecorded(servers...)
+	ids, _, err := keysOf(t.Context(), servers[0], "token-signing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	defer cancel()
+	var clients sync.WaitGroup
+	r.work(ctx, &clients)
+	for ctx.Err() == nil {
+		fault(ctx)
+		r.others()
+	}
+	clients.Wait()
+	r.judge(t, strings.Join(ids, " "), 50)
+}
