@@ -42,7 +42,8 @@ func peerOf(node *corev3.Node) *Peer {
 	version := fields["version"].GetStructValue().GetFields()["kumaCp"].GetStructValue().GetFields()
 	text := func(v *structpb.Value) string {
 		s := v.GetStringValue()
-		return strings.Clone(s[:min(len(s), maxPeerText)]) // a substring keeps the whole string in memory
+		// A substring would keep the whole string in memory, and end within a character.
+		return strings.Clone(strings.ToValidUTF8(s[:min(len(s), maxPeerText)], ""))
 	}
 	return &Peer{
 		Instance:  text(fields["control-plane-id"]),
