@@ -2,6 +2,7 @@ package zone
 
 import (
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
@@ -40,6 +41,9 @@ func TestExpiriesOfEachTrustDomain(t *testing.T) {
 	signing, err := authorities.For(realm)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if age := time.Since(signing.Created()); age < 0 || age > time.Minute {
+		t.Errorf("the authority that was just made is %v old", age)
 	}
 	if got := expiries(members, authorities, memory)["mesh/"+realm]; !got.Equal(signing.Certificate().NotAfter) {
 		t.Errorf("the authority of %s ends %v, and shown is %v", realm, signing.Certificate().NotAfter, got)

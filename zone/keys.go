@@ -196,7 +196,7 @@ func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey,
 		expires := one.Certificate().NotAfter.UTC()
 		key := api.SigningKey{
 			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(),
-			Created: one.Certificate().NotBefore.UTC(),
+			Created: one.Created().UTC(),
 			Expires: &expires, Provided: one.Provided(), Unaware: one.Unaware(),
 		}
 		if one.State() == identity.Next {

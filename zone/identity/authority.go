@@ -74,6 +74,14 @@ func (a *Authority) Since() time.Time { return a.since }
 // caller must not change it.
 func (a *Authority) PEM() []byte { return a.pem }
 
+// Created returns when the zone made the authority; of one that an operator provided, when its certificate begins.
+func (a *Authority) Created() time.Time {
+	if a.provided {
+		return a.cert.NotBefore
+	}
+	return a.cert.NotBefore.Add(skew)
+}
+
 // Provided reports whether an operator provided the authority. Otherwise the zone made it.
 func (a *Authority) Provided() bool { return a.provided }
 

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -143,6 +145,29 @@ func TestIngressPresence(t *testing.T) {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestStatesAreKnownWhileChangesAreApplied: a scrape in the middle of a change waits a moment, for a series that is not
+// there would end the alert on it.
+func TestStatesAreKnownWhileChangesAreApplied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := testProxies(store.NewMemory())
+		for held, want := range map[time.Duration]int{scrapePatience / 2: 4, 2 * scrapePatience: 0} {
+			x.mu.Lock()
+			out := make(chan prometheus.Metric, 8)
+			go func() { byState{x}.Collect(out); close(out) }()
+			time.Sleep(held)
+			x.mu.Unlock()
+			n := 0
+			for range out {
+				n++
+			}
+			if n != want {
+				t.Errorf("changes take %v: %d series, want %d", held, n, want)
+			}
 		}
 	})
 }

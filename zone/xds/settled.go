@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -119,8 +120,14 @@ const (
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
-	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, or their config cannot be built) or offline.",
+	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, or their config cannot be built) or offline; no series while a scrape waits in vain for changes to be applied.",
 	[]string{"state"}, nil)
+
+// While changes are applied, a scrape waits for at most scrapePatience, and looks every scrapePause.
+const (
+	scrapePatience = 250 * time.Millisecond
+	scrapePause    = time.Millisecond
+)
 
 // byState counts the proxies by state when metrics are scraped.
 type byState struct{ proxies *Proxies }
@@ -130,8 +137,10 @@ func (byState) Describe(out chan<- *prometheus.Desc) { out <- descByState }
 
 // Collect implements prometheus.Collector.
 func (c byState) Collect(out chan<- prometheus.Metric) {
-	if !c.proxies.mu.TryLock() {
-		return // changes are being applied, and metrics do not wait for that
+	for deadline := time.Now().Add(scrapePatience); !c.proxies.mu.TryLock(); time.Sleep(scrapePause) {
+		if time.Now().After(deadline) {
+			return // changes are being applied for long: how the proxies are is not known
+		}
 	}
 	standings := c.proxies.standingsLocked()
 	c.proxies.mu.Unlock()
