@@ -104,6 +104,11 @@ func (h Home) ComputedLabels(r *Resource) map[string]string {
 	return labels
 }
 
+// IsOperators reports whether a namespace belongs to the operator of this server: the system namespace, or none.
+func (h Home) IsOperators(namespace string) bool {
+	return namespace == "" || namespace == h.systemNamespace()
+}
+
 func (h Home) systemNamespace() string {
 	if h.SystemNamespace == "" {
 		return DefaultSystemNamespace

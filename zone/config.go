@@ -19,6 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
@@ -66,6 +67,8 @@ type Config struct {
 	ReadyFile string
 	// SystemNamespace is resources.DefaultSystemNamespace when empty.
 	SystemNamespace string
+	// NamespaceLimits bound what namespaces may hold; a zero field means its default.
+	NamespaceLimits api.NamespaceLimits
 	// KDSMaxMessageSize limits the size of messages to the global, in bytes. Larger ones are split. The protocol's
 	// default when zero.
 	KDSMaxMessageSize int
@@ -129,6 +132,9 @@ func (c *Config) Validate() error {
 	}
 	if c.SystemNamespace != "" && !dnsLabel.MatchString(c.SystemNamespace) {
 		errs = append(errs, fmt.Errorf("system namespace %q: want a DNS label", c.SystemNamespace))
+	}
+	if c.NamespaceLimits.ServicePorts < 0 || c.NamespaceLimits.Dataplanes < 0 {
+		errs = append(errs, errors.New("--namespace-service-ports and --namespace-dataplanes: want more than zero"))
 	}
 	if c.KDSMaxMessageSize < 0 {
 		errs = append(errs, fmt.Errorf("kds max message size %d: want a positive number of bytes", c.KDSMaxMessageSize))

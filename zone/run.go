@@ -166,7 +166,8 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	})
 	routes := api.New(api.Config{
 		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
-		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
+		NamespaceLimits: cfg.NamespaceLimits,
+		Version:         server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	addRoutes(routes, cfg, durable, publisher)
 	routes.AddConditions((&ingressConditions{zone: cfg.Zone, started: time.Now(), presence: proxies.Ingress}).of)

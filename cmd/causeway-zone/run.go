@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
@@ -69,6 +70,8 @@ func newRun() *cobra.Command {
 	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "maximum `time` that a new authority of a mesh waits for offline zones before it signs; it always waits for connected zones, see causewayctl keys rotate")
 	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "require a dataplane token or an SVID on loopback too; elsewhere proxies always need one")
 	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
+	f.IntVar(&cfg.NamespaceLimits.ServicePorts, "namespace-service-ports", api.DefaultNamespaceServicePorts, "maximum `number` of ports of all MeshServices of a namespace in a mesh; the zone refuses more and removes nothing. The system namespace has no limit")
+	f.IntVar(&cfg.NamespaceLimits.Dataplanes, "namespace-dataplanes", api.DefaultNamespaceDataplanes, "maximum `number` of Dataplanes of a namespace in a mesh, likewise")
 	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to the global, in `bytes`; larger ones are split")
 	f.StringVar(&cfg.RBACForm, "rbac-form", string(rbac.Auto), "`form` of permissions in Envoy: list, compiled, or auto, which compiles long ones")
 	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log allowed and denied requests: `als` (this zone collects them for reports), stdout, or files; default: nowhere")

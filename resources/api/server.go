@@ -44,6 +44,8 @@ type Config struct {
 	Tracer trace.Tracer
 	// Panics handles panics of handlers, and the response is a 500. If nil, a panic ends the process.
 	Panics *panics.Guard
+	// NamespaceLimits bound what namespaces may hold here.
+	NamespaceLimits NamespaceLimits
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
 	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.

@@ -29,8 +29,15 @@ type fixture struct {
 
 func serve(t *testing.T, home resources.Home, prepare ...func(*api.Server)) *fixture {
 	t.Helper()
+	return serveConfig(t, api.Config{Home: home}, prepare...)
+}
+
+// serveConfig is serve with settings of the test.
+func serveConfig(t *testing.T, cfg api.Config, prepare ...func(*api.Server)) *fixture {
+	t.Helper()
 	f := &fixture{store: store.NewMemory(), status: store.NewMemory()}
-	server := api.New(api.Config{Store: f.store, Status: f.status, Home: home, Version: "v0"})
+	cfg.Store, cfg.Status, cfg.Version = f.store, f.status, "v0"
+	server := api.New(cfg)
 	for _, p := range prepare {
 		p(server)
 	}
@@ -44,7 +51,7 @@ func serve(t *testing.T, home resources.Home, prepare ...func(*api.Server)) *fix
 		client.CloseIdleConnections()
 		srv.Close()
 	})
-	if err := api.EnsureDefaultMesh(context.Background(), f.store, home); err != nil {
+	if err := api.EnsureDefaultMesh(context.Background(), f.store, cfg.Home); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -124,7 +124,7 @@ func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.
 }
 
 // checkPuts runs under the write lock. It checks that the caller may write each of the resources, that each resource's
-// mesh exists or is in the batch, and that none is a copy from another server.
+// mesh exists or is in the batch, that none is a copy from another server, and that no namespace gets too large.
 func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
 	if err := s.authorizePuts(ctx, state, docs); err != nil {
 		return err
@@ -141,11 +141,14 @@ func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*re
 			brought[doc.Name] = true
 		}
 	}
-	failed := &resources.DocumentsError{}
+	failed, tooMany := &resources.DocumentsError{}, s.checkBounds(state, docs)
 	for i, doc := range docs {
 		invalid := s.checkOwner(state.Get(doc.Key))
 		if invalid == nil && doc.Mesh != "" && !brought[doc.Mesh] && state.Get(meshKey(doc.Mesh)) == nil {
 			invalid = invalidField(doc.Key, "mesh", s.meshMissing(doc.Mesh))
+		}
+		if invalid == nil {
+			invalid = tooMany[i]
 		}
 		if invalid != nil {
 			invalid.Document = i + 1

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// NamespaceLimits bound what the owner of a namespace may write into it, in each mesh. Other namespaces share what has
+// to carry it. The system namespace, and what is in none, are the operator's and have no limits. A zero field means its
+// default.
+type NamespaceLimits struct {
+	// ServicePorts bounds the ports of all MeshServices: each is a cluster of the zone's ingress.
+	ServicePorts int
+	// Dataplanes bounds the Dataplanes: each is an endpoint of every service that selects it.
+	Dataplanes int
+}
+
+// Defaults of NamespaceLimits, which a large namespace does not meet.
+const (
+	DefaultNamespaceServicePorts = 5_000
+	DefaultNamespaceDataplanes   = 10_000
+)
+
+// namespaceBound is one limit, by the type of the resources that it counts.
+type namespaceBound struct {
+	field, what, why, flag string
+	most                   func(NamespaceLimits) int
+	count                  func(*resources.Resource) int
+}
+
+var namespaceBounds = map[resources.Type]*namespaceBound{
+	resources.TypeMeshService: {
+		field: "spec.ports", what: "ports of MeshServices", flag: "--namespace-service-ports",
+		why:   "the ingress, which all namespaces share, has a cluster for each",
+		most:  func(l NamespaceLimits) int { return cmp.Or(l.ServicePorts, DefaultNamespaceServicePorts) },
+		count: servicePorts,
+	},
+	resources.TypeDataplane: {
+		field: "name", what: "Dataplanes", flag: "--namespace-dataplanes",
+		why:   "the ingress, which all namespaces share, has an endpoint for each",
+		most:  func(l NamespaceLimits) int { return cmp.Or(l.Dataplanes, DefaultNamespaceDataplanes) },
+		count: func(*resources.Resource) int { return 1 },
+	},
+}
+
+// servicePorts counts the ports of a MeshService. One without ports counts too: it takes memory.
+func servicePorts(r *resources.Resource) int {
+	spec, err := resources.SpecAs[resources.MeshService](r)
+	if err != nil {
+		return 1
+	}
+	return max(len(spec.Ports), 1)
+}
+
+// counted is what one limit counts together.
+type counted struct {
+	typ             resources.Type
+	mesh, namespace string
+}
+
+// checkBounds returns the problem of each document with which a namespace would grow beyond a limit, by its place. What
+// is stored may stay, change and shrink. It runs under the write lock, and counts only where a batch adds something.
+func (s *Server) checkBounds(state store.Snapshot, docs []*resources.Resource) map[int]*resources.InvalidError {
+	stored, added := map[counted]int{}, map[counted]int{}
+	failed := map[int]*resources.InvalidError{}
+	for i, doc := range docs {
+		bound := namespaceBounds[doc.Type]
+		if bound == nil || s.config.Home.IsOperators(doc.Namespace) {
+			continue
+		}
+		more := bound.count(doc)
+		if old := state.Get(doc.Key); old != nil {
+			more -= bound.count(old)
+		}
+		at := counted{doc.Type, doc.Mesh, doc.Namespace}
+		added[at] += more
+		if more <= 0 {
+			continue // as much as before, or less, is never too much
+		}
+		if _, known := stored[at]; !known {
+			stored[at] = countAll(state, at, bound)
+		}
+		if total, most := stored[at]+added[at], bound.most(s.config.NamespaceLimits); total > most {
+			failed[i] = invalidField(doc.Key, bound.field, fmt.Sprintf(
+				"the namespace %s of the mesh %s would have %d %s, want at most %d: %s. Remove some, or have the zone's operator raise %s",
+				doc.Namespace, doc.Mesh, total, bound.what, most, bound.why, bound.flag))
+		}
+	}
+	return failed
+}
+
+func countAll(state store.Snapshot, at counted, bound *namespaceBound) (n int) {
+	for r := range state.List(store.Query{Type: at.typ, Mesh: at.mesh, Namespace: &at.namespace}) {
+		n += bound.count(r)
+	}
+	return n
+}
