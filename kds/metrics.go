@@ -49,7 +49,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		refused: counter("causeway_kds_refusals_total", "Resources that one side refused; by is self or peer.",
 			"direction", "type", "by"),
 		sessions: counter("causeway_kds_sessions_total",
-			"Sessions that started: all but the first of a zone are reconnects.", "zone"),
+			"Sessions that started since the server did: all but the first of a zone are reconnects.", "zone"),
 		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "causeway_kds_propagation_seconds", Help: "Time from a write to its acknowledgement by a peer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},

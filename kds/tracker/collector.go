@@ -11,7 +11,7 @@ type StatusCollector struct {
 }
 
 var (
-	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session.", []string{"zone"}, nil)
+	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session, 0 while it has none; on a global, no series for a zone that was not seen since the start.", []string{"zone"}, nil)
 	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds",
 		"Time for which the receiver has lacked changes, of the type that is furthest behind; 0 while it lacks none, no series while the sender is offline.", []string{"zone", "direction"}, nil)
 	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions",
@@ -22,10 +22,10 @@ var (
 		[]string{"zone", "type", "direction"}, nil)
 	descOver = prometheus.NewDesc("causeway_kds_over_limit",
 		"How often the zone has exceeded a limit since it first met it; limit is resources, bytes, refusals, resume or streams.", []string{"zone", "limit", "type"}, nil)
-	descHeld = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that wait for an operator.",
+	descHeld = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that this server holds for an operator; what the other side holds is among its metrics.",
 		[]string{"zone", "type", "direction"}, nil)
 	descNewStore = prometheus.NewDesc("causeway_kds_new_store",
-		"1 while the global's store is not the known one, and the zone does not delete what that store lacks.",
+		"1 while the global's store is not the known one, and the zone does not delete what that store lacks; on the global, as the zone last told.",
 		[]string{"zone"}, nil)
 	descEncoded = prometheus.NewDesc("causeway_kds_encodings_total",
 		"Resources that were encoded (miss) or reused in encoded form (hit).", []string{"result"}, nil)
