@@ -25,6 +25,8 @@ const (
 	MaxOutbounds = 4000
 	// MaxServicePorts bounds the ports of one service: the proxy of a zone's ingress has a cluster for each.
 	MaxServicePorts = 256
+	// MaxServiceIdentities bounds the identities of one MeshService: each client's proxy gets all of them for each port.
+	MaxServiceIdentities = 1000
 	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1
 	// KiB each.
 	MaxZoneTrustBytes = 32 << 10

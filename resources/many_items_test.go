@@ -26,6 +26,8 @@ func TestListsThatProxiesPayFor(t *testing.T) {
 			`{"networking":{"address":"192.0.2.1","inbound":[{"port":1}],"outbound":[%s]}}`,
 			`{"port":%d,"backendRef":{"kind":"MeshService","name":"s","port":80}}`},
 		{resources.TypeMeshService, "spec.ports", resources.MaxServicePorts, `{"ports":[%s]}`, `{"port":%d}`},
+		{resources.TypeMeshService, "spec.identities", resources.MaxServiceIdentities, `{"ports":[{"port":80}],"identities":[%s]}`,
+			`{"type":"SpiffeID","value":"spiffe://default.zone-1.mesh.local/ns/a/sa/%d"}`},
 		{resources.TypeMeshMultiZoneService, "spec.ports", resources.MaxServicePorts,
 			`{"selector":{"meshService":{"matchLabels":{"a":"b"}}},"ports":[%s]}`, `{"port":%d,"appProtocol":"http"}`},
 	} {

@@ -48,7 +48,8 @@ func (v *validation) meshService(s *MeshService) {
 	if ref := s.Selector.DataplaneRef; ref != nil && ref.Name == "" {
 		v.fail(at.field("selector").field("dataplaneRef").field("name"), "is required")
 	}
-	if !v.few(len(s.Ports), MaxServicePorts, at.field("ports")) {
+	if !v.few(len(s.Ports), MaxServicePorts, at.field("ports")) ||
+		!v.few(len(s.Identities), MaxServiceIdentities, at.field("identities")) {
 		return
 	}
 	taken := map[string]*fieldPath{}
