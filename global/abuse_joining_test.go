@@ -194,6 +194,16 @@ func renewAttempts() []attempt {
 			g.post("/zones/zone-1/_revoke", "{}", nil)
 			return g.renewWith(conn, "zone-1", s.request(g.t))
 		}),
+		row("in a loop", codes.PermissionDenied, func(g *gated) error {
+			s := g.join("zone-9")
+			conn := g.dial(s.pair)
+			for range 100 {
+				if err := g.renewWith(conn, "zone-9", s.request(g.t)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
 		row("by a certificate that has expired on an open connection", codes.Unauthenticated, func(g *gated) error {
 			s := g.join("zone-1")
 			conn := g.dial(s.pair)

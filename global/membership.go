@@ -26,6 +26,7 @@ type membership struct {
 	ca []byte
 	// rotations notifies of new authorities.
 	rotations *rotations
+	pace      certificatePace
 }
 
 // refusedJoin is the answer to a server whose join string is not, or no longer, one of this global.
@@ -156,6 +157,9 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 	}
 	err = s.members.Update(ctx, who.Zone, func(m *enrolment.Record) error {
 		if err := allowed(m); err != nil {
+			return err
+		}
+		if err := s.pace.take(who.Zone, s.now()); err != nil {
 			return err
 		}
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
