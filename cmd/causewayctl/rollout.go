@@ -31,8 +31,8 @@ func newRolloutStatus(c *cli) *cobra.Command {
 			"know whether it is the newest while the global is away. A proxy that is not connected keeps its configuration, and so does one\n" +
 			"of a zone that is away: what it enforces shows as unknown, with since when. So does what no proxy of this version\n" +
 			"enforces.\n\n" +
-			"Exit status: 0 it is everywhere that the server knows of, 1 it is not, or that is unknown, 2 no answer. With --wait it waits\n" +
-			"until it is everywhere, a zone refuses it, nothing enforces it, or --timeout expires.",
+			"Exit status: 0 it is everywhere that the server knows of, 1 it is not, that is unknown, or it is a policy that selects no\n" +
+			"proxy, 2 no answer. With --wait it waits until it is everywhere, a zone refuses it, nothing enforces it, or --timeout expires.",
 		Example: "  causewayctl rollout status meshtrafficpermission allow-frontend\n" +
 			"  causewayctl rollout status mtp allow-frontend --wait --timeout 2m && ./next-step.sh",
 		Args:              cobra.RangeArgs(1, 2),

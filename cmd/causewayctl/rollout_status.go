@@ -122,13 +122,20 @@ func (s *rolloutStatus) complete() bool {
 	if !s.Stored || s.Source != nil || s.Zones.Acknowledged < s.Zones.Total || len(s.Zones.Refused) > 0 {
 		return false
 	}
-	return !s.concernsProxies() || s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 &&
+	return !s.concernsProxies() || !s.selectsNothing() && s.Proxies.Enforced >= s.Proxies.Total && s.Proxies.LeftOut == 0 &&
 		len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
+}
+
+// selectsNothing reports whether it is a policy that selects no Dataplane that the server knows, so that nobody enforces
+// it.
+func (s *rolloutStatus) selectsNothing() bool {
+	return s.concernsProxies() && s.Type != resources.TypeMesh && s.Proxies.Total+s.Proxies.LeftOut == 0
 }
 
 // settled reports whether waiting any longer is pointless.
 func (s *rolloutStatus) settled() bool {
-	return s.complete() || len(s.Zones.Refused) > 0 || len(s.NotEnforced) > 0
+	nobody := s.selectsNothing() && s.Stored && s.Source == nil && s.Zones.Acknowledged >= s.Zones.Total
+	return nobody || s.complete() || len(s.Zones.Refused) > 0 || len(s.NotEnforced) > 0
 }
 
 // concernsProxies reports whether resources of the type change the configuration of proxies.

@@ -10,6 +10,8 @@ func TestRolloutSentence(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, want string
 		complete     bool
+		// settled is set where there is nothing to wait for, though it is not complete.
+		settled bool
 	}{
 		"everywhere": {
 			answer:   `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":2,"total":2},"proxies":{"enforced":3,"total":3}}`,
@@ -23,10 +25,11 @@ func TestRolloutSentence(t *testing.T) {
 			want: "revision 4711: stored; acknowledged by 38 of 40 zones; enforced by 212 of 214 proxies; " +
 				"zone-7 offline since 2026-01-02T03:04:05Z; zone-8 not seen since the server started; zone-9 refused: no; " +
 				"waiting for proxies default/shop/a, default/b (bad listener)",
+			settled: true,
 		},
 		"refused, and nothing else is missing": {
 			answer: `{"revision":1,"stored":true,"zones":{"acknowledged":1,"total":1,"refused":[{"zone":"a","reason":"b"}]}}`,
-			want:   "revision 1: stored; acknowledged by 1 of 1 zones; a refused: b",
+			want:   "revision 1: stored; acknowledged by 1 of 1 zones; a refused: b", settled: true,
 		},
 		"many pending": {
 			answer: `{"revision":1,"stored":true,"zones":{"total":6,"pending":["a","b","c","d","e","f"]}}`,
@@ -44,6 +47,7 @@ func TestRolloutSentence(t *testing.T) {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"away":[{"zone":"a","since":"2026-01-02T03:04:05Z"}]}}`,
 			want: "revision 7: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known; " +
 				"a offline since 2026-01-02T03:04:05Z: what proxies do there now is not known",
+			settled: true,
 		},
 		"not for a zone that is disabled": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"disabled":["b"]},"proxies":{"enforced":1,"total":1}}`,
@@ -56,11 +60,20 @@ func TestRolloutSentence(t *testing.T) {
 		},
 		"what nothing enforces": {
 			answer: `{"type":"MeshTrace","revision":7,"stored":true,"notEnforced":["no"],"proxies":{"enforced":0,"total":2}}`,
-			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 0 of 2 proxies; not enforced: no",
+			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 0 of 2 proxies; not enforced: no", settled: true,
 		},
 		"selects nothing": {
-			answer:   `{"type":"MeshTimeout","revision":7,"stored":true}`,
-			want:     "revision 7: stored; acknowledged by 0 of 0 zones; it selects no proxy that is known",
+			answer:  `{"type":"MeshTimeout","revision":7,"stored":true}`,
+			want:    "revision 7: stored; acknowledged by 0 of 0 zones; it selects no proxy that is known",
+			settled: true,
+		},
+		"selects nothing, and a zone waits": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"total":1,"pending":["a"]}}`,
+			want:   "revision 7: stored; acknowledged by 0 of 1 zones; it selects no proxy that is known; waiting for a",
+		},
+		"a mesh without proxies": {
+			answer:   `{"type":"Mesh","revision":7,"stored":true}`,
+			want:     "revision 7: stored; acknowledged by 0 of 0 zones; there is no proxy in it",
 			complete: true,
 		},
 		"asked of a zone": {
@@ -92,6 +105,9 @@ func TestRolloutSentence(t *testing.T) {
 			}
 			if got := s.complete(); got != c.complete {
 				t.Errorf("complete: %v", got)
+			}
+			if got := s.settled(); got != (c.complete || c.settled) {
+				t.Errorf("settled: %v", got)
 			}
 		})
 	}

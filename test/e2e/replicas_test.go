@@ -184,9 +184,9 @@ func TestReplicas(t *testing.T) {
 	r.everywhere(policies)
 	with := r.agree(r.globals...)
 	for i, g := range r.globals {
-		status := r.ctl(g, "rollout", "status", "mt", "t0", "--wait", "--timeout", "30s")
-		if !strings.Contains(status, "acknowledged by 6 of 6 zones") {
-			t.Errorf("global %d: %s", i, status)
+		status, err := r.CTL(t.Context(), g, nil, "rollout", "status", "mt", "t0", "--wait", "--timeout", "30s")
+		if !strings.Contains(string(status), "acknowledged by 6 of 6 zones") || exitStatus(err) != 1 {
+			t.Errorf("global %d: %s, %v; want all zones, and no proxy that enforces it", i, status, err)
 		}
 		if table := r.ctl(g, "get", "zones", "-o", "wide"); !strings.Contains(table, "REPLICA") ||
 			!strings.Contains(table, with["zone-0"]) {
