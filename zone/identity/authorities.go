@@ -100,6 +100,9 @@ func (a *Authorities) hold(ctx context.Context, realm string) (*held, error) {
 		delete(a.byRealm, realm)
 		return &held{}, nil
 	}
+	if err == nil && a.byRealm[realm] == nil {
+		err = a.takenOver(realm, h)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
 	}

@@ -1,11 +1,16 @@
 package identity
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -44,6 +49,23 @@ func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Aut
 		return nil, fmt.Errorf("%s expired on %s", certificateFile, a.cert.NotAfter.Format(time.RFC3339))
 	}
 	return a, nil
+}
+
+// takenOver removes the files of an authority that the keeper has. A server that was killed before may have left them.
+func (a *Authorities) takenOver(realm string, h *held) error {
+	if a.cfg.Dir == "" || realm != MeshOfRealm(realm) {
+		return nil
+	}
+	dir := filepath.Join(a.cfg.Dir, realm)
+	der, err := readPEM(dir, certificateFile, "CERTIFICATE", credential.Public)
+	if err != nil || !slices.ContainsFunc(h.all, func(one *Authority) bool { return bytes.Equal(one.cert.Raw, der) }) {
+		return nil //nolint:nilerr // there are no such files, or those of an authority that was not taken over
+	}
+	// The key first: as long as there is one, the certificate says whose it is.
+	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.RemoveAll(dir)
 }
 
 // readPEM returns the only block of a file, which must be of the given kind.

@@ -335,6 +335,38 @@ func TestFilesAreTakenOver(t *testing.T) {
 	}
 }
 
+// TestFilesOfAnInterruptedTakeoverGo checks that a server removes the files that another was about to remove when it was
+// killed, with the key or without it, and no others.
+func TestFilesOfAnInterruptedTakeoverGo(t *testing.T) {
+	t.Parallel()
+	dir, keeper := t.TempDir(), newKeeper(t)
+	inFiles(t, dir, "default")
+	aside := filepath.Join(t.TempDir(), "default")
+	must(t, os.CopyFS(aside, os.DirFS(filepath.Join(dir, "default"))))
+	start := func() []os.DirEntry {
+		t.Helper()
+		_, err := identity.NewAuthorities(identity.Config{Keeper: keeper, Dir: dir, Zone: "zone-1"}).For("default")
+		must(t, err)
+		left, err := os.ReadDir(dir)
+		must(t, err)
+		return left
+	}
+	start()
+	for _, key := range []bool{true, false} {
+		must(t, os.CopyFS(filepath.Join(dir, "default"), os.DirFS(aside)))
+		if !key {
+			must(t, os.Remove(filepath.Join(dir, "default", "ca.key")))
+		}
+		if left := start(); len(left) > 0 {
+			t.Errorf("with the key %t: left behind: %v", key, left)
+		}
+	}
+	inFiles(t, dir, "default")
+	if left := start(); len(left) != 1 {
+		t.Errorf("it removed another authority: %v", left)
+	}
+}
+
 func TestDamagedFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(t *testing.T, dir string){

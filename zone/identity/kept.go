@@ -176,10 +176,7 @@ func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.T
 	if err != nil && !errors.Is(err, secrets.ErrChanged) {
 		return err
 	}
-	if inFiles && err == nil {
-		return os.RemoveAll(dir) // only now that the sealed copy is durable
-	}
-	return nil
+	return nil // takenOver removes the files, now that the sealed copy is durable
 }
 
 // write replaces one version of a realm's secret. A realm without authorities has no secret.
