@@ -54,6 +54,22 @@ func (s *Steps) count(step string) bool {
 	return true
 }
 
+// CanTrace returns an error that wraps ErrNoSteps if this machine does not let a process trace its children.
+func CanTrace() error {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = processAttributes()
+	r := &running{cmd: cmd, steps: &Steps{}, done: make(chan struct{})}
+	r.steps.traced(cmd)
+	if err := r.start(nil); err != nil {
+		return fmt.Errorf("%w: %w", ErrNoSteps, err)
+	}
+	<-r.done
+	if r.err != nil {
+		return fmt.Errorf("%w: %w", ErrNoSteps, r.err)
+	}
+	return nil
+}
+
 // ptraceOptions make threads of the process stop at each call, and end it with this program.
 const ptraceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
 	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_EXITKILL
@@ -93,7 +109,7 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 			if thread == leader {
 				if err := unix.PtraceSetOptions(thread, ptraceOptions); err != nil {
 					_ = unix.Kill(leader, unix.SIGKILL)
-					return fmt.Errorf("%w: %w", ErrNoSteps, err)
+					return err
 				}
 			}
 		case signal == unix.SIGTRAP|0x80:

@@ -2,13 +2,7 @@
 
 package cluster
 
-import (
-	"errors"
-	"os/exec"
-)
-
-// ErrNoSteps reports that this system does not let a process count the calls of another.
-var ErrNoSteps = errors.New("no steps on this system")
+import "os/exec"
 
 // Steps is not available on this system.
 type Steps struct{}
