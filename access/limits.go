@@ -68,3 +68,14 @@ func (l *limiters) of(name string) *rate.Limiter {
 	l.current[name] = one
 	return one
 }
+
+// Pace bounds how often each of many names may do something. It is safe for concurrent use.
+type Pace struct{ limiters *limiters }
+
+// NewPace allows each name burst at once, then one in each interval.
+func NewPace(every time.Duration, burst int, now func() time.Time) *Pace {
+	return &Pace{newLimiters(1/every.Seconds(), burst, now)}
+}
+
+// Allow reports whether the name may, and counts it.
+func (p *Pace) Allow(name string) bool { return p.limiters.allow(name) }

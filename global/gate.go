@@ -95,7 +95,8 @@ func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *ap
 		return nil, err
 	}
 	g.rotations.leads = g.replicas.leads
-	m := &membership{admission: g.admission, rotations: g.rotations}
+	m := &membership{admission: g.admission, rotations: g.rotations,
+		pace: access.NewPace(certificateEvery, certificateBurst, g.admission.now)}
 	if certificate != nil {
 		m.ca = certificate.CAPEM
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/metadata"
 
@@ -26,8 +27,16 @@ type membership struct {
 	ca []byte
 	// rotations notifies of new authorities.
 	rotations *rotations
-	pace      certificatePace
+	// pace bounds the certificates that each zone is given.
+	pace *access.Pace
 }
+
+// A zone needs a certificate at half of the last one's life, and when authorities rotate. Each is a line of the audit
+// log, so a zone that asks in a loop would push out what others did.
+const (
+	certificateEvery = 10 * time.Second
+	certificateBurst = 50
+)
 
 // refusedJoin is the answer to a server whose join string is not, or no longer, one of this global.
 const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
@@ -159,8 +168,9 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		if err := allowed(m); err != nil {
 			return err
 		}
-		if err := s.pace.take(who.Zone, s.now()); err != nil {
-			return err
+		if !s.pace.Allow(who.Zone) {
+			return fmt.Errorf("%w: the zone asks for certificates in a loop: it may have %d at once, then one in %s",
+				kds.ErrNotAllowed, certificateBurst, certificateEvery)
 		}
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
 			Serial: held.Serial, Authority: held.Authority, Issued: s.now().UTC(), Expires: held.Expires.UTC(),

@@ -18,6 +18,13 @@ import (
 // maxSigningRequest limits a request, in bytes, to much more than a signing request for any accepted key needs.
 const maxSigningRequest = 64 << 10
 
+// A proxy needs an identity at half of the last one's life, and when authorities rotate. Each is a line of the audit
+// log, so one that asks in a loop would push out what others did.
+const (
+	svidEvery = 10 * time.Second
+	svidBurst = 50
+)
+
 // svidHandler signs identities for programs without a proxy. A caller needs permission to sign for the Dataplane, or
 // the Dataplane's own credential: a dataplane token, or its current identity.
 type svidHandler struct {
@@ -27,10 +34,12 @@ type svidHandler struct {
 	admission   *xds.Admission
 	// routes authorizes the caller.
 	routes *api.Server
+	// pace bounds what Dataplanes ask for by their own credentials.
+	pace *access.Pace
 }
 
 func (h *svidHandler) register(routes *api.Server) {
-	h.routes = routes
+	h.routes, h.pace = routes, access.NewPace(svidEvery, svidBurst, time.Now)
 	routes.HandleProven(api.RouteSVID, h.serve, h.prove)
 }
 
@@ -75,6 +84,11 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	snap := h.store.Snapshot()
 	dp, err := h.routes.Find(r, snap, resources.VerbSign, key)
+	denied := (*access.DeniedError)(nil)
+	if access.SubjectOf(r.Context()).Only != nil && !errors.As(err, &denied) && !h.pace.Allow(key.String()) {
+		return fmt.Errorf("%w: a Dataplane may ask for %d identities at once, then one in %s", access.ErrTooMany, svidBurst,
+			svidEvery)
+	}
 	if err != nil {
 		return err
 	}
