@@ -47,7 +47,7 @@ func (x *insights) open(dataplane resources.Key) *record {
 	key := insightKey(dataplane)
 	r := x.records[key]
 	if r == nil {
-		r = &record{key: key}
+		r = &record{key: key, requests: newRequestRate()}
 		if x.status != nil {
 			r.restore(x.status.Snapshot().Get(key))
 		}

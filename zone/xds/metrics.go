@@ -30,7 +30,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}, []string{"outcome"}),
 		over: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "causeway_xds_over_limit_total",
-			Help: "What proxies asked for beyond what one may: streams, names, or types that are not served.",
+			Help: "What proxies asked for beyond what one may: streams, names, types that are not served, or requests a second (those wait).",
 		}, []string{"limit"}),
 		responses: byType("causeway_xds_responses_total", "Responses sent to proxies."),
 		acks:      byType("causeway_xds_acks_total", "Responses that proxies acknowledged."),

@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -49,6 +50,8 @@ func problemRefused(k kind) string { return "refused-" + k.String() }
 type record struct {
 	key  resources.Key
 	open int // guarded by insights.mu: number of proxies that use it
+	// requests limits how often the proxy asks. It is here so that a new stream starts with what the last one left.
+	requests *rate.Limiter
 
 	mu            sync.Mutex
 	dataplane     bool                            // guarded by mu: the Dataplane exists; without one there is no insight

@@ -64,7 +64,7 @@ func (s *Service) serve(of context.Context, handle func(context.Context, *sessio
 	ctx, end := context.WithCancelCause(s.ctx)
 	defer end(nil)
 	session := newSession(s.proxies)
-	session.pass, session.endStream = pass, end
+	session.pass, session.endStream, session.contexts = pass, end, [2]context.Context{of, ctx}
 	pass.open(end)
 	s.proxies.metrics.streams.Inc()
 	defer func() {

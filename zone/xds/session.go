@@ -24,6 +24,7 @@ type session struct {
 	// Set before the first request; pass is the stream's credential.
 	pass      *pass
 	endStream context.CancelCauseFunc
+	contexts  [2]context.Context // of the call, and of the stream's credential
 
 	// Set by the first request, before any watch exists.
 	proxy        *proxy
@@ -121,12 +122,13 @@ func (s *session) accept(typeURL string, names []string, versions map[string]str
 	return false, s.acceptUnserved(typeURL)
 }
 
-// answered applies the proxy's answer to a response, once. A state-of-the-world client that asks for other names
-// repeats the nonce that it answered last; this does not answer what was sent meanwhile.
-func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
+// answered applies the proxy's answer to a response, once, and reports whether one was awaited. A state-of-the-world
+// client that asks for other names repeats the nonce that it answered last; this does not answer what was sent
+// meanwhile.
+func (s *session) answered(typeURL, nonce, problem string, rejected bool) (awaited bool) {
 	k, ok := kindOf(typeURL)
 	if !ok || !s.proxy.record.awaited(s.subscription, k, nonce) {
-		return
+		return false
 	}
 	if rejected {
 		s.arrived(k, "refused: "+problem)
@@ -140,7 +142,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 			within = soon
 		}
 		s.proxies.insights.mark(s.proxy.record, within)
-		return
+		return true
 	}
 	problem = shorten(problem)
 	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
@@ -151,6 +153,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) {
 	if k == kindListener {
 		s.proxies.listenersRefused(s.proxy, problem)
 	}
+	return true
 }
 
 func (s *session) sent(typeURL, nonce string) {

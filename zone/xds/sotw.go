@@ -114,8 +114,11 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 	if !served {
 		req.ResourceNames = nil
 	}
-	s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil)
-	return nil
+	each := namesPerRequest
+	if s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil) {
+		each = repeatedPerRequest // and may ask for other names
+	}
+	return s.paced(1 + len(req.GetResourceNames())/each)
 }
 
 // OnStreamResponse counts the response.
