@@ -15,6 +15,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
+	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/resources/store/fsck"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/test/cluster"
@@ -176,8 +177,9 @@ func TestFaultsSteps(t *testing.T) {
 		return
 	}
 	for name, test := range map[string]func(t *testing.T){
-		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "replace the CA": replaceInSteps,
-		"repair": repairInSteps, "first start of a global": firstStartInSteps, "upgrade of a global": upgradeInSteps,
+		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "restore into etcd": restoreEtcdInSteps,
+		"replace the CA": replaceInSteps,
+		"repair":         repairInSteps, "first start of a global": firstStartInSteps, "upgrade of a global": upgradeInSteps,
 		"first start of a zone": zoneInSteps, "join": joinInSteps,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,6 +201,19 @@ func restoreOverInSteps(t *testing.T) {
 	s, backup, _ := steppedGlobal(t)
 	s.restores(backup)
 	s.args = s.again
+	s.run()
+}
+
+func restoreEtcdInSteps(t *testing.T) {
+	s, backup, source := steppedGlobal(t)
+	endpoints := strings.Join(etcdtest.Start(t, 1).Endpoints(), ",")
+	s.prepare = func(n int) {
+		s.restores(backup)
+		place := []string{"--store", inEtcd, "--etcd-endpoints", endpoints, "--etcd-prefix", fmt.Sprint("/steps/", n)}
+		s.args, s.again = append(s.args, place...), append(s.again, place...)
+		s.server.SetArgs(append(place, "--secrets-key-file", filepath.Join(source, "secrets.key"))...)
+	}
+	s.program = "causewayctl"
 	s.run()
 }
 
