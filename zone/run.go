@@ -170,7 +170,6 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Version:         server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	addRoutes(routes, cfg, durable, publisher)
-	routes.AddConditions((&ingressConditions{zone: cfg.Zone, started: time.Now(), presence: proxies.Ingress}).of)
 	sources.register(routes)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)

@@ -137,7 +137,7 @@ func (byState) Describe(out chan<- *prometheus.Desc) { out <- descByState }
 
 // Collect implements prometheus.Collector.
 func (c byState) Collect(out chan<- prometheus.Metric) {
-	for deadline := time.Now().Add(scrapePatience); !c.proxies.mu.TryLock(); time.Sleep(scrapePause) {
+	for deadline := time.Now().Add(scrapePatience); !c.proxies.mu.TryLock(); <-time.After(scrapePause) {
 		if time.Now().After(deadline) {
 			return // changes are being applied for long: how the proxies are is not known
 		}
