@@ -31,6 +31,7 @@ var noCredentials = map[string]string{
 	"place/rename.go":                           "forces what is there to the disk",
 	"resources/store/archive/collect.go":        "files of the data folder for a backup, sealed as they are",
 	"resources/store/archive/restore.go":        "writes the files of a backup",
+	"resources/store/archive/unfinished.go":     "that a restore was interrupted",
 	"resources/store/bolt/file.go":              "the store",
 	"resources/store/bolt/scan.go":              "the store",
 	"resources/store/etcd/etcdtest/etcdtest.go": "a process of a test",
