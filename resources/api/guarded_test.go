@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
-	"github.com/causeway-mesh/causeway/secrets"
+	"github.com/causeway-mesh/causeway/secrets" //nolint:depguard // a guard of tests issues tokens, whose keys are sealed
 	"github.com/causeway-mesh/causeway/tokens"
 )
 

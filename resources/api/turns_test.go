@@ -149,8 +149,8 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		}
 	}
 	select {
-	case <-waits:
-		t.Error("bob's large body does not wait for his others")
+	case err := <-waits:
+		t.Errorf("bob's large body does not wait for his others: %v", err)
 	default:
 	}
 	for _, done := range free {
