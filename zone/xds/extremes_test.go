@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,5 +84,51 @@ func TestInboundRulesThatEnvoyDoesNotTake(t *testing.T) {
 		} else if !strings.Contains(string(config), "/good") {
 			t.Errorf("with %s another rule of the policy is lost", rule)
 		}
+	}
+}
+
+// TestRoutesOfOneServiceAreBounded: the owner of a service has its clients' proxies, which are others', take so many
+// bytes of routes and no more; what comes first holds.
+func TestRoutesOfOneServiceAreBounded(t *testing.T) {
+	t.Parallel()
+	var matches []any
+	for i := range 9000 { // each is a route with all of the rule's conf
+		matches = append(matches, map[string]any{"path": map[string]any{"type": "Exact", "value": fmt.Sprintf("/%04d", i)}})
+	}
+	rules := []any{map[string]any{"matches": matches, "default": map[string]any{"filters": []any{map[string]any{
+		"type": "RequestHeaderModifier", "requestHeaderModifier": map[string]any{"set": []any{
+			map[string]any{"name": "a", "value": strings.Repeat("x", 1000)}}}}}}}}
+	spec := map[string]any{"to": []any{map[string]any{
+		"targetRef": map[string]any{"kind": "MeshService", "name": "backend"}, "rules": rules}}}
+	config := string(configWith(t, testResource(resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "p"}, nil, spec)))
+	if got := strings.Count(config, strings.Repeat("x", 1000)); got < 1000 || got*1000 > maxRouteBytes {
+		t.Errorf("%d routes of 1 KB each, want 1000 to %d", got, maxRouteBytes/1000)
+	}
+	if !strings.Contains(config, "/0000") {
+		t.Error("the first rule is lost")
+	}
+}
+
+// TestRoutesOfOneInboundAreBounded is the same for what an inbound receives: the zone holds the configuration of all.
+func TestRoutesOfOneInboundAreBounded(t *testing.T) {
+	t.Parallel()
+	var matches []any
+	for i := range 1000 {
+		matches = append(matches, map[string]any{"path": map[string]any{"type": "Exact", "value": fmt.Sprintf("/%04d", i)}})
+	}
+	long := strings.Repeat("x", 1000)
+	var headers []any
+	for i := range 10 {
+		headers = append(headers, map[string]any{"name": fmt.Sprint("h", i), "value": long})
+	}
+	spec := map[string]any{"rules": []any{map[string]any{"matches": matches, "default": map[string]any{"local": map[string]any{
+		"http": map[string]any{"requestRate": map[string]any{"num": 1, "interval": "1s"}, "onRateLimit": map[string]any{
+			"headers": map[string]any{"set": headers}}}}}}}}
+	config := string(configWith(t, testResource(resources.Key{Type: resources.TypeMeshRateLimit, Mesh: "default", Name: "p"}, nil, spec)))
+	if config == "" {
+		t.Fatal("nothing is built")
+	}
+	if most := 2 * maxRouteBytes; len(config) > most {
+		t.Errorf("1,000 routes of 10 KB each are %d bytes, want at most %d", len(config), most)
 	}
 }

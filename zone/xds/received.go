@@ -62,15 +62,20 @@ func receive(t *target, in *inbound, policies []*matching.Policy) received {
 			continue
 		}
 		var next []combination
+		size := 0
 		for _, c := range combinations {
 			for i := range choices {
 				joined, possible, problem := c.with(&choices[i])
 				if problem != "" {
 					out.problem(in, choices[i].origin, problem)
-				} else if possible {
+				} else if size += joined.size(); possible && size <= maxRouteBytes {
 					next = append(next, joined)
 				}
 			}
+		}
+		if size > maxRouteBytes {
+			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types make routes of more than %d bytes, each match with all of its rule, so none of it takes effect", maxRouteBytes))
+			continue
 		}
 		if len(next) > maxReceivedRoutes {
 			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types make more than %d combinations, so none of it takes effect", maxReceivedRoutes))

@@ -19,6 +19,14 @@ type combination struct {
 	clients []*resources.SpiffeIDMatch
 }
 
+// size is how many bytes of confs its route is made from.
+func (c *combination) size() (n int) {
+	for _, chosen := range c.chosen {
+		n += len(chosen.conf)
+	}
+	return n
+}
+
 // with adds a choice; possible is false if no request matches all. problem is the reason if it cannot be decided which
 // requests do.
 func (c combination) with(next *choice) (out combination, possible bool, problem string) {

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/bits"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -11,6 +12,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
+
+// maxRouteBytes bounds the routes to one service, and those of one inbound, in bytes of their rules. Each match is a route
+// with all of its rule, so that a small policy can make a large table, which the zone holds, and for a service the
+// proxies of all its clients.
+const maxRouteBytes = 2 << 20
 
 // httpRoute is a decoded rule of a MeshHTTPRoute.
 type httpRoute struct {
@@ -25,9 +31,16 @@ type httpRoute struct {
 func (s *sender) httpRoutes(b *backend) []httpRoute {
 	var out []httpRoute
 	rules := s.http.For(b.key())
+	size := 0
 	for i := range rules {
 		r := httpRoute{rule: &rules[i]}
 		at := rules[i].Origin.KRI().String()
+		if size += len(rules[i].Match) + len(rules[i].Conf); size > maxRouteBytes {
+			s.problem(at, fmt.Sprintf(
+				"the routes to one service take more than %d bytes, each match with all of its rule: this one, and those behind it, are left out",
+				maxRouteBytes))
+			break
+		}
 		if rules[i].Match != nil {
 			if err := json.Unmarshal(rules[i].Match, &r.match); err != nil {
 				s.problem(at, "a match has not the form of one: "+err.Error())
