@@ -36,6 +36,7 @@ const (
 	CheckPathDeny        = "path-deny"
 	CheckNotEnforced     = "not-enforced"
 	CheckServerFirst     = "server-first"
+	CheckInTheClear      = "in-the-clear"
 )
 
 // Check describes what a check looks for.
@@ -57,6 +58,7 @@ func Checks() []Check {
 		{CheckSelectsNothing, "a policy that selects no proxy"},
 		{CheckPathDeny, "a denied path, which some applications can be asked for in spellings that no proxy can tell"},
 		{CheckServerFirst, "an inbound whose application speaks first, and one that is closed because its permissions cannot be judged so early"},
+		{CheckInTheClear, "an entry for every identity on an inbound that takes clients in the clear, which then lets in everybody"},
 		{CheckNotEnforced, "a policy that is labelled not to be enforced, or an item that has no effect"},
 	}
 }

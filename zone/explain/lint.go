@@ -27,10 +27,11 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	}
 	var out []Finding
 	for _, name := range names {
-		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, standing: map[placedKey]*standing{}}
+		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, standing: map[placedKey]*standing{},
+			clear: map[placedKey]bool{}}
 		l.policies()
 		l.effects(name)
-		l.inbounds()
+		l.inbounds(l.tlsPolicies(name))
 		l.identities(name)
 		for _, f := range l.found {
 			if w.may != nil && l.mesh.mentions(f.KRI+" "+f.Message+" "+f.Advice) {
@@ -58,6 +59,8 @@ type linter struct {
 	seen  map[Finding]bool
 	// standing holds the standing of each entry on the checked inbounds.
 	standing map[placedKey]*standing
+	// clear holds the entries that were reported for an inbound that takes clients in the clear.
+	clear map[placedKey]bool
 }
 
 func (l *linter) add(f Finding) {

@@ -15,7 +15,7 @@ import (
 )
 
 // inbounds runs the checks that need real inbounds. Inbounds with the same policies are checked once.
-func (l *linter) inbounds() {
+func (l *linter) inbounds(tls []*matching.Policy) {
 	open, closed := map[*matching.Policy]bool{}, map[*matching.Policy]string{}
 	done := map[string]bool{}
 	for _, proxy := range l.mesh.proxies {
@@ -23,6 +23,7 @@ func (l *linter) inbounds() {
 		for i := range proxy.Inbounds {
 			in := &proxy.Inbounds[i]
 			l.serverFirst(subject{proxy, in}, candidates)
+			l.inTheClear(subject{proxy, in}, candidates, tls)
 			group := string(in.Protocol)
 			for _, p := range candidates {
 				if matching.SelectsInbound(p, proxy, in) {

@@ -173,8 +173,7 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 	switch {
 	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
 		return false
-	case req.Plaintext && (m.SNI != nil || m.SpiffeID != nil &&
-		*m.SpiffeID != resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}):
+	case req.Plaintext && !ForEverybody(m):
 		return false
 	case req.Plaintext:
 	case !matchesIdentity(&resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID}, req):
@@ -190,6 +189,13 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 		return false
 	}
 	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)
+}
+
+// ForEverybody reports whether an allow entry is for every identity and server name. Only such entries hold for clients
+// in the clear.
+func ForEverybody(m *resources.PermissionMatch) bool {
+	return m.SNI == nil && (m.SpiffeID == nil ||
+		*m.SpiffeID == resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID})
 }
 
 func matchesIdentity(m *resources.SpiffeIDMatch, req *Request) bool {
