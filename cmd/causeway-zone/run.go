@@ -65,11 +65,8 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.SecretsKeyFile, "secrets-key-file", "", "`file` of the key that seals keys and tokens; or set a passphrase in "+secrets.PassphraseEnv+"; default: secrets.key in the data folder")
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.ExternalSecretsDir, "external-secrets-dir", "", "`folder` of keys and certificates that MeshExternalServices may refer to: those of a mesh in MESH/, those of a namespace in MESH/NAMESPACE/; without it they cannot refer to files")
-	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
-	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
+	addListenFlags(f, &cfg)
 	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "maximum `time` that a new authority of a mesh waits for offline zones before it signs; it always waits for connected zones, see causewayctl keys rotate")
-	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "require a dataplane token or an SVID on loopback too; elsewhere proxies always need one")
-	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
 	f.IntVar(&cfg.NamespaceLimits.ServicePorts, "namespace-service-ports", api.DefaultNamespaceServicePorts, "maximum `number` of ports of all MeshServices of a namespace in a mesh; the zone refuses more and removes nothing. The system namespace has no limit")
 	f.IntVar(&cfg.NamespaceLimits.Dataplanes, "namespace-dataplanes", api.DefaultNamespaceDataplanes, "maximum `number` of Dataplanes of a namespace in a mesh, likewise")
 	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to the global, in `bytes`; larger ones are split")
@@ -90,6 +87,14 @@ func addStoreFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	settings.AddStoreFlags(f, &cfg.Store, "")
 	settings.AddStartFlag(f, &cfg.Store)
 	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
+}
+
+// addListenFlags adds the addresses that the zone serves on.
+func addListenFlags(f *pflag.FlagSet, cfg *zone.Config) {
+	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
+	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
+	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "require a dataplane token or an SVID on loopback too; elsewhere proxies always need one")
+	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
 }
 
 // addGlobalFlags adds the settings for the zone's connection to its global.
