@@ -17,6 +17,7 @@ INSTALL    := PYTHON="$(PYTHON)" GO="$(GO)" test/tools/install.sh "$(TOOLS)"
 ENVOY_VERSION         := 1.40.0
 BUF_VERSION           := 1.75.0
 PROTOC_GEN_GO_VERSION := v1.36.12
+PROTOC_GEN_GO_GRPC_VERSION := v1.6.2
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION     := v1.13.0
 HELM_VERSION          := v3.22.0
@@ -34,7 +35,10 @@ ENVOY       := $(CURDIR)/$(TOOLS)/bin/envoy
 envoy_ready := $(STAMPS)/envoy-$(ENVOY_VERSION)
 endif
 buf_ready           := $(STAMPS)/buf-$(BUF_VERSION)
-protoc_gen_go_ready := $(STAMPS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
+# The two plugins of buf, for messages and for services.
+protoc_gen_go_ready      := $(STAMPS)/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
+protoc_gen_go_grpc_ready := $(STAMPS)/protoc-gen-go-grpc-$(PROTOC_GEN_GO_GRPC_VERSION)
+generators_ready         := $(buf_ready) $(protoc_gen_go_ready) $(protoc_gen_go_grpc_ready)
 golangci_lint_ready := $(STAMPS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
 helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
@@ -127,7 +131,7 @@ lint-words:
 	test/tools/english.sh
 
 .PHONY: lint-proto
-lint-proto: $(buf_ready) $(protoc_gen_go_ready)
+lint-proto: $(generators_ready)
 	$(TOOLS)/bin/buf lint
 	test/tools/generated.sh "$(TOOLS)/bin/buf"
 
@@ -185,7 +189,7 @@ fmt: ## format the Go sources
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 
 .PHONY: generate
-generate: $(buf_ready) $(protoc_gen_go_ready) ## write the Go code of the protobuf messages again
+generate: $(generators_ready) ## write the Go code of the protobuf messages and services again
 	$(TOOLS)/bin/buf generate
 
 .PHONY: docs
@@ -197,7 +201,7 @@ clean: ## remove what was built; .tools/ stays
 	rm -rf bin dist .run coverage.out
 
 .PHONY: tools
-tools: $(envoy_ready) $(proxies_ready) $(buf_ready) $(protoc_gen_go_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
+tools: $(envoy_ready) $(proxies_ready) $(generators_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
 
 .PHONY: tools-deploy
 tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
@@ -219,6 +223,9 @@ $(buf_ready):
 
 $(protoc_gen_go_ready):
 	$(INSTALL) go protoc-gen-go google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION)
+
+$(protoc_gen_go_grpc_ready):
+	$(INSTALL) go protoc-gen-go-grpc google.golang.org/grpc/cmd/protoc-gen-go-grpc $(PROTOC_GEN_GO_GRPC_VERSION)
 
 $(golangci_lint_ready):
 	$(INSTALL) go golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint $(GOLANGCI_LINT_VERSION)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -250,10 +251,10 @@ type origin struct {
 }
 
 // keep stores the answer to a request and makes it the current credential.
-func (s *Holder) keep(next nextKey, from origin, c *Credential, now time.Time) (*HeldCredential, error) {
+func (s *Holder) keep(next nextKey, from origin, c *enrolmentpb.Credential, now time.Time) (*HeldCredential, error) {
 	m := &HeldCredential{
-		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.CA, Certificate: c.Certificate, Key: next.Key,
-		Received: now.Round(0).UTC(), Expires: c.Expires.UTC(), Joined: from.token,
+		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.GetCa(), Certificate: c.GetCertificate(),
+		Key: next.Key, Received: now.Round(0).UTC(), Expires: c.GetExpires().AsTime(), Joined: from.token,
 	}
 	if err := m.load(); err != nil {
 		return nil, fmt.Errorf("the global's answer cannot be used: %w", err)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/kds"
 )
 
@@ -141,7 +142,7 @@ func (s *Holder) joinAt(ctx context.Context, offer *JoinString, address string, 
 	}
 	ctx, cancel := heard.While(ctx, joinCallTimeout)
 	defer cancel()
-	credential, err := Membership{Conn: conn}.Join(ctx, &JoinRequest{Token: offer.Token, CSR: csr})
+	credential, err := Membership{Conn: conn}.Join(ctx, &enrolmentpb.JoinRequest{Token: offer.Token, Csr: csr})
 	if err != nil {
 		return nil, err
 	}

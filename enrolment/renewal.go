@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/panics"
 )
 
@@ -40,12 +41,12 @@ func (r *Renewal) Run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	if err := r.confirm(ctx, service); err != nil {
 		return r.without(ctx, err)
 	}
-	advice := make(chan Advice, 1)
+	advice := make(chan *enrolmentpb.Advice, 1)
 	followed := make(chan error, 1)
 	follow, stop := context.WithCancel(ctx)
 	go func() {
 		followed <- r.Panics.Do("membership", func() error {
-			return service.Follow(follow, func(a Advice) {
+			return service.Follow(follow, func(a *enrolmentpb.Advice) {
 				select {
 				case advice <- a:
 				default:
@@ -74,14 +75,14 @@ func (r *Renewal) without(ctx context.Context, err error) error {
 
 // keep renews the credential whenever it is due. It returns nil when ctx ends, and otherwise the reason why the stream
 // of advice ended.
-func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan Advice, followed <-chan error) error {
+func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan *enrolmentpb.Advice, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case a := <-advice:
-			due = due || a.Renew
+			due = due || a.GetRenew()
 		case <-timer.C:
 		case err := <-followed:
 			return err
@@ -108,7 +109,7 @@ func (r *Renewal) renew(ctx context.Context, service Membership) error {
 	if err != nil {
 		return err
 	}
-	credential, err := service.Renew(ctx, &RenewRequest{CSR: csr})
+	credential, err := service.Renew(ctx, &enrolmentpb.RenewRequest{Csr: csr})
 	if err != nil {
 		return err
 	}
@@ -125,5 +126,5 @@ func (r *Renewal) renew(ctx context.Context, service Membership) error {
 func (r *Renewal) confirm(ctx context.Context, service Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
-	return service.Confirm(ctx, &ConfirmRequest{Serial: r.Holder.current.Load().serial()})
+	return service.Confirm(ctx, &enrolmentpb.ConfirmRequest{Serial: r.Holder.current.Load().serial()})
 }

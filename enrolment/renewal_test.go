@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"log/slog"
 	"math/big"
 	"net/url"
-	"path"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -24,8 +22,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
@@ -68,7 +68,7 @@ func newSigningGlobal(t *testing.T) *signingGlobal {
 }
 
 // sign answers a request. It also signs when the answer is lost.
-func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
+func (g *signingGlobal) sign(csr []byte) (*enrolmentpb.Credential, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := time.Now()
@@ -97,31 +97,24 @@ func (g *signingGlobal) sign(csr []byte) (*Credential, error) {
 	pemOf := func(der []byte) string {
 		return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	}
-	return &Credential{Certificate: pemOf(der), CA: pemOf(g.ca.Raw), Expires: template.NotAfter}, nil
+	return &enrolmentpb.Credential{Certificate: pemOf(der), Ca: pemOf(g.ca.Raw),
+		Expires: timestamppb.New(template.NotAfter)}, nil
 }
 
 // Invoke implements grpc.ClientConnInterface.
-func (g *signingGlobal) Invoke(_ context.Context, method string, in, out any, _ ...grpc.CallOption) error {
-	raw := in.(*wrapperspb.BytesValue).GetValue()
-	if path.Base(method) == "Confirm" {
-		var r ConfirmRequest
-		err := json.Unmarshal(raw, &r)
+func (g *signingGlobal) Invoke(_ context.Context, _ string, in, out any, _ ...grpc.CallOption) error {
+	if r, ok := in.(*enrolmentpb.ConfirmRequest); ok {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		g.confirmed = r.Serial
-		out.(*wrapperspb.BytesValue).Value = []byte("{}")
-		return err
+		g.confirmed = r.GetSerial()
+		return nil
 	}
-	var r RenewRequest
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return err
-	}
-	credential, err := g.sign(r.CSR)
+	credential, err := g.sign(in.(*enrolmentpb.RenewRequest).GetCsr())
 	if err != nil {
 		return err
 	}
-	out.(*wrapperspb.BytesValue).Value, err = json.Marshal(credential)
-	return err
+	proto.Merge(out.(proto.Message), credential)
+	return nil
 }
 
 // NewStream implements grpc.ClientConnInterface: a stream of advice that never sends any.

@@ -2,28 +2,15 @@ package enrolment
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/kds"
-)
-
-// The service by which zones get and renew the credential that they connect with. It is served beside KDS, on the same
-// port, and a Kuma global lacks it. Messages are JSON, so that they can grow.
-const (
-	membershipServiceName = "causeway.v1.MembershipService"
-	methodConfirm         = "Confirm"
-	methodFollow          = "Follow"
-)
-
-// MethodJoin and MethodRenew are the methods of the service that issue a credential.
-const (
-	MethodJoin  = "Join"
-	MethodRenew = "Renew"
+	"github.com/causeway-mesh/causeway/messages"
 )
 
 // datedBack is how long before its signing a zone's certificate begins to be valid, for verifiers whose clock is
@@ -34,175 +21,132 @@ const datedBack = 5 * time.Minute
 // request.
 const maxMembershipMessage = 32 << 10
 
-// JoinRequest exchanges a join string's token for a credential. CSR is a PKCS #10 request in DER, signed by the zone's
-// own key, whose one URI names the zone and its persistent ID (Member.URI).
-type JoinRequest struct {
-	Token string `json:"token"`
-	CSR   []byte `json:"csr"`
-}
-
-// RenewRequest requests the successor of this connection's credential.
-type RenewRequest struct {
-	CSR []byte `json:"csr"`
-}
-
-// ConfirmRequest confirms that a zone has stored a credential durably, and will connect with it from now on.
-type ConfirmRequest struct {
-	// Serial is the certificate's, in lower-case hex.
-	Serial string `json:"serial"`
-}
-
-// Credential is what a zone connects with, beside its key.
-type Credential struct {
-	// Certificate is the zone's client certificate in PEM; CA the authorities that sign globals' certificates.
-	Certificate string `json:"certificate"`
-	CA          string `json:"ca"`
-	// Expires is when the certificate expires.
-	Expires time.Time `json:"expires"`
-}
-
-// Advice is a message of a global to a zone that follows.
-type Advice struct {
-	// Renew advises to renew the credential now, before half of its life.
-	Renew bool `json:"renew"`
-}
-
 // MembershipServer implements the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
 type MembershipServer interface {
-	// Judge returns an error if the caller may not call a method. It runs before the message is read. A stranger may
-	// call MethodJoin, whose message contains the proof.
+	// Judge returns an error if the caller may not call a method, which has its full name. It runs before the message
+	// is decoded. A stranger may call Join, whose message contains the proof.
 	Judge(ctx context.Context, method string) error
-	Join(context.Context, *JoinRequest) (*Credential, error)
-	Renew(context.Context, *RenewRequest) (*Credential, error)
-	Confirm(context.Context, *ConfirmRequest) error
-	// Follow sends advice until ctx ends.
-	Follow(ctx context.Context, send func(*Advice) error) error
+	enrolmentpb.MembershipServiceServer
 }
 
-var membershipServiceDesc = grpc.ServiceDesc{
-	ServiceName: membershipServiceName, HandlerType: (*MembershipServer)(nil),
-	Methods: []grpc.MethodDesc{
-		{MethodName: MethodJoin, Handler: unary(MethodJoin, MembershipServer.Join)},
-		{MethodName: MethodRenew, Handler: unary(MethodRenew, MembershipServer.Renew)},
-		{MethodName: methodConfirm, Handler: unary(methodConfirm,
-			func(s MembershipServer, ctx context.Context, r *ConfirmRequest) (*struct{}, error) {
-				return &struct{}{}, s.Confirm(ctx, r)
-			})},
-	},
-	Streams: []grpc.StreamDesc{{StreamName: methodFollow, Handler: handleFollow, ServerStreams: true}},
-}
-
-// RegisterMembership adds the service to a server that was made with ServerOptions.
+// RegisterMembership adds the service to a server that was made with kds.ServerOptions.
 func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
-	r.RegisterService(&membershipServiceDesc, s)
+	judge := func(ctx context.Context, method string) (context.Context, error) {
+		return ctx, kds.ToStatus(s.Judge(ctx, method))
+	}
+	enrolmentpb.RegisterMembershipServiceServer(messages.Judged(r, judge), service{s})
 }
 
-// unary returns the handler of a method whose messages are JSON.
-func unary[In, Out any](method string, call func(MembershipServer, context.Context, *In) (*Out,
-	error)) grpc.MethodHandler {
-	return func(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		if err := srv.(MembershipServer).Judge(ctx, method); err != nil {
-			return nil, kds.ToStatus(err)
-		}
-		raw := new(wrapperspb.BytesValue)
-		if err := decode(raw); err != nil {
-			return nil, err
-		}
-		in := new(In)
-		if err := unpack(raw, in); err != nil {
-			return nil, kds.ToStatus(err)
-		}
-		out, err := call(srv.(MembershipServer), ctx, in)
-		if err != nil {
-			return nil, kds.ToStatus(err)
-		}
-		return pack(out)
-	}
+// service bounds requests, converts those of zones of the previous version, and returns errors as statuses.
+type service struct{ server MembershipServer }
+
+// Join implements enrolmentpb.MembershipServiceServer.
+func (s service) Join(ctx context.Context, r *enrolmentpb.JoinRequest) (*enrolmentpb.Credential, error) {
+	return answer(ctx, r, s.server.Join)
 }
 
-func handleFollow(srv any, stream grpc.ServerStream) error {
-	if err := srv.(MembershipServer).Judge(stream.Context(), methodFollow); err != nil {
-		return kds.ToStatus(err)
-	}
-	if err := stream.RecvMsg(new(wrapperspb.BytesValue)); err != nil {
+// Renew implements enrolmentpb.MembershipServiceServer.
+func (s service) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
+	return answer(ctx, r, s.server.Renew)
+}
+
+// Confirm implements enrolmentpb.MembershipServiceServer.
+func (s service) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest) (*enrolmentpb.ConfirmResponse, error) {
+	return answer(ctx, r, s.server.Confirm)
+}
+
+// Follow implements enrolmentpb.MembershipServiceServer.
+func (s service) Follow(r *enrolmentpb.FollowRequest, stream grpc.ServerStreamingServer[enrolmentpb.Advice]) error {
+	return kds.ToStatus(s.server.Follow(r, follower{stream}))
+}
+
+// follower also sends advice as JSON: a request to follow does not tell which form the zone reads.
+type follower struct {
+	grpc.ServerStreamingServer[enrolmentpb.Advice]
+}
+
+// Send implements grpc.ServerStreamingServer.
+func (f follower) Send(a *enrolmentpb.Advice) error {
+	if err := messages.AddJSON(a); err != nil {
 		return err
 	}
-	return kds.ToStatus(srv.(MembershipServer).Follow(stream.Context(), func(a *Advice) error {
-		m, err := pack(a)
-		if err != nil {
-			return err
-		}
-		return stream.SendMsg(m)
-	}))
+	return f.ServerStreamingServer.Send(a)
 }
 
-func pack(v any) (*wrapperspb.BytesValue, error) {
-	raw, err := json.Marshal(v)
-	return wrapperspb.Bytes(raw), err
-}
-
-func unpack(m *wrapperspb.BytesValue, v any) error {
-	if len(m.GetValue()) > maxMembershipMessage {
-		return fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, maxMembershipMessage)
+// answer calls a method, and answers in the form of the request.
+func answer[In, Out messages.JSONForm](ctx context.Context, in In, call func(context.Context, In) (Out,
+	error)) (Out, error) {
+	var none Out
+	if proto.Size(in) > maxMembershipMessage {
+		return none, kds.ToStatus(fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, maxMembershipMessage))
 	}
-	if err := json.Unmarshal(m.GetValue(), v); err != nil {
-		return fmt.Errorf("%w: not the JSON that was expected", kds.ErrRequest)
+	asJSON, err := messages.FromJSON(in)
+	if err != nil {
+		return none, kds.ToStatus(fmt.Errorf("%w: not the JSON that was expected", kds.ErrRequest))
 	}
-	return nil
+	out, err := call(ctx, in)
+	if err != nil {
+		return none, kds.ToStatus(err)
+	}
+	if asJSON {
+		err = messages.AddJSON(out)
+	}
+	return out, err
 }
 
-// Membership is a zone's client of the service. The zero value with a connection is ready to use.
+// Membership is a zone's client of the service. It speaks with globals of this version and of the previous one. The
+// zero value with a connection is ready to use.
 type Membership struct{ Conn grpc.ClientConnInterface }
 
+func (m Membership) client() enrolmentpb.MembershipServiceClient {
+	return enrolmentpb.NewMembershipServiceClient(m.Conn)
+}
+
 // Join exchanges a token for a credential.
-func (m Membership) Join(ctx context.Context, r *JoinRequest) (*Credential, error) {
-	out := new(Credential)
-	return out, m.call(ctx, MethodJoin, r, out)
+func (m Membership) Join(ctx context.Context, r *enrolmentpb.JoinRequest) (*enrolmentpb.Credential, error) {
+	return ask(ctx, r, m.client().Join)
 }
 
 // Renew requests the next credential.
-func (m Membership) Renew(ctx context.Context, r *RenewRequest) (*Credential, error) {
-	out := new(Credential)
-	return out, m.call(ctx, MethodRenew, r, out)
+func (m Membership) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
+	return ask(ctx, r, m.client().Renew)
 }
 
 // Confirm confirms that a credential is stored.
-func (m Membership) Confirm(ctx context.Context, r *ConfirmRequest) error {
-	return m.call(ctx, methodConfirm, r, new(struct{}))
+func (m Membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest) error {
+	_, err := ask(ctx, r, m.client().Confirm)
+	return err
+}
+
+// ask sends a request in both forms, and reads the answer in either.
+func ask[In, Out messages.JSONForm](ctx context.Context, in In, call func(context.Context, In,
+	...grpc.CallOption) (Out, error)) (Out, error) {
+	var none Out
+	if err := messages.AddJSON(in); err != nil {
+		return none, err
+	}
+	out, err := call(ctx, in)
+	if err != nil {
+		return none, err
+	}
+	_, err = messages.FromJSON(out)
+	return out, err
 }
 
 // Follow calls heard for each piece of advice until the stream ends, and returns the reason.
-func (m Membership) Follow(ctx context.Context, heard func(Advice)) error {
-	stream, err := m.Conn.NewStream(ctx, &membershipServiceDesc.Streams[0], "/"+membershipServiceName+"/"+methodFollow)
+func (m Membership) Follow(ctx context.Context, heard func(*enrolmentpb.Advice)) error {
+	stream, err := m.client().Follow(ctx, &enrolmentpb.FollowRequest{})
 	if err != nil {
 		return err
 	}
-	if err := stream.SendMsg(new(wrapperspb.BytesValue)); err != nil {
-		return err
-	}
-	if err := stream.CloseSend(); err != nil {
-		return err
-	}
 	for {
-		raw, advice := new(wrapperspb.BytesValue), Advice{}
-		if err := stream.RecvMsg(raw); err != nil {
+		advice, err := stream.Recv()
+		if err != nil {
 			return err
 		}
-		if err := unpack(raw, &advice); err != nil {
+		if _, err := messages.FromJSON(advice); err != nil {
 			return err
 		}
 		heard(advice)
 	}
-}
-
-func (m Membership) call(ctx context.Context, method string, in, out any) error {
-	raw, err := pack(in)
-	if err != nil {
-		return err
-	}
-	answer := new(wrapperspb.BytesValue)
-	if err := m.Conn.Invoke(ctx, "/"+membershipServiceName+"/"+method, raw, answer); err != nil {
-		return err
-	}
-	return json.Unmarshal(answer.GetValue(), out)
 }

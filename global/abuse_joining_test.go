@@ -15,11 +15,12 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 )
 
 // joinWith requests a certificate.
 func (g *gated) joinWith(token string, csr []byte) error {
-	_, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolment.JoinRequest{Token: token, CSR: csr})
+	_, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(), &enrolmentpb.JoinRequest{Token: token, Csr: csr})
 	return err
 }
 
@@ -55,7 +56,7 @@ func joinAttempts() []attempt {
 				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", a)
 			}
 			_, err := enrolment.Membership{Conn: g.dial(shown)}.Join(ctx,
-				&enrolment.JoinRequest{Token: token, CSR: newServer(g.t, "zone-1").request(g.t)})
+				&enrolmentpb.JoinRequest{Token: token, Csr: newServer(g.t, "zone-1").request(g.t)})
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (g *gated) plainJoinToken(zone string) string {
 
 // renewWith requests the next certificate of a zone.
 func (g *gated) renewWith(conn *grpc.ClientConn, zone string, csr []byte) error {
-	_, err := enrolment.Membership{Conn: conn}.Renew(as(g.t.Context(), zone), &enrolment.RenewRequest{CSR: csr})
+	_, err := enrolment.Membership{Conn: conn}.Renew(as(g.t.Context(), zone), &enrolmentpb.RenewRequest{Csr: csr})
 	return err
 }
 
@@ -174,7 +175,7 @@ func renewAttempts() []attempt {
 		row("by a token", codes.Unauthenticated, func(g *gated) error {
 			s := newServer(g.t, "zone-1")
 			_, err := enrolment.Membership{Conn: g.dial(nil)}.Renew(as(g.t.Context(), "zone-1",
-				"Bearer "+g.zoneToken("zone-1", "cp")), &enrolment.RenewRequest{CSR: s.request(g.t)})
+				"Bearer "+g.zoneToken("zone-1", "cp")), &enrolmentpb.RenewRequest{Csr: s.request(g.t)})
 			return err
 		}),
 		row("for another zone, by metadata", codes.PermissionDenied, func(g *gated) error {

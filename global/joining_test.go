@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/global"
 )
 
@@ -173,7 +174,7 @@ func requestOf(t *testing.T, key crypto.Signer, uris ...*url.URL) []byte {
 	return der
 }
 
-func (s *joiner) take(t *testing.T, c *enrolment.Credential) *joiner {
+func (s *joiner) take(t *testing.T, c *enrolmentpb.Credential) *joiner {
 	t.Helper()
 	block, _ := pem.Decode([]byte(c.Certificate))
 	if block == nil {
@@ -192,7 +193,7 @@ func (g *gated) join(zone string) *joiner {
 	g.t.Helper()
 	s := newServer(g.t, zone)
 	c, err := enrolment.Membership{Conn: g.dial(nil)}.Join(g.t.Context(),
-		&enrolment.JoinRequest{Token: g.joinToken(zone), CSR: s.request(g.t)})
+		&enrolmentpb.JoinRequest{Token: g.joinToken(zone), Csr: s.request(g.t)})
 	g.must(err)
 	return s.take(g.t, c)
 }

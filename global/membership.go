@@ -11,10 +11,13 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -45,7 +48,7 @@ const refusedJoin = "the join string is not accepted: it was used already, or is
 // before it has proved anything: the limit for an authenticated one is larger than a request to join may be.
 func (s *membership) Judge(ctx context.Context, method string) error {
 	guest := guestOf(ctx)
-	if method == enrolment.MethodJoin {
+	if method == enrolmentpb.MembershipService_Join_FullMethodName {
 		if guest != nil && (guest.Proven() || !guest.Call()) {
 			return fmt.Errorf("%w: join over a connection of its own, and ask once", kds.ErrNotAllowed)
 		}
@@ -60,22 +63,22 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 		return nil
 	}
 	guest.Fail()
-	if method == enrolment.MethodRenew {
+	if method == enrolmentpb.MembershipService_Renew_FullMethodName {
 		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // the caller is refused in any case
 	}
 	return err
 }
 
 // Join implements enrolment.MembershipServer.
-func (s *membership) Join(ctx context.Context, r *enrolment.JoinRequest) (*enrolment.Credential, error) {
+func (s *membership) Join(ctx context.Context, r *enrolmentpb.JoinRequest) (*enrolmentpb.Credential, error) {
 	event := auditEvent{Verb: tryJoin, Method: access.ByToken}
 	credential, err := s.join(ctx, r, &event)
 	return s.told(ctx, event, credential, err)
 }
 
 // told returns a credential once the audit log has recorded it.
-func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolment.Credential,
-	err error) (*enrolment.Credential, error) {
+func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolmentpb.Credential,
+	err error) (*enrolmentpb.Credential, error) {
 	event.Err = err
 	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
 		return nil, unaudited(failed)
@@ -84,9 +87,9 @@ func (s *membership) told(ctx context.Context, event auditEvent, credential *enr
 }
 
 // join also sets the zone of the event.
-func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *auditEvent) (*enrolment.Credential,
+func (s *membership) join(ctx context.Context, r *enrolmentpb.JoinRequest, event *auditEvent) (*enrolmentpb.Credential,
 	error) {
-	claims, err := s.tokens.Verify(r.Token, tokens.AudienceJoin)
+	claims, err := s.tokens.Verify(r.GetToken(), tokens.AudienceJoin)
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
 		return nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
 	}
@@ -97,7 +100,7 @@ func (s *membership) join(ctx context.Context, r *enrolment.JoinRequest, event *
 	if err := s.besideJoin(ctx, claims.Zone); err != nil {
 		return nil, err
 	}
-	who, request, err := enrolment.ParseMemberRequest(r.CSR)
+	who, request, err := enrolment.ParseMemberRequest(r.GetCsr())
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +158,7 @@ func admit(m *enrolment.Record, token, id, key string) error {
 // issue signs a certificate, which becomes the zone's once allowed has agreed and the record is stored. The audit log
 // records the intent before that.
 func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member,
-	request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolment.Credential,
+	request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolmentpb.Credential,
 	enrolment.Certificate, error) {
 	der, held, err := s.authority.Sign(ctx, who, request)
 	if err != nil {
@@ -182,7 +185,8 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		return nil, held, err
 	}
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return &enrolment.Credential{Certificate: string(certificate), CA: string(s.ca), Expires: held.Expires}, held, nil
+	return &enrolmentpb.Credential{Certificate: string(certificate), Ca: string(s.ca),
+		Expires: timestamppb.New(held.Expires)}, held, nil
 }
 
 // caller returns the member that made a call, and its connection.
@@ -205,21 +209,21 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 }
 
 // Renew implements enrolment.MembershipServer. From then on the connection counts as that of the new certificate.
-func (s *membership) Renew(ctx context.Context, r *enrolment.RenewRequest) (*enrolment.Credential, error) {
+func (s *membership) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
 	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
 	credential, err := s.renew(ctx, r, &event)
 	return s.told(ctx, event, credential, err)
 }
 
 // renew also sets the zone of the event.
-func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event *auditEvent) (*enrolment.Credential,
+func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, event *auditEvent) (*enrolmentpb.Credential,
 	error) {
 	connection, held, err := s.caller(ctx)
 	if err != nil {
 		return nil, err
 	}
 	event.Zone = held.Zone
-	who, request, err := enrolment.ParseMemberRequest(r.CSR)
+	who, request, err := enrolment.ParseMemberRequest(r.GetCsr())
 	if err != nil {
 		return nil, err
 	}
@@ -240,13 +244,14 @@ func (s *membership) renew(ctx context.Context, r *enrolment.RenewRequest, event
 }
 
 // Confirm implements enrolment.MembershipServer.
-func (s *membership) Confirm(ctx context.Context, r *enrolment.ConfirmRequest) error {
+func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest) (*enrolmentpb.ConfirmResponse,
+	error) {
 	_, held, err := s.caller(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = s.members.Update(ctx, held.Zone, func(m *enrolment.Record) error {
-		c := m.Certificate(r.Serial)
+		c := m.Certificate(r.GetSerial())
 		if c == nil {
 			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)
 		}
@@ -256,12 +261,17 @@ func (s *membership) Confirm(ctx context.Context, r *enrolment.ConfirmRequest) e
 		c.Stored = true
 		return nil
 	})
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return &enrolmentpb.ConfirmResponse{}, nil
 }
 
 // Follow implements enrolment.MembershipServer: it advises a zone to renew a certificate whose authority no longer
 // signs.
-func (s *membership) Follow(ctx context.Context, send func(*enrolment.Advice) error) error {
+func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
+	stream grpc.ServerStreamingServer[enrolmentpb.Advice]) error {
+	ctx := stream.Context()
 	connection, _, err := s.caller(ctx)
 	if err != nil {
 		return err
@@ -275,7 +285,7 @@ func (s *membership) Follow(ctx context.Context, send func(*enrolment.Advice) er
 		}
 		if held.Authority != signing && advised != signing {
 			advised = signing
-			if err := send(&enrolment.Advice{Renew: true}); err != nil {
+			if err := stream.Send(&enrolmentpb.Advice{Renew: true}); err != nil {
 				return err
 			}
 		}

@@ -33,6 +33,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/global"
 )
 
@@ -116,8 +117,8 @@ func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, st
 	}
 	conn := g.dial(f, nil)
 	defer conn.Close()
-	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolment.JoinRequest{Token: parsed.Token,
-		CSR: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
+	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolmentpb.JoinRequest{Token: parsed.Token,
+		Csr: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -242,16 +243,16 @@ func (m *scriptedMember) play(op, a, b byte) {
 		der, _ := m.request(a, b)
 		token := []string{"", "x", "a.b.c", m.global.used, m.global.used + "x", strings.Repeat("t", 30_000),
 			"eyJhbGciOiJub25lIn0.e30."}[int(b)%7]
-		if _, err := service.Join(ctx, &enrolment.JoinRequest{Token: token, CSR: der}); err == nil {
+		if _, err := service.Join(ctx, &enrolmentpb.JoinRequest{Token: token, Csr: der}); err == nil {
 			m.t.Errorf("joined by %.100q", token)
 		}
 	case 1:
 		der, which := m.request(a, b)
-		if _, err := service.Renew(ctx, &enrolment.RenewRequest{CSR: der}); err == nil && (!m.proven || which >= signed) {
+		if _, err := service.Renew(ctx, &enrolmentpb.RenewRequest{Csr: der}); err == nil && (!m.proven || which >= signed) {
 			m.t.Errorf("request %d was signed, on a connection that has proven who it is: %v", which, m.proven)
 		}
 	case 2:
-		_ = service.Confirm(ctx, &enrolment.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000),
+		_ = service.Confirm(ctx, &enrolmentpb.ConfirmRequest{Serial: []string{"", "0", "-1", strings.Repeat("f", 10_000),
 			m.global.evil.Leaf.SerialNumber.Text(16), m.global.sound.Leaf.SerialNumber.Text(16)}[int(a)%6]})
 	case 3:
 		if len(m.following) < 8 {
@@ -259,7 +260,7 @@ func (m *scriptedMember) play(op, a, b byte) {
 			m.following = append(m.following, done)
 			go func() {
 				defer close(done)
-				_ = service.Follow(m.ctx, func(enrolment.Advice) {})
+				_ = service.Follow(m.ctx, func(*enrolmentpb.Advice) {})
 			}()
 		}
 	case 4:
@@ -295,7 +296,7 @@ func FuzzMembershipSession(f *testing.F) {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		err := enrolment.Membership{Conn: sound}.Confirm(metadata.AppendToOutgoingContext(ctx, "client-id", "sound"),
-			&enrolment.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
+			&enrolmentpb.ConfirmRequest{Serial: g.sound.Leaf.SerialNumber.Text(16)})
 		if err != nil {
 			t.Errorf("the zone beside it: %s, %v", status.Code(err), err)
 		}

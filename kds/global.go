@@ -15,7 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/messages"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -182,10 +184,10 @@ func messageSize(n int) int {
 
 // Register adds the services to a server that was made with ServerOptions.
 func (g *Global) Register(r grpc.ServiceRegistrar) {
-	r = g.config.Panics.Registrar(serving, r)
-	r.RegisterService(&syncServiceDesc, g)
-	r.RegisterService(&globalServiceDesc, g)
-	r.RegisterService(&reportServiceDesc, g)
+	r = messages.Judged(g.config.Panics.Registrar(serving, r), g.judge)
+	kdspb.RegisterKDSSyncServiceServer(r, g)
+	kdspb.RegisterGlobalKDSServiceServer(r, g)
+	kdspb.RegisterReportServiceServer(r, g)
 }
 
 // Drain ends all sessions and tells zones to reconnect.
@@ -272,7 +274,7 @@ func (g *Global) Forget(zone string) {
 	}
 }
 
-// GlobalToZoneSync implements syncServer: the zone subscribes, the global sends.
+// GlobalToZoneSync implements kdspb.KDSSyncServiceServer: the zone subscribes, the global sends.
 func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	s, data, err := g.join(stream.Context(), exchange.GlobalToZone)
 	if err != nil {
@@ -310,7 +312,7 @@ func (g *Global) serve(s *session, d exchange.Direction, read, run func() error)
 	return ToStatus(g.leave(s, d, g.config.Panics.Do(serving, run)))
 }
 
-// ZoneToGlobalSync implements syncServer: the global subscribes, the zone sends.
+// ZoneToGlobalSync implements kdspb.KDSSyncServiceServer: the global subscribes, the zone sends.
 func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	s, data, err := g.join(stream.Context(), exchange.ZoneToGlobal)
 	if err != nil {
@@ -343,7 +345,8 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	})
 }
 
-// HealthCheck implements controlServer. Its header announces our features: a zone reads them before it opens streams.
+// HealthCheck implements kdspb.GlobalKDSServiceServer. Its header announces our features: a zone reads them before it
+// opens streams.
 func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse,
 	error) {
 	zone, md, _, err := g.identify(ctx)
@@ -382,8 +385,25 @@ func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) err
 	return nil
 }
 
-// HoldAdminStream implements controlServer: Kuma zones open these streams and expect them to stay open.
-func (g *Global) HoldAdminStream(stream grpc.ServerStream) error {
+// StreamXDSConfigs implements kdspb.GlobalKDSServiceServer. The global queries no proxies over it.
+func (g *Global) StreamXDSConfigs(stream grpc.BidiStreamingServer[meshpb.XDSConfigResponse,
+	meshpb.XDSConfigRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// StreamStats implements kdspb.GlobalKDSServiceServer, as StreamXDSConfigs.
+func (g *Global) StreamStats(stream grpc.BidiStreamingServer[meshpb.StatsResponse, meshpb.StatsRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// StreamClusters implements kdspb.GlobalKDSServiceServer, as StreamXDSConfigs.
+func (g *Global) StreamClusters(stream grpc.BidiStreamingServer[meshpb.ClustersResponse,
+	meshpb.ClustersRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// holdOpen keeps a stream open and sends nothing: Kuma zones open these streams and expect them to stay open.
+func (g *Global) holdOpen(stream grpc.ServerStream) error {
 	zone, _, pass, err := g.identify(stream.Context())
 	if err != nil {
 		return ToStatus(err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -73,7 +74,7 @@ func (z *evilZone) openDown() {
 		return
 	}
 	var err error
-	if z.down, err = openGlobalToZone(z.ctx, z.conn); err != nil {
+	if z.down, err = kdspb.NewKDSSyncServiceClient(z.conn).GlobalToZoneSync(z.ctx); err != nil {
 		z.down = nil
 		return
 	}
@@ -85,7 +86,7 @@ func (z *evilZone) openUp() {
 		return
 	}
 	var err error
-	if z.up, err = openZoneToGlobal(z.ctx, z.conn); err != nil {
+	if z.up, err = kdspb.NewKDSSyncServiceClient(z.conn).ZoneToGlobalSync(z.ctx); err != nil {
 		z.up = nil
 		return
 	}
@@ -196,10 +197,10 @@ func (z *evilZone) report(a, b byte) {
 	defer cancel()
 	in := wrapperspb.Bytes([]byte(pick(saidJSON, a)))
 	if b%2 == 0 {
-		_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), in, new(emptypb.Empty))
+		_ = z.conn.Invoke(ctx, kdspb.ReportService_Report_FullMethodName, in, new(emptypb.Empty))
 		return
 	}
-	_ = z.conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), in, new(wrapperspb.BytesValue))
+	_ = z.conn.Invoke(ctx, kdspb.ReportService_Reached_FullMethodName, in, new(wrapperspb.BytesValue))
 }
 
 // FuzzGlobalSession plays sequences of what a zone can send, on both streams and in reports, to a real global. A second
@@ -296,7 +297,8 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 	}
 	ctx, cancel := withoutEnd()
 	h := &honestZone{t: t, conn: conn, cancel: cancel}
-	stream, err := openGlobalToZone(metadata.AppendToOutgoingContext(ctx, metadataClientID, "honest"), conn)
+	stream, err := kdspb.NewKDSSyncServiceClient(conn).GlobalToZoneSync(metadata.AppendToOutgoingContext(ctx,
+		metadataClientID, "honest"))
 	if err != nil {
 		t.Fatal(err)
 	}

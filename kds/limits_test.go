@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -157,7 +158,7 @@ func TestZoneHasARoom(t *testing.T) {
 	// Two go, and the two that were refused are offered again: a zone that resumes is not told that they are here.
 	big.send(resources.TypeMeshService, "4", []string{all[0].GetName(), all[1].GetName()})
 	again := dialPeer(t, "big", g.address, exchange.OwnFeatures())
-	up, err := openZoneToGlobal(again.ctx, again.conn)
+	up, err := kdspb.NewKDSSyncServiceClient(again.conn).ZoneToGlobalSync(again.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,9 +271,9 @@ func TestWhatAPeerSaysThatItHasIsBounded(t *testing.T) {
 func TestHeldStreamsAreBounded(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
 	p := dialPeer(t, "zone-1", g.address, exchange.OwnFeatures())
-	desc := globalServiceDesc.Streams[0]
+	desc := kdspb.GlobalKDSService_ServiceDesc.Streams[0]
 	for range maxHeldStreams + 5 {
-		if _, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName); err != nil {
+		if _, err := p.conn.NewStream(p.ctx, &desc, kdspb.GlobalKDSService_StreamXDSConfigs_FullMethodName); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,7 +282,7 @@ func TestHeldStreamsAreBounded(t *testing.T) {
 		defer g.mu.Unlock()
 		return len(g.held["zone-1"]) == maxHeldStreams
 	})
-	stream, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName)
+	stream, err := p.conn.NewStream(p.ctx, &desc, kdspb.GlobalKDSService_StreamXDSConfigs_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,11 +301,11 @@ func TestHeldStreamsAreBounded(t *testing.T) {
 // whose streams get the reason, and that the end of the zone's session ends them too.
 func TestHeldStreamsAreFreed(t *testing.T) {
 	g := startGlobal(t, store.NewMemory())
-	desc := globalServiceDesc.Streams[0]
+	desc := kdspb.GlobalKDSService_ServiceDesc.Streams[0]
 	fill := func(p *peer) []grpc.ClientStream {
 		var all []grpc.ClientStream
 		for range maxHeldStreams {
-			stream, err := p.conn.NewStream(p.ctx, &desc, "/"+globalServiceDesc.ServiceName+"/"+desc.StreamName)
+			stream, err := p.conn.NewStream(p.ctx, &desc, kdspb.GlobalKDSService_StreamXDSConfigs_FullMethodName)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -60,7 +61,7 @@ func dialPeer(t *testing.T, name, target string, features exchange.Features) *pe
 func (p *peer) openDown(types ...resources.Type) {
 	p.t.Helper()
 	var err error
-	if p.down, err = openGlobalToZone(p.ctx, p.conn); err != nil {
+	if p.down, err = kdspb.NewKDSSyncServiceClient(p.conn).GlobalToZoneSync(p.ctx); err != nil {
 		p.t.Fatal(err)
 	}
 	for _, t := range types {
@@ -106,7 +107,7 @@ func (p *peer) nack(m *discovery.DeltaDiscoveryResponse, text string) {
 func (p *peer) openUp() {
 	p.t.Helper()
 	var err error
-	if p.up, err = openZoneToGlobal(p.ctx, p.conn); err != nil {
+	if p.up, err = kdspb.NewKDSSyncServiceClient(p.conn).ZoneToGlobalSync(p.ctx); err != nil {
 		p.t.Fatal(err)
 	}
 	for _, d := range resources.Descriptors() {
@@ -392,7 +393,7 @@ func TestNewestSessionWins(t *testing.T) {
 }
 
 func openAgain(p *peer) (*discovery.DeltaDiscoveryRequest, error) {
-	stream, err := openZoneToGlobal(p.ctx, p.conn)
+	stream, err := kdspb.NewKDSSyncServiceClient(p.conn).ZoneToGlobalSync(p.ctx)
 	if err != nil {
 		return nil, err
 	}

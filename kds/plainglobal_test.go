@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
@@ -47,7 +48,7 @@ func startPlainGlobal(t *testing.T) *plainGlobal {
 		send: make(chan *discovery.DeltaDiscoveryResponse), received: make(chan *discovery.DeltaDiscoveryResponse, 1000),
 	}
 	server := grpc.NewServer()
-	server.RegisterService(&syncServiceDesc, g)
+	server.RegisterService(&kdspb.KDSSyncService_ServiceDesc, g)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {

@@ -4,23 +4,21 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/messages"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
-
-const methodReached = "Reached"
 
 var (
 	// ErrNotConnected reports that there is no session with the global.
@@ -30,64 +28,46 @@ var (
 	ErrCannotTell = errors.New("the global cannot tell how far resources of zones have come")
 )
 
-// reachedRequest is a zone's question about its own resource, under the names that it has there. Content is a digest of
-// its spec: only equal content on the global counts.
-type reachedRequest struct {
-	Type      resources.Type `json:"type"`
-	Mesh      string         `json:"mesh"`
-	Namespace string         `json:"namespace,omitempty"`
-	Name      string         `json:"name"`
-	Content   string         `json:"content"`
-}
-
+// contentOf returns a digest of a resource's spec.
 func contentOf(r *resources.Resource) string {
 	sum := sha256.Sum256(r.Spec.JSON())
 	return hex.EncodeToString(sum[:])
 }
 
-//nolint:revive // the order of arguments is gRPC's
-func handleReached(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-	ctx, err := judgedBy(srv, ctx)
-	if err != nil {
-		return nil, err
-	}
-	in := new(wrapperspb.BytesValue)
-	if err := decode(in); err != nil {
-		return nil, err
-	}
-	return srv.(reportServer).Reached(ctx, in)
-}
-
-// maxQuestion bounds a reachedRequest, in bytes.
+// maxQuestion bounds a ReachedRequest, in bytes.
 const maxQuestion = 32 << 10
 
-// Reached implements reportServer. It answers a zone only about resources that the zone wrote.
-func (g *Global) Reached(ctx context.Context, in *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error) {
+// Reached implements kdspb.ReportServiceServer. It answers a zone only about resources that the zone wrote.
+func (g *Global) Reached(ctx context.Context, ask *kdspb.ReachedRequest) (*kdspb.ReachedResponse, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {
 		return nil, ToStatus(err)
 	}
-	var ask reachedRequest
-	if len(in.GetValue()) > maxQuestion || json.Unmarshal(in.GetValue(), &ask) != nil {
+	if proto.Size(ask) > maxQuestion {
+		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: larger than %d bytes", ErrRequest, maxQuestion))
+	}
+	asJSON, err := messages.FromJSON(ask)
+	if err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
 	}
-	if _, known := resources.LookupStored(ask.Type); !known || !isWord(ask.Mesh) || !isWord(ask.Namespace) ||
-		!isWord(ask.Name) {
+	if _, known := resources.LookupStored(resources.Type(ask.GetType())); !known || !isWord(ask.GetMesh()) ||
+		!isWord(ask.GetNamespace()) || !isWord(ask.GetName()) {
 		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: there is no %q called %q", ErrRequest,
-			truncate(string(ask.Type)), truncate(ask.Name)))
+			truncate(ask.GetType()), truncate(ask.GetName())))
 	}
-	raw, err := json.Marshal(g.reached(zone, &ask))
-	if err != nil {
-		return nil, err
+	out := reachedMessage(g.reached(zone, ask))
+	if asJSON {
+		err = messages.AddJSON(out)
 	}
-	return wrapperspb.Bytes(raw), nil
+	return out, err
 }
 
-func (g *Global) reached(zone string, ask *reachedRequest) *tracker.Reached {
+func (g *Global) reached(zone string, ask *kdspb.ReachedRequest) *tracker.Reached {
 	out := &tracker.Reached{}
-	query := store.Query{Type: ask.Type, Mesh: ask.Mesh, Labels: map[string]string{resources.LabelZone: zone}}
+	query := store.Query{Type: resources.Type(ask.GetType()), Mesh: ask.GetMesh(),
+		Labels: map[string]string{resources.LabelZone: zone}}
 	for r := range g.config.Store.Snapshot().List(query) {
-		if r.DisplayName() != ask.Name || r.HomeNamespace() != ask.Namespace || contentOf(r) != ask.Content {
+		if r.DisplayName() != ask.GetName() || r.HomeNamespace() != ask.GetNamespace() || contentOf(r) != ask.GetContent() {
 			continue
 		}
 		zones := g.Rollout(r).Zones
@@ -119,21 +99,22 @@ func (z *Zone) Reached(ctx context.Context, r *resources.Resource) (*tracker.Rea
 	if conn == nil {
 		return nil, ErrNotConnected
 	}
-	raw, err := json.Marshal(reachedRequest{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(),
-		Name: r.DisplayName(), Content: contentOf(r)})
-	if err != nil {
+	ask := &kdspb.ReachedRequest{Type: string(r.Type), Mesh: r.Mesh, Namespace: r.HomeNamespace(),
+		Name: r.DisplayName(), Content: contentOf(r)}
+	if err := messages.AddJSON(ask); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(z.outgoing(ctx), z.config.SendTimeout)
 	defer cancel()
-	answer := new(wrapperspb.BytesValue)
-	err = conn.Invoke(ctx, fullMethod(reportServiceName, methodReached), wrapperspb.Bytes(raw), answer)
+	answer, err := kdspb.NewReportServiceClient(conn).Reached(ctx, ask)
 	switch {
 	case status.Code(err) == codes.Unimplemented:
 		return nil, ErrCannotTell
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
 	}
-	out := &tracker.Reached{}
-	return out, json.Unmarshal(answer.GetValue(), out)
+	if _, err := messages.FromJSON(answer); err != nil {
+		return nil, err
+	}
+	return parseReached(answer)
 }

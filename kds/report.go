@@ -2,18 +2,15 @@ package kds
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
-	"github.com/causeway-mesh/causeway/messages"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -27,59 +24,25 @@ const (
 	shortestLook, longestLook = 200 * time.Millisecond, 10 * time.Second
 )
 
-// ReportService carries what Causeway's servers tell each other beside KDS. A report is JSON, so that it can grow.
-const (
-	reportServiceName = "causeway.v1.ReportService"
-	methodReport      = "Report"
-)
-
-// reportServer implements ReportService.
-type reportServer interface {
-	Report(context.Context, *wrapperspb.BytesValue) (*emptypb.Empty, error)
-	// Reached answers a zone's question about the rollout of its own resource.
-	Reached(context.Context, *wrapperspb.BytesValue) (*wrapperspb.BytesValue, error)
-}
-
-var reportServiceDesc = grpc.ServiceDesc{
-	ServiceName: reportServiceName, HandlerType: (*reportServer)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: methodReport, Handler: handleReport},
-		{MethodName: methodReached, Handler: handleReached}},
-}
-
-//nolint:revive // the order of arguments is gRPC's
-func handleReport(srv any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-	ctx, err := judgedBy(srv, ctx)
-	if err != nil {
-		return nil, err
-	}
-	in := new(wrapperspb.BytesValue)
-	if err := decode(in); err != nil {
-		return nil, err
-	}
-	return srv.(reportServer).Report(ctx, in)
-}
-
-// Report implements reportServer.
-func (g *Global) Report(ctx context.Context, in *wrapperspb.BytesValue) (*emptypb.Empty, error) {
+// Report implements kdspb.ReportServiceServer.
+func (g *Global) Report(ctx context.Context, in *kdspb.ReportRequest) (*kdspb.ReportResponse, error) {
 	zone, _, _, err := g.identify(ctx)
 	if err != nil {
 		return nil, ToStatus(err)
 	}
-	report := &tracker.Report{Received: time.Now()}
-	if err := messages.CheckJSON(in.GetValue(), maxReportValues, maxReportDepth); err != nil {
+	report, err := parseReport(in)
+	if err == nil {
+		err = checkReport(report)
+	}
+	if err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
-	if err := json.Unmarshal(in.GetValue(), report); err != nil {
-		return nil, ToStatus(fmt.Errorf("%w: the report is not the JSON that was expected", ErrRequest))
-	}
-	if err := checkReport(report); err != nil {
-		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
-	}
+	report.Received = time.Now()
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
 		g.config.Observer.Observe(Event{Kind: Reported, Time: report.Received, Zone: zone})
 	}
-	return &emptypb.Empty{}, nil
+	return &kdspb.ReportResponse{}, nil
 }
 
 // Limits of a peer's report. A newer peer may know more types.
@@ -87,8 +50,6 @@ const (
 	maxReportTypes  = 256
 	maxBehindReason = 1 << 10
 	maxHeldCount    = 1 << 30
-	// maxReportValues and maxReportDepth leave room for what a newer peer reports of each proxy.
-	maxReportValues, maxReportDepth = 10 * maxBehind, 16
 )
 
 // checkReport checks a peer's report and truncates its texts for people.
@@ -191,7 +152,7 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		behind, err := z.sendReport(ctx, conn)
+		behind, err := z.sendReport(ctx, s, conn)
 		if err != nil {
 			z.config.Log.Warn("cannot report the state of the proxies to the global", "zone", z.config.Zone, "error", err)
 		}
@@ -203,24 +164,24 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 }
 
 // sendReport returns the number of proxies that are behind.
-func (z *Zone) sendReport(ctx context.Context, conn *grpc.ClientConn) (int, error) {
+func (z *Zone) sendReport(ctx context.Context, s *session, conn *grpc.ClientConn) (int, error) {
 	applied := z.ledger.Applied() // read it first: the proxies have at least this
 	own := z.config.Store.Snapshot().Revision()
 	behind, streams := z.config.Proxies()
 	named := min(len(behind), maxBehind)
-	report := tracker.Report{
+	report := &tracker.Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,
 		Held: z.ledger.HeldCounts(exchange.GlobalToZone), NewStore: z.met.status(), Replaced: z.met.replacement(),
 	}
 	if report.Replaced != nil {
 		report.Replaced.Names = nil
 	}
-	raw, err := json.Marshal(report)
+	message, err := reportMessage(report, s.features.Has(exchange.FeatureReportFields))
 	if err != nil {
 		return len(behind), err
 	}
 	ctx, cancel := z.heard.While(ctx, z.config.SendTimeout)
 	defer cancel()
-	return len(behind), conn.Invoke(ctx, fullMethod(reportServiceName, methodReport), wrapperspb.Bytes(raw),
-		new(emptypb.Empty))
+	_, err = kdspb.NewReportServiceClient(conn).Report(ctx, message)
+	return len(behind), err
 }

@@ -19,9 +19,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -173,11 +175,12 @@ func (z *Zone) session(ctx context.Context) error {
 	if err := z.met.meet(s.ctx, health); err != nil {
 		return err
 	}
-	down, err := openGlobalToZone(s.ctx, conn)
+	streams := kdspb.NewKDSSyncServiceClient(conn)
+	down, err := streams.GlobalToZoneSync(s.ctx)
 	if err != nil {
 		return err
 	}
-	up, err := openZoneToGlobal(s.ctx, conn)
+	up, err := streams.ZoneToGlobalSync(s.ctx)
 	if err != nil {
 		return err
 	}
@@ -305,7 +308,8 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit tim
 		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen)
 	}
 	var header metadata.MD
-	resp, err := healthCheck(ctx, conn, grpc.Header(&header))
+	resp, err := kdspb.NewGlobalKDSServiceClient(conn).HealthCheck(ctx, &meshpb.ZoneHealthCheckRequest{},
+		grpc.Header(&header))
 	if status.Code(err) == codes.Unimplemented {
 		return health{}, nil
 	}

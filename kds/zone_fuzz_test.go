@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -56,7 +57,7 @@ func hold[S grpc.ServerStream, M any](stream S, receive func() (M, error), keep 
 	}
 }
 
-// GlobalToZoneSync implements syncServer.
+// GlobalToZoneSync implements kdspb.KDSSyncServiceServer.
 func (g *evilGlobal) GlobalToZoneSync(stream globalToZoneServer) error {
 	return hold(stream, stream.Recv, func(s *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest]) {
 		g.mu.Lock()
@@ -65,7 +66,7 @@ func (g *evilGlobal) GlobalToZoneSync(stream globalToZoneServer) error {
 	})
 }
 
-// ZoneToGlobalSync implements syncServer.
+// ZoneToGlobalSync implements kdspb.KDSSyncServiceServer.
 func (g *evilGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	return hold(stream, stream.Recv, func(s *saidStream[zoneToGlobalServer, *discovery.DeltaDiscoveryResponse]) {
 		g.mu.Lock()
@@ -74,7 +75,7 @@ func (g *evilGlobal) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	})
 }
 
-// HealthCheck implements controlServer.
+// HealthCheck implements kdspb.GlobalKDSServiceServer.
 func (g *evilGlobal) HealthCheck(ctx context.Context,
 	_ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	g.mu.Lock()
@@ -85,8 +86,21 @@ func (g *evilGlobal) HealthCheck(ctx context.Context,
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(interval)}, grpc.SetHeader(ctx, header)
 }
 
-// HoldAdminStream implements controlServer.
-func (g *evilGlobal) HoldAdminStream(grpc.ServerStream) error { return nil }
+// StreamXDSConfigs implements kdspb.GlobalKDSServiceServer.
+func (g *evilGlobal) StreamXDSConfigs(grpc.BidiStreamingServer[meshpb.XDSConfigResponse,
+	meshpb.XDSConfigRequest]) error {
+	return nil
+}
+
+// StreamStats implements kdspb.GlobalKDSServiceServer.
+func (g *evilGlobal) StreamStats(grpc.BidiStreamingServer[meshpb.StatsResponse, meshpb.StatsRequest]) error {
+	return nil
+}
+
+// StreamClusters implements kdspb.GlobalKDSServiceServer.
+func (g *evilGlobal) StreamClusters(grpc.BidiStreamingServer[meshpb.ClustersResponse, meshpb.ClustersRequest]) error {
+	return nil
+}
 
 // streams returns those of the current session; it waits briefly for one.
 func (g *evilGlobal) streams() (down *saidStream[globalToZoneServer, *discovery.DeltaDiscoveryRequest],
@@ -215,8 +229,8 @@ func playZone(t *testing.T, raw []byte) {
 	evil := &evilGlobal{t: t, store: s, features: exchange.OwnFeatures(), interval: time.Minute}
 	l, target := listenSomewhere(t)
 	stop := serveOn(t, l, func(r grpc.ServiceRegistrar) {
-		r.RegisterService(&syncServiceDesc, evil)
-		r.RegisterService(&globalServiceDesc, evil)
+		r.RegisterService(&kdspb.KDSSyncService_ServiceDesc, evil)
+		r.RegisterService(&kdspb.GlobalKDSService_ServiceDesc, evil)
 	})
 	z := NewZone(ZoneConfig{
 		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(),

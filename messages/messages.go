@@ -1,6 +1,7 @@
 // Package messages limits what a protobuf message from a peer may cost to decode. The size of a message is limited
-// elsewhere; in memory, a message of many tiny elements is up to sixty times as large as on the wire. The package
-// imports nothing of Causeway.
+// elsewhere; in memory, a message of many tiny elements is up to sixty times as large as on the wire. Callers are judged
+// before their messages are decoded at all. The package also converts messages of the previous version. It imports
+// nothing of Causeway.
 package messages
 
 import (

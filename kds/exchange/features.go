@@ -38,6 +38,8 @@ const (
 	FeatureHiddenSecrets
 	// FeatureOwners: the peer reads the role label to tell whether a service or a grant belongs to its zone's operator.
 	FeatureOwners
+	// FeatureReportFields: the peer reads reports in the fields of their message, and not only as JSON.
+	FeatureReportFields
 )
 
 const (
@@ -64,6 +66,7 @@ var featureNames = []struct {
 	{FeatureReferenceGrants, "causeway-reference-grants"},
 	{FeatureHiddenSecrets, "causeway-hidden-secrets"},
 	{FeatureOwners, "causeway-owners"},
+	{FeatureReportFields, "causeway-report-fields"},
 }
 
 // OwnFeatures returns the features that Causeway announces, FeatureTraces only with tracing.

@@ -31,6 +31,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
@@ -339,7 +340,7 @@ func enterJoin(ctx context.Context, w *world, s *aServer, b brought) (string, er
 	if err != nil {
 		return "", err
 	}
-	_, err = enrolment.Membership{Conn: conn}.Join(ctx, &enrolment.JoinRequest{Token: b.token, CSR: csr})
+	_, err = enrolment.Membership{Conn: conn}.Join(ctx, &enrolmentpb.JoinRequest{Token: b.token, Csr: csr})
 	return codeOf(ctx, err)
 }
 

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/test/peer"
 )
@@ -183,7 +184,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 		return err
 	}
 	defer conn.Close()
-	got, err := enrolment.Membership{Conn: conn}.Join(ctx, &enrolment.JoinRequest{Token: offer.Token, CSR: csr})
+	got, err := enrolment.Membership{Conn: conn}.Join(ctx, &enrolmentpb.JoinRequest{Token: offer.Token, Csr: csr})
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails when the Go code of the protobuf messages is not what their sources generate.
+# Fails when the Go code of the protobuf messages and services is not what their sources generate.
 #
 #   generated.sh BUF
 set -euo pipefail
