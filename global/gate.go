@@ -2,8 +2,6 @@ package global
 
 import (
 	"context"
-	"errors"
-	"net"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +14,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
-	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
@@ -27,7 +24,6 @@ type gate struct {
 	rotations *rotations
 	clones    *clones
 	issuer    *tokens.Issuer
-	replicas  *replicas
 	// incarnation identifies the store; lineage distinguishes it from an older copy.
 	incarnation string
 	lineage     *lineage
@@ -83,81 +79,34 @@ func (g *gate) expiries() map[string]time.Time {
 
 // serve returns the server of the KDS port, where zones join and sync, and registers the routes by which operators
 // manage them.
-func (g *gate) serve(l net.Listener, certificate *server.Certificate, routes *api.Server,
-	zones *zones) (*grpc.Server, error) {
-	s, err := newKDSServer(g.config, l, certificate, g.admission)
+func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Server, error) {
+	s, err := newKDSServer(g.config, port, g.admission)
 	if err != nil {
 		return nil, err
 	}
 	zones.sync.Register(s)
-	i, err := g.offers(zones.sync, l, certificate, routes)
-	if err != nil {
-		return nil, err
-	}
-	g.rotations.leads = g.replicas.leads
 	m := &membership{admission: g.admission, rotations: g.rotations,
 		pace: access.NewPace(certificateEvery, certificateBurst, g.admission.now)}
-	if certificate != nil {
-		m.ca = certificate.CAPEM
+	if port.certificate != nil {
+		m.ca = port.certificate.CAPEM
 	}
 	enrolment.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
+	i := &issuer{admission: g.admission, sync: zones.sync, authorize: routes.Authorize, addresses: port.addresses,
+		everyAddress: zones.replicas.everyAddress}
+	if port.certificate != nil && g.config.KDSTLS {
+		i.caSHA256 = port.certificate.CASHA256
+	}
 	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
-	zones.bury = standing.buryKnown
 	standing.register(routes, i)
 	keyrings{enrolment.AuthoritySecret: g.rotations, tokenPurpose: tokenKeys{g.issuer}}.register(routes)
 	routes.AddConditions(g.clones.conditions)
 	return s, nil
 }
 
-// offers returns the issuer of join strings and tokens.
-func (g *gate) offers(sync *kds.Global, l net.Listener, certificate *server.Certificate,
-	routes *api.Server) (*issuer, error) {
-	i := &issuer{admission: g.admission, sync: sync, authorize: routes.Authorize, addresses: g.config.KDSAdvertise}
-	if certificate == nil || !g.config.KDSTLS {
-		return i, nil
-	}
-	i.caSHA256 = certificate.CASHA256
-	if len(i.addresses) == 0 {
-		i.addresses = advertised(l.Addr())
-	}
-	if len(i.addresses) == 0 {
-		return nil, errors.New("zones could not find this global: give its addresses with --kds-advertise-address")
-	}
-	g.replicas.addresses, i.everyAddress = i.addresses, g.replicas.everyAddress
-	return i, nil
-}
-
-// run rechecks credentials and retires authorities until ctx ends.
-func (g *gate) run(ctx context.Context, sync *kds.Global) error {
+// run rechecks credentials and retires authorities, if this replica leads, until ctx ends.
+func (g *gate) run(ctx context.Context, sync *kds.Global, leads func() bool) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return g.rotations.run(ctx) })
+	group.Go(func() error { return g.rotations.run(ctx, leads) })
 	group.Go(func() error { return g.admission.run(ctx, sync.Recheck) })
 	return group.Wait()
-}
-
-// maxAdvertised bounds the addresses in a join string.
-const maxAdvertised = 8
-
-// advertised returns the addresses at which others may reach a listener on a: its own, or those of this machine, with
-// its name last, which not all machines can resolve.
-func advertised(a net.Addr) []string {
-	_, port, err := net.SplitHostPort(a.String())
-	if err != nil {
-		return nil
-	}
-	tcp, ok := a.(*net.TCPAddr)
-	if ok && !tcp.IP.IsUnspecified() {
-		return []string{a.String()}
-	}
-	hosts := hostsOf(a)
-	var out []string
-	for _, host := range append(hosts[min(1, len(hosts)):], hosts[:min(1, len(hosts))]...) {
-		if address := net.JoinHostPort(host, port); enrolment.CheckAddress(address) == nil {
-			out = append(out, address)
-		}
-	}
-	if len(out) == 0 {
-		return []string{net.JoinHostPort("127.0.0.1", port)}
-	}
-	return out[:min(len(out), maxAdvertised)]
 }

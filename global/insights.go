@@ -73,9 +73,9 @@ type counters struct {
 	sent, acknowledged, rejected uint64
 }
 
-func newInsights(status store.Store, instance string, log *slog.Logger) *insights {
+func newInsights(status store.Store, instance string, has func(zone string) bool, log *slog.Logger) *insights {
 	return &insights{
-		status: status, instance: instance, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		status: status, instance: instance, has: has, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		zones: map[string]*zoneInsight{}, sessions: map[uint64]*subscription{},
 	}
 }

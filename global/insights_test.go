@@ -14,7 +14,7 @@ import (
 // BenchmarkAcknowledgedWhileStatusIsWritten measures the longest wait of an acknowledgement of one zone while the
 // status of 1,000 zones is written: worst-ms.
 func BenchmarkAcknowledgedWhileStatusIsWritten(b *testing.B) {
-	i := newInsights(store.NewMemory(), "instance", slog.New(slog.DiscardHandler))
+	i := newInsights(store.NewMemory(), "instance", nil, slog.New(slog.DiscardHandler))
 	var worst time.Duration
 	touch := func(kind kds.EventKind) {
 		for n := range 1000 {

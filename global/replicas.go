@@ -30,18 +30,11 @@ const (
 // A replica sends the others the status of its zones, which they show as their own. The longest present leads: it does
 // what only one may do. It is a kds.Observer. A global with a store of its own has replicas without a board.
 type replicas struct {
-	board    *etcd.Board
-	instance string
-	// addresses are this replica's for zones.
-	addresses []string
-	history   time.Duration
-	status    store.Store
-	// durable is the store that the replicas share.
-	durable *backend.Store
+	replicaParts
+	board   *etcd.Board
+	history time.Duration
 	// kind is the kind of store: backend.Bolt or backend.Etcd.
 	kind    string
-	sync    *kds.Global
-	clones  *clones
 	now     func() time.Time
 	log     *slog.Logger
 	started time.Time
@@ -73,22 +66,25 @@ type heardZone struct {
 	connected bool
 }
 
-func newReplicas(durable *backend.Store, instance string, c *Config, status store.Store) *replicas {
+// replicaParts are the parts of this replica that replicas use.
+type replicaParts struct {
+	durable  *backend.Store
+	status   store.Store
+	sync     *kds.Global
+	clones   *clones
+	instance string
+	// addresses are this replica's for zones.
+	addresses []string
+}
+
+func newReplicas(c *Config, p replicaParts) *replicas {
 	return &replicas{
-		durable: durable, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: durable.Board(), started: time.Now().UTC(),
-		moved: make(chan struct{}, 1), instance: instance, history: c.EtcdHistory, status: status, now: time.Now, log: c.Log,
+		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: p.durable.Board(), started: time.Now().UTC(),
+		moved: make(chan struct{}, 1), history: c.EtcdHistory, now: time.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{},
 		heard: map[string]heardZone{},
 	}
-}
-
-// name returns this replica's name in the store; empty if there are no others.
-func (r *replicas) name() string {
-	if r.board == nil {
-		return ""
-	}
-	return r.instance
 }
 
 // leads reports whether this replica does what only one may do.

@@ -39,8 +39,8 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	}
 	put(claims, &resources.Resource{Key: kds.ClaimKey("own"), Labels: map[string]string{}}, `{"replica":"me"}`)
 	put(claims, &resources.Resource{Key: kds.ClaimKey("lost"), Labels: map[string]string{}}, `{"replica":"dead"}`)
-	r := newReplicas(durable, "me", &Config{Log: slog.New(slog.DiscardHandler)}, status)
-	r.sync = kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})
+	r := newReplicas(&Config{Log: slog.New(slog.DiscardHandler)}, replicaParts{durable: durable, instance: "me",
+		status: status, sync: kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})})
 	r.sync.Adopt("lost", &tracker.ZoneState{Connected: true, Since: time.Now()})
 	r.members = []replica{{Instance: "me"}}
 	r.heard["lost"] = heardZone{replica: "dead", connected: true}

@@ -22,8 +22,6 @@ type rotations struct {
 	members   *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
-	// leads reports whether this replica retires authorities.
-	leads func() bool
 	// ended is closed when the server ends.
 	ended chan struct{}
 
@@ -65,8 +63,8 @@ func (r *rotations) look(ctx context.Context) {
 	r.changed = make(chan struct{})
 }
 
-// run looks until ctx ends.
-func (r *rotations) run(ctx context.Context) error {
+// run looks until ctx ends. leads reports whether this replica retires authorities.
+func (r *rotations) run(ctx context.Context, leads func() bool) error {
 	defer close(r.ended)
 	look, retire := time.NewTicker(recheckInterval), time.NewTicker(retireInterval)
 	defer look.Stop()
@@ -76,7 +74,7 @@ func (r *rotations) run(ctx context.Context) error {
 		case <-look.C:
 			r.look(ctx)
 		case <-retire.C:
-			if !r.leads() {
+			if !leads() {
 				continue
 			}
 			if err := r.retireUnused(ctx); err != nil && ctx.Err() == nil {

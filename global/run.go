@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
@@ -24,9 +22,6 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 )
-
-// drainTimeout bounds the time that calls may still take once the server stops.
-const drainTimeout = 10 * time.Second
 
 // Run serves zones and the HTTP API until ctx ends, drains and returns nil. It returns errors of the start before it
 // serves anything but the progress of the start.
@@ -83,46 +78,10 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets,
 	return serve(ctx, c, box, o, sockets, diagnostics)
 }
 
-// serve wires the parts and runs them.
+// serve wires the parts, in order of dependency, and runs them until ctx ends.
 func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets *sockets,
 	diagnostics *server.Diagnostics) error {
-	durable, guard, gate := o.store, o.guard, o.gate
-	// Insights are rewritten often; a long changelog would keep all old ones.
-	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
-	instance := server.Instance()
-	insights := newInsights(status, instance, c.Log)
-	replicas := newReplicas(durable, instance, c, status)
-	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
-	sync := kds.NewGlobal(kds.GlobalConfig{
-		Store: durable, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
-		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
-		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Replica: replicas.name(), Observer: kds.Observers{insights, replicas, kds.NewMetrics(diagnostics.Registry),
-			gate.clones, gate.admission}, Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation,
-		StoreOf: gate.storeOf, Compare: gate.lineage.compare,
-		Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer, Panics: c.Panics,
-		Open: o.fields.Open,
-	})
-	replicas.sync, replicas.clones, insights.has, gate.replicas = sync, gate.clones, replicas.has, replicas
-	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync,
-		clones: gate.clones, log: c.Log}
-	for _, shown := range []prometheus.Collector{tracker.StatusCollector{Statuses: sync.Statuses,
-		Encoder: sync.Encoder()}, gate.clones, zones} {
-		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", shown))
-	}
-	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
-	apiServer := api.New(api.Config{
-		Store: durable, Status: &presence{status, sync.Away}, Away: sync.Away, Started: sync.Started(), Home: c.home(), Guard: guard,
-		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry,
-		Version: server.Version(), ClusterID: c.clusterID, InstanceID: instance, Tracer: c.Tracer, Panics: c.Panics,
-	})
-	addInspect(apiServer, durable, c)
-	(&operator{store: durable, sync: sync}).register(apiServer)
-	apiServer.Handle(api.RouteReplicas, replicas.serve)
-	(&rollout{store: durable, status: &presence{status, sync.Away}, systemNamespace: c.SystemNamespace,
-		sync: sync}).register(apiServer)
-	apiServer.ServeBackup(archive.Header{Server: "global"},
-		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
+	durable, guard, gate, instance := o.store, o.guard, o.gate, server.Instance()
 	if err := sockets.listen(c); err != nil {
 		return err
 	}
@@ -132,7 +91,24 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	if err != nil {
 		return err
 	}
-	grpcServer, err := gate.serve(sockets.kds, certificate, apiServer, zones)
+	port, err := newZonePort(c, sockets.kds, certificate)
+	if err != nil {
+		return err
+	}
+
+	// Insights are rewritten often; a long changelog would keep all old ones.
+	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
+	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
+	sync := newSync(c, o, status, known, instance)
+	insights := newInsights(status, instance, sync.Has, c.Log)
+	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
+		instance: instance, addresses: port.addresses})
+	sync.AddObservers(insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission)
+	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync,
+		clones: gate.clones, bury: gate.admission.buryKnown, log: c.Log}
+	collect(c, diagnostics, sync, gate.clones, zones)
+	routes := newRoutes(c, o, zones, diagnostics)
+	grpcServer, err := gate.serve(port, routes, zones)
 	if err != nil {
 		return err
 	}
@@ -141,10 +117,54 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return certificate.Run(ctx, c.Log) },
-		func(ctx context.Context) error { return gate.run(ctx, sync) },
+		func(ctx context.Context) error { return gate.run(ctx, sync, replicas.leads) },
 		func(ctx context.Context) error { return serveKDS(ctx, c, grpcServer, sync, sockets.kds) },
-		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, apiServer, c.Panics) },
+		func(ctx context.Context) error { return server.ServeHTTP(ctx, sockets.api, routes, c.Panics) },
 		func(ctx context.Context) error { return ready(ctx, c, sockets, diagnostics) })
+}
+
+// newSync returns the global's side of KDS.
+func newSync(c *Config, o *opened, status store.Store, known *kds.KnownFiles, instance string) *kds.Global {
+	gate := o.gate
+	config := kds.GlobalConfig{
+		Store: o.store, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
+		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
+		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
+		Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, StoreOf: gate.storeOf,
+		Compare: gate.lineage.compare, Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
+		Panics: c.Panics, Open: o.fields.Open,
+	}
+	if o.store.Board() != nil {
+		config.Replica = instance
+	}
+	return kds.NewGlobal(config)
+}
+
+// collect registers the metrics that are computed when they are read.
+func collect(c *Config, diagnostics *server.Diagnostics, sync *kds.Global, clones *clones, zones *zones) {
+	for _, one := range []prometheus.Collector{tracker.StatusCollector{Statuses: sync.Statuses,
+		Encoder: sync.Encoder()}, clones, zones} {
+		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", one))
+	}
+	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
+}
+
+// newRoutes returns the HTTP API, with the routes that only a global serves.
+func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) *api.Server {
+	durable, sync := o.store, zones.sync
+	shown := &presence{zones.status, sync.Away}
+	routes := api.New(api.Config{
+		Store: durable, Status: shown, Away: sync.Away, Started: sync.Started(), Home: c.home(), Guard: o.guard,
+		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
+		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics,
+	})
+	addInspect(routes, durable, c)
+	(&operator{store: durable, sync: sync}).register(routes)
+	routes.Handle(api.RouteReplicas, zones.replicas.serve)
+	(&rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync}).register(routes)
+	routes.ServeBackup(archive.Header{Server: "global"},
+		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
+	return routes
 }
 
 // together runs all parts; the first error ends the others.
@@ -233,50 +253,4 @@ func ready(ctx context.Context, c *Config, s *sockets, diagnostics *server.Diagn
 	c.Log.Info("global is ready", "api", s.api.Addr().String(), "kds", s.kds.Addr().String(), "diagnostics",
 		s.diagnostics.Addr().String(), "version", server.Version())
 	return diagnostics.Notify(ctx, s.diagnostics.Addr(), c.Log)
-}
-
-// newKDSServer returns the gRPC server with its credentials.
-func newKDSServer(c *Config, l net.Listener, certificate *server.Certificate, admission *admission) (*grpc.Server,
-	error) {
-	options := kds.ServerOptions()
-	if !c.KDSTLS {
-		if !server.IsLoopback(l.Addr()) {
-			return nil, fmt.Errorf("--kds-tls=false on %s: plaintext is for loopback only, so listen on 127.0.0.1 or leave TLS on", l.Addr())
-		}
-		c.Log.Warn("zones are served without TLS, on loopback", "kds", l.Addr().String())
-		return grpc.NewServer(options...), nil
-	}
-	c.Log.Info("zones join with what causewayctl zone create prints", "ca_sha256", certificate.CASHA256, "ca_file",
-		c.certificateDir()+"/ca.crt")
-	return grpc.NewServer(append(options,
-		grpc.Creds(c.Panics.Credentials(newZoneCredentials(certificate, admission.judgeShown))))...), nil
-}
-
-// wire returns the listener that gRPC reads from; with TLS, the credentials limit strangers.
-func wire(c *Config, l net.Listener) net.Listener {
-	if c.KDSTLS {
-		return l
-	}
-	return server.Plaintext(l)
-}
-
-// serveKDS serves until ctx ends; then it tells zones to reconnect elsewhere, and ends their streams.
-func serveKDS(ctx context.Context, c *Config, s *grpc.Server, sync *kds.Global, l net.Listener) error {
-	drained := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(drained)
-		force := time.AfterFunc(drainTimeout, s.Stop)
-		defer force.Stop()
-		sync.Drain()
-		s.GracefulStop()
-	})
-	err := s.Serve(wire(c, kds.Listener(l)))
-	if !stop() {
-		<-drained
-	} else {
-		sync.Drain()
-		s.Stop()
-	}
-	sync.Wait()
-	return err
 }

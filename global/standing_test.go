@@ -112,7 +112,7 @@ func newStanding(t *testing.T) *standing {
 	s := &standing{admission: a, store: durable, sync: sync}
 	quiet := slog.New(slog.DiscardHandler)
 	s.zones = &zones{
-		store: durable, status: status, insights: newInsights(status, "me", quiet), replicas: &replicas{}, sync: sync,
+		store: durable, status: status, insights: newInsights(status, "me", nil, quiet), replicas: &replicas{}, sync: sync,
 		clones: newClones(time.Now, quiet), log: quiet,
 	}
 	s.zones.bury = s.buryKnown

@@ -250,23 +250,3 @@ func (s *standing) drain(ctx context.Context, zone string) error {
 		}
 	}
 }
-
-// buryKnown is bury for a zone that was removed in another way. One that never had a credential has nothing to bury,
-// also while remove runs.
-func (s *standing) buryKnown(ctx context.Context, zone string) error {
-	m, _, err := s.members.Get(ctx, zone)
-	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.Blank() {
-		return err
-	}
-	return s.bury(ctx, zone)
-}
-
-// bury leaves a tombstone: a record without credentials.
-func (s *standing) bury(ctx context.Context, zone string) error {
-	err := s.members.Update(ctx, zone, func(m *enrolment.Record) error {
-		m.Withdraw(s.now())
-		m.ID, m.Store, m.Draining, m.DrainingAt, m.DeletedAt = "", "", false, time.Time{}, s.now().UTC()
-		return nil
-	})
-	return err
-}

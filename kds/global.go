@@ -190,6 +190,11 @@ func (g *Global) Register(r grpc.ServiceRegistrar) {
 	kdspb.RegisterReportServiceServer(r, g)
 }
 
+// AddObservers adds receivers of the events of sessions. Call it before Register.
+func (g *Global) AddObservers(more ...Observer) {
+	g.config.Observer = append(Observers{g.config.Observer}, more...)
+}
+
 // Drain ends all sessions and tells zones to reconnect.
 func (g *Global) Drain() { g.drain(ErrDraining) }
 
