@@ -64,6 +64,8 @@ type Config struct {
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
+	// replacing is set by those who replace what is there.
+	replacing bool
 }
 
 // Validate returns an error that names the wrong flag.
@@ -148,6 +150,10 @@ func (s *Store) Healthy() error {
 	return s.healthy()
 }
 
+// Answers returns nil while what the store says is current, as far as is known: for a store that servers share, while
+// etcd answers and takes writes. It returns at once.
+func (s *Store) Answers() error { return s.healthy() }
+
 // Open opens the store. Errors: ErrLost, those of Validate, of bolt.Open and of etcd.Open.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
@@ -170,7 +176,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	config := etcd.Config{
 		Endpoints: c.Endpoints, Prefix: c.Prefix, TLS: secured, Username: c.Username, Password: c.Password,
-		Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log,
+		Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log, Unfinished: c.replacing,
 	}
 	if c.Owner.Server != "" {
 		config.Backup = c.keep

@@ -16,7 +16,10 @@ import (
 // ErrNotEmpty reports that a store exists and the caller did not allow to replace it.
 var ErrNotEmpty = errors.New("there is a store already")
 
-// Replaceable returns the error of a Replace that would change nothing: those of Validate, ErrNotEmpty, bolt.ErrInUse,
+// ErrInUse reports that servers use the store in etcd.
+var ErrInUse = errors.New("the store is in use")
+
+// Replaceable returns the error of a Replace that would change nothing: those of Validate, ErrNotEmpty, ErrInUse, bolt.ErrInUse,
 // store.ErrUnavailable, and the operating system's.
 func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
 	if err := c.Validate(); err != nil {
@@ -26,15 +29,19 @@ func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
 		_, err := replaceableFile(ctx, c, overwrite)
 		return err
 	}
+	c.replacing = true
 	opened, err := Open(ctx, c)
 	if err != nil {
 		return err
 	}
-	return errors.Join(vacant(opened, c, overwrite), opened.Close())
+	return errors.Join(vacant(ctx, opened, c, overwrite), opened.Close())
 }
 
 // vacant refuses to replace what is in etcd.
-func vacant(opened *Store, c Config, overwrite bool) error {
+func vacant(ctx context.Context, opened *Store, c Config, overwrite bool) error {
+	if err := deserted(ctx, opened.Board(), c.Prefix); err != nil {
+		return err
+	}
 	if n := count(opened); n > 0 && !overwrite {
 		return fmt.Errorf("%s in etcd has %d resources: %w", c.Prefix, n, ErrNotEmpty)
 	}
@@ -43,8 +50,8 @@ func vacant(opened *Store, c Config, overwrite bool) error {
 
 // Replace makes a store hold exactly rs, at a revision. No server may have a file open. If a store exists, Replace
 // returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the path that it returns, and deletes
-// the contents of etcd. Errors: those of Validate, ErrNotEmpty, store.ErrUnavailable, bolt.ErrInUse, the operating
-// system's.
+// the contents of etcd, which no server opens before the new ones are complete. Errors: those of Validate, ErrNotEmpty,
+// ErrInUse, store.ErrUnavailable, bolt.ErrInUse, the operating system's.
 func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string,
 	err error) {
 	if err := c.Validate(); err != nil {
@@ -53,16 +60,38 @@ func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Res
 	if c.Kind != Etcd {
 		return replaceFile(ctx, c, revision, rs, overwrite)
 	}
+	c.replacing = true
 	opened, err := Open(ctx, c)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	if err := vacant(opened, c, overwrite); err != nil {
+	if err := vacant(ctx, opened, c, overwrite); err != nil {
 		return "", err
 	}
 	// Revisions only grow: otherwise servers that follow would not see the change.
 	return "", opened.Store.(*etcd.Store).Replace(ctx, max(revision, opened.Snapshot().Revision()+1), rs)
+}
+
+// leaving is how long Replace waits for servers to go: the lease of one that was killed ends by then.
+const leaving = etcd.DefaultMemberLease + 2*time.Second
+
+// deserted fails if servers use the store.
+func deserted(ctx context.Context, board *etcd.Board, prefix string) error {
+	wait, cancel := context.WithTimeout(ctx, leaving)
+	defer cancel()
+	for {
+		members, err := board.Members(ctx)
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		select {
+		case <-wait.Done():
+			return fmt.Errorf("%s in etcd: %w by %d servers, of which one is %s: stop them first", prefix, ErrInUse,
+				len(members), members[0].ID)
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }
 
 func count(r store.Reader) int {

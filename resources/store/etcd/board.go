@@ -173,6 +173,12 @@ func (b *Board) follow(ctx context.Context, hear func(News)) error {
 
 func byArrival(a, b Member) int { return int(a.since - b.since) }
 
+// Members returns the present members, in order of arrival. Errors are etcd's.
+func (b *Board) Members(ctx context.Context) ([]Member, error) {
+	members, _, _, err := b.load(ctx)
+	return members, err
+}
+
 // load reads the board. next is the revision to watch from.
 func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next int64, err error) {
 	s := b.store

@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -73,7 +72,7 @@ func (s *Store) try(ctx context.Context, group []*store.Request) (late int64, er
 		answers.Send()
 		return 0, nil
 	}
-	w, err := s.write(ctx, commits)
+	w, err := s.write(ctx, commits, false)
 	if err != nil {
 		return w.late, err
 	}
@@ -110,15 +109,20 @@ func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 	return 0, nil
 }
 
-// write makes commits durable and returns the writing. The caller holds a transaction of the view.
-func (s *Store) write(ctx context.Context, commits []*store.Commit) (*writing, error) {
+// write makes commits durable and returns the writing. replaces is set for new contents as a whole. The caller holds a
+// transaction of the view.
+func (s *Store) write(ctx context.Context, commits []*store.Commit, replaces bool) (*writing, error) {
 	at, value := s.place.mark()
-	w := &writing{store: s, expected: at, value: value}
+	w := &writing{store: s, expected: at, value: value, replaces: replaces}
 	parts, err := s.cut(commits)
 	if err != nil {
 		return w, err
 	}
-	w.head = head{Revision: commits[len(commits)-1].Revision, Parts: len(parts), Writer: s.writer}
+	w.head = head{Revision: commits[len(commits)-1].Revision, Parts: len(parts), Writer: s.writer,
+		Replaced: replacements(value)}
+	if replaces && at > 0 {
+		w.head.Replaced++
+	}
 	if len(parts) > 1 {
 		if err := w.lock(ctx); err != nil {
 			return w, err
@@ -146,6 +150,7 @@ type writing struct {
 	expected int64
 	value    string
 	lease    clientv3.LeaseID
+	replaces bool
 	// late is the etcd revision to wait for with errLate.
 	late int64
 }
@@ -179,6 +184,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 		return err
 	}
 	ops := append(p.ops[:len(p.ops):len(p.ops)], clientv3.OpPut(s.keys.head(), value))
+	ops = append(ops, w.mark()...)
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected),
 		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version)),
@@ -279,24 +285,4 @@ func (s *Store) fail(group []*store.Request, err error) {
 	for _, r := range group {
 		r.Answer(nil, err)
 	}
-}
-
-// Replace makes the store hold exactly rs, at a revision, whatever its contents. Servers that have it open follow. The
-// caller must not change the resources afterwards. Errors: store.ErrUnavailable; ErrUncertain beside it if only a part
-// may have been written: then call it again.
-func (s *Store) Replace(ctx context.Context, revision uint64, rs []*resources.Resource) error {
-	t := s.Begin()
-	defer t.Abort()
-	changes := differences(t, rs)
-	w, err := s.write(ctx, []*store.Commit{{Revision: revision, Changes: changes}})
-	if errors.Is(err, errLate) {
-		return fmt.Errorf("etcd: %w (a server writes there: stop it first)", store.ErrUnavailable)
-	}
-	if err != nil {
-		return fmt.Errorf("etcd: %w", err)
-	}
-	t.Adopt(revision, changes)
-	t.Commit()
-	s.place.move(w.expected, w.value)
-	return nil
 }

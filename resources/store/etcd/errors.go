@@ -15,4 +15,9 @@ var (
 	// ErrWentBack reports that the cluster has lost writes that this server has seen, as after a restore. The server
 	// must restart.
 	ErrWentBack = errors.New("etcd went back in time")
+	// ErrReplaced reports that all contents were replaced, as by a restore, while this server followed them. The server
+	// must restart.
+	ErrReplaced = errors.New("the contents of the store in etcd were replaced")
+	// ErrUnfinished reports that a Replace was interrupted. It has to be repeated.
+	ErrUnfinished = errors.New("a restore into etcd was interrupted")
 )

@@ -34,7 +34,7 @@ func (s *Store) follow(ctx context.Context) {
 			s.log.Info("store: comparing everything with etcd", "prefix", s.config.Prefix, "error", err)
 			err = f.compare(ctx)
 		}
-		if errors.Is(err, ErrWentBack) {
+		if errors.Is(err, ErrWentBack) || errors.Is(err, ErrReplaced) {
 			return
 		}
 		if errors.Is(err, ErrFormat) {
@@ -167,6 +167,9 @@ func (f *follower) continues(h head, at int64) error {
 	if f.at > last {
 		last, value = f.at, f.value
 	}
+	if err := f.store.wasReplaced(replacements(value), h.Replaced); err != nil {
+		return err
+	}
 	switch {
 	case h.After == 0:
 		return nil
@@ -210,6 +213,9 @@ func (f *follower) compare(ctx context.Context) error {
 	other := state.at == at && state.head != value
 	if s.place.isElsewhere(state.cluster) || state.at < at || state.revision < revision || other {
 		return s.wentBack(fmt.Errorf("its last write is %d at %d, and was %d at %d", state.revision, state.at, revision, at))
+	}
+	if err := s.wasReplaced(replacements(value), replacements(state.head)); err != nil {
+		return err
 	}
 	t := s.Begin()
 	defer t.Abort()

@@ -142,7 +142,7 @@ func (h *health) caughtUp() {
 }
 
 // Healthy returns nil while the cluster answers and accepts writes and the view shows all of them; otherwise
-// store.ErrUnavailable with the problem. ErrWentBack means that the server must restart. It sends no request, so it
+// store.ErrUnavailable with the problem. ErrWentBack and ErrReplaced mean that the server must restart. It sends no request, so it
 // returns at once.
 func (s *Store) Healthy() error { return s.health.report() }
 
@@ -218,8 +218,11 @@ func (s *Store) lookForRoom(ctx context.Context) {
 }
 
 // wentBack ends writing and following permanently: this is not the store that was followed, as after a restore.
-func (s *Store) wentBack(why error) error {
-	err := fmt.Errorf("%w: %w: %w: start this server again", ErrWentBack, why, store.ErrUnavailable)
+func (s *Store) wentBack(why error) error { return s.ended(ErrWentBack, why) }
+
+// ended ends writing and following permanently.
+func (s *Store) ended(reason, why error) error {
+	err := fmt.Errorf("%w: %w: %w: start this server again", reason, why, store.ErrUnavailable)
 	s.health.end(err)
 	s.log.Error("store: "+err.Error(), "endpoints", s.config.Endpoints)
 	return err

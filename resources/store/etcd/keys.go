@@ -33,7 +33,10 @@ func (k keys) notes() string   { return k.prefix + "/board/n/" }
 func (k keys) format() string  { return k.prefix + "/format" }
 func (k keys) head() string    { return k.prefix + "/head" }
 func (k keys) writer() string  { return k.prefix + "/writer" }
-func (k keys) program() string { return k.prefix + "/program" }
+
+// unfinished marks contents of which only some parts were written by Replace.
+func (k keys) unfinished() string { return k.prefix + "/unfinished" }
+func (k keys) program() string    { return k.prefix + "/program" }
 
 // resources has a different name in each format, so that the next format can be written while the previous one is read.
 func (k keys) resources() string {
@@ -60,6 +63,9 @@ type head struct {
 	// After is the etcd revision of the previous write, so that a view can detect a missing one. Absent in the first
 	// write and in those of older programs.
 	After int64 `json:"after,omitempty"`
+	// Replaced counts how often the contents were replaced as a whole (Replace): what followed the contents before may
+	// not take the new ones for their continuation. Absent if they never were, and in the writes of older programs.
+	Replaced int `json:"replaced,omitempty"`
 	// Before is the digest of the head that the previous write left: a restored store may have another write at After.
 	// Absent if After is, and in the writes of older programs.
 	Before string `json:"before,omitempty"`
@@ -75,6 +81,15 @@ func (h *head) follows(at int64, value string) {
 
 // isAfter reports whether the previous write may have left value in head.
 func (h head) isAfter(value string) bool { return h.Before == "" || h.Before == digestOf(value) }
+
+// replacements returns how often the contents were replaced before they had this value of head; 0 if that is unknown.
+func replacements(value string) int {
+	h, err := decodeHead([]byte(value))
+	if err != nil {
+		return 0
+	}
+	return h.Replaced
+}
 
 func digestOf(value string) string {
 	sum := sha256.Sum256([]byte(value))

@@ -53,7 +53,7 @@ type state struct {
 }
 
 // read reads everything once no cut batch is being written. It returns ErrFormat if the store was migrated to a newer
-// format meanwhile.
+// format meanwhile, and ErrUnfinished.
 func (s *Store) read(ctx context.Context) (*state, error) {
 	for {
 		state, err := s.readOnce(ctx, s.keys, false)
@@ -77,7 +77,7 @@ var errBusy = errors.New("a batch is being written")
 // that this server holds the writer key and writes no batch.
 func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, error) {
 	first, err := s.get(ctx, clientv3.OpGet(keys.head()), clientv3.OpGet(keys.writer()), clientv3.OpGet(keys.format()),
-		clientv3.OpGet(keys.program()))
+		clientv3.OpGet(keys.program()), clientv3.OpGet(keys.unfinished()))
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +86,9 @@ func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, err
 	}
 	if valueOf(first, 1) != "" && !ours {
 		return nil, errBusy
+	}
+	if err := s.unfinished(valueOf(first, 4)); err != nil {
+		return nil, err
 	}
 	out := &state{next: first.Header.Revision + 1, cluster: first.Header.GetClusterId()}
 	if kvs := first.Responses[0].GetResponseRange().GetKvs(); len(kvs) > 0 {

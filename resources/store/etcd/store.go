@@ -34,6 +34,9 @@ type Config struct {
 	// Program is the version of this program. An older program that cannot read the layout names it. Empty records
 	// nothing.
 	Program string
+	// Unfinished opens contents of which a Replace has written only some parts, so that it can be repeated. Without it
+	// they are refused with ErrUnfinished.
+	Unfinished bool
 	// Backup keeps the contents in an older format before they are migrated. Without it an older format is refused.
 	Backup func(format int, revision uint64, rs []*resources.Resource) error
 	// View configures the view in memory: the changelog's window and the clock.
@@ -107,7 +110,7 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open loads the keys below the prefix and follows them until Close. It first migrates an older format; only one of
-// several servers does so. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, Backup's, store.ErrUnavailable if
+// several servers does so. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, ErrUnfinished, Backup's, store.ErrUnavailable if
 // no member answers, which may be temporary, ErrRefused, store.ErrChecksum, ctx's.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	return openWith(ctx, config, formats())
