@@ -16,13 +16,14 @@ import (
 // ErrNoSteps reports that this machine does not let a process trace its children.
 var ErrNoSteps = errors.New("this machine lets us trace no process")
 
-// Steps kills a process at a step: immediately before a call that changes what the next start finds on the disk. The
-// program knows nothing of it. It is safe for concurrent use.
+// Steps kills a process at a step, immediately before a call that changes what the next start finds on the disk, or lets
+// that call fail. The program knows nothing of it. It is safe for concurrent use.
 type Steps struct {
 	mu      sync.Mutex
 	within  string // count calls that concern a path with this text
-	left    int    // steps until the kill; 0 for none. Guarded by mu
-	reached string // the step at which it was killed. Guarded by mu
+	left    int    // steps until it happens; 0 for none. Guarded by mu
+	reached string // the step at which it happened. Guarded by mu
+	refuses bool   // the call fails, and nobody is killed. Guarded by mu
 }
 
 // KillAt kills the process at the n-th step from now on, the first being 1. It forgets an earlier kill. Only calls whose
@@ -30,17 +31,31 @@ type Steps struct {
 func (s *Steps) KillAt(n int, within string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.left, s.within, s.reached = n, within, ""
+	s.left, s.within, s.reached, s.refuses = n, within, "", false
 }
 
-// Reached returns the step at which the process was killed, such as "renameat /data/ca.key"; empty if it was not.
+// RefuseAt is like KillAt, but the step fails, and what follows does not: with "no space left on device", or, for one
+// that needs no space, with an input/output error. Writes to files count as steps too.
+func (s *Steps) RefuseAt(n int, within string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left, s.within, s.reached, s.refuses = n, within, "", true
+}
+
+func (s *Steps) isRefusal() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refuses
+}
+
+// Reached returns the step at which it happened, such as "rename /data/ca.key"; empty if it did not.
 func (s *Steps) Reached() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reached
 }
 
-// count reports whether the process dies at this step.
+// count reports whether it happens at this step.
 func (s *Steps) count(step string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +102,7 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 		return cmd.Wait()
 	}
 	leader := cmd.Process.Pid
-	seen := map[int]bool{}
+	seen, refused := map[int]bool{}, map[int]string{}
 	for {
 		var status unix.WaitStatus
 		thread, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
@@ -113,14 +128,40 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 				}
 			}
 		case signal == unix.SIGTRAP|0x80:
-			if step := stepOf(thread); step != "" && s.count(step) {
-				_ = unix.Kill(leader, unix.SIGKILL)
-			}
+			s.atCall(leader, thread, refused)
 		case signal != unix.SIGTRAP:
 			pass = int(signal)
 		}
 		_ = unix.PtraceSyscall(thread, pass) // fails for a thread that has just been killed
 	}
+}
+
+// atCall handles the begin or end of a call. refused holds the calls that fail, by thread.
+func (s *Steps) atCall(leader, thread int, refused map[int]string) {
+	if step, ok := refused[thread]; ok {
+		delete(refused, thread)
+		_ = answerCall(thread, errorOf(step)) // fails for a thread that has just been killed
+		return
+	}
+	refuses := s.isRefusal()
+	step := stepOf(thread, refuses)
+	switch {
+	case step == "" || !s.count(step):
+	case !refuses:
+		_ = unix.Kill(leader, unix.SIGKILL)
+	case skipCall(thread) == nil:
+		refused[thread] = step
+	}
+}
+
+// errorOf returns how a step fails.
+func errorOf(step string) unix.Errno {
+	for _, needs := range []string{"create", "mkdir", "link", "rename", "write"} {
+		if strings.HasPrefix(step, needs+" ") {
+			return unix.ENOSPC
+		}
+	}
+	return unix.EIO
 }
 
 // endOf returns nil for a process that ended with status 0.
@@ -150,8 +191,9 @@ const (
 	syscallEntry         = 1
 )
 
-// stepOf describes the call that a thread is about to make; empty if it changes nothing on the disk.
-func stepOf(thread int) string {
+// stepOf describes the call that a thread is about to make; empty if it changes nothing on the disk. writes says that
+// writes to files count too.
+func stepOf(thread int, writes bool) string {
 	var info syscallInfo
 	_, _, failed := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(thread), unsafe.Sizeof(info),
 		uintptr(unsafe.Pointer(&info)), 0, 0)
@@ -172,6 +214,10 @@ func stepOf(thread int) string {
 		return "sync " + fileOf(thread, info.args[0])
 	case unix.SYS_FTRUNCATE:
 		return "truncate " + fileOf(thread, info.args[0])
+	case unix.SYS_WRITE, unix.SYS_PWRITE64:
+		if writes {
+			return "write " + fileOf(thread, info.args[0])
+		}
 	case unix.SYS_OPENAT:
 		if info.args[2]&unix.O_CREAT != 0 {
 			return "create " + pathOf(thread, info.args[0], info.args[1])

@@ -36,6 +36,8 @@ type stepped struct {
 	whole func(context.Context, *cluster.Server) error
 	// refusal is what a server says that does not start on what the kill left. It always starts if this is empty.
 	refusal string
+	// refuses is set if steps fail, and nobody is killed.
+	refuses bool
 	kills   int
 }
 
@@ -51,9 +53,9 @@ func (s *stepped) run() {
 	}
 	for n := first; n < maxSteps; n += stride {
 		if !s.killedAt(n) {
-			s.t.Logf("killed %d times; fewer than %d steps", s.kills, n+1)
+			s.t.Logf("%d steps; fewer than %d steps", s.kills, n+1)
 			if s.kills == 0 {
-				s.t.Error("it was never killed")
+				s.t.Error("nothing was done to it")
 			}
 			return
 		}
@@ -69,16 +71,25 @@ func (s *stepped) killedAt(n int) bool {
 	s.must(os.RemoveAll(s.server.DataDir))
 	s.prepare(n)
 	steps := &cluster.Steps{}
-	steps.KillAt(n, s.server.DataDir)
+	if s.refuses {
+		steps.RefuseAt(n, s.server.DataDir)
+	} else {
+		steps.KillAt(n, s.server.DataDir)
+	}
 	err := s.killed(ctx, n, steps)
 	step := strings.ReplaceAll(steps.Reached(), s.server.DataDir, "DIR")
 	if step == "" {
 		s.must(err) // it came to its end, and may be repeated all the same: its caller may not have heard of it
 		step = "none"
 	}
+	if s.refuses && err == nil {
+		if err := s.starts(ctx); err != nil {
+			s.t.Errorf("though step %d (%s) failed it said that it is done: %v", n, step, err)
+		}
+	}
 	if s.program != "" && !s.nothingYet() {
 		if err := s.starts(ctx); err != nil && (s.refusal == "" || !strings.Contains(err.Error(), s.refusal)) {
-			s.t.Errorf("killed at step %d (%s), the server believes half or does not start: %v", n, step, err)
+			s.t.Errorf("at step %d (%s), the server believes half or does not start: %v", n, step, err)
 		}
 	}
 	s.repeated(ctx, n, step)
@@ -93,12 +104,12 @@ func (s *stepped) repeated(ctx context.Context, n int, step string) {
 	}
 	if s.program != "" {
 		if out, err := s.Output(ctx, nil, s.program, args...); err != nil {
-			s.t.Errorf("killed at step %d (%s), it cannot be repeated: %s %v", n, step, out, err)
+			s.t.Errorf("after step %d (%s), it cannot be repeated: %s %v", n, step, out, err)
 			return
 		}
 	}
 	if err := s.starts(ctx); err != nil {
-		s.t.Errorf("killed at step %d (%s), and repeated: %v", n, step, err)
+		s.t.Errorf("after step %d (%s), and repeated: %v", n, step, err)
 	}
 }
 
@@ -176,35 +187,58 @@ func TestFaultsSteps(t *testing.T) {
 		t.Log(err) // which is no failure of the server
 		return
 	}
-	for name, test := range map[string]func(t *testing.T){
-		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "restore into etcd": restoreEtcdInSteps,
-		"replace the CA": replaceInSteps,
-		"repair":         repairInSteps, "first start of a global": firstStartInSteps, "upgrade of a global": upgradeInSteps,
-		"first start of a zone": zoneInSteps, "join": joinInSteps,
-	} {
+	for name, prepared := range inSteps() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t)
+			prepared(t).run()
 		})
 	}
 }
 
-func restoreInSteps(t *testing.T) {
+// TestFaultsRefusedSteps lets each of the same steps, and each write to a file, fail once, as on a disk that is full or
+// fails for a moment. What says that it is done is done; what says that it is not can be repeated to its end.
+func TestFaultsRefusedSteps(t *testing.T) {
+	t.Parallel()
+	if err := cluster.CanTrace(); err != nil || !cluster.CanRefuse {
+		t.Log(err) // which is no failure of the server
+		return
+	}
+	for name, prepared := range inSteps() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := prepared(t)
+			s.refuses = true
+			s.run()
+		})
+	}
+}
+
+// inSteps returns what is done in steps.
+func inSteps() map[string]func(t *testing.T) *stepped {
+	return map[string]func(t *testing.T) *stepped{
+		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "restore into etcd": restoreEtcdInSteps,
+		"replace the CA": replaceInSteps,
+		"repair":         repairInSteps, "first start of a global": firstStartInSteps, "upgrade of a global": upgradeInSteps,
+		"first start of a zone": zoneInSteps, "join": joinInSteps,
+	}
+}
+
+func restoreInSteps(t *testing.T) *stepped {
 	s, backup, source := steppedGlobal(t)
 	s.prepare = func(int) {}
 	s.server.SetArgs("--secrets-key-file", filepath.Join(source, "secrets.key"))
 	s.restores(backup)
-	s.run()
+	return s
 }
 
-func restoreOverInSteps(t *testing.T) {
+func restoreOverInSteps(t *testing.T) *stepped {
 	s, backup, _ := steppedGlobal(t)
 	s.restores(backup)
 	s.args = s.again
-	s.run()
+	return s
 }
 
-func restoreEtcdInSteps(t *testing.T) {
+func restoreEtcdInSteps(t *testing.T) *stepped {
 	s, backup, source := steppedGlobal(t)
 	endpoints := strings.Join(etcdtest.Start(t, 1).Endpoints(), ",")
 	s.prepare = func(n int) {
@@ -214,7 +248,7 @@ func restoreEtcdInSteps(t *testing.T) {
 		s.server.SetArgs(append(place, "--secrets-key-file", filepath.Join(source, "secrets.key"))...)
 	}
 	s.program = "causewayctl"
-	s.run()
+	return s
 }
 
 func (s *stepped) restores(backup string) {
@@ -223,17 +257,17 @@ func (s *stepped) restores(backup string) {
 	s.again = append(s.args[:len(s.args):len(s.args)], "--overwrite")
 }
 
-func replaceInSteps(t *testing.T) {
+func replaceInSteps(t *testing.T) *stepped {
 	s, _, _ := steppedGlobal(t)
 	s.program, s.args = "causeway-global", []string{"replace-ca", "--data-dir", s.server.DataDir}
-	s.run()
+	return s
 }
 
-func repairInSteps(t *testing.T) {
+func repairInSteps(t *testing.T) *stepped {
 	s, _, source := steppedGlobal(t)
 	s.damage(source)
 	s.program, s.args, s.refusal = "causewayctl", []string{"fsck", s.server.DataDir, "--repair"}, "causeway.db"
-	s.run()
+	return s
 }
 
 // damage flips bits of a store until fsck can repair it.
@@ -258,10 +292,10 @@ func (s *stepped) damage(dir string) {
 	s.t.Fatal("no damage could be repaired")
 }
 
-func firstStartInSteps(t *testing.T) {
+func firstStartInSteps(t *testing.T) *stepped {
 	s, _, _ := steppedGlobal(t)
 	s.prepare, s.whole = func(int) {}, writable
-	s.run()
+	return s
 }
 
 // writable checks that a server takes a policy.
@@ -270,7 +304,7 @@ func writable(ctx context.Context, s *cluster.Server) error {
 }
 
 // upgradeInSteps starts a global whose keys an earlier version has kept in the clear.
-func upgradeInSteps(t *testing.T) {
+func upgradeInSteps(t *testing.T) *stepped {
 	s, _, source := steppedGlobal(t)
 	box, err := secrets.OpenBox(secrets.Config{Dir: source})
 	s.must(err)
@@ -291,7 +325,7 @@ func upgradeInSteps(t *testing.T) {
 		}
 		return hasEarly(ctx, global)
 	}
-	s.run()
+	return s
 }
 
 // steppedZone returns a stopped zone, and makes prepare call next with a name and a join string that are new.
@@ -320,15 +354,15 @@ func inSession(ctx context.Context, zone *cluster.Server) error {
 	return zone.API.Get(ctx, "/meshes/default", nil)
 }
 
-func zoneInSteps(t *testing.T) {
-	steppedZone(t, func(s *stepped, zone, join string) { s.server.SetArgs("--zone", zone, "--join", join) }).run()
+func zoneInSteps(t *testing.T) *stepped {
+	return steppedZone(t, func(s *stepped, zone, join string) { s.server.SetArgs("--zone", zone, "--join", join) })
 }
 
-func joinInSteps(t *testing.T) {
+func joinInSteps(t *testing.T) *stepped {
 	s := steppedZone(t, func(s *stepped, _, join string) {
 		s.server.SetArgs()
 		s.args = []string{"join", join, "--data-dir", s.server.DataDir}
 	})
 	s.program, s.refusal = "causeway-zone", "join first"
-	s.run()
+	return s
 }
