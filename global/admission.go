@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
@@ -35,6 +36,7 @@ const (
 type admission struct {
 	store     store.Reader
 	members   *enrolment.Registry
+	keeper    *secrets.Keeper
 	authority *enrolment.Authority
 	tokens    *tokens.Issuer
 	adoptions *adoptions

@@ -41,7 +41,7 @@ func watched(t *testing.T) (*admission, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	return &admission{
-		store: s, members: enrolment.NewRegistry(keeper, time.Now), tokens: issuer, allowTokens: true, now: time.Now,
+		store: s, members: enrolment.NewRegistry(keeper, time.Now), keeper: keeper, tokens: issuer, allowTokens: true, now: time.Now,
 		audit: auditor{log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.NewTextHandler(log, nil)),
 	}, log
 }

@@ -58,14 +58,15 @@ func lacks(m *enrolment.Record, held enrolment.Certificate) bool {
 
 // adoptions remembers candidates, and lets an operator adopt one. Safe for concurrent use.
 type adoptions struct {
-	now func() time.Time
+	now     func() time.Time
+	started time.Time
 
 	mu    sync.Mutex
 	zones map[string][]candidate // guarded by mu; by zone, at most one for each serial
 }
 
 func newAdoptions(now func() time.Time) *adoptions {
-	return &adoptions{now: now, zones: map[string][]candidate{}}
+	return &adoptions{now: now, started: now(), zones: map[string][]candidate{}}
 }
 
 // note remembers a rejected server.
@@ -89,6 +90,14 @@ func (a *adoptions) tidyLocked(zone string) []candidate {
 		delete(a.zones, zone)
 	}
 	return of
+}
+
+// since returns the time from which on candidates are remembered.
+func (a *adoptions) since() time.Time {
+	if since := a.now().Add(-candidateMemory); since.After(a.started) {
+		return since.UTC()
+	}
+	return a.started.UTC()
 }
 
 // list returns the candidates, of one zone or, if zone is empty, of all, ordered by zone and serial.
@@ -123,13 +132,17 @@ type candidates struct {
 	Items []candidate `json:"items"`
 	// LeftOut counts those of zones that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
+	// Since is the time from which on this server knows. It does not know whom other replicas have turned away.
+	Since time.Time `json:"since"`
+	// Others counts the other replicas.
+	Others int `json:"others,omitempty"`
 }
 
 func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
 	shown := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !reader.Zone(c.Zone) })
 	return api.WriteJSON(w, http.StatusOK, candidates{Items: append([]candidate{}, shown...),
-		LeftOut: len(all) - len(shown)})
+		LeftOut: len(all) - len(shown), Since: s.adoptions.since(), Others: max(len(s.zones.replicas.list())-1, 0)})
 }
 
 // serveAdopt answers POST /zones/{name}/_adopt.

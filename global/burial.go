@@ -19,9 +19,13 @@ func (a *admission) buryKnown(ctx context.Context, zone string) error {
 
 // bury leaves a tombstone: a record without credentials.
 func (a *admission) bury(ctx context.Context, zone string) error {
-	return a.members.Update(ctx, zone, func(m *enrolment.Record) error {
+	err := a.members.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Withdraw(a.now())
 		m.ID, m.Store, m.Draining, m.DrainingAt, m.DeletedAt = "", "", false, time.Time{}, a.now().UTC()
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return a.storeOf(zone).forget(ctx)
 }

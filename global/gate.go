@@ -10,6 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -24,9 +25,8 @@ type gate struct {
 	rotations *rotations
 	clones    *clones
 	issuer    *tokens.Issuer
-	// incarnation identifies the store; lineage distinguishes it from an older copy.
-	incarnation string
-	lineage     *lineage
+	// lineage identifies the store.
+	lineage *lineage.Book
 }
 
 // openGate opens the secrets in the store and creates missing ones.
@@ -44,11 +44,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 			return nil, err
 		}
 	}
-	incarnation, err := incarnationOf(ctx, keeper)
-	if err != nil {
-		return nil, err
-	}
-	past, err := beginLineage(ctx, durable, keeper, incarnation, c.Store.Kind == backend.Etcd)
+	past, err := lineage.Open(ctx, durable, keeper, c.Store.Kind == backend.Etcd)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +55,21 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	return &gate{
-		config: c, incarnation: incarnation, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log),
+		config: c, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log),
 		issuer: guard.Issuer(),
 		admission: &admission{
-			store: durable, members: members, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
+			store: durable, members: members, keeper: keeper, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
 		},
 	}, nil
+}
+
+// wordAt returns kds.GlobalConfig's WordAt.
+func (g *gate) wordAt() func(uint64) string {
+	if g.config.Store.Kind != backend.Etcd {
+		return nil
+	}
+	return g.lineage.WordAt
 }
 
 // expiries returns when the authority expires that signs for zones (zone-ca); nothing if it cannot be read.

@@ -8,17 +8,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session, with this server or, as far as this server knows, with another replica; 0 while it has none, also one that has not been seen since the start.", []string{"zone"}, nil)
+var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session, with this server or, as far as this server knows, with another replica; 0 while it has none, also one that has not been seen since the start. No series while it is unknown: the zone was with another replica, and this one and etcd are cut off from each other.", []string{"zone"}, nil)
 
 // Describe implements prometheus.Collector.
 func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }
 
 // Collect implements prometheus.Collector: every enabled zone has a series, whether it ever connected to this server or
-// not.
+// not, but for those that are unheard of.
 func (z *zones) Collect(out chan<- prometheus.Metric) {
 	snapshot := z.store.Snapshot()
 	for r := range snapshot.List(store.Query{Type: resources.TypeZone}) {
-		if !kds.ZoneEnabled(snapshot, r.Name) {
+		if !kds.ZoneEnabled(snapshot, r.Name) || z.sync.Unheard(r.Name) {
 			continue
 		}
 		online := 1.0

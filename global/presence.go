@@ -1,15 +1,19 @@
 package global
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
 // presence is the status store as it is shown. A zone's status of its proxies counts while the zone is connected. For a
@@ -17,8 +21,13 @@ import (
 // if nothing has changed when it reconnects, nothing is sent again.
 type presence struct {
 	store.Reader
-	// away returns the time since which a zone has no session, and whether it has none.
-	away func(zone string) (since time.Time, away bool)
+	sync whereabouts
+}
+
+// whereabouts is implemented by kds.Global.
+type whereabouts interface {
+	Away(zone string) (since time.Time, away bool)
+	Unheard(zone string) bool
 }
 
 // Snapshot implements store.Reader.
@@ -38,7 +47,7 @@ func (s *presenceSnapshot) Get(key resources.Key) *resources.Resource {
 
 // List implements store.Snapshot.
 func (s *presenceSnapshot) List(q store.Query) iter.Seq[*resources.Resource] {
-	if q.Type != resources.TypeDataplaneInsight {
+	if q.Type != resources.TypeDataplaneInsight && q.Type != resources.TypeZoneInsight {
 		return s.Snapshot.List(q)
 	}
 	return func(yield func(*resources.Resource) bool) {
@@ -50,28 +59,62 @@ func (s *presenceSnapshot) List(q store.Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// shown returns r, with its connections ended if its zone is disconnected. An unreadable insight is returned as it is.
+// shown returns r, with its connections ended if its zone is disconnected, or, of the zone itself, if nothing is heard of
+// it. An unreadable insight is returned as it is.
 func (p *presence) shown(r *resources.Resource) *resources.Resource {
-	if r == nil || r.Type != resources.TypeDataplaneInsight || r.Zone() == "" {
-		return r
+	if r == nil {
+		return nil
 	}
-	since, away := p.away(r.Zone())
-	if !away {
-		return r
+	switch r.Type {
+	case resources.TypeDataplaneInsight:
+		if since, away := p.sync.Away(r.Zone()); away && r.Zone() != "" {
+			return ended(r, func(s *meshpb.DataplaneInsight) {
+				for _, one := range s.GetSubscriptions() {
+					one.DisconnectTime = cmp.Or(one.GetDisconnectTime(), timestamppb.New(since))
+				}
+			})
+		}
+	case resources.TypeZoneInsight:
+		if since, _ := p.sync.Away(r.Name); p.sync.Unheard(r.Name) {
+			return ended(r, func(s *systempb.ZoneInsight) {
+				for _, one := range s.GetSubscriptions() {
+					one.DisconnectTime = cmp.Or(one.GetDisconnectTime(), timestamppb.New(since))
+				}
+			})
+		}
 	}
-	spec, err := resources.SpecAs[meshpb.DataplaneInsight](r)
+	return r
+}
+
+// ended returns r with a spec that end has changed.
+func ended[S any, P interface {
+	*S
+	proto.Message
+}](r *resources.Resource, end func(P)) *resources.Resource {
+	spec, err := resources.SpecAs[S](r)
 	if err != nil {
 		return r
 	}
-	ended := proto.Clone(spec).(*meshpb.DataplaneInsight)
-	for _, s := range ended.GetSubscriptions() {
-		if s.GetDisconnectTime() == nil {
-			s.DisconnectTime = timestamppb.New(since)
-		}
-	}
+	changed := proto.Clone(P(spec)).(P)
+	end(changed)
 	out := r.Clone()
-	if out.Spec, err = resources.NewSpecOf(r.Type, ended); err != nil {
+	if out.Spec, err = resources.NewSpecOf(r.Type, changed); err != nil {
 		return r
 	}
 	return out
+}
+
+// absent returns since when and why it is unknown how a zone is; nil while it has a session.
+func absent(sync *kds.Global, zone string) *api.Unknown {
+	since, away := sync.Away(zone)
+	switch {
+	case !away:
+		return nil
+	case sync.Unheard(zone):
+		return &api.Unknown{Since: since.UTC(), Unheard: true,
+			Reason: "of zone " + zone + " nothing is heard: this replica and etcd are cut off from each other"}
+	case since.IsZero():
+		return &api.Unknown{Since: sync.Started().UTC(), Reason: "zone " + zone + " was not seen"}
+	}
+	return &api.Unknown{Since: since.UTC(), Reason: "zone " + zone + " is offline"}
 }

@@ -48,6 +48,7 @@ type replicas struct {
 	amiss   map[resources.Key]bool   // guarded by mu: resources of own zones that differ on the board
 	told    map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
 	heard   map[string]heardZone     // guarded by mu
+	lost    time.Time                // guarded by mu: since when etcd does not answer; zero while it does
 }
 
 // replica is a member of the board.
@@ -94,7 +95,9 @@ func (r *replicas) leads() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.members) > 0 && r.members[0].Instance == r.instance
+	// One that is cut off is no member any more.
+	return len(r.members) > 0 && r.members[0].Instance == r.instance &&
+		(r.lost.IsZero() || r.now().Sub(r.lost) < doubtAfter)
 }
 
 // everyAddress returns the global's addresses for zones: this replica's first, then the others'.
@@ -148,10 +151,7 @@ func (r *replicas) run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error { return r.showAlways(ctx) })
-	group.Go(func() error {
-		r.board.Follow(ctx, r.hear)
-		return nil
-	})
+	group.Go(func() error { return r.hearAlways(ctx) })
 	if r.history > 0 {
 		group.Go(func() error {
 			r.board.History(ctx, r.history, r.leads)

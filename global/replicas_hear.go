@@ -4,12 +4,86 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
+
+const (
+	// listenInterval is the interval at which a replica checks that it can hear the others.
+	listenInterval = time.Second
+	// doubtAfter is how long a replica hears nothing before it calls unknown what it was told: as long as the others take
+	// it for present.
+	doubtAfter = etcd.DefaultMemberLease
+)
+
+// hearAlways follows the board while etcd answers, until ctx ends. When etcd has not answered for a while, what the
+// others told is unknown until the whole board is heard again.
+func (r *replicas) hearAlways(ctx context.Context) error {
+	for ctx.Err() == nil {
+		following, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.board.Follow(following, r.hear)
+		}()
+		lost := r.listens(ctx)
+		stop()
+		<-done
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.log.Warn("etcd does not answer: how zones of other replicas are is unknown", "since", lost)
+		r.sync.Doubt(lost)
+		for r.durable.Answers() != nil && ctx.Err() == nil {
+			pause(ctx, listenInterval)
+		}
+		r.setLost(time.Time{})
+	}
+	return nil
+}
+
+// listens returns once etcd has not answered for a while, with since when, or ctx has ended.
+func (r *replicas) listens(ctx context.Context) (since time.Time) {
+	for ctx.Err() == nil {
+		switch err := r.durable.Answers(); {
+		case err == nil:
+			since = time.Time{}
+		case since.IsZero():
+			since = r.now().UTC()
+		case r.now().Sub(since) >= doubtAfter:
+			return since
+		}
+		r.setLost(since)
+		pause(ctx, listenInterval)
+	}
+	return since
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (r *replicas) setLost(since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = since
+}
+
+// cutOff returns since when etcd does not answer, so that other replicas may have written; zero while it does.
+func (r *replicas) cutOff() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
 
 // hear applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
 // before it had the zone: it sends its own again.

@@ -83,13 +83,16 @@ func (r *replicas) list() []api.Replica {
 		if one.Asked && away != nil {
 			one.Store.Error = away.Error()
 		}
+		if since := r.cutOff(); !one.Asked && !since.IsZero() {
+			one.Unheard = &since
+		}
 		out = append(out, one)
 	}
 	self, there := r.self(), false
 	for i := range members {
 		if members[i].Instance == r.instance {
 			there = true
-			add(&self, i == 0)
+			add(&self, r.leads())
 		} else {
 			add(&members[i], i == 0)
 		}

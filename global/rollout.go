@@ -19,6 +19,7 @@ type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	sync            *kds.Global
+	replicas        *replicas
 	// routes authorises the caller.
 	routes *api.Server
 }
@@ -39,6 +40,9 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer := o.sync.Rollout(found)
+	if since := o.replicas.cutOff(); !since.IsZero() {
+		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since}
+	}
 	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
 		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer,
@@ -170,6 +174,8 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 		return time.Time{}, ""
 	case !kds.ZoneEnabled(o.store.Snapshot(), zone):
 		return since, zone + " disabled, offline"
+	case o.sync.Unheard(zone):
+		return since, zone + " not heard of"
 	case since.IsZero():
 		return o.sync.Started(), zone + " not seen"
 	}

@@ -130,8 +130,8 @@ func newSync(c *Config, o *opened, status store.Store, known *kds.KnownFiles, in
 		Store: o.store, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
 		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
-		Authenticate: gate.admission.authenticate, Incarnation: gate.incarnation, StoreOf: gate.storeOf,
-		Compare: gate.lineage.compare, Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
+		Authenticate: gate.admission.authenticate, Incarnation: gate.lineage.Incarnation(), StoreOf: gate.storeOf,
+		Compare: gate.lineage.Compare, WordAt: gate.wordAt(), Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 		Panics: c.Panics, Open: o.fields.Open,
 	}
 	if o.store.Board() != nil {
@@ -152,16 +152,18 @@ func collect(c *Config, diagnostics *server.Diagnostics, sync *kds.Global, clone
 // newRoutes returns the HTTP API, with the routes that only a global serves.
 func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) *api.Server {
 	durable, sync := o.store, zones.sync
-	shown := &presence{zones.status, sync.Away}
+	shown := &presence{zones.status, sync}
 	routes := api.New(api.Config{
-		Store: durable, Status: shown, Away: sync.Away, Started: sync.Started(), Home: c.home(), Guard: o.guard,
+		Store: durable, Status: shown, Absent: func(zone string) *api.Unknown { return absent(sync, zone) },
+		Home: c.home(), Guard: o.guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics,
 	})
 	addInspect(routes, durable, c)
 	(&operator{store: durable, sync: sync}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
-	(&rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync}).register(routes)
+	(&rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync,
+		replicas: zones.replicas}).register(routes)
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
 	return routes

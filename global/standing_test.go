@@ -85,8 +85,14 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 			if row.joined {
 				s.has(t)
 			}
+			if row.joined {
+				s.sees(t)
+			}
 			if _, err := s.remove(t.Context(), "zone-1"); err != nil {
 				t.Fatal(err)
+			}
+			if seen, err := s.storeOf("zone-1").Seen(t.Context()); err != nil || seen.Word != "" {
+				t.Errorf("what was seen of its store is still %s, %v", seen, err)
 			}
 			m, _, err := s.members.Get(t.Context(), "zone-1")
 			if err != nil || (m != nil) != row.left {
@@ -98,6 +104,26 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 				t.Errorf("it is told %v, want that it was deleted", err)
 			}
 		})
+	}
+}
+
+// sees records that something was seen of the store of zone-1.
+func (s *standing) sees(t *testing.T) {
+	t.Helper()
+	of, seen := s.storeOf("zone-1"), kds.Seen{Word: "word", At: 1, Most: 2}
+	err := of.Accept(t.Context(), "its store")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := of.See(t.Context(), seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Apply(t.Context(), store.Batch{Ops: ops}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := of.Seen(t.Context()); err != nil || got != seen {
+		t.Errorf("of its store was seen %s, %v; want %s", got, err, seen)
 	}
 }
 

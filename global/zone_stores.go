@@ -2,20 +2,29 @@ package global
 
 import (
 	"context"
+	"errors"
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// zoneStore implements kds.Incarnations for a zone's store, in the zone's record. A zone that has not joined has no
-// record.
+// zoneSeenSecret is the prefix of the names of the secrets that hold how much this global has seen of zones' stores.
+const zoneSeenSecret = "zone-store-seen-" //nolint:gosec // the name of a secret
+
+// zoneStore implements kds.Incarnations for a zone's store: the incarnation is in the zone's record, what was seen in a
+// secret beside it, because each batch from the zone writes it. A zone that has not joined has neither.
 type zoneStore struct {
 	members *enrolment.Registry
+	keeper  *secrets.Keeper
 	zone    string
 }
 
 // storeOf implements kds.GlobalConfig's StoreOf.
-func (g *gate) storeOf(zone string) kds.Incarnations { return zoneStore{g.admission.members, zone} }
+func (g *gate) storeOf(zone string) kds.Incarnations { return g.admission.storeOf(zone) }
+
+func (a *admission) storeOf(zone string) zoneStore { return zoneStore{a.members, a.keeper, zone} }
 
 // Accepted implements kds.Incarnations.
 func (z zoneStore) Accepted(ctx context.Context) (string, error) {
@@ -35,4 +44,36 @@ func (z zoneStore) Accept(ctx context.Context, incarnation string) error {
 		m.Store = incarnation
 		return nil
 	})
+}
+
+// Seen implements kds.Incarnations.
+func (z zoneStore) Seen(ctx context.Context) (kds.Seen, error) {
+	raw, _, err := z.keeper.Get(ctx, zoneSeenSecret+z.zone)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return kds.Seen{}, nil
+	}
+	return kds.ParseSeen(string(raw)), err
+}
+
+// See implements kds.Incarnations.
+func (z zoneStore) See(ctx context.Context, seen kds.Seen) ([]store.Op, error) {
+	accepted, err := z.Accepted(ctx)
+	if err != nil || accepted == "" {
+		return nil, err
+	}
+	op, err := z.keeper.Replacing(zoneSeenSecret+z.zone, []byte(seen.String()))
+	return []store.Op{op}, err
+}
+
+// forget removes what was seen of a zone that is deleted.
+func (z zoneStore) forget(ctx context.Context) error {
+	for {
+		version := z.keeper.Version(zoneSeenSecret + z.zone)
+		if version == 0 {
+			return nil
+		}
+		if err := z.keeper.Delete(ctx, zoneSeenSecret+z.zone, version); !errors.Is(err, secrets.ErrChanged) {
+			return err
+		}
+	}
 }

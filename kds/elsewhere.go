@@ -58,7 +58,7 @@ func (g *Global) zoneDataLocked(zone string) *zoneData {
 	if data == nil {
 		data = &zoneData{zone: zone, ledger: tracker.NewLedger(), known: g.config.Known.of(zone),
 			refusals: tracker.NewRefusals(), over: &tracker.Over{}}
-		data.met = &peerStore{ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
+		data.met = &peerStore{store: g.config.Store, ledger: data.ledger, log: g.config.Log.With("zone", zone), from: exchange.ZoneToGlobal}
 		if g.config.StoreOf != nil {
 			data.met.kept = g.config.StoreOf(zone)
 		}

@@ -29,6 +29,9 @@ var (
 	ErrTooManyStreams = errors.New("too many streams")
 	// ErrDraining reports that this server is shutting down; the peer should reconnect.
 	ErrDraining = errors.New("this server is shutting down: connect again")
+	// ErrMoved reports that the global has received more of the zone's store than the zone compared its store with: the
+	// zone should connect again.
+	ErrMoved = errors.New("more was received of the zone meanwhile: connect again")
 	// ErrPastWindow reports that the peer is behind the changelog's window and cannot take a full list in the middle of
 	// a stream. A new stream begins with one.
 	ErrPastWindow = errors.New("the peer is behind the changelog's window: open a new stream")

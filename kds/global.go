@@ -72,6 +72,9 @@ type GlobalConfig struct {
 	// Compare returns the position of the store, and whether the store continues the one that a zone has seen; nil
 	// compares nothing.
 	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
+	// WordAt returns the word of the store's last start at a revision, for a store that several servers write: starts of
+	// others may fall between two messages of a session. Nil otherwise.
+	WordAt func(revision uint64) string
 	// Replica is this server's instance name among those that share Store, which then holds a claim for each zone.
 	// Empty for a server that has its store to itself.
 	Replica string
@@ -301,7 +304,7 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	return newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica,
-		store: g.config.Store, pace: g.pacer, turns: g.turns,
+		store: g.config.Store, pace: g.pacer, turns: g.turns, wordAt: g.config.WordAt,
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over,
 		features:   s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
@@ -365,6 +368,13 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	}
 	if err := g.compare(ctx, parseSeen(md.Get(metadataSeen)), header); err != nil {
 		return nil, ToStatus(err)
+	}
+	if g.config.StoreOf != nil {
+		seen, err := g.config.StoreOf(zone).Seen(ctx)
+		if err != nil {
+			return nil, ToStatus(err)
+		}
+		header.Append(metadataSeen, seen.String())
 	}
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err

@@ -112,6 +112,24 @@ func (g *Global) Away(zone string) (since time.Time, away bool) {
 	return data.ledger.Away()
 }
 
+// Doubt records that this server does not hear the other replicas any more, and so nothing of the zones that have no
+// session here.
+func (g *Global) Doubt(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for zone, data := range g.zones {
+		if g.sessions[zone] == nil {
+			data.ledger.Doubt(now)
+		}
+	}
+}
+
+// Unheard reports whether it is unknown if a zone has a session: another replica had it, and is not heard of.
+func (g *Global) Unheard(zone string) bool {
+	data := g.data(zone)
+	return data != nil && data.ledger.Unheard()
+}
+
 // Started returns the time from which on this server can know of zones.
 func (g *Global) Started() time.Time { return g.started }
 

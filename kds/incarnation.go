@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // IncarnationSecret is the secret in a server's store that holds the store's incarnation. A restore from a backup omits
@@ -27,12 +28,25 @@ const metadataIncarnation = "causeway-store-incarnation"
 // maxIncarnation bounds the incarnation that a peer announces, in bytes.
 const maxIncarnation = 128
 
-// Incarnations keeps, durably, the incarnation of the peer's store that a server has accepted last.
+// Incarnations keeps, in a server's own store, which store of the peer the server has accepted last, and how much it has
+// seen of it.
 type Incarnations interface {
-	// Accepted returns it; empty before the first session.
+	// Accepted returns the incarnation; empty before the first session.
 	Accepted(ctx context.Context) (string, error)
 	// Accept replaces it. Errors are the store's.
 	Accept(ctx context.Context, incarnation string) error
+	// Seen returns what the last stored operation of See says; zero if there was none.
+	Seen(ctx context.Context) (Seen, error)
+	// See returns the operations that record how much was seen, for the batch that stores it: so the server never has
+	// copies of which it does not know when they were seen. It returns none for a peer of which nothing is kept.
+	See(ctx context.Context, seen Seen) ([]store.Op, error)
+}
+
+// OwnStore identifies a zone's own store.
+type OwnStore interface {
+	// Announce returns the incarnation and position of the store. If the store does not continue what the global has
+	// seen of it, as after a rollback, the store has got another incarnation, and renamed is set.
+	Announce(ctx context.Context, seen Seen) (incarnation string, now Seen, renamed bool, err error)
 }
 
 // replacedFor is how long a replacement is reported: still the morning after.
@@ -49,8 +63,8 @@ func validStore(n *tracker.NewStore) bool {
 // operator has accepted what it lacks. Safe for concurrent use.
 type peerStore struct {
 	kept Incarnations
-	// known is where a zone records how much it has seen of the global's store; nil on the global.
-	known  *Known
+	// store is this server's own.
+	store  store.Store
 	ledger *tracker.Ledger
 	log    *slog.Logger
 	// from is the direction in which the peer sends.
@@ -108,14 +122,38 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 			" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"known", known, "announced", h.incarnation)
 	case h.forgotten:
-		a.settle(rolledBack(known, a.known.seenOf(), h.point))
+		seen, err := a.seen(ctx)
+		if err != nil {
+			return err
+		}
+		a.settle(rolledBack(known, seen, h.point))
 		a.log.Warn("the store of the global is an older copy of the one that this zone knew: its disk or file was rolled back; missing resources are not deleted until the store has them again or an operator accepts their deletion",
-			"store", known, "seen", a.known.seenOf().String(), "is_at", h.point.String())
+			"store", known, "seen", seen.String(), "is_at", h.point.String())
 	default:
 		a.settle(nil)
 	}
-	a.setPoint(h.point)
 	return nil
+}
+
+// seen returns how much of the peer's store was seen.
+func (a *peerStore) seen(ctx context.Context) (Seen, error) {
+	if a == nil || a.kept == nil {
+		return Seen{}, nil
+	}
+	return a.kept.Seen(ctx)
+}
+
+// current returns ErrMoved if this server has seen more of the peer's store than the peer compared its store with. A peer
+// that compared nothing is of another version.
+func (a *peerStore) current(ctx context.Context, compared []string) error {
+	if len(compared) == 0 {
+		return nil
+	}
+	seen, err := a.seen(ctx)
+	if err == nil && seen != parseSeen(compared) {
+		err = ErrMoved
+	}
+	return err
 }
 
 // rolledBack returns the NewStore of a store that does not continue from what was seen of it.
@@ -127,30 +165,39 @@ func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
 	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
 }
 
-// setPoint records the position of this session's store. For a strange store, the positions that were seen before stay.
+// setPoint records the position of this session's store.
 func (a *peerStore) setPoint(now Seen) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if now.Word == "" {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if a.point.Word == now.Word {
+		now.Most = max(now.Most, a.point.Most)
+	}
 	a.point = now
-	if a.strange != nil {
-		return
-	}
-	if was := a.known.seenOf(); was.Word == now.Word {
-		now.Most = max(now.Most, was.Most)
-	}
-	a.known.see(now)
 }
 
-// reached records that the store has reached a revision.
-func (a *peerStore) reached(revision uint64) {
+// reached records that the store has reached the revision of a message.
+func (a *peerStore) reached(said progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.strange == nil && a.point.Word != "" {
-		a.known.seeMost(revision)
+	a.point = a.point.behind(said)
+}
+
+// see returns the operations that record that a message was seen. What is seen of a strange store is recorded once it is
+// accepted.
+func (a *peerStore) see(ctx context.Context, said progress) ([]store.Op, error) {
+	if a == nil || a.kept == nil {
+		return nil, nil
 	}
+	a.mu.Lock()
+	point, strange := a.point.behind(said), a.strange != nil
+	a.mu.Unlock()
+	if strange || point.Word == "" {
+		return nil, nil
+	}
+	return a.kept.See(ctx, point)
 }
 
 // settle begins a session, with a strange store or with the known one.
@@ -237,13 +284,25 @@ func (a *peerStore) review(ctx context.Context) error {
 	if err := a.kept.Accept(ctx, a.announced); err != nil {
 		return err
 	}
-	if a.point.Word != "" {
-		a.known.see(a.point)
+	if err := a.record(ctx); err != nil {
+		return err
 	}
 	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it",
 		"incarnation", a.announced)
 	a.strange = nil
 	return nil
+}
+
+// record stores how much was seen of a store that was strange. The caller holds a.mu.
+func (a *peerStore) record(ctx context.Context) error {
+	if a.point.Word == "" || a.store == nil {
+		return nil
+	}
+	ops, err := a.kept.See(ctx, a.point)
+	if err == nil && len(ops) > 0 {
+		_, err = a.store.Apply(ctx, store.Batch{Ops: ops})
+	}
+	return err
 }
 
 // incarnationOf reads the incarnation from a header; empty if there is none or it is too long.

@@ -23,6 +23,21 @@ type notedIncarnation struct {
 	mu   sync.Mutex
 	name string // guarded by mu
 	err  error  // guarded by mu: what Accept returns
+	seen Seen   // guarded by mu
+}
+
+func (n *notedIncarnation) Seen(context.Context) (Seen, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.seen, nil
+}
+
+// See records at once, and needs no operation for it.
+func (n *notedIncarnation) See(_ context.Context, seen Seen) ([]store.Op, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.seen = seen
+	return nil, nil
 }
 
 func (n *notedIncarnation) Accepted(context.Context) (string, error) {

@@ -108,7 +108,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	}
 	g.last++
 	// Set claim before the session's other stream can find it: the first event of a session is its start.
-	current.claim = g.begins(g.claims(current, data), current, data, incarnationOf(md))
+	current.claim = g.begins(g.claims(current, data), current, data, md)
 	data.ledger.Session(true, time.Now())
 	g.sessions[zone] = current
 	if replaced != nil {
@@ -130,12 +130,17 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 }
 
 // begins returns the function that both streams of a session wait for: it claims the zone and checks the zone's store.
-func (g *Global) begins(claim func() error, s *session, data *zoneData, store string) func() error {
+// The claim makes sure that what this server knows of that store is current.
+func (g *Global) begins(claim func() error, s *session, data *zoneData, md metadata.MD) func() error {
 	return sync.OnceValue(func() error {
 		if err := claim(); err != nil {
 			return err
 		}
-		if err := data.met.meet(s.ctx, health{incarnation: store}); err != nil {
+		err := data.met.current(s.ctx, md.Get(metadataCompared))
+		if err == nil {
+			err = data.met.meet(s.ctx, health{incarnation: incarnationOf(md), point: parseSeen(md.Get(metadataPoint))})
+		}
+		if err != nil {
 			return fmt.Errorf("zone %s: what is known of its store: %w", s.zone, err)
 		}
 		return nil

@@ -16,8 +16,6 @@ type Known struct {
 	dirty  bool                                    // guarded by mu: changed since takeDirty
 	// doubted holds the types that the next session compares in full, whatever the store says.
 	doubted map[resources.Type]bool // guarded by mu
-	// seen is how much was seen of the store behind the peer.
-	seen Seen // guarded by mu
 	// changed, if not nil, gets a value once something changed.
 	changed chan struct{}
 }
@@ -91,33 +89,6 @@ func (k *Known) update(t resources.Type, copies map[string]knownCopy, gone []str
 		delete(m, name)
 	}
 	if len(copies)+len(gone) > 0 {
-		k.touchLocked()
-	}
-}
-
-// seenOf returns how much was seen of the store behind the peer.
-func (k *Known) seenOf() Seen {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.seen
-}
-
-// see records how much was seen.
-func (k *Known) see(seen Seen) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if seen != k.seen {
-		k.seen = seen
-		k.touchLocked()
-	}
-}
-
-// seeMost records that the store has reached a revision.
-func (k *Known) seeMost(revision uint64) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.seen.Word != "" && revision > k.seen.Most {
-		k.seen.Most = revision
 		k.touchLocked()
 	}
 }

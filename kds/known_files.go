@@ -122,8 +122,6 @@ type knownLine struct {
 	Key     resources.Key  `json:"k"`
 	// Hash is that of the stored copy.
 	Hash string `json:"h"`
-	// Seen has a line of its own, which older servers skip.
-	Seen *Seen `json:"seen,omitempty"`
 }
 
 // saveOne replaces a peer's file atomically.
@@ -150,11 +148,6 @@ func (f *KnownFiles) saveOne(peer string, k *Known) error {
 
 func (f *KnownFiles) write(out io.Writer, k *Known) error {
 	enc := json.NewEncoder(out)
-	if seen := k.seenOf(); seen.Word != "" {
-		if err := enc.Encode(knownLine{Seen: &seen}); err != nil {
-			return err
-		}
-	}
 	all := k.copy()
 	for _, t := range slices.Sorted(maps.Keys(all)) {
 		for name, c := range all[t] {
@@ -185,10 +178,6 @@ func (f *KnownFiles) load(peer string, k *Known) error {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("%s: %w", f.path(peer), err)
-		}
-		if one.Seen != nil {
-			k.see(*one.Seen)
-			continue
 		}
 		if held := f.get(one.Key); held != nil && contentHash(held) == one.Hash {
 			k.put(one.Type, one.Name, knownCopy{version: one.Version, key: one.Key, revision: held.Revision})

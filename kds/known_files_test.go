@@ -28,14 +28,18 @@ func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) 
 	}
 }
 
-// TestWhatCouldNotBeWrittenIsWrittenLater checks that a full disk loses nothing of what was seen, even if nothing
+// TestWhatCouldNotBeWrittenIsWrittenLater checks that a full disk loses nothing of what is known, even if nothing
 // changes afterwards.
 func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	above := filepath.Join(t.TempDir(), "data")
-	f := NewKnownFiles(filepath.Join(above, "known"), testLog(), store.NewMemory())
-	seen := Seen{Word: "word", At: 7, Most: 9}
-	f.of("global").see(seen)
+	own := store.NewMemory()
+	f := NewKnownFiles(filepath.Join(above, "known"), testLog(), own)
+	key, spec := permission("p")
+	put(t, own, written(t, globalHome, key, spec))
+	held := own.Snapshot().Get(key)
+	copied := map[string]knownCopy{"p": {version: "v", key: key, revision: held.Revision}}
+	f.of("global").update(key.Type, copied, nil)
 	<-f.wake
 	f.save()
 	select {
@@ -47,8 +51,8 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.save()
-	if got := NewKnownFiles(f.Dir, testLog(), store.NewMemory()).of("global").seenOf(); got != seen {
-		t.Errorf("after a restart it has seen %s, want %s", got, seen)
+	if version, _ := NewKnownFiles(f.Dir, testLog(), own).of("global").versionOf("p", held); version != "v" {
+		t.Errorf("after a restart it has the version %q", version)
 	}
 }
 

@@ -10,15 +10,17 @@ import (
 	"strings"
 )
 
-// LineageSecret is the secret in a global's store that holds its Lineage.
+// LineageSecret is the secret in a server's store that holds its Lineage.
 const LineageSecret = "store-lineage" //nolint:gosec // the name of a secret
 
 const (
-	// In metadataSeen, a header of HealthCheck's request, a zone says how much it has seen of the store. In the answer,
-	// metadataPoint is the position of the store, and metadataForgotten is present if the store is not the one that was
-	// seen.
-	metadataSeen, metadataPoint, metadataForgotten = "causeway-store-seen", "causeway-store-point",
-		"causeway-store-forgotten"
+	// In metadataSeen, a header of HealthCheck's request, a zone says how much it has seen of the global's store, and in
+	// the answer the global how much it has seen of the zone's. metadataPoint is the position of the sender's own store:
+	// the global's in that answer, the zone's in the calls that open streams. metadataForgotten is present in the answer
+	// if the global's store is not the one that was seen, and metadataCompared in the calls that open streams: what the
+	// zone was told that the global has seen.
+	metadataSeen, metadataPoint, metadataForgotten, metadataCompared = "causeway-store-seen", "causeway-store-point",
+		"causeway-store-forgotten", "causeway-store-compared"
 
 	// mostStarts bounds the starts that a lineage holds: a zone that was away for more holds its deletions.
 	mostStarts = 1024
@@ -58,7 +60,9 @@ func ParseLineage(raw []byte, revision uint64) (*Lineage, error) {
 	if len(l.Starts) == 0 {
 		return nil, errors.New("the lineage of the store: it has no start")
 	}
-	l.Starts[len(l.Starts)-1].Revision = revision
+	if last := &l.Starts[len(l.Starts)-1]; last.Revision == 0 { // written by the start itself
+		last.Revision = revision
+	}
 	return l, nil
 }
 
@@ -68,6 +72,16 @@ func (l *Lineage) Encode() ([]byte, error) { return json.Marshal(l) }
 // Point returns the position of the store at a revision.
 func (l *Lineage) Point(revision uint64) Seen {
 	return Seen{Word: l.Starts[len(l.Starts)-1].Word, At: revision, Most: revision}
+}
+
+// WordAt returns the word of the last start at or before a revision; empty if that is unknown.
+func (l *Lineage) WordAt(revision uint64) string {
+	for _, start := range slices.Backward(l.Starts) {
+		if start.Revision <= revision {
+			return start.Word
+		}
+	}
+	return ""
 }
 
 // Continues reports whether a store of this lineage, now at a revision, contains all that was seen of it.
@@ -89,7 +103,7 @@ func (l *Lineage) Continues(seen Seen, revision uint64) bool {
 	if l.Shared {
 		had = seen.At
 	}
-	return had <= l.Starts[i+1].Revision
+	return had < l.Starts[i+1].Revision // at that revision, the word was the next one
 }
 
 // Seen is how much a peer has seen of a store.
@@ -101,6 +115,18 @@ type Seen struct {
 	Most uint64 `json:"most"`
 }
 
+// behind returns what was seen once a message was: its revision, and the word at it if the message says it.
+func (s Seen) behind(said progress) Seen {
+	switch {
+	case s.Word == "":
+	case said.word != "":
+		s.Word, s.At, s.Most = said.word, said.revision, max(s.Most, said.revision)
+	default:
+		s.Most = max(s.Most, said.revision)
+	}
+	return s
+}
+
 // String returns the form on the wire; empty for the zero value.
 func (s Seen) String() string {
 	if s.Word == "" {
@@ -109,13 +135,18 @@ func (s Seen) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.Word, s.At, s.Most)
 }
 
-// parseSeen reads String's form; anything else yields the zero value.
+// parseSeen reads String's form from a header; anything else yields the zero value.
 func parseSeen(values []string) Seen {
-	if len(values) != 1 || len(values[0]) > maxIncarnation {
+	if len(values) != 1 {
 		return Seen{}
 	}
-	parts := strings.Split(values[0], ":")
-	if len(parts) != 3 || !isWord(parts[0]) {
+	return ParseSeen(values[0])
+}
+
+// ParseSeen reads String's form; anything else yields the zero value.
+func ParseSeen(text string) Seen {
+	parts := strings.Split(text[:min(len(text), maxIncarnation+1)], ":")
+	if len(text) > maxIncarnation || len(parts) != 3 || !isWord(parts[0]) {
 		return Seen{}
 	}
 	at, err := strconv.ParseUint(parts[1], 10, 64)

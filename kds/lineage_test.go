@@ -13,13 +13,13 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 		alone    bool // a server that has its store to itself
 		shared   bool // replicas
 	}{
-		"nothing":                            {Seen{}, 5, true, true},
-		"all of it":                          {Seen{"c", 200, 300}, 300, true, true},
-		"less":                               {Seen{"c", 200, 250}, 300, true, true},
-		"more than it has":                   {Seen{"c", 200, 301}, 300, false, false},
-		"a start before":                     {Seen{"b", 100, 200}, 300, true, true},
-		"more than it had at the next start": {Seen{"b", 100, 201}, 300, false, true}, // replicas wrote concurrently
-		"more than it had, known when the word was last": {Seen{"b", 201, 201}, 300, false, false},
+		"nothing":                              {Seen{}, 5, true, true},
+		"all of it":                            {Seen{"c", 200, 300}, 300, true, true},
+		"less":                                 {Seen{"c", 200, 250}, 300, true, true},
+		"more than it has":                     {Seen{"c", 200, 301}, 300, false, false},
+		"a start before":                       {Seen{"b", 100, 199}, 300, true, true},
+		"as much as the next start made of it": {Seen{"b", 100, 200}, 300, false, true}, // replicas wrote concurrently
+		"more than it had, known when the word was last": {Seen{"b", 200, 200}, 300, false, false},
 		"a start that it does not have":                  {Seen{"x", 150, 150}, 300, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {

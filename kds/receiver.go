@@ -221,7 +221,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 	unstorable := map[resources.Key]error{}
 	for conflicts := 0; ; {
 		p := v.plan(d, state, resp, said, unstorable)
-		_, err := v.commit(ctx, d.Type, p, cause)
+		_, err := v.commit(ctx, d.Type, p, said, cause)
 		if errors.Is(err, store.ErrConflict) && conflicts < maxConflicts {
 			conflicts++
 			continue
@@ -245,12 +245,22 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 	}
 }
 
-// commit applies the plan's operations as one durable batch, unless this session was fenced off.
-func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, cause store.Cause) (*store.Commit, error) {
+// commit applies the plan's operations as one durable batch, unless this session was fenced off. The batch also records
+// how much was seen of the peer's store.
+func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, said progress,
+	cause store.Cause) (*store.Commit, error) {
 	if len(p.ops) == 0 {
 		return nil, v.session.fence()
 	}
-	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: p.ops, Check: v.checkOf(t), Cause: cause,
+	ops := p.ops
+	if !isLive(t) { // their revisions are those of another store
+		seen, err := v.met.see(ctx, said)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops[:len(ops):len(ops)], seen...)
+	}
+	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: ops, Check: v.checkOf(t), Cause: cause,
 		Synced: v.arrival.Direction == exchange.GlobalToZone})
 	if err != nil {
 		return nil, err
@@ -326,7 +336,9 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if v.met == nil {
 		return nil
 	}
-	v.met.reached(said.revision)
+	if !isLive(d.Type) {
+		v.met.reached(said)
+	}
 	if said.list || said.resume { // anything later is a deliberate change
 		v.met.replaces(d.Type, p.replaced)
 	}

@@ -31,6 +31,8 @@ type senderConfig struct {
 	// replica is this server's instance name among several; empty for a single server.
 	replica string
 	store   store.Reader
+	// wordAt is GlobalConfig.WordAt; nil if the store is this server's alone.
+	wordAt func(revision uint64) string
 	// pace decides when to look at the store.
 	pace     pace
 	crossing *exchange.Crossing

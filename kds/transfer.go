@@ -83,6 +83,9 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		revision: t.target, list: t.list && sub.have == nil, resume: t.list && sub.have != nil, more: !chunk.done,
 		age: ageOf(&chunk.cause, now), traces: steps.Contexts(),
 	}
+	if s.wordAt != nil {
+		p.word = s.wordAt(t.target)
+	}
 	m := s.message(string(sub.descriptor.Type), p)
 	m.removed, m.bundle = chunk.removed, chunk.bundle
 	sub.inflight = &inflight{nonce: m.nonce, chunk: chunk, revision: t.target, sent: now, steps: steps}

@@ -209,12 +209,18 @@ type progress struct {
 	resume bool
 	// more is set if more parts of the same list, answer or change follow.
 	more bool
+	// word is that of the last start of the sender's store at revision; empty if the sender has its store to itself: then
+	// it does not change in a session.
+	word string
 	// age is the time from the oldest write of the changes, at its origin, to the sending of the message; zero if
 	// unknown.
 	age time.Duration
 	// traces are the sender's steps in them. Only a peer with FeatureTraces gets them.
 	traces []trace.SpanContext
 }
+
+// wordStart begins the part of a progress with the word of a start.
+const wordStart = "start="
 
 func (p progress) String() string {
 	s := fmt.Sprintf("%d", p.revision)
@@ -226,6 +232,9 @@ func (p progress) String() string {
 	}
 	if p.more {
 		s += " more"
+	}
+	if p.word != "" {
+		s += " " + wordStart + p.word
 	}
 	if p.age > 0 {
 		s += fmt.Sprintf(" %s%d", wordAge, p.age.Microseconds())
@@ -254,6 +263,9 @@ func parseProgress(s string) (p progress, ok bool) {
 		case "more":
 			p.more = true
 		default:
+			if word, ok := strings.CutPrefix(w, wordStart); ok && len(word) <= maxIncarnation && isWord(word) {
+				p.word = word
+			}
 			p.parseCause(w)
 		}
 	}

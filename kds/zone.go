@@ -68,8 +68,8 @@ type ZoneConfig struct {
 	// Proxies lists the proxies that have not acknowledged all that follows from the store, and counts the streams that
 	// proxies had opened before. If it is nil, the global gets no reports on them.
 	Proxies func() (behind []tracker.ProxyBehind, streams uint32)
-	// Incarnation identifies the history of the zone's own store. If empty, it is not announced.
-	Incarnation string
+	// Own identifies the zone's own store; nil announces nothing.
+	Own OwnStore
 	// Incarnations keeps which incarnation of the global's store the zone has accepted; nil accepts any.
 	Incarnations Incarnations
 	// Known persists the versions of the global's copies over restarts; nil keeps them in memory only.
@@ -145,7 +145,7 @@ func NewZone(c ZoneConfig) *Zone {
 		over: &tracker.Over{}, ledger: tracker.NewLedger()}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &peerStore{kept: c.Incarnations, known: z.known, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
+	z.met = &peerStore{kept: c.Incarnations, store: c.Store, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
 	return z
 }
 
@@ -175,12 +175,16 @@ func (z *Zone) session(ctx context.Context) error {
 	if err := z.met.meet(s.ctx, health); err != nil {
 		return err
 	}
-	streams := kdspb.NewKDSSyncServiceClient(conn)
-	down, err := streams.GlobalToZoneSync(s.ctx)
+	identified, err := z.identified(s.ctx, health.seen)
 	if err != nil {
 		return err
 	}
-	up, err := streams.ZoneToGlobalSync(s.ctx)
+	streams := kdspb.NewKDSSyncServiceClient(conn)
+	down, err := streams.GlobalToZoneSync(identified)
+	if err != nil {
+		return err
+	}
+	up, err := streams.ZoneToGlobalSync(identified)
 	if err != nil {
 		return err
 	}
@@ -273,13 +277,30 @@ func (z *Zone) outgoing(ctx context.Context) context.Context {
 		metadataClientID, z.config.Zone, metadataProtocol, "v3", metadataVersion, z.config.Self.Version,
 		metadataFeatures, exchange.FeaturePingHealth, metadataSystemNamespace, z.config.SystemNamespace,
 	}
-	if z.config.Incarnation != "" {
-		pairs = append(pairs, metadataIncarnation, z.config.Incarnation)
-	}
 	for _, name := range z.config.Self.Features.Names() {
 		pairs = append(pairs, metadataFeatures, name)
 	}
 	return metadata.AppendToOutgoingContext(ctx, pairs...)
+}
+
+// identified adds the metadata of streams: what identifies the zone's own store, of which the global has seen so much.
+func (z *Zone) identified(ctx context.Context, seen []string) (context.Context, error) {
+	if z.config.Own == nil {
+		return ctx, nil
+	}
+	name, now, renamed, err := z.config.Own.Announce(ctx, parseSeen(seen))
+	if err != nil {
+		return nil, fmt.Errorf("what identifies this zone's store: %w", err)
+	}
+	if renamed {
+		z.config.Log.Warn("this zone's store is an older copy of the one that the global knew: its disk or file was rolled back; the global deletes nothing for that reason until an operator accepts it",
+			"global_has_seen", parseSeen(seen).String(), "is_at", now.String())
+	}
+	pairs := []string{metadataIncarnation, name, metadataPoint, now.String()}
+	if len(seen) == 1 {
+		pairs = append(pairs, metadataCompared, seen[0])
+	}
+	return metadata.AppendToOutgoingContext(ctx, pairs...), nil
 }
 
 // shortestHealth and longestHealth bound the interval that a global sets.
@@ -297,6 +318,8 @@ type health struct {
 	// not the one that was seen.
 	point     Seen
 	forgotten bool
+	// seen is how much the global has seen of the zone's store, in its words; empty from a global that does not say it.
+	seen []string
 }
 
 // checkHealth calls HealthCheck and reads the global's features and store from its header. A global without the method
@@ -304,8 +327,12 @@ type health struct {
 func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit time.Duration) (health, error) {
 	ctx, cancel := z.heard.within(ctx, z.config.SendTimeout, limit)
 	defer cancel()
-	if seen := z.known.seenOf().String(); seen != "" {
-		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen)
+	seen, err := z.met.seen(ctx)
+	if err != nil {
+		return health{}, err
+	}
+	if seen.Word != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, metadataSeen, seen.String())
 	}
 	var header metadata.MD
 	resp, err := kdspb.NewGlobalKDSServiceClient(conn).HealthCheck(ctx, &meshpb.ZoneHealthCheckRequest{},
@@ -326,6 +353,7 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit tim
 		interval: interval, features: exchange.ParseFeatures(header.Get(metadataFeatures)),
 		incarnation: incarnationOf(header),
 		point:       parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
+		seen: header.Get(metadataSeen),
 	}, nil
 }
 

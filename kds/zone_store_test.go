@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 			begin := func(incarnation string, rs []*resources.Resource) (store.Store, *testZone) {
 				own := store.NewMemory()
 				put(t, own, rs...)
-				return own, startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Incarnation = incarnation })
+				return own, startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Own = namedStore(incarnation) })
 			}
 			_, z := begin(firstStore, all)
 			eventually(t, "ten services", func() bool { return count(above, all[0].Type) == 10 && kept.now() == firstStore })
@@ -75,6 +76,14 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// namedStore is a zone's own store with a name, and without a lineage.
+type namedStore string
+
+// Announce implements OwnStore.
+func (n namedStore) Announce(context.Context, Seen) (string, Seen, bool, error) {
+	return string(n), Seen{}, false, nil
 }
 
 // typesOf returns the number of types that travel in a direction.

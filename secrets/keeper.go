@@ -42,19 +42,29 @@ func (k *Keeper) Get(_ context.Context, name string) (plain []byte, version uint
 // Put stores a secret and returns its new version. It replaces only the given version; zero means that there is none
 // yet. Otherwise it fails with ErrChanged. Other errors are those of the store.
 func (k *Keeper) Put(ctx context.Context, name string, plain []byte, version uint64) (uint64, error) {
-	sealed, err := k.box.Seal(plain, name)
+	op, err := k.Replacing(name, plain)
 	if err != nil {
 		return 0, err
 	}
-	spec, err := resources.NewSpecOf(resources.TypeSecret, &resources.Secret{Sealed: sealed})
-	if err != nil {
-		return 0, err
-	}
-	commit, err := k.apply(ctx, name, store.Op{Put: &resources.Resource{Key: keyOf(name), Spec: spec}, If: at(version)})
+	op.If = at(version)
+	commit, err := k.apply(ctx, name, op)
 	if err != nil {
 		return 0, err
 	}
 	return commit.Revision, nil
+}
+
+// Replacing returns the operation that stores a secret, whatever its version, for a batch with more in it.
+func (k *Keeper) Replacing(name string, plain []byte) (store.Op, error) {
+	sealed, err := k.box.Seal(plain, name)
+	if err != nil {
+		return store.Op{}, err
+	}
+	spec, err := resources.NewSpecOf(resources.TypeSecret, &resources.Secret{Sealed: sealed})
+	if err != nil {
+		return store.Op{}, err
+	}
+	return store.Op{Put: &resources.Resource{Key: keyOf(name), Spec: spec}}, nil
 }
 
 // Delete removes a version of a secret. It fails with ErrChanged if the secret is gone or at another version.

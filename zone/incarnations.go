@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
-
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
 // metSecret is the name of the secret, in the zone's store, with the incarnation of the global's store that the zone
-// has accepted.
-const metSecret = "global-store-incarnation" //nolint:gosec // the name of a secret
+// has accepted, and seenSecret that of the one with how much the zone has seen of it.
+const (
+	metSecret  = "global-store-incarnation" //nolint:gosec // the name of a secret
+	seenSecret = "global-store-seen"        //nolint:gosec // the name of a secret
+)
 
 // incarnations implements kds.Incarnations in the zone's own store, so that a restarted or restored zone remembers what
 // it has accepted.
@@ -37,16 +39,17 @@ func (i incarnations) Accept(ctx context.Context, incarnation string) error {
 	}
 }
 
-// ownIncarnation returns the name of the zone's own store. It makes the name in a store that is new or restored.
-func ownIncarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
-	for {
-		name, _, err := keeper.Get(ctx, kds.IncarnationSecret)
-		if !errors.Is(err, secrets.ErrNotFound) {
-			return string(name), err
-		}
-		_, err = keeper.Put(ctx, kds.IncarnationSecret, []byte(uuid.NewString()), 0)
-		if err != nil && !errors.Is(err, secrets.ErrChanged) {
-			return "", err
-		}
+// Seen implements kds.Incarnations.
+func (i incarnations) Seen(ctx context.Context) (kds.Seen, error) {
+	raw, _, err := i.keeper.Get(ctx, seenSecret)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return kds.Seen{}, nil
 	}
+	return kds.ParseSeen(string(raw)), err
+}
+
+// See implements kds.Incarnations.
+func (i incarnations) See(_ context.Context, seen kds.Seen) ([]store.Op, error) {
+	op, err := i.keeper.Replacing(seenSecret, []byte(seen.String()))
+	return []store.Op{op}, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -62,13 +63,13 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics,
 			Log: cfg.Log}).Run
 	}
-	incarnation, err := ownIncarnation(ctx, parts.keeper)
+	own, err := lineage.Open(ctx, parts.durable, parts.keeper, false)
 	if err != nil {
-		return nil, fmt.Errorf("the name of the store: %w", err)
+		return nil, fmt.Errorf("what identifies the store: %w", err)
 	}
 	link := kds.NewZone(kds.ZoneConfig{
-		Incarnation: incarnation,
-		Others:      others, Beside: beside,
+		Own:    own,
+		Others: others, Beside: beside,
 		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status,
 		SystemNamespace: cfg.SystemNamespace,
 		Self:            kds.Peer{Instance: parts.instance, Version: server.Version()},

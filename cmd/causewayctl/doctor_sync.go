@@ -101,7 +101,7 @@ func sessionFindings(s *syncSession) []finding {
 	if s.NewZoneStore != nil {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone,
-			"the zone's store is not the one that the global knew: it was restored, or begun anew",
+			"the zone's store is not the one that the global knew: it was restored, rolled back or begun anew",
 			"the global has the only copies of what that store lacks, and deletes nothing of it until somebody agrees",
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held: apply it to the zone again, or let it go with causewayctl zone accept-deletes " + s.Zone,
 		})

@@ -103,6 +103,10 @@ func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started tim
 		f.Why = "it goes on with what it has, and cannot come back by itself"
 		f.Do = "causewayctl zone create " + z.Name + " makes a join string for its server; causewayctl zone delete " +
 			z.Name + " removes it for good"
+	case state == stateUnknown:
+		f.What = "whether it is connected is unknown since " + since.UTC().Format(time.RFC3339) + ": " + z.Unknown.Reason
+		f.Why = "what it and its proxies do is not known here"
+		f.Do = "ask another replica (causewayctl get replicas), and look for why this one does not reach etcd"
 	case state == stateUnseen && credentials.unused():
 		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+
 			"; nobody has used its join string"
@@ -201,11 +205,13 @@ func credentialFindings(c *zoneCredentials, now time.Time) []finding {
 
 // adoptions lists servers that a restored global rejects.
 func (e *examination) adoptions(ctx context.Context) {
-	var answer struct {
-		Items []adoptable `json:"items"`
-	}
-	if e.client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer) != nil {
-		return // the server does not know adoptions, or the caller may not read them
+	var answer adoptables
+	switch err := e.client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer); {
+	case api.IsNotFound(err):
+		return // a server without adoptions
+	case err != nil:
+		e.unknown("zones", "", err, "whether servers are turned away is not known: causewayctl zone adopt lists them")
+		return
 	}
 	for _, a := range answer.Items {
 		e.add(finding{

@@ -78,6 +78,7 @@ type syncSession struct {
 	Zone      string    `json:"zone"`
 	Connected bool      `json:"connected"`
 	Since     time.Time `json:"since,omitzero"`
+	Unheard   bool      `json:"unheard,omitempty"`
 	// Started is when the server that answers started to observe; Reported is when the zone last reported on its
 	// proxies.
 	Started  time.Time  `json:"started,omitzero"`
@@ -244,6 +245,8 @@ func (t *table) addSession(s *syncSession, all bool) {
 	switch {
 	case s.Connected:
 		state = stateOnline
+	case s.Unheard:
+		state = stateUnknown
 	case s.Since.IsZero():
 		state = stateUnseen
 	}

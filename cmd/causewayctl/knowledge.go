@@ -58,6 +58,10 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 // knowledgeFrom returns what a session tells of a zone.
 func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported}
+	if s.Unheard {
+		k.Unknown = "of it nothing is heard since " + s.Since.UTC().Format(time.RFC3339) +
+			": the replica that was asked and etcd are cut off from each other"
+	}
 	for i := range s.Types {
 		t := &s.Types[i]
 		if t.Direction != "toZone" {

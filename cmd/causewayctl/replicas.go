@@ -64,6 +64,9 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 		r := &replicas[i]
 		row := []string{r.Instance, r.Version, age(r.Started, now), strconv.Itoa(r.Zones),
 			strconv.FormatUint(r.Revision, 10), yes[r.Leads], storeState(&r.Store)}
+		if r.Unheard != nil { // whether it is there is unknown
+			row[3], row[4], row[5] = stateUnknown, stateUnknown, stateUnknown
+		}
 		if wide {
 			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], r.Store.Error)
 		}

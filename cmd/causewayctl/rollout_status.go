@@ -51,6 +51,8 @@ type offlineZone struct {
 	// Since is when the zone disconnected. For a zone that has not connected since then, it is when the server started.
 	Since   time.Time `json:"since,omitzero"`
 	NotSeen bool      `json:"notSeen,omitempty"`
+	// Unheard is set if the server does not know whether the zone is connected.
+	Unheard bool `json:"unheard,omitempty"`
 	// Comparing is set for a global that is connected and has not yet sent its resources.
 	Comparing bool `json:"comparing,omitempty"`
 }
@@ -59,6 +61,8 @@ func (z offlineZone) String() string {
 	switch {
 	case z.Comparing:
 		return z.Zone + " is back since " + z.Since.UTC().Format(time.RFC3339) + " and is being compared with what is here"
+	case z.Unheard:
+		return z.Zone + " not heard of since " + z.Since.UTC().Format(time.RFC3339)
 	case z.Since.IsZero():
 		return z.Zone + " not seen since the server started"
 	case z.NotSeen:
@@ -171,6 +175,10 @@ func (s *rolloutStatus) sentence() string {
 // acknowledgement describes which servers have the revision. A zone knows only whether the global does.
 func (s *rolloutStatus) acknowledgement() []string {
 	switch {
+	case s.Zone == "" && s.Source != nil: // a replica of the global
+		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total),
+			"the replica that was asked and etcd are cut off from each other since " +
+				s.Source.Since.UTC().Format(time.RFC3339) + ": whether there is a newer one is not known"}
 	case s.Zone == "":
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
 	case s.Source != nil:

@@ -24,6 +24,38 @@ type adoptable struct {
 	Reason  string    `json:"reason"`
 }
 
+// adoptables is the answer of `_adoptions`.
+type adoptables struct {
+	Items []adoptable `json:"items"`
+	// LeftOut counts servers of zones that the caller may not read.
+	LeftOut int `json:"leftOut,omitempty"`
+	// Since is when the server that answers began to know, and Others the number of replicas of whom it does not.
+	Since  time.Time `json:"since,omitzero"`
+	Others int       `json:"others,omitempty"`
+}
+
+// nobody says that the list is empty, as far as the server that answered knows.
+func (a *adoptables) nobody() string {
+	text := "this server has turned away no server with a certificate of the global's zone CA" +
+		" since " + a.Since.UTC().Format(time.RFC3339)
+	if a.Since.IsZero() {
+		text = "this server knows of none that it has turned away"
+	}
+	return text + a.others()
+}
+
+// others says what is not in the list; empty if nothing is known to be missing.
+func (a *adoptables) others() string {
+	text := ""
+	if a.LeftOut > 0 {
+		text = fmt.Sprintf("; %d more are of zones that you may not read", a.LeftOut)
+	}
+	if a.Others > 0 {
+		text += fmt.Sprintf("; whom the %d other replicas turned away only they know: ask them too, with --address", a.Others)
+	}
+	return text
+}
+
 func newZoneAdopt(c *cli) *cobra.Command {
 	id := ""
 	cmd := &cobra.Command{
@@ -54,17 +86,17 @@ func newZoneAdopt(c *cli) *cobra.Command {
 }
 
 func (c *cli) listAdoptable(ctx context.Context, client *api.Client) error {
-	var answer struct {
-		Items []adoptable `json:"items"`
-	}
+	var answer adoptables
 	if err := client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer); err != nil {
 		return err
 	}
 	return c.printAnswer(answer, func() error {
 		if len(answer.Items) == 0 {
-			_, err := fmt.Fprintln(c.out,
-				"no server with a certificate of the global's zone CA was turned away in the last ten minutes")
+			_, err := fmt.Fprintln(c.out, answer.nobody())
 			return err
+		}
+		if missing := answer.others(); missing != "" {
+			defer func() { _, _ = fmt.Fprintln(c.errOut, strings.TrimPrefix(missing, "; ")) }()
 		}
 		t := &table{header: []string{"ZONE", "ID", "CERTIFICATE", "ISSUED", "EXPIRES", "SEEN"}}
 		now := time.Now()
@@ -98,9 +130,7 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 // neverAsked turns err, which adopting a zone returned, into one about an unknown name, if neither a zone nor a server
 // that waits for adoption has it.
 func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, err error) error {
-	var asking struct {
-		Items []adoptable `json:"items"`
-	}
+	var asking adoptables
 	if client.JSON(ctx, api.Request{Path: "/_adoptions"}, &asking) != nil {
 		return err
 	}
@@ -117,7 +147,7 @@ func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, e
 		advice = "the nearest here: " + strings.Join(near, ", ") + "\n  " + advice
 	}
 	return unknown(resources.Key{Type: resources.TypeZone, Name: zone}, &advised{
-		fmt.Errorf("there is no zone %s, and no server asks to be it", zone), advice})
+		fmt.Errorf("there is no zone %s, and no server has asked this one to be it%s", zone, asking.others()), advice})
 }
 
 // newStore reports that a server meets a store of its peer that differs from the one it knew.

@@ -24,6 +24,8 @@ type zoneOverview struct {
 	Insight struct {
 		Subscriptions []zoneSubscription `json:"subscriptions"`
 	} `json:"zoneInsight"`
+	// Unknown is set if the server does not know whether the zone is connected.
+	Unknown *api.Unknown `json:"unknown"`
 }
 
 type zoneSubscription struct {
@@ -46,6 +48,9 @@ type zoneSubscription struct {
 // connection reports whether the zone is connected, and since when. The global does not keep sessions over a restart,
 // so whether a zone without one had a session before is unknown.
 func (z *zoneOverview) connection() (state string, since time.Time) {
+	if z.Unknown != nil {
+		return stateUnknown, z.Unknown.Since
+	}
 	var all []subscription
 	for _, s := range z.Insight.Subscriptions {
 		all = append(all, s.subscription)

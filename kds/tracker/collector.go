@@ -11,7 +11,7 @@ type StatusCollector struct {
 }
 
 var (
-	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session, 0 while it has none; on a global, no series for a zone that was not seen since the start.", []string{"zone"}, nil)
+	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session, 0 while it has none; on a global, no series for a zone that was not seen since the start, or that another replica had of which nothing is heard.", []string{"zone"}, nil)
 	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds",
 		"Time for which the receiver has lacked changes, of the type that is furthest behind; 0 while it lacks none, no series while the sender is offline.", []string{"zone", "direction"}, nil)
 	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions",
@@ -50,7 +50,9 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 		if s.Connected {
 			connected = 1
 		}
-		gauge(descConnected, connected, s.Zone)
+		if !s.Unheard {
+			gauge(descConnected, connected, s.Zone)
+		}
 		for _, o := range s.Over {
 			gauge(descOver, float64(o.Count), s.Zone, o.Limit, string(o.Type))
 		}

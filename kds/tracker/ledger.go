@@ -14,6 +14,7 @@ type Ledger struct {
 	mu        sync.Mutex
 	connected bool      // guarded by mu
 	since     time.Time // guarded by mu: when the session began, or the last one ended
+	unheard   bool      // guarded by mu: nothing is known of it since then
 	lines     map[LineKey]*Line
 }
 
@@ -30,7 +31,23 @@ func NewLedger() *Ledger { return &Ledger{lines: map[LineKey]*Line{}} }
 func (l *Ledger) Session(connected bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.connected, l.since = connected, now
+	l.connected, l.since, l.unheard = connected, now, false
+}
+
+// Doubt records that this server no longer hears of the peer, whose session another replica had.
+func (l *Ledger) Doubt(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.unheard {
+		l.connected, l.since, l.unheard = false, now, true
+	}
+}
+
+// Unheard reports whether it is unknown if the peer is connected.
+func (l *Ledger) Unheard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unheard
 }
 
 // SessionSince returns the time when the session began, or the last one ended.
@@ -96,6 +113,7 @@ func (l *Ledger) Absent(name string, started time.Time) *RolloutOffline {
 		return nil
 	}
 	out := absent(name, l.since, started)
+	out.Unheard = l.unheard
 	return &out
 }
 

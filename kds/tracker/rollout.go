@@ -33,7 +33,8 @@ type Rollout struct {
 	// Zone is the zone that answers: the proxies are its own, and it knows nothing of other zones. Empty if a global
 	// answers.
 	Zone string `json:"zone,omitempty"`
-	// Source is the global, for a copy from there, while the global is offline or not compared yet: whether it has a
+	// Source, on a replica that etcd does not answer, is etcd: whether the others have a newer one is unknown. In a zone it
+	// is the global, for a copy from there, while the global is offline or not compared yet: whether it has a
 	// newer one is unknown.
 	Source  *RolloutOffline `json:"source,omitempty"`
 	Zones   RolloutZones    `json:"zones"`
@@ -74,6 +75,8 @@ type RolloutOffline struct {
 	Since time.Time `json:"since,omitzero"`
 	// NotSeen is set if it has not connected since this server started.
 	NotSeen bool `json:"notSeen,omitempty"`
+	// Unheard is set if it is unknown whether it is connected: this server has not heard of it since Since.
+	Unheard bool `json:"unheard,omitempty"`
 	// Comparing is set if it has been connected since then, and its resources have not been compared with those here.
 	// Only in Rollout.Source.
 	Comparing bool `json:"comparing,omitempty"`

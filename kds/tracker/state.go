@@ -87,5 +87,5 @@ func (l *Ledger) Replace(s *ZoneState) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.connected, l.since, l.lines = s.Connected, s.Since, lines
+	l.connected, l.since, l.unheard, l.lines = s.Connected, s.Since, false, lines
 }

@@ -18,6 +18,9 @@ type SyncStatus struct {
 	Connected bool   `json:"connected"`
 	// Since is the time when the session began, or the last one ended; zero if there was none since the server started.
 	Since time.Time `json:"since,omitzero"`
+	// Unheard is set if it is unknown whether the zone is connected: another replica had its session, of which this one
+	// has not heard since Since.
+	Unheard bool `json:"unheard,omitempty"`
 	// Started is the time when this server started: what was before is unknown.
 	Started time.Time `json:"started,omitzero"`
 	// Reported, on the global, is the time of the zone's last report on its proxies; zero if there is none.
@@ -83,7 +86,7 @@ const MaxHeldNames = 100
 // Status returns the ledger's status, for one type or, if t is empty, for all.
 func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
 	l.mu.Lock()
-	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Types: []TypeSync{}}
+	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Unheard: l.unheard, Types: []TypeSync{}}
 	lines := maps.Clone(l.lines)
 	l.mu.Unlock()
 	refused := refusals.byLine()

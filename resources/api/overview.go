@@ -74,20 +74,23 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 type Unknown struct {
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
+	// Unheard is set if not even whether the zone has a session is known.
+	Unheard bool `json:"-"`
 }
 
-// unknown returns the reason why this server does not know whether the proxy of a Dataplane is connected, or nil: only
-// its zone knows.
+// unknown returns the reason why this server does not know whether the proxy of a Dataplane, or a zone, is connected, or
+// nil: only its zone knows of a proxy, and only the replica that had the zone of a zone.
 func (s *Server) unknown(r *resources.Resource) *Unknown {
-	if s.config.Away == nil || r.Type != resources.TypeDataplane || r.Zone() == "" {
+	if s.config.Absent == nil {
 		return nil
 	}
-	since, away := s.config.Away(r.Zone())
 	switch {
-	case !away:
-		return nil
-	case since.IsZero():
-		return &Unknown{Since: s.config.Started.UTC(), Reason: "zone " + r.Zone() + " was not seen"}
+	case r.Type == resources.TypeDataplane && r.Zone() != "":
+		return s.config.Absent(r.Zone())
+	case r.Type == resources.TypeZone:
+		if why := s.config.Absent(r.Name); why != nil && why.Unheard {
+			return why
+		}
 	}
-	return &Unknown{Since: since.UTC(), Reason: "zone " + r.Zone() + " is offline"}
+	return nil
 }

@@ -22,6 +22,9 @@ type Replica struct {
 	Zones int `json:"zones"`
 	// Leads means that it does the work that only one replica may do.
 	Leads bool `json:"leads"`
+	// Unheard is since when the replica that responds hears nothing of this one: what else it says of it is as it was
+	// then. Nil while it does.
+	Unheard *time.Time `json:"unheard,omitempty"`
 	// Asked means that it is the replica that responds.
 	Asked bool         `json:"asked"`
 	Store ReplicaStore `json:"store"`

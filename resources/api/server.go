@@ -24,11 +24,9 @@ type Config struct {
 	// Status holds resources that exist only while their subject is connected: ZoneInsights, DataplaneInsights. Nil
 	// means none.
 	Status store.Reader
-	// Away reports since when a zone has no session with this server or its replicas, and whether that is so. The time is
-	// zero if it has had none since they started. Nil means that no zone is away, as for a zone's own server.
-	Away func(zone string) (since time.Time, away bool)
-	// Started is the time from which on Away can know of zones. Default: now.
-	Started time.Time
+	// Absent returns since when and why it is unknown how a zone is; nil while the zone has a session with this server or,
+	// as far as is known, its replicas. Nil on a zone.
+	Absent func(zone string) *Unknown
 	// Home identifies this server. It determines which resources users may write here and which labels they get.
 	Home resources.Home
 	// Log receives requests at level debug and failures at level error. Default: none.
@@ -99,9 +97,6 @@ func New(c Config) *Server {
 	}
 	if c.RevisionWait <= 0 {
 		c.RevisionWait = revisionWait
-	}
-	if c.Started.IsZero() {
-		c.Started = time.Now()
 	}
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()

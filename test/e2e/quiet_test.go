@@ -29,11 +29,9 @@ func (c *crash) quietRestarts() {
 				c.must(s.Stop(c.t.Context()))
 			}
 			c.must(s.Start(c.t.Context()))
-			if s == c.global { // its start writes one entry to the lineage of its store, and nothing else
-				started := before[s]
-				started.revision++
-				before[s] = started
-			}
+			started := before[s]
+			started.revision++ // a start writes one entry to the lineage of the store, and nothing else
+			before[s] = started
 			c.synced()
 			c.becomes(c.frontend, "http-port", true, ownerKRI)
 			for server, was := range before {

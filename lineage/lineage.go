@@ -1,0 +1,209 @@
+// Package lineage keeps, in a server's own store, what identifies the store to peers: its incarnation, and its lineage,
+// the servers that were started on it. By them a store that was restored, begun anew or rolled back is not taken for the
+// one that peers have seen. It does not depend on what else is in the store.
+package lineage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// Book holds the identity of a store, as the store has it. Safe for concurrent use.
+type Book struct {
+	store  store.Store
+	keeper *secrets.Keeper
+
+	mu      sync.Mutex
+	name    string       // guarded by mu: the incarnation
+	version uint64       // guarded by mu: that of the secret from which last was read
+	last    *kds.Lineage // guarded by mu
+}
+
+// Open reads the identity of a store, which it makes in a store that is new or restored, and records that this server
+// has started on it. shared says that other servers may write it. Errors are those of secrets.Keeper.
+func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shared bool) (*Book, error) {
+	name, err := incarnation(ctx, keeper)
+	if err != nil {
+		return nil, err
+	}
+	b := &Book{store: durable, keeper: keeper, name: name}
+	for {
+		kept, version, err := b.kept(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if kept == nil || kept.Store != name {
+			kept = &kds.Lineage{Store: name}
+		}
+		kept.Shared = shared
+		kept.Begin()
+		raw, err := kept.Encode()
+		if err != nil {
+			return nil, err
+		}
+		if _, err = keeper.Put(ctx, kds.LineageSecret, raw, version); err == nil {
+			return b, nil
+		}
+		if !errors.Is(err, secrets.ErrChanged) {
+			return nil, err
+		}
+	}
+}
+
+// incarnation returns the store's incarnation. A new store has none yet, nor has one that was restored from a backup:
+// both get a new one, by which peers know that missing resources were not deleted. It is a sealed secret, so that
+// replicas share it and the API cannot change it.
+func incarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
+	for {
+		name, _, err := keeper.Get(ctx, kds.IncarnationSecret)
+		if !errors.Is(err, secrets.ErrNotFound) {
+			return string(name), err
+		}
+		fresh := uuid.NewString()
+		if _, err = keeper.Put(ctx, kds.IncarnationSecret, []byte(fresh), 0); err == nil {
+			return fresh, nil
+		}
+		if !errors.Is(err, secrets.ErrChanged) {
+			return "", err
+		}
+	}
+}
+
+// Rename gives a store that has an incarnation another one: the store is a copy, or lacks what peers have seen of it.
+func Rename(ctx context.Context, keeper *secrets.Keeper) (string, error) {
+	for {
+		version := keeper.Version(kds.IncarnationSecret)
+		if version == 0 {
+			return "", nil
+		}
+		fresh := uuid.NewString()
+		if _, err := keeper.Put(ctx, kds.IncarnationSecret, []byte(fresh), version); err == nil {
+			return fresh, nil
+		} else if !errors.Is(err, secrets.ErrChanged) {
+			return "", err
+		}
+	}
+}
+
+// Incarnation returns the name of the store.
+func (b *Book) Incarnation() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.name
+}
+
+// kept reads the lineage; nil if there is none.
+func (b *Book) kept(ctx context.Context) (*kds.Lineage, uint64, error) {
+	raw, version, err := b.keeper.Get(ctx, kds.LineageSecret)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	kept, err := kds.ParseLineage(raw, version)
+	return kept, version, err
+}
+
+// behind is how long a replica that has less than a zone has seen waits for the rest.
+const behind = 5 * time.Second
+
+// Compare implements kds.GlobalConfig's Compare.
+func (b *Book) Compare(ctx context.Context, seen kds.Seen) (now kds.Seen, continues bool, err error) {
+	wait, cancel := context.WithTimeout(ctx, behind)
+	defer cancel()
+	for {
+		_, next := b.store.Changed()
+		past, revision, err := b.now(ctx)
+		if err != nil {
+			return kds.Seen{}, false, err
+		}
+		now, continues = past.Point(revision), past.Continues(seen, revision)
+		if continues || !past.Shared || seen.Most <= revision {
+			return now, continues, nil
+		}
+		select {
+		case <-next:
+		case <-wait.Done():
+			return now, continues, ctx.Err()
+		}
+	}
+}
+
+// WordAt implements kds.GlobalConfig's WordAt.
+func (b *Book) WordAt(revision uint64) string {
+	past, _, err := b.now(context.Background()) // it asks nobody
+	if err != nil {
+		return "" // the peer goes by what it has heard last
+	}
+	return past.WordAt(revision)
+}
+
+// Announce implements kds.OwnStore. A store that does not continue what the global has seen of it gets another name.
+func (b *Book) Announce(ctx context.Context, seen kds.Seen) (name string, now kds.Seen, renamed bool, err error) {
+	now, continues, err := b.Compare(ctx, seen)
+	if err != nil {
+		return "", kds.Seen{}, false, err
+	}
+	if !continues {
+		if err := b.rename(ctx); err != nil {
+			return "", kds.Seen{}, false, err
+		}
+	}
+	return b.Incarnation(), now, !continues, nil
+}
+
+// rename gives the store another name, under which its lineage goes on.
+func (b *Book) rename(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fresh, err := Rename(ctx, b.keeper)
+	if err != nil {
+		return err
+	}
+	b.name = fresh
+	for {
+		kept, version, err := b.kept(ctx)
+		if err != nil || kept == nil {
+			return err
+		}
+		kept.Store = fresh
+		raw, err := kept.Encode()
+		if err != nil {
+			return err
+		}
+		if _, err := b.keeper.Put(ctx, kds.LineageSecret, raw, version); !errors.Is(err, secrets.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// now returns the lineage, with a revision at which it was current.
+func (b *Book) now(ctx context.Context) (*kds.Lineage, uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		revision := b.store.Snapshot().Revision()
+		if b.last == nil || b.keeper.Version(kds.LineageSecret) != b.version {
+			kept, version, err := b.kept(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			if kept == nil {
+				return nil, 0, errors.New("the store has lost its lineage: start this server again")
+			}
+			b.last, b.version = kept, version
+		}
+		if b.version <= revision {
+			return b.last, revision, nil
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// TestFaultsReplicaCutOff cuts one of two replicas off from etcd, and then kills the zone that the other one has. The
+// replica that is cut off calls unknown how the zone is, and whether a policy is the newest, in every answer; it leads no
+// more. Once it hears the other again, it says what that says.
+func TestFaultsReplicaCutOff(t *testing.T) {
+	t.Parallel()
+	r := &replicated{etcd: etcdtest.Start(t, 1)}
+	r.mesh = newCluster(t)
+	endpoint := r.etcd.Members[0].Endpoint
+	etcd, err := cluster.NewLink(t.Context(), strings.TrimPrefix(endpoint, "http://"))
+	r.must(err)
+	t.Cleanup(func() { _ = etcd.Close() })
+	cut, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: "cut-off", // first, so that it leads
+		Args: []string{"--store", "etcd", "--etcd-endpoints", "http://" + etcd.Address()}})
+	r.must(err)
+	r.global, err = r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: "other", Args: []string{"--store", "etcd",
+		"--etcd-endpoints", endpoint, "--secrets-key-file", cut.DataDir + "/secrets.key"}})
+	r.must(err)
+	link, err := cluster.NewLink(t.Context(), r.global.Address("kds"))
+	r.must(err)
+	t.Cleanup(func() { _ = link.Close() })
+	zone, err := r.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: r.global, Link: link})
+	r.must(err)
+	r.apply(cut, timeout("policy", "10s"))
+	r.arrives(zone, "policy")
+	says := func(what string, want ...string) {
+		t.Helper()
+		r.eventually(what, func(ctx context.Context) error {
+			for i, args := range [][]string{{"get", "zones"}, {"inspect", "sync"}, {"get", "replicas"},
+				{"rollout", "status", "meshtimeout", "policy"}} {
+				out, err := r.CTL(ctx, cut, nil, args...)
+				var failed *exec.ExitError
+				if err != nil && !errors.As(err, &failed) {
+					return err
+				}
+				if text := string(out) + fmt.Sprint(err); !strings.Contains(text, want[i]) {
+					return fmt.Errorf("%s: %s", strings.Join(args, " "), text)
+				}
+			}
+			online, err := cut.Metric(ctx, `causeway_zone_online{zone="zone-1"}`)
+			if known := err == nil; known != (want[4] != "") || known && fmt.Sprint(online) != want[4] {
+				return fmt.Errorf("causeway_zone_online: %v, %w", online, err)
+			}
+			found, err := r.doctor(ctx, cut.API.URL())
+			if err == nil && !strings.Contains(fmt.Sprint(found), want[5]) {
+				err = fmt.Errorf("doctor: %v", found)
+			}
+			return err
+		})
+	}
+	says("what is known", "online", "online", "yes", "acknowledged by 1 of 1 zones", "1", "in sync")
+	etcd.Set(cluster.Weather{Frozen: true})
+	zone.Kill()
+	says("that it is unknown", "unknown", "unknown", "unknown", "whether there is a newer one is not known", "",
+		"whether it is connected is unknown since")
+	etcd.Set(cluster.Weather{})
+	says("what the other says", "offline", "offline", "yes", "offline since", "0", "offline since")
+}
