@@ -183,8 +183,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 	if err != nil {
 		return err
 	}
-	ops := append(p.ops[:len(p.ops):len(p.ops)], clientv3.OpPut(s.keys.head(), value))
-	ops = append(ops, w.mark()...)
+	ops := append(append(p.ops[:len(p.ops):len(p.ops)], clientv3.OpPut(s.keys.head(), value)), w.mark()...)
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.ModRevision(s.keys.head()), "=", w.expected),
 		clientv3.Compare(clientv3.Value(s.keys.format()), "=", strconv.Itoa(s.keys.version)),
