@@ -111,10 +111,10 @@ func absent(sync *kds.Global, zone string) *api.Unknown {
 	case !away:
 		return nil
 	case sync.Unheard(zone):
-		return &api.Unknown{Since: since.UTC(), Unheard: true,
+		return &api.Unknown{Since: since.UTC(),
 			Reason: "of zone " + zone + " nothing is heard: this replica and etcd are cut off from each other"}
 	case since.IsZero():
 		return &api.Unknown{Since: sync.Started().UTC(), Reason: "zone " + zone + " was not seen"}
 	}
-	return &api.Unknown{Since: since.UTC(), Reason: "zone " + zone + " is offline"}
+	return &api.Unknown{Since: since.UTC(), Reason: "zone " + zone + " is offline", Known: true}
 }

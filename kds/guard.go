@@ -72,11 +72,17 @@ func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 	g.mu.Lock()
 	data, current := g.zones[zone], g.sessions[zone]
 	g.mu.Unlock()
-	if current == nil && g.config.Replica != "" && g.InSession(zone) {
-		return g.resyncElsewhere(ctx, zone)
+	if current == nil && g.config.Replica != "" {
+		// Whoever gets the next session has to know of it, whether there is one now or not.
+		there := g.InSession(zone)
+		if claimed, err := g.resyncElsewhere(ctx, zone); err != nil || claimed {
+			return there && err == nil, err
+		}
 	}
 	if data != nil {
 		data.known.forget()
+	} else { // it has not connected since the start
+		g.config.Known.of(zone).forget()
 	}
 	if current != nil {
 		current.cancel(ErrResync)

@@ -81,11 +81,17 @@ func resumeAfterRestarts(t *testing.T, many int) {
 	put(t, above, policies...)
 	put(t, below, services...)
 	upper, lower := t.TempDir(), t.TempDir()
+	resync := false
 	run := func(wantSent int) {
 		t.Helper()
 		g := startGlobal(t, above)
 		aboveFiles, stopAbove := remembering(t, upper, above)
 		g.config.Known = aboveFiles
+		if resync {
+			if ended, err := g.Resync(t.Context(), "zone-1"); ended || err != nil {
+				t.Errorf("of a zone that has not connected: ended is %v, %v", ended, err)
+			}
+		}
 		belowFiles, stopBelow := remembering(t, lower, below)
 		z := startZone(t, "zone-1", g.address, below, func(c *ZoneConfig) { c.Known = belowFiles })
 		eventually(t, "every type answered, both ways", func() bool {
@@ -134,4 +140,8 @@ func resumeAfterRestarts(t *testing.T, many int) {
 	// Neither does another server of the same store without files.
 	upper, lower = t.TempDir(), t.TempDir()
 	run(0)
+
+	// A resync that was asked for before the zone came compares all that the zone has.
+	resync = true
+	run(up)
 }

@@ -48,7 +48,7 @@ type zoneSubscription struct {
 // connection reports whether the zone is connected, and since when. The global does not keep sessions over a restart,
 // so whether a zone without one had a session before is unknown.
 func (z *zoneOverview) connection() (state string, since time.Time) {
-	if z.Unknown != nil {
+	if z.Unknown != nil && len(z.Insight.Subscriptions) > 0 { // it was seen once
 		return stateUnknown, z.Unknown.Since
 	}
 	var all []subscription

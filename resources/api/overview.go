@@ -74,8 +74,8 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 type Unknown struct {
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
-	// Unheard is set if not even whether the zone has a session is known.
-	Unheard bool `json:"-"`
+	// Known is set if it is known at least that the zone has no session.
+	Known bool `json:"-"`
 }
 
 // unknown returns the reason why this server does not know whether the proxy of a Dataplane, or a zone, is connected, or
@@ -88,7 +88,7 @@ func (s *Server) unknown(r *resources.Resource) *Unknown {
 	case r.Type == resources.TypeDataplane && r.Zone() != "":
 		return s.config.Absent(r.Zone())
 	case r.Type == resources.TypeZone:
-		if why := s.config.Absent(r.Name); why != nil && why.Unheard {
+		if why := s.config.Absent(r.Name); why != nil && !why.Known {
 			return why
 		}
 	}
