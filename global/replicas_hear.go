@@ -85,6 +85,14 @@ func (r *replicas) cutOff() time.Time {
 	return r.lost
 }
 
+// why returns the reason why what this replica shows may be old; empty if it may not.
+func (r *replicas) why() string {
+	if err := r.durable.Answers(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // hear applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
 // before it had the zone: it sends its own again.
 func (r *replicas) hear(news etcd.News) {

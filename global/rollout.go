@@ -41,7 +41,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := o.sync.Rollout(found)
 	if since := o.replicas.cutOff(); !since.IsZero() {
-		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since}
+		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since, Reason: o.replicas.why()}
 	}
 	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
@@ -72,7 +72,8 @@ func (c *counting) proxies() {
 	if from := of.Zone(); from != "" {
 		zones = append(zones, from)
 		if since, away := c.absence(from); away != "" {
-			c.answer.Zones.Away = append(c.answer.Zones.Away, tracker.RolloutOffline{Zone: from, Since: since})
+			c.answer.Zones.Away = append(c.answer.Zones.Away, tracker.RolloutOffline{Zone: from, Since: since,
+				Unheard: c.sync.Unheard(from)})
 		}
 	}
 	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh}) {

@@ -130,6 +130,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 		return nil, err
 	}
 	e.otherPorts(ctx)
+	e.store(ctx)
 	if err := e.sync(ctx); err != nil {
 		return nil, err
 	}

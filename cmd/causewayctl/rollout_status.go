@@ -52,7 +52,8 @@ type offlineZone struct {
 	Since   time.Time `json:"since,omitzero"`
 	NotSeen bool      `json:"notSeen,omitempty"`
 	// Unheard is set if the server does not know whether the zone is connected.
-	Unheard bool `json:"unheard,omitempty"`
+	Unheard bool   `json:"unheard,omitempty"`
+	Reason  string `json:"reason,omitempty"`
 	// Comparing is set for a global that is connected and has not yet sent its resources.
 	Comparing bool `json:"comparing,omitempty"`
 }
@@ -177,8 +178,8 @@ func (s *rolloutStatus) acknowledgement() []string {
 	switch {
 	case s.Zone == "" && s.Source != nil: // a replica of the global
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total),
-			"the replica that was asked and etcd are cut off from each other since " +
-				s.Source.Since.UTC().Format(time.RFC3339) + ": whether there is a newer one is not known"}
+			"as far as was known at " + s.Source.Since.UTC().Format(time.RFC3339) + ": since then the replica that was asked " +
+				"does not know whether there is a newer one, or this one still: " + s.Source.Reason}
 	case s.Zone == "":
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
 	case s.Source != nil:

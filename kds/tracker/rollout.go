@@ -77,6 +77,8 @@ type RolloutOffline struct {
 	NotSeen bool `json:"notSeen,omitempty"`
 	// Unheard is set if it is unknown whether it is connected: this server has not heard of it since Since.
 	Unheard bool `json:"unheard,omitempty"`
+	// Reason is why. Only in Rollout.Source.
+	Reason string `json:"reason,omitempty"`
 	// Comparing is set if it has been connected since then, and its resources have not been compared with those here.
 	// Only in Rollout.Source.
 	Comparing bool `json:"comparing,omitempty"`
@@ -139,7 +141,8 @@ func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []Re
 		return
 	}
 	l.mu.Lock()
-	connected, since, n := l.connected, l.since, l.lines[key]
+	connected, n, away := l.connected, l.lines[key], absent(name, l.since, started)
+	away.Unheard = l.unheard
 	l.mu.Unlock()
 	unnamed, nameless := over.since(LimitRefusals)
 	switch {
@@ -153,10 +156,10 @@ func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []Re
 		}
 		z.reached[name] = true
 		if !connected {
-			z.Away = append(z.Away, absent(name, since, started))
+			z.Away = append(z.Away, away)
 		}
 	case !connected:
-		z.Offline = append(z.Offline, absent(name, since, started))
+		z.Offline = append(z.Offline, away)
 	default:
 		z.Pending = append(z.Pending, name)
 	}

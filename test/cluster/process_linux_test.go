@@ -51,3 +51,37 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRefusedStep checks that the call that is refused fails, and that it is the only one.
+func TestRefusedStep(t *testing.T) {
+	if err := CanTrace(); err != nil || !CanRefuse {
+		t.Log(err)
+		return
+	}
+	c, err := New(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	steps := &Steps{}
+	steps.RefuseAt(2, c.Dir()+"/made")
+	p, err := c.process("shell", "/bin/sh", []string{"-c", `for n in 1 2 3; do mkdir "$0/made-$n"; done; exit 0`, c.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Trace(steps)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(steps.Reached(), "made-2") || !strings.Contains(p.Log(), "No space left") {
+		t.Errorf("it was refused at %q: %s", steps.Reached(), p.Log())
+	}
+	for n, want := range map[int]bool{1: true, 2: false, 3: true} {
+		if _, err := os.Stat(fmt.Sprintf("%s/made-%d", c.Dir(), n)); (err == nil) != want {
+			t.Errorf("folder %d: %v, want it: %v", n, err, want)
+		}
+	}
+}

@@ -64,8 +64,21 @@ func TestFaultsReplicaCutOff(t *testing.T) {
 	says("what is known", "online", "online", "yes", "acknowledged by 1 of 1 zones", "1", "in sync")
 	etcd.Set(cluster.Weather{Frozen: true})
 	zone.Kill()
-	says("that it is unknown", "unknown", "unknown", "unknown", "whether there is a newer one is not known", "",
+	says("that it is unknown", "unknown", "unknown", "unknown", "does not know whether there is a newer one", "",
 		"whether it is connected is unknown since")
+	if out, err := r.CTL(t.Context(), cut, nil, "rollout", "status", "meshtimeout", "policy"); err == nil ||
+		strings.Contains(string(out), "offline") {
+		t.Errorf("the rollout says of the zone: %s, %v", out, err)
+	}
+	r.names(cut.API.URL(), "store", instanceOf(r, cut), "cannot write")
 	etcd.Set(cluster.Weather{})
 	says("what the other says", "offline", "offline", "yes", "offline since", "0", "offline since")
+}
+
+// instanceOf returns the name by which replicas call a server.
+func instanceOf(r *replicated, s *cluster.Server) string {
+	r.t.Helper()
+	var index struct{ InstanceID string }
+	r.must(s.API.Get(r.t.Context(), "/", &index))
+	return index.InstanceID
 }
