@@ -65,7 +65,7 @@ func TestRefusedStep(t *testing.T) {
 	t.Cleanup(func() { _ = c.Close() })
 	steps := &Steps{}
 	steps.RefuseAt(2, c.Dir()+"/made")
-	p, err := c.process("shell", "/bin/sh", []string{"-c", `for n in 1 2 3; do mkdir "$0/made-$n"; done; exit 0`, c.Dir()})
+	p, err := c.process("shell", "/bin/sh", []string{"-c", `for n in 1 2 3; do true > "$0/made-$n"; done; exit 0`, c.Dir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestRefusedStep(t *testing.T) {
 	}
 	for n, want := range map[int]bool{1: true, 2: false, 3: true} {
 		if _, err := os.Stat(fmt.Sprintf("%s/made-%d", c.Dir(), n)); (err == nil) != want {
-			t.Errorf("folder %d: %v, want it: %v", n, err, want)
+			t.Errorf("file %d: %v, want it: %v", n, err, want)
 		}
 	}
 }
