@@ -36,6 +36,8 @@ type operated struct {
 	// token is a user's, and id the token's.
 	token, id   string
 	kills, told int
+	// refuses is set if steps fail, and nobody is killed in the middle.
+	refuses bool
 }
 
 // TestFaultsOperations kills servers at each step of operations under way: what was answered holds, nothing half-done is
@@ -46,6 +48,21 @@ func TestFaultsOperations(t *testing.T) {
 		t.Log(err) // which is no failure of the server
 		return
 	}
+	inOperations(t, false)
+}
+
+// TestFaultsRefusedOperations lets each of the same steps, and each write to a file, fail once. What was answered holds over
+// a restart; what was refused can be asked again at once, and the server that refused it goes on.
+func TestFaultsRefusedOperations(t *testing.T) {
+	t.Parallel()
+	if err := cluster.CanTrace(); err != nil || !cluster.CanRefuse {
+		t.Log(err) // which is no failure of the server
+		return
+	}
+	inOperations(t, true)
+}
+
+func inOperations(t *testing.T, refuses bool) {
 	for name, prepare := range map[string]func(*operated){
 		"rotate the keys of tokens": (*operated).rotatesTokens, "retire a key of tokens": (*operated).retires,
 		"revoke a user's token": (*operated).revokes, "rotate the zone CA": (*operated).rotatesZoneCA,
@@ -54,7 +71,7 @@ func TestFaultsOperations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := &operated{mesh: newMesh(t, "zone-1"), sources: map[*cluster.Server]string{}}
+			o := &operated{mesh: newMesh(t, "zone-1"), sources: map[*cluster.Server]string{}, refuses: refuses}
 			o.zone, o.victim = o.zones["zone-1"], o.global
 			o.sound = func(ctx context.Context) error { return inSession(ctx, o.zone) }
 			o.apply(o.zone, zonesTimeout)
@@ -90,7 +107,7 @@ func (o *operated) run() {
 	}
 	for n := first; n < maxSteps; n += stride {
 		if !o.killedAt(n) {
-			o.t.Logf("killed %d times, %d of them after the answer; fewer than %d steps", o.kills, o.told, n+1)
+			o.t.Logf("%d steps, %d of them answered; fewer than %d steps", o.kills, o.told, n+1)
 			return
 		}
 		o.kills++
@@ -121,7 +138,11 @@ func (o *operated) killedAt(n int) bool {
 	o.victim.Trace(steps)
 	o.must(o.global.Start(ctx))
 	o.must(o.zone.Start(ctx))
-	steps.KillAt(n, o.victim.DataDir)
+	if o.refuses {
+		steps.RefuseAt(n, o.victim.DataDir)
+	} else {
+		steps.KillAt(n, o.victim.DataDir)
+	}
 	doing, give := context.WithCancel(ctx)
 	go func() { // whoever waits for a server that was killed waits in vain
 		_ = o.victim.Wait(doing)
@@ -130,6 +151,12 @@ func (o *operated) killedAt(n int) bool {
 	answer := o.do(doing)
 	give()
 	step := steps.Reached()
+	if o.refuses && answer != nil && step != "" {
+		if err := cluster.Until(ctx, patience, "the server to go on", o.do); err != nil {
+			o.t.Errorf("after step %d (%s) failed, and %v was answered: %v", n, step, answer, err)
+		}
+		answer = nil
+	}
 	o.victim.Kill()
 	o.victim.Trace(nil)
 	if step == "" {
@@ -141,7 +168,7 @@ func (o *operated) killedAt(n int) bool {
 		o.holds(ctx, n, step, "acknowledged", o.done)
 	}
 	if err := o.do(ctx); err != nil {
-		o.t.Errorf("killed at step %d (%s), it cannot be repeated: %v", n, step, err)
+		o.t.Errorf("after step %d (%s), it cannot be repeated: %v", n, step, err)
 	}
 	o.holds(ctx, n, step, "repeated", o.done)
 	o.holds(ctx, n, step, "sound", o.sound)
@@ -151,7 +178,7 @@ func (o *operated) killedAt(n int) bool {
 func (o *operated) holds(ctx context.Context, n int, step, what string, check func(context.Context) error) {
 	o.t.Helper()
 	if err := cluster.Until(ctx, patience, what, check); err != nil {
-		o.t.Errorf("killed at step %d (%s), it is not %s: %v", n, step, what, err)
+		o.t.Errorf("after step %d (%s), it is not %s: %v", n, step, what, err)
 	}
 }
 
