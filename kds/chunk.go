@@ -27,45 +27,48 @@ type chunk struct {
 
 func (p *chunk) empty() bool { return len(p.resources) == 0 && len(p.removed) == 0 }
 
+// packer makes the messages of one stream. It changes no subscription.
+type packer struct {
+	*senderConfig
+	audience exchange.Audience
+}
+
 // pack returns one message of the transfer, made here or by another stream. It returns nil if the list is too large for
-// a peer that needs it in one message. A zone that was disabled since the last look gets nothing more.
-func (s *sender) pack(sub *subscription, t *transfer) (*chunk, error) {
-	if s.direction == exchange.GlobalToZone && !s.isEnabled(t.snapshot) {
-		return nil, ErrZoneDisabled
-	}
-	key, shareable := s.chunkKey(sub, t)
+// a peer that needs it in one message.
+func (k *packer) pack(sub *subscription, t *transfer) (*chunk, error) {
+	key, shareable := k.chunkKey(sub, t)
 	if !shareable {
-		return s.packAlone(sub, t, newView(s.audience, t.snapshot))
+		return k.packAlone(sub, t, newView(k.audience, t.snapshot))
 	}
-	unchanged := func(from uint64) bool { return s.unchanged(sub, from, t.target) }
-	if p := s.encoder.found(key, t.target, unchanged); p != nil {
+	unchanged := func(from uint64) bool { return k.unchanged(sub, from, t.target) }
+	if p := k.encoder.found(key, t.target, unchanged); p != nil {
 		return p, nil
 	}
-	v := newView(s.audience, t.snapshot)
+	v := newView(k.audience, t.snapshot)
 	if t.list {
-		done, others := s.encoder.chunks.begin(key)
+		done, others := k.encoder.chunks.begin(key)
 		defer done()
 		v.alone = done
 		if others != nil {
 			<-others
-			if p := s.encoder.found(key, t.target, unchanged); p != nil {
+			if p := k.encoder.found(key, t.target, unchanged); p != nil {
 				return p, nil
 			}
 		}
 	}
-	p, err := s.packAlone(sub, t, v)
+	p, err := k.packAlone(sub, t, v)
 	if p != nil && !v.particular {
-		s.encoder.chunks.keep(key, t.target, p)
+		k.encoder.chunks.keep(key, t.target, p)
 	}
 	return p, err
 }
 
 // chunkKey returns the key under which zones share the next message of t; false if the message is for this zone alone.
-func (s *sender) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
-	if s.direction != exchange.GlobalToZone || sub.have != nil {
+func (k *packer) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
+	if k.direction != exchange.GlobalToZone || sub.have != nil {
 		return chunkKey{}, false
 	}
-	key := chunkKey{typ: sub.descriptor.Type, features: s.audience.Features, list: t.list, since: t.since,
+	key := chunkKey{typ: sub.descriptor.Type, features: k.audience.Features, list: t.list, since: t.since,
 		afterName: t.afterName}
 	if t.list {
 		key.since = 0
@@ -77,7 +80,7 @@ func (s *sender) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
 }
 
 // unchanged reports whether no commit between the revisions concerns the type.
-func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
+func (k *packer) unchanged(sub *subscription, from, to uint64) bool {
 	commits, ok := sub.source.store.Changes(from)
 	if !ok {
 		return false
@@ -86,7 +89,7 @@ func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
 		if c.Revision > to {
 			break
 		}
-		if s.concerns(sub, c) {
+		if concerns(k.direction, sub.descriptor, c) {
 			return false
 		}
 	}
@@ -94,10 +97,10 @@ func (s *sender) unchanged(sub *subscription, from, to uint64) bool {
 }
 
 // packAlone makes the message.
-func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
-	list := s.encoder.bundles.borrow()
-	p, err := s.fill(sub, t, v, list)
-	shared := s.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&s.audience)}, list, t.list &&
+func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
+	list := k.encoder.bundles.borrow()
+	p, err := k.fill(sub, t, v, list)
+	shared := k.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&k.audience)}, list, t.list &&
 		!v.particular)
 	if p != nil {
 		p.bundle = shared
@@ -106,23 +109,23 @@ func (s *sender) packAlone(sub *subscription, t *transfer, v *view) (*chunk, err
 }
 
 // fill does packAlone's work and appends the resources to list.
-func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*chunk, error) {
-	limit := s.maxMessage
-	if t.list && !s.audience.Features.Has(exchange.FeatureParts) {
-		limit = s.maxWhole
+func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*chunk, error) {
+	limit := k.maxMessage
+	if t.list && !k.audience.Features.Has(exchange.FeatureParts) {
+		limit = k.maxWhole
 	}
 	var adds iter.Seq[addition]
 	var removed []string
 	var cause store.Cause
 	if t.list {
-		adds = s.everything(sub, t, v)
+		adds = k.everything(sub, t, v)
 	} else {
-		steps, because, err := s.fold(sub, t, v)
+		steps, because, err := k.fold(sub, t, v)
 		if err != nil {
 			return nil, err
 		}
 		cause = because
-		adds, removed = s.split(steps, v)
+		adds, removed = k.split(steps, v)
 	}
 	p := &chunk{bundle: &bundle{}, after: t.after, afterName: t.afterName, cause: cause}
 	var present map[string]bool
@@ -141,7 +144,7 @@ func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded)
 			continue
 		}
 		if p.size+e.size > limit && p.size > 0 {
-			return s.cut(sub, t, p)
+			return k.cut(sub, t, p)
 		}
 		*list = append(*list, e)
 		p.size += e.size
@@ -150,7 +153,7 @@ func (s *sender) fill(sub *subscription, t *transfer, v *view, list *[]*encoded)
 	if t.list {
 		removed = vanished(sub.have, present)
 	}
-	return s.packRemoved(sub, t, p, removed, limit)
+	return k.packRemoved(sub, t, p, removed, limit)
 }
 
 // addition is one resource to send to the peer.
@@ -161,13 +164,13 @@ type addition struct {
 
 // everything yields all resources of the type that the peer can see, ordered by key. It omits what earlier parts
 // brought, except where the peer's versions are compared with everything.
-func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[addition] {
+func (k *packer) everything(sub *subscription, t *transfer, v *view) iter.Seq[addition] {
 	return func(yield func(addition) bool) {
 		for r := range t.snapshot.List(store.Query{Type: sub.descriptor.Type}) {
 			if sub.have == nil && t.sent(&r.Key) {
 				continue
 			}
-			if e := s.sendable(r, v); e != nil && !yield(addition{&r.Key, e}) {
+			if e := k.sendable(r, v); e != nil && !yield(addition{&r.Key, e}) {
 				return
 			}
 		}
@@ -175,7 +178,7 @@ func (s *sender) everything(sub *subscription, t *transfer, v *view) iter.Seq[ad
 }
 
 // packRemoved adds removals, which follow all that is new: create before delete.
-func (s *sender) packRemoved(sub *subscription, t *transfer, p *chunk, removed []string, limit int) (*chunk, error) {
+func (k *packer) packRemoved(sub *subscription, t *transfer, p *chunk, removed []string, limit int) (*chunk, error) {
 	slices.Sort(removed)
 	for _, name := range removed {
 		if name <= t.afterName {
@@ -183,7 +186,7 @@ func (s *sender) packRemoved(sub *subscription, t *transfer, p *chunk, removed [
 		}
 		size := len(name) + itemOverhead
 		if p.size+size > limit && p.size > 0 {
-			return s.cut(sub, t, p)
+			return k.cut(sub, t, p)
 		}
 		p.removed = append(p.removed, name)
 		p.size += size
@@ -194,47 +197,47 @@ func (s *sender) packRemoved(sub *subscription, t *transfer, p *chunk, removed [
 }
 
 // cut ends a message before the transfer is done. A peer that cannot join the parts of a list cannot be sent the list.
-func (s *sender) cut(sub *subscription, t *transfer, p *chunk) (*chunk, error) {
-	if !t.list || s.audience.Features.Has(exchange.FeatureParts) {
+func (k *packer) cut(sub *subscription, t *transfer, p *chunk) (*chunk, error) {
+	if !t.list || k.audience.Features.Has(exchange.FeatureParts) {
 		return p, nil
 	}
-	s.withhold(&encoded{}, sub.descriptor.Type, "",
-		fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", s.maxWhole))
+	k.withhold(&encoded{}, sub.descriptor.Type, "",
+		fmt.Sprintf("the complete list is larger than the %d bytes that this peer takes in one message", k.maxWhole))
 	return nil, nil
 }
 
 // sendable returns r as the peer gets it, or nil if r does not cross or cannot be sent.
-func (s *sender) sendable(r *resources.Resource, v *view) *encoded {
-	if !s.crossing.SameForAll(r, s.direction) {
+func (k *packer) sendable(r *resources.Resource, v *view) *encoded {
+	if !k.crossing.SameForAll(r, k.direction) {
 		v.isParticular()
 	}
-	if s.crossing.Stops(r, &v.now) != "" {
+	if k.crossing.Stops(r, &v.now) != "" {
 		return nil
 	}
-	e := s.encoder.encode(r, &s.audience)
+	e := k.encoder.encode(r, &k.audience)
 	switch {
 	case e.err != nil:
 		v.isParticular()
-		s.withhold(e, r.Type, s.wireName(r), e.err.Error())
+		k.withhold(e, r.Type, k.wireName(r), e.err.Error())
 		return nil
-	case e.size > s.maxWhole:
+	case e.size > k.maxWhole:
 		v.isParticular()
-		s.withhold(e, r.Type, e.name, fmt.Sprintf("it is %d bytes, and one message holds %d", e.size, s.maxWhole))
+		k.withhold(e, r.Type, e.name, fmt.Sprintf("it is %d bytes, and one message holds %d", e.size, k.maxWhole))
 		return nil
 	}
 	return e
 }
 
 // withhold reports, once, a resource that cannot be sent.
-func (s *sender) withhold(e *encoded, t resources.Type, name, reason string) {
-	r := tracker.Refusal{Direction: s.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
-	if old, ok := s.refusals.Get(r.Direction, t, name, false); ok && old.Reason == reason {
+func (k *packer) withhold(e *encoded, t resources.Type, name, reason string) {
+	r := tracker.Refusal{Direction: k.direction, Type: t, Name: name, Reason: reason, Key: e.key, KRI: e.kri}
+	if old, ok := k.refusals.Get(r.Direction, t, name, false); ok && old.Reason == reason {
 		return
 	}
-	s.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
-		s.refusals.Settle(tracker.Refusal{Direction: s.direction, Type: t}, []string{name}, []tracker.Refusal{r}))
-	s.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
-	s.session.observe(Event{Kind: Withheld, Direction: s.direction, Type: t, Refusals: []tracker.Refusal{r}})
+	k.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
+		k.refusals.Settle(tracker.Refusal{Direction: k.direction, Type: t}, []string{name}, []tracker.Refusal{r}))
+	k.log.Warn("a resource cannot be sent to this peer", "type", string(t), "name", name, "reason", reason)
+	k.session.observe(Event{Kind: Withheld, Direction: k.direction, Type: t, Refusals: []tracker.Refusal{r}})
 }
 
 // vanished returns the names that the peer has and should not have.

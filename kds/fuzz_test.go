@@ -212,6 +212,7 @@ func FuzzRequest(f *testing.F) {
 			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 			answerTimeout: time.Minute,
 			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+			inspect: checkInvariants(t),
 		})
 		stream := &recordingStream{}
 		sender.stream = stream
@@ -228,7 +229,7 @@ func FuzzRequest(f *testing.F) {
 			if m.GetResponseNonce() == "1" && before > 0 {
 				m.ResponseNonce = stream.sent[before-1].GetNonce()
 			}
-			if !sender.take(&m) {
+			if !sender.tryAnswer(&m) {
 				if err := sender.handle(&m); err != nil {
 					t.Fatal(err)
 				}

@@ -89,6 +89,9 @@ type GlobalConfig struct {
 	// Panics recovers panics on behalf of one zone; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
+
+	// inspect is senderConfig.inspect.
+	inspect func(*sender)
 }
 
 // serving is the label of KDS in logs and metrics of panics.
@@ -291,7 +294,7 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	sender := g.senderOf(s, data)
 	requests := make(chan *discovery.DeltaDiscoveryRequest)
 	return g.serve(s, exchange.GlobalToZone,
-		func() error { return receiveAll(s.ctx, sender.left(checked(stream.Recv, checkRequest)), requests) },
+		func() error { return receiveAll(s.ctx, sender.forRun(checked(stream.Recv, checkRequest)), requests) },
 		func() error {
 			g.pacer.enter(sender, g.readers.Go)
 			defer g.pacer.leave(sender)
@@ -310,6 +313,7 @@ func (g *Global) senderOf(s *session, data *zoneData) *sender {
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
 		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.GlobalToZone),
+		inspect: g.config.inspect,
 	})
 }
 

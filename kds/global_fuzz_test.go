@@ -228,7 +228,8 @@ func playGlobal(t *testing.T, raw []byte) {
 		other.Key: s.Snapshot().Get(other.Key).Revision}
 	// Without a guard: a panic ends the process, and so the fuzzer finds it.
 	g := NewGlobal(GlobalConfig{
-		Store: s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second,
+		inspect: checkInvariants(t),
+		Store:   s, Status: store.NewMemory(), Validate: resources.ValidatePeer, SendTimeout: 5 * time.Second,
 		MaxMessageSize: 2048, Log: testLog(),
 		AcceptDeletes: func(string, resources.Type) bool { return true },
 	})

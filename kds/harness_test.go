@@ -100,7 +100,7 @@ func startGlobalWith(t *testing.T, s store.Store, features exchange.Features,
 	t.Helper()
 	g := &testGlobal{store: s, events: &events{}}
 	config := GlobalConfig{Store: s, Log: testLog(), Observer: g.events, Self: Peer{Instance: "global-1"},
-		SendTimeout: 5 * time.Second}
+		SendTimeout: 5 * time.Second, inspect: checkInvariants(t)}
 	for _, c := range change {
 		c(&config)
 	}
@@ -150,7 +150,7 @@ func startZoneWith(t *testing.T, name, target string, s store.Store, features ex
 	z := &testZone{name: name, store: s, events: &events{}}
 	config := ZoneConfig{
 		Zone: name, Target: target, Store: s, Log: testLog(), Observer: z.events, Self: Peer{Instance: name + "-1"},
-		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
+		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond, inspect: checkInvariants(t),
 	}
 	for _, c := range change {
 		c(&config)

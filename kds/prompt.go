@@ -13,25 +13,25 @@ import (
 // that begins a wave notifies the senders. Neither may wait for a peer, nor for the stream's goroutine, which may be
 // waiting for one.
 
-// left returns the requests that take leaves to run.
-func (s *sender) left(receive func() (*discovery.DeltaDiscoveryRequest,
+// forRun returns a function that receives the requests that run must handle: all that tryAnswer does not.
+func (s *sender) forRun(receive func() (*discovery.DeltaDiscoveryRequest,
 	error)) func() (*discovery.DeltaDiscoveryRequest, error) {
 	return func() (*discovery.DeltaDiscoveryRequest, error) {
 		for {
 			request, err := receive()
-			if err != nil || !s.take(request) {
+			if err != nil || !s.tryAnswer(request) {
 				return request, err
 			}
 		}
 	}
 }
 
-// take handles an answer and sends what waited for it. It returns false for requests that run must handle.
-func (s *sender) take(request *discovery.DeltaDiscoveryRequest) bool {
+// tryAnswer handles an answer and sends what waited for it. It returns false for requests that run must handle.
+func (s *sender) tryAnswer(request *discovery.DeltaDiscoveryRequest) bool {
 	if request.GetResponseNonce() == "" || !s.mu.TryLock() {
 		return false
 	}
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if s.stream == nil || s.peer == nil || s.named(request.GetNode()) != nil {
 		return false
 	}
@@ -47,7 +47,7 @@ func (s *sender) notify() {
 		s.nudge()
 		return
 	}
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.proceed()
 }
 
@@ -64,8 +64,8 @@ func (s *sender) endOnPanic() {
 
 // proceed does what cannot block, and leaves the rest, and all that concerns lists, to run. The caller holds s.mu.
 func (s *sender) proceed() {
-	if s.stream != nil && s.failed == nil && s.unsent == nil && s.turn.ready == nil && !s.listing() {
-		if _, _, s.failed = s.step(context.Background(), false); s.failed == nil && s.unsent == nil && !s.listing() {
+	if s.stream != nil && s.failed == nil && s.outbox.unsent == nil && s.turn.ready == nil && !s.listing() {
+		if _, _, s.failed = s.step(context.Background(), false); s.failed == nil && s.outbox.unsent == nil && !s.listing() {
 			return
 		}
 	}

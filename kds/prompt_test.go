@@ -25,19 +25,20 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 		answerTimeout: time.Minute,
 		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+		inspect: checkInvariants(t),
 	})
 	stream := &recordingStream{}
 	out.stream = stream
 	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission",
 		Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
-	if out.take(first) {
+	if out.tryAnswer(first) {
 		t.Fatal("a subscription was taken")
 	}
 	if err := out.handle(first); err != nil {
 		t.Fatal(err)
 	}
 	steps(t, out)
-	if !out.take(answerTo(stream)) {
+	if !out.tryAnswer(answerTo(stream)) {
 		t.Fatal("the answer to the list was not taken")
 	}
 	if nudges(out) != 1 {
@@ -51,7 +52,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 func steps(t *testing.T, s *sender) {
 	t.Helper()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	if _, _, err := s.step(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -90,10 +91,10 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 	if len(stream.sent) != 2 {
 		t.Fatal("a second message went out before the first was answered")
 	}
-	if !sender.take(answerTo(stream)) || len(stream.sent) != 3 {
+	if !sender.tryAnswer(answerTo(stream)) || len(stream.sent) != 3 {
 		t.Fatalf("the answer brought out %d messages", len(stream.sent)-2)
 	}
-	if !sender.take(answerTo(stream)) || nudges(sender) != 0 || !sender.settled {
+	if !sender.tryAnswer(answerTo(stream)) || nudges(sender) != 0 || !sender.settled {
 		t.Errorf("settled %v, or the stream's goroutine was woken", sender.settled)
 	}
 }
@@ -109,7 +110,7 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 			strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", 1000), 1)))
 	}
 	sender.notify()
-	if len(stream.sent) != 1 || sender.unsent == nil || nudges(sender) != 1 {
+	if len(stream.sent) != 1 || sender.outbox.unsent == nil || nudges(sender) != 1 {
 		t.Fatalf("%d messages were sent without the goroutine", len(stream.sent)-1)
 	}
 	sender.notify()
@@ -131,13 +132,13 @@ func TestWhoIsAtWorkIsNudged(t *testing.T) {
 	sender, stream := promptSender(t, s)
 	sender.mu.Lock()
 	sender.notify()
-	taken := sender.take(answerTo(stream))
+	taken := sender.tryAnswer(answerTo(stream))
 	sender.mu.Unlock()
 	if taken || nudges(sender) != 1 {
 		t.Errorf("taken %v, or not nudged", taken)
 	}
 	sender.stream = nil
-	if sender.notify(); sender.take(answerTo(stream)) || nudges(sender) != 1 {
+	if sender.notify(); sender.tryAnswer(answerTo(stream)) || nudges(sender) != 1 {
 		t.Error("work was done for a stream that is over")
 	}
 }
@@ -167,11 +168,11 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 	put(t, s, written(t, globalHome, key,
 		strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
 	sender.notify()
-	if sender.unsent == nil {
+	if sender.outbox.unsent == nil {
 		t.Fatal("a large message was sent by a wave")
 	}
-	if !sender.take(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type),
-		ResponseNonce: sender.unsent.message.nonce}) {
+	if !sender.tryAnswer(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type),
+		ResponseNonce: sender.outbox.unsent.message.nonce}) {
 		t.Fatal("the answer was not taken")
 	}
 	steps(t, sender)
@@ -238,11 +239,11 @@ func TestDisabledBetweenWaves(t *testing.T) {
 		put(t, s, written(t, globalHome, key, spec))
 		sender.notify()
 	}
-	sender.pace, sender.wave = still{}, 1
+	sender.pace, sender.feed.at.wave = still{}, 1
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
 	key, spec := permission("later")
 	put(t, s, written(t, globalHome, key, spec))
-	if !sender.take(answerTo(stream)) || len(stream.sent) != 2 {
+	if !sender.tryAnswer(answerTo(stream)) || len(stream.sent) != 2 {
 		t.Errorf("a disabled zone was sent %v", stream.sent[2:])
 	}
 	if !errors.Is(sender.failed, ErrZoneDisabled) {

@@ -40,7 +40,7 @@ func playReports(t *testing.T, raw []byte) {
 	s := store.NewMemory()
 	put(t, s, written(t, zoneHome("evil"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "own"},
 		`{}`))
-	g := NewGlobal(GlobalConfig{Store: s, Log: testLog()}) // without a guard: a panic ends the process
+	g := NewGlobal(GlobalConfig{Store: s, Log: testLog(), inspect: checkInvariants(t)}) // without a guard: a panic ends the process
 	l, target := listenSomewhere(t)
 	stop := serveOn(t, l, g.Register)
 	honest := newHonestZone(t, target)

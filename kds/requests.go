@@ -65,7 +65,7 @@ func (s *sender) named(node *corev3.Node) error {
 func (s *sender) meet(node *corev3.Node) {
 	s.peer = peerOf(node)
 	s.peer.AuthTokenProvided = s.session.authTokenProvided
-	s.audience.Features = s.features | s.peer.Features
+	s.packer.audience.Features = s.features | s.peer.Features
 	s.session.introduce(s.direction, s.peer)
 }
 
@@ -79,34 +79,8 @@ func (s *sender) subscribe(d *resources.Descriptor, have map[string]string) {
 		sub.haveSize = 0
 		s.over.Meet(tracker.LimitResume, d.Type, maxHave, 1)
 	}
-	sub.source = &s.durable
-	if s.live.store != nil && isLive(d.Type) {
-		sub.source = &s.live
-	}
-	s.types[d.Type] = sub
-	s.order = s.order[:0]
-	for _, d := range resources.Descriptors() {
-		if sub, ok := s.types[d.Type]; ok {
-			s.order = append(s.order, sub)
-		}
-	}
-}
-
-// haveSize returns the approximate size of the peer's versions that are still needed, in bytes.
-func (s *sender) haveSize() (size int) {
-	for _, sub := range s.order {
-		size += sub.haveSize
-	}
-	return size
-}
-
-// haveSize returns the size of the names and versions, and of the map's entries, in bytes.
-func haveSize(have map[string]string) (size int) {
-	const entry = 48
-	for name, version := range have {
-		size += len(name) + len(version) + entry
-	}
-	return size
+	sub.source = s.feed.of(d.Type)
+	s.add(sub)
 }
 
 // answered processes an ACK or NACK. Either way the peer has judged the message, and the cursor moves on: a refused
@@ -115,7 +89,7 @@ func (s *sender) answered(sub *subscription, req *discovery.DeltaDiscoveryReques
 	if sub == nil || sub.inflight == nil || sub.inflight.nonce != req.GetResponseNonce() {
 		return // of a message without resources, or of an unknown one
 	}
-	if s.unsent != nil && s.unsent.sub == sub {
+	if s.outbox.unsent != nil && s.outbox.unsent.sub == sub {
 		return // of a message that was not sent yet
 	}
 	m := sub.inflight
@@ -168,8 +142,7 @@ func (s *sender) advance(sub *subscription, m *inflight) {
 	case m.next.done:
 		sub.cursor = m.next.target
 		sub.transfer, sub.have, sub.haveSize = nil, nil, 0
-		if m.next.full() {
-			sub.listed = true
+		if m.next.list {
 			s.pruneRefusals(sub)
 		}
 		sub.dirty = sub.dirty || sub.source.seen > sub.cursor
@@ -189,27 +162,6 @@ func (s *sender) pruneRefusals(sub *subscription) {
 			func(r tracker.Refusal) bool {
 				return r.Key == (resources.Key{}) || snapshot.Get(r.Key) != nil
 			})
-	}
-}
-
-func (m *inflight) names() []string {
-	names := make([]string, 0, len(m.resources)+len(m.removed))
-	for _, r := range m.resources {
-		names = append(names, r.name)
-	}
-	return append(names, m.removed...)
-}
-
-// about returns a function that adds the resource's identity and version to a refusal.
-func (m *inflight) about() func(*tracker.Refusal) {
-	byName := make(map[string]*encoded, len(m.resources))
-	for _, e := range m.resources {
-		byName[e.name] = e
-	}
-	return func(r *tracker.Refusal) {
-		if e := byName[r.Name]; e != nil {
-			r.Version, r.Key, r.KRI = e.version, e.key, e.kri
-		}
 	}
 }
 

@@ -55,24 +55,39 @@ func receiveAll[M any](ctx context.Context, receive func() (M, error), in chan<-
 	}
 }
 
+// outbox is what a stream sends next.
+type outbox struct {
+	nonces nonces
+	// unsent is a message in flight that only the stream's goroutine may send.
+	unsent *unsent
+	// begun is the transfer that next begins, until its message is in flight.
+	begun transfer
+}
+
+// unsent is a message that is in flight but not sent yet.
+type unsent struct {
+	sub     *subscription
+	message *response
+}
+
 // sendReady sends one message of every type that has something to send and no message in flight.
 func (s *sender) sendReady(ctx context.Context, patient bool) error {
-	if m := s.unsent; m != nil && patient {
-		s.unsent = nil
+	if m := s.outbox.unsent; m != nil && patient {
+		s.outbox.unsent = nil
 		if err := s.send(ctx, m.sub, m.message); err != nil {
 			return err
 		}
 	}
 	for _, sub := range s.order {
 		// More than once if a change turns out to need a list.
-		for s.unsent == nil && s.due(sub, patient) {
+		for s.outbox.unsent == nil && s.due(sub, patient) {
 			m, err := s.next(sub)
 			switch {
 			case err != nil:
 				return err
 			case m == nil:
 			case !patient && !s.prompt():
-				s.unsent = &unsent{sub, m}
+				s.outbox.unsent = &unsent{sub, m}
 			default:
 				err = s.send(ctx, sub, m)
 			}
@@ -88,17 +103,6 @@ func (s *sender) sendReady(ctx context.Context, patient bool) error {
 // up again.
 func (s *sender) due(sub *subscription, patient bool) bool {
 	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.turn.mine())
-}
-
-// prompt reports whether gRPC has accepted everything in flight.
-func (s *sender) prompt() bool {
-	unanswered := 0
-	for _, sub := range s.order {
-		if sub.inflight != nil {
-			unanswered += sub.inflight.size
-		}
-	}
-	return unanswered <= promptBytes
 }
 
 // send sends a message that is already in flight. A message that gRPC accepts at once needs no timeout, which would
@@ -123,8 +127,8 @@ func (s *sender) send(ctx context.Context, sub *subscription, m *response) error
 // unguessable: a peer that answered what it has not read would make prompt wrong, and other streams would wait for its
 // own.
 func (s *sender) message(typeURL string, p progress) *response {
-	m := &response{typeURL: typeURL, nonce: s.nonces.next(), identifier: s.identifier}
-	if s.audience.Features.Has(exchange.FeatureParts) {
+	m := &response{typeURL: typeURL, nonce: s.outbox.nonces.next(), identifier: s.identifier}
+	if s.packer.audience.Features.Has(exchange.FeatureParts) {
 		m.version = p.String()
 	}
 	return m

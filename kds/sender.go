@@ -12,7 +12,6 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/panics"
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -59,123 +58,96 @@ type senderConfig struct {
 	panics  *panics.Guard
 	session *session
 	log     *slog.Logger
+	// inspect, if not nil, is called whenever mu is about to be unlocked: tests check the invariants.
+	inspect func(*sender)
 }
 
-// sender answers the requests of one stream. Its state for a type is a position in the store's changelog: it polls,
-// lists and queues nothing. The stream's goroutine runs it. The goroutine that brings an answer or a wave also does
-// what cannot block, because waking a goroutine for each zone costs more than the work.
+// sender answers the requests of one stream. It polls, lists and queues nothing: its state for a type is a position in
+// the store's changelog.
+//
+// Three kinds of goroutine drive it. The stream's own goroutine runs run, and does what may wait for the peer or takes
+// long. The one that reads the stream calls tryAnswer for each request, and the pacer's calls notify for each wave:
+// both do at once what cannot block, because waking a goroutine for each zone costs more than the work
+// (docs/decisions/0035-who-works-on-a-stream.md). A stream of one goroutine, without the lock, costs that wakeup.
+//
+// # The lock
+//
+// mu guards the whole state. Only run waits for it; tryAnswer and notify give up when it is taken, and leave a signal
+// in nudged. run holds it except while it waits for something to do, so the others find each other's work done, or
+// run's. Whoever holds it leaves it by unlock, where these hold:
+//
+//  1. The stream. stream is nil before run and after it, and then nothing is sent. No type is subscribed before peer is
+//     set. Once failed is set, nothing is sent either, and run ends with it.
+//  2. Types. ordered has the types of byType in the order of the registry, so that a type is sent after those that it
+//     refers to. Each has the source that holds it: live for volatile types, durable for all others.
+//  3. One message. A type has at most one message in flight, with a nonce of its own among all types. While it has one,
+//     the type's position does not move: the message says where it will be once it is answered.
+//  4. Unsent. unsent is a message in flight that only run may send. While there is one, no other is made.
+//  5. Waiting. Messages that tryAnswer and notify have sent are at most promptBytes, unanswered, so they cannot block.
+//  6. Completeness. A type that is not dirty, has nothing in flight and is not between two messages lacks nothing that
+//     the stream has read: no commit after its cursor concerns it, up to the source's position.
+//  7. Transfers. A list or change of several messages keeps one snapshot until it is done, and is continued, in flight or
+//     dirty, until then. A list that is due (full) has not begun.
+//  8. Resumption. The peer's versions are kept until the first list is answered, of all types together at most maxHave.
+//  9. Turns. A list is made only in a turn, and a turn has a limit from the moment it begins.
+//  10. Memory. Between two steps nothing keeps a snapshot but a transfer.
+//
+// checkInvariants, in the tests, asserts each after every step of the model, fuzz and protocol tests.
 type sender struct {
 	senderConfig
-	// nudged holds one signal: there is work that only the stream's goroutine does.
+	// nudged holds one signal: there is work that only run does.
 	nudged chan struct{}
 
 	// mu guards all fields below.
-	mu sync.Mutex
-	// stream is nil before run and after it.
-	stream   requestStream
-	audience exchange.Audience
-	peer     *Peer
-	types    map[resources.Type]*subscription
-	// order is the registry's, so that referenced types are sent first.
-	order []*subscription
-	// durable and live are the stores to send from; live has none if there is no live status.
-	durable, live source
-	turn          turn
-	// wave and liveSeen are the positions up to which the stores were read, once looked is set; settled is set once all
-	// of the wave was answered.
-	wave, liveSeen  uint64
-	looked, settled bool
-	// judge is set if the zone's own resource may have changed. enabled, if not nil, caches the result.
-	judge   bool
-	enabled *bool
-	// unsent is a message in flight that only the stream's goroutine may send; failed is the reason why the stream must
-	// end.
-	unsent *unsent
-	failed error
-	nonces nonces
-	// begun is the transfer that next begins, until its message is in flight.
-	begun transfer
+	mu     sync.Mutex
+	stream requestStream
+	peer   *Peer
+	// packer makes messages for this peer.
+	packer packer
+	subscriptions
+	feed feed
+	gate gate
+	turn turn
+	// settled is set once all of the current wave was answered.
+	settled bool
+	outbox  outbox
+	failed  error
 	// unknown counts requests for types that are not served here.
 	unknown int
-}
-
-// subscription is one type that the peer subscribed to.
-type subscription struct {
-	// The fields that every change reads for each type of each zone come first, in one cache line.
-	descriptor *resources.Descriptor
-	source     *source
-	// inflight is the message that the peer has not answered.
-	inflight *inflight
-	// transfer is a list or change of several messages, between two of them.
-	transfer *transfer
-	// cursor is the revision up to which the peer has answered everything.
-	cursor uint64
-	// dirty is set if the type may have changed after cursor; full if the changes are unknown, so that a complete list
-	// is due.
-	dirty, full bool
-	// listed is set once the complete list that begins a subscription was answered.
-	listed bool
-
-	line *tracker.Line
-	// noticed is the time at which dirty was set.
-	noticed time.Time
-	// have are the versions that the peer says it has, until the first list is answered; haveSize is their approximate
-	// size, in bytes.
-	have     map[string]string
-	haveSize int
-}
-
-// late is a look at the transport of a peer whose answer is late.
-type late struct {
-	seen traffic
-	at   time.Time
-}
-
-// inflight is a message on its way. All streams share the resources.
-type inflight struct {
-	nonce string
-	*chunk
-	revision uint64
-	// next is the position of the type once the peer has answered.
-	next *transfer
-	// end is the value of next if this message completes the transfer.
-	end  transfer
-	sent time.Time
-	// heard is the time of the peer's last sign of life for this message; zero if there was none.
-	heard time.Time
-	// late is nil until the answer is late.
-	late *late
-	// steps end with the answer.
-	steps store.Steps
 }
 
 func newSender(c senderConfig) *sender {
 	if c.ledger == nil {
 		c.ledger = tracker.NewLedger()
 	}
-	return &sender{
-		senderConfig: c,
-		nudged:       make(chan struct{}, 1),
-		judge:        true,
-		audience:     exchange.Audience{Direction: c.direction, Zone: c.zone, Features: c.features},
-		types:        map[resources.Type]*subscription{},
-		durable:      newSource(c.store),
-		live:         newSource(c.status),
-		turn:         turn{turns: c.turns, most: c.sendTimeout},
+	s := &sender{
+		senderConfig:  c,
+		nudged:        make(chan struct{}, 1),
+		subscriptions: newSubscriptions(),
+		feed:          feed{durable: newSource(c.store), live: newSource(c.status)},
+		turn:          turn{turns: c.turns, most: c.sendTimeout},
 	}
+	if c.direction == exchange.GlobalToZone {
+		s.gate = gate{zone: c.zone, replica: c.replica, stale: true}
+	}
+	s.packer = packer{senderConfig: &s.senderConfig,
+		audience: exchange.Audience{Direction: c.direction, Zone: c.zone, Features: c.features}}
+	return s
 }
 
-// unsent is a message that is in flight but not sent yet.
-type unsent struct {
-	sub     *subscription
-	message *response
+// unlock ends a section of work on the sender.
+func (s *sender) unlock() {
+	if s.inspect != nil {
+		s.inspect(s)
+	}
+	s.mu.Unlock()
 }
 
-// run serves the stream until it or ctx ends. requests are those that left did not handle.
+// run serves the stream until it or ctx ends. requests are those that forRun passes on.
 func (s *sender) run(ctx context.Context, stream requestStream,
 	requests <-chan *discovery.DeltaDiscoveryRequest) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer s.unlock()
 	s.stream = stream
 	defer func() { s.stream = nil }()
 	defer s.turn.end()
@@ -188,33 +160,40 @@ func (s *sender) run(ctx context.Context, stream requestStream,
 		if !s.listing() {
 			s.turn.end()
 		}
-		coming, overdue := s.turn.coming(), s.turn.overdue()
-		var request *discovery.DeltaDiscoveryRequest
-		late := false
-		s.mu.Unlock()
-		select {
-		case request = <-requests:
-		case <-news:
-		case <-status:
-		case <-s.nudged:
-		case <-coming:
-		case <-overdue:
-			late = true
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
+		request, overdue, err := s.wait(ctx, requests, news, status)
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case late:
+		case err != nil:
+			return err
+		case overdue:
 			s.turn.end()
 		case request != nil:
-			err = s.handle(request)
-		}
-		if err != nil {
-			return err
+			if err := s.handle(request); err != nil {
+				return err
+			}
 		}
 	}
+}
+
+// wait releases the lock until there is work: a request, a turn that is overdue, or something to look at.
+func (s *sender) wait(ctx context.Context, requests <-chan *discovery.DeltaDiscoveryRequest, news,
+	status <-chan struct{}) (request *discovery.DeltaDiscoveryRequest, overdue bool, err error) {
+	coming, late := s.turn.coming(), s.turn.overdue()
+	s.unlock()
+	select {
+	case request = <-requests:
+	case <-news:
+	case <-status:
+	case <-s.nudged:
+	case <-coming:
+	case <-late:
+		overdue = true
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	if ctx.Err() != nil {
+		return nil, false, context.Cause(ctx)
+	}
+	return request, overdue, nil
 }
 
 // step looks at what is new and sends what is due. The channels close when there is more. Unless patient is set, it
@@ -223,48 +202,23 @@ func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan st
 	if s.failed != nil {
 		return nil, nil, s.failed
 	}
-	now, news := s.pace.next()
-	liveNow, status := s.live.changed()
+	at := position{}
+	at.wave, news = s.pace.next()
+	at.live, status = s.feed.live.changed()
 	// Not with each answer: news since the wave goes with the next one.
-	if !s.looked || now != s.wave || liveNow != s.liveSeen {
+	if !s.feed.looked || at != s.feed.at {
 		if err := s.look(); err != nil {
 			return nil, nil, err
 		}
 	}
-	s.settled = s.settled && now == s.wave
-	s.wave, s.liveSeen, s.looked = now, liveNow, true
+	s.settled = s.settled && at.wave == s.feed.at.wave
+	s.feed.at, s.feed.looked = at, true
 	if err := s.sendReady(ctx, patient); err != nil {
 		return nil, nil, err
 	}
 	if !s.settled && s.idle() {
-		s.pace.settled(s, s.wave)
+		s.pace.settled(s, at.wave)
 		s.settled = true
 	}
 	return news, status, nil
-}
-
-// idle reports whether every message has been answered. A type for which sendReady had nothing to send is no longer
-// dirty.
-func (s *sender) idle() bool {
-	for _, sub := range s.order {
-		if sub.inflight != nil {
-			return false
-		}
-	}
-	return true
-}
-
-// lists reports whether the type's next message belongs to a full state.
-func (sub *subscription) lists() bool {
-	return sub.full || sub.transfer != nil && sub.transfer.list
-}
-
-// listing reports whether a full state is under way or due.
-func (s *sender) listing() bool {
-	for _, sub := range s.order {
-		if sub.dirty && sub.lists() || sub.inflight != nil && sub.inflight.next.list {
-			return true
-		}
-	}
-	return false
 }

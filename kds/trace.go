@@ -42,7 +42,7 @@ func ageOf(c *store.Cause, now time.Time) time.Duration {
 
 // trace starts the sending step of a change in each of its traces, for a peer that continues them.
 func (s *sender) trace(sub *subscription, c *store.Cause) store.Steps {
-	if s.tracer == nil || len(c.Traces) == 0 || !s.audience.Features.Has(exchange.FeatureTraces) {
+	if s.tracer == nil || len(c.Traces) == 0 || !s.packer.audience.Features.Has(exchange.FeatureTraces) {
 		return nil
 	}
 	return c.Start(s.tracer, "kds send", attribute.String("zone", s.zone),

@@ -83,6 +83,9 @@ type ZoneConfig struct {
 	// Panics recovers panics on behalf of the global; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
+
+	// inspect is senderConfig.inspect.
+	inspect func(*sender)
 }
 
 // Zone keeps a session with the global.
@@ -230,7 +233,7 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient,
 	responses, requests := make(chan *discovery.DeltaDiscoveryResponse), make(chan *discovery.DeltaDiscoveryRequest)
 	part(func() error { return ended(receiveAll(s.ctx, checked(down.Recv, checkResponse), responses)) })
 	sender := z.newSender(s)
-	part(func() error { return ended(receiveAll(s.ctx, sender.left(checked(up.Recv, checkRequest)), requests)) })
+	part(func() error { return ended(receiveAll(s.ctx, sender.forRun(checked(up.Recv, checkRequest)), requests)) })
 	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })
 	part(func() error { return sender.run(s.ctx, up, requests) })
 	part(func() error { return z.report(s.ctx, s, conn) })
@@ -264,6 +267,7 @@ func (z *Zone) newSender(s *session) *sender {
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
 		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.ZoneToGlobal),
+		inspect: z.config.inspect,
 	})
 }
 

@@ -233,7 +233,8 @@ func playZone(t *testing.T, raw []byte) {
 		r.RegisterService(&kdspb.GlobalKDSService_ServiceDesc, evil)
 	})
 	z := NewZone(ZoneConfig{
-		Zone: "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(),
+		inspect: checkInvariants(t),
+		Zone:    "zone-1", Target: target, Store: s, Validate: resources.ValidateSpec, Log: testLog(),
 		MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
 		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond,
 		AcceptDeletes: func(string, resources.Type) bool { return true },
