@@ -25,6 +25,8 @@ const (
 	// VerbAcceptDeletes releases held deletions. VerbResync compares all resources with a zone.
 	VerbAcceptDeletes = "accept-deletes"
 	VerbResync        = "resync"
+	// VerbUnguard lets the caller write a MeshProxyPatch with LabelUnguarded. It needs VerbCreate or VerbUpdate too.
+	VerbUnguard = "unguard"
 	// VerbBackUp copies all data of the server, with secrets sealed: AccessServer.
 	VerbBackUp = "back-up"
 )
@@ -55,7 +57,7 @@ const (
 func AccessVerbs() []string {
 	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue,
 		VerbRotate, VerbRevoke,
-		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbBackUp}
+		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbUnguard, VerbBackUp}
 }
 
 // AccessThings returns the things that permissions can name besides the types of the registry. The caller owns the

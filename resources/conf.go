@@ -1,6 +1,10 @@
 package resources
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/causeway-mesh/causeway/resources/proxypatch"
+)
 
 // confKey names the place of a conf: the `default` of `to`, of `from` or of `rules` ("rule"), or the `rules` of a
 // route.
@@ -32,6 +36,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshCircuitBreaker, "rule"}:      reflect.TypeFor[BreakerConf](),
 	{TypeMeshRetry, "to"}:                 reflect.TypeFor[RetryConf](),
 	{TypeMeshTrace, "rule"}:               reflect.TypeFor[TraceConf](),
+	{TypeMeshProxyPatch, "rule"}:          reflect.TypeFor[proxypatch.Conf](),
 	{TypeMeshTLS, "from"}:                 reflect.TypeFor[TLSConf](),
 	{TypeMeshTLS, "rule"}:                 reflect.TypeFor[TLSConf](),
 	{TypeMeshHTTPRoute, "routes"}:         reflect.TypeFor[[]HTTPRouteRule](),

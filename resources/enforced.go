@@ -16,6 +16,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshRetry:                 {To: true},
 	TypeMeshTrace:                 {Single: true},
 	TypeMeshMetric:                {Single: true},
+	TypeMeshProxyPatch:            {Single: true},
 	TypeMeshAccessLog:             {To: true, From: true, Rules: true},
 	TypeMeshCircuitBreaker:        {To: true, From: true, Rules: true},
 	TypeMeshLoadBalancingStrategy: {To: true},

@@ -102,6 +102,16 @@ func retryFields(protocol string) string {
 	return strings.Join(out, "\n")
 }
 
+// patchFields returns the fields of a modification of a MeshProxyPatch, one per line. All kinds match by origin and name.
+func patchFields(kind string, matches ...string) string {
+	at := "appendModifications[]." + kind + "."
+	out := []string{at + "operation", at + "value", at + "jsonPatches.*", at + "match.origin", at + "match.name"}
+	for _, match := range matches {
+		out = append(out, at+"match."+match)
+	}
+	return strings.Join(out, "\n")
+}
+
 // confField is a tree of fields. A field without children includes everything below it.
 type confField map[string]confField
 
@@ -230,6 +240,7 @@ var receivedFields = map[Type]confField{
 		"local.http.onRateLimit.status",
 		"local.http.onRateLimit.headers.set[].name", "local.http.onRateLimit.headers.set[].value",
 		"local.http.onRateLimit.headers.add[].name", "local.http.onRateLimit.headers.add[].value",
+		"local.tcp.disabled", "local.tcp.connectionRate.num", "local.tcp.connectionRate.interval",
 	),
 	TypeMeshCircuitBreaker: fieldsOf(
 		"connectionLimits.maxConnectionPools", "connectionLimits.maxConnections", "connectionLimits.maxPendingRequests",
@@ -240,6 +251,9 @@ var receivedFields = map[Type]confField{
 		"backends[].type", "backends[].prometheus.port", "backends[].prometheus.path", "backends[].prometheus.tls.mode",
 		"sidecar.regex", "sidecar.includeUnused", "sidecar.profiles.appendProfiles[].name",
 	),
+	TypeMeshProxyPatch: fieldsOf(patchFields("cluster"), patchFields("listener", "tags.*"),
+		patchFields("networkFilter", "listenerName", "listenerTags.*"),
+		patchFields("httpFilter", "listenerName", "listenerTags.*"), patchFields("virtualHost", "routeConfigurationName")),
 	TypeMeshTLS: fieldsOf("tlsVersion.min", "tlsVersion.max", "tlsCiphers", "mode"),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
@@ -296,8 +310,8 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 				out.parts = append(out.parts, fmt.Sprintf("%s: a connection is made before there is a request, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
 			}
-			if t == TypeMeshTimeout && len(p.Rules[i].Matches) > 0 {
-				for _, name := range connectionLimitsByMatch(p.Rules[i].Default) {
+			if len(p.Rules[i].Matches) > 0 {
+				for _, name := range connectionLimitsByMatch(t, p.Rules[i].Default) {
 					out.parts = append(out.parts, fmt.Sprintf("%s.%s: limits connections, which have no request yet that matches could choose: write a rule without matches",
 						at.item(i).field("default"), name))
 				}

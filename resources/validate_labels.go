@@ -34,6 +34,8 @@ func (v *validation) labels() {
 			}
 		case isReserved(key):
 			v.reservedLabel(at, key, value)
+		case key == LabelUnguarded:
+			v.unguardedLabel(at, value)
 		default:
 			v.labelSyntax(at, key, value)
 		}

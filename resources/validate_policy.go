@@ -169,6 +169,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).tls)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
+	case TypeMeshProxyPatch:
+		decodeConf(v, raw, at, (*validation).proxyPatch)
 	case TypeMeshFaultInjection:
 		if place != "to" {
 			decodeConf(v, raw, at, (*validation).faultInjection)

@@ -213,6 +213,7 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 		fmt.Fprintf(w, "  %s  %s by %s\n", p.Inbound, p.Verdict, p.Policy)
 	}
 	writeList(w, "what would change it", a.Would)
+	writeList(w, "patches that may let in whom permissions deny", a.Unguarded)
 	writeList(w, "warnings", a.Warnings)
 }
 

@@ -49,12 +49,16 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 			needed = append(needed, access.Assignments(old, doc, identityLabels(state, doc.Mesh))...)
 		case resources.TypeMeshService:
 			needed = append(needed, access.Answers(old, doc)...)
+		case resources.TypeMeshProxyPatch:
+			if resources.Unguarded(doc) {
+				needed = append(needed, access.On(resources.VerbUnguard, doc.Key))
+			}
 		}
 		for i, a := range needed {
 			if s.config.Guard.Allows(subject, a) {
 				continue
 			}
-			if i > 0 && a.Type == string(doc.Type) {
+			if i > 0 && a.Type == string(doc.Type) && a.Verb == verb {
 				a = needed[0] // only callers that may read the copy learn its owner
 			}
 			return &access.DeniedError{Subject: subject, Missing: s.unrevealing(subject, a, old)}

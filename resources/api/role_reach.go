@@ -119,6 +119,9 @@ func applies(verb, thing string) bool {
 			return true
 		}
 	}
+	if verb == resources.VerbUnguard {
+		return thing == string(resources.TypeMeshProxyPatch)
+	}
 	if _, ok := resources.Lookup(resources.Type(thing)); ok {
 		switch verb {
 		case resources.VerbRead, resources.VerbReadSecret, resources.VerbCreate, resources.VerbUpdate, resources.VerbDelete:

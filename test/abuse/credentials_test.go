@@ -31,7 +31,7 @@ type: AccessRole
 name: payments-owner
 spec:
   rules:
-    - {verbs: [read, create, update, delete], types: [MeshTimeout, MeshTrafficPermission, Dataplane, MeshService], meshes: [default], namespaces: [payments]}
+    - {verbs: [read, create, update, delete], types: [MeshTimeout, MeshTrafficPermission, MeshProxyPatch, Dataplane, MeshService], meshes: [default], namespaces: [payments]}
     - {verbs: [assign], types: [ServiceAccount], meshes: [default], namespaces: [payments], names: [payments, ledger]}
 ---
 type: AccessRole

@@ -72,8 +72,9 @@ var policyTypes = []policyType{
 		},
 		""},
 	{resources.TypeMeshRateLimit,
-		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive. Each proxy counts for itself, over all its clients. Each route has a " +
-			"bucket of its own, so rules with several matches count each match apart, and a change of any policy on the inbound's routes fills the buckets. `to` is not enforced.",
+		"In `rules`, `from` and `default`: `local.http` for requests that HTTP inbounds receive, `local.tcp` for connections to any inbound. Each proxy counts for itself, over all its clients. Each route has a " +
+			"bucket of its own, so rules with several matches count each match apart, and a change of any policy on the inbound's routes fills the buckets. An inbound has one bucket for its connections. " +
+			"Envoy counts a connection before its handshake, so those that permissions deny count too. It has no request, so `local.tcp` in a rule with `matches` is not enforced. `to` is not enforced.",
 		[]policyField{
 			{"local.http.disabled", "no limit on the route", "what another rule limits goes through"},
 			{"local.http.requestRate.num", "`token_bucket.max_tokens` and `tokens_per_fill` of the route",
@@ -87,8 +88,13 @@ var policyTypes = []policyType{
 			{"local.http.onRateLimit.headers.add[].name", "`response_headers_to_add`, beside others of the name",
 				"the header in the answer"},
 			{"local.http.onRateLimit.headers.add[].value", "its value, as it is written", "the value in the answer"},
+			{"local.tcp.disabled", "no limit on the inbound", "what another policy limits goes through"},
+			{"local.tcp.connectionRate.num", "`token_bucket.max_tokens` and `tokens_per_fill` of the inbound's filter, by ECDS",
+				"the next connection is closed; those that are open stay"},
+			{"local.tcp.connectionRate.interval", "`token_bucket.fill_interval`, at least 50ms",
+				"after it, connections go through again"},
 		},
-		"local.tcp"},
+		""},
 	{resources.TypeMeshAccessLog,
 		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
 			"A policy that comes, goes or changes replaces the listeners of the traffic that it logs, whose connections drain. In formats, Envoy's commands about requests and " +
@@ -141,6 +147,15 @@ var policyTypes = []policyType{
 				"clients in the clear are judged, and get in where everybody may"},
 		},
 		""},
+	{resources.TypeMeshProxyPatch,
+		"In `default`, for Envoy's resources as this server makes them. Policies are applied in the order of merging, each to what those before it made, and each as a whole or not at all. " +
+			"It may move listeners and clusters, whose connections drain. Values are checked where they are written, and results before a proxy is sent them; what a proxy refuses is taken back. Each costs that policy only, " +
+			"which is among the problems of the DataplaneInsight, and not enforced there. What a result must not be is in [Security](../security.md#patches-of-proxies): " +
+			"only a policy with the label `causeway.io/unguarded: \"true\"`, whose writer needs the verb `unguard`, may have it. Origins are `inbound`, `outbound`, `prometheus` and `other`. Inbounds are called " +
+			"`self_inbound_dp_<name>`, and their listener, routes and virtual host like that; outbounds are called by the KRI of their service, with its port. `virtualHost` is for routes within listeners and for those that are resources of their own. " +
+			"A merged value cannot set a field to false, 0 or the first of its names: write a JSON patch. Permissions come by extension discovery, and are not patched.",
+		patchRows(),
+		""},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
 			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +
@@ -162,6 +177,37 @@ var policyTypes = []policyType{
 			{"tags[].header.default", "its `default_value`", "the value of requests without the header"},
 		},
 		"backends[].datadog"},
+}
+
+// patchRows are the fields of the five kinds of a MeshProxyPatch.
+func patchRows() (out []policyField) {
+	for _, kind := range []struct{ name, message, adds string }{
+		{"cluster", "Cluster", "Add"}, {"listener", "Listener", "Add"},
+		{"networkFilter", "Filter", "AddFirst, AddLast (before the filter that ends the chain), AddBefore, AddAfter"},
+		{"httpFilter", "HttpFilter", "AddFirst, AddLast (before the router), AddBefore, AddAfter"},
+		{"virtualHost", "VirtualHost", "Add"},
+	} {
+		at := "appendModifications[]." + kind.name + "."
+		out = append(out,
+			policyField{at + "operation", kind.adds + ", Patch, Remove", "the configuration of the proxy differs so"},
+			policyField{at + "value", "a " + kind.message + " as YAML: added, or merged: fields replace, lists are appended",
+				"the value in the configuration of the proxy"},
+			policyField{at + "jsonPatches[]", "add, remove, replace, move and copy of RFC 6902, on the JSON form in camel case", "the same"},
+			policyField{at + "match.origin", "what made the resource", "others stay as they are"},
+			policyField{at + "match.name", "its name", "others stay as they are"},
+		)
+		switch kind.name {
+		case "listener":
+			out = append(out, policyField{at + "match.tags", "tags of the inbound", "others stay as they are"})
+		case "networkFilter", "httpFilter":
+			out = append(out, policyField{at + "match.listenerName", "its listener's name", "others stay as they are"},
+				policyField{at + "match.listenerTags", "tags of the listener's inbound", "others stay as they are"})
+		case "virtualHost":
+			out = append(out, policyField{at + "match.routeConfigurationName", "its route configuration's name",
+				"others stay as they are"})
+		}
+	}
+	return out
 }
 
 // policiesPage returns the page with the table above.

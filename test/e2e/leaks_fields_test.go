@@ -21,7 +21,8 @@ var sensitiveFields = []string{
 	`{type: MeshHealthCheck, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
 	 default: {http: {requestHeadersToAdd: {set: [{name: Authorization, value: SECRET}]}}}}]}}`,
 	`{type: MeshProxyPatch, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}},
-	 default: {appendModifications: [{cluster: {operation: Add, value: "-----BEGIN PRIVATE KEY-----SECRET"}}], password: SECRET}}}`,
+	 default: {appendModifications: [{cluster: {operation: Add, value: "{name: keys, transport_socket: {name: tls, typed_config: {'@type': type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext, common_tls_context: {tls_certificates: [{private_key: {inline_string: '-----BEGIN PRIVATE KEY-----SECRET'}}]}}}}"}}]}}}`,
+	`{type: MeshRateLimit, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: Mesh}, default: {password: SECRET}}]}}`,
 }
 
 // fields puts a secret into each such place of a spec on the global, and waits until the zone has the documents that

@@ -159,7 +159,7 @@ func (l *leaks) plant() (kind string) {
 	l.must(l.global.API.Put(l.t.Context(), "/meshes/default/meshproxypatches/planted", map[string]any{
 		"type": "MeshProxyPatch", "mesh": "default", "name": "planted",
 		"spec": map[string]any{"default": map[string]any{"appendModifications": []any{
-			map[string]any{"cluster": map[string]any{"operation": "Add", "value": text}},
+			map[string]any{"cluster": map[string]any{"operation": "Add", "value": "name: " + text}},
 		}}},
 	}))
 	l.arrivesAs("planted", "/meshes/default/meshproxypatches")

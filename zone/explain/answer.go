@@ -35,6 +35,9 @@ type Answer struct {
 	Matched []Matched `json:"matched"`
 	// Would lists changes that would change the verdict.
 	Would []string `json:"would,omitempty"`
+	// Unguarded names the MeshProxyPatches of the proxy that may have results that admit what the verdict denies. An
+	// ordinary one cannot.
+	Unguarded []string `json:"unguarded,omitempty"`
 	// Warnings report what else matters: policies that do not apply here as written, and clients that cannot connect.
 	Warnings []string `json:"warnings,omitempty"`
 	// Proxies are all proxies that the question selects, if it selects several. The answer is that of the first that

@@ -57,6 +57,7 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 		Request: Request{From: q.From, Method: req.Method, Path: req.Path, SNI: q.SNI, Headers: req.Headers},
 	}
 	a.Warnings, a.LeftOut = j.warnings(q), m.hiddenIn(&j.rules)
+	a.Unguarded = m.unguardedOf(s.proxy)
 	if refused != "" {
 		a.Verdict, a.Policy, a.Rule, a.Request.Path = Deny, nobody, -1, q.Path
 		a.Reason = "Envoy answers 400 before any rule is asked: " + refused

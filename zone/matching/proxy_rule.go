@@ -15,6 +15,18 @@ type ProxyRule struct {
 	Warnings []Warning
 }
 
+// ProxyConfs returns the confs that ProxyConf merges, each by itself with its one origin, in merge order.
+func ProxyConfs(t resources.Type, proxy *Proxy, policies []*Policy) []ProxyRule {
+	selecting, _ := enforced(t, policies, func(p *Policy) bool { return Selects(p, proxy) })
+	var out []ProxyRule
+	for _, p := range selecting {
+		if one := p.items.single; one != nil {
+			out = append(out, ProxyRule{Conf: encodeConf(one.conf), Origins: []Origin{one.origin()}})
+		}
+	}
+	return out
+}
+
 // ProxyConf merges the confs of all policies of type t that select the proxy, in the order of Compare. Policies may be
 // of any types and in any order. Source: Kuma's rules for whole proxies (proxyRule).
 func ProxyConf(t resources.Type, proxy *Proxy, policies []*Policy) ProxyRule {

@@ -307,10 +307,11 @@ func TestARefusedResponseIsSentOneByOne(t *testing.T) {
 	c := z.delta()
 	c.subscribe(nodeOf("backend", ""), ecds, "*")
 	c.refuse = true
-	if got := names(c.next(ecds)); len(got) != 2 {
+	if got := names(c.next(ecds)); len(got) != 4 {
 		t.Fatalf("got %v", got)
 	}
-	for _, want := range []string{mainFilter, "self_inbound_dp_other_rbac_http"} {
+	for _, want := range []string{"self_inbound_dp_main_connection_rate", mainFilter,
+		"self_inbound_dp_other_connection_rate", "self_inbound_dp_other_rbac_http"} {
 		if got := names(c.next(ecds)); !slices.Equal(got, []string{want}) {
 			t.Errorf("got %v, want %s alone", got, want)
 		}

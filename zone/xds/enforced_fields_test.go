@@ -16,7 +16,7 @@ import (
 
 // alwaysThere are fields without which something else decides what is sent: they change nothing here.
 var alwaysThere = []string{"backends.type", "outlierDetection.disabled", "loadBalancer.roundRobin",
-	"loadBalancer.random", "grpc.disabled"}
+	"loadBalancer.random", "grpc.disabled", "local.tcp.disabled"}
 
 // TestFieldsThatAreCalledEnforced holds what servers say of fields of confs against what proxies are sent: of a conf
 // with all of them, each changes it when it is taken out, and one that is not among them changes nothing and is said to
@@ -134,9 +134,34 @@ func TestReceivedFieldsThatAreCalledEnforced(t *testing.T) {
 			t.Errorf("%s: of a field that nobody knows is said: %q, of all: %v", typ, parts, none)
 		}
 		for _, field := range resources.ReceivedFields(typ) {
+			if slices.Contains(alwaysThere, field) {
+				continue
+			}
 			if bytes.Equal(whole, configWith(t, policy(changed(t, items, field, "")))) {
 				t.Errorf("%s: %s is called enforced, and without it the same is sent", typ, field)
 			}
+		}
+	}
+}
+
+// TestConnectionRateThatIsDisabled: what a less specific policy limits is not, and a rule with matches limits nothing.
+func TestConnectionRateThatIsDisabled(t *testing.T) {
+	t.Parallel()
+	const rate = `"connectionRate":{"num":7,"interval":"7s"}`
+	with := func(rule string) []byte {
+		return configWith(t, testResource(resources.Key{Type: resources.TypeMeshRateLimit, Mesh: "default", Name: "p"}, nil,
+			map[string]any{"rules": []any{json.RawMessage(rule)}}))
+	}
+	const limited = "max_tokens: 7"
+	if !bytes.Contains(with(`{"default":{"local":{"tcp":{`+rate+`}}}}`), []byte(limited)) {
+		t.Error("a rate of connections configures nothing")
+	}
+	for _, rule := range []string{
+		`{"default":{"local":{"tcp":{"disabled":true,` + rate + `}}}}`,
+		`{"matches":[{"path":{"type":"Exact","value":"/a"}}],"default":{"local":{"tcp":{` + rate + `}}}}`,
+	} {
+		if bytes.Contains(with(rule), []byte(limited)) {
+			t.Errorf("%s configures the proxy", rule)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func configWith(t *testing.T, policy *resources.Resource) []byte {
 	}
 	var out bytes.Buffer
 	for k := range kinds {
-		for _, r := range state.sets[k] {
+		for _, r := range state.served(k) {
 			text, err := json.Marshal(string(asYAML(t, r)))
 			if err != nil {
 				t.Fatal(err)

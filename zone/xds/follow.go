@@ -44,7 +44,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck:
 		x.workInConfLocked(revision, key, c.New)
-	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS:
+	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS, resources.TypeMeshProxyPatch:
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
@@ -264,8 +264,9 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 // publishLocked makes next the proxy's state, and wakes its streams for the subscribed kinds that differ.
 func (x *Proxies) publishLocked(p *proxy, next *state) {
 	x.metrics.builds.Inc()
+	next.serve(p)
 	p.record.setProblem(p.configProblem(), p.unbuilt.String())
-	if limits, observed := p.showLimits(next), p.showObserved(); limits || observed {
+	if limits, observed := p.showLimits(next), p.showObserved(next); limits || observed {
 		x.insights.mark(p.record, soon)
 	}
 	old := p.state.Load()

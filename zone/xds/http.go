@@ -126,12 +126,13 @@ func registeredMethods() []string {
 	return out
 }
 
-// discovered returns a filter that comes by ECDS. Until it arrives, Envoy uses deny in its place.
-func discovered(deny *anypb.Any) *corev3.ExtensionConfigSource {
+// discovered returns a filter that comes by ECDS. Until it arrives, Envoy uses another one of its type in its place:
+// for permissions, one that denies.
+func discovered(until *anypb.Any) *corev3.ExtensionConfigSource {
 	return &corev3.ExtensionConfigSource{
 		ConfigSource:                     overADS(),
-		DefaultConfig:                    deny,
+		DefaultConfig:                    until,
 		ApplyDefaultConfigWithoutWarming: true,
-		TypeUrls:                         []string{deny.TypeUrl},
+		TypeUrls:                         []string{until.TypeUrl},
 	}
 }

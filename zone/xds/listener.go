@@ -115,7 +115,11 @@ func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	var filters []*listenerv3.Filter
+	limiter, err := in.connectionLimiter()
+	if err != nil {
+		return nil, err
+	}
+	filters := []*listenerv3.Filter{limiter}
 	if len(in.logs) > 0 {
 		note, err := noteClient()
 		if err != nil {
@@ -149,7 +153,11 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*listenerv3.Filter{note, {
+	limiter, err := in.connectionLimiter()
+	if err != nil {
+		return nil, err
+	}
+	return []*listenerv3.Filter{limiter, note, {
 		Name:       "envoy.filters.network.http_connection_manager",
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
 	}}, nil

@@ -38,7 +38,7 @@ func (s *session) lacksLocked(k kind) bool {
 	if state == nil || s.suspects.clusters {
 		return false
 	}
-	return slices.ContainsFunc(state.sets[k], func(r *resource) bool { return s.told[k].get(r.name) == nil })
+	return slices.ContainsFunc(state.served(k), func(r *resource) bool { return s.told[k].get(r.name) == nil })
 }
 
 // mayRemoveLocked reports whether clusters may be removed: nothing that the proxy has refers to them any more.

@@ -33,7 +33,9 @@ type proxy struct {
 	unbuilt  unbuilt             // the parts in which the config is older than the store
 	ports    []*usedPort         // what it sends to
 	logFiles logFiles
-	sessions map[*session]struct{}
+	// unpatchable holds the patches that the proxy refused.
+	unpatchable unpatchable
+	sessions    map[*session]struct{}
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.
 	state atomic.Pointer[state]
@@ -62,7 +64,7 @@ func (p *proxy) find(k kind) (s set, ok bool) {
 	if st == nil {
 		return nil, false
 	}
-	return st.sets[k], true
+	return st.served(k), true
 }
 
 // secretSet returns the proxy's own identity, the mesh's trust bundles and the SPIFFE IDs of the services that it sends

@@ -201,5 +201,5 @@ func (p *proxy) showLimits(s *state) bool {
 	}
 	unsent := p.record.setProblem(problemSpire, strings.Join(s.unsent, "; "))
 	return p.record.setProblem(problemInbounds,
-		strings.Join(slices.DeleteFunc(append([]string{s.accesses.closed()}, s.unrouted...), isEmpty), "; ")) || unsent
+		strings.Join(slices.DeleteFunc(slices.Concat([]string{s.accesses.closed()}, s.unrouted, s.unrated), isEmpty), "; ")) || unsent
 }

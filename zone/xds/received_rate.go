@@ -2,7 +2,7 @@ package xds
 
 import (
 	"encoding/json"
-	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -32,23 +32,31 @@ func applyRateLimit(raw json.RawMessage, route *routev3.Route) error {
 	if conf.Local == nil || conf.Local.HTTP == nil || conf.Local.HTTP.Disabled != nil && *conf.Local.HTTP.Disabled {
 		return nil
 	}
-	rate := conf.Local.HTTP.RequestRate
-	if rate == nil || rate.Num == nil || *rate.Num == 0 || rate.Interval == nil {
-		return errors.New("local.http has no requestRate, and limits nothing")
-	}
-	interval, err := time.ParseDuration(*rate.Interval)
-	if err != nil || interval < 50*time.Millisecond {
-		return errors.New("local.http.requestRate.interval: want a duration of at least 50ms")
+	number, interval, err := readRate(conf.Local.HTTP.RequestRate, "local.http", "requestRate")
+	if err != nil {
+		return err
 	}
 	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
 	limit := &limitv3.LocalRateLimit{
 		StatPrefix: limitStat, FilterEnabled: always, FilterEnforced: always,
 		TokenBucket: &typev3.TokenBucket{
-			MaxTokens: *rate.Num, TokensPerFill: wrapperspb.UInt32(*rate.Num), FillInterval: durationpb.New(interval),
+			MaxTokens: number, TokensPerFill: wrapperspb.UInt32(number), FillInterval: durationpb.New(interval),
 		},
 	}
 	onLimit(limit, conf.Local.HTTP.OnRateLimit)
 	return perRoute(route, limitFilter, limit)
+}
+
+// readRate reads a rate, which only a peer can send incomplete. Its errors name the field.
+func readRate(rate *resources.Rate, of, field string) (number uint32, interval time.Duration, err error) {
+	if rate == nil || rate.Num == nil || *rate.Num == 0 || rate.Interval == nil {
+		return 0, 0, fmt.Errorf("%s has no %s, and limits nothing", of, field)
+	}
+	interval, err = time.ParseDuration(*rate.Interval)
+	if err != nil || interval < 50*time.Millisecond {
+		return 0, 0, fmt.Errorf("%s.%s.interval: want a duration of at least 50ms", of, field)
+	}
+	return *rate.Num, interval, nil
 }
 
 func onLimit(limit *limitv3.LocalRateLimit, on *resources.OnRateLimit) {

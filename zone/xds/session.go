@@ -150,9 +150,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) (await
 		"reason", problem)
 	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
 	s.proxies.insights.mark(s.proxy.record, soon)
-	if k == kindListener {
-		s.proxies.listenersRefused(s.proxy, problem)
-	}
+	s.proxies.configRefused(s.proxy, k, problem)
 	return true
 }
 

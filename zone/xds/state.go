@@ -13,7 +13,10 @@ import (
 
 // state holds what one proxy should have, except secrets. It is immutable.
 type state struct {
+	// sets is what is built from policies but MeshProxyPatches; served returns what the proxy is sent.
 	sets [kinds]set
+	// patched is what MeshProxyPatches make of it. publishLocked sets it.
+	patched patched
 	// receiving holds the clusters and listeners of the inbounds, and their filters. sending is nil without outbounds.
 	receiving [kinds]set
 	sending   *sending
@@ -22,6 +25,8 @@ type state struct {
 	// unrouted names parts of policies on HTTP inbounds without effect. routed means that there are such policies.
 	unrouted []string
 	routed   bool
+	// unrated names the limits of connections without effect.
+	unrated []string
 	// proxyless means that the state is for a gRPC program. unsaid names what that program cannot be configured with
 	// for its inbounds and their permissions, unsent for its outbounds.
 	proxyless      bool
@@ -33,7 +38,7 @@ type state struct {
 // with returns s with the resources of its outbounds replaced. Resources equal to those of old stay shared.
 func (s *state) with(out *sending, old *state) *state {
 	next := *s
-	next.sets, next.sending, next.unsent = s.receiving, out, nil
+	next.sets, next.sending, next.unsent, next.patched = s.receiving, out, nil, patched{}
 	if out == nil {
 		return &next
 	}
@@ -62,14 +67,14 @@ func (s *state) with(out *sending, old *state) *state {
 func (s *state) changed(o *state) []kind {
 	var out []kind
 	for k := range kinds {
-		if o == nil || !s.sets[k].equal(o.sets[k]) {
+		if o == nil || !s.served(k).equal(o.served(k)) {
 			out = append(out, k)
 		}
 	}
 	if o != nil && s.accesses.replaced(o.accesses) {
 		out = append(without(out, kindListener), kindListener)
 	}
-	if o != nil && len(s.sets[kindCluster]) < len(o.sets[kindCluster]) {
+	if o != nil && len(s.served(kindCluster)) < len(o.served(kindCluster)) {
 		out = append(without(out, kindCluster), kindCluster)
 	}
 	return out
@@ -215,8 +220,16 @@ func (s *state) buildListeners(t *target, old *state) error {
 
 func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *state, before accesses) error {
 	var out []*resource
-	s.accesses = accesses{}
+	s.accesses, s.unrated = accesses{}, nil
 	for i := range t.inbounds {
+		limiter, problem, err := connectionRate(t, &t.inbounds[i], policies)
+		if err != nil {
+			return fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
+		}
+		if problem != "" {
+			s.unrated = append(s.unrated, problem)
+		}
+		out = append(out, limiter)
 		for _, side := range t.inbounds[i].judged() {
 			filters, clients, err := permissions(t, &side, policies, before[side.accessKey()])
 			if err != nil {

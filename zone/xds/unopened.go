@@ -45,13 +45,17 @@ func (f *logFiles) refused(words string) bool {
 // again lets the proxy try all files once more.
 func (f *logFiles) again() { *f = logFiles{} }
 
-// listenersRefused leaves out a file that the proxy cannot open.
-func (x *Proxies) listenersRefused(p *proxy, words string) {
+// configRefused leaves out a file that the proxy cannot open, or the patches that it does not take.
+func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if p.target == nil || !p.logFiles.refused(words) {
-		return
+	switch {
+	case p.target == nil:
+	case (k == kindListener || k == kindCluster) && p.logFiles.refused(words):
+		x.network.mark(p, everything)
+		x.settleLocked()
+	case p.unpatchable.refused(p.state.Load(), k, words):
+		next := *p.state.Load()
+		x.publishLocked(p, &next)
 	}
-	x.network.mark(p, everything)
-	x.settleLocked()
 }

@@ -11,12 +11,13 @@ import (
 // wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
 // it selects; what stays the same is not sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric,
-	resources.TypeMeshTLS}
+	resources.TypeMeshTLS, resources.TypeMeshProxyPatch}
 
 // isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
 // on what inbounds receive.
 func isWhole(r *resources.Resource) bool {
-	return slices.Contains(wholeTypes, r.Type) || resources.LimitsConnections(r) || resources.LimitsInbounds(r)
+	return slices.Contains(wholeTypes, r.Type) || r.Type == resources.TypeMeshTimeout && resources.LimitsConnections(r) ||
+		resources.LimitsInbounds(r)
 }
 
 // observed holds the effect of the policies of wholeTypes on a proxy. The zero value is for a proxy without them.
@@ -29,6 +30,8 @@ type observed struct {
 	collectors []*resource
 	// tls is what the proxy's connections in the mesh may negotiate.
 	tls handshakes
+	// patches are the MeshProxyPatches, in the order in which they are applied.
+	patches []*patch
 	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
 	// with.
 	problems, unsaid []string
@@ -55,6 +58,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 	t.logInbounds(policies)
 	t.limitInbounds(policies)
 	t.breakInbounds(policies)
+	t.patchBy(policies)
 	if err := t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies)); err != nil {
 		return err
 	}
@@ -76,14 +80,18 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 		if key.Type == resources.TypeMeshAccessLog {
 			p.logFiles.again()
 		}
+		if key.Type == resources.TypeMeshProxyPatch {
+			p.unpatchable = nil
+		}
 		x.network.mark(p, everything)
 	}
 }
 
 // showObserved shows which policies on the proxy as a whole have no effect on it, and reports whether that changed.
-func (p *proxy) showObserved() bool {
+func (p *proxy) showObserved(next *state) bool {
 	if p.target == nil {
 		return false
 	}
-	return p.record.setProblem(problemPolicies, strings.Join(p.target.observed.problems, "; "))
+	problems := slices.Concat(p.target.observed.problems, next.patched.problems)
+	return p.record.setProblem(problemPolicies, strings.Join(problems, "; "))
 }

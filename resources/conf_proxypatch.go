@@ -1,0 +1,47 @@
+package resources
+
+import (
+	"strconv"
+
+	"github.com/causeway-mesh/causeway/resources/proxypatch"
+)
+
+// LabelUnguarded with the value "true" on a MeshProxyPatch lets it have results that would open what permissions close.
+// Who writes such a policy needs VerbUnguard. It counts in the zone in which the policy is written, and nowhere else: no
+// other server can say who wrote it.
+const LabelUnguarded = "causeway.io/unguarded"
+
+// Unguarded reports whether a policy carries LabelUnguarded.
+func Unguarded(r *Resource) bool {
+	return r.Type == TypeMeshProxyPatch && r.Labels[LabelUnguarded] == "true"
+}
+
+// proxyPatch checks a MeshProxyPatch by itself. What it does to a proxy is checked where proxies are configured.
+func (v *validation) proxyPatch(c *proxypatch.Conf, at *fieldPath) {
+	if v.peer {
+		return
+	}
+	for _, problem := range c.Problems(!Unguarded(v.resource)) {
+		at := at
+		for _, part := range problem.Path {
+			if i, err := strconv.Atoi(part); err == nil {
+				at = at.item(i)
+			} else {
+				at = at.field(part)
+			}
+		}
+		v.fail(at, "%s", problem.Text)
+	}
+}
+
+// unguardedLabel checks LabelUnguarded.
+func (v *validation) unguardedLabel(at *fieldPath, value string) {
+	switch {
+	case v.resource.Type != TypeMeshProxyPatch:
+		v.fail(at, "only a MeshProxyPatch may carry it")
+	case value != "true":
+		v.fail(at, "want %q, got %q", "true", shorten(value))
+	case v.home.Zone == "":
+		v.fail(at, "counts only in the zone where the policy is written: write it to that zone's API")
+	}
+}

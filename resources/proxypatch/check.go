@@ -1,0 +1,163 @@
+package proxypatch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Problems returns what is wrong with a conf by itself, whatever proxies it is for. guarded also refuses values that no
+// proxy gets unless its policy is unguarded.
+func (c *Conf) Problems(guarded bool) (out []Problem) {
+	n := len(c.AppendModifications)
+	if n == 0 {
+		return []Problem{{[]string{"appendModifications"}, "is required"}}
+	}
+	if n > maxModifications {
+		return []Problem{{[]string{"appendModifications"}, fmt.Sprintf("want at most %d, got %d", maxModifications, n)}}
+	}
+	for i := range c.AppendModifications {
+		at := []string{"appendModifications", fmt.Sprint(i)}
+		parts := c.AppendModifications[i].changes()
+		if len(parts) != 1 {
+			out = append(out, Problem{at, fmt.Sprintf("want exactly one of cluster, listener, networkFilter, httpFilter and virtualHost, got %d", len(parts))})
+			continue
+		}
+		check := checker{at: append(at, parts[0].kind), guarded: guarded}
+		check.change(&parts[0])
+		out = append(out, check.problems...)
+	}
+	return out
+}
+
+// checker checks one change.
+type checker struct {
+	at       []string
+	guarded  bool
+	problems []Problem
+}
+
+func (k *checker) fail(field, format string, args ...any) {
+	path := slices.Clone(k.at)
+	if field != "" {
+		path = append(path, strings.Split(field, ".")...)
+	}
+	k.problems = append(k.problems, Problem{path, fmt.Sprintf(format, args...)})
+}
+
+func (k *checker) change(c *change) {
+	if ops := operations(c.kind); !slices.Contains(ops, c.Operation) {
+		k.fail("operation", "want one of %s, got %q", strings.Join(ops, ", "), c.Operation)
+		return
+	}
+	switch {
+	case c.Operation == Add && c.matched && c.kind != kindHost:
+		k.fail("match", "does not belong to the operation %s", Add)
+	case c.Operation == Add && c.name != nil:
+		k.fail("match.name", "does not belong to the operation %s", Add)
+	case c.name == nil && (c.Operation == AddBefore || c.Operation == AddAfter):
+		k.fail("match.name", "is required: the filter next to which to add")
+	case c.name == nil && c.Operation == Patch && (c.kind == kindNetworkFilter || c.kind == kindHTTPFilter):
+		k.fail("match.name", "is required: the filter to patch")
+	}
+	switch {
+	case c.Operation == Remove:
+		if c.Value != nil {
+			k.fail("value", "does not belong to the operation %s", Remove)
+		}
+		k.noJSONPatches(c)
+	case c.Operation != Patch:
+		k.noJSONPatches(c)
+		k.value(c, true)
+	case c.Value != nil && len(c.JSONPatches) > 0:
+		k.fail("value", "cannot be together with jsonPatches: use one of them")
+	case c.Value != nil:
+		k.value(c, false)
+	case len(c.JSONPatches) == 0:
+		k.fail("", "the operation %s needs value or jsonPatches", Patch)
+	default:
+		k.jsonPatches(c)
+	}
+}
+
+func (k *checker) noJSONPatches(c *change) {
+	if len(c.JSONPatches) > 0 {
+		k.fail("jsonPatches", "does not belong to the operation %s: use %s", c.Operation, Patch)
+	}
+}
+
+// value checks a value: one that is added must be whole.
+func (k *checker) value(c *change, whole bool) {
+	if c.Value == nil {
+		k.fail("value", "is required for the operation %s", c.Operation)
+		return
+	}
+	m, err := parse(c.kind, *c.Value)
+	if err != nil {
+		k.fail("value", "%v", err)
+		return
+	}
+	f, isFilter := m.(interface{ GetTypedConfig() *anypb.Any })
+	switch {
+	case whole && nameOf(m) == "":
+		k.fail("value", "name: is required")
+		return
+	case isFilter && f.GetTypedConfig() == nil:
+		k.fail("value", "typed_config: is required")
+		return
+	case whole:
+		if err := Validate(m); err != nil {
+			k.fail("value", "Envoy does not take it: %v", err)
+			return
+		}
+	}
+	if !k.guarded {
+		return
+	}
+	if reasons := dangers(m, ofCallers, nil); len(reasons) > 0 {
+		k.fail("value", "%s%s", reasons[0], NeedsVerb)
+	}
+	if c.Operation != Add {
+		return
+	}
+	if why := (&Guard{}).added(m); why != "" {
+		k.fail("value", "%s%s", why, NeedsVerb)
+	}
+}
+
+func (k *checker) jsonPatches(c *change) {
+	if len(c.JSONPatches) > maxJSONPatches {
+		k.fail("jsonPatches", "want at most %d, got %d", maxJSONPatches, len(c.JSONPatches))
+		return
+	}
+	for i := range c.JSONPatches {
+		p := &c.JSONPatches[i]
+		at := fmt.Sprintf("jsonPatches.%d", i)
+		if !slices.Contains(jsonOps, p.Op) {
+			k.fail(at+".op", "want one of %s, got %q", strings.Join(jsonOps, ", "), p.Op)
+			continue
+		}
+		if _, err := pointer(p.Path); err != nil || p.Path == "" {
+			k.fail(at+".path", "%q is not a JSON pointer: write /name/0/field", p.Path)
+		}
+		takesFrom, takesValue := p.Op == "move" || p.Op == "copy", p.Op == "add" || p.Op == "replace"
+		switch {
+		case takesFrom && p.From == nil:
+			k.fail(at+".from", "is required for the op %s", p.Op)
+		case takesFrom:
+			if _, err := pointer(*p.From); err != nil || *p.From == "" {
+				k.fail(at+".from", "%q is not a JSON pointer: write /name/0/field", *p.From)
+			}
+		case p.From != nil:
+			k.fail(at+".from", "does not belong to the op %s", p.Op)
+		}
+		switch {
+		case takesValue && len(p.Value) == 0:
+			k.fail(at+".value", "is required for the op %s", p.Op)
+		case !takesValue && len(p.Value) > 0:
+			k.fail(at+".value", "does not belong to the op %s", p.Op)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package proxypatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Resource is a cluster, listener or route configuration of a proxy.
+type Resource struct {
+	Name string
+	// Origin is what made it, as matches name it. Tags are those of its inbound.
+	Origin string
+	Tags   map[string]string
+	// Message is a *clusterv3.Cluster, *listenerv3.Listener or *routev3.RouteConfiguration. It is replaced, and never
+	// changed.
+	Message proto.Message
+	// PatchedBy holds the policies that changed it, in order.
+	PatchedBy []string
+}
+
+// Config holds the patchable resources of one proxy, by name.
+type Config struct {
+	Clusters, Listeners, Routes map[string]*Resource
+}
+
+// clone returns a copy that shares the messages.
+func (c *Config) clone() *Config {
+	return &Config{Clusters: maps.Clone(c.Clusters), Listeners: maps.Clone(c.Listeners), Routes: maps.Clone(c.Routes)}
+}
+
+// Problem is what is wrong with a conf. Path leads to the value from the conf: names of fields and indexes.
+type Problem struct {
+	Path []string
+	Text string
+}
+
+// Error implements error.
+func (p *Problem) Error() string {
+	out := ""
+	for _, part := range p.Path {
+		switch {
+		case part != "" && part[0] >= '0' && part[0] <= '9':
+			out += "[" + part + "]"
+		case out == "":
+			out = part
+		default:
+			out += "." + part
+		}
+	}
+	return out + ": " + p.Text
+}
+
+// editor applies the changes of one policy.
+type editor struct {
+	*Config
+	policy string
+}
+
+// Apply returns the configuration after the modifications of a policy. It is c itself if they match nothing. The error
+// is a *Problem that names the modification; nothing of the policy is applied then.
+func (c *Config) Apply(policy string, conf *Conf) (*Config, error) {
+	e := &editor{Config: c.clone(), policy: policy}
+	for i := range conf.AppendModifications {
+		for _, one := range conf.AppendModifications[i].changes() {
+			if err := e.apply(&one); err != nil {
+				return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(i), one.kind}, Text: err.Error()}
+			}
+		}
+	}
+	if err := e.valid(c); err != nil {
+		return nil, err
+	}
+	return e.Config, nil
+}
+
+func (e *editor) apply(c *change) error {
+	var value proto.Message
+	if c.Value != nil {
+		var err error
+		if value, err = parse(c.kind, *c.Value); err != nil {
+			return fmt.Errorf("value: %w", err)
+		}
+	}
+	switch c.kind {
+	case kindCluster:
+		return e.whole(e.Clusters, c, value)
+	case kindListener:
+		return e.whole(e.Listeners, c, value)
+	case kindNetworkFilter, kindHTTPFilter:
+		return e.filters(c, value)
+	}
+	return e.hosts(c, value)
+}
+
+// whole adds, patches and removes clusters or listeners.
+func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message) error {
+	if c.Operation == Add {
+		name := nameOf(value)
+		if name == "" {
+			return fmt.Errorf("value.name: is required")
+		}
+		if all[name] != nil {
+			return fmt.Errorf("value.name: there is a %s %q already: use the operation Patch", c.kind, name)
+		}
+		all[name] = &Resource{Name: name, Origin: OriginPatch, Message: value, PatchedBy: []string{e.policy}}
+		return nil
+	}
+	for _, r := range selected(all, c, c.name) {
+		if c.Operation == Remove {
+			delete(all, r.Name)
+			continue
+		}
+		next, err := patched(r.Message, c, value)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		if nameOf(next) != r.Name {
+			return fmt.Errorf("%s: its name cannot be changed, as others refer to it by that", r.Name)
+		}
+		e.set(all, r, next)
+	}
+	return nil
+}
+
+// set replaces the message of a resource.
+func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) {
+	if proto.Equal(r.Message, m) {
+		return
+	}
+	next := *r
+	next.Message = m
+	if !slices.Contains(r.PatchedBy, e.policy) {
+		next.PatchedBy = append(slices.Clone(r.PatchedBy), e.policy)
+	}
+	all[r.Name] = &next
+}
+
+// selected returns the resources that a change selects by origin, name and tags, in the order of their names.
+func selected(all map[string]*Resource, c *change, name *string) (out []*Resource) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		r := all[key]
+		if !is(c.origin, r.Origin) || !is(name, r.Name) {
+			continue
+		}
+		fits := true
+		for k, v := range c.tags {
+			have, ok := r.Tags[k]
+			fits = fits && ok && have == v
+		}
+		if fits {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// patched returns a message after a Patch.
+func patched(m proto.Message, c *change, value proto.Message) (proto.Message, error) {
+	if value == nil {
+		return patchJSON(m, c.JSONPatches)
+	}
+	next := proto.Clone(m)
+	merge(next, value)
+	return next, nil
+}
+
+// nameOf returns the `name` of a resource.
+func nameOf(m proto.Message) string {
+	if named, ok := m.(interface{ GetName() string }); ok {
+		return named.GetName()
+	}
+	return ""
+}
+
+// Same reports whether two configurations have the same resources.
+func (c *Config) Same(o *Config) bool {
+	return maps.Equal(c.Clusters, o.Clusters) && maps.Equal(c.Listeners, o.Listeners) && maps.Equal(c.Routes, o.Routes)
+}

@@ -1,0 +1,170 @@
+package proxypatch
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	tagsv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// NeedsVerb ends the reasons of refusals.
+const NeedsVerb = ": only a policy with the label causeway.io/unguarded may, whose writer needs the verb unguard"
+
+// dangers lists what a message has that an ordinary patch may not bring, with one reason for each occurrence: extensions
+// that are not allowed in the place, files and secrets of the machine, and clusters that are protected. It looks into
+// packed messages.
+func dangers(m proto.Message, at place, protected map[string]bool) []string {
+	s := search{at: at, protected: protected}
+	s.message(m.ProtoReflect())
+	return s.found
+}
+
+// gained returns the first reason that after has more often than before.
+func gained(before, after []string) string {
+	left := slices.Clone(before)
+	for _, reason := range after {
+		i := slices.Index(left, reason)
+		if i < 0 {
+			return reason
+		}
+		left = slices.Delete(left, i, i+1)
+	}
+	return ""
+}
+
+// search collects dangers.
+type search struct {
+	at        place
+	protected map[string]bool
+	found     []string
+}
+
+func (s *search) note(format string, args ...any) {
+	s.found = append(s.found, fmt.Sprintf(format, args...))
+}
+
+func (s *search) message(m protoreflect.Message) {
+	s.fields(m)
+	// visit fails never
+	_ = eachMessage(m, func(below protoreflect.Message) (bool, error) {
+		if a, ok := below.Interface().(*anypb.Any); ok {
+			s.extension(a)
+			return false, nil
+		}
+		s.fields(below)
+		return true, nil
+	})
+}
+
+func (s *search) extension(a *anypb.Any) {
+	if name := typeName(a); !mayBring(name, s.at) {
+		s.note("brings the extension %s, which not everybody may add here", name)
+	}
+	inner, err := open(a)
+	if err != nil {
+		s.note("brings %s, which this server cannot read", typeName(a))
+		return
+	}
+	s.message(inner.ProtoReflect())
+}
+
+// fields notes what is dangerous in a message itself.
+func (s *search) fields(m protoreflect.Message) {
+	switch v := m.Interface().(type) {
+	case *corev3.DataSource:
+		if v.GetEnvironmentVariable() != "" {
+			s.note("reads the environment variable %s", v.GetEnvironmentVariable())
+		}
+	case *corev3.Pipe:
+		s.note("names the socket %s of the machine", v.GetPath())
+	case *corev3.EnvoyInternalAddress:
+		s.note("names an internal listener")
+	case *corev3.ConfigSource:
+		s.note("names a source of configuration")
+	case *tlsv3.SdsSecretConfig:
+		s.note("names the secret %s", v.GetName())
+	case *corev3.GrpcService_GoogleGrpc:
+		s.note("calls a gRPC service with credentials of the machine")
+	case *tagsv3.CustomTag_Environment:
+		s.note("reads the environment variable %s", v.GetName())
+	case *corev3.HttpUri:
+		if s.at == exposed {
+			s.note("calls %s", v.GetUri())
+		}
+	case *routev3.RouteAction:
+		if v.GetClusterHeader() != "" || v.GetClusterSpecifierPlugin() != "" || v.GetInlineClusterSpecifierPlugin() != nil {
+			s.note("sends requests to a cluster that the request names")
+		}
+	case *routev3.WeightedCluster_ClusterWeight:
+		if v.GetClusterHeader() != "" {
+			s.note("sends requests to a cluster that the request names")
+		}
+	case *routev3.RouteAction_RequestMirrorPolicy:
+		if v.GetClusterHeader() != "" {
+			s.note("sends requests to a cluster that the request names")
+		}
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		eachText(fd, v, func(text string) { s.text(string(fd.Name()), text) })
+		return true
+	})
+}
+
+// ofMachine are parts of the names of fields that name files.
+var ofMachine = []string{"filename", "filepath", "file_path", "_file", "log_path", "directory", "socket_path"}
+
+// readsMachine finds the commands of format strings that read from the machine.
+var readsMachine = regexp.MustCompile(`(?i)%\s*(ENVIRONMENT|FILE_CONTENT|SECRET)\b`)
+
+func (s *search) text(field, text string) {
+	switch {
+	case text == "":
+	case slices.ContainsFunc(ofMachine, func(part string) bool { return strings.Contains(field, part) }):
+		s.note("names the file %s of the machine", text)
+	case readsMachine.MatchString(text):
+		s.note("has a format that reads from the machine: %.100q", text)
+	case s.protected[text] || reserved(text) && (field == "name" || strings.Contains(field, "cluster")):
+		s.note("refers to the cluster %s", text)
+	}
+}
+
+// reserved reports whether a name is of a kind that only the server gives to resources.
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "causeway_") || strings.HasPrefix(name, "self_inbound_")
+}
+
+// eachText visits the texts of a field.
+func eachText(fd protoreflect.FieldDescriptor, v protoreflect.Value, visit func(string)) {
+	text := func(fd protoreflect.FieldDescriptor, v protoreflect.Value) {
+		switch fd.Kind() {
+		case protoreflect.StringKind:
+			visit(v.String())
+		case protoreflect.BytesKind:
+			visit(string(v.Bytes()))
+		}
+	}
+	switch {
+	case fd.IsMap():
+		v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+			if fd.MapKey().Kind() == protoreflect.StringKind {
+				visit(k.String())
+			}
+			text(fd.MapValue(), v)
+			return true
+		})
+	case fd.IsList():
+		for i := range v.List().Len() {
+			text(fd, v.List().Get(i))
+		}
+	default:
+		text(fd, v)
+	}
+}

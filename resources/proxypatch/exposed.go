@@ -1,0 +1,254 @@
+package proxypatch
+
+import (
+	"fmt"
+	"slices"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Fields of what others reach that an ordinary patch may change. All other fields stay as they are.
+var (
+	chainFields   = []string{"filters", "transport_socket_connect_timeout"}
+	tcpFields     = []string{"idle_timeout", "max_connect_attempts", "max_downstream_connection_duration", "backoff_options"}
+	managerFields = []string{
+		"http_filters", "stat_prefix", "common_http_protocol_options", "http2_protocol_options", "server_name",
+		"server_header_transformation", "max_request_headers_kb", "stream_idle_timeout", "stream_flush_timeout",
+		"request_timeout", "request_headers_timeout", "drain_timeout", "delayed_close_timeout", "generate_request_id",
+		"preserve_external_request_id", "always_set_request_id_in_response", "add_user_agent", "proxy_status_config", "via",
+	}
+	routesFields = []string{"virtual_hosts", "response_headers_to_add", "response_headers_to_remove"}
+	hostFields   = []string{
+		"name", "routes", "response_headers_to_add", "response_headers_to_remove", "typed_per_filter_config",
+		"include_request_attempt_count", "include_attempt_count_in_response", "retry_policy",
+	}
+	routeFields = []string{
+		"name", "route", "response_headers_to_add", "response_headers_to_remove", "typed_per_filter_config", "tracing",
+		"decorator", "per_request_buffer_limit_bytes", "stat_prefix",
+	}
+	actionFields = []string{"timeout", "idle_timeout", "max_stream_duration", "retry_policy", "hash_policy", "priority"}
+)
+
+// differs returns the first field in which two messages of one type differ, other than those that may; empty for none.
+func differs(before, after proto.Message, may ...string) string {
+	a, b := before.ProtoReflect(), after.ProtoReflect()
+	fields := a.Descriptor().Fields()
+	for i := range fields.Len() {
+		fd := fields.Get(i)
+		if slices.Contains(may, string(fd.Name())) {
+			continue
+		}
+		if a.Has(fd) != b.Has(fd) || a.Has(fd) && !a.Get(fd).Equal(b.Get(fd)) {
+			return string(fd.Name())
+		}
+	}
+	if len(a.GetUnknown())+len(b.GetUnknown()) > 0 {
+		return "unknown fields"
+	}
+	return ""
+}
+
+// exposedListener returns why an ordinary patch may not change a listener that others reach.
+func exposedListener(before, after *listenerv3.Listener) string {
+	if field := differs(before, after, append([]string{"filter_chains"}, listenerFields...)...); field != "" {
+		return "would change its " + field
+	}
+	if len(before.GetFilterChains()) != len(after.GetFilterChains()) {
+		return "would have other filter chains"
+	}
+	for i, then := range before.GetFilterChains() {
+		now := after.GetFilterChains()[i]
+		if field := differs(then, now, chainFields...); field != "" {
+			return fmt.Sprintf("would change the %s of its filter chain %s", field, then.GetName())
+		}
+		if why := keeps(then.GetFilters(), now.GetFilters(), false, sameFilter); why != "" {
+			return why
+		}
+	}
+	return gained(dangers(before, exposed, nil), dangers(after, exposed, nil))
+}
+
+// keeps returns why a list of filters does not keep those of another: all of them must be there, in their order. same
+// compares one with its successor. With first, nothing may be added before the last of those that come by discovery,
+// which are the permissions.
+func keeps[F filter](before, after []F, first bool, same func(before, after F) string) string {
+	judge := -1
+	for i, f := range before {
+		if discovers(f) {
+			judge = i
+		}
+	}
+	next := 0
+	for i, f := range before {
+		found := -1
+		for j := next; j < len(after) && found < 0; j++ {
+			if after[j].GetName() == f.GetName() {
+				found = j
+			}
+		}
+		switch {
+		case found < 0:
+			return fmt.Sprintf("would lose its filter %s, or have it in another order", f.GetName())
+		case first && i <= judge && found != i:
+			return fmt.Sprintf("would have filters before %s, which judges requests", f.GetName())
+		}
+		if why := same(f, after[found]); why != "" {
+			return why
+		}
+		next = found + 1
+	}
+	if next != len(after) {
+		return "would have a filter behind the one that ends the chain"
+	}
+	return ""
+}
+
+// discovers reports whether a filter comes by extension discovery.
+func discovers(f any) bool {
+	switch v := f.(type) {
+	case *listenerv3.Filter:
+		return v.GetConfigDiscovery() != nil
+	case *hcmv3.HttpFilter:
+		return v.GetConfigDiscovery() != nil
+	}
+	return false
+}
+
+// sameFilter returns why a network filter may not become another one.
+func sameFilter(before, after *listenerv3.Filter) string {
+	if proto.Equal(before, after) {
+		return ""
+	}
+	changed := fmt.Sprintf("would change its filter %s", before.GetName())
+	then, err := open(before.GetTypedConfig())
+	if err != nil {
+		return changed
+	}
+	now, err := open(after.GetTypedConfig())
+	if err != nil || then.ProtoReflect().Descriptor() != now.ProtoReflect().Descriptor() {
+		return changed
+	}
+	field := "config"
+	switch manager := now.(type) {
+	case *tcpv3.TcpProxy:
+		field = differs(then, now, tcpFields...)
+	case *hcmv3.HttpConnectionManager:
+		was := then.(*hcmv3.HttpConnectionManager)
+		if field = differs(was, manager, managerFields...); field == "" {
+			return keeps(was.GetHttpFilters(), manager.GetHttpFilters(), true, sameHTTPFilter)
+		}
+	}
+	if field != "" {
+		return changed + ": its " + field
+	}
+	return ""
+}
+
+// sameHTTPFilter returns why an HTTP filter may not become another one. Those that are the proxy's own stay.
+func sameHTTPFilter(before, after *hcmv3.HttpFilter) string {
+	if !proto.Equal(before, after) {
+		return fmt.Sprintf("would change its HTTP filter %s", before.GetName())
+	}
+	return ""
+}
+
+// discoveredFilters are the names of the filters that come by extension discovery.
+func discoveredFilters(c *Config) map[string]bool {
+	out := map[string]bool{}
+	for _, r := range c.Listeners {
+		for _, chain := range chainsOf(r.Message.(*listenerv3.Listener)) {
+			for _, f := range chain.GetFilters() {
+				manager := &hcmv3.HttpConnectionManager{}
+				if !f.GetTypedConfig().MessageIs(manager) || f.GetTypedConfig().UnmarshalTo(manager) != nil {
+					continue
+				}
+				for _, hf := range manager.GetHttpFilters() {
+					if discovers(hf) {
+						out[hf.GetName()] = true
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// exposedRoutes returns why an ordinary patch may not change the routes of what others reach. judges are the filters
+// that no route may turn off.
+func exposedRoutes(before, after *routev3.RouteConfiguration, judges map[string]bool) string {
+	if field := differs(before, after, routesFields...); field != "" {
+		return "would change its " + field
+	}
+	if len(before.GetVirtualHosts()) != len(after.GetVirtualHosts()) {
+		return "would have other virtual hosts"
+	}
+	for i, then := range before.GetVirtualHosts() {
+		now := after.GetVirtualHosts()[i]
+		if field := differs(then, now, hostFields...); field != "" {
+			return fmt.Sprintf("would change the %s of its virtual host %s", field, then.GetName())
+		}
+		if !sameJudges(then.GetTypedPerFilterConfig(), now.GetTypedPerFilterConfig(), judges) {
+			return "would change how its permissions judge"
+		}
+		if len(then.GetRoutes()) != len(now.GetRoutes()) {
+			return "would have other routes"
+		}
+		for j, was := range then.GetRoutes() {
+			if why := sameRoute(was, now.GetRoutes()[j], judges); why != "" {
+				return why
+			}
+		}
+	}
+	return gained(dangers(before, exposed, nil), dangers(after, exposed, nil))
+}
+
+func sameRoute(before, after *routev3.Route, judges map[string]bool) string {
+	if field := differs(before, after, routeFields...); field != "" {
+		return fmt.Sprintf("would change the %s of its route %s", field, before.GetName())
+	}
+	if !sameJudges(before.GetTypedPerFilterConfig(), after.GetTypedPerFilterConfig(), judges) {
+		return "would change how its permissions judge"
+	}
+	if (before.GetRoute() == nil) != (after.GetRoute() == nil) {
+		return fmt.Sprintf("would change the action of its route %s", before.GetName())
+	}
+	if before.GetRoute() == nil {
+		return ""
+	}
+	if field := differs(before.GetRoute(), after.GetRoute(), actionFields...); field != "" {
+		return fmt.Sprintf("would change the %s of its route %s", field, before.GetName())
+	}
+	return ""
+}
+
+// sameJudges reports whether two maps have the same for the filters that judge.
+func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) bool {
+	for name := range judges {
+		if !proto.Equal(before[name], after[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+// equalOptions reports whether two clusters have the same HTTP filters for what they send.
+func equalOptions(before, after *clusterv3.Cluster) bool {
+	filters := func(c *clusterv3.Cluster) *upstreamv3.HttpProtocolOptions {
+		out := &upstreamv3.HttpProtocolOptions{}
+		for _, packed := range c.GetTypedExtensionProtocolOptions() {
+			options := &upstreamv3.HttpProtocolOptions{}
+			if packed.UnmarshalTo(options) == nil {
+				out.HttpFilters = append(out.HttpFilters, options.GetHttpFilters()...)
+			}
+		}
+		return out
+	}
+	return proto.Equal(filters(before), filters(after))
+}

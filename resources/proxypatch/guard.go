@@ -1,0 +1,251 @@
+package proxypatch
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// Guard decides which results an ordinary patch may have. It compares what a proxy had before with what it would get,
+// whatever the patch is written like: the listeners that others reach keep their address, TLS and permissions, in this
+// order and unchanged; nothing new listens elsewhere than on loopback; nothing leads to the application, the admin
+// interface or the zone around the permissions; and nothing reads files or secrets of the machine.
+type Guard struct {
+	// Own are the addresses of the Dataplane.
+	Own []netip.Addr
+	// Original is the configuration before any patch. What it says of a resource holds whatever patches did to it since.
+	Original *Config
+}
+
+// Check returns why an ordinary patch may not lead from one configuration to another; nil if it may.
+func (g *Guard) Check(before, after *Config) error {
+	protected := protectedClusters(g.Original)
+	for _, name := range slices.Sorted(maps.Keys(after.Clusters)) {
+		if why := g.cluster(before.Clusters[name], after.Clusters[name]); why != "" {
+			return refusal(kindCluster, name, why)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after.Listeners)) {
+		if why := g.listener(before.Listeners[name], after.Listeners[name], protected); why != "" {
+			return refusal(kindListener, name, why)
+		}
+	}
+	judges := discoveredFilters(g.Original)
+	for _, name := range slices.Sorted(maps.Keys(after.Routes)) {
+		if why := g.routes(before.Routes[name], after.Routes[name], protected, judges); why != "" {
+			return refusal("route configuration", name, why)
+		}
+	}
+	return nil
+}
+
+func refusal(kind, name, why string) error {
+	return fmt.Errorf("the %s %s %s%s", kind, name, why, NeedsVerb)
+}
+
+// protectedClusters are those that lead to applications, and so may be used by their own inbounds only.
+func protectedClusters(c *Config) map[string]bool {
+	out := map[string]bool{}
+	for name, r := range c.Clusters {
+		if r.Origin == OriginInbound {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// isExposed reports whether others than the application may reach a listener or a route configuration.
+func (g *Guard) isExposed(name string, of map[string]*Resource, now *Resource) bool {
+	if first := of[name]; first != nil {
+		return first.Origin != OriginOutbound
+	}
+	return now.Origin != OriginPatch
+}
+
+// clusterFields are the fields of a cluster that an ordinary patch may change.
+var clusterFields = []string{
+	"alt_stat_name", "connect_timeout", "per_connection_buffer_limit_bytes", "lb_policy", "health_checks",
+	"max_requests_per_connection", "circuit_breakers", "common_http_protocol_options", "http_protocol_options",
+	"http2_protocol_options", "typed_extension_protocol_options", "dns_refresh_rate", "dns_jitter",
+	"dns_failure_refresh_rate", "respect_dns_ttl", "dns_lookup_family", "wait_for_warm_on_init", "outlier_detection",
+	"cleanup_interval", "common_lb_config", "upstream_connection_options", "close_connections_on_host_health_failure",
+	"ignore_health_on_host_removal", "load_balancing_policy", "track_timeout_budgets", "track_cluster_stats",
+	"preconnect_policy", "connection_pool_per_downstream_connection", "ring_hash_lb_config", "maglev_lb_config",
+	"least_request_lb_config", "round_robin_lb_config",
+}
+
+func (g *Guard) cluster(before, after *Resource) string {
+	if before == nil {
+		if g.Original.Clusters[after.Name] != nil {
+			return takenAway
+		}
+		return g.added(after.Message)
+	}
+	if before.Message == after.Message {
+		return ""
+	}
+	if field := differs(before.Message, after.Message, clusterFields...); field != "" {
+		return "would change its " + field
+	}
+	// An HTTP filter of the cluster would change requests after they were judged.
+	was, is := dangers(before.Message, exposed, nil), dangers(after.Message, exposed, nil)
+	if why := gained(was, is); why != "" {
+		return why
+	}
+	if !equalOptions(before.Message.(*clusterv3.Cluster), after.Message.(*clusterv3.Cluster)) {
+		return "would change the HTTP filters of its typed_extension_protocol_options"
+	}
+	return ""
+}
+
+// added returns why an ordinary patch may not add a cluster or listener; empty if it may.
+func (g *Guard) added(m proto.Message) string {
+	if why := gained(nil, dangers(m, ofCallers, nil)); why != "" {
+		return why
+	}
+	switch v := m.(type) {
+	case *clusterv3.Cluster:
+		return g.addedCluster(v)
+	case *listenerv3.Listener:
+		return addedListener(v)
+	}
+	return ""
+}
+
+func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
+	_, plain := c.GetClusterDiscoveryType().(*clusterv3.Cluster_Type)
+	static := c.GetType() == clusterv3.Cluster_STATIC || c.GetType() == clusterv3.Cluster_STRICT_DNS ||
+		c.GetType() == clusterv3.Cluster_LOGICAL_DNS
+	if c.GetClusterDiscoveryType() != nil && !plain || !static {
+		return "has endpoints that it does not list: want the type STATIC, STRICT_DNS or LOGICAL_DNS"
+	}
+	for _, locality := range c.GetLoadAssignment().GetEndpoints() {
+		if locality.GetLbConfig() != nil {
+			return "has endpoints that it does not list"
+		}
+		for _, e := range locality.GetLbEndpoints() {
+			if why := g.leadsHere(e.GetEndpoint().GetAddress()); why != "" {
+				return why
+			}
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				if why := g.leadsHere(more.GetAddress()); why != "" {
+					return why
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// leadsHere returns why an address may be one of the proxy's own machine.
+func (g *Guard) leadsHere(a *corev3.Address) string {
+	at := a.GetSocketAddress()
+	if at == nil || at.GetNetworkNamespaceFilepath() != "" || at.GetResolverName() != "" {
+		return "has an endpoint without a plain address and port"
+	}
+	host := at.GetAddress()
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") ||
+			!strings.Contains(name, ".") || name[strings.LastIndexByte(name, '.')+1:] == "" ||
+			strings.IndexFunc(name[strings.LastIndexByte(name, '.')+1:], isLetter) != 0 {
+			return fmt.Sprintf("leads to %q, which may be the proxy's own machine: want a full domain name or an IP address", host)
+		}
+		return ""
+	}
+	if ip = ip.Unmap().WithZone(""); ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || slices.Contains(g.Own, ip) {
+		return fmt.Sprintf("leads to %s, which is the proxy's own machine", host)
+	}
+	return ""
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' }
+
+// addedListener returns why an ordinary patch may not add a listener: clients from elsewhere must not reach it.
+func addedListener(l *listenerv3.Listener) string {
+	at := l.GetAddress().GetSocketAddress()
+	ip, err := netip.ParseAddr(at.GetAddress())
+	switch {
+	case at == nil || err != nil || !ip.IsLoopback() || at.GetProtocol() != corev3.SocketAddress_TCP || at.GetPortValue() == 0:
+		return "listens elsewhere than on a TCP port of a loopback address, and so around the permissions of the inbounds"
+	case at.GetNetworkNamespaceFilepath() != "" || len(l.GetAdditionalAddresses()) > 0 || l.GetApiListener() != nil ||
+		l.GetListenerSpecifier() != nil || l.GetFcdsConfig() != nil || l.GetTransparent().GetValue() || l.GetFreebind().GetValue() ||
+		l.GetUseOriginalDst().GetValue() || len(l.GetListenerFilters()) > 0 || len(l.GetSocketOptions()) > 0 ||
+		l.GetEnableReusePort().GetValue():
+		return "has more than an address and filter chains"
+	}
+	return ""
+}
+
+// callerFields are the fields of a listener for the application that an ordinary patch may change. What leads from it
+// is looked at as a whole.
+var callerFields = append([]string{"filter_chains", "default_filter_chain", "access_log"}, listenerFields...)
+
+// listenerFields are the fields of any listener that an ordinary patch may change.
+var listenerFields = []string{
+	"stat_prefix", "per_connection_buffer_limit_bytes", "listener_filters_timeout", "tcp_backlog_size",
+	"max_connections_to_accept_per_socket_event", "connection_balance_config", "tcp_fast_open_queue_length",
+}
+
+// takenAway is why a resource cannot be added.
+const takenAway = "was there, and another policy removed it"
+
+func (g *Guard) listener(before, after *Resource, protected map[string]bool) string {
+	now := after.Message.(*listenerv3.Listener)
+	if before == nil {
+		if g.Original.Listeners[after.Name] != nil {
+			return takenAway
+		}
+		if why := g.added(now); why != "" {
+			return why
+		}
+		if why := gained(nil, dangers(now, ofCallers, protected)); why != "" {
+			return why
+		}
+		return g.portTaken(now)
+	}
+	if before.Message == after.Message {
+		return ""
+	}
+	then := before.Message.(*listenerv3.Listener)
+	if g.isExposed(before.Name, g.Original.Listeners, before) {
+		return exposedListener(then, now)
+	}
+	if field := differs(then, now, callerFields...); field != "" {
+		return "would change its " + field
+	}
+	return gained(dangers(then, ofCallers, protected), dangers(now, ofCallers, protected))
+}
+
+// portTaken returns why a new listener may not have its port.
+func (g *Guard) portTaken(l *listenerv3.Listener) string {
+	for _, name := range slices.Sorted(maps.Keys(g.Original.Listeners)) {
+		if portOf(g.Original.Listeners[name].Message) == portOf(l) {
+			return "listens on the port of " + name
+		}
+	}
+	return ""
+}
+
+func portOf(m proto.Message) uint32 {
+	return m.(*listenerv3.Listener).GetAddress().GetSocketAddress().GetPortValue()
+}
+
+func (g *Guard) routes(before, after *Resource, protected, judges map[string]bool) string {
+	if before == nil || before.Message == after.Message {
+		return ""
+	}
+	then, now := before.Message.(*routev3.RouteConfiguration), after.Message.(*routev3.RouteConfiguration)
+	if g.isExposed(before.Name, g.Original.Routes, before) {
+		return exposedRoutes(then, now, judges)
+	}
+	return gained(dangers(then, ofCallers, protected), dangers(now, ofCallers, protected))
+}

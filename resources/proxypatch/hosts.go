@@ -1,0 +1,61 @@
+package proxypatch
+
+import (
+	"fmt"
+	"slices"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// hosts changes the virtual hosts of route configurations: those that are resources of their own, and those within
+// connection managers.
+func (e *editor) hosts(c *change, value proto.Message) error {
+	for _, r := range selected(e.Routes, c, c.within) {
+		routes := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
+		if err := editHosts(routes, c, value); err != nil {
+			return fmt.Errorf("%s: %w", r.Name, err)
+		}
+		e.set(e.Routes, r, routes)
+	}
+	for _, r := range selected(e.Listeners, c, nil) {
+		listener := proto.CloneOf(r.Message.(*listenerv3.Listener))
+		for _, chain := range chainsOf(listener) {
+			err := eachManager(chain, func(m *hcmv3.HttpConnectionManager) error {
+				if routes := m.GetRouteConfig(); routes != nil && is(c.within, routes.GetName()) {
+					return editHosts(routes, c, value)
+				}
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.Name, err)
+			}
+		}
+		e.set(e.Listeners, r, listener)
+	}
+	return nil
+}
+
+func editHosts(routes *routev3.RouteConfiguration, c *change, value proto.Message) error {
+	switch c.Operation {
+	case Add:
+		routes.VirtualHosts = append(routes.VirtualHosts, value.(*routev3.VirtualHost))
+	case Remove:
+		routes.VirtualHosts = slices.DeleteFunc(routes.VirtualHosts,
+			func(h *routev3.VirtualHost) bool { return is(c.name, h.GetName()) })
+	default:
+		for i, h := range routes.VirtualHosts {
+			if !is(c.name, h.GetName()) {
+				continue
+			}
+			next, err := patched(h, c, value)
+			if err != nil {
+				return fmt.Errorf("virtual host %s: %w", h.GetName(), err)
+			}
+			routes.VirtualHosts[i] = next.(*routev3.VirtualHost)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package proxypatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// valid checks the resources that differ from before, so that Envoy is sent nothing that its own rules for fields
+// refuse.
+func (e *editor) valid(before *Config) error {
+	for _, pair := range []struct{ now, then map[string]*Resource }{
+		{e.Clusters, before.Clusters}, {e.Listeners, before.Listeners}, {e.Routes, before.Routes},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(pair.now)) {
+			if r := pair.now[name]; r != pair.then[name] {
+				if err := Validate(r.Message); err != nil {
+					return &Problem{Path: []string{"appendModifications"}, Text: fmt.Sprintf("the result is not a %s that Envoy takes: %s: %v",
+						r.Message.ProtoReflect().Descriptor().Name(), name, err)}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Validate checks a message and all messages within it, packed ones too, by the rules that Envoy's types carry.
+func Validate(m proto.Message) error {
+	if v, ok := m.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			return err
+		}
+	}
+	return eachAny(m.ProtoReflect(), func(a *anypb.Any) error {
+		inner, err := open(a)
+		if err != nil {
+			return err
+		}
+		return Validate(inner)
+	})
+}
+
+// eachAny visits the packed messages within a message, but not those within them.
+func eachAny(m protoreflect.Message, visit func(*anypb.Any) error) error {
+	return eachMessage(m, func(below protoreflect.Message) (bool, error) {
+		a, ok := below.Interface().(*anypb.Any)
+		if !ok {
+			return true, nil
+		}
+		return false, visit(a)
+	})
+}
+
+// eachMessage visits the messages within a message, outer ones first. visit reports whether to look within.
+func eachMessage(m protoreflect.Message, visit func(protoreflect.Message) (bool, error)) (err error) {
+	one := func(v protoreflect.Message) {
+		var within bool
+		if within, err = visit(v); err == nil && within {
+			err = eachMessage(v, visit)
+		}
+	}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Kind() == protoreflect.MessageKind {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+					one(v.Message())
+					return err == nil
+				})
+			}
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				if one(v.List().Get(i).Message()); err != nil {
+					break
+				}
+			}
+		default:
+			one(v.Message())
+		}
+		return err == nil
+	})
+	return err
+}

@@ -1,0 +1,237 @@
+package xds
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/proxypatch"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// patch is a MeshProxyPatch as it applies to a proxy. It is immutable.
+type patch struct {
+	kri string
+	// id identifies the policy with its conf.
+	id   string
+	conf *proxypatch.Conf
+	// unguarded means that its writer may open what permissions close.
+	unguarded bool
+}
+
+// patchedKinds are the kinds that patches change.
+var patchedKinds = []kind{kindCluster, kindListener, kindRoute}
+
+// patched is what MeshProxyPatches make of a state. The zero value changes nothing.
+type patched struct {
+	// sets holds what the proxy is sent of patchedKinds; nil if that is what the state has.
+	sets *[kinds]set
+	// of are the patches, and without those of them that the proxy refused.
+	of      []*patch
+	without int
+	// by holds the ids of the patches that changed a resource.
+	by map[kind]map[string][]string
+	// problems names patches without effect.
+	problems []string
+}
+
+// served returns what the proxy is sent of a kind.
+func (s *state) served(k kind) set {
+	if s.patched.sets != nil && slices.Contains(patchedKinds, k) {
+		return s.patched.sets[k]
+	}
+	return s.sets[k]
+}
+
+// patchBy reads the MeshProxyPatches of a target. One that is not valid, which only a peer can send, has no effect.
+func (t *target) patchBy(policies []*matching.Policy) {
+	for _, rule := range matching.ProxyConfs(resources.TypeMeshProxyPatch, t.match, policies) {
+		policy := rule.Origins[0].Policy
+		sum := sha256.Sum256(rule.Conf)
+		p := &patch{kri: policy.KRI.String(), conf: &proxypatch.Conf{}}
+		p.id = p.kri + " " + hex.EncodeToString(sum[:8])
+		p.unguarded = resources.Unguarded(policy.Resource) && isOwn(policy.Resource, t.dataplane)
+		if err := json.Unmarshal(rule.Conf, p.conf); err != nil {
+			t.observed.problem(p.kri, "the conf has not the form of its type: "+err.Error())
+			continue
+		}
+		if wrong := p.conf.Problems(!p.unguarded); len(wrong) > 0 {
+			t.observed.problem(p.kri, oneLine(wrong[0].Error()))
+			continue
+		}
+		t.observed.patches = append(t.observed.patches, p)
+	}
+}
+
+// isOwn reports whether a policy was written in the Dataplane's zone.
+func isOwn(policy, dataplane *resources.Resource) bool {
+	return policy.Labels[resources.LabelOrigin] == resources.OriginZone && policy.Zone() == dataplane.Zone()
+}
+
+// oneLine returns a text without what separates problems.
+func oneLine(text string) string { return strings.ReplaceAll(text, "; ", ", ") }
+
+// serve sets what the proxy is sent. What a patch must not do, or the proxy does not take, costs that policy only.
+func (s *state) serve(p *proxy) {
+	s.patched = patched{}
+	if p.target == nil || len(p.target.observed.patches) == 0 || p.proxyless {
+		return
+	}
+	old := p.state.Load()
+	if old != nil && s.samePatches(old, p) {
+		s.patched = old.patched
+		return
+	}
+	s.patched = patched{of: p.target.observed.patches, without: len(p.unpatchable), by: map[kind]map[string][]string{}}
+	config, err := s.patchable(p.target)
+	if err != nil {
+		s.patched.problems = []string{"no MeshProxyPatch has an effect: " + oneLine(err.Error())}
+		return
+	}
+	result := s.applyPatches(p, config)
+	if err := s.takePatched(config, result, old); err != nil {
+		s.patched.sets, s.patched.by = nil, nil
+		s.patched.problems = append(s.patched.problems, "no MeshProxyPatch has an effect: "+oneLine(err.Error()))
+	}
+}
+
+// samePatches reports whether the result for old is that for s.
+func (s *state) samePatches(old *state, p *proxy) bool {
+	for _, k := range patchedKinds {
+		if !s.sets[k].equal(old.sets[k]) {
+			return false
+		}
+	}
+	return slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.without == len(p.unpatchable)
+}
+
+// applyPatches returns the configuration after all patches that may be applied.
+func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
+	guard := proxypatch.Guard{Original: config, Own: p.target.addresses()}
+	now := config
+	for _, one := range p.target.observed.patches {
+		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }
+		if words, refused := p.unpatchable[one.id]; refused {
+			problem("the proxy refuses the result, write the policy anew or restart the proxy: " + words)
+			continue
+		}
+		next, err := now.Apply(one.id, one.conf)
+		if err == nil && !one.unguarded {
+			err = guard.Check(now, next)
+		}
+		switch {
+		case err != nil:
+			problem(err.Error())
+		case next.Same(now):
+			problem("none of its modifications changes anything of this proxy")
+		default:
+			now = next
+		}
+	}
+	return now
+}
+
+// addresses returns the addresses of the Dataplane and its inbounds.
+func (t *target) addresses() (out []netip.Addr) {
+	for i := range t.inbounds {
+		for _, at := range []endpoint{t.inbounds[i].listen, t.inbounds[i].service} {
+			if ip, err := netip.ParseAddr(at.address); err == nil {
+				out = append(out, ip.Unmap())
+			}
+		}
+	}
+	return out
+}
+
+// patchable reads the resources of a state.
+func (s *state) patchable(t *target) (*proxypatch.Config, error) {
+	out := &proxypatch.Config{Clusters: map[string]*proxypatch.Resource{}, Listeners: map[string]*proxypatch.Resource{},
+		Routes: map[string]*proxypatch.Resource{}}
+	tags := map[string]map[string]string{}
+	for i := range t.inbounds {
+		tags[t.inbounds[i].name()] = t.inbounds[i].port.Tags
+	}
+	outbound := map[string]bool{}
+	for _, r := range s.sets[kindListener] {
+		listener := &listenerv3.Listener{}
+		if err := r.delta.GetResource().UnmarshalTo(listener); err != nil {
+			return nil, err
+		}
+		origin := s.originOf(kindListener, r.name)
+		if outbound[r.name] = origin == proxypatch.OriginOutbound &&
+			listener.GetTrafficDirection() == corev3.TrafficDirection_OUTBOUND; !outbound[r.name] && origin == proxypatch.OriginOutbound {
+			origin = proxypatch.OriginOther
+		}
+		out.Listeners[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: listener}
+	}
+	for _, r := range s.sets[kindCluster] {
+		cluster := &clusterv3.Cluster{}
+		if err := r.delta.GetResource().UnmarshalTo(cluster); err != nil {
+			return nil, err
+		}
+		out.Clusters[r.name] = &proxypatch.Resource{Name: r.name, Origin: s.originOf(kindCluster, r.name), Message: cluster}
+	}
+	for _, r := range s.sets[kindRoute] {
+		routes := &routev3.RouteConfiguration{}
+		if err := r.delta.GetResource().UnmarshalTo(routes); err != nil {
+			return nil, err
+		}
+		origin := s.originOf(kindRoute, r.name)
+		if origin == proxypatch.OriginOutbound && !outbound[r.name] {
+			origin = proxypatch.OriginOther
+		}
+		out.Routes[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: routes}
+	}
+	return out, nil
+}
+
+// originOf returns what made a resource, as matches of patches name it.
+func (s *state) originOf(k kind, name string) string {
+	switch {
+	case s.receiving[k].get(name) == nil:
+		return proxypatch.OriginOutbound
+	case name == metricsListener:
+		return proxypatch.OriginMetrics
+	case strings.HasPrefix(name, "self_inbound_"):
+		return proxypatch.OriginInbound
+	}
+	return proxypatch.OriginOther
+}
+
+// takePatched makes the result of patches what the proxy is sent.
+func (s *state) takePatched(before, after *proxypatch.Config, old *state) error {
+	var sets [kinds]set
+	for k, pair := range map[kind][2]map[string]*proxypatch.Resource{
+		kindCluster: {before.Clusters, after.Clusters}, kindListener: {before.Listeners, after.Listeners},
+		kindRoute: {before.Routes, after.Routes},
+	} {
+		s.patched.by[k] = map[string][]string{}
+		for name, r := range pair[1] {
+			if r == pair[0][name] {
+				sets[k] = append(sets[k], s.sets[k].get(name))
+				continue
+			}
+			made, err := newResource(k, name, r.Message.(message))
+			if err != nil {
+				return err
+			}
+			s.patched.by[k][name] = r.PatchedBy
+			sets[k] = append(sets[k], made)
+		}
+		sets[k] = newSet(sets[k]...)
+		if old != nil {
+			sets[k] = sets[k].keepOf(old.served(k))
+		}
+	}
+	s.patched.sets = &sets
+	return nil
+}
