@@ -49,4 +49,6 @@ rules! {
     guard: "lists that remove most of a type, or come from another store than was known, are held",
     /// incarnation.go.
     incarnation: "a store that was restored has another name",
+    /// lineage.go; incarnation.go, see.
+    lineage: "what was seen of a store is stored with what it brought, and a store that has lost it is a strange one",
 }

@@ -87,7 +87,7 @@ pub const SCENES: [Scene; 5] = [
 ];
 
 /// What is taken out to see that it is missed, and the scene that must find that.
-pub const WITHOUT: [(&str, &str); 11] = [
+pub const WITHOUT: [(&str, &str); 12] = [
     ("confirm", "store"),
     ("events,continuity", "store"),
     ("recognise,chain", "store"),
@@ -99,4 +99,5 @@ pub const WITHOUT: [(&str, &str); 11] = [
     ("confirmclaim", "moves"),
     ("guard", "backup"),
     ("incarnation", "backup"),
+    ("lineage", "restore"),
 ];

@@ -33,6 +33,8 @@ pub struct Etcd {
     pub compacted: u8,
     /// The writes there ever were, those included that a restore has lost.
     pub ids: u8,
+    /// The first and the last write that a restore has lost; 0 for none.
+    pub lost: [u8; 2],
     /// The name of the store: another one when it was filled from a backup.
     pub incarnation: u8,
     pub len: u8,
@@ -46,6 +48,11 @@ impl Etcd {
 
     pub fn writes(&self) -> &[Write] {
         &self.log[..self.len as usize]
+    }
+
+    /// Whether a restore has lost a write.
+    pub fn has_lost(&self, id: u8) -> bool {
+        id > 0 && self.lost[0] <= id && id <= self.lost[1]
     }
 
     pub fn push(&mut self, content: Content) {
@@ -102,6 +109,8 @@ pub struct Zone {
     pub held: [bool; 2],
     /// The incarnation of the store that it has come to terms with.
     pub incarnation: u8,
+    /// It has seen writes that the store behind the global has lost, and has not come to terms with that.
+    pub ahead: bool,
     pub crashed: bool,
 }
 
@@ -113,6 +122,8 @@ pub struct Message {
     pub policy: u8,
     pub other: u8,
     pub of: u8,
+    /// It shows a write that a restore has lost.
+    pub lost: bool,
 }
 
 /// A replica's end of a zone's session. It may outlive the zone's: then it is not live, and what arrived may still be written.

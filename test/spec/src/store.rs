@@ -163,15 +163,19 @@ impl State {
     /// themselves.
     pub fn restore(&mut self, lost: u8) {
         self.etcd.len -= lost;
+        let first = self.etcd.log[self.etcd.len as usize].id;
+        self.etcd.lost = [first, self.etcd.ids];
         self.etcd.log[self.etcd.len as usize..].fill(Default::default());
         self.etcd.rev = self.etcd.last().at;
         self.etcd.compacted = self.etcd.compacted.min(self.etcd.rev - 1);
         self.restored = true;
         for z in &mut self.zones {
+            z.ahead = z.seen >= first;
             z.seen = 0;
         }
         for sessions in &mut self.sessions {
             for s in sessions {
+                s.inflight.lost = s.inflight.of >= first;
                 s.inflight.of = 0;
             }
         }

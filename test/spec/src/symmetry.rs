@@ -62,6 +62,9 @@ impl State {
         down(&mut etcd.rev, revisions);
         down(&mut etcd.compacted, revisions);
         down(&mut etcd.ids, ids);
+        for n in &mut etcd.lost {
+            down(n, ids);
+        }
         for w in &mut etcd.log[..etcd.len as usize] {
             down(&mut w.at, revisions);
             down(&mut w.after, revisions);
