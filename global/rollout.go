@@ -43,7 +43,8 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if since := o.replicas.cutOff(); !since.IsZero() {
 		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since, Reason: o.replicas.why()}
 	}
-	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
+	if selection := matching.NewSelection(found, o.systemNamespace,
+		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
 		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer,
 			said: map[string]*word{}}).proxies()

@@ -27,10 +27,11 @@ var enforced = map[Type]PolicyShape{
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
 // Keys of problems in the metadata of a DataplaneInsight: what a gRPC server without a proxy cannot be configured with,
-// and policies on whole proxies that have no effect on this one.
+// policies on whole proxies that have no effect on this one, and what of a MeshGateway and its routes has none.
 const (
 	ProblemProxyless = "proxyless"
 	ProblemPolicies  = "policies"
+	ProblemGateway   = "gateway"
 )
 
 // RequestsOnly reports whether the confs for received traffic of a policy type are about requests only, so that they
@@ -52,6 +53,13 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 	if err != nil {
 		return nil, false
 	}
+	onGateway := p.TargetRef.KindOrMesh() == KindMeshGateway
+	if onGateway {
+		takes.From, takes.Rules = false, false // a gateway has no inbounds
+		if parts = listenersOnly(d.Type, p); len(parts) > 0 {
+			return parts, true
+		}
+	}
 	effective := false
 	for _, list := range []struct {
 		name           string
@@ -64,11 +72,13 @@ func Unenforced(r *Resource) (parts []string, all bool) {
 	} {
 		switch {
 		case list.written && list.takes && list.name == "to":
-			left := leftOutOfTo(d.Type, p.To)
+			left := leftOutOfTo(d.Type, p.To, onGateway)
 			parts, effective = append(parts, left.parts...), effective || left.taken
 		case list.written && list.takes:
 			left := leftOutOfReceived(d.Type, p, list.name)
 			parts, effective = append(parts, left.parts...), effective || left.taken
+		case list.written && onGateway && list.name != "to":
+			parts = append(parts, fmt.Sprintf("%s: a gateway has no inbounds: use to", top("spec").field(list.name)))
 		case list.written:
 			parts = append(parts, fmt.Sprintf("%s: this version does not configure proxies by the %q of a %s",
 				top("spec").field(list.name), list.name, d.Type))

@@ -199,11 +199,11 @@ func (f confField) of(name string) (confField, bool) {
 }
 
 // leftOutOfTo checks the items of `to` in a policy whose type configures proxies.
-func leftOutOfTo(t Type, items []PolicyTo) (out leftOut) {
+func leftOutOfTo(t Type, items []PolicyTo, onGateway bool) (out leftOut) {
 	known := confFields[t]
 	for i := range items {
 		at, conf := top("spec").field("to").item(i), items[i].Default
-		if len(items[i].Hostnames) > 0 {
+		if len(items[i].Hostnames) > 0 && !(onGateway && t == TypeMeshHTTPRoute) {
 			out.parts = append(out.parts, fmt.Sprintf("%s: this version does not configure proxies by it: the rules hold for every host", at.field("hostnames")))
 		}
 		at = at.field("default")

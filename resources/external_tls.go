@@ -208,12 +208,15 @@ func (s *MeshExternalService) Unreachable() error {
 	return err
 }
 
-// RefersToSources reports whether r is a MeshExternalService that names secrets or files, which can change
-// independently of it.
+// RefersToSources reports whether r is a MeshExternalService or a MeshGateway that names secrets or files, which can
+// change independently of it.
 func RefersToSources(r *Resource) bool { return len(SourcesOf(r)) > 0 }
 
-// SourcesOf returns the sources of a MeshExternalService that name secrets or files.
+// SourcesOf returns the sources of a MeshExternalService or a MeshGateway that name secrets or files.
 func SourcesOf(r *Resource) []*DataSource {
+	if r.Type == TypeMeshGateway {
+		return gatewaySources(r)
+	}
 	if r.Type != TypeMeshExternalService {
 		return nil
 	}

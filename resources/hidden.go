@@ -18,7 +18,7 @@ func KeepShown(r, old *Resource) (*Resource, error) {
 		if kept := there[value]; kept != "" {
 			return kept, nil
 		}
-		problems = append(problems, FieldProblem{Field: top("spec").String() + "." + path,
+		problems = append(problems, FieldProblem{Field: specField(r, path),
 			Reason: "is what is shown of a secret, and of none that this resource has here: give the secret itself"})
 		return value, nil
 	})
@@ -46,14 +46,22 @@ func shownIn(r *Resource) map[string]string {
 	return out
 }
 
+// specField returns the path of a field of the spec as users write it.
+func specField(r *Resource, path string) string {
+	if r.Descriptor().Codec == Protobuf {
+		return path
+	}
+	return top("spec").String() + "." + path
+}
+
 // inlineWarnings warns of secrets that are in the resource instead of being referred to by name or file.
 func inlineWarnings(r *Resource) []string {
-	if r.Type != TypeMeshExternalService {
+	if r.Type != TypeMeshExternalService && r.Type != TypeMeshGateway {
 		return nil
 	}
 	var out []string
 	_, _ = EditSecrets(r, func(path, value string) (string, error) {
-		out = append(out, fmt.Sprintf("spec.%s: a secret in the resource goes wherever the resource goes: it is sealed at rest and shown as a hash, but secret: NAME (causewayctl secret set) or file keeps it in the zone that uses it", path))
+		out = append(out, fmt.Sprintf("%s: a secret in the resource goes wherever the resource goes: it is sealed at rest and shown as a hash, but secret: NAME (causewayctl secret set) or file keeps it in the zone that uses it", specField(r, path)))
 		return value, nil
 	})
 	return out

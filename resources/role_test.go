@@ -308,11 +308,27 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestGatewayWarnings checks that a MeshGateway, which no proxy serves, says so when it is written.
+// TestGatewayWarnings checks that the parts of a MeshGateway that no proxy serves are told of, and no others. Users cannot
+// write them.
 func TestGatewayWarnings(t *testing.T) {
-	r := &resources.Resource{Key: resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Name: "g"}}
-	if got := resources.Warnings(r); len(got) != 1 || !strings.Contains(got[0], "no effect") {
-		t.Errorf("%q", got)
+	listeners := map[string]string{
+		`{"port":80,"protocol":"HTTP"}`: "",
+		`{"port":443,"protocol":"HTTPS","tls":{"mode":"TERMINATE","certificates":[{"secret":"a"}]}}`: "",
+		`{"port":443,"protocol":"HTTPS","tls":{"mode":"PASSTHROUGH"}}`:                               "",
+		`{"port":53,"protocol":"UDP"}`:                                    "the protocol UDP is not served",
+		`{"port":80,"protocol":"HTTP","crossMesh":true}`:                  "crossMesh",
+		`{"port":80,"protocol":"HTTP","resources":{"connectionLimit":1}}`: "connectionLimit: is not enforced",
+		`{"port":0,"protocol":"HTTP"}`:                                    "port: want",
+		`{"port":80,"protocol":"HTTP","hostname":"*.*.a"}`:                "is not a hostname",
+		`{"port":443,"protocol":"TLS"}`:                                   "tls.mode",
+		`{"port":443,"protocol":"HTTPS","tls":{"mode":"TERMINATE"}}`:      "tls.certificates: there are none",
+	}
+	for listener, want := range listeners {
+		r := policyIn(t, resources.Home{}, resources.TypeMeshGateway, "", `{"conf":{"listeners":[`+listener+`]}}`)
+		got := resources.Warnings(r)
+		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
+			t.Errorf("%s: %q", listener, got)
+		}
 	}
 }
 

@@ -195,6 +195,8 @@ func (v *validation) spec() {
 		checkTyped(v, (*validation).meshIdentity)
 	case TypeMeshReferenceGrant:
 		checkTyped(v, (*validation).referenceGrant)
+	case TypeMeshGateway:
+		checkTyped(v, (*validation).meshGateway)
 	case TypeTrafficTarget:
 		checkTyped(v, (*validation).trafficTarget)
 	case TypeHTTPRouteGroup:

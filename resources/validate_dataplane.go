@@ -44,6 +44,7 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 		return
 	}
 	v.inbounds(n, at.field("inbound"))
+	v.gatewayDataplane(n, at)
 	for i, out := range n.GetOutbound() {
 		inside := at.field("outbound").item(i)
 		v.port(out.GetPort(), inside.field("port"))

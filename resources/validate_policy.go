@@ -33,6 +33,7 @@ func (v *validation) policy() {
 	if len(p.Default) > 0 {
 		v.ruleConf(len(p.Rules), p.Default, spec.field("default"))
 	}
+	v.gatewayPolicy(p, spec)
 	v.namespacedPolicy(p, spec)
 }
 

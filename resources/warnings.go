@@ -16,7 +16,7 @@ func Warnings(r *Resource) []string {
 	case TypeMeshTrust:
 		return trustWarnings(r)
 	case TypeMeshGateway:
-		return []string{"MeshGateway has no effect yet: no proxy of this version is a gateway"}
+		return append(UnservedParts(r), inlineWarnings(r)...)
 	case TypeMeshExternalService:
 		return append(externalWarnings(r), inlineWarnings(r)...)
 	}

@@ -36,6 +36,10 @@ type BootstrapConfig struct {
 	Mesh, Dataplane, Namespace string
 	// ZoneIngress names the zone ingress that the proxy serves, instead of a Dataplane. It belongs to no mesh.
 	ZoneIngress string
+	// Gateway means that the Dataplane is one of a MeshGateway, whose clients are outside of the mesh: the proxy then
+	// also limits its heap to MaxHeap bytes, 1 GiB when zero.
+	Gateway bool
+	MaxHeap int64
 	// XDSAddress is the zone's xDS server: grpcs://host:port, grpc://host:port (plaintext, loopback only), or host:port,
 	// which is plaintext on loopback and TLS elsewhere.
 	XDSAddress string
@@ -64,24 +68,15 @@ const (
 	noAdmin               = "none"
 	defaultMaxConnections = 50_000
 	defaultDrainTime      = 30 * time.Second
+	defaultMaxHeap        = 1 << 30
+	minMaxHeap            = 64 << 20
 )
 
 // Bootstrap returns Envoy's bootstrap configuration as YAML. Envoy receives everything else over the aggregated stream
 // that it sets up. Bootstrap reads the file that XDSCA names. Errors name the field to change.
 func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
-	if cfg.ZoneIngress == "" {
-		cfg.Mesh = cmp.Or(cfg.Mesh, "default")
-	}
-	cfg.AdminAddress = cmp.Or(cfg.AdminAddress, defaultAdminAddress)
-	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, int64(defaultMaxConnections))
-	cfg.DrainTime = cmp.Or(cfg.DrainTime, defaultDrainTime)
-	switch {
-	case cfg.DrainTime < time.Second || cfg.DrainTime%time.Second != 0:
-		return nil, fmt.Errorf("drain time %s: want whole seconds, at least one", cfg.DrainTime)
-	case cfg.Dataplane == "" && cfg.ZoneIngress == "":
-		return nil, errors.New("dataplane: say which Dataplane the proxy is for, or which zone ingress it is")
-	case cfg.Dataplane != "" && cfg.ZoneIngress != "":
-		return nil, errors.New("zone ingress: cannot be together with a dataplane: use one of them")
+	if err := cfg.fill(); err != nil {
+		return nil, err
 	}
 	cluster, err := zoneCluster(&cfg)
 	if err != nil {
@@ -98,6 +93,11 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	overload, err := connectionLimit(cfg.MaxConnections)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Gateway {
+		if err := limitHeap(overload, cfg.MaxHeap); err != nil {
+			return nil, err
+		}
 	}
 	b := &bootstrapv3.Bootstrap{
 		Node:             node(&cfg),
@@ -126,6 +126,30 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	text, err := yaml.JSONToYAML(json)
 	start := fmt.Sprintf("# Start with: envoy -c FILE --drain-time-s %d\n", cfg.DrainTime/time.Second)
 	return append([]byte(start), text...), err
+}
+
+// fill sets defaults and checks what fits together.
+func (cfg *BootstrapConfig) fill() error {
+	if cfg.ZoneIngress == "" {
+		cfg.Mesh = cmp.Or(cfg.Mesh, "default")
+	}
+	cfg.AdminAddress = cmp.Or(cfg.AdminAddress, defaultAdminAddress)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, int64(defaultMaxConnections))
+	cfg.DrainTime = cmp.Or(cfg.DrainTime, defaultDrainTime)
+	cfg.MaxHeap = cmp.Or(cfg.MaxHeap, int64(defaultMaxHeap))
+	switch {
+	case cfg.DrainTime < time.Second || cfg.DrainTime%time.Second != 0:
+		return fmt.Errorf("drain time %s: want whole seconds, at least one", cfg.DrainTime)
+	case cfg.Dataplane == "" && cfg.ZoneIngress == "":
+		return errors.New("dataplane: say which Dataplane the proxy is for, or which zone ingress it is")
+	case cfg.Dataplane != "" && cfg.ZoneIngress != "":
+		return errors.New("zone ingress: cannot be together with a dataplane: use one of them")
+	case cfg.Gateway && cfg.ZoneIngress != "":
+		return errors.New("gateway: is for a Dataplane with networking.gateway, not for a zone ingress")
+	case cfg.MaxHeap < minMaxHeap:
+		return fmt.Errorf("max heap: want at least %d MiB", minMaxHeap>>20)
+	}
+	return nil
 }
 
 // adminCluster returns the cluster of the proxy's own admin interface, whose metrics a MeshMetric exposes.
@@ -161,8 +185,7 @@ func node(cfg *BootstrapConfig) *corev3.Node {
 	}
 	n := &corev3.Node{Id: xds.NodeID(cfg.Mesh, cfg.Dataplane), Cluster: cfg.Mesh}
 	if cfg.Namespace != "" {
-		n.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{xds.NamespaceKey: structpb.NewStringValue(
-			cfg.Namespace)}}
+		n.Metadata = withField(n.Metadata, xds.NamespaceKey, structpb.NewStringValue(cfg.Namespace))
 	}
 	return n
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// externalSources reads the data that MeshExternalServices refer to: secrets of the zone by name, and files in one
-// folder. A service can read only what belongs to its own mesh and namespace.
+// externalSources reads the data that MeshExternalServices and MeshGateways refer to: secrets of the zone by name, and
+// files in one folder. A resource can read only what belongs to its own mesh and namespace.
 type externalSources struct {
 	keeper *secrets.Keeper
 	// dir is empty if services cannot name files.
@@ -31,11 +31,11 @@ type externalSources struct {
 const sourceInterval = 2 * time.Second
 
 // read returns the data that a source refers to. The error says why it is unavailable.
-func (e *externalSources) read(service *resources.Resource, s *resources.DataSource) ([]byte, error) {
+func (e *externalSources) read(of *resources.Resource, s *resources.DataSource) ([]byte, error) {
 	if s.File != nil {
-		return e.readFile(service, s.File.Path)
+		return e.readFile(of, s.File.Path)
 	}
-	n := secrets.Named{Mesh: service.Mesh, Namespace: service.HomeNamespace(), Name: s.Secret}
+	n := secrets.Named{Mesh: of.Mesh, Namespace: of.HomeNamespace(), Name: s.Secret}
 	plain, err := e.keeper.GetNamed(context.Background(), n)
 	if err != nil {
 		return nil, fmt.Errorf("secret: %w: causewayctl secret set in this zone makes it", err)
@@ -43,16 +43,16 @@ func (e *externalSources) read(service *resources.Resource, s *resources.DataSou
 	return plain, nil
 }
 
-// readFile reads a file from the folder of the service's mesh and namespace. Links cannot lead outside that folder.
-func (e *externalSources) readFile(service *resources.Resource, name string) ([]byte, error) {
+// readFile reads a file from the folder of the resource's mesh and namespace. Links cannot lead outside that folder.
+func (e *externalSources) readFile(of *resources.Resource, name string) ([]byte, error) {
 	if e.dir == "" {
 		return nil,
-			errors.New("file: this zone reads no files for MeshExternalServices: start it with --external-secrets-dir")
+			errors.New("file: this zone reads no files for resources: start it with --external-secrets-dir")
 	}
 	if !resources.IsSourceFile(name) {
 		return nil, errors.New("file.path: want the name of a file, without a slash")
 	}
-	folder := filepath.Join(service.Mesh, service.HomeNamespace())
+	folder := filepath.Join(of.Mesh, of.HomeNamespace())
 	if !filepath.IsLocal(folder) {
 		return nil, errors.New("file: its mesh and namespace are no names of folders")
 	}
@@ -68,6 +68,7 @@ func (e *externalSources) readFile(service *resources.Resource, name string) ([]
 func (e *externalSources) register(routes *api.Server) {
 	(&namedSecrets{keeper: e.keeper, store: e.store}).register(routes)
 	routes.AddConditions(e.conditions)
+	routes.AddConditions(e.gatewayConditions)
 }
 
 // conditions report whether the proxies of this zone can send to a MeshExternalService that uses a client certificate.
@@ -102,7 +103,7 @@ func (e *externalSources) problem(r *resources.Resource) error {
 	return nil
 }
 
-// follow calls changed for each mesh with a changed file that a MeshExternalService names, until ctx ends.
+// follow calls changed for each mesh with a changed file that a resource names, until ctx ends.
 func (e *externalSources) follow(ctx context.Context, changed func(mesh string)) error {
 	if e.dir == "" {
 		<-ctx.Done()
@@ -120,7 +121,7 @@ func (e *externalSources) follow(ctx context.Context, changed func(mesh string))
 		now := e.files()
 		for mesh, state := range now {
 			if state != last[mesh] {
-				e.log.Info("files of MeshExternalServices changed", "mesh", mesh)
+				e.log.Info("files that resources name changed", "mesh", mesh)
 				changed(mesh)
 			}
 		}
@@ -131,18 +132,25 @@ func (e *externalSources) follow(ctx context.Context, changed func(mesh string))
 // files returns, by mesh, a text that differs when one of the files has changed.
 func (e *externalSources) files() map[string]string {
 	out := map[string]string{}
-	for r := range e.store.Snapshot().List(store.Query{Type: resources.TypeMeshExternalService}) {
-		for _, s := range resources.SourcesOf(r) {
-			folder := filepath.Join(r.Mesh, r.HomeNamespace())
-			if s.File == nil || !filepath.IsLocal(folder) || !resources.IsSourceFile(s.File.Path) {
-				continue
-			}
-			state := "-"
-			if info, err := os.Stat(filepath.Join(e.dir, folder, s.File.Path)); err == nil {
-				state = fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
-			}
-			out[r.Mesh] += r.Name + "\x00" + s.File.Path + "\x00" + state + "\x00"
+	for _, t := range []resources.Type{resources.TypeMeshExternalService, resources.TypeMeshGateway} {
+		for r := range e.store.Snapshot().List(store.Query{Type: t}) {
+			out[r.Mesh] += e.filesOf(r)
 		}
+	}
+	return out
+}
+
+func (e *externalSources) filesOf(r *resources.Resource) (out string) {
+	for _, s := range resources.SourcesOf(r) {
+		folder := filepath.Join(r.Mesh, r.HomeNamespace())
+		if s.File == nil || !filepath.IsLocal(folder) || !resources.IsSourceFile(s.File.Path) {
+			continue
+		}
+		state := "-"
+		if info, err := os.Stat(filepath.Join(e.dir, folder, s.File.Path)); err == nil {
+			state = fmt.Sprint(info.ModTime().UnixNano(), info.Size(), info.Mode())
+		}
+		out += r.Name + "\x00" + s.File.Path + "\x00" + state + "\x00"
 	}
 	return out
 }

@@ -65,7 +65,8 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 		answer = o.link.Rollout(found)
 	}
 	answer.Zone = o.zone
-	if selection := matching.NewSelection(found, o.systemNamespace); selection != nil {
+	if selection := matching.NewSelection(found, o.systemNamespace,
+		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
 		o.proxies(answer, selection, snapshot, o.routes.Reader(r))
 	}

@@ -47,6 +47,7 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 			AdminAddress: "none"},
 		"tls name":  {Dataplane: "backend", XDSAddress: "zone.example:5678", XDSCA: caFile, AdminAddress: "127.0.0.1:9000"},
 		"tls ip":    {Dataplane: "backend", XDSAddress: "grpcs://192.0.2.1:5678", XDSCA: string(certificate.CAPEM)},
+		"gateway":   {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", Gateway: true, MaxHeap: 128 << 20},
 		"tls local": {Dataplane: "backend", XDSAddress: "grpcs://localhost:5678", XDSCA: caFile, MaxConnections: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +70,8 @@ func TestBootstrapRefuses(t *testing.T) {
 		"plaintext elsewhere": {Dataplane: "backend", XDSAddress: "grpc://192.0.2.1:5678"},
 		"tls without ca":      {Dataplane: "backend", XDSAddress: "192.0.2.1:5678"},
 		"ca file missing":     {Dataplane: "backend", XDSAddress: "192.0.2.1:5678", XDSCA: "/nowhere/ca.crt"},
+		"gateway of a zone":   {ZoneIngress: "ingress", XDSAddress: "127.0.0.1:5678", Gateway: true},
+		"small heap":          {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", Gateway: true, MaxHeap: 1 << 20},
 		"open admin":          {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", AdminAddress: "0.0.0.0:9901"},
 	} {
 		if b, err := zone.Bootstrap(cfg); err == nil {
@@ -104,7 +107,35 @@ func TestEnvoyAcceptsListeners(t *testing.T) {
 	w.apply(`{type: Dataplane, mesh: default, name: backend, networking: {address: 192.0.2.1, inbound: [
   {name: one, port: 80, protocol: http}, {port: 81, servicePort: 9081, protocol: http2}, {port: 82, tags: {kuma.io/protocol: grpc}},
   {port: 83, protocol: kafka}, {port: 84, address: "::1", serviceAddress: "192.0.2.2"}, {port: 85, state: NotReady}]}}`)
-	raw, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: w.address})
+	w.accepted(zone.BootstrapConfig{Dataplane: "backend"}, 6)
+}
+
+// TestEnvoyAcceptsGateways does the same with a gateway that has listeners of each protocol.
+func TestEnvoyAcceptsGateways(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.secret("a", serverCertificate(t, 1, "a.example"))
+	w.listen("{port: 8080, protocol: HTTP}", `{port: 8080, protocol: HTTP, hostname: "*.example"}`,
+		`{port: 8443, protocol: HTTPS, hostname: "*.example", tls: {mode: TERMINATE, certificates: [{secret: a}, {secret: a}]}}`,
+		"{port: 8443, protocol: TLS, hostname: b.example, tls: {mode: PASSTHROUGH}}",
+		"{port: 8443, protocol: TLS, tls: {mode: TERMINATE, certificates: [{secret: a}]}}", "{port: 9000, protocol: TCP}")
+	w.apply(`{type: Dataplane, mesh: default, name: backend, networking: {address: 192.0.2.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}}
+---
+{type: MeshService, mesh: default, name: one, spec: {ports: [{port: 80, appProtocol: http}]}}
+---
+{type: MeshService, mesh: default, name: two, spec: {ports: [{port: 80, appProtocol: grpc}]}}
+---
+{type: MeshTCPRoute, mesh: default, name: tcp, spec: {targetRef: {kind: MeshGateway, name: edge}, to: [{targetRef: {kind: Mesh}, rules: [{default: {backendRefs: [{kind: MeshService, name: one, weight: 1}, {kind: MeshService, name: two, weight: 3}]}}]}]}}`)
+	w.route("web", "", to("/", "one")+", "+to("/two", "two"))
+	w.accepted(zone.BootstrapConfig{Dataplane: "backend", Gateway: true}, 3)
+}
+
+// accepted puts what the proxy of the Dataplane backend is sent into its bootstrap, for Envoy to accept.
+func (w *world) accepted(cfg zone.BootstrapConfig, listeners int) {
+	t := w.t
+	t.Helper()
+	cfg.XDSAddress = w.address
+	raw, err := zone.Bootstrap(cfg)
 	must(t, err)
 	json, err := yaml.YAMLToJSON(raw)
 	must(t, err)
@@ -120,7 +151,7 @@ func TestEnvoyAcceptsListeners(t *testing.T) {
 		must(t, proto.Unmarshal(r.Resource.Value, l))
 		bootstrap.StaticResources.Listeners = append(bootstrap.StaticResources.Listeners, l)
 	}
-	if n := len(bootstrap.StaticResources.Listeners); n != 6 {
+	if n := len(bootstrap.StaticResources.Listeners); n != listeners {
 		t.Fatalf("%d listeners", n)
 	}
 	json, err = protojson.Marshal(bootstrap)

@@ -37,6 +37,7 @@ type world struct {
 	status      *store.Memory
 	home        resources.Home
 	authorities *identity.Authorities
+	keeper      *secrets.Keeper
 	proxies     *xds.Proxies
 	address     string // of xDS
 	spire       string // socket of an agent, for the Envoys of services and callers
@@ -59,11 +60,11 @@ func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	t.Helper()
 	w := &world{t: t, store: store.NewMemory(), status: store.NewMemory(),
 		home: resources.Home{Zone: name, SystemNamespace: resources.DefaultSystemNamespace}}
-	w.authorities = identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(w.store, newBox(t)),
-		Store: w.store, Zone: w.home.Zone})
+	w.keeper = secrets.NewKeeper(w.store, newBox(t))
+	w.authorities = identity.NewAuthorities(identity.Config{Keeper: w.keeper, Store: w.store, Zone: w.home.Zone})
 	w.apply(`{type: Mesh, name: default}`)
 	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities,
-		Instance: "test", RBACForm: form})
+		Instance: "test", RBACForm: form, Sources: w.secretOf})
 	w.proxies = proxies
 	publisher := &identity.Publisher{Store: w.store, Home: w.home, Authorities: w.authorities, Log: discardLog()}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/credential"
@@ -15,6 +17,7 @@ import (
 
 func newBootstrap() *cobra.Command {
 	cfg, grpc, identityDir, tokenFile, file := zone.BootstrapConfig{}, false, "", "", ""
+	heap := int64(0)
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print the bootstrap of an Envoy, or of a gRPC program",
@@ -24,6 +27,7 @@ func newBootstrap() *cobra.Command {
 			"  envoy -c envoy.yaml --drain-time-s 30\n\n" +
 			"  causewayctl dataplane token backend-1 --out token\n" +
 			"  causeway-zone bootstrap --dataplane backend-1 --xds-address zone.example:5678 --xds-ca ca.crt --token-file token --out envoy.yaml\n\n" +
+			"  causeway-zone bootstrap --gateway --dataplane edge-1 > envoy.yaml\n\n" +
 			"  causeway-zone bootstrap --grpc --dataplane orders-1 --identity-dir /run/orders/identity > grpc.json\n" +
 			"  GRPC_XDS_BOOTSTRAP=grpc.json GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true orders",
 		Args: cobra.NoArgs,
@@ -43,6 +47,10 @@ func newBootstrap() *cobra.Command {
 				}
 				cfg.Token = token
 			}
+			cfg.MaxHeap = heap << 20
+			if !cfg.Gateway && given("max-heap") {
+				return errors.New("--max-heap: is for a gateway: use it with --gateway")
+			}
 			out, err := printed(cfg, grpc, identityDir)
 			if err != nil {
 				return err
@@ -59,25 +67,33 @@ func newBootstrap() *cobra.Command {
 	f.StringVar(&identityDir, "identity-dir", "",
 		"with --grpc: `directory` of the identity, as in causewayctl svid --out-dir")
 	f.StringVar(&file, "out", "", "`file` for the bootstrap, readable by its owner only; default: standard output")
+	bootstrapFlags(f, &cfg, &heap, &tokenFile)
+	return cmd
+}
+
+// bootstrapFlags adds the flags that say what the bootstrap is for.
+func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, tokenFile *string) {
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
 	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "",
 		"`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
+	f.BoolVar(&cfg.Gateway, "gateway", false,
+		"the Dataplane is one of a MeshGateway, whose clients are outside of the mesh: its proxy limits its memory")
+	f.Int64Var(heap, "max-heap", 1024, "with --gateway: `MiB` of memory near which the proxy refuses requests")
 	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")
 	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, if it has one")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` of the zone's xDS server")
 	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
-	f.StringVar(&tokenFile, "token-file", "",
+	f.StringVar(tokenFile, "token-file", "",
 		"`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
 	f.StringVar(&cfg.SpireSocket, "spire-socket", "",
 		"`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
 		"`time` within which connections of TCP clients that lost access end")
-	return cmd
 }
 
 // envoyOnly are the flags that have no meaning for a gRPC program.
-var envoyOnly = []string{"zone-ingress", "admin-address", "drain-time", "token-file", "spire-socket"}
+var envoyOnly = []string{"zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "spire-socket"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {

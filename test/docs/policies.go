@@ -230,6 +230,7 @@ effect, and is among the proxy's problems.
 	writeTypes(&b, policyTypes)
 	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshTimeout and MeshAccessLog have the same fields there.\n")
 	writeTypes(&b, sentTypes)
+	writeGateways(&b)
 	return b.String()
 }
 

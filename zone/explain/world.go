@@ -131,9 +131,10 @@ func (w *World) mesh(name string) *mesh {
 		m.addPolicy(p)
 	}
 	m.index = matching.NewIndex(m.policies)
+	gateways := slices.Collect(w.list(resources.TypeMeshGateway, name))
 	for r := range w.list(resources.TypeDataplane, name) {
 		if p, err := matching.NewProxy(r); err == nil { // an invalid one gets no listener either
-			m.proxies = append(m.proxies, p.WithServices(m.services))
+			m.proxies = append(m.proxies, p.WithServices(m.services).WithGateways(gateways, w.options.SystemNamespace))
 			if w.hides(r) {
 				m.hidden.add(r)
 			}

@@ -28,6 +28,9 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 		return trustConditions(h.views.config.Store.Snapshot(), r,
 			resources.Home{Zone: h.views.config.Zone, SystemNamespace: h.views.config.SystemNamespace})
 	}
+	if r.Type == resources.TypeMeshGateway {
+		return h.gatewayConditions(r)
+	}
 	if r.Descriptor().Policy == nil && !isPermission(r.Type) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -30,6 +31,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 		break
 	}
 	var services []*resources.Resource
+	gateways := slices.Collect(snap.List(store.Query{Type: resources.TypeMeshGateway, Mesh: p.Resource.Mesh}))
 	looked := 0
 	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh,
 		Labels: p.Target.Labels}) {
@@ -40,7 +42,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 			continue
 		}
 		proxy, err := matching.NewProxy(dataplane)
-		if err != nil || !matching.Selects(p, proxy) {
+		if err != nil || !matching.Selects(p, proxy.WithGateways(gateways, c.SystemNamespace)) {
 			continue
 		}
 		e.selects = true
@@ -66,7 +68,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 
 // effectTexts reports that a policy selects nothing, or nothing on which it has an effect.
 func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) []string {
-	if p.Resource.Descriptor().Policy == nil || !p.Enforced() || p.Target.KindOrMesh() == resources.KindMeshGateway {
+	if p.Resource.Descriptor().Policy == nil || !p.Enforced() {
 		return nil
 	}
 	e, zone := h.views.config.effectOn(snap, p, may), h.views.config.Zone
@@ -84,6 +86,9 @@ func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func
 
 // policyWarnings warns at writing of what a policy does not do. The policy is read once for all of it.
 func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
+	if r.Type == resources.TypeMeshGateway {
+		return h.gatewayTexts(after, r)
+	}
 	if r.Descriptor().Policy == nil {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (s *site) told(t *testing.T, typ resources.Type, spec any) map[string]strin
 		t.Fatal(err)
 	}
 	key := resources.Key{Type: typ, Mesh: "default", Name: "honest"}
-	selection := matching.NewSelection(s.store.Snapshot().Get(key), resources.DefaultSystemNamespace)
+	selection := matching.NewSelection(s.store.Snapshot().Get(key), resources.DefaultSystemNamespace, s.store.Snapshot().List(store.Query{Type: resources.TypeMeshGateway, Mesh: "default"}))
 	_, read := s.ask(t, http.MethodGet, path, "")
 	_, lint := s.ask(t, http.MethodGet, "/meshes/default/_lint", "")
 	var found struct {

@@ -141,7 +141,7 @@ func (f *forecaster) mesh(name string) *previewedMesh {
 	m.after = newView(f.views.config, f.after, name, m.before)
 	for r := range f.after.List(store.Query{Type: resources.TypeDataplane, Mesh: name}) {
 		if proxy, err := matching.NewProxy(r); err == nil {
-			m.proxies = append(m.proxies, proxy)
+			m.proxies = append(m.proxies, proxy.WithGateways(m.after.gateways, f.views.config.SystemNamespace))
 			kri := resources.KRIOf(r).String()
 			m.kris, m.hidden[kri] = append(m.kris, kri), !f.reader.May(r)
 		}

@@ -91,7 +91,7 @@ func (h *handlers) proxyAt(r *http.Request, key resources.Key) (*asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	proxy = proxy.WithServices(v.services)
+	proxy = proxy.WithServices(v.services).WithGateways(v.gateways, v.config.SystemNamespace)
 	return &asked{view: v, resource: found, proxy: proxy, policies: v.candidates(proxy),
 		left: newLeftOut(h.server.Reader(r))}, nil
 }

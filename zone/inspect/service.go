@@ -62,7 +62,7 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 		left: newLeftOut(h.server.Reader(r))}
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: key.Mesh}) {
 		if proxy, err := matching.NewProxy(found); err == nil && !s.left.out(found) {
-			s.add(proxy, resources.KRIOf(found).String())
+			s.add(proxy.WithGateways(v.gateways, v.config.SystemNamespace), resources.KRIOf(found).String())
 		}
 	}
 	return writeJSON(w, s.answer())

@@ -43,6 +43,9 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 	part, left := r.URL.Query().Get("name"), newLeftOut(h.server.Reader(r))
 	for found := range v.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.PathValue("mesh")}) {
 		proxy, err := matching.NewProxy(found)
+		if err == nil {
+			proxy = proxy.WithGateways(v.gateways, v.config.SystemNamespace)
+		}
 		if err != nil || !holds(proxy) || left.out(found) || !strings.Contains(found.Name, part) &&
 			!strings.Contains(proxy.Name, part) {
 			continue

@@ -38,7 +38,7 @@ func TestLeftOut(t *testing.T) {
 		{resources.TypeMeshTimeout, `{"to":[{"default":{"idleTimeout":"1s"}}],"from":[{"default":{"http":{"requestTimeout":"1s"}}}]}`, tcp, nil, ""},
 		{resources.TypeMeshTimeout, `{"targetRef":{"kind":"Dataplane","sectionName":"81"},"default":{"http":{"requestTimeout":"1s"}}}`, http, nil, "_81 takes connections only"},
 	} {
-		got := matching.NewSelection(made(tt.typ, "limit", tt.spec), "").LeftOut(tt.dataplane, tt.insight, nil)
+		got := matching.NewSelection(made(tt.typ, "limit", tt.spec), "", nil).LeftOut(tt.dataplane, tt.insight, nil)
 		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.typ, tt.dataplane.Name, got, tt.want)
 		}

@@ -1,25 +1,159 @@
 package matching
 
 import (
+	"cmp"
+	"encoding/json"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// gatewayProblems returns the problems of a targetRef of kind MeshGateway. Even if the gateway exists, Causeway does
-// not configure gateways, so the policy selects no proxy. This must not stay silent. Source: seed 004, "Referencing
-// MeshGateway".
-func (x *Destinations) gatewayProblems(p *Policy) []Warning {
-	if p.Target.KindOrMesh() != resources.KindMeshGateway {
+// anyTag is the value in a gateway's selector that every value of the tag meets.
+const anyTag = "*"
+
+// WithGateways returns the proxy with the one MeshGateway of these that it serves; p itself if it serves none. The
+// gateway whose selector names most tags wins, then one of the proxy's zone over one of the global, then the one that
+// wins in the order of policies, by its display name. systemNamespace is that of the proxy's zone.
+func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) *Proxy {
+	var best *resources.Resource
+	var bestOrder gatewayOrder
+	for _, g := range all {
+		tags := p.servesGateway(g, systemNamespace)
+		if tags == 0 {
+			continue
+		}
+		order := gatewayOrder{tags, g.Zone() != "", g.DisplayName(), g.Name}
+		if best == nil || order.before(bestOrder) {
+			best, bestOrder = g, order
+		}
+	}
+	if best == nil {
+		return p
+	}
+	out := *p
+	out.served = best
+	return &out
+}
+
+// Served returns the MeshGateway that the proxy serves, according to WithGateways; nil if there is none.
+func (p *Proxy) Served() *resources.Resource { return p.served }
+
+// BuiltinGateway reports whether the proxy is for a MeshGateway to configure.
+func (p *Proxy) BuiltinGateway() bool { return p.builtin }
+
+// gatewayTag returns the value that a gateway's selector sees for a tag of the proxy.
+func (p *Proxy) gatewayTag(key string) string { return p.tag(p.gatewayTags, key) }
+
+type gatewayOrder struct {
+	tags          int
+	ofZone        bool
+	display, name string
+}
+
+func (a gatewayOrder) before(b gatewayOrder) bool {
+	if a.tags != b.tags {
+		return a.tags > b.tags
+	}
+	if a.ofZone != b.ofZone {
+		return a.ofZone
+	}
+	return cmp.Or(cmp.Compare(a.display, b.display), cmp.Compare(a.name, b.name)) < 0
+}
+
+// servesGateway returns how many tags of the best selector of a gateway the proxy meets, all of them; 0 if it is not a
+// proxy of the gateway. A gateway has certificates with their keys, so a proxy in an owner's namespace serves one only
+// if a selector names the namespace: tags alone are what the owner writes.
+func (p *Proxy) servesGateway(g *resources.Resource, systemNamespace string) (best int) {
+	if !p.builtin || g.Mesh != p.Key.Mesh || g.Zone() != "" && g.Zone() != p.Zone {
+		return 0
+	}
+	spec, err := resources.SpecAs[meshpb.MeshGateway](g)
+	if err != nil {
+		return 0
+	}
+	owned := p.Namespace != "" && p.Namespace != systemNamespace
+	for _, s := range spec.GetSelectors() {
+		if _, named := s.GetMatch()[resources.LabelNamespace]; owned && !named {
+			continue
+		}
+		if p.meetsTags(s.GetMatch()) {
+			best = max(best, len(s.GetMatch()))
+		}
+	}
+	return best
+}
+
+func (p *Proxy) meetsTags(match map[string]string) bool {
+	for key, want := range match {
+		if have := p.gatewayTag(key); have == "" || want != anyTag && have != want {
+			return false
+		}
+	}
+	return true
+}
+
+// selectsGateway reports whether a policy of kind MeshGateway means the gateway that the proxy serves. Routes decide
+// what enters the mesh, so only those of operators do. Tags select listeners, which only routes can. Source: seed 004,
+// "Referencing MeshGateway".
+func selectsGateway(p *Policy, proxy *Proxy) bool {
+	if proxy.served == nil || !meansGateway(p, proxy.served) {
+		return false
+	}
+	if isRouteType(p.Resource.Type) {
+		return p.Role == resources.RoleSystem
+	}
+	return len(p.Target.Tags) == 0
+}
+
+// MeshKey returns the key of the rule for all that no item names.
+func MeshKey(mesh string) ResourceKey { return meshKey(mesh) }
+
+func onGateway(p *Policy) bool { return p.Target.KindOrMesh() == resources.KindMeshGateway }
+
+// GatewayRoutes returns the rules of the routes for the gateway that a proxy serves, in the order in which they are
+// tried on a host that all of them are for: more specific matches first, among equals those of the route that comes
+// last in the order of Compare. in.Type is the type of the routes. ListenerTags tells for which listeners one is.
+func GatewayRoutes(in ToInput) (rules []RouteRule) {
+	selecting, _ := enforced(in.Type, in.Policies, func(p *Policy) bool {
+		return len(p.items.to) > 0 && onGateway(p) && Selects(p, in.Proxy)
+	})
+	b := newToBuilder(in.Destinations, in.Proxy.Key.Mesh)
+	b.read(selecting)
+	for _, at := range slices.Backward(b.onMesh) {
+		rules = append(rules, routeRules(b.items[at])...)
+	}
+	sortByMatch(rules, func(r *RouteRule) json.RawMessage { return r.Match })
+	return rules
+}
+
+// ListenerTags returns the tags that a listener must have for the rule to be for it.
+func (r *RouteRule) ListenerTags() map[string]string { return r.Origin.Policy.Target.Tags }
+
+// gatewayProblems returns the problems of a targetRef of kind MeshGateway: that there is no such gateway, and items of
+// a route that are not for what the gateway receives. Source: seed 004, "Referencing MeshGateway".
+func (x *Destinations) gatewayProblems(p *Policy) (out []Warning) {
+	if !onGateway(p) {
 		return nil
 	}
 	meant := func(g *resources.Resource) bool { return meansGateway(p, g) }
 	if !slices.ContainsFunc(x.gateways[p.Resource.Mesh], meant) {
-		return []Warning{{Policy: p.KRI, Field: "targetRef", Text: describe(p.Target) + " resolves to nothing"}}
+		out = append(out, Warning{Policy: p.KRI, Field: "targetRef", Text: describe(p.Target) + " resolves to nothing"})
 	}
-	return []Warning{{Policy: p.KRI, Field: "targetRef.kind",
-		Text: "gateways are not configured: the policy is kept and synced, and shapes no traffic"}}
+	if !isRouteType(p.Resource.Type) {
+		return out
+	}
+	if p.Role != resources.RoleSystem {
+		out = append(out, Warning{Policy: p.KRI, Field: "targetRef.kind",
+			Text: "a route for a gateway lives in the system namespace: this one has no effect"})
+	}
+	for i := range p.items.to {
+		if it := &p.items.to[i]; it.ref.KindOrMesh() != resources.KindMesh {
+			out = append(out, it.referenceProblem("a route of a gateway is for kind Mesh, so this item has no effect"))
+		}
+	}
+	return out
 }
 
 // meansGateway reports whether the targetRef of p means g, by its display name, its hashed name or its labels: a

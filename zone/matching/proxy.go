@@ -58,6 +58,9 @@ type Proxy struct {
 	Inbounds []InboundPort
 
 	gatewayTags map[string]string
+	// builtin means that a MeshGateway configures the proxy: served, if there is one.
+	builtin bool
+	served  *resources.Resource
 }
 
 // InboundPort is one inbound of a Proxy.
@@ -89,9 +92,11 @@ func NewProxy(r *resources.Resource) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
+	gateway := spec.GetNetworking().GetGateway()
 	p := &Proxy{
 		Key: r.Key, Labels: r.Labels, Name: r.DisplayName(), Zone: r.Zone(), Namespace: r.HomeNamespace(),
-		Gateway: spec.GetNetworking().GetGateway() != nil, gatewayTags: spec.GetNetworking().GetGateway().GetTags(),
+		Gateway: gateway != nil, gatewayTags: gateway.GetTags(),
+		builtin: gateway != nil && gateway.GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN,
 	}
 	p.HashedName = hashing.Name(r.Mesh, p.Name, p.Zone, p.Namespace)
 	for _, in := range spec.GetNetworking().GetInbound() {

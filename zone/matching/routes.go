@@ -30,7 +30,7 @@ type RouteRule struct {
 // NewRouteTable collects the routes that select the proxy. in.Type is the type of the routes.
 func NewRouteTable(in ToInput) *RouteTable {
 	selecting, warnings := enforced(in.Type, in.Policies, func(p *Policy) bool {
-		return len(p.items.to) > 0 && Selects(p, in.Proxy)
+		return len(p.items.to) > 0 && !onGateway(p) && Selects(p, in.Proxy)
 	})
 	b := newToBuilder(in.Destinations, in.Proxy.Key.Mesh)
 	warnings = append(warnings, b.read(selecting)...)

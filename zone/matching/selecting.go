@@ -1,6 +1,8 @@
 package matching
 
 import (
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,27 +16,48 @@ type Selection struct {
 	Resource *resources.Resource
 	// Mesh is the mesh of the Dataplanes.
 	Mesh string
-	// policy is nil for a Mesh.
+	// policy is nil for a Mesh and a MeshGateway.
 	policy *Policy
+	// gateways are the MeshGateways of the mesh, which decide which proxy serves which.
+	gateways        []*resources.Resource
+	systemNamespace string
 }
 
-// NewSelection reads r. It returns nil for a resource that selects no Dataplanes.
-func NewSelection(r *resources.Resource, systemNamespace string) *Selection {
+// NewSelection reads r. It returns nil for a resource that selects no Dataplanes. gateways are the MeshGateways of r's
+// mesh.
+func NewSelection(r *resources.Resource, systemNamespace string, gateways iter.Seq[*resources.Resource]) *Selection {
+	s := &Selection{Resource: r, Mesh: r.Mesh, systemNamespace: systemNamespace}
 	switch {
 	case r.Type == resources.TypeMesh:
-		return &Selection{Resource: r, Mesh: r.Name}
+		s.Mesh = r.Name
+	case r.Type == resources.TypeMeshGateway:
 	case r.Type == resources.TypeTrafficTarget: // its references do not affect which proxies it selects
-		return &Selection{Resource: r, Mesh: r.Mesh, policy: NewTrafficTarget(r, NewTrafficSpecs(systemNamespace, nil))}
+		s.policy = NewTrafficTarget(r, NewTrafficSpecs(systemNamespace, nil))
 	case r.Descriptor().Policy != nil:
-		return &Selection{Resource: r, Mesh: r.Mesh, policy: NewPolicy(r, systemNamespace)}
+		s.policy = NewPolicy(r, systemNamespace)
+	default:
+		return nil
 	}
-	return nil
+	if r.Type == resources.TypeMeshGateway || s.policy != nil && onGateway(s.policy) {
+		s.gateways = slices.Collect(gateways)
+	}
+	return s
 }
 
 // Has reports whether a Dataplane is selected. One that does not decode is not.
 func (s *Selection) Has(dataplane *resources.Resource) bool {
 	proxy, err := NewProxy(dataplane)
-	return err == nil && dataplane.Mesh == s.Mesh && (s.policy == nil || Selects(s.policy, proxy))
+	if err != nil || dataplane.Mesh != s.Mesh {
+		return false
+	}
+	proxy = proxy.WithGateways(s.gateways, s.systemNamespace)
+	switch {
+	case s.Resource.Type == resources.TypeMeshGateway:
+		return proxy.served != nil && proxy.served.Key == s.Resource.Key
+	case s.policy == nil:
+		return true
+	}
+	return Selects(s.policy, proxy)
 }
 
 // Enforced reports whether any part of the resource takes effect.
@@ -46,7 +69,10 @@ func (s *Selection) Enforced() bool {
 // LeftOut returns the reason why the resource has no effect on a Dataplane that it selects, according to the Dataplane
 // and its proxy's insight, which may be nil. It is empty if the resource has an effect.
 func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*resources.Resource) string {
-	if s.policy == nil {
+	switch {
+	case s.Resource.Type == resources.TypeMeshGateway:
+		return unsaid(insight, resources.KRIOf(s.Resource).String(), resources.ProblemGateway)
+	case s.policy == nil:
 		return ""
 	}
 	if resources.RequestsOnly(s.Resource.Type) {
@@ -56,7 +82,8 @@ func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*
 			}
 		}
 	}
-	return unsaid(insight, s.policy.KRI.String())
+	return unsaid(insight, s.policy.KRI.String(), resources.ProblemProxyless, resources.ProblemPolicies,
+		resources.ProblemGateway)
 }
 
 // maxLeftOut is how many proxies without effect an answer names.
@@ -73,7 +100,7 @@ func NameLeftOut(list []string, dataplane *resources.Resource, why string) []str
 
 // unsaid returns the insight's report of a policy that the proxy cannot be configured with, or that has no effect on
 // it.
-func unsaid(insight *resources.Resource, kri string) string {
+func unsaid(insight *resources.Resource, kri string, sources ...string) string {
 	if insight == nil {
 		return ""
 	}
@@ -82,7 +109,7 @@ func unsaid(insight *resources.Resource, kri string) string {
 		return ""
 	}
 	problems := spec.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()
-	for _, source := range []string{resources.ProblemProxyless, resources.ProblemPolicies} {
+	for _, source := range sources {
 		for _, part := range strings.Split(problems[source].GetStringValue(), "; ") {
 			if strings.Contains(part, kri) {
 				return part
@@ -96,6 +123,9 @@ func unsaid(insight *resources.Resource, kri string) string {
 func (s *Selection) NotEnforced() []string {
 	if s.policy != nil && !s.policy.Enforced() {
 		return []string{"it is labelled " + resources.LabelEffect + ": " + effectShadow}
+	}
+	if s.Resource.Type == resources.TypeMeshGateway {
+		return resources.UnservedParts(s.Resource)
 	}
 	parts, _ := resources.Unenforced(s.Resource)
 	return parts

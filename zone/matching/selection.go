@@ -60,6 +60,8 @@ func selectsProxy(p *Policy, proxy *Proxy) bool {
 		return ref.Name == "" || isNamed(p, proxy)
 	case resources.KindMesh, resources.KindMeshSubset, resources.KindMeshService, resources.KindMeshServiceSubset:
 		return true
+	case resources.KindMeshGateway:
+		return selectsGateway(p, proxy)
 	}
 	return false
 }
@@ -93,6 +95,8 @@ func selectsTags(ref *resources.TargetRef, proxy *Proxy, tags map[string]string)
 		if ref.Name == "" || tags[tagService] != ref.Name {
 			return false
 		}
+	case resources.KindMeshGateway:
+		return true // its tags are those of listeners
 	}
 	for key, value := range ref.Tags {
 		if have := proxy.tag(tags, key); have == "" || have != value {

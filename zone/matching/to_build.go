@@ -15,8 +15,10 @@ type toBuilder struct {
 	// route means that the confs are those of routes, whose rules add up instead of replacing one another.
 	route bool
 	// only is ToInput.Only.
-	only  map[ResourceKey]bool
-	items []*item
+	only map[ResourceKey]bool
+	// gateway is ToInput.Gateway.
+	gateway map[ResourceKey][]ResourceKey
+	items   []*item
 	// real reports, for each item, whether it names a resource, so that its name is not a service tag.
 	real []bool
 	// named holds the positions of the items that name a destination or a section of it.
@@ -142,7 +144,7 @@ func (b *toBuilder) resourceRules() map[ResourceKey]*ResourceRule {
 		if key.Section != "" {
 			includers = append(includers, key.Whole())
 		}
-		for _, parent := range b.destinations.parents[key] {
+		for _, parent := range b.parentsOf(key) {
 			includers = append(includers, parent)
 			if parent.Section != "" {
 				includers = append(includers, parent.Whole())
@@ -161,7 +163,7 @@ func (b *toBuilder) resourceRules() map[ResourceKey]*ResourceRule {
 func (b *toBuilder) routeRules() map[RouteKey]*ResourceRule {
 	out := map[RouteKey]*ResourceRule{}
 	for route := range b.named {
-		for _, parent := range b.destinations.parents[route] {
+		for _, parent := range b.parentsOf(route) {
 			if !b.wanted(parent) {
 				continue
 			}
@@ -182,8 +184,17 @@ func (b *toBuilder) wanted(key ResourceKey) bool {
 	if b.only == nil || b.only[key.Whole()] {
 		return true
 	}
-	return slices.ContainsFunc(b.destinations.parents[key],
+	return slices.ContainsFunc(b.parentsOf(key),
 		func(parent ResourceKey) bool { return b.only[parent.Whole()] })
+}
+
+// parentsOf returns the services whose traffic a route takes: those that it is for, or, for a route of the gateway that
+// the proxy serves, those that it sends to.
+func (b *toBuilder) parentsOf(route ResourceKey) []ResourceKey {
+	if to := b.gateway[route]; len(to) > 0 {
+		return to
+	}
+	return b.destinations.parents[route]
 }
 
 func (b *toBuilder) foldRoute(route, service ResourceKey) *ResourceRule {

@@ -49,6 +49,9 @@ type ToInput struct {
 	// sections and their routes, and for the mesh. Lookups of other services fall back to the mesh, so callers must not
 	// make them.
 	Only map[ResourceKey]bool
+	// Gateway lists, for each route of the gateway that the proxy serves, the ports of services that it sends to. Items
+	// for the route then count on the way to each of them.
+	Gateway map[ResourceKey][]ResourceKey
 }
 
 // To computes the rules of one policy type for the traffic that a proxy sends: it merges the items of `to` of all
@@ -67,6 +70,7 @@ func To(in ToInput) ToRules {
 		out.Warnings = append(out.Warnings, in.Destinations.backendProblems(it)...)
 	}
 	b.route, b.only = isRouteType(in.Type), in.Only
+	b.gateway = in.Gateway
 	b.foldMesh()
 	out.ResourceRules = b.resourceRules()
 	out.RouteRules = b.routeRules()

@@ -30,6 +30,8 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInServiceLocked(c)
 	case resources.TypeMeshReferenceGrant:
 		x.workInGrantLocked(key)
+	case resources.TypeMeshGateway:
+		x.workInGatewayLocked(key)
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
 		x.network.forget(key)
 		x.workInConfLocked(revision, key, c.New)
@@ -113,6 +115,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	})
 	var next *state
 	if err == nil {
+		x.serveGatewayLocked(t)
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {

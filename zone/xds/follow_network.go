@@ -23,13 +23,17 @@ func (x *Proxies) trusted(mesh string) *trust {
 
 // sendLocked adds the resources of the proxy's outbounds to a state.
 func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
-	if len(t.outbounds) == 0 && len(t.unserved) == 0 {
+	if len(t.outbounds) == 0 && len(t.unserved) == 0 && t.gateway == nil {
 		x.network.drop(p)
 		p.record.setProblem(problemOutbounds, "")
+		p.record.setProblem(problemGateway, "")
 		return s.with(nil, nil), nil
 	}
 	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own,
 		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match)}
+	if old := p.state.Load(); old != nil && old.sending != nil {
+		sender.before = old.sending.certificates
+	}
 	var backends []*backend
 	out, err := built(x, func() (out *sending, err error) {
 		out, backends, err = sender.build()
@@ -66,10 +70,13 @@ func (p *proxy) reach(out *sending) {
 			identities = append(identities, port.identities)
 		}
 	}
-	out.sets[kindEndpoint], out.sets[kindSecret] = newSet(endpoints...), newSet(identities...)
+	out.sets[kindEndpoint], out.sets[kindSecret] = newSet(endpoints...),
+		newSet(append(identities, out.certificates...)...)
 }
 
-func (p *proxy) sends() bool { return p.target != nil && len(p.target.outbounds) > 0 }
+func (p *proxy) sends() bool {
+	return p.target != nil && (len(p.target.outbounds) > 0 || p.target.gateway != nil)
+}
 
 // workInServiceLocked marks the proxies that a service concerns: those that send to it, and those whose inbounds take
 // their protocol from it.

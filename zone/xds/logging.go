@@ -215,8 +215,11 @@ func (l *logger) fill(v *commonv1.AnyValue) {
 
 // address returns the Dataplane's address.
 func (t *target) address() string {
-	if len(t.inbounds) > 0 {
+	switch {
+	case len(t.inbounds) > 0:
 		return t.inbounds[0].listen.address
+	case t.gateway != nil && t.gateway.address != "":
+		return t.gateway.address
 	}
 	return "-"
 }
@@ -269,8 +272,13 @@ func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	logs, collectors, problems := s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)),
-		plainText(d.backend.service.Resource.DisplayName())).logs(rule.Conf, rule.Origins)
+	return s.logged(s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)),
+		plainText(d.backend.service.Resource.DisplayName())), rule)
+}
+
+// logged builds the logs of a rule, and adds the clusters of their collectors.
+func (s *sender) logged(l *logger, rule *matching.ResourceRule) []*accesslogv3.AccessLog {
+	logs, collectors, problems := l.logs(rule.Conf, rule.Origins)
 	for _, c := range collectors {
 		if !named(s.out.sets[kindCluster], c.name) {
 			s.out.sets[kindCluster] = append(s.out.sets[kindCluster], c)

@@ -53,12 +53,13 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 	if backend.Port != nil {
 		listen.port = *backend.Port
 	}
-	taken := slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen })
+	taken := slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen }) ||
+		t.gateway.listensOn(listen)
 	switch {
 	case err != nil:
 		t.observed.problem(origin, "prometheus."+field+": "+err.Error())
 	case !listen.dialable() || taken:
-		t.observed.problem(origin, "prometheus.port: nothing can listen on "+listen.String()+", or an inbound does")
+		t.observed.problem(origin, "prometheus.port: nothing can listen on "+listen.String()+", or an inbound or a gateway does")
 	case !t.admin:
 		t.observed.problem(origin, "the proxy cannot reach its own admin interface: write its bootstrap anew, with an --admin-address that names a port")
 	default:

@@ -73,11 +73,17 @@ func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
 		MaxConnectAttempts: s.connectAttempts(s.retries.For(d.key())),
 		ClusterSpecifier:   &tcpv3.TcpProxy_Cluster{Cluster: d.backend.name},
 	}
+	sendTo(out, d.tcpRoutes)
+	return out
+}
+
+// sendTo sets the shares of a listener's connections; without any, they go where they went.
+func sendTo(out *tcpv3.TcpProxy, shares []weighted) {
 	var clusters []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
-	for _, w := range d.tcpRoutes {
+	for _, w := range shares {
 		if w.weight > 0 {
 			clusters = append(clusters, &tcpv3.TcpProxy_WeightedCluster_ClusterWeight{
-				Name: w.name, Weight: max(w.weight>>tooHeavy(d.tcpRoutes), 1),
+				Name: w.name, Weight: max(w.weight>>tooHeavy(shares), 1),
 			})
 		}
 	}
@@ -86,8 +92,7 @@ func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
 		out.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: clusters[0].Name}
 	case len(clusters) > 1:
 		out.ClusterSpecifier = &tcpv3.TcpProxy_WeightedClusters{WeightedClusters: &tcpv3.TcpProxy_WeightedCluster{Clusters: clusters}}
-	case len(d.tcpRoutes) > 0:
+	case len(shares) > 0:
 		out.ClusterSpecifier = &tcpv3.TcpProxy_Cluster{Cluster: lost}
 	}
-	return out
 }

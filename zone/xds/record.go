@@ -39,6 +39,8 @@ const (
 	problemUnsaid    = resources.ProblemProxyless
 	// problemPolicies covers policies on whole proxies without effect on this one.
 	problemPolicies = resources.ProblemPolicies
+	// problemGateway is what of a MeshGateway and its routes has no effect on this proxy.
+	problemGateway = resources.ProblemGateway
 	// problemSpire is what a proxy with a SPIRE identity cannot be configured with.
 	problemSpire = "spire"
 )

@@ -33,7 +33,6 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 	rules := s.http.For(b.key())
 	size := 0
 	for i := range rules {
-		r := httpRoute{rule: &rules[i]}
 		at := rules[i].Origin.KRI().String()
 		if size += len(rules[i].Match) + len(rules[i].Conf); size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf(
@@ -41,21 +40,32 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 				maxRouteBytes))
 			break
 		}
-		if rules[i].Match != nil {
-			if err := json.Unmarshal(rules[i].Match, &r.match); err != nil {
-				s.problem(at, "a match has not the form of one: "+err.Error())
-				continue
-			}
-		}
-		if err := json.Unmarshal(rules[i].Conf, &r.conf); err != nil {
-			s.problem(at, "a rule has not the form of one: "+err.Error())
+		r, ok := s.httpRoute(&rules[i], b)
+		if !ok {
 			continue
 		}
-		r.shares = s.shares(&rules[i], r.conf.BackendRefs, b)
-		s.mirrors(&r, b)
 		out = append(out, r)
 	}
 	return out
+}
+
+// httpRoute decodes a rule for traffic to b, and resolves its backends; ok is false if it does not decode.
+func (s *sender) httpRoute(rule *matching.RouteRule, b *backend) (r httpRoute, ok bool) {
+	at := rule.Origin.KRI().String()
+	r.rule = rule
+	if rule.Match != nil {
+		if err := json.Unmarshal(rule.Match, &r.match); err != nil {
+			s.problem(at, "a match has not the form of one: "+err.Error())
+			return r, false
+		}
+	}
+	if err := json.Unmarshal(rule.Conf, &r.conf); err != nil {
+		s.problem(at, "a rule has not the form of one: "+err.Error())
+		return r, false
+	}
+	r.shares = s.shares(rule, r.conf.BackendRefs, b)
+	s.mirrors(&r, b)
+	return r, true
 }
 
 // tcpRoutes returns the shares of a service's connections; nil without a route.

@@ -18,8 +18,11 @@ type sending struct {
 	// granted means that a producer's route sends somewhere, so that a grant may decide where. joined means that it
 	// sends to a service that MeshServices may join.
 	granted, joined bool
-	// problems names outbounds without a listener, and parts of policies without effect.
-	problems []string
+	// problems names outbounds without a listener, and parts of policies without effect. ofGateway names the same of a
+	// MeshGateway and its routes.
+	problems, ofGateway []string
+	// certificates are the secrets with which a gateway answers its clients.
+	certificates set
 }
 
 // sender builds the resources of a proxy's outbounds.
@@ -37,7 +40,10 @@ type sender struct {
 
 	names    map[string]bool
 	backends map[string]*backend
-	out      sending
+	// gateway holds the routes of the gateway that the proxy serves. before are its last certificates.
+	gateway gatewayRoutes
+	before  set
+	out     sending
 }
 
 // destined is an outbound whose service was found.
@@ -60,6 +66,8 @@ func (s *sender) build() (*sending, []*backend, error) {
 	s.tcp = matching.NewRouteTable(input)
 
 	found := s.resolve()
+	s.resolveGateway(input)
+	input.Gateway = s.gateway.to
 	input.Only = map[matching.ResourceKey]bool{}
 	for _, b := range s.backends {
 		input.Only[b.service.Key()] = true
@@ -84,6 +92,8 @@ func (s *sender) build() (*sending, []*backend, error) {
 	}
 	slices.SortFunc(needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(s.out.problems)
+	slices.Sort(s.out.ofGateway)
+	s.out.ofGateway = slices.Compact(s.out.ofGateway)
 	return &s.out, needed, nil
 }
 
@@ -138,6 +148,9 @@ func (s *sender) make(found []*destined) error {
 		if route != nil {
 			s.out.sets[kindRoute] = append(s.out.sets[kindRoute], route)
 		}
+	}
+	if err := s.makeGateway(); err != nil {
+		return err
 	}
 	for _, b := range s.backends {
 		build := s.cluster
@@ -203,5 +216,6 @@ func (s *sending) concerned(r *resources.Resource) bool {
 
 // showProblems shows the problems of the proxy's outbounds, and reports whether they changed.
 func (p *proxy) showProblems(out *sending) (changed bool) {
-	return p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; "))
+	changed = p.record.setProblem(problemGateway, strings.Join(out.ofGateway, "; "))
+	return p.record.setProblem(problemOutbounds, strings.Join(out.problems, "; ")) || changed
 }

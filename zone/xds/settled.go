@@ -78,7 +78,8 @@ func (r *record) outstanding(filtered bool) (bool, string) {
 	defer r.mu.Unlock()
 	var reasons []string
 	for source, text := range r.problems {
-		if source != problemIdentity && source != problemUnsaid && source != problemPolicies {
+		if source != problemIdentity && source != problemUnsaid && source != problemPolicies &&
+			source != problemGateway {
 			reasons = append(reasons, text)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// SourceFunc reads the secret or file that a source of a MeshExternalService refers to. Its error is the reason why it
+// SourceFunc reads the secret or file that a source of a MeshExternalService or a MeshGateway refers to. Its error is the reason why it
 // cannot be read, and contains none of its content.
-type SourceFunc func(service *resources.Resource, s *resources.DataSource) ([]byte, error)
+type SourceFunc func(of *resources.Resource, s *resources.DataSource) ([]byte, error)
 
 // clientOf returns the certificate that proxies present to a service; nil if the service requests none. On an error
 // they must not dial the service: they would present another identity than the service expects.
@@ -20,11 +20,11 @@ func (s *sender) clientOf(b *backend, v *resources.ExternalVerification) (*tlsv3
 	if !v.ClientCert.Given() {
 		return nil, nil
 	}
-	certificate, err := s.read(b, v.ClientCert)
+	certificate, err := s.read(b.service.Resource, v.ClientCert)
 	if err != nil {
 		return nil, fmt.Errorf("clientCert.%w", err)
 	}
-	key, err := s.read(b, v.ClientKey)
+	key, err := s.read(b.service.Resource, v.ClientKey)
 	if err != nil {
 		return nil, fmt.Errorf("clientKey.%w", err)
 	}
@@ -34,7 +34,8 @@ func (s *sender) clientOf(b *backend, v *resources.ExternalVerification) (*tlsv3
 	return &tlsv3.TlsCertificate{CertificateChain: inline(certificate), PrivateKey: inline(key)}, nil
 }
 
-func (s *sender) read(b *backend, source *resources.DataSource) ([]byte, error) {
+// read returns the text of a source of a resource.
+func (s *sender) read(of *resources.Resource, source *resources.DataSource) ([]byte, error) {
 	if !source.Refers() {
 		text, err := source.Text()
 		return []byte(text), err
@@ -42,12 +43,13 @@ func (s *sender) read(b *backend, source *resources.DataSource) ([]byte, error) 
 	if s.sources == nil {
 		return nil, fmt.Errorf("secret: there are none here")
 	}
-	return s.sources(b.service.Resource, source)
+	return s.sources(of, source)
 }
 
-// workInSourceLocked rebuilds the resources of a mesh's proxies for MeshExternalServices with sources, after some of
-// those changed.
+// workInSourceLocked rebuilds the resources of a mesh's proxies for MeshExternalServices and MeshGateways with sources,
+// after some of those changed.
 func (x *Proxies) workInSourceLocked(mesh string) {
+	x.certificatesChangedLocked(mesh)
 	for r := range x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeMeshExternalService, Mesh: mesh}) {
 		if resources.RefersToSources(r) {
 			x.workInServiceLocked(&store.Change{Old: r, New: r})
@@ -55,8 +57,8 @@ func (x *Proxies) workInSourceLocked(mesh string) {
 	}
 }
 
-// SourcesChanged rebuilds the resources of proxies for the MeshExternalServices of a mesh that refer to secrets or
-// files.
+// SourcesChanged rebuilds the resources of proxies for the MeshExternalServices and MeshGateways of a mesh that refer to
+// secrets or files.
 func (x *Proxies) SourcesChanged(mesh string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -48,6 +48,7 @@ func (s *state) with(out *sending, old *state) *state {
 		sets, next.unsent = forGRPC(out.sets)
 	case s.secrets.spire:
 		sets, next.unsent = forSpire(out.sets, &s.secrets)
+		sets[kindSecret] = out.certificates
 	}
 	for k := range kinds {
 		if len(sets[k]) == 0 {
@@ -98,6 +99,8 @@ type target struct {
 	inbounds  []inbound
 	form      rbac.Form
 	outbounds []outbound
+	// gateway is what the proxy of a MeshGateway listens on; nil for others.
+	gateway *gateway
 	// unserved names the outbounds that get no listener, and why.
 	unserved []string
 	// proxyless means that the state is for a gRPC server.

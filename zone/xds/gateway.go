@@ -1,0 +1,196 @@
+package xds
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// gateway is what the proxy of a MeshGateway listens on. It is immutable.
+type gateway struct {
+	// resource is the MeshGateway; nil if none selects the Dataplane.
+	resource *resources.Resource
+	kri      string
+	tags     map[string]string
+	address  string
+	ports    []*gatewayPort
+	// problems names the listeners that are not served, and why.
+	problems []string
+}
+
+// gatewayPort is a port of a gateway, with the listeners that share it: one of TCP, or some of HTTP, or some of HTTPS
+// and TLS.
+type gatewayPort struct {
+	// name is that of Envoy's listener: the gateway's KRI, whose section is the port.
+	name      string
+	listen    endpoint
+	listeners []*gatewayListener
+}
+
+// gatewayListener is one of a MeshGateway's listeners.
+type gatewayListener struct {
+	*meshpb.MeshGateway_Listener
+	// field is its place in the MeshGateway.
+	field    string
+	hostname string
+	tags     map[string]string
+}
+
+func (l *gatewayListener) is(p meshpb.MeshGateway_Listener_Protocol) bool {
+	return l.GetProtocol() == p
+}
+
+// http reports whether the gateway reads the listener's requests. It reads those of HTTPS only if it has the
+// certificate.
+func (l *gatewayListener) http() bool {
+	return l.is(meshpb.MeshGateway_Listener_HTTP) || l.is(meshpb.MeshGateway_Listener_HTTPS) && l.terminates()
+}
+
+// tls reports whether the listener's clients speak TLS.
+func (l *gatewayListener) tls() bool {
+	return l.is(meshpb.MeshGateway_Listener_HTTPS) || l.is(meshpb.MeshGateway_Listener_TLS)
+}
+
+func (l *gatewayListener) terminates() bool {
+	return l.tls() && l.GetTls().GetMode() == meshpb.MeshGateway_TLS_TERMINATE
+}
+
+// takes reports whether a route that names these tags of listeners is for this one.
+func (l *gatewayListener) takes(tags map[string]string) bool { return carries(l.tags, tags) }
+
+// chain returns the name of the filter chain, which is also that of the routes of an HTTPS listener.
+func (p *gatewayPort) chain(l *gatewayListener) string {
+	if l.tls() {
+		return p.name + ":" + l.hostname
+	}
+	return p.name
+}
+
+// listensOn reports whether the gateway has a listener at an address.
+func (g *gateway) listensOn(at endpoint) bool {
+	return g != nil && slices.ContainsFunc(g.ports, func(p *gatewayPort) bool { return p.listen == at })
+}
+
+// serveGatewayLocked makes a built-in gateway's target serve the MeshGateway that selects it.
+func (x *Proxies) serveGatewayLocked(t *target) {
+	if !t.match.BuiltinGateway() || t.proxyless {
+		return
+	}
+	all := slices.Collect(x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeMeshGateway,
+		Mesh: t.dataplane.Mesh}))
+	t.match = t.match.WithGateways(all, x.cfg.Home.SystemNamespace)
+	t.gateway = gatewayOf(t)
+}
+
+// gatewayOf reads the MeshGateway that the target serves.
+func gatewayOf(t *target) *gateway {
+	g := &gateway{resource: t.match.Served()}
+	if g.resource == nil {
+		g.problems = []string{"networking.gateway: no MeshGateway selects the Dataplane: compare its tags with selectors, which name the tag " +
+			resources.LabelNamespace + " of a Dataplane in a namespace"}
+		return g
+	}
+	kri := resources.KRIOf(g.resource)
+	g.kri = kri.String()
+	spec, err := resources.SpecAs[meshpb.MeshGateway](g.resource)
+	if err != nil {
+		g.problem("", "does not decode: "+err.Error())
+		return g
+	}
+	dp, err := resources.SpecAs[meshpb.Dataplane](t.dataplane)
+	if err == nil {
+		g.address = dp.GetNetworking().GetAddress()
+	}
+	g.tags = spec.GetTags()
+	for i, l := range spec.GetConf().GetListeners() {
+		field := fmt.Sprintf("conf.listeners[%d]", i)
+		if problem := resources.UnservedListener(l); problem != "" {
+			g.problem(field, problem)
+			continue
+		}
+		listen := endpoint{g.address, l.GetPort()}
+		switch taken := slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen }); {
+		case !listen.dialable():
+			g.problem(field, "the Dataplane's address is not an IP address")
+		case taken:
+			g.problem(field, "an inbound of the Dataplane listens on "+listen.String())
+		default:
+			g.add(kri.WithSection(strconv.Itoa(int(l.GetPort()))).String(), listen, l, field)
+		}
+	}
+	return g
+}
+
+func (g *gateway) problem(field, text string) {
+	if field != "" {
+		text = field + ": " + text
+	}
+	g.problems = append(g.problems, g.kri+": "+text)
+}
+
+// add adds a listener to its port. The first takes the port, or the hostname on it; no write makes a second.
+func (g *gateway) add(name string, listen endpoint, l *meshpb.MeshGateway_Listener, field string) {
+	next := &gatewayListener{MeshGateway_Listener: l, field: field, hostname: resources.GatewayHost(l),
+		tags: merged(g.tags, l.GetTags())}
+	i := slices.IndexFunc(g.ports, func(p *gatewayPort) bool { return p.listen == listen })
+	if i < 0 {
+		g.ports = append(g.ports, &gatewayPort{name: name, listen: listen, listeners: []*gatewayListener{next}})
+		return
+	}
+	port := g.ports[i]
+	if other := port.listeners[0]; !resources.SharePort(other.MeshGateway_Listener, l) {
+		g.problem(field, "its port is taken by "+other.field)
+		return
+	}
+	for _, other := range port.listeners {
+		if other.hostname == next.hostname {
+			g.problem(field, "its port and hostname are taken by "+other.field)
+			return
+		}
+	}
+	port.listeners = append(port.listeners, next)
+}
+
+// merged returns the tags of both; those of the second count.
+func merged(all, own map[string]string) map[string]string {
+	out := make(map[string]string, len(all)+len(own))
+	for _, tags := range []map[string]string{all, own} {
+		for k, v := range tags {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// workInGatewayLocked marks the proxies of built-in gateways: any of them may serve another MeshGateway now.
+func (x *Proxies) workInGatewayLocked(key resources.Key) {
+	m := x.meshes[key.Mesh]
+	if m == nil {
+		return
+	}
+	for p := range m.proxies {
+		if p.target != nil && p.target.gateway != nil {
+			x.network.mark(p, everything)
+		}
+	}
+}
+
+// certificatesChangedLocked marks the proxies of a mesh's gateways whose certificates are in secrets or files.
+func (x *Proxies) certificatesChangedLocked(mesh string) {
+	m := x.meshes[mesh]
+	if m == nil {
+		return
+	}
+	for p := range m.proxies {
+		if p.target == nil || p.target.gateway == nil || p.target.gateway.resource == nil {
+			continue
+		}
+		if resources.RefersToSources(p.target.gateway.resource) {
+			x.network.mark(p, onlySending)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// gatewayRoutes are the routes of a gateway, in the order in which they are tried.
+type gatewayRoutes struct {
+	http []*gatewayRoute
+	tcp  []*gatewayRoute
+	// to are the ports of services that each route sends to.
+	to map[matching.ResourceKey][]matching.ResourceKey
+}
+
+// gatewayRoute is a rule of a route for a gateway.
+type gatewayRoute struct {
+	httpRoute
+	hosts []string
+	// attached means that some listener takes it.
+	attached bool
+}
+
+// main returns the first backend that gets a share; nil if none does.
+func (r *gatewayRoute) main() *backend {
+	for _, w := range r.shares {
+		if w.weight > 0 && w.backend != nil {
+			return w.backend
+		}
+	}
+	return nil
+}
+
+// hostFor returns the most specific hostname of the route that covers a domain.
+func (r *gatewayRoute) hostFor(domain string) (best string, ok bool) {
+	for _, h := range r.hosts {
+		if resources.HostCovers(h, domain) && (!ok || resources.CompareHosts(h, best) < 0) {
+			best, ok = h, true
+		}
+	}
+	return best, ok
+}
+
+// bytesOfEntry is what an entry in a table of routes counts beside its rule.
+const bytesOfEntry = 64
+
+func (r *gatewayRoute) size() int { return len(r.rule.Match) + len(r.rule.Conf) + bytesOfEntry }
+
+// gatewayHost is a domain of a port, with the routes that are tried on it.
+type gatewayHost struct {
+	domain string
+	routes []*gatewayRoute
+}
+
+// resolveGateway reads the routes for the gateway that the proxy serves, and finds the services that they send to.
+func (s *sender) resolveGateway(in matching.ToInput) {
+	g := s.target.gateway
+	if g == nil {
+		return
+	}
+	s.out.ofGateway = slices.Clone(g.problems)
+	if g.resource == nil {
+		return
+	}
+	defer s.keepOfGateway(len(s.out.problems))
+	s.gateway.to = map[matching.ResourceKey][]matching.ResourceKey{}
+	for t, into := range map[resources.Type]*[]*gatewayRoute{resources.TypeMeshHTTPRoute: &s.gateway.http,
+		resources.TypeMeshTCPRoute: &s.gateway.tcp} {
+		in.Type = t
+		*into = s.gatewayRules(matching.GatewayRoutes(in))
+		for _, r := range *into {
+			for _, w := range r.shares {
+				if w.backend != nil {
+					s.gateway.to[r.rule.Route] = append(s.gateway.to[r.rule.Route], w.backend.key())
+				}
+			}
+		}
+	}
+}
+
+// keepOfGateway moves the problems from the nth on to those of the gateway.
+func (s *sender) keepOfGateway(n int) {
+	s.out.ofGateway = append(s.out.ofGateway, s.out.problems[n:]...)
+	s.out.problems = s.out.problems[:n]
+}
+
+func (s *sender) gatewayRules(rules []matching.RouteRule) (out []*gatewayRoute) {
+	size := 0
+	for i := range rules {
+		at := rules[i].Origin.KRI().String()
+		r := &gatewayRoute{hosts: []string{resources.AnyHost}}
+		var ok bool
+		r.rule = &rules[i]
+		if size += r.size(); size > maxRouteBytes {
+			s.problem(at, fmt.Sprintf("the routes of a gateway take more than %d bytes, each match with all of its rule: this one, and those behind it, are left out", maxRouteBytes))
+			break
+		}
+		if rules[i].Hostnames != nil {
+			if err := json.Unmarshal(rules[i].Hostnames, &r.hosts); err != nil {
+				s.problem(at, "hostnames have not the form of them: "+err.Error())
+				continue
+			}
+			r.hosts = slices.DeleteFunc(r.hosts, func(h string) bool { return !resources.IsHostPattern(h) })
+		}
+		if r.httpRoute, ok = s.httpRoute(&rules[i], &backend{}); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// hostsOf returns the domains that some listeners of a port answer for, the most specific first: their own hostnames,
+// and those of the routes that they take. A domain belongs to the most specific of all listeners of the port that cover
+// it, and only the routes of that one are tried there, so that a listener's hostname is nobody else's. Among its
+// routes, those with a more specific hostname are tried first.
+func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHost {
+	domains := map[string]bool{}
+	for _, l := range own {
+		domains[l.hostname] = true
+		for _, other := range port.listeners {
+			if resources.HostCovers(l.hostname, other.hostname) {
+				domains[other.hostname] = true
+			}
+		}
+		for _, r := range s.gateway.http {
+			for _, h := range r.hosts {
+				if d, ok := resources.NarrowerHost(l.hostname, h); ok && l.takes(r.rule.ListenerTags()) {
+					domains[d], r.attached = true, true
+				}
+			}
+		}
+	}
+	var out []*gatewayHost
+	size := 0
+	for _, domain := range slices.SortedFunc(maps.Keys(domains), resources.CompareHosts) {
+		host := &gatewayHost{domain: domain}
+		if owner := port.ownerOf(domain); slices.Contains(own, owner) {
+			host.routes = s.routesOn(owner, domain)
+		}
+		for i, r := range host.routes {
+			if size += r.size(); size > maxRouteBytes {
+				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("the routes of %s take more than %d bytes, each match with all of its rule for every hostname: this one, and those behind it, are left out of %s",
+					port.name, maxRouteBytes, domain))
+				host.routes = host.routes[:i]
+				break
+			}
+		}
+		out = append(out, host)
+	}
+	return out
+}
+
+// ownerOf returns the most specific listener that covers a domain, or nil.
+func (p *gatewayPort) ownerOf(domain string) (best *gatewayListener) {
+	for _, l := range p.listeners {
+		if resources.HostCovers(l.hostname, domain) &&
+			(best == nil || resources.CompareHosts(l.hostname, best.hostname) < 0) {
+			best = l
+		}
+	}
+	return best
+}
+
+// routesOn returns the routes that are tried on a domain of a listener. Of routes with the same match, the first counts.
+func (s *sender) routesOn(l *gatewayListener, domain string) []*gatewayRoute {
+	type placed struct {
+		host  string
+		route *gatewayRoute
+	}
+	var all []placed
+	for _, r := range s.gateway.http {
+		if host, ok := r.hostFor(domain); ok && l.takes(r.rule.ListenerTags()) {
+			all = append(all, placed{host, r})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return resources.CompareHosts(a.host, b.host) })
+	var out []*gatewayRoute
+	seen := map[string]bool{}
+	for _, p := range all {
+		if match := string(p.route.rule.Match); !seen[match] {
+			seen[match] = true
+			out = append(out, p.route)
+		}
+	}
+	return out
+}
+
+// connectionsOf returns the route that takes the connections of a listener; nil if none does.
+func (s *sender) connectionsOf(l *gatewayListener) *gatewayRoute {
+	for _, r := range s.gateway.tcp {
+		if l.takes(r.rule.ListenerTags()) {
+			r.attached = true
+			return r
+		}
+	}
+	return nil
+}
+
+// unattached tells of routes that no listener takes.
+func (s *sender) unattached() {
+	for _, r := range s.gateway.http {
+		if !r.attached {
+			s.problem(r.rule.Origin.KRI().String(), "no listener of HTTP or HTTPS takes a rule of it: compare its hostnames and the tags of targetRef with those of "+s.target.gateway.kri)
+		}
+	}
+	for _, r := range s.gateway.tcp {
+		if !r.attached {
+			s.problem(r.rule.Origin.KRI().String(), "no listener of TCP or TLS takes it, or another route comes first: compare the tags of targetRef with those of "+s.target.gateway.kri)
+		}
+	}
+}

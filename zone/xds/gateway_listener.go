@@ -1,0 +1,215 @@
+package xds
+
+import (
+	"cmp"
+	"time"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Limits of clients outside of the mesh, unless a policy sets others.
+const (
+	gatewayHeadersTimeout = 10 * time.Second
+	gatewayStreamIdle     = 5 * time.Minute
+	gatewayIdleTimeout    = time.Hour
+	gatewayStreams        = 100
+	gatewayStreamWindow   = 64 << 10
+	gatewayWindow         = 1 << 20
+)
+
+// makeGateway adds the listeners, routes and certificates of the gateway that the proxy serves.
+func (s *sender) makeGateway() error {
+	g := s.target.gateway
+	if g == nil {
+		return nil
+	}
+	defer s.keepOfGateway(len(s.out.problems))
+	for _, port := range g.ports {
+		listener, err := s.gatewayPort(port)
+		if err != nil {
+			return err
+		}
+		if listener != nil {
+			s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
+		}
+	}
+	s.unattached()
+	s.unlogged()
+	s.out.certificates = newSet(s.out.certificates...)
+	return nil
+}
+
+// gatewayPort builds Envoy's listener for a port; nil if no listener on it can be served.
+func (s *sender) gatewayPort(port *gatewayPort) (*resource, error) {
+	out := &listenerv3.Listener{
+		Name: port.name, StatPrefix: port.name, Address: port.listen.proto(),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+	}
+	if port.listeners[0].tls() {
+		same, err := theUnvarying()
+		if err != nil {
+			return nil, err
+		}
+		out.ListenerFilters = []*listenerv3.ListenerFilter{{Name: "envoy.filters.listener.tls_inspector",
+			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector}}}
+	}
+	listeners := port.listeners
+	if !port.listeners[0].tls() {
+		listeners = listeners[:1] // the hosts of the others are in the routes of the one filter chain
+	}
+	for _, l := range listeners {
+		chain, err := s.gatewayChain(port, l)
+		if err != nil {
+			return nil, err
+		}
+		if chain != nil {
+			out.FilterChains = append(out.FilterChains, chain)
+		}
+	}
+	if len(out.FilterChains) == 0 {
+		return nil, nil
+	}
+	return newResource(kindListener, port.name, out)
+}
+
+// gatewayChain builds the filter chain of a listener; nil if it cannot be served.
+func (s *sender) gatewayChain(port *gatewayPort, l *gatewayListener) (*listenerv3.FilterChain, error) {
+	chain := &listenerv3.FilterChain{Name: port.chain(l)}
+	if l.tls() {
+		chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "tls"}
+		if l.hostname != resources.AnyHost {
+			chain.FilterChainMatch.ServerNames = []string{l.hostname}
+		}
+	}
+	if l.terminates() {
+		socket, err := s.gatewayTLS(l, chain.Name)
+		if socket == nil || err != nil {
+			return nil, err
+		}
+		chain.TransportSocket, chain.TransportSocketConnectTimeout = socket, handshakeTime
+	}
+	filter, name, err := s.gatewayFilter(port, l)
+	if filter == nil || err != nil {
+		return nil, err
+	}
+	packed, err := pack(filter)
+	chain.Filters = []*listenerv3.Filter{{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}}
+	return chain, err
+}
+
+// gatewayFilter builds the filter that sends requests or connections on; nil if no route takes the connections.
+func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter message, name string, err error) {
+	if !l.http() {
+		if r := s.connectionsOf(l); r != nil {
+			return s.gatewayTCP(port.chain(l), r), "envoy.filters.network.tcp_proxy", nil
+		}
+		s.problem(s.target.gateway.kri, l.field+": not served, as no MeshTCPRoute sends its connections anywhere")
+		return nil, "", nil
+	}
+	own := []*gatewayListener{l}
+	if !l.tls() {
+		own = port.listeners
+	}
+	table, err := s.gatewayTable(port.chain(l), s.hostsOf(port, own))
+	if err != nil {
+		return nil, "", err
+	}
+	s.out.sets[kindRoute] = append(s.out.sets[kindRoute], table)
+	manager, err := s.gatewayManager(port.chain(l))
+	return manager, "envoy.filters.network.http_connection_manager", err
+}
+
+// gatewayManager reads the requests of clients outside of the mesh. It normalises paths as inbounds do, believes no
+// header about who or where the client is, and adds the client's own address.
+func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, error) {
+	same, err := theUnvarying()
+	if err != nil {
+		return nil, err
+	}
+	rule := s.timeouts.For(matching.MeshKey(s.target.dataplane.Mesh))
+	limits := s.timeoutsOf(rule)
+	headers := gatewayHeadersTimeout
+	if limits.requestHeaders != nil {
+		headers = *limits.requestHeaders
+	}
+	out := &hcmv3.HttpConnectionManager{
+		AccessLog:                    s.gatewayLogs(true, matching.MeshKey(s.target.dataplane.Mesh)),
+		StatPrefix:                   name,
+		CodecType:                    hcmv3.HttpConnectionManager_AUTO,
+		NormalizePath:                wrapperspb.Bool(true),
+		MergeSlashes:                 true,
+		PathWithEscapedSlashesAction: hcmv3.HttpConnectionManager_REJECT_REQUEST,
+		ForwardClientCertDetails:     hcmv3.HttpConnectionManager_SANITIZE,
+		UseRemoteAddress:             wrapperspb.Bool(true),
+		InternalAddressConfig:        &hcmv3.HttpConnectionManager_InternalAddressConfig{}, // none
+		ServerHeaderTransformation:   hcmv3.HttpConnectionManager_PASS_THROUGH,
+		StripTrailingHostDot:         true,
+		StreamIdleTimeout:            durationpb.New(gatewayStreamIdle),
+		RequestHeadersTimeout:        durationpb.New(headers),
+		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(gatewayIdleTimeout),
+			MaxConnectionDuration: durationOf(limits.maxConnection)},
+		Http2ProtocolOptions: &corev3.Http2ProtocolOptions{
+			MaxConcurrentStreams:        wrapperspb.UInt32(gatewayStreams),
+			InitialStreamWindowSize:     wrapperspb.UInt32(gatewayStreamWindow),
+			InitialConnectionWindowSize: wrapperspb.UInt32(gatewayWindow),
+		},
+		HttpFilters: []*hcmv3.HttpFilter{
+			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: same.router}},
+		},
+		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: name}},
+	}
+	s.target.observed.trace.onManager(out)
+	return out, nil
+}
+
+// gatewayTCP sends connections to the services of a route.
+func (s *sender) gatewayTCP(name string, r *gatewayRoute) *tcpv3.TcpProxy {
+	key := matching.MeshKey(s.target.dataplane.Mesh)
+	if main := r.main(); main != nil {
+		key = main.key()
+	}
+	limits := s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, key))
+	out := &tcpv3.TcpProxy{
+		AccessLog: s.gatewayLogs(false, key), StatPrefix: name, IdleTimeout: durationpb.New(limits.idle),
+		MaxConnectAttempts: s.connectAttempts(s.retries.ForRoute(r.rule.Route, key)),
+		ClusterSpecifier:   &tcpv3.TcpProxy_Cluster{Cluster: lost},
+	}
+	sendTo(out, r.shares)
+	return out
+}
+
+// gatewayLogs builds the logs of a listener. A listener of HTTP logs all of its requests or none, so only items for kind
+// Mesh count there.
+func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3.AccessLog {
+	rule := s.logs.For(key)
+	if rule == nil || len(rule.Conf) == 0 {
+		return nil
+	}
+	return s.logged(s.target.newLogger(http, false, plainText(workloadOf(s.target.dataplane)), "%UPSTREAM_CLUSTER%"), rule)
+}
+
+// unlogged tells of logs for some services or routes only.
+func (s *sender) unlogged() {
+	all := s.logs.For(matching.MeshKey(s.target.dataplane.Mesh))
+	for _, r := range s.gateway.http {
+		for _, w := range r.shares {
+			if w.backend == nil {
+				continue
+			}
+			if rule := s.logs.ForRoute(r.rule.Route, w.backend.key()); !sameConf(rule, all) {
+				s.problem(originOf(rule), "a gateway's listener of HTTP logs by items for kind Mesh only, and not for "+
+					cmp.Or(w.backend.name, rule.Key.String()))
+			}
+		}
+	}
+}
