@@ -152,16 +152,19 @@ func (f confField) paths(at string) (out []string) {
 type leftOut struct {
 	parts []string
 	taken bool
+	// of is the type of the policy.
+	of Type
 	// typed means that no other fields can be written than those of the conf's type, so that none is misspelt.
 	typed bool
 }
 
-// look walks the JSON of a conf. Field names are case-insensitive, as they are in the decoder.
-func (o *leftOut) look(value any, known confField, at *fieldPath) {
+// look walks the JSON of a conf. Field names are case-insensitive, as they are in the decoder. path is that of the value
+// in its conf, without indexes.
+func (o *leftOut) look(value any, known confField, at *fieldPath, path string) {
 	switch v := value.(type) {
 	case []any:
 		for i, item := range v {
-			o.look(item, known, at.item(i))
+			o.look(item, known, at.item(i), path)
 		}
 		return
 	case map[string]any:
@@ -169,12 +172,13 @@ func (o *leftOut) look(value any, known confField, at *fieldPath) {
 			break
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
+			path := strings.TrimPrefix(path+"."+name, ".")
 			if below, ok := known.of(name); ok {
 				if name != "type" { // which only selects the type of the other fields
-					o.look(v[name], below, at.field(name))
+					o.look(v[name], below, at.field(name), path)
 				}
 			} else {
-				text := fmt.Sprintf("%s: this version does not configure proxies by it", at.field(name))
+				text := fmt.Sprintf("%s: this version does not configure proxies by it%s", at.field(name), reasonOf(o.of, path))
 				if !o.typed {
 					text += Suggestion(name, slices.Collect(maps.Keys(known)))
 				}
@@ -201,6 +205,7 @@ func (f confField) of(name string) (confField, bool) {
 // leftOutOfTo checks the items of `to` in a policy whose type configures proxies.
 func leftOutOfTo(t Type, items []PolicyTo, onGateway bool) (out leftOut) {
 	known := confFields[t]
+	out.of = t
 	for i := range items {
 		at, conf := top("spec").field("to").item(i), items[i].Default
 		if len(items[i].Hostnames) > 0 && !(onGateway && t == TypeMeshHTTPRoute) {
@@ -215,7 +220,7 @@ func leftOutOfTo(t Type, items []PolicyTo, onGateway bool) (out leftOut) {
 			out.taken = true // its shape has no other fields, or it is empty
 			continue
 		}
-		out.look(value, known, at)
+		out.look(value, known, at, "")
 		checkValues(t, value, at, func(at *fieldPath, problem string) {
 			out.parts = append(out.parts, fmt.Sprintf("%s: proxies are not configured by it: %s", at, problem))
 		})
@@ -257,7 +262,7 @@ var receivedFields = map[Type]confField{
 	TypeMeshTLS: fieldsOf("tlsVersion.min", "tlsVersion.max", "tlsCiphers", "mode"),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",
-		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "sampling.overall",
+		"backends[].zipkin.sharedSpanContext", "backends[].openTelemetry.endpoint", "backends[].datadog.url", "sampling.overall",
 		"sampling.client", "sampling.random",
 		"tags[].name", "tags[].literal", "tags[].header.name", "tags[].header.default",
 	),
@@ -273,6 +278,7 @@ func ReceivedFields(t Type) []string { return receivedFields[t].paths("") }
 // leftOutOfReceived checks the confs in one of the policy's lists for inbound traffic.
 func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	known := receivedFields[t]
+	out.of = t
 	_, out.typed = confTypes[confKey{t, "rule"}]
 	look := func(conf json.RawMessage, at *fieldPath) {
 		var value any
@@ -283,7 +289,7 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 			out.taken = true
 			return
 		}
-		out.look(value, known, at)
+		out.look(value, known, at, "")
 	}
 	at := top("spec").field(list)
 	switch list {

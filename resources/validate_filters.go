@@ -41,6 +41,27 @@ func (v *validation) routeFilter(f *HTTPRouteFilter, at *fieldPath) {
 	case "URLRewrite":
 		v.filterConf(f.URLRewrite, &target, at.field("urlRewrite"))
 		v.routeTarget(&target, at.field("urlRewrite"))
+	case "RequestMirror":
+		v.mirror(f.RequestMirror, at.field("requestMirror"))
+	}
+}
+
+// mirror checks a filter that copies requests.
+func (v *validation) mirror(raw json.RawMessage, at *fieldPath) {
+	var conf struct {
+		Percentage json.RawMessage `json:"percentage"`
+		BackendRef *BackendRef     `json:"backendRef"`
+	}
+	if len(raw) == 0 {
+		v.fail(at, "is required for a filter of type RequestMirror")
+		return
+	}
+	v.filterConf(raw, &conf, at)
+	if len(conf.Percentage) > 0 {
+		v.percentage(conf.Percentage, at.field("percentage"))
+	}
+	if conf.BackendRef == nil {
+		v.fail(at.field("backendRef"), "is required")
 	}
 }
 

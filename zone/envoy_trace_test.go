@@ -2,8 +2,12 @@ package zone_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -148,4 +152,34 @@ func TestTracesReachZipkin(t *testing.T) {
 	if status, _ := plain(w.port, "/"); status != 200 {
 		t.Errorf("answered %d without the policy", status)
 	}
+}
+
+// TestTracesReachDatadog shows the field for Datadog's agent with a real Envoy.
+func TestTracesReachDatadog(t *testing.T) {
+	t.Parallel()
+	w := newTraced(t)
+	var mu sync.Mutex
+	var got []string
+	agent := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, r.URL.Path+" "+string(body))
+		_, _ = io.WriteString(out, "{}")
+	}))
+	t.Cleanup(agent.Close)
+	w.trace(fmt.Sprintf(`{backends: [{type: Datadog, datadog: {url: %q}}], tags: [{name: env, literal: for-datadog}]}`, agent.URL))
+	soon(t, func() error {
+		plain(w.port, "/")
+		mu.Lock()
+		defer mu.Unlock()
+		for _, service := range []string{"caller", "backend"} {
+			if !slices.ContainsFunc(got, func(one string) bool {
+				return strings.HasPrefix(one, "/v0.4/traces ") && strings.Contains(one, "for-datadog") && strings.Contains(one, service)
+			}) {
+				return fmt.Errorf("no span of %s among %d requests", service, len(got))
+			}
+		}
+		return nil
+	})
 }

@@ -168,6 +168,7 @@ var policyTypes = []policyType{
 			{"backends[].zipkin.traceId128bit", "`trace_id_128bit`", "32 hexadecimal digits in place of 16"},
 			{"backends[].zipkin.sharedSpanContext", "`shared_span_context`, true unless set",
 				"both ends of a call have one span, or one each"},
+			{"backends[].datadog.url", "a `DatadogConfig`, and the address of the cluster `causeway_trace`", "spans come to the agent, by PUT of `/v0.4/traces`; their service is the workload, or the Dataplane's name"},
 			{"sampling.overall", "`overall_sampling` of each route", "0 traces nothing"},
 			{"sampling.random", "`random_sampling` of each route", "0 traces only what clients force"},
 			{"sampling.client", "`client_sampling` of each route", "a request with `x-client-trace-id` is traced"},
@@ -176,7 +177,7 @@ var policyTypes = []policyType{
 			{"tags[].header.name", "its `request_header`", "the header's value"},
 			{"tags[].header.default", "its `default_value`", "the value of requests without the header"},
 		},
-		"backends[].datadog"},
+		"backends[].datadog.splitService"},
 }
 
 // patchRows are the fields of the five kinds of a MeshProxyPatch.

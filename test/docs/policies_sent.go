@@ -5,6 +5,35 @@ import "github.com/causeway-mesh/causeway/resources"
 // sentTypes are the types of policies on what a workload sends whose fields the page lists. A test compares them with
 // resources.ConfFields.
 var sentTypes = []policyType{
+	{resources.TypeMeshHTTPRoute,
+		"In `to[].rules`, for requests of the application to the service. The first rule counts whose match holds: a longer path before a shorter one, the order of merging among equals. Routes are a resource of " +
+			"their own, so that no listener or cluster moves. What a proxy does not take of one rule costs that rule, which is among the proxy's problems. `hostnames` is not enforced: the rules hold for every host. A MeshTCPRoute has `default.backendRefs` only, for connections.",
+		[]policyField{
+			{"matches[]", "the route's `match`: path (Exact, PathPrefix by segments, RegularExpression), method, headers and query parameters", "only such requests take the rule"},
+			{"default.backendRefs[]", "`cluster` or `weighted_clusters`; a backend that is not found answers 503, and a weight of 0 gets none", "requests go there, by their weights"},
+			{"default.filters[].type", "which of the next is read", "requests and answers are changed"},
+			{"default.filters[].requestHeaderModifier.set[].name", "`request_headers_to_add`, in place of others of the name", "the header of the request"},
+			{"default.filters[].requestHeaderModifier.set[].value", "its value, as it is written", "the header of the request"},
+			{"default.filters[].requestHeaderModifier.add[].name", "`request_headers_to_add`, beside others of the name", "the header of the request"},
+			{"default.filters[].requestHeaderModifier.add[].value", "its value, as it is written", "the header of the request"},
+			{"default.filters[].requestHeaderModifier.remove[]", "`request_headers_to_remove`", "the header does not come"},
+			{"default.filters[].responseHeaderModifier.set[].name", "`response_headers_to_add`, in place of others of the name", "the header of the answer"},
+			{"default.filters[].responseHeaderModifier.set[].value", "its value, as it is written", "the header of the answer"},
+			{"default.filters[].responseHeaderModifier.add[].name", "`response_headers_to_add`, beside others of the name", "the header of the answer"},
+			{"default.filters[].responseHeaderModifier.add[].value", "its value, as it is written", "the header of the answer"},
+			{"default.filters[].responseHeaderModifier.remove[]", "`response_headers_to_remove`", "the header does not come"},
+			{"default.filters[].requestRedirect.scheme", "`scheme_redirect`", "the scheme of the Location"},
+			{"default.filters[].requestRedirect.hostname", "`host_redirect`", "the host of the Location"},
+			{"default.filters[].requestRedirect.port", "`port_redirect`", "the port of the Location"},
+			{"default.filters[].requestRedirect.path", "`path_redirect`, or `regex_rewrite` for ReplacePrefixMatch", "the path of the Location"},
+			{"default.filters[].requestRedirect.statusCode", "`response_code`, 302 unless set", "the status"},
+			{"default.filters[].urlRewrite.hostname", "`host_rewrite_literal`", "the host that the service sees"},
+			{"default.filters[].urlRewrite.hostToBackendHostname", "`auto_host_rewrite`", "the host that the service sees"},
+			{"default.filters[].urlRewrite.path", "`regex_rewrite`", "the path that the service sees"},
+			{"default.filters[].requestMirror.percentage", "`runtime_fraction`, all unless set", "that share is copied"},
+			{"default.filters[].requestMirror.backendRef", "`request_mirror_policies`", "the copy comes there, and nobody waits for its answer"},
+		},
+		""},
 	{resources.TypeMeshLoadBalancingStrategy,
 		"In `to`. Without one, endpoints of the own zone are asked in turn, and those of other zones when none of these is left. A change replaces the cluster or the " +
 			"route. Hashes are of requests: on TCP, RingHash and Maglev go by chance, which is among the proxy's problems. `hashPolicies` beside `loadBalancer` take " +

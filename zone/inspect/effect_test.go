@@ -102,8 +102,8 @@ func TestPoliciesWithoutAnEffectSayWhy(t *testing.T) {
 			"takes connections only", []string{"apply", "conditions", "lint"}},
 		{resources.TypeMeshTimeout, `{rules: [{matches: [{path: {type: Exact, value: /a}}], default: {idleTimeout: 1s, http: {requestTimeout: 1s}}}]}`,
 			"spec.rules[0].default.idleTimeout", []string{"apply", "conditions", "lint", "rollout status"}},
-		{resources.TypeMeshTrace, `{default: {backends: [{type: Datadog, datadog: {url: "http://127.0.0.1:8126"}}]}}`,
-			"spec.default.backends[0].datadog", []string{"apply", "conditions", "lint", "rollout status"}},
+		{resources.TypeMeshTrace, `{default: {backends: [{type: Datadog, datadog: {url: "http://127.0.0.1:8126", splitService: true}}]}}`,
+			"spec.default.backends[0].datadog.splitService", []string{"apply", "conditions", "lint", "rollout status"}},
 		{resources.TypeMeshRateLimit, `{rules: [{matches: [{path: {type: Exact, value: /a}}], default: {local: {tcp: {connectionRate: {num: 1, interval: 1s}}}}}]}`,
 			"spec.rules[0].default.local.tcp: limits connections", []string{"apply", "conditions", "lint", "rollout status"}},
 	} {

@@ -67,12 +67,13 @@ func workloadOf(dp *resources.Resource) string {
 	return cmp.Or(dp.Labels[resources.LabelWorkload], dp.DisplayName())
 }
 
-// newProvider builds the provider of spans and the cluster that leads to it; nil for a backend that proxies cannot send
-// to.
+// newProvider builds the provider of spans and the cluster that leads to it; nil for a backend of no known type.
 func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
 	switch {
 	case b.Zipkin != nil:
 		return zipkinProvider(b.Zipkin)
+	case b.Datadog != nil:
+		return datadogProvider(b.Datadog, service)
 	case b.OpenTelemetry != nil:
 		host, port, err := resources.ParseCollectorEndpoint(b.OpenTelemetry.Endpoint)
 		if err != nil {
@@ -87,6 +88,26 @@ func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Ht
 			ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: config}}, cluster, err
 	}
 	return nil, nil, nil
+}
+
+// datadogProvider returns the provider for Datadog's agent.
+func datadogProvider(b *resources.DatadogBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
+	u, err := resources.ParseCollectorURL(b.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	host, port, err := resources.CollectorAddress(u)
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster, err := newCollector(traceCluster, host, port, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := pack(&tracev3.DatadogConfig{CollectorCluster: traceCluster, ServiceName: service,
+		CollectorHostname: u.Host})
+	return &tracev3.Tracing_Http{Name: "envoy.tracers.datadog",
+		ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: config}}, cluster, err
 }
 
 func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resource, error) {

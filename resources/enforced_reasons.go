@@ -1,0 +1,43 @@
+package resources
+
+import "strings"
+
+// unenforcedReasons says why proxies are not configured by fields that are checked and stored, by the path of the field
+// in its conf without indexes.
+var unenforcedReasons = map[Type]map[string]string{
+	TypeMeshAccessLog: {
+		"backends.tcp": "Envoy has no logger that writes lines to a connection: use OpenTelemetry or a file",
+	},
+	TypeMeshMetric: {
+		"applications":                 "Envoy cannot merge what others count with its own metrics: have the application scraped at its own port",
+		"backends.opentelemetry":       "Envoy takes sinks of metrics from its bootstrap only, and no discovery service brings them: have a collector scrape the Prometheus endpoint",
+		"backends.prometheus.clientid": "it tells scrape targets of one discovery service apart, which this server does not have",
+		"sidecar.profiles.include":     "its names are those that Prometheus shows, and Envoy selects by its own: write sidecar.regex",
+		"sidecar.profiles.exclude":     "Envoy's filter of metrics selects, and cannot leave out: write sidecar.regex",
+	},
+	TypeMeshTrace: {
+		"backends.datadog.splitservice": "a span of Envoy has one service for all directions and destinations",
+	},
+	TypeMeshLoadBalancingStrategy: {
+		"loadbalancer.leastrequest.activerequestbias": "it is about endpoints of different weights, and those of a service are all alike",
+	},
+	TypeMeshHealthCheck: {
+		"eventlogpath":                 "it is a file on the machine of each caller: read health_check in the proxy's metrics",
+		"alwaysloghealthcheckfailures": "there is no log of checks",
+	},
+	TypeMeshCircuitBreaker: {
+		"outlierdetection": "an inbound has one endpoint, which is its application, and no other to send to",
+	},
+	TypeMeshRetry: {
+		"http.hostselection.tags": "endpoints carry no tags in the proxies of their callers",
+		"grpc.hostselection.tags": "endpoints carry no tags in the proxies of their callers",
+	},
+}
+
+// reasonOf returns why a field has no effect, with a colon in front; empty if no reason is known.
+func reasonOf(t Type, path string) string {
+	if reason := unenforcedReasons[t][strings.ToLower(path)]; reason != "" {
+		return ": " + reason
+	}
+	return ""
+}
