@@ -52,7 +52,10 @@ type oidcVerifier struct {
 	retry    time.Time             // guarded by mu
 }
 
-func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
+func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVerifier, error) {
+	if now == nil {
+		now = time.Now
+	}
 	u, err := url.Parse(s.Issuer)
 	if err != nil || u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("OIDC issuer %q: want an https URL, as the provider's discovery document spells it", s.Issuer)
@@ -65,11 +68,11 @@ func newOIDC(_ context.Context, s OIDCSettings) (*oidcVerifier, error) {
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
 		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own, and with this prefix a name of the provider's may: choose another, oidc: for example", s.Prefix, ReservedPrefix)
 	}
-	client, err := clientFor(s.CAFile)
+	client, err := clientFor(s.CAFile, now)
 	if err != nil {
 		return nil, fmt.Errorf("OIDC CA: %w", err)
 	}
-	return &oidcVerifier{settings: s, client: client, now: time.Now}, nil
+	return &oidcVerifier{settings: s, client: client, now: now}, nil
 }
 
 // Verify implements Verifier.
@@ -77,7 +80,7 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	refuse := func(reason, hint string) (Subject, error) {
 		return Subject{}, &LoginError{Method: ByOIDC, Reason: reason, Hint: hint}
 	}
-	if err := v.worthVerifying(token, time.Now()); err != nil {
+	if err := v.worthVerifying(token, v.now()); err != nil {
 		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
 	}
 	verifier, err := v.provider()
@@ -127,14 +130,14 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 	if v.verifier != nil {
 		return v.verifier, nil
 	}
-	if v.failed != nil && time.Now().Before(v.retry) {
+	if v.failed != nil && v.now().Before(v.retry) {
 		return nil, v.failed
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), v.client), oidcTimeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, v.settings.Issuer)
 	if err != nil {
-		v.failed, v.retry = err, time.Now().Add(oidcRetry)
+		v.failed, v.retry = err, v.now().Add(oidcRetry)
 		return nil, err
 	}
 	var document struct {
@@ -144,6 +147,6 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 		return nil, err
 	}
 	v.verifier = oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
-		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms})
+		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms, Now: v.now})
 	return v.verifier, nil
 }

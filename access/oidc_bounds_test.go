@@ -102,7 +102,7 @@ func TestWhatAProviderAnswers(t *testing.T) {
 				0o600); err != nil {
 				t.Fatal(err)
 			}
-			v, err := newOIDC(t.Context(), OIDCSettings{Issuer: s.URL, ClientID: "causeway", CAFile: ca})
+			v, err := newOIDC(t.Context(), OIDCSettings{Issuer: s.URL, ClientID: "causeway", CAFile: ca}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

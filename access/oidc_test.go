@@ -9,7 +9,7 @@ func TestPrefixesThatNamesCanComplete(t *testing.T) {
 		"": true, "oidc:": true, "mesh:": true, "mesh-systems:": true,
 		"mesh-system:": false, "mesh-system:x": false, "mesh-system": false, "mesh-": false, "m": false,
 	} {
-		_, err := newOIDC(t.Context(), OIDCSettings{Issuer: "https://provider.example", ClientID: "causeway", Prefix: prefix})
+		_, err := newOIDC(t.Context(), OIDCSettings{Issuer: "https://provider.example", ClientID: "causeway", Prefix: prefix}, nil)
 		if (err == nil) != taken {
 			t.Errorf("prefix %q: %v", prefix, err)
 		}

@@ -47,7 +47,7 @@ func TestWithdrawnKeys(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	v, err := newOIDC(t.Context(), OIDCSettings{Issuer: s.URL, ClientID: "causeway", CAFile: ca})
+	v, err := newOIDC(t.Context(), OIDCSettings{Issuer: s.URL, ClientID: "causeway", CAFile: ca}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestWithdrawnKeys(t *testing.T) {
 	v.now = func() time.Time { return now }
 	verify := func(key int) error {
 		token := jwt.NewWithClaims(jwt.SigningMethodRS256,
-			jwt.MapClaims{"iss": s.URL, "aud": "causeway", "sub": "nora", "exp": time.Now().Add(time.Hour).Unix()})
+			jwt.MapClaims{"iss": s.URL, "aud": "causeway", "sub": "nora", "exp": time.Now().Add(24 * time.Hour).Unix()})
 		token.Header["kid"] = "k0"
 		text, err := token.SignedString(keys[key])
 		if err != nil {

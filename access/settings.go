@@ -61,7 +61,7 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 		c.ClientCAs = pool
 	}
 	if s.OIDC.Issuer != "" {
-		provider, err := newOIDC(ctx, s.OIDC)
+		provider, err := newOIDC(ctx, s.OIDC, p.Now)
 		if err != nil {
 			return nil, err
 		}
@@ -81,12 +81,12 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
 
 // clientFor returns an HTTP client that trusts the authorities of a PEM file, or the system's if there is none.
-func clientFor(caFile string) (*http.Client, error) {
+func clientFor(caFile string, now func() time.Time) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DisableKeepAlives = true  // it is asked rarely
 	transport.DisableCompression = true // what is read is what came
 	transport.MaxResponseHeaderBytes = maxProviderHeaders
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, Time: now}
 	if caFile != "" {
 		pool, err := credential.Pool("--api-oidc-ca", caFile)
 		if err != nil {

@@ -117,16 +117,17 @@ func (m *HeldCredential) load() error {
 type Holder struct {
 	dir string
 	box *secrets.Box
+	now func() time.Time
 	// InPlace, if set, returns an error if the data folder is not in its place. A write elsewhere would be lost.
 	InPlace func() error
 	// current is the newest credential, nil before the zone has joined.
 	current atomic.Pointer[HeldCredential]
 }
 
-// OpenHolder reads the credential that an earlier run has written. An unreadable one is an error and is not
-// replaced.
-func OpenHolder(dataDir string, box *secrets.Box) (*Holder, error) {
-	s := &Holder{dir: filepath.Join(dataDir, membershipDir), box: box}
+// OpenHolder reads the credential that an earlier run has written. An unreadable one is an error and is not replaced.
+// now is the clock by which the holder judges certificates.
+func OpenHolder(dataDir string, box *secrets.Box, now func() time.Time) (*Holder, error) {
+	s := &Holder{dir: filepath.Join(dataDir, membershipDir), box: box, now: now}
 	m := &HeldCredential{}
 	found, err := s.read(heldFile, heldPurpose, m)
 	if err != nil || !found {
@@ -276,7 +277,7 @@ func (s *Holder) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, RootCAs: s.current.Load().roots,
 		Time: func() time.Time {
-			now, since := time.Now(), s.current.Load().since
+			now, since := s.now(), s.current.Load().since
 			if now.Before(since) {
 				return since
 			}

@@ -128,7 +128,8 @@ func (s *Holder) joinAt(ctx context.Context, offer *JoinString, address string, 
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: host,
 		InsecureSkipVerify: true, //nolint:gosec // the pin is checked instead
-		VerifyConnection:   func(state tls.ConnectionState) error { return VerifyPinned(state, pin, host) },
+		VerifyConnection:   func(state tls.ConnectionState) error { return VerifyPinned(state, pin, host, s.now()) },
+		Time:               s.now,
 	}
 	heard := &kds.Heard{}
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(heard.Credentials(credentials.NewTLS(config))))
@@ -146,7 +147,7 @@ func (s *Holder) joinAt(ctx context.Context, offer *JoinString, address string, 
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.keep(next, origin{addresses, tokenSum(offer)}, credential, time.Now())
+	m, err := s.keep(next, origin{addresses, tokenSum(offer)}, credential, s.now())
 	if err != nil {
 		return nil, err
 	}

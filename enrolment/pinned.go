@@ -10,22 +10,23 @@ import (
 )
 
 // VerifyPinned accepts a chain that contains the pinned certificate: either as the CA that signed the leaf for this
-// host, or as the leaf itself.
-func VerifyPinned(state tls.ConnectionState, pin []byte, host string) error {
+// host, or as the leaf itself, at the time now.
+func VerifyPinned(state tls.ConnectionState, pin []byte, host string, now time.Time) error {
 	chain := state.PeerCertificates
 	for i, cert := range chain {
 		if sum := sha256.Sum256(cert.Raw); string(sum[:]) != string(pin) {
 			continue
 		}
 		if i == 0 {
-			if now := time.Now(); now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
+			if now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
 				return fmt.Errorf("the global's pinned certificate is valid from %s until %s, and this machine's clock says %s",
 					cert.NotBefore.UTC().Format(time.RFC3339), cert.NotAfter.UTC().Format(time.RFC3339),
 					now.UTC().Format(time.RFC3339))
 			}
 			return nil
 		}
-		options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), DNSName: host}
+		options := x509.VerifyOptions{Roots: x509.NewCertPool(), Intermediates: x509.NewCertPool(), DNSName: host,
+			CurrentTime: now}
 		options.Roots.AddCert(cert)
 		for _, other := range chain[1:] {
 			options.Intermediates.AddCert(other)

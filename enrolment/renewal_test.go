@@ -140,7 +140,7 @@ func renewingZone(t *testing.T, name string, g *signingGlobal) *Holder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := OpenHolder(dir, box)
+	s, err := OpenHolder(dir, box, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

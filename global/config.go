@@ -55,7 +55,7 @@ type Config struct {
 	// ZoneCredentialLifetime is the lifetime of a zone's certificate, which is renewed at half of it. 30 days by
 	// default.
 	ZoneCredentialLifetime time.Duration
-	// Now is the clock for credentials; time.Now by default.
+	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now by default.
 	Now func() time.Time
 	// SystemNamespace is resources.DefaultSystemNamespace by default.
 	SystemNamespace string
@@ -90,8 +90,11 @@ func (c *Config) fill() error {
 	if c.Log == nil {
 		return errors.New("no logger")
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	c.Store.Path, c.Store.Trace, c.Store.Log = c.storePath(), filepath.Join(c.DataDir, access.LogPath), c.Log
-	c.Store.Owner = archive.Header{Server: "global", Version: server.Version()}
+	c.Store.Owner, c.Store.Now = archive.Header{Server: "global", Version: server.Version()}, c.Now
 	if err := c.Store.Validate(); err != nil {
 		return err
 	}
@@ -103,9 +106,6 @@ func (c *Config) fill() error {
 	}
 	if c.ZoneCredentialLifetime == 0 {
 		c.ZoneCredentialLifetime = DefaultZoneCredentialLifetime
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.KDSMaxMessageSize == 0 {
 		c.KDSMaxMessageSize = kds.DefaultMaxMessageSize

@@ -3,6 +3,7 @@ package global
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -41,7 +42,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 	case take && (!shared || keeper.Version(serverCASecret) == 0):
 		return nil, errNotShared
 	case shared && !take:
-		if err := replaceShared(ctx, keeper); err != nil {
+		if err := replaceShared(ctx, keeper, c.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +55,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 			return nil, err
 		}
 	}
-	certificate, err := server.LoadOrCreateCertificate(c.certificateDir(), nil, box)
+	certificate, err := server.LoadOrCreateCertificate(c.certificateDir(), nil, box, c.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +63,12 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 }
 
 // replaceShared replaces the CA in the store. It fails if another process does so at the same time.
-func replaceShared(ctx context.Context, keeper *secrets.Keeper) error {
+func replaceShared(ctx context.Context, keeper *secrets.Keeper, now time.Time) error {
 	_, version, err := keeper.Get(ctx, serverCASecret)
 	if err != nil && !errors.Is(err, secrets.ErrNotFound) {
 		return err
 	}
-	fresh, err := server.NewCA()
+	fresh, err := server.NewCA(now)
 	if err != nil {
 		return err
 	}

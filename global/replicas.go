@@ -80,8 +80,8 @@ type replicaParts struct {
 
 func newReplicas(c *Config, p replicaParts) *replicas {
 	return &replicas{
-		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: p.durable.Board(), started: time.Now().UTC(),
-		moved: make(chan struct{}, 1), history: c.EtcdHistory, now: time.Now, log: c.Log,
+		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: p.durable.Board(), started: c.Now().UTC(),
+		moved: make(chan struct{}, 1), history: c.EtcdHistory, now: c.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{},
 		heard: map[string]heardZone{},

@@ -39,7 +39,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	}
 	put(claims, &resources.Resource{Key: kds.ClaimKey("own"), Labels: map[string]string{}}, `{"replica":"me"}`)
 	put(claims, &resources.Resource{Key: kds.ClaimKey("lost"), Labels: map[string]string{}}, `{"replica":"dead"}`)
-	r := newReplicas(&Config{Log: slog.New(slog.DiscardHandler)}, replicaParts{durable: durable, instance: "me",
+	r := newReplicas(&Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}, replicaParts{durable: durable, instance: "me",
 		status: status, sync: kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})})
 	r.sync.Adopt("lost", &tracker.ZoneState{Connected: true, Since: time.Now()})
 	r.members = []replica{{Instance: "me"}}

@@ -97,7 +97,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	}
 
 	// Insights are rewritten often; a long changelog would keep all old ones.
-	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
+	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: c.Now})
 	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
 	sync := newSync(c, o, status, known, instance)
 	insights := newInsights(status, instance, sync.Has, c.Log)
@@ -132,7 +132,7 @@ func newSync(c *Config, o *opened, status store.Store, known *kds.KnownFiles, in
 		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
 		Authenticate: gate.admission.authenticate, Incarnation: gate.lineage.Incarnation(), StoreOf: gate.storeOf,
 		Compare: gate.lineage.Compare, WordAt: gate.wordAt(), Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
-		Panics: c.Panics, Open: o.fields.Open,
+		Panics: c.Panics, Open: o.fields.Open, Now: c.Now,
 	}
 	if o.store.Board() != nil {
 		config.Replica = instance
@@ -157,7 +157,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		Store: durable, Status: shown, Absent: func(zone string) *api.Unknown { return absent(sync, zone) },
 		Home: c.home(), Guard: o.guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
-		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics,
+		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now,
 	})
 	addInspect(routes, durable, c)
 	(&operator{store: durable, sync: sync}).register(routes)
@@ -205,7 +205,7 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 		return nil, err
 	}
 	if o.guard, err = access.Open(ctx, c.Access, access.Parts{DataDir: c.DataDir, Store: durable, Issuer: issuer,
-		Log: c.Log}); err != nil {
+		Now: c.Now, Log: c.Log}); err != nil {
 		return nil, err
 	}
 	if o.gate, err = openGate(ctx, c, durable, box, o.guard); err != nil {

@@ -34,7 +34,7 @@ func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box
 	}
 	c.clusterID = string(id)
 	ca, err := keepOne(ctx, keeper, serverCASecret,
-		func() ([]byte, error) { return server.ExportCA(c.certificateDir(), box) })
+		func() ([]byte, error) { return server.ExportCA(c.certificateDir(), box, c.Now()) })
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -27,7 +28,7 @@ func TestShareWithAnotherKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := s.Snapshot().Revision()
-	config := &Config{DataDir: t.TempDir(), clusterID: "of-wrong"}
+	config := &Config{DataDir: t.TempDir(), clusterID: "of-wrong", Now: time.Now}
 	err := share(t.Context(), config, s, wrong)
 	if !errors.Is(err, secrets.ErrWrongKey) || !strings.Contains(err.Error(), "--secrets-key-file") {
 		t.Errorf("share ended with %v", err)
@@ -35,7 +36,7 @@ func TestShareWithAnotherKey(t *testing.T) {
 	if now := s.Snapshot().Revision(); now != before {
 		t.Errorf("the store is at %d, was at %d", now, before)
 	}
-	config = &Config{DataDir: t.TempDir(), clusterID: "of-right"}
+	config = &Config{DataDir: t.TempDir(), clusterID: "of-right", Now: time.Now}
 	if err := share(t.Context(), config, s, right); err != nil {
 		t.Errorf("with the right key: %v", err)
 	}

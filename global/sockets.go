@@ -77,7 +77,7 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 			hosts = append(hosts, host)
 		}
 	}
-	certificate, err := server.LoadOrCreateCertificate(c.certificateDir(), hosts, box)
+	certificate, err := server.LoadOrCreateCertificate(c.certificateDir(), hosts, box, c.Now)
 	if err != nil {
 		return nil, err
 	}

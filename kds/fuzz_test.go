@@ -19,11 +19,11 @@ import (
 )
 
 func testReceiver(d exchange.Direction, s store.Store) *receiver {
-	session := newSession(context.Background(), 1, "zone-1", silent{})
+	session := newSession(context.Background(), 1, "zone-1", silent{}, time.Now)
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"},
 			SystemNamespace: resources.DefaultSystemNamespace},
-		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(),
+		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(time.Now),
 		known: newKnown(),
 		node:  nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
@@ -209,9 +209,9 @@ func FuzzRequest(f *testing.F) {
 		sender := newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
 			crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
-			refusals: tracker.NewRefusals(), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+			refusals: tracker.NewRefusals(time.Now), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 			answerTimeout: time.Minute,
-			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),
 			inspect: checkInvariants(t),
 		})
 		stream := &recordingStream{}

@@ -88,7 +88,9 @@ type GlobalConfig struct {
 	Tracer trace.Tracer
 	// Panics recovers panics on behalf of one zone; with nil they end the process.
 	Panics *panics.Guard
-	Log    *slog.Logger
+	// Now is the wall clock; time.Now by default.
+	Now func() time.Time
+	Log *slog.Logger
 
 	// inspect is senderConfig.inspect.
 	inspect func(*sender)
@@ -157,11 +159,14 @@ func NewGlobal(c GlobalConfig) *Global {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(),
 		crossing: exchange.NewCrossing(),
-		started:  time.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{},
+		started:  c.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{},
 		held: map[string]map[*heldStream]struct{}{},
 	}
 	g.encoder, g.pacer, g.turns = newEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
@@ -311,7 +316,7 @@ func (g *Global) senderOf(s *session, data *zoneData) *sender {
 		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over,
 		features:   s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
-		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: time.Now,
+		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: g.config.Now,
 		tracer: g.config.Tracer, panics: g.config.Panics, session: s, log: g.logOf(s, exchange.GlobalToZone),
 		inspect: g.config.inspect,
 	})
@@ -335,7 +340,7 @@ func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	return g.serve(s, exchange.ZoneToGlobal,
 		func() error { return receiveAll(s.ctx, checked(stream.Recv, checkResponse), responses) },
 		func() error {
-			s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: exchange.ZoneToGlobal})
+			s.observe(Event{Kind: StreamOpened, Time: s.now(), Direction: exchange.ZoneToGlobal})
 			return receiver.run(s.ctx, stream, responses)
 		})
 }
@@ -383,7 +388,7 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	if err := grpc.SetHeader(ctx, header); err != nil {
 		return nil, err
 	}
-	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: time.Now(), Zone: zone,
+	g.config.Observer.Observe(Event{Kind: HealthChecked, Time: g.config.Now(), Zone: zone,
 		Peer: &Peer{AuthTokenProvided: len(md.Get(metadataAuthorization)) > 0}})
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(g.config.HealthInterval)}, nil
 }

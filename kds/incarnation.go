@@ -66,6 +66,7 @@ type peerStore struct {
 	// store is this server's own.
 	store  store.Store
 	ledger *tracker.Ledger
+	now    func() time.Time
 	log    *slog.Logger
 	// from is the direction in which the peer sends.
 	from exchange.Direction
@@ -117,7 +118,7 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 		}
 		a.settle(nil)
 	case known != h.incarnation:
-		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: time.Now()})
+		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: a.now()})
 		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+
 			" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"known", known, "announced", h.incarnation)
@@ -126,7 +127,7 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 		if err != nil {
 			return err
 		}
-		a.settle(rolledBack(known, seen, h.point))
+		a.settle(rolledBack(known, seen, h.point, a.now()))
 		a.log.Warn("the store of the global is an older copy of the one that this zone knew: its disk or file was rolled back; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"store", known, "seen", seen.String(), "is_at", h.point.String())
 	default:
@@ -157,12 +158,12 @@ func (a *peerStore) current(ctx context.Context, compared []string) error {
 }
 
 // rolledBack returns the NewStore of a store that does not continue from what was seen of it.
-func rolledBack(incarnation string, seen, now Seen) *tracker.NewStore {
+func rolledBack(incarnation string, seen, now Seen, since time.Time) *tracker.NewStore {
 	at := func(revision uint64) string {
 		suffix := fmt.Sprintf("@%d", revision)
 		return incarnation[:min(len(incarnation), maxIncarnation-len(suffix))] + suffix
 	}
-	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: time.Now()}
+	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: since}
 }
 
 // setPoint records the position of this session's store.
@@ -208,7 +209,7 @@ func (a *peerStore) settle(strange *tracker.NewStore) {
 		strange.Since = a.strange.Since
 	}
 	if strange != nil && a.ledger != nil {
-		a.ledger.Forget(time.Now())
+		a.ledger.Forget(a.now())
 	}
 	a.strange, a.compared = strange, map[resources.Type]bool{}
 }
@@ -234,7 +235,7 @@ func (a *peerStore) replaces(t resources.Type, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.replaced == nil {
-		a.replaced = &tracker.Replaced{Since: time.Now()}
+		a.replaced = &tracker.Replaced{Since: a.now()}
 	}
 	a.replaced.Count += len(names)
 	a.replaced.Names = append(a.replaced.Names, names[:min(len(names), tracker.MaxHeldNames-len(a.replaced.Names))]...)
@@ -247,7 +248,7 @@ func (a *peerStore) replaces(t resources.Type, names []string) {
 func (a *peerStore) replacement() *tracker.Replaced {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.replaced == nil || time.Since(a.replaced.Since) > replacedFor {
+	if a.replaced == nil || a.now().Sub(a.replaced.Since) > replacedFor {
 		return nil
 	}
 	out := *a.replaced

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -94,7 +93,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 		return current, data, false, nil
 	}
 	replaced := current
-	current = newSession(g.ctx, g.last+1, zone, g.config.Observer)
+	current = newSession(g.ctx, g.last+1, zone, g.config.Observer, g.config.Now)
 	current.connection, current.transport, current.pass = connection, connection.transport, pass
 	current.authTokenProvided = len(md.Get(metadataAuthorization)) > 0
 	current.features = exchange.ParseFeatures(md.Get(metadataFeatures))
@@ -109,7 +108,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	g.last++
 	// Set claim before the session's other stream can find it: the first event of a session is its start.
 	current.claim = g.begins(g.claims(current, data), current, data, md)
-	data.ledger.Session(true, time.Now())
+	data.ledger.Session(true, g.config.Now())
 	g.sessions[zone] = current
 	if replaced != nil {
 		replaced.cancel(ErrFenced)
@@ -118,11 +117,11 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 		g.freeLocked(zone, ErrFenced, func(h *heldStream) bool { return h.connection.number < connection.number })
 	}
 	if err := g.config.Panics.Do(serving, func() error {
-		current.observe(Event{Kind: SessionStarted, Time: time.Now()})
+		current.observe(Event{Kind: SessionStarted, Time: g.config.Now()})
 		return nil
 	}); err != nil {
 		delete(g.sessions, zone)
-		data.ledger.Session(false, time.Now())
+		data.ledger.Session(false, g.config.Now())
 		current.cancel(err) // otherwise it lives as long as the server's context
 		return nil, nil, false, err
 	}
@@ -159,7 +158,7 @@ func (g *Global) leave(s *session, d exchange.Direction, err error) error {
 	}
 	g.drop(s)
 	g.logOf(s, d).Info("zone disconnected", "error", err)
-	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
+	s.observe(Event{Kind: SessionEnded, Time: g.config.Now(), Err: err})
 	return err
 }
 
@@ -172,7 +171,7 @@ func (g *Global) drop(s *session) {
 	}
 	delete(g.sessions, s.zone)
 	if data := g.zones[s.zone]; data != nil {
-		data.ledger.Session(false, time.Now())
+		data.ledger.Session(false, g.config.Now())
 		data.over.Meet(tracker.LimitRefusals, "", tracker.KeptRefusals, data.refusals.Rest())
 	}
 }

@@ -22,9 +22,9 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	out := newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
 		crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
-		refusals: tracker.NewRefusals(), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+		refusals: tracker.NewRefusals(time.Now), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 		answerTimeout: time.Minute,
-		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}), log: testLog(),
+		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),
 		inspect: checkInvariants(t),
 	})
 	stream := &recordingStream{}

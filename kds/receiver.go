@@ -91,7 +91,7 @@ const maxConflicts = 8
 
 func newReceiver(c receiverConfig) *receiver {
 	if c.ledger == nil {
-		c.ledger = tracker.NewLedger()
+		c.ledger = tracker.NewLedger(c.session.now)
 	}
 	return &receiver{receiverConfig: c, types: map[resources.Type]*reception{}}
 }
@@ -352,7 +352,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 // it brings back or removes.
 func (v *receiver) settleHeld(line *tracker.Line, said progress, p *plan) {
 	if (said.list || said.resume) && !said.more {
-		line.Hold(p.held, time.Now())
+		line.Hold(p.held, v.session.now())
 		return
 	}
 	for _, op := range p.ops {

@@ -37,7 +37,7 @@ func (g *Global) Report(ctx context.Context, in *kdspb.ReportRequest) (*kdspb.Re
 	if err != nil {
 		return nil, ToStatus(fmt.Errorf("%w: the report: %w", ErrRequest, err))
 	}
-	report.Received = time.Now()
+	report.Received = g.config.Now()
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
 		g.config.Observer.Observe(Event{Kind: Reported, Time: report.Received, Zone: zone})

@@ -118,7 +118,7 @@ type sender struct {
 
 func newSender(c senderConfig) *sender {
 	if c.ledger == nil {
-		c.ledger = tracker.NewLedger()
+		c.ledger = tracker.NewLedger(c.now)
 	}
 	s := &sender{
 		senderConfig:  c,

@@ -41,9 +41,9 @@ func benchSenders(b *testing.B, s store.Store) ([]*sender, []*lastResponse) {
 		put(b, s, written(b, globalHome, ZoneKey(zone), `{}`))
 		senders[i] = newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: zone, identifier: "global", store: s, pace: unpaced{s},
-			crossing: crossing, encoder: encoder, refusals: tracker.NewRefusals(),
+			crossing: crossing, encoder: encoder, refusals: tracker.NewRefusals(time.Now),
 			maxMessage: DefaultMaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
-			now: time.Now, session: newSession(context.Background(), 1, zone, silent{}), log: testLog(),
+			now: time.Now, session: newSession(context.Background(), 1, zone, silent{}, time.Now), log: testLog(),
 		})
 		streams[i] = &lastResponse{}
 		senders[i].stream = streams[i]

@@ -100,7 +100,7 @@ var modelTypes = []resources.Type{resources.TypeMesh, resources.TypeMeshTrafficP
 func (m *senderModel) connect(t *rapid.T) {
 	config := m.config
 	config.inspect = checkInvariants(t)
-	config.session = newSession(context.Background(), 1, "zone-1", silent{})
+	config.session = newSession(context.Background(), 1, "zone-1", silent{}, time.Now)
 	m.sender = newSender(config)
 	m.stream = &modelStream{sender: m.sender, t: t}
 	m.sender.stream = m.stream
@@ -276,7 +276,7 @@ func TestSenderModel(t *testing.T) {
 		m := &senderModel{tb: t, store: s, peer: &modelPeer{has: map[resources.Type]map[string]string{}},
 			config: senderConfig{direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, features: exchange.OwnFeatures(),
 				pace: unpaced{s}, turns: newTurns(1, nil), crossing: exchange.NewCrossing(),
-				encoder: newEncoder(exchange.NewMapping(), nil), refusals: tracker.NewRefusals(),
+				encoder: newEncoder(exchange.NewMapping(), nil), refusals: tracker.NewRefusals(time.Now),
 				maxMessage: rapid.SampledFrom([]int{1, 512, DefaultMaxMessageSize}).Draw(rt, "size of messages"),
 				maxWhole:   MaxMessageSize, sendTimeout: time.Minute, answerTimeout: time.Hour, now: time.Now, log: testLog()}}
 		m.connect(rt)

@@ -32,6 +32,7 @@ type session struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	now    func() time.Time
 
 	peer atomic.Pointer[Peer]
 
@@ -40,8 +41,8 @@ type session struct {
 	users int     // guarded by mu: streams that have not returned
 }
 
-func newSession(ctx context.Context, number uint64, zone string, observer Observer) *session {
-	s := &session{number: number, zone: zone, observer: observer}
+func newSession(ctx context.Context, number uint64, zone string, observer Observer, now func() time.Time) *session {
+	s := &session{number: number, zone: zone, observer: observer, now: now}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	return s
 }
@@ -55,7 +56,7 @@ func (s *session) observe(e Event) {
 // introduce records the peer's description of itself.
 func (s *session) introduce(d exchange.Direction, p *Peer) {
 	s.peer.Store(p)
-	s.observe(Event{Kind: StreamOpened, Time: time.Now(), Direction: d})
+	s.observe(Event{Kind: StreamOpened, Time: s.now(), Direction: d})
 }
 
 // fence fails if the session has ended, so that it cannot write. It runs under the store's write lock.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -126,7 +127,7 @@ func TestProgressSurvivesAnything(t *testing.T) {
 // TestTracingOffCostsNothing checks that tracing costs no allocation while it is off.
 func TestTracingOffCostsNothing(t *testing.T) {
 	s := newSender(senderConfig{store: store.NewMemory(), features: exchange.OwnFeatures()})
-	v := newReceiver(receiverConfig{})
+	v := newReceiver(receiverConfig{ledger: tracker.NewLedger(time.Now)})
 	d, _ := resources.Lookup(resources.TypeMesh)
 	sub := &subscription{descriptor: d}
 	cause := store.Cause{Written: time.Now()}

@@ -82,7 +82,9 @@ type ZoneConfig struct {
 	Tracer trace.Tracer
 	// Panics recovers panics on behalf of the global; with nil they end the process.
 	Panics *panics.Guard
-	Log    *slog.Logger
+	// Now is the wall clock; time.Now by default.
+	Now func() time.Time
+	Log *slog.Logger
 
 	// inspect is senderConfig.inspect.
 	inspect func(*sender)
@@ -140,15 +142,19 @@ func NewZone(c ZoneConfig) *Zone {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	c.Self.Features = announced(c.Tracer)
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
-	z := &Zone{started: time.Now(), config: c, news: news, mapping: exchange.NewMapping(),
-		crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(),
-		over: &tracker.Over{}, ledger: tracker.NewLedger()}
+	z := &Zone{started: c.Now(), config: c, news: news, mapping: exchange.NewMapping(),
+		crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(c.Now),
+		over: tracker.NewOver(c.Now), ledger: tracker.NewLedger(c.Now)}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &peerStore{kept: c.Incarnations, store: c.Store, ledger: z.ledger, log: c.Log, from: exchange.GlobalToZone}
+	z.met = &peerStore{kept: c.Incarnations, store: c.Store, ledger: z.ledger, log: c.Log,
+		from: exchange.GlobalToZone, now: c.Now}
 	return z
 }
 
@@ -167,7 +173,7 @@ func (z *Zone) session(ctx context.Context) error {
 	}
 	defer func() { _ = conn.Close() }()
 	z.sessions++
-	s := newSession(z.outgoing(ctx), z.sessions, z.config.Zone, z.config.Observer)
+	s := newSession(z.outgoing(ctx), z.sessions, z.config.Zone, z.config.Observer, z.config.Now)
 	defer s.cancel(ErrStreamEnded)
 	health, err := z.checkHealth(s.ctx, conn, longestHandshake)
 	if err != nil {
@@ -197,7 +203,7 @@ func (z *Zone) session(ctx context.Context) error {
 	z.config.Log.Info("connected to the global", "zone", z.config.Zone, "global", z.targetNow(), "session", s.number)
 	err = z.serve(s, conn, down, up, health.interval)
 	z.leave()
-	s.observe(Event{Kind: SessionEnded, Time: time.Now(), Err: err})
+	s.observe(Event{Kind: SessionEnded, Time: z.config.Now(), Err: err})
 	return err
 }
 
@@ -205,7 +211,7 @@ func (z *Zone) enter(s *session, conn *grpc.ClientConn) {
 	z.connected.Store(true)
 	z.current.Store(s)
 	z.conn.Store(conn)
-	z.opened = time.Now()
+	z.opened = z.config.Now()
 	z.ledger.Session(true, z.opened)
 }
 
@@ -215,7 +221,7 @@ func (z *Zone) leave() {
 	}
 	z.current.Store(nil)
 	z.conn.Store(nil)
-	z.ledger.Session(false, time.Now())
+	z.ledger.Session(false, z.config.Now())
 	z.over.Meet(tracker.LimitRefusals, "", tracker.KeptRefusals, z.refusals.Rest())
 }
 
@@ -265,7 +271,7 @@ func (z *Zone) newSender(s *session) *sender {
 		status: z.config.Status, pace: unpaced{z.config.Store},
 		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
-		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: time.Now,
+		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: z.config.Now,
 		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.ZoneToGlobal),
 		inspect: z.config.inspect,
 	})

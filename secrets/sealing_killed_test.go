@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -24,7 +26,7 @@ const sealingDir = "CAUSEWAY_TEST_SEALING_DIR"
 func TestMain(m *testing.M) {
 	dir := os.Getenv(sealingDir)
 	if dir == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 	if err := seal(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)

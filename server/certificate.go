@@ -95,17 +95,18 @@ func (c *Certificate) Expiries() map[string]time.Time {
 // first start, the serving certificate also when it ends within 30 days, was created by a clock that was ahead, or does
 // not cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that
 // exists but cannot be used is an error and is never replaced: zones that pinned it would be locked out. box seals the
-// keys, also those that an earlier version kept in the clear; a box of another key is an error and changes nothing.
-func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certificate, error) {
+// keys, also those that an earlier version kept in the clear; a box of another key is an error and changes nothing. now
+// is the clock.
+func LoadOrCreateCertificate(dir string, hosts []string, box Sealer, now func() time.Time) (*Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate folder: %w", err)
 	}
-	ca, err := loadOrCreateCA(dir, box)
+	ca, err := loadOrCreateCA(dir, box, now())
 	if err != nil {
 		return nil, err
 	}
 	folder := certificateFolder{dir: dir, hosts: slices.Concat(hosts, []string{"localhost", "127.0.0.1", "::1"}),
-		box: box, now: time.Now}
+		box: box, now: now}
 	leaf, err := folder.loadOrCreateLeaf(ca)
 	if err != nil {
 		return nil, err
@@ -122,6 +123,7 @@ func LoadOrCreateCertificate(dir string, hosts []string, box Sealer) (*Certifica
 func (c *Certificate) TLSConfig() *tls.Config {
 	return &tls.Config{
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.leaf.Load(), nil },
+		Time:           c.folder.now,
 		MinVersion:     cmp.Or(c.MinVersion, tls.VersionTLS13), CipherSuites: forwardSecret(),
 	}
 }
@@ -147,10 +149,10 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-func loadOrCreateCA(dir string, box Sealer) (*authority, error) {
+func loadOrCreateCA(dir string, box Sealer, now time.Time) (*authority, error) {
 	certPath, keyPath := filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)
 	if !hasCA(dir) {
-		return createCA(certPath, keyPath, box)
+		return createCA(certPath, keyPath, box, now)
 	}
 	pair, err := readKeyPair(certPath, keyPath, caKeyPurpose, box)
 	if errors.Is(err, errSealed) {
@@ -180,8 +182,8 @@ func hasCA(dir string) bool {
 	return false
 }
 
-func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
-	ca, err := newCA()
+func createCA(certPath, keyPath string, box Sealer, now time.Time) (*authority, error) {
+	ca, err := newCA(now)
 	if err != nil {
 		return nil, err
 	}
@@ -191,12 +193,12 @@ func createCA(certPath, keyPath string, box Sealer) (*authority, error) {
 	return ca, nil
 }
 
-func newCA() (*authority, error) {
+func newCA(now time.Time) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate("Causeway server CA", time.Now(), caLifetime)
+	template, err := newTemplate("Causeway server CA", now, caLifetime)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/server"
 )
 
 // TestAskHealth asks a server over loopback, in the clear, and one that listens on every address, over TLS.
 func TestAskHealth(t *testing.T) {
-	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7))
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

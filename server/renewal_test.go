@@ -26,7 +26,7 @@ func (openBox) Open(sealed []byte, _ string) ([]byte, error) { return sealed[len
 // secured serves HTTPS with a certificate, and returns it with the serial number that a new handshake presents.
 func secured(t *testing.T) (*Certificate, func() *big.Int) {
 	t.Helper()
-	c, err := LoadOrCreateCertificate(t.TempDir(), nil, openBox{})
+	c, err := LoadOrCreateCertificate(t.TempDir(), nil, openBox{}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestRenewalKeepsToItsCA(t *testing.T) {
 	for name, damage := range map[string]func(file string) error{
 		"gone": os.Remove,
 		"other": func(file string) error {
-			other, err := newCA()
+			other, err := newCA(time.Now())
 			if err != nil {
 				return err
 			}

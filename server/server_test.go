@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -54,7 +55,7 @@ func (b testBox) Open(sealed []byte, purpose string) ([]byte, error) {
 // TestKeysAreSealed: also those that were there in the clear, which stay what they were; and only one box opens them.
 func TestKeysAreSealed(t *testing.T) {
 	dir := t.TempDir()
-	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7))
+	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestKeysAreSealed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	again, err := server.LoadOrCreateCertificate(dir, nil, testBox(7))
+	again, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +90,7 @@ func TestKeysAreSealed(t *testing.T) {
 	if bytes.Contains(before, []byte("PRIVATE KEY")) || bytes.Contains(read("tls.key"), []byte("PRIVATE KEY")) {
 		t.Error("the keys stayed in the clear")
 	}
-	if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(8)); !errors.Is(err, errOtherBox) ||
+	if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(8), time.Now); !errors.Is(err, errOtherBox) ||
 		!strings.Contains(err.Error(), "cannot be opened") {
 		t.Errorf("got %v", err)
 	}
@@ -100,7 +101,7 @@ func TestKeysAreSealed(t *testing.T) {
 
 func TestCertificateIsKeptAndVerifies(t *testing.T) {
 	dir := t.TempDir()
-	first, err := server.LoadOrCreateCertificate(dir, []string{"global.example"}, testBox(7))
+	first, err := server.LoadOrCreateCertificate(dir, []string{"global.example"}, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +109,14 @@ func TestCertificateIsKeptAndVerifies(t *testing.T) {
 	if sum := sha256.Sum256(block.Bytes); hex.EncodeToString(sum[:]) != first.CASHA256 {
 		t.Errorf("CASHA256 %s is not the digest of CAPEM", first.CASHA256)
 	}
-	again, err := server.LoadOrCreateCertificate(dir, []string{"global.example"}, testBox(7))
+	again, err := server.LoadOrCreateCertificate(dir, []string{"global.example"}, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if leafOf(t, again).SerialNumber.Cmp(leafOf(t, first).SerialNumber) != 0 {
 		t.Error("the serving certificate was replaced without need")
 	}
-	other, err := server.LoadOrCreateCertificate(dir, []string{"other.example"}, testBox(7))
+	other, err := server.LoadOrCreateCertificate(dir, []string{"other.example"}, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,13 +148,13 @@ func TestDamagedCAIsNeverReplaced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(7)); err != nil {
+			if _, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now); err != nil {
 				t.Fatal(err)
 			}
 			if err := damage(dir); err != nil {
 				t.Fatal(err)
 			}
-			_, err := server.LoadOrCreateCertificate(dir, nil, testBox(7))
+			_, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
 			if err == nil || !strings.Contains(err.Error(), "restore both files") {
 				t.Fatalf("got %v", err)
 			}
@@ -165,14 +166,14 @@ func TestDamagedCAIsNeverReplaced(t *testing.T) {
 // the key, as an earlier version wrote it. The CA stays the same.
 func TestCAIsWholeAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7))
+	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	certificate, keyFile := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "ca.key")
 	same := func(what string) {
 		t.Helper()
-		if again, err := server.LoadOrCreateCertificate(dir, nil, testBox(7)); err != nil {
+		if again, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now); err != nil {
 			t.Errorf("%s: %v", what, err)
 		} else if raw, err := os.ReadFile(certificate); again.CASHA256 != first.CASHA256 || err != nil ||
 			!bytes.Equal(raw, first.CAPEM) {
@@ -339,7 +340,7 @@ func TestReadyFile(t *testing.T) {
 }
 
 func TestTLSServes(t *testing.T) {
-	cert, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7))
+	cert, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,13 +19,12 @@ import (
 var ErrOtherCA = errors.New("the folder has the CA of another server")
 
 // ExportCA returns the folder's CA, certificate and key as PEM, for replicas to share. If the folder has none, it
-// returns a new one, which it does not write. Errors are those of LoadOrCreateCertificate.
-func ExportCA(dir string, box Sealer) ([]byte, error) {
-	read := newCA
-	if hasCA(dir) {
-		read = func() (*authority, error) { return loadOrCreateCA(dir, box) }
+// returns a new one, made now, which it does not write. Errors are those of LoadOrCreateCertificate.
+func ExportCA(dir string, box Sealer, now time.Time) ([]byte, error) {
+	if !hasCA(dir) {
+		return NewCA(now)
 	}
-	ca, err := read()
+	ca, err := loadOrCreateCA(dir, box, now)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +32,8 @@ func ExportCA(dir string, box Sealer) ([]byte, error) {
 }
 
 // NewCA returns a CA that is nowhere yet, as ExportCA does.
-func NewCA() ([]byte, error) {
-	ca, err := newCA()
+func NewCA(now time.Time) ([]byte, error) {
+	ca, err := newCA(now)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ causeway_ready{check="store"} 0
 `), "causeway_ready"); err != nil {
 		t.Error(err)
 	}
-	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7))
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ type Config struct {
 	// them, for reports and suggestions), stdout (each proxy's own) and absolute paths of files. If it is empty,
 	// proxies do not log them.
 	AccessLog string
-	// Now is the clock for reports on what proxies log, time.Now when nil.
+	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now when nil.
 	Now func() time.Time
 
 	// clusterID is read at the start.
@@ -209,6 +209,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Store.Path, c.Store.Trace, c.Store.Log = filepath.Join(c.DataDir, backend.File),
 		filepath.Join(c.DataDir, access.LogPath), c.Log
+	c.Store.Now = c.Now
 	return c
 }
 

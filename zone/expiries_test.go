@@ -34,7 +34,7 @@ func TestExpiriesOfEachTrustDomain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, err := enrolment.OpenHolder(t.TempDir(), box)
+	members, err := enrolment.OpenHolder(t.TempDir(), box, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

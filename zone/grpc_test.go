@@ -36,7 +36,9 @@ var grpcProgramDir = filepath.Join(os.TempDir(), fmt.Sprintf("causeway-grpc-%d",
 // grpcProgram builds the guide's program, a grpc-go server, once.
 var grpcProgram = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(grpcProgramDir, "server")
-	if out, err := exec.Command("go", "build", "-o", file, "../docs/proxyless-grpc").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", file, "../docs/proxyless-grpc")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // like all programs here, so that less is compiled twice
+	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return file, nil

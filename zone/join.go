@@ -22,6 +22,8 @@ type JoinConfig struct {
 	Addresses []string
 	// SecretsKeyFile and SecretsPassphrase seal the credential, as in Config.
 	SecretsKeyFile, SecretsPassphrase string
+	// Now is the wall clock; time.Now when nil.
+	Now func() time.Time
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 }
@@ -36,6 +38,9 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.DataDir == "" {
 		return nil, errors.New("data dir: say where the zone keeps its credential")
 	}
@@ -47,7 +52,7 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := enrolment.OpenHolder(c.DataDir, box)
+	s, err := enrolment.OpenHolder(c.DataDir, box, c.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +113,7 @@ func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 		cfg.Log.Info("joined the global", "zone", joined.Zone, "id", joined.ID, "global", joined.Global, "expires",
 			joined.Expires)
 		return nil
-	case m == nil || errors.Is(err, enrolment.ErrOtherZone) || time.Now().After(m.Expires):
+	case m == nil || errors.Is(err, enrolment.ErrOtherZone) || cfg.Now().After(m.Expires):
 		return err
 	}
 	cfg.Log.Warn("the global refused the join string: continuing with the stored credential", "zone", m.Zone, "error", err)

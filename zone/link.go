@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
@@ -60,7 +59,7 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if parts.memberships.Current() != nil {
-		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: time.Now, Panics: cfg.Panics,
+		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: cfg.Now, Panics: cfg.Panics,
 			Log: cfg.Log}).Run
 	}
 	own, err := lineage.Open(ctx, parts.durable, parts.keeper, false)
@@ -76,7 +75,7 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 		MaxMessageSize:  cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known,
 		Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
-		Panics: cfg.Panics, Open: parts.fields.Open,
+		Panics: cfg.Panics, Open: parts.fields.Open, Now: cfg.Now,
 	})
 	statuses := func() []tracker.SyncStatus { return []tracker.SyncStatus{link.Status("")} }
 	parts.registry.MustRegister(connectedGauge(link),
@@ -141,7 +140,7 @@ func (c *hostCredentials) Clone() credentials.TransportCredentials {
 }
 
 func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, Time: cfg.Now}
 	switch {
 	case cfg.GlobalInsecure:
 		config.InsecureSkipVerify = true //nolint:gosec // what the operator asked for, by a flag that says so
@@ -151,7 +150,9 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 			return nil, err
 		}
 		config.InsecureSkipVerify = true //nolint:gosec // the pin is checked instead
-		config.VerifyConnection = func(state tls.ConnectionState) error { return enrolment.VerifyPinned(state, pin, host) }
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			return enrolment.VerifyPinned(state, pin, host, cfg.Now())
+		}
 	default:
 		pool, err := credential.Pool("--global-ca", cfg.GlobalCA)
 		if err != nil {

@@ -54,11 +54,11 @@ func testBox(t *testing.T) *secrets.Box {
 func TestGlobalTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ours, err := server.LoadOrCreateCertificate(filepath.Join(dir, "ours"), nil, testBox(t))
+	ours, err := server.LoadOrCreateCertificate(filepath.Join(dir, "ours"), nil, testBox(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := server.LoadOrCreateCertificate(filepath.Join(dir, "other"), nil, testBox(t))
+	other, err := server.LoadOrCreateCertificate(filepath.Join(dir, "other"), nil, testBox(t), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,8 @@ func credentialsOf(t *testing.T, cfg *Config) (credentials.TransportCredentials,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return globalCredentials(cfg, urls, nil)
+	filled := cfg.withDefaults()
+	return globalCredentials(&filled, urls, nil)
 }
 
 // handshake completes a handshake with the server at address, as with the first of the global's addresses.

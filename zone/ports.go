@@ -74,7 +74,7 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
 		return nil
 	}
 	if p.certificate, err = server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg),
-		box); err != nil {
+		box, cfg.Now); err != nil {
 		return err
 	}
 	if p.certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion); err != nil {

@@ -3,7 +3,6 @@ package zone
 import (
 	"context"
 	"crypto/x509"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -72,7 +71,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal,
 		Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
 	})
-	ingresses := &ingressConditions{zone: parts.home.Zone, started: time.Now(), presence: parts.proxies.Ingress}
+	ingresses := &ingressConditions{zone: parts.home.Zone, started: cfg.Now(), presence: parts.proxies.Ingress}
 	parts.routes.AddConditions(ingresses.of)
 	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
 		admission: admission}).register(parts.routes)

@@ -58,7 +58,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer cfg.folder.Close()
-	memberships, err := enrolment.OpenHolder(cfg.DataDir, box)
+	memberships, err := enrolment.OpenHolder(cfg.DataDir, box, cfg.Now)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
-	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024})
+	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: cfg.Now})
 	if err := api.EnsureDefaultMesh(ctx, durable, home); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err != nil {
 		return err
 	}
-	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Store: durable, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone})
+	authorities := identity.NewAuthorities(identity.Config{Keeper: keeper, Store: durable, Dir: filepath.Join(cfg.DataDir, identityDir), Zone: cfg.Zone, Now: cfg.Now})
 	publisher := &identity.Publisher{Store: durable, Home: home, Authorities: authorities, Log: cfg.Log}
 	if err := publishAll(ctx, publisher, durable); err != nil {
 		return err
@@ -162,12 +162,12 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	proxies := xds.New(xds.Config{
 		Own:     func(address string, port uint32) bool { return ports.own(address, port) },
 		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
-		RBACForm: rbac.Form(cfg.RBACForm), Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
+		RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	routes := api.New(api.Config{
 		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
-		NamespaceLimits: cfg.NamespaceLimits,
-		Version:         server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
+		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now,
+		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
 	addRoutes(routes, cfg, durable, publisher)
 	sources.register(routes)
@@ -181,7 +181,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
-	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: time.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
+	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}).serve)
 	if ports, err = listen(ctx, cfg, memberships.Box(), guard); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -37,7 +38,7 @@ func accepts(t *testing.T, bootstrap []byte) {
 
 func TestEnvoyAcceptsBootstraps(t *testing.T) {
 	t.Parallel()
-	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), []string{"zone.example"}, newBox(t))
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), []string{"zone.example"}, newBox(t), time.Now)
 	must(t, err)
 	caFile := filepath.Join(t.TempDir(), "ca.crt")
 	must(t, os.WriteFile(caFile, certificate.CAPEM, 0o600))

@@ -53,7 +53,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.Panics = log, panics.New(log)
+			cfg.Log, cfg.Panics, cfg.Now = log, panics.New(log), settings.Clock()
 			tracing, err := server.StartTracing(cmd.Context(), "causeway-global", log)
 			if err != nil {
 				return err

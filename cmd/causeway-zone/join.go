@@ -43,7 +43,7 @@ func newJoin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.SecretsPassphrase = log, os.Getenv(secrets.PassphraseEnv)
+			cfg.Log, cfg.Now, cfg.SecretsPassphrase = log, settings.Clock(), os.Getenv(secrets.PassphraseEnv)
 			if cfg.Join, err = joinString(cmd, args); err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.Panics = log, panics.New(log)
+			cfg.Log, cfg.Panics, cfg.Now = log, panics.New(log), settings.Clock()
 			if cfg.Join, err = joinOfFile(cfg.Join, joinFile, cfg.DataDir); err != nil {
 				return err
 			}

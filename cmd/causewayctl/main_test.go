@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,12 +16,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // programs is the folder with the program under test. TestMain sets it.
 var programs string
 
-// TestMain builds the program separately from the tests. The test binary includes a whole zone and the race detector,
+// TestMain builds the programs separately from the tests. The test binary includes a whole zone and the race detector,
 // which would burden each of the many processes that the scripts start.
 func TestMain(m *testing.M) {
 	status := 1
@@ -31,10 +33,8 @@ func TestMain(m *testing.M) {
 		return
 	}
 	defer os.RemoveAll(dir)
-	build := exec.Command("go", "build", "-o", dir, ".")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building causewayctl:", err)
+	if err := cluster.Build(context.Background(), dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return
 	}
 	programs = dir

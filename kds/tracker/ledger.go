@@ -11,6 +11,7 @@ import (
 // Ledger holds the state of the sync with one peer: the progress of each type in each direction, and what is held. It
 // outlives sessions, not the process. Safe for concurrent use.
 type Ledger struct {
+	now       func() time.Time
 	mu        sync.Mutex
 	connected bool      // guarded by mu
 	since     time.Time // guarded by mu: when the session began, or the last one ended
@@ -24,8 +25,8 @@ type LineKey struct {
 	Type      resources.Type
 }
 
-// NewLedger returns an empty ledger.
-func NewLedger() *Ledger { return &Ledger{lines: map[LineKey]*Line{}} }
+// NewLedger returns an empty ledger; now is its clock.
+func NewLedger(now func() time.Time) *Ledger { return &Ledger{now: now, lines: map[LineKey]*Line{}} }
 
 // Session records that a session began or ended.
 func (l *Ledger) Session(connected bool, now time.Time) {

@@ -32,9 +32,13 @@ type OverLimit struct {
 
 // Over holds the limits that one peer has met. Safe for concurrent use; a nil *Over records nothing.
 type Over struct {
+	now func() time.Time
 	mu  sync.Mutex
 	met map[overKey]*OverLimit // guarded by mu
 }
+
+// NewOver returns an Over that has met no limit; now is its clock.
+func NewOver(now func() time.Time) *Over { return &Over{now: now} }
 
 type overKey struct {
 	limit string
@@ -53,7 +57,7 @@ func (o *Over) Meet(limit string, t resources.Type, most int64, n int) {
 	}
 	one := o.met[overKey{limit, t}]
 	if one == nil {
-		one = &OverLimit{Limit: limit, Type: t, Most: most, Since: time.Now()}
+		one = &OverLimit{Limit: limit, Type: t, Most: most, Since: o.now()}
 		o.met[overKey{limit, t}] = one
 	}
 	one.Count += n

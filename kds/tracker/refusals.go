@@ -55,15 +55,16 @@ type refusalKey struct {
 // Refusals holds what was refused between two peers, by resource, until the resource changes. It outlives sessions.
 // Safe for concurrent use.
 type Refusals struct {
+	now   func() time.Time
 	mu    sync.Mutex
 	byKey map[refusalKey]Refusal       // guarded by mu
 	ofKey map[resources.Key]refusalKey // guarded by mu: of the resources of this side
 	bytes int                          // guarded by mu: approximate size of all
 }
 
-// NewRefusals returns empty Refusals.
-func NewRefusals() *Refusals {
-	return &Refusals{byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
+// NewRefusals returns empty Refusals; now is their clock.
+func NewRefusals(now func() time.Time) *Refusals {
+	return &Refusals{now: now, byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
 }
 
 // List returns the current refusals, ordered by type and name.
@@ -100,7 +101,7 @@ func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unk
 			f.dropLocked(key)
 		}
 	}
-	now := time.Now()
+	now := f.now()
 	for i := range refused {
 		r := &refused[i]
 		since := now

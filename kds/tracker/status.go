@@ -101,7 +101,7 @@ func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s sto
 			continue
 		}
 		n.forgetGone(snapshot)
-		one := n.status(out.Connected, out.Since, func(since uint64) uint64 { return latest.of(key.Type, since) })
+		one := n.status(out.Connected, out.Since, l.now(), func(since uint64) uint64 { return latest.of(key.Type, since) })
 		one.Type, one.Direction = key.Type, key.Direction.Label()
 		one.Refused = append([]RefusedResource{}, refused[key]...)
 		out.Types = append(out.Types, one)
@@ -112,7 +112,7 @@ func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s sto
 	return out
 }
 
-func (n *Line) status(connected bool, since time.Time, latest func(since uint64) uint64) TypeSync {
+func (n *Line) status(connected bool, since, now time.Time, latest func(since uint64) uint64) TypeSync {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out := TypeSync{Revision: n.revision, Acknowledged: n.acknowledged, Sent: n.messages, Acked: n.acks,
@@ -127,7 +127,7 @@ func (n *Line) status(connected bool, since time.Time, latest func(since uint64)
 		}
 	}
 	if !behind.IsZero() {
-		out.LagSeconds = max(time.Since(behind).Seconds(), 0)
+		out.LagSeconds = max(now.Sub(behind).Seconds(), 0)
 		out.LagRevisions = max(out.Revision, out.Acknowledged) - out.Acknowledged
 	}
 	if len(n.held.keys) > 0 {

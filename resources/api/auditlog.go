@@ -99,7 +99,7 @@ func (q *auditQuery) checkNames() error {
 // auditLog responds with entries from the files. With `wait` it responds only when there is an entry or the time is
 // over.
 func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
-	q, err := parseAudit(r.URL.Query(), time.Now())
+	q, err := parseAudit(r.URL.Query(), s.config.Now())
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (s *Server) ServeBackup(h archive.Header, files func() ([]archive.File, err
 			return err
 		}
 		var out bytes.Buffer
-		h.Created, h.Version = time.Now().UTC().Truncate(time.Second), s.config.Version
+		h.Created, h.Version = s.config.Now().UTC().Truncate(time.Second), s.config.Version
 		err = archive.Write(&out, h, s.config.Store.Snapshot(), beside)
 		if errors.Is(err, archive.ErrClear) {
 			return NewError(http.StatusConflict, "No backup was made", err.Error())

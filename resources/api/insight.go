@@ -63,7 +63,7 @@ type GlobalInsight struct {
 // globalInsight counts the resources, in time proportional to their number.
 func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	v := s.view()
-	out := GlobalInsight{CreatedAt: time.Now().UTC(), Resources: map[string]Total{}}
+	out := GlobalInsight{CreatedAt: s.config.Now().UTC(), Resources: map[string]Total{}}
 	for _, d := range resources.Descriptors() {
 		n := 0
 		for r := range v.list(store.Query{Type: d.Type}) {

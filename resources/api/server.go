@@ -27,6 +27,8 @@ type Config struct {
 	// Absent returns since when and why it is unknown how a zone is; nil while the zone has a session with this server or,
 	// as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
+	// Now is the wall clock. Default: time.Now.
+	Now func() time.Time
 	// Home identifies this server. It determines which resources users may write here and which labels they get.
 	Home resources.Home
 	// Log receives requests at level debug and failures at level error. Default: none.
@@ -97,6 +99,9 @@ func New(c Config) *Server {
 	}
 	if c.RevisionWait <= 0 {
 		c.RevisionWait = revisionWait
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()

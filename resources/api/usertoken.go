@@ -115,7 +115,7 @@ func (s *Server) revokeUserToken(w http.ResponseWriter, r *http.Request) error {
 	if s.config.Guard == nil || s.config.Guard.Issuer() == nil {
 		return NotFound("issuer of user tokens on this server")
 	}
-	err := s.config.Guard.Issuer().Revoke(r.Context(), r.PathValue("id"), time.Now().Add(access.MaxUserTokenLifetime))
+	err := s.config.Guard.Issuer().Revoke(r.Context(), r.PathValue("id"), s.config.Now().Add(access.MaxUserTokenLifetime))
 	if errors.Is(err, tokens.ErrClaims) {
 		return BadField("id", "%v", err)
 	}

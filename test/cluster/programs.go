@@ -2,11 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // Root returns the folder of the repository, searched from the working directory upwards.
@@ -28,22 +31,60 @@ func Root() (string, error) {
 }
 
 // Build compiles the three programs from the repository's sources into the folder bin, statically linked like a
-// release.
-func Build(ctx context.Context, bin string) error { return build(ctx, bin) }
+// release. The packages of tests that call it share the work: each program is linked once, in .run/, for as long as
+// its sources stay the same.
+func Build(ctx context.Context, bin string) error { return build(ctx, bin, "release") }
 
-func build(ctx context.Context, bin string, flags ...string) error {
+// build compiles the programs in the way that variant names, with these flags.
+func build(ctx context.Context, bin, variant string, flags ...string) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(bin, 0o700); err != nil {
+	shared := filepath.Join(root, ".run", "programs", variant)
+	if err := errors.Join(os.MkdirAll(bin, 0o700), os.MkdirAll(shared, 0o700)); err != nil {
 		return err
 	}
-	args := append([]string{"build", "-o", bin + string(filepath.Separator)}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "-buildvcs=false", "./cmd/...")...)
+	lock, err := os.OpenFile(shared+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("%s: %w", lock.Name(), err)
+	}
+	args := append([]string{"build", "-o", shared + string(filepath.Separator), "-buildvcs=false", "-ldflags=-s -w"},
+		flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the programs: %w\n%s", err, out)
+	}
+	return linkAll(shared, bin)
+}
+
+// linkAll gives the files of one folder names in another as well. A later build replaces files and does not write into
+// them, so what is in the other folder stays as it is.
+func linkAll(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		old, name := filepath.Join(from, e.Name()), filepath.Join(to, e.Name())
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if os.Link(old, name) == nil {
+			continue
+		}
+		raw, err := os.ReadFile(old) // the folders are on different disks
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(name, raw, 0o700); err != nil { //nolint:gosec // a program
+			return err
+		}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "deploy:", err)
 		return 1
 	}
-	return m.Run()
+	return cluster.Leaks(m.Run())
 }
 
 // newCluster returns the cluster of one test. On a failure it shows the ends of the logs.

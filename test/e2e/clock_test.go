@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +51,31 @@ func TestClocksAreSet(t *testing.T) {
 		}
 	}
 	t.Logf("%d acknowledged writes on the global, %d in the zone", c.ofGlobal.written, c.ofZone.written)
+}
+
+// TestShippedProgramsHaveTheMachinesClock gives a clock to the programs that users get. They do not look at it: nobody
+// who can set their environment sets their time.
+func TestShippedProgramsHaveTheMachinesClock(t *testing.T) {
+	t.Parallel()
+	m := newClusterOf(t, programs.bin)
+	clock, err := cluster.NewClock(filepath.Join(t.TempDir(), "clock"))
+	m.must(err)
+	t.Cleanup(func() { _ = clock.Close() })
+	m.must(clock.Set(40 * day))
+	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{Clock: clock})
+	m.must(err)
+	var insight struct{ CreatedAt time.Time }
+	m.must(m.global.API.Get(t.Context(), "/global-insight", &insight))
+	if off := time.Until(insight.CreatedAt).Abs(); off > time.Hour {
+		t.Errorf("the global's clock is %s from the machine's", off)
+	}
+	for _, program := range []string{"causeway-global", "causeway-zone", "causewayctl"} {
+		raw, err := os.ReadFile(filepath.Join(programs.bin, program))
+		m.must(err)
+		if bytes.Contains(raw, []byte(cluster.ClockVariable)) {
+			t.Errorf("%s knows of %s", program, cluster.ClockVariable)
+		}
+	}
 }
 
 func newClocks(t *testing.T) *clocks {

@@ -34,7 +34,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	return m.Run()
+	return cluster.Leaks(m.Run())
 }
 
 // prepare builds the programs once. It fails without an Envoy, because nothing could be tested.
@@ -56,7 +56,7 @@ func prepare(ctx context.Context, dir string) error {
 	}
 	programs.demo = filepath.Join(dir, "demo")
 	build := exec.CommandContext(ctx, "go", "build", "-o", programs.demo, "./test/demo")
-	build.Dir = root
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the demo: %w\n%s", err, out)
 	}

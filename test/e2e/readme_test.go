@@ -159,7 +159,7 @@ func (r *reader) kill(job string) {
 func (r *reader) build(args []string) {
 	r.t.Helper()
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(r.dir, args[0]), args[1])
-	cmd.Dir = r.root
+	cmd.Dir, cmd.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		r.t.Fatalf("%v\n%s", err, out)
 	}

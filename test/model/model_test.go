@@ -58,7 +58,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "model:", err)
 		return 1
 	}
-	return m.Run()
+	return cluster.Leaks(m.Run())
 }
 
 // TestHash checks vectors of an existing control plane's function.

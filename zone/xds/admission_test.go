@@ -59,7 +59,7 @@ func newGatedServer(t *testing.T) *gatedServer {
 	g.issuer, err = tokens.Open(t.Context(), tokens.Config{Keeper: secrets.NewKeeper(g.store, box), Now: now,
 		Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, box)
+	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, box, now)
 	must(t, err)
 	g.roots.AppendCertsFromPEM(certificate.CAPEM)
 	g.authorities = identity.NewAuthorities(identity.Config{Keeper: g.keeper, Zone: home.Zone})

@@ -61,6 +61,8 @@ type Config struct {
 	// that is made before the contents of etcd are migrated to a newer format. Without a Server, an older format in
 	// etcd is refused and nothing is recorded.
 	Owner archive.Header
+	// Now is the clock for the times in resources, backups and file names; time.Now when nil.
+	Now func() time.Time
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -164,7 +166,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, err
 		}
 		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version,
-			Registerer: c.Registerer, Log: c.Log})
+			View: store.ReplicaConfig{Now: c.Now}, Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +178,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	config := etcd.Config{
 		Endpoints: c.Endpoints, Prefix: c.Prefix, TLS: secured, Username: c.Username, Password: c.Password,
-		Program: c.Owner.Version, Registerer: c.Registerer, Log: c.Log, Unfinished: c.replacing,
+		Program: c.Owner.Version, View: store.ReplicaConfig{Now: c.Now}, Registerer: c.Registerer, Log: c.Log,
+		Unfinished: c.replacing,
 	}
 	if c.Owner.Server != "" {
 		config.Backup = c.keep
@@ -208,6 +211,14 @@ func (c *Config) checkLost() error {
 		c.Path, ErrLost, filepath.Dir(c.Trace))
 }
 
+// now returns the time by the configured clock.
+func (c *Config) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
 func (c *Config) logger() *slog.Logger {
 	if c.Log == nil {
 		return slog.Default()
@@ -220,7 +231,7 @@ func (c *Config) tls() (*tls.Config, error) {
 	if !strings.HasPrefix(c.Endpoints[0], "https://") {
 		return nil, nil
 	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, Time: c.Now}
 	if c.CAFile != "" {
 		pool, err := credential.Pool("--etcd-ca", c.CAFile)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
@@ -18,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	etcdtest.Main()
-	m.Run()
+	goleak.VerifyTestMain(m)
 }
 
 func TestValidate(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -29,7 +28,7 @@ func (c *Config) keep(format int, revision uint64, rs []*resources.Resource) (er
 	if err != nil {
 		return err
 	}
-	now := time.Now().UTC()
+	now := c.now().UTC()
 	path := filepath.Join(filepath.Dir(c.Path),
 		fmt.Sprintf("etcd-format-%d-%s.backup", format, now.Format("20060102-150405")))
 	f, err := os.CreateTemp(filepath.Dir(path), ".unfinished-*")

@@ -111,7 +111,7 @@ func replaceFile(ctx context.Context, c Config, revision uint64, rs []*resources
 	if !exists {
 		return "", bolt.Create(c.Path, revision, rs)
 	}
-	aside = c.Path + ".before-" + time.Now().UTC().Format("20060102-150405.000")
+	aside = c.Path + ".before-" + c.now().UTC().Format("20060102-150405.000")
 	// Link the old file under a second name, then put the new one under the first: there is always a store, so a server
 	// never creates an empty one.
 	if err := os.Link(c.Path, aside); err != nil {
