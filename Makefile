@@ -56,6 +56,8 @@ MODULE  := github.com/causeway-mesh/causeway
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
+# The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
+build demo unit lint-go docs bench: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -82,7 +84,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build the three programs, static, into bin/
-	CGO_ENABLED=0 $(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
 
 .PHONY: release-snapshot
 release-snapshot: $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
@@ -93,14 +95,20 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 	$(GO) build -o bin/demo ./test/demo
 	exec bin/demo
 
-# -count=1: those under test/ build the servers and start them, which the go command does not see when it decides whether a
-# result still holds.
 .PHONY: test
-test: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## all tests, with the race detector, end-to-end tests against a real Envoy last
-	$(packages); status=0; \
-	$(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 10m $(ARGS) || status=1; \
-	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 2 -skip '$(TOOLED)' $(ARGS) || status=1; \
-	exit $$status
+test: ## all tests, with the race detector, end-to-end tests against a real Envoy last
+	status=0; $(MAKE) test-packages || status=1; $(MAKE) test-servers || status=1; exit $$status
+
+# -p 3: many packages wait for processes and for time more than they compute.
+.PHONY: test-packages
+test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector (PKG=./kds/... narrows)
+	$(packages); $(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 10m -p 3 $(ARGS)
+
+# -count=1: they build the servers and start them, which the go command does not see when it decides whether a result still
+# holds.
+.PHONY: test-servers
+test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers, with the race detector
+	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 2 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Promtool|Release)
@@ -115,7 +123,7 @@ test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a 
 
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
-	$(packages); $(GO) test -short -timeout 5m $(ARGS) $$packages
+	$(packages); $(GO) test -short -timeout 5m -p 4 $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words
