@@ -92,7 +92,8 @@ func (l *Lineage) Continues(seen Seen, revision uint64) bool {
 	if seen.Most > revision {
 		return false
 	}
-	i := slices.IndexFunc(l.Starts, func(s Start) bool { return s.Word == seen.Word })
+	word, _, _ := strings.Cut(seen.Word, markSeparator)
+	i := slices.IndexFunc(l.Starts, func(s Start) bool { return s.Word == word })
 	if i < 0 {
 		return false
 	}
@@ -104,6 +105,24 @@ func (l *Lineage) Continues(seen Seen, revision uint64) bool {
 		had = seen.At
 	}
 	return had < l.Starts[i+1].Revision // at that revision, the word was the next one
+}
+
+// markSeparator separates a word from a mark.
+const markSeparator = "."
+
+// Marked returns a word with a mark, which identifies a write of the store; the word alone if there is none. Peers take
+// both for one word.
+func Marked(word, mark string) string {
+	if mark == "" {
+		return word
+	}
+	return word + markSeparator + mark
+}
+
+// Mark returns the mark of what was seen; empty if there is none.
+func (s Seen) Mark() string {
+	_, mark, _ := strings.Cut(s.Word, markSeparator)
+	return mark
 }
 
 // Seen is how much a peer has seen of a store.

@@ -20,12 +20,31 @@ import (
 type Book struct {
 	store  store.Store
 	keeper *secrets.Keeper
+	marks  marker
 
 	mu      sync.Mutex
 	name    string       // guarded by mu: the incarnation
 	version uint64       // guarded by mu: that of the secret from which last was read
 	last    *kds.Lineage // guarded by mu
 }
+
+// marker is implemented by stores whose writes can be recognised later, though servers go on beside each other: a server
+// that was away while the store was put back does not start again, and so leaves no trace in the lineage.
+type marker interface {
+	// Mark identifies the last write that this server knows; empty if writes cannot be recognised.
+	Mark() string
+	// Recognises reports whether the store contains the write, or it cannot be told any more.
+	Recognises(ctx context.Context, mark string) (bool, error)
+}
+
+// unmarked is a marker of a store that one server has.
+type unmarked struct{}
+
+// Mark implements marker.
+func (unmarked) Mark() string { return "" }
+
+// Recognises implements marker.
+func (unmarked) Recognises(context.Context, string) (bool, error) { return true, nil }
 
 // Open reads the identity of a store, which it makes in a store that is new or restored, and records that this server
 // has started on it. shared says that other servers may write it. Errors are those of secrets.Keeper.
@@ -34,7 +53,10 @@ func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shar
 	if err != nil {
 		return nil, err
 	}
-	b := &Book{store: durable, keeper: keeper, name: name}
+	b := &Book{store: durable, keeper: keeper, marks: unmarked{}, name: name}
+	if marks, ok := durable.(marker); ok {
+		b.marks = marks
+	}
 	for {
 		kept, version, err := b.kept(ctx)
 		if err != nil {
@@ -126,7 +148,8 @@ func (b *Book) Compare(ctx context.Context, seen kds.Seen) (now kds.Seen, contin
 		if err != nil {
 			return kds.Seen{}, false, err
 		}
-		now, continues = past.Point(revision), past.Continues(seen, revision)
+		now, continues = past.Point(revision), past.Continues(seen, revision) && b.recognises(ctx, seen)
+		now.Word = kds.Marked(now.Word, b.marks.Mark())
 		if continues || !past.Shared || seen.Most <= revision {
 			return now, continues, nil
 		}
@@ -138,13 +161,24 @@ func (b *Book) Compare(ctx context.Context, seen kds.Seen) (now kds.Seen, contin
 	}
 }
 
+// recognises reports whether the store contains what was seen last, as far as it can tell. While it does not answer, no
+// session begins, so that it is asked again.
+func (b *Book) recognises(ctx context.Context, seen kds.Seen) bool {
+	mark := seen.Mark()
+	if mark == "" {
+		return true
+	}
+	known, err := b.marks.Recognises(ctx, mark)
+	return known || err != nil
+}
+
 // WordAt implements kds.GlobalConfig's WordAt.
 func (b *Book) WordAt(revision uint64) string {
 	past, _, err := b.now(context.Background()) // it asks nobody
 	if err != nil {
 		return "" // the peer goes by what it has heard last
 	}
-	return past.WordAt(revision)
+	return kds.Marked(past.WordAt(revision), b.marks.Mark())
 }
 
 // Announce implements kds.OwnStore. A store that does not continue what the global has seen of it gets another name.

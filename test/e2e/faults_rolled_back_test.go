@@ -108,6 +108,63 @@ func TestFaultsRolledBack(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
+// TestFaultsEtcdRolledBackBesideAPausedReplica puts etcd back to a state from before writes that a paused replica has not
+// seen, and that the other one has sent to a zone. The paused one goes on as if nothing had been, and writes further than
+// the zone has seen. The zone, which moves to it, deletes nothing of what was lost.
+func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
+	t.Parallel()
+	r := &replicated{etcd: etcdtest.Start(t, 1)}
+	r.mesh = newCluster(t)
+	member := r.etcd.Members[0]
+	global := func(name string, more ...string) *cluster.Server {
+		s, err := r.StartGlobal(t.Context(), cluster.GlobalConfig{Name: name,
+			Args: append(more, "--store", "etcd", "--etcd-endpoints", member.Endpoint)})
+		r.must(err)
+		return s
+	}
+	r.global = global("sends")
+	paused := global("pauses", "--secrets-key-file", filepath.Join(r.global.DataDir, "secrets.key"))
+	link, err := cluster.NewLink(t.Context(), r.global.Address("kds"))
+	r.must(err)
+	t.Cleanup(func() { _ = link.Close() })
+	zone, err := r.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: r.global, Link: link})
+	r.must(err)
+	r.apply(r.global, timeout("early", "10s"))
+	r.arrives(zone, "early")
+	r.arrives(paused, "early")
+	paused.Pause()
+	kept := filepath.Join(r.Dir(), "kept")
+	member.Kill()
+	r.must(os.CopyFS(kept, os.DirFS(member.Folder())))
+	member.Start(t)
+	member.Ready(t)
+	r.eventually("the other replica to have etcd again", func(ctx context.Context) error {
+		_, err := r.global.Diagnostics(ctx, "/readyz")
+		return err
+	})
+	r.apply(r.global, timeout("late", "10s"))
+	r.arrives(zone, "late")
+
+	r.global.Kill()
+	member.Kill()
+	r.must(os.RemoveAll(member.Folder()))
+	r.must(os.CopyFS(member.Folder(), os.DirFS(kept)))
+	member.Start(t)
+	member.Ready(t)
+	paused.Resume()
+	r.eventually("the paused replica to write", func(ctx context.Context) error {
+		_, err := r.CTL(ctx, paused, strings.NewReader(timeout("further", "10s")), "apply", "-f", "-")
+		return err
+	})
+	for i := range 30 {
+		r.apply(paused, timeout("further", fmt.Sprintf("%ds", 20+i)))
+	}
+	r.apply(paused, timeout("after", "10s"))
+	link.Lead(paused.Address("kds"))
+	r.arrives(zone, "after")
+	r.holds(paused, zone, "early", "late", "after")
+}
+
 // rolledBack is a zone on a link, and the file of its global's store from before the policy "late", which the zone has.
 type rolledBack struct {
 	*mesh

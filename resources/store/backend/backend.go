@@ -156,6 +156,22 @@ func (s *Store) Healthy() error {
 // etcd answers and takes writes. It returns at once.
 func (s *Store) Answers() error { return s.healthy() }
 
+// Mark identifies the last write that this server knows in a store that servers share; empty for another one.
+func (s *Store) Mark() string {
+	if s.shared == nil {
+		return ""
+	}
+	return s.shared.Mark()
+}
+
+// Recognises reports whether the store contains the write of a Mark, or it cannot be told any more. Errors are etcd's.
+func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
+	if s.shared == nil {
+		return true, nil
+	}
+	return s.shared.Recognises(ctx, mark)
+}
+
 // Open opens the store. Errors: ErrLost, those of Validate, of bolt.Open and of etcd.Open.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
