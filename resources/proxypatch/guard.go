@@ -23,6 +23,9 @@ type Guard struct {
 	Own []netip.Addr
 	// Original is the configuration before any patch. What it says of a resource holds whatever patches did to it since.
 	Original *Config
+	// Trusted reports whether an address or name with a port may lead to a port of the server that trusts callers on
+	// loopback. It may be nil.
+	Trusted func(address string, port uint32) bool
 }
 
 // Check returns why an ordinary patch may not lead from one configuration to another; nil if it may.
@@ -95,6 +98,12 @@ func (g *Guard) cluster(before, after *Resource) string {
 	if field := differs(before.Message, after.Message, clusterFields...); field != "" {
 		return "would change its " + field
 	}
+	if g.origin(before) == OriginInbound {
+		// A check is a request that the proxy makes by itself, and nobody judges.
+		if field := differs(checksOf(before.Message), checksOf(after.Message)); field != "" {
+			return "would change its " + field
+		}
+	}
 	// An HTTP filter of the cluster would change requests after they were judged.
 	was, is := dangers(before.Message, exposed, nil), dangers(after.Message, exposed, nil)
 	if why := gained(was, is); why != "" {
@@ -104,6 +113,19 @@ func (g *Guard) cluster(before, after *Resource) string {
 		return "would change the HTTP filters of its typed_extension_protocol_options"
 	}
 	return ""
+}
+
+// origin returns the first origin of a cluster.
+func (g *Guard) origin(r *Resource) string {
+	if first := g.Original.Clusters[r.Name]; first != nil {
+		return first.Origin
+	}
+	return r.Origin
+}
+
+// checksOf returns a cluster that has the health checks of another one only.
+func checksOf(m proto.Message) proto.Message {
+	return &clusterv3.Cluster{HealthChecks: m.(*clusterv3.Cluster).GetHealthChecks()}
 }
 
 // added returns why an ordinary patch may not add a cluster or listener; empty if it may.
@@ -152,6 +174,9 @@ func (g *Guard) leadsHere(a *corev3.Address) string {
 		return "has an endpoint without a plain address and port"
 	}
 	host := at.GetAddress()
+	if g.Trusted != nil && g.Trusted(host, at.GetPortValue()) {
+		return fmt.Sprintf("may lead to the zone's own server, at %s port %d", host, at.GetPortValue())
+	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
 		if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") ||

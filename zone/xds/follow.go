@@ -119,7 +119,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.admin, t.logFiles = p.admin, &p.logFiles
+		t.admin, t.logFiles, t.own = p.admin, &p.logFiles, x.cfg.Own
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}

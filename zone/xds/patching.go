@@ -116,7 +116,7 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 
 // applyPatches returns the configuration after all patches that may be applied.
 func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
-	guard := proxypatch.Guard{Original: config, Own: p.target.addresses()}
+	guard := proxypatch.Guard{Original: config, Own: p.target.addresses(), Trusted: p.target.own}
 	now := config
 	for _, one := range p.target.observed.patches {
 		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }

@@ -48,7 +48,9 @@ func patchedBy(t *testing.T, policies ...*resources.Resource) (sent, problems st
 			t.Fatal(err)
 		}
 	}
-	session := newSession(testProxies(s))
+	x := testProxies(s)
+	x.cfg.Own = func(_ string, port uint32) bool { return port == 5681 }
+	session := newSession(x)
 	defer session.end()
 	if err := session.identify(testNode("caller")); err != nil {
 		t.Fatal(err)

@@ -107,6 +107,8 @@ type target struct {
 	proxyless bool
 	// admin means that the proxy reaches its own admin interface by AdminCluster.
 	admin bool
+	// own reports which addresses may lead to this server.
+	own OwnFunc
 	// logFiles are the proxy's log files; nil for a target without a proxy.
 	logFiles *logFiles
 	// observed holds what the policies of wholeTypes configure.
