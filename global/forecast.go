@@ -14,8 +14,8 @@ func forecastSync(p *api.Preview) error {
 	for zone := range p.After.List(store.Query{Type: resources.TypeZone}) {
 		zones = append(zones, zone.Name)
 	}
-	here := exchange.Place{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
-	crossing := exchange.NewCrossing()
+	here := exchange.Vantage{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
+	crossing := exchange.NewFilter()
 	for _, c := range p.Changes {
 		c.Forecast.SyncedTo = crossing.Reach(c.New, here)
 	}

@@ -15,11 +15,11 @@ import (
 // addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
 // get a resource.
 func addInspect(routes *api.Server, durable store.Reader, c *Config) {
-	crossing := exchange.NewCrossing()
+	crossing := exchange.NewFilter()
 	inspect.Register(routes, inspect.Config{
 		Store: durable, SystemNamespace: c.SystemNamespace,
 		Crosses: func(r *resources.Resource, zone string) bool {
-			return slices.Contains(crossing.Reach(r, exchange.Place{Zones: []string{zone}}), zone)
+			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace})

@@ -98,7 +98,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 
 	// Insights are rewritten often; a long changelog would keep all old ones.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: c.Now})
-	known := kds.NewKnownFiles(c.knownDir(), c.Log, durable, status)
+	known := kds.NewVersionFiles(c.knownDir(), c.Log, durable, status)
 	sync := newSync(c, o, status, known, instance)
 	insights := newInsights(status, instance, sync.Has, c.Log)
 	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
@@ -124,12 +124,12 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 }
 
 // newSync returns the global's side of KDS.
-func newSync(c *Config, o *opened, status store.Store, known *kds.KnownFiles, instance string) *kds.Global {
+func newSync(c *Config, o *opened, status store.Store, known *kds.VersionFiles, instance string) *kds.Global {
 	gate := o.gate
 	config := kds.GlobalConfig{
 		Store: o.store, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
-		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Known: known, Log: c.Log,
+		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Versions: known, Log: c.Log,
 		Authenticate: gate.admission.authenticate, Incarnation: gate.lineage.Incarnation(), StoreOf: gate.storeOf,
 		Compare: gate.lineage.Compare, WordAt: gate.wordAt(), Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 		Panics: c.Panics, Open: o.fields.Open, Now: c.Now,

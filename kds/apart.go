@@ -6,10 +6,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// place chooses the name under which a zone's resource is stored. That is the name on the wire, unless another owner's
+// storeUnder chooses the name under which a zone's resource is stored. That is the name on the wire, unless another owner's
 // resource has it, or it is the hashed name that the global's own resource of that display name has in zones, whether
 // or not that resource exists. A copy that already has its alternative name keeps it.
-func (v *receiver) place(p *plan, r *resources.Resource) {
+func (v *receiver) storeUnder(p *changeset, r *resources.Resource) {
 	if v.arrival.Direction != exchange.ZoneToGlobal {
 		return
 	}

@@ -42,8 +42,8 @@ type feed struct {
 	looked bool
 }
 
-// position is a wave of the durable store and a revision of the live one.
-type position struct{ wave, live uint64 }
+// position is a flush of the durable store and a revision of the live one.
+type position struct{ flush, live uint64 }
 
 // of returns the store that a type is sent from.
 func (f *feed) of(t resources.Type) *source {

@@ -13,7 +13,7 @@ import (
 
 // chunk is the content of one message. Streams share it, so it is immutable once made.
 type chunk struct {
-	*bundle
+	*payload
 	removed []string
 	// size is that of the resources, in bytes.
 	size int
@@ -98,12 +98,12 @@ func (k *packer) unchanged(sub *subscription, from, to uint64) bool {
 
 // packAlone makes the message.
 func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
-	list := k.encoder.bundles.borrow()
+	list := k.encoder.payloads.borrow()
 	p, err := k.fill(sub, t, v, list)
-	shared := k.encoder.bundles.share(bundleKey{sub.descriptor.Type, variantOf(&k.audience)}, list, t.list &&
+	shared := k.encoder.payloads.share(payloadKey{sub.descriptor.Type, variantOf(&k.audience)}, list, t.list &&
 		!v.particular)
 	if p != nil {
-		p.bundle = shared
+		p.payload = shared
 	}
 	return p, err
 }
@@ -127,7 +127,7 @@ func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded)
 		cause = because
 		adds, removed = k.split(steps, v)
 	}
-	p := &chunk{bundle: &bundle{}, after: t.after, afterName: t.afterName, cause: cause}
+	p := &chunk{payload: &payload{}, after: t.after, afterName: t.afterName, cause: cause}
 	var present map[string]bool
 	if t.list && sub.have != nil {
 		present = make(map[string]bool, len(sub.have))
@@ -208,10 +208,10 @@ func (k *packer) cut(sub *subscription, t *transfer, p *chunk) (*chunk, error) {
 
 // sendable returns r as the peer gets it, or nil if r does not cross or cannot be sent.
 func (k *packer) sendable(r *resources.Resource, v *view) *encoded {
-	if !k.crossing.SameForAll(r, k.direction) {
+	if !k.filter.SameForAll(r, k.direction) {
 		v.isParticular()
 	}
-	if k.crossing.Stops(r, &v.now) != "" {
+	if k.filter.Stops(r, &v.now) != "" {
 		return nil
 	}
 	e := k.encoder.encode(r, &k.audience)

@@ -13,7 +13,7 @@ func TestAChunkHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 	t.Parallel()
 	ps := newChunks()
 	key := chunkKey{typ: resources.TypeMesh, list: true}
-	p := &chunk{bundle: &bundle{}}
+	p := &chunk{payload: &payload{}}
 	unchangedUpTo := func(revision uint64) func(uint64) bool {
 		return func(uint64) bool { return revision >= 9 }
 	}
@@ -31,7 +31,7 @@ func TestAChunkHoldsAsLongAsTheTypeDoesNotChange(t *testing.T) {
 			t.Errorf("at %d, changed %v: found %v", step.at, step.changed, got)
 		}
 	}
-	newer := &chunk{bundle: &bundle{}}
+	newer := &chunk{payload: &payload{}}
 	ps.keep(key, 11, newer)
 	ps.keep(key, 6, p) // a late one
 	if ps.find(key, 11, nil) != newer {

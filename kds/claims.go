@@ -65,7 +65,7 @@ func (g *Global) claim(s *session, data *zoneData) error {
 			return err
 		}
 		if claim := ClaimOf(snapshot, s.zone); claim != nil && claim.Resync {
-			data.known.forget()
+			data.versions.forget()
 		}
 		_, err = g.config.Store.Apply(s.ctx, batch)
 		switch {

@@ -17,7 +17,7 @@ type response struct {
 	// version is system_version_info; identifier is control_plane.identifier.
 	version, typeURL, nonce, identifier string
 	removed                             []string
-	*bundle
+	*payload
 
 	// tail and buffers hold what Marshal returns, so that a message to each zone does not allocate each of its parts.
 	tail    mem.SliceBuffer
@@ -86,7 +86,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	r.tail = r.rest()
 	out := mem.BufferSlice(r.buffers[:0])
 	switch {
-	case r.bundle == nil:
+	case r.payload == nil:
 	case r.buffer != nil:
 		out = append(out, r.buffer)
 	default:

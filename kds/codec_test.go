@@ -27,9 +27,9 @@ func TestResponses(t *testing.T) {
 	}{
 		"empty": {&response{}, 0},
 		"all": {&response{version: "7 list", typeURL: "Mesh", nonce: "12", identifier: "global",
-			removed: []string{"a.b", "", "c"}, bundle: &bundle{}}, 2},
+			removed: []string{"a.b", "", "c"}, payload: &payload{}}, 2},
 		"long": {&response{typeURL: "Mesh", nonce: strings.Repeat("9", 300),
-			identifier: strings.Repeat("i", 70_000), removed: []string{strings.Repeat("n", 20_000)}, bundle: &bundle{}}, 1},
+			identifier: strings.Repeat("i", 70_000), removed: []string{strings.Repeat("n", 20_000)}, payload: &payload{}}, 1},
 		"without resources": {&response{typeURL: "Mesh", nonce: "1", identifier: "zone-1"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestMessagesLeaveLittleGarbage(t *testing.T) {
 	framed := mem.SliceBuffer("a resource")
 	e := &encoded{size: len(framed)}
 	e.raw.Store(&framed)
-	m := &response{typeURL: "Mesh", nonce: "1", identifier: "global", bundle: &bundle{resources: []*encoded{e}}}
+	m := &response{typeURL: "Mesh", nonce: "1", identifier: "global", payload: &payload{resources: []*encoded{e}}}
 	codec := newCodec()
 	if n := testing.AllocsPerRun(100, func() {
 		if _, err := codec.Marshal(m); err != nil {

@@ -71,8 +71,8 @@ type Encoder struct {
 	// open returns a resource with its secrets in the clear, as the peer needs them; nil if nothing is sealed.
 	open OpenFunc
 
-	bundles *bundles
-	chunks  *chunks
+	payloads *payloads
+	chunks   *chunks
 
 	// entries is keyed by encodedKey, with *encoded as values.
 	entries      sync.Map
@@ -84,7 +84,7 @@ type OpenFunc func(*resources.Resource) (*resources.Resource, error)
 
 // newEncoder returns an empty encoder. Without open, sealed secrets travel sealed, and the peer cannot use them.
 func newEncoder(m *exchange.Mapping, open OpenFunc) *Encoder {
-	return &Encoder{mapping: m, open: open, bundles: newBundles(), chunks: newChunks()}
+	return &Encoder{mapping: m, open: open, payloads: newPayloads(), chunks: newChunks()}
 }
 
 // Stats returns how often an encoded resource was found, and how often one had to be encoded.

@@ -77,10 +77,10 @@ func (k *packer) fold(sub *subscription, t *transfer, v *view) ([]step, store.Ca
 func (k *packer) split(steps []step, v *view) (adds iter.Seq[addition], removed []string) {
 	var send []addition
 	for _, st := range steps {
-		if st.old != nil && !k.crossing.SameForAll(st.old, k.direction) {
+		if st.old != nil && !k.filter.SameForAll(st.old, k.direction) {
 			v.isParticular()
 		}
-		before := st.old != nil && k.crossing.Stops(st.old, &v.then) == ""
+		before := st.old != nil && k.filter.Stops(st.old, &v.then) == ""
 		e := (*encoded)(nil)
 		if st.new != nil {
 			e = k.sendable(st.new, v)

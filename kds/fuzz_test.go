@@ -24,8 +24,8 @@ func testReceiver(d exchange.Direction, s store.Store) *receiver {
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"},
 			SystemNamespace: resources.DefaultSystemNamespace},
 		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(time.Now),
-		known: newKnown(),
-		node:  nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
+		versions: newCopyVersions(),
+		node:     nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
 }
 
@@ -208,7 +208,7 @@ func FuzzRequest(f *testing.F) {
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 		sender := newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
-			crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
+			filter: exchange.NewFilter(), encoder: newEncoder(exchange.NewMapping(), nil),
 			refusals: tracker.NewRefusals(time.Now), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 			answerTimeout: time.Minute,
 			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),

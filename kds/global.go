@@ -78,8 +78,8 @@ type GlobalConfig struct {
 	// Replica is this server's instance name among those that share Store, which then holds a claim for each zone.
 	// Empty for a server that has its store to itself.
 	Replica string
-	// Known persists the versions of zones' copies over restarts; nil keeps them in memory only.
-	Known *KnownFiles
+	// Versions persists the versions of zones' copies over restarts; nil keeps them in memory only.
+	Versions *VersionFiles
 	// Open decrypts the secrets of resources that are sent; nil if nothing is sealed.
 	Open OpenFunc
 	// Observer receives the events of sessions; nil for none.
@@ -101,13 +101,13 @@ const serving = "kds"
 
 // Global serves KDS to zones. Its methods are safe for concurrent use.
 type Global struct {
-	config   GlobalConfig
-	home     resources.Home
-	mapping  *exchange.Mapping
-	crossing *exchange.Crossing
-	encoder  *Encoder
-	pacer    *pacer
-	turns    *turns
+	config  GlobalConfig
+	home    resources.Home
+	mapping *exchange.Mapping
+	filter  *exchange.Filter
+	encoder *Encoder
+	pacer   *pacer
+	slots   *syncSlots
 	// started is the time from which on this server can know of zones.
 	started time.Time
 	ctx     context.Context
@@ -125,7 +125,7 @@ type Global struct {
 // zoneData is the global's data about a zone, for the life of the process.
 type zoneData struct {
 	zone     string
-	known    *Known
+	versions *CopyVersions
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
 	over     *tracker.Over
@@ -165,11 +165,11 @@ func NewGlobal(c GlobalConfig) *Global {
 	c.Self.Features = announced(c.Tracer)
 	g := &Global{
 		config: c, home: resources.Home{SystemNamespace: c.SystemNamespace}, mapping: exchange.NewMapping(),
-		crossing: exchange.NewCrossing(),
-		started:  c.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{},
+		filter:  exchange.NewFilter(),
+		started: c.Now(), sessions: map[string]*session{}, zones: map[string]*zoneData{},
 		held: map[string]map[*heldStream]struct{}{},
 	}
-	g.encoder, g.pacer, g.turns = newEncoder(g.mapping, c.Open), newPacer(c.Store), newTurns(c.FullSyncLimit, c.FullSyncs)
+	g.encoder, g.pacer, g.slots = newEncoder(g.mapping, c.Open), newPacer(c.Store), newSyncSlots(c.FullSyncLimit, c.FullSyncs)
 	g.encoder.panics = c.Panics
 	g.ctx, g.drain = context.WithCancelCause(context.Background())
 	return g
@@ -284,7 +284,7 @@ func (g *Global) Forget(zone string) {
 	g.freeLocked(zone, ErrZoneDeleted, allHeld)
 	delete(g.zones, zone)
 	g.mu.Unlock()
-	g.config.Known.drop(zone)
+	g.config.Versions.drop(zone)
 	if current != nil {
 		current.cancel(ErrZoneDeleted)
 	}
@@ -312,8 +312,8 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 func (g *Global) senderOf(s *session, data *zoneData) *sender {
 	return newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: s.zone, identifier: "global", replica: g.config.Replica,
-		store: g.config.Store, pace: g.pacer, turns: g.turns, wordAt: g.config.WordAt,
-		crossing: g.crossing, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over,
+		store: g.config.Store, pace: g.pacer, slots: g.slots, wordAt: g.config.WordAt,
+		filter: g.filter, encoder: g.encoder, refusals: data.refusals, ledger: data.ledger, over: data.over,
 		features:   s.features,
 		maxMessage: g.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: g.config.SendTimeout, answerTimeout: g.config.AnswerTimeout, now: g.config.Now,
@@ -353,7 +353,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 			SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
 		store: g.config.Store, status: g.config.Status, mapping: g.mapping,
 		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals,
-		ledger: data.ledger, known: data.known, met: data.met,
+		ledger: data.ledger, versions: data.versions, met: data.met,
 		quota: &quota{limits: g.config.Limits}, over: data.over,
 		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self),
 		acceptDeletes: g.config.AcceptDeletes,

@@ -80,9 +80,9 @@ func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 		}
 	}
 	if data != nil {
-		data.known.forget()
+		data.versions.forget()
 	} else { // it has not connected since the start
-		g.config.Known.of(zone).forget()
+		g.config.Versions.of(zone).forget()
 	}
 	if current != nil {
 		current.cancel(ErrResync)
@@ -174,7 +174,7 @@ func (z *Zone) Refused(key resources.Key) []tracker.RefusedBy {
 // Resync ends the session with the global; the next one compares everything, in both directions. It reports whether
 // there was one.
 func (z *Zone) Resync() bool {
-	z.known.forget()
+	z.versions.forget()
 	current := z.current.Load()
 	if current != nil {
 		current.cancel(ErrResync)

@@ -35,7 +35,7 @@ func (v *receiver) have(t resources.Type) map[string]string {
 	have := map[string]string{}
 	for r := range v.copies(v.storeOf(t).Snapshot(), t) {
 		name := v.wireOf(r)
-		version, refused := v.known.versionOf(name, r)
+		version, refused := v.versions.versionOf(name, r)
 		if !refused && v.misread(r) {
 			version = ""
 		}

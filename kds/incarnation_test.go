@@ -122,7 +122,7 @@ type reopened struct {
 	own   store.Store
 	all   []*resources.Resource
 	above store.Store
-	known *KnownFiles
+	known *VersionFiles
 	g     *testGlobal
 	z     *testZone
 }
@@ -132,7 +132,7 @@ const firstStore, otherStore = "first", "other"
 func reopen(t *testing.T, lacking int, incarnation string) *reopened {
 	t.Helper()
 	r := &reopened{t: t, kept: &notedIncarnation{}, own: store.NewMemory(), above: store.NewMemory()}
-	r.known = NewKnownFiles(t.TempDir(), testLog(), r.own)
+	r.known = NewVersionFiles(t.TempDir(), testLog(), r.own)
 	for i := range 10 {
 		key, spec := permission(fmt.Sprintf("p%d", i))
 		r.all = append(r.all, written(t, globalHome, key, spec))
@@ -151,7 +151,7 @@ func reopen(t *testing.T, lacking int, incarnation string) *reopened {
 func (r *reopened) meet(incarnation string) {
 	r.t.Helper()
 	r.g = startGlobal(r.t, r.above, func(c *GlobalConfig) { c.Incarnation = incarnation })
-	r.z = startZone(r.t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) { c.Incarnations, c.Known = r.kept, r.known })
+	r.z = startZone(r.t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) { c.Incarnations, c.Versions = r.kept, r.known })
 }
 
 func (r *reopened) part() {
@@ -227,7 +227,7 @@ func TestOlderContentIsTold(t *testing.T) {
 	put(t, r.above, older)
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Known, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Incarnations, c.Versions, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")

@@ -345,10 +345,10 @@ func TestQuotaIsReadAgain(t *testing.T) {
 	q := &quota{limits: Limits{Resources: 1, Bytes: 1 << 20}, counted: time.Now().Add(-2 * recount),
 		usage: usage{resources: map[resources.Type]int{resources.TypeMeshService: 1}}}
 	r := written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "s"}, `{}`)
-	if err := q.admit(&plan{}, nil, r, func() usage { return usage{resources: map[resources.Type]int{}} }); err != nil {
+	if err := q.admit(&changeset{}, nil, r, func() usage { return usage{resources: map[resources.Type]int{}} }); err != nil {
 		t.Error(err)
 	}
-	if err := q.admit(&plan{change: change{added: 1}}, nil, r,
+	if err := q.admit(&changeset{change: change{added: 1}}, nil, r,
 		func() usage { t.Error("read again at once"); return usage{} }); err == nil {
 		t.Error("there was no room, and it was admitted")
 	}
@@ -372,10 +372,10 @@ func TestWhatGoesToOthersProxiesIsBounded(t *testing.T) {
 			usage: usage{resources: map[resources.Type]int{row.key.Type: row.has}}}
 		read := func() usage { return q.usage }
 		one := written(t, zoneHome("zone-1"), row.key, `{}`)
-		if err := q.admit(&plan{}, nil, one, read); errors.Is(err, errOverLimit) != row.refused {
+		if err := q.admit(&changeset{}, nil, one, read); errors.Is(err, errOverLimit) != row.refused {
 			t.Errorf("%s beside %d: %v", row.key, row.has, err)
 		}
-		if err := q.admit(&plan{}, one, one, read); err != nil {
+		if err := q.admit(&changeset{}, one, one, read); err != nil {
 			t.Errorf("%s, which is there: %v", row.key, err)
 		}
 	}

@@ -9,55 +9,55 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Limits of the pause between two waves while changes arrive faster than the zones answer.
+// Limits of the pause between two flushes while changes arrive faster than the zones answer.
 const (
 	shortestPause = 4 * time.Millisecond
 	longestPause  = 40 * time.Millisecond
 )
 
-// waveLimit is the time after which a wave counts as done: if most zones are stuck, the others wait only for writes in
+// flushLimit is the time after which a flush counts as done: if most zones are stuck, the others wait only for writes in
 // close succession.
-const waveLimit = 256 * time.Millisecond
+const flushLimit = 256 * time.Millisecond
 
 // pace tells senders when to look at the store again.
 type pace interface {
-	// next returns the number of the last wave, and a channel that the next wave closes; nil if streams are notified by
+	// next returns the number of the last flush, and a channel that the next flush closes; nil if streams are notified by
 	// notify.
-	next() (wave uint64, news <-chan struct{})
-	// settled reports that a stream has sent, and got answered, all that it saw after the wave.
-	settled(stream paced, wave uint64)
+	next() (flush uint64, news <-chan struct{})
+	// flushed reports that a stream has sent, and got answered, all that it saw after the flush.
+	flushed(stream watcher, flush uint64)
 }
 
-// unpaced wakes its stream at every commit, so a wave is a revision: for a server with one stream, whose peer's answers
+// unpaced wakes its stream at every commit, so a flush is a revision: for a server with one stream, whose peer's answers
 // set the pace.
 type unpaced struct{ store store.Reader }
 
 func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
-func (unpaced) settled(paced, uint64) {}
+func (unpaced) flushed(watcher, uint64) {}
 
-// paced is a stream that is notified of waves. notify must not block.
-type paced interface{ notify() }
+// watcher is a stream that is notified of flushes. notify must not block.
+type watcher interface{ notify() }
 
-// pacer notifies all streams of a server of news together, in waves. The first change goes out at once. A change that
-// was written before most streams were done with the previous wave waits for a pause, which grows while this continues:
+// pacer notifies all streams of a server of news together, in flushes. The first change goes out at once. A change that
+// was written before most streams were done with the previous flush waits for a pause, which grows while this continues:
 // in a burst each message carries several changes, and a slow or stuck stream delays no other. Safe for concurrent use.
 type pacer struct {
 	store store.Reader
 
 	mu       sync.Mutex
-	wave     uint64         // guarded by mu
-	streams  map[paced]bool // guarded by mu: whether it has settled the current wave
-	finished int            // guarded by mu: the number of streams that have
-	began    time.Time      // guarded by mu: when the current wave began
-	done     time.Time      // guarded by mu: when most had; zero before
-	stop     chan struct{}  // guarded by mu: ends run; nil without streams
+	flush    uint64           // guarded by mu
+	streams  map[watcher]bool // guarded by mu: whether it is done with the current flush
+	finished int              // guarded by mu: the number of streams that have
+	began    time.Time        // guarded by mu: when the current flush began
+	done     time.Time        // guarded by mu: when most had; zero before
+	stop     chan struct{}    // guarded by mu: ends run; nil without streams
 }
 
-func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[paced]bool{}} }
+func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[watcher]bool{}} }
 
 // enter adds a stream; the first one starts run by start. Each stream that entered must leave.
-func (p *pacer) enter(stream paced, start func(run func())) {
+func (p *pacer) enter(stream watcher, start func(run func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams[stream] = false
@@ -69,7 +69,7 @@ func (p *pacer) enter(stream paced, start func(run func())) {
 	}
 }
 
-func (p *pacer) leave(stream paced) {
+func (p *pacer) leave(stream watcher) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.streams[stream] {
@@ -86,14 +86,14 @@ func (p *pacer) leave(stream paced) {
 func (p *pacer) next() (uint64, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.wave, nil
+	return p.flush, nil
 }
 
-func (p *pacer) settled(stream paced, wave uint64) {
+func (p *pacer) flushed(stream watcher, flush uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	settled, here := p.streams[stream]
-	if wave != p.wave || settled || !here {
+	if flush != p.flush || settled || !here {
 		return
 	}
 	p.streams[stream] = true
@@ -101,25 +101,25 @@ func (p *pacer) settled(stream paced, wave uint64) {
 	p.note()
 }
 
-// note records the time at which most of the current streams are done with the wave. The caller holds p.mu.
+// note records the time at which most of the current streams are done with the flush. The caller holds p.mu.
 func (p *pacer) note() {
 	if p.done.IsZero() && p.finished*2 >= len(p.streams) {
 		p.done = time.Now()
 	}
 }
 
-// busy reports whether most streams were still at work on the current wave at the time of a write. Whether they still
-// are matters less: in a burst, storing a change takes about as long as the concurrent wave.
+// busy reports whether most streams were still at work on the current flush at the time of a write. Whether they still
+// are matters less: in a burst, storing a change takes about as long as the concurrent flush.
 func (p *pacer) busy(written time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wave == 0 || len(p.streams) < 2 || written.Sub(p.began) > waveLimit {
+	if p.flush == 0 || len(p.streams) < 2 || written.Sub(p.began) > flushLimit {
 		return false
 	}
 	return p.done.IsZero() || written.Before(p.done)
 }
 
-// run turns commits into waves until stop is closed. changed is closed by the first unread commit.
+// run turns commits into flushes until stop is closed. changed is closed by the first unread commit.
 func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	var pause time.Duration
 	seen := p.store.Snapshot().Revision()
@@ -132,7 +132,7 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 			return
 		}
 		if !p.busy(firstAfter(p.store, seen)) {
-			pause /= 2 // not to zero: now and then a write of a burst falls behind a wave
+			pause /= 2 // not to zero: now and then a write of a burst falls behind a flush
 		} else {
 			pause = min(max(2*pause, shortestPause), longestPause)
 			timer.Reset(pause)
@@ -149,11 +149,11 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 	}
 }
 
-// begin begins a wave and returns the streams to notify.
-func (p *pacer) begin() []paced {
+// begin begins a flush and returns the streams to notify.
+func (p *pacer) begin() []watcher {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wave++
+	p.flush++
 	p.finished, p.began, p.done = 0, time.Now(), time.Time{}
 	for stream := range p.streams {
 		p.streams[stream] = false

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// heard is a stream that records that it was notified of a wave.
+// heard is a stream that records that it was notified of a flush.
 type heard chan struct{}
 
 func (h heard) notify() {
@@ -22,7 +22,7 @@ func (h heard) notify() {
 	}
 }
 
-// TestWaves checks that the first change goes out at once; that later ones share waves while most streams are still at
+// TestWaves checks that the first change goes out at once; that later ones share flushes while most streams are still at
 // work on it; that no change is left behind; and that streams that are done are again woken at once.
 func TestWaves(t *testing.T) {
 	t.Parallel()
@@ -44,7 +44,7 @@ func TestWaves(t *testing.T) {
 	<-news
 	first, _ := p.next()
 	if first != before+1 {
-		t.Fatalf("wave %d after %d", first, before)
+		t.Fatalf("flush %d after %d", first, before)
 	}
 	// No stream settles: a burst.
 	var last uint64
@@ -53,22 +53,22 @@ func TestWaves(t *testing.T) {
 		last = write(i + 1)
 	}
 	took := time.Since(began)
-	eventually(t, "a wave after the last write", func() bool {
-		wave, _ := p.next()
+	eventually(t, "a flush after the last write", func() bool {
+		flush, _ := p.next()
 		select {
 		case <-news:
 		case <-time.After(2 * longestPause):
-			return s.Snapshot().Revision() == last && wave > first
+			return s.Snapshot().Revision() == last && flush > first
 		}
 		return false
 	})
-	wave, _ := p.next()
-	if most := uint64(took/shortestPause) + 3; wave-first > most {
-		t.Errorf("200 writes in %s made %d waves", took, wave-first)
+	flush, _ := p.next()
+	if most := uint64(took/shortestPause) + 3; flush-first > most {
+		t.Errorf("200 writes in %s made %d flushes", took, flush-first)
 	}
 	// One stuck stream of four delays no other.
 	for _, stream := range streams[:3] {
-		p.settled(stream, wave)
+		p.flushed(stream, flush)
 	}
 	began = time.Now()
 	if p.busy(began) {
@@ -79,11 +79,11 @@ func TestWaves(t *testing.T) {
 	}
 	write(999)
 	<-news
-	if !p.busy(began) { // the new wave has just begun
-		t.Errorf("streams count as done with a wave that began %s ago", time.Since(began))
+	if !p.busy(began) { // the new flush has just begun
+		t.Errorf("streams count as done with a flush that began %s ago", time.Since(began))
 	}
-	if p.busy(time.Now().Add(2 * waveLimit)) {
-		t.Error("streams that are stuck hold up a change that is written long after the wave")
+	if p.busy(time.Now().Add(2 * flushLimit)) {
+		t.Error("streams that are stuck hold up a change that is written long after the flush")
 	}
 	for _, stream := range streams {
 		p.leave(stream)
@@ -93,7 +93,7 @@ func TestWaves(t *testing.T) {
 
 func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 	t.Parallel()
-	b := newBundles()
+	b := newPayloads()
 	var list []*encoded
 	for i := range 2 * joinedFrom {
 		raw := mem.SliceBuffer(fmt.Sprintf("resource-%d", i))
@@ -101,8 +101,8 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 		e.raw.Store(&raw)
 		list = append(list, e)
 	}
-	key := bundleKey{typ: resources.TypeMesh}
-	build := func(from []*encoded) *bundle {
+	key := payloadKey{typ: resources.TypeMesh}
+	build := func(from []*encoded) *payload {
 		built := b.borrow()
 		*built = append(*built, from...)
 		return b.share(key, built, false)
@@ -136,11 +136,11 @@ func TestLeavingTakesItsAnswerAlong(t *testing.T) {
 	}
 	p.begin()
 	for _, done := range streams[:2] {
-		p.settled(done, 1)
-		p.settled(done, 1) // a second time changes nothing
+		p.flushed(done, 1)
+		p.flushed(done, 1) // a second time changes nothing
 		p.leave(done)
 	}
-	p.settled(streams[2], 1)
+	p.flushed(streams[2], 1)
 	if !p.busy(time.Now()) {
 		t.Error("one of four streams is done, and they count as done")
 	}

@@ -106,7 +106,7 @@ func TestPanicEndsOneSession(t *testing.T) {
 		if kind != Sent && kind != Acknowledged {
 			g.End("evil", ErrResync)
 		}
-		for tries := 0; caught() == was; tries++ { // writes continue, so that waves and answers meet the panic
+		for tries := 0; caught() == was; tries++ { // writes continue, so that flushes and answers meet the panic
 			put1()
 			eventually(t, "the honest zone to have it",
 				func() bool { return count(quiet, resources.TypeMeshTrafficPermission) == written })

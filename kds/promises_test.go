@@ -196,7 +196,7 @@ func TestPeerThatOnlyTalksIsEnded(t *testing.T) {
 }
 
 // TestRandomOperationsConverge runs writes on a global and two zones while sessions break, with small messages and a
-// small changelog, and compares each zone's final state with what Crossing allows.
+// small changelog, and compares each zone's final state with what Filter allows.
 func TestRandomOperationsConverge(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {

@@ -10,7 +10,7 @@ import (
 )
 
 // The functions here spare waking the stream's goroutine: the goroutine that reads an answer handles it, and the one
-// that begins a wave notifies the senders. Neither may wait for a peer, nor for the stream's goroutine, which may be
+// that begins a flush notifies the senders. Neither may wait for a peer, nor for the stream's goroutine, which may be
 // waiting for one.
 
 // forRun returns a function that receives the requests that run must handle: all that tryAnswer does not.
@@ -40,7 +40,7 @@ func (s *sender) tryAnswer(request *discovery.DeltaDiscoveryRequest) bool {
 	return true
 }
 
-// notify looks at a wave and sends what is new. A panic in it ends this stream only; the others still hear of it.
+// notify looks at a flush and sends what is new. A panic in it ends this stream only; the others still hear of it.
 func (s *sender) notify() {
 	defer s.endOnPanic()
 	if !s.mu.TryLock() {
@@ -64,7 +64,7 @@ func (s *sender) endOnPanic() {
 
 // proceed does what cannot block, and leaves the rest, and all that concerns lists, to run. The caller holds s.mu.
 func (s *sender) proceed() {
-	if s.stream != nil && s.failed == nil && s.outbox.unsent == nil && s.turn.ready == nil && !s.listing() {
+	if s.stream != nil && s.failed == nil && s.outbox.unsent == nil && s.slot.ready == nil && !s.listing() {
 		if _, _, s.failed = s.step(context.Background(), false); s.failed == nil && s.outbox.unsent == nil && !s.listing() {
 			return
 		}

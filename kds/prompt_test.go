@@ -21,7 +21,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	out := newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
-		crossing: exchange.NewCrossing(), encoder: newEncoder(exchange.NewMapping(), nil),
+		filter: exchange.NewFilter(), encoder: newEncoder(exchange.NewMapping(), nil),
 		refusals: tracker.NewRefusals(time.Now), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 		answerTimeout: time.Minute,
 		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),
@@ -42,9 +42,9 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 		t.Fatal("the answer to the list was not taken")
 	}
 	if nudges(out) != 1 {
-		t.Fatal("the stream's goroutine is not told that its turn is over")
+		t.Fatal("the stream's goroutine is not told that its slot is free again")
 	}
-	out.turn.end() // as run does
+	out.slot.release() // as run does
 	return out, stream
 }
 
@@ -72,7 +72,7 @@ func nudges(s *sender) int {
 	}
 }
 
-// TestSmallChangesWakeNobody checks that a wave sends, and that an answer is handled and releases what waited for it,
+// TestSmallChangesWakeNobody checks that a flush sends, and that an answer is handled and releases what waited for it,
 // all without the stream's goroutine.
 func TestSmallChangesWakeNobody(t *testing.T) {
 	t.Parallel()
@@ -94,8 +94,8 @@ func TestSmallChangesWakeNobody(t *testing.T) {
 	if !sender.tryAnswer(answerTo(stream)) || len(stream.sent) != 3 {
 		t.Fatalf("the answer brought out %d messages", len(stream.sent)-2)
 	}
-	if !sender.tryAnswer(answerTo(stream)) || nudges(sender) != 0 || !sender.settled {
-		t.Errorf("settled %v, or the stream's goroutine was woken", sender.settled)
+	if !sender.tryAnswer(answerTo(stream)) || nudges(sender) != 0 || !sender.flushed {
+		t.Errorf("settled %v, or the stream's goroutine was woken", sender.flushed)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestWhatMayHaveToWaitIsLeft(t *testing.T) {
 	}
 	sender.notify()
 	if len(stream.sent) != 1 {
-		t.Fatal("the message was sent by a wave after all")
+		t.Fatal("the message was sent by a flush after all")
 	}
 	steps(t, sender)
 	steps(t, sender)
@@ -143,7 +143,7 @@ func TestWhoIsAtWorkIsNudged(t *testing.T) {
 	}
 }
 
-// TestFailureEndsTheStream checks that an error in a wave ends run.
+// TestFailureEndsTheStream checks that an error in a flush ends run.
 func TestFailureEndsTheStream(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
@@ -151,7 +151,7 @@ func TestFailureEndsTheStream(t *testing.T) {
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
 	sender.notify()
 	if !errors.Is(sender.failed, ErrZoneDisabled) || nudges(sender) != 1 {
-		t.Fatalf("the wave found %v", sender.failed)
+		t.Fatalf("the flush found %v", sender.failed)
 	}
 	if err := sender.run(t.Context(), stream, nil); !errors.Is(err, ErrZoneDisabled) {
 		t.Errorf("run ended with %v", err)
@@ -169,7 +169,7 @@ func TestAnswerToWhatWasNotSent(t *testing.T) {
 		strings.Replace(spec, "spiffe://d/", "spiffe://d/"+strings.Repeat("y", promptBytes), 1)))
 	sender.notify()
 	if sender.outbox.unsent == nil {
-		t.Fatal("a large message was sent by a wave")
+		t.Fatal("a large message was sent by a flush")
 	}
 	if !sender.tryAnswer(&discovery.DeltaDiscoveryRequest{TypeUrl: string(key.Type),
 		ResponseNonce: sender.outbox.unsent.message.nonce}) {
@@ -196,9 +196,9 @@ func TestNoncesCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestWavesTakeNoTurn checks that a list that a wave finds due is made by the stream's goroutine, in a turn that it
+// TestFlushesTakeNoSlot checks that a list that a flush finds due is made by the stream's goroutine, in a slot that it
 // gives up again.
-func TestWavesTakeNoTurn(t *testing.T) {
+func TestFlushesTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	for name, writes := range map[string]int{"a list that was too big before": 1, "past the window": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -210,25 +210,25 @@ func TestWavesTakeNoTurn(t *testing.T) {
 				put(t, s, written(t, globalHome, key, spec))
 			}
 			sender.notify()
-			if sender.turn.ready != nil || len(stream.sent) != 1 || nudges(sender) != 1 {
-				t.Fatalf("the wave made the list, or asked for its turn, or nobody hears of it: %d messages", len(stream.sent)-1)
+			if sender.slot.ready != nil || len(stream.sent) != 1 || nudges(sender) != 1 {
+				t.Fatalf("the flush made the list, or asked for a slot, or nobody hears of it: %d messages", len(stream.sent)-1)
 			}
 			steps(t, sender)
-			if !sender.turn.got || len(stream.sent) != 2 || len(stream.sent[1].GetResources()) != writes {
-				t.Errorf("the list is not sent in a turn: %d messages", len(stream.sent)-1)
+			if !sender.slot.got || len(stream.sent) != 2 || len(stream.sent[1].GetResources()) != writes {
+				t.Errorf("the list is not sent in a slot: %d messages", len(stream.sent)-1)
 			}
 		})
 	}
 }
 
-// still is a pace without waves.
+// still is a pace without flushes.
 type still struct{}
 
 func (still) next() (uint64, <-chan struct{}) { return 1, nil }
 
-func (still) settled(paced, uint64) {}
+func (still) flushed(watcher, uint64) {}
 
-// TestDisabledBetweenWaves checks that an answer releases nothing more once the zone is disabled, even before a wave
+// TestDisabledBetweenWaves checks that an answer releases nothing more once the zone is disabled, even before a flush
 // reports that.
 func TestDisabledBetweenWaves(t *testing.T) {
 	t.Parallel()
@@ -239,7 +239,7 @@ func TestDisabledBetweenWaves(t *testing.T) {
 		put(t, s, written(t, globalHome, key, spec))
 		sender.notify()
 	}
-	sender.pace, sender.feed.at.wave = still{}, 1
+	sender.pace, sender.feed.at.flush = still{}, 1
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{"enabled":false}`))
 	key, spec := permission("later")
 	put(t, s, written(t, globalHome, key, spec))

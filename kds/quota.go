@@ -31,7 +31,7 @@ type usage struct {
 // recount is how long a full quota is valid: another writer may have removed something.
 const recount = 10 * time.Second
 
-// change is the effect of a plan on a type's usage. added and grown count what was admitted, over what was not, by
+// change is the effect of a changeset on a type's usage. added and grown count what was admitted, over what was not, by
 // limit.
 type change struct {
 	added int
@@ -39,9 +39,9 @@ type change struct {
 	over  map[string]int
 }
 
-// admit returns an error if r, which replaces held if that is not nil, exceeds the limits beside what the plan has
+// admit returns an error if r, which replaces held if that is not nil, exceeds the limits beside what the changeset has
 // admitted.
-func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
+func (v *receiver) admit(p *changeset, held, r *resources.Resource) error {
 	if v.quota == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (v *receiver) admit(p *plan, held, r *resources.Resource) error {
 
 var errOverBytes = fmt.Errorf("%w of bytes", errOverLimit)
 
-func (q *quota) admit(p *plan, held, r *resources.Resource, read func() usage) error {
+func (q *quota) admit(p *changeset, held, r *resources.Resource, read func() usage) error {
 	if q.counted.IsZero() {
 		q.usage, q.counted = read(), time.Now()
 	}
@@ -81,7 +81,7 @@ func (q *quota) admit(p *plan, held, r *resources.Resource, read func() usage) e
 	return err
 }
 
-func (q *quota) judge(p *plan, t resources.Type, added int, grown int64) error {
+func (q *quota) judge(p *changeset, t resources.Type, added int, grown int64) error {
 	if have, most := q.usage.resources[t]+p.change.added, q.limits.most(t); added > 0 && have >= most {
 		return fmt.Errorf("%w: the zone has %d of the type here, and may have %d: delete some, then resync the zone",
 			errOverLimit, have, most)
@@ -107,8 +107,8 @@ func (v *receiver) usage() usage {
 	return u
 }
 
-// spend records the usage of an applied plan, and the limits that it met.
-func (v *receiver) spend(t resources.Type, p *plan) {
+// spend records the usage of an applied changeset, and the limits that it met.
+func (v *receiver) spend(t resources.Type, p *changeset) {
 	if v.quota == nil {
 		return
 	}

@@ -35,8 +35,8 @@ type receiverConfig struct {
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
 	// status, if not nil, holds live types.
-	status store.Store
-	known  *Known
+	status   store.Store
+	versions *CopyVersions
 	// quota limits what the peer may store here, nil for no limit; over records the limits that it met.
 	quota *quota
 	over  *tracker.Over
@@ -125,7 +125,7 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 }
 
 // pruneRefusals drops, once a complete list or answer is here, the refusals of resources that are gone.
-func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said progress, p *plan) {
+func (v *receiver) pruneRefusals(d *resources.Descriptor, state *reception, said progress, p *changeset) {
 	if !said.list && !said.resume || v.refusals.None() {
 		return
 	}
@@ -220,7 +220,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 	var away outage
 	unstorable := map[resources.Key]error{}
 	for conflicts := 0; ; {
-		p := v.plan(d, state, resp, said, unstorable)
+		p := v.prepare(d, state, resp, said, unstorable)
 		_, err := v.commit(ctx, d.Type, p, said, cause)
 		if errors.Is(err, store.ErrConflict) && conflicts < maxConflicts {
 			conflicts++
@@ -245,9 +245,9 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 	}
 }
 
-// commit applies the plan's operations as one durable batch, unless this session was fenced off. The batch also records
+// commit applies the changeset's operations as one durable batch, unless this session was fenced off. The batch also records
 // how much was seen of the peer's store.
-func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, said progress,
+func (v *receiver) commit(ctx context.Context, t resources.Type, p *changeset, said progress,
 	cause store.Cause) (*store.Commit, error) {
 	if len(p.ops) == 0 {
 		return nil, v.session.fence()
@@ -266,7 +266,7 @@ func (v *receiver) commit(ctx context.Context, t resources.Type, p *plan, said p
 		return nil, err
 	}
 	for i := range p.written {
-		p.copies[p.written[i].wire] = knownCopy{version: p.written[i].version, key: p.written[i].key,
+		p.copies[p.written[i].wire] = copyVersion{version: p.written[i].version, key: p.written[i].key,
 			revision: commit.Revision}
 	}
 	return commit, nil
@@ -308,7 +308,7 @@ func (v *receiver) check(s store.Snapshot) error {
 
 // settle records the outcome of one response.
 func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception,
-	resp *discovery.DeltaDiscoveryResponse, said progress, p *plan) error {
+	resp *discovery.DeltaDiscoveryResponse, said progress, p *changeset) error {
 	state.answered = true
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.Line(v.arrival.Direction, d.Type, false)
@@ -316,9 +316,9 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	held := len(p.held) // read it before the ledger has it and others change it
 	v.settleHeld(line, said, p)
 	v.spend(d.Type, p)
-	v.known.update(d.Type, p.copies, p.gone)
+	v.versions.update(d.Type, p.copies, p.gone)
 	if (said.list || said.resume) && !said.more {
-		v.known.compared(d.Type)
+		v.versions.compared(d.Type)
 	}
 	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,
 		v.refusals.Settle(tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type}, p.names, p.refused))
@@ -350,7 +350,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 
 // settleHeld records the deletions that wait for an operator. A new list replaces them; any other message releases what
 // it brings back or removes.
-func (v *receiver) settleHeld(line *tracker.Line, said progress, p *plan) {
+func (v *receiver) settleHeld(line *tracker.Line, said progress, p *changeset) {
 	if (said.list || said.resume) && !said.more {
 		line.Hold(p.held, v.session.now())
 		return

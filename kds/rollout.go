@@ -43,13 +43,13 @@ func (g *Global) Meant(r *resources.Resource) []string {
 }
 
 func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled func(zone string) bool) []string {
-	here := exchange.Place{Enabled: enabled}
+	here := exchange.Vantage{Enabled: enabled}
 	for zone := range snapshot.List(store.Query{Type: resources.TypeZone}) {
 		if enabled(zone.Name) {
 			here.Zones = append(here.Zones, zone.Name)
 		}
 	}
-	return g.crossing.Reach(r, here)
+	return g.filter.Reach(r, here)
 }
 
 // source returns the global, as offline or still comparing, while it is unknown whether it has newer copies of a type;
@@ -71,7 +71,7 @@ func (z *Zone) Rollout(r *resources.Resource) *tracker.Rollout {
 	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {
 		out.Source = z.source(r.Type)
 	}
-	reached := z.crossing.Reach(r, exchange.Place{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
+	reached := z.filter.Reach(r, exchange.Vantage{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, exchange.ReachesGlobal) {
 		out.Zones.Add(exchange.ReachesGlobal, r.Revision, z.ledger, z.Refused(r.Key), z.over,
 			tracker.LineKey{Direction: exchange.ZoneToGlobal, Type: r.Type}, z.started)

@@ -99,10 +99,10 @@ func (s *sender) sendReady(ctx context.Context, patient bool) error {
 	return nil
 }
 
-// due reports whether the type's next message may be made. A list can take long and needs a turn, which only run gives
+// due reports whether the type's next message may be made. A list can take long and needs a slot, which only run gives
 // up again.
 func (s *sender) due(sub *subscription, patient bool) bool {
-	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.turn.mine())
+	return sub.inflight == nil && sub.dirty && (!sub.lists() || patient && s.slot.acquired())
 }
 
 // send sends a message that is already in flight. A message that gRPC accepts at once needs no timeout, which would

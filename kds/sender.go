@@ -34,14 +34,14 @@ type senderConfig struct {
 	wordAt func(revision uint64) string
 	// pace decides when to look at the store.
 	pace     pace
-	crossing *exchange.Crossing
+	filter   *exchange.Filter
 	encoder  *Encoder
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
 	// over records the limits that the peer met.
 	over *tracker.Over
-	// turns limits concurrent full states; nil does not.
-	turns *turns
+	// slots limits concurrent full states; nil does not.
+	slots *syncSlots
 	// status, if not nil, holds live types: those that are volatile on this side.
 	status store.Reader
 	// features are those that the peer announced in the metadata, before its first request.
@@ -66,7 +66,7 @@ type senderConfig struct {
 // the store's changelog.
 //
 // Three kinds of goroutine drive it. The stream's own goroutine runs run, and does what may wait for the peer or takes
-// long. The one that reads the stream calls tryAnswer for each request, and the pacer's calls notify for each wave:
+// long. The one that reads the stream calls tryAnswer for each request, and the pacer's calls notify for each flush:
 // both do at once what cannot block, because waking a goroutine for each zone costs more than the work
 // (docs/decisions/0035-who-works-on-a-stream.md). A stream of one goroutine, without the lock, costs that wakeup.
 //
@@ -89,7 +89,7 @@ type senderConfig struct {
 //  7. Transfers. A list or change of several messages keeps one snapshot until it is done, and is continued, in flight or
 //     dirty, until then. A list that is due (full) has not begun.
 //  8. Resumption. The peer's versions are kept until the first list is answered, of all types together at most maxHave.
-//  9. Turns. A list is made only in a turn, and a turn has a limit from the moment it begins.
+//  9. Slots. A list is made only in a slot, and a slot has a limit from the moment it is acquired.
 //  10. Memory. Between two steps nothing keeps a snapshot but a transfer.
 //
 // checkInvariants, in the tests, asserts each after every step of the model, fuzz and protocol tests.
@@ -107,9 +107,9 @@ type sender struct {
 	subscriptions
 	feed feed
 	gate gate
-	turn turn
-	// settled is set once all of the current wave was answered.
-	settled bool
+	slot syncSlot
+	// flushed is set once all of the current flush was answered.
+	flushed bool
 	outbox  outbox
 	failed  error
 	// unknown counts requests for types that are not served here.
@@ -125,7 +125,7 @@ func newSender(c senderConfig) *sender {
 		nudged:        make(chan struct{}, 1),
 		subscriptions: newSubscriptions(),
 		feed:          feed{durable: newSource(c.store), live: newSource(c.status)},
-		turn:          turn{turns: c.turns, most: c.sendTimeout},
+		slot:          syncSlot{slots: c.slots, most: c.sendTimeout},
 	}
 	if c.direction == exchange.GlobalToZone {
 		s.gate = gate{zone: c.zone, replica: c.replica, stale: true}
@@ -150,7 +150,7 @@ func (s *sender) run(ctx context.Context, stream requestStream,
 	defer s.unlock()
 	s.stream = stream
 	defer func() { s.stream = nil }()
-	defer s.turn.end()
+	defer s.slot.release()
 	defer s.abandon()
 	for {
 		news, status, err := s.step(ctx, true)
@@ -158,14 +158,14 @@ func (s *sender) run(ctx context.Context, stream requestStream,
 			return err
 		}
 		if !s.listing() {
-			s.turn.end()
+			s.slot.release()
 		}
-		request, overdue, err := s.wait(ctx, requests, news, status)
+		request, expired, err := s.wait(ctx, requests, news, status)
 		switch {
 		case err != nil:
 			return err
-		case overdue:
-			s.turn.end()
+		case expired:
+			s.slot.release()
 		case request != nil:
 			if err := s.handle(request); err != nil {
 				return err
@@ -174,10 +174,10 @@ func (s *sender) run(ctx context.Context, stream requestStream,
 	}
 }
 
-// wait releases the lock until there is work: a request, a turn that is overdue, or something to look at.
+// wait releases the lock until there is work: a request, a slot that has expired, or something to look at.
 func (s *sender) wait(ctx context.Context, requests <-chan *discovery.DeltaDiscoveryRequest, news,
-	status <-chan struct{}) (request *discovery.DeltaDiscoveryRequest, overdue bool, err error) {
-	coming, late := s.turn.coming(), s.turn.overdue()
+	status <-chan struct{}) (request *discovery.DeltaDiscoveryRequest, expired bool, err error) {
+	coming, late := s.slot.granted(), s.slot.expired()
 	s.unlock()
 	select {
 	case request = <-requests:
@@ -186,14 +186,14 @@ func (s *sender) wait(ctx context.Context, requests <-chan *discovery.DeltaDisco
 	case <-s.nudged:
 	case <-coming:
 	case <-late:
-		overdue = true
+		expired = true
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
 	if ctx.Err() != nil {
 		return nil, false, context.Cause(ctx)
 	}
-	return request, overdue, nil
+	return request, expired, nil
 }
 
 // step looks at what is new and sends what is due. The channels close when there is more. Unless patient is set, it
@@ -203,22 +203,22 @@ func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan st
 		return nil, nil, s.failed
 	}
 	at := position{}
-	at.wave, news = s.pace.next()
+	at.flush, news = s.pace.next()
 	at.live, status = s.feed.live.changed()
-	// Not with each answer: news since the wave goes with the next one.
+	// Not with each answer: news since the flush goes with the next one.
 	if !s.feed.looked || at != s.feed.at {
 		if err := s.look(); err != nil {
 			return nil, nil, err
 		}
 	}
-	s.settled = s.settled && at.wave == s.feed.at.wave
+	s.flushed = s.flushed && at.flush == s.feed.at.flush
 	s.feed.at, s.feed.looked = at, true
 	if err := s.sendReady(ctx, patient); err != nil {
 		return nil, nil, err
 	}
-	if !s.settled && s.idle() {
-		s.pace.settled(s, at.wave)
-		s.settled = true
+	if !s.flushed && s.idle() {
+		s.pace.flushed(s, at.flush)
+		s.flushed = true
 	}
 	return news, status, nil
 }

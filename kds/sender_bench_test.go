@@ -34,14 +34,14 @@ const benchZones = 100
 // benchSenders returns senders whose zones have their first lists of all types.
 func benchSenders(b *testing.B, s store.Store) ([]*sender, []*lastResponse) {
 	b.Helper()
-	encoder, crossing := newEncoder(exchange.NewMapping(), nil), exchange.NewCrossing()
+	encoder, filter := newEncoder(exchange.NewMapping(), nil), exchange.NewFilter()
 	senders, streams := make([]*sender, benchZones), make([]*lastResponse, benchZones)
 	for i := range senders {
 		zone := fmt.Sprintf("zone-%d", i)
 		put(b, s, written(b, globalHome, ZoneKey(zone), `{}`))
 		senders[i] = newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: zone, identifier: "global", store: s, pace: unpaced{s},
-			crossing: crossing, encoder: encoder, refusals: tracker.NewRefusals(time.Now),
+			filter: filter, encoder: encoder, refusals: tracker.NewRefusals(time.Now),
 			maxMessage: DefaultMaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, zone, silent{}, time.Now), log: testLog(),
 		})
@@ -75,7 +75,7 @@ func benchSubscribe(b *testing.B, s *sender, stream *lastResponse) {
 			b.Fatal("the answer was not taken")
 		}
 	}
-	s.turn.end()
+	s.slot.release()
 }
 
 // BenchmarkChange measures a change of one permission, from its commit to the answers of all zones.

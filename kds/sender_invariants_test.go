@@ -58,7 +58,7 @@ func (s *sender) broken() error {
 	if size := s.haveSize(); size > maxHave {
 		wrong(8, "the versions of the peer take %d bytes, of at most %d", size, maxHave)
 	}
-	if turn := &s.turn; turn.got && turn.ready == nil || turn.got != (turn.over != nil) {
+	if turn := &s.slot; turn.got && turn.ready == nil || turn.got != (turn.over != nil) {
 		wrong(9, "the turn is asked for %t, had %t, limited %t", turn.ready != nil, turn.got, turn.over != nil)
 	}
 	if s.outbox.begun.snapshot != nil {
@@ -136,7 +136,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 			s.types[typ].full, s.types[typ].transfer = true, &transfer{target: s.types[typ].inflight.revision}
 		},
 		"8: versions of no size":         func(s *sender) { s.types[typ].have = map[string]string{"a": "1"} },
-		"9: a turn without a limit":      func(s *sender) { s.turn.got = true },
+		"9: a turn without a limit":      func(s *sender) { s.slot.got = true },
 		"10: a snapshot that is kept":    func(s *sender) { s.outbox.begun.snapshot = s.store.Snapshot() },
 		"10: a snapshot behind the last": func(s *sender) { s.types[typ].inflight.next.snapshot = s.store.Snapshot() },
 	} {

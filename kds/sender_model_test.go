@@ -65,7 +65,7 @@ func (p *modelPeer) apply(t *rapid.T, m *discovery.DeltaDiscoveryResponse) {
 	}
 }
 
-// modelStream hands what a sender sends to the peer. It asserts that what is sent by whoever brings an answer or a wave
+// modelStream hands what a sender sends to the peer. It asserts that what is sent by whoever brings an answer or a flush
 // cannot block: invariant 5.
 type modelStream struct {
 	recordingStream
@@ -135,11 +135,11 @@ func (m *senderModel) request(t *rapid.T, r *discovery.DeltaDiscoveryRequest) {
 func (m *senderModel) run(t *rapid.T) {
 	m.sender.mu.Lock()
 	if !m.sender.listing() {
-		m.sender.turn.end()
+		m.sender.slot.release()
 	}
 	_, _, err := m.sender.step(t.Context(), true)
 	if !m.sender.listing() {
-		m.sender.turn.end()
+		m.sender.slot.release()
 	}
 	m.sender.unlock()
 	m.deliver(t, err)
@@ -210,7 +210,7 @@ func (m *senderModel) burst(t *rapid.T) {
 	}
 }
 
-// change is a wave of a few writes that finds the stream at rest.
+// change is a flush of a few writes that finds the stream at rest.
 func (m *senderModel) change(t *rapid.T) {
 	m.settle(t)
 	for range rapid.IntRange(1, 4).Draw(t, "writes") {
@@ -221,7 +221,7 @@ func (m *senderModel) change(t *rapid.T) {
 
 // reconnect ends the stream and begins another, with some of the types.
 func (m *senderModel) reconnect(t *rapid.T) {
-	m.sender.turn.end()
+	m.sender.slot.release()
 	m.connect(t)
 	for _, typ := range modelTypes {
 		if rapid.IntRange(0, 3).Draw(t, "subscribes") > 0 {
@@ -248,7 +248,7 @@ func (m *senderModel) settle(t *rapid.T) {
 		m.peer.unanswered = m.peer.unanswered[1:]
 		m.request(t, &discovery.DeltaDiscoveryRequest{TypeUrl: next.GetTypeUrl(), ResponseNonce: next.GetNonce()})
 	}
-	if len(m.peer.unanswered) > 0 || m.sender.outbox.unsent != nil || !m.sender.settled {
+	if len(m.peer.unanswered) > 0 || m.sender.outbox.unsent != nil || !m.sender.flushed {
 		t.Fatalf("it does not settle")
 	}
 	snapshot := m.store.Snapshot()
@@ -266,8 +266,8 @@ func (m *senderModel) settle(t *rapid.T) {
 	}
 }
 
-// TestSenderModel plays writes, subscriptions, answers, waves and reconnects in any order. The invariants hold after
-// each step, nothing that may block is sent by a wave or an answer, and in the end the peer has what it should.
+// TestSenderModel plays writes, subscriptions, answers, flushes and reconnects in any order. The invariants hold after
+// each step, nothing that may block is sent by a flush or an answer, and in the end the peer has what it should.
 func TestSenderModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -275,7 +275,7 @@ func TestSenderModel(t *testing.T) {
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`), written(t, globalHome, ZoneKey("zone-2"), `{}`))
 		m := &senderModel{tb: t, store: s, peer: &modelPeer{has: map[resources.Type]map[string]string{}},
 			config: senderConfig{direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, features: exchange.OwnFeatures(),
-				pace: unpaced{s}, turns: newTurns(1, nil), crossing: exchange.NewCrossing(),
+				pace: unpaced{s}, slots: newSyncSlots(1, nil), filter: exchange.NewFilter(),
 				encoder: newEncoder(exchange.NewMapping(), nil), refusals: tracker.NewRefusals(time.Now),
 				maxMessage: rapid.SampledFrom([]int{1, 512, DefaultMaxMessageSize}).Draw(rt, "size of messages"),
 				maxWhole:   MaxMessageSize, sendTimeout: time.Minute, answerTimeout: time.Hour, now: time.Now, log: testLog()}}
@@ -288,15 +288,15 @@ func TestSenderModel(t *testing.T) {
 		enabled := true
 		rt.Repeat(map[string]func(*rapid.T){
 			"subscribe": m.subscribe, "write": m.write, "write again": m.write, "answer": m.answer,
-			"answer another": m.answer, "wave": m.notify, "run": m.run,
+			"answer another": m.answer, "flush": m.notify, "run": m.run,
 			"burst": m.burst, "change": m.change, "another change": m.change, "reconnect": m.reconnect,
 			"zone-2 is enabled or disabled": func(*rapid.T) {
 				enabled = !enabled
 				put(t, s, written(t, globalHome, ZoneKey("zone-2"), fmt.Sprintf(`{"enabled":%t}`, enabled)))
 			},
-			"overdue": func(*rapid.T) { m.sender.mu.Lock(); m.sender.turn.end(); m.sender.unlock() },
+			"overdue": func(*rapid.T) { m.sender.mu.Lock(); m.sender.slot.release(); m.sender.unlock() },
 		})
 		m.settle(rt)
-		m.sender.turn.end()
+		m.sender.slot.release()
 	})
 }

@@ -82,14 +82,14 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		p.word = s.wordAt(t.target)
 	}
 	m := s.message(string(sub.descriptor.Type), p)
-	m.removed, m.bundle = chunk.removed, chunk.bundle
+	m.removed, m.payload = chunk.removed, chunk.payload
 	sub.inflight = &inflight{nonce: m.nonce, chunk: chunk, revision: t.target, sent: now, steps: steps}
 	sub.inflight.next = t.behind(chunk, &sub.inflight.end)
 	return m, nil
 }
 
 // beyondWindow handles a peer that is behind the changelog's window. A peer that joins parts gets a complete list, in
-// its turn. Any other takes only a stream's first response as complete, so it must open a new stream.
+// once it has a slot. Any other takes only a stream's first response as complete, so it must open a new stream.
 func (s *sender) beyondWindow(sub *subscription) (*response, error) {
 	if !s.packer.audience.Features.Has(exchange.FeatureParts) {
 		return nil, fmt.Errorf("%w (%s)", ErrPastWindow, sub.descriptor.Type)

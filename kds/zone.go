@@ -72,8 +72,8 @@ type ZoneConfig struct {
 	Own OwnStore
 	// Incarnations keeps which incarnation of the global's store the zone has accepted; nil accepts any.
 	Incarnations Incarnations
-	// Known persists the versions of the global's copies over restarts; nil keeps them in memory only.
-	Known *KnownFiles
+	// Versions persists the versions of the global's copies over restarts; nil keeps them in memory only.
+	Versions *VersionFiles
 	// Open decrypts the secrets of resources that are sent; nil if nothing is sealed.
 	Open OpenFunc
 	// Observer receives the events of sessions; nil for none.
@@ -94,9 +94,9 @@ type ZoneConfig struct {
 type Zone struct {
 	config    ZoneConfig
 	mapping   *exchange.Mapping
-	crossing  *exchange.Crossing
+	filter    *exchange.Filter
 	encoder   *Encoder
-	known     *Known
+	versions  *CopyVersions
 	refusals  *tracker.Refusals
 	over      *tracker.Over
 	ledger    *tracker.Ledger
@@ -149,7 +149,7 @@ func NewZone(c ZoneConfig) *Zone {
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
 	z := &Zone{started: c.Now(), config: c, news: news, mapping: exchange.NewMapping(),
-		crossing: exchange.NewCrossing(), known: c.Known.of("global"), refusals: tracker.NewRefusals(c.Now),
+		filter: exchange.NewFilter(), versions: c.Versions.of("global"), refusals: tracker.NewRefusals(c.Now),
 		over: tracker.NewOver(c.Now), ledger: tracker.NewLedger(c.Now)}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
@@ -257,7 +257,7 @@ func (z *Zone) newReceiver(s *session) *receiver {
 			SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace,
 			CopyNamespace: z.config.CopyNamespace},
 		store: z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger,
-		known: z.known, over: z.over, met: z.met,
+		versions: z.versions, over: z.over, met: z.met,
 		resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, z.config.Self),
 		acceptDeletes: z.config.AcceptDeletes,
 		sendTimeout:   z.config.SendTimeout, tracer: z.config.Tracer, panics: z.config.Panics, session: s,
@@ -269,7 +269,7 @@ func (z *Zone) newSender(s *session) *sender {
 	return newSender(senderConfig{
 		direction: exchange.ZoneToGlobal, zone: s.zone, identifier: s.zone, store: z.config.Store,
 		status: z.config.Status, pace: unpaced{z.config.Store},
-		crossing: z.crossing, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
+		filter: z.filter, encoder: z.encoder, refusals: z.refusals, ledger: z.ledger, over: z.over, features: s.features,
 		maxMessage: z.config.MaxMessageSize, maxWhole: MaxMessageSize - envelopeRoom,
 		sendTimeout: z.config.SendTimeout, answerTimeout: z.config.AnswerTimeout, now: z.config.Now,
 		tracer: z.config.Tracer, panics: z.config.Panics, session: s, log: z.logOf(s, exchange.ZoneToGlobal),

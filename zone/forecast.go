@@ -11,13 +11,13 @@ import (
 // the zones whose MeshTrusts it holds.
 func forecastSync(zone string) api.PreviewFunc {
 	return func(p *api.Preview) error {
-		here := exchange.Place{Zone: zone}
+		here := exchange.Vantage{Zone: zone}
 		for trust := range p.After.List(store.Query{Type: resources.TypeMeshTrust}) {
 			if other := trust.Zone(); other != "" {
 				here.Zones = append(here.Zones, other)
 			}
 		}
-		crossing := exchange.NewCrossing()
+		crossing := exchange.NewFilter()
 		for _, c := range p.Changes {
 			c.Forecast.SyncedTo = crossing.Reach(c.New, here)
 		}

@@ -31,7 +31,7 @@ type linkParts struct {
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
 	proxies  func() ([]tracker.ProxyBehind, uint32)
-	known    *kds.KnownFiles
+	known    *kds.VersionFiles
 	// fields decrypts the secrets in resources of the durable store. keeper holds the secrets that have names of their
 	// own.
 	fields *secrets.Fields
@@ -73,7 +73,7 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 		SystemNamespace: cfg.SystemNamespace,
 		Self:            kds.Peer{Instance: parts.instance, Version: server.Version()},
 		MaxMessageSize:  cfg.KDSMaxMessageSize, Log: cfg.Log,
-		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Known: parts.known,
+		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Versions: parts.known,
 		Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
 		Panics: cfg.Panics, Open: parts.fields.Open, Now: cfg.Now,
 	})

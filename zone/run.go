@@ -174,7 +174,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
-	known := kds.NewKnownFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
+	known := kds.NewVersionFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
 	link, err := newLink(ctx, cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
 		proxies: func() ([]tracker.ProxyBehind, uint32) { return behindOf(proxies) }})
 	if err != nil {
@@ -209,7 +209,7 @@ func watchFolder(ctx context.Context, cfg *Config) error {
 }
 
 // runLink keeps up the session with the global, if there is one.
-func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *kds.KnownFiles) {
+func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *kds.VersionFiles) {
 	if link == nil {
 		return
 	}

@@ -47,7 +47,7 @@ func takeApart(d *resources.Descriptor, spec []byte) ([]byte, error) {
 	}
 	if rules == nil {
 		if d.Type == resources.TypeMeshTrafficPermission && policy["from"] == nil {
-			return nil, fmt.Errorf("%w: no entry is left that the peer can judge", errNotSayable)
+			return nil, fmt.Errorf("%w: no entry is left that the peer can judge", errNoForm)
 		}
 		return spec, nil
 	}
@@ -193,7 +193,7 @@ func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
 			delete(entry, "path")
 			delete(entry, "method")
 			if needsHTTP && len(entry) == 0 {
-				return nil, fmt.Errorf("%w: it denies everyone on a path or method", errNotSayable)
+				return nil, fmt.Errorf("%w: it denies everyone on a path or method", errNoForm)
 			}
 			out[list] = append(out[list], entry)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Place is a server, for the question which others its resources reach.
-type Place struct {
+// Vantage is a server, for the question which others its resources reach.
+type Vantage struct {
 	// Zone is the server's own zone; empty on the global.
 	Zone string
 	// Zones are those that the server knows.
@@ -21,7 +21,7 @@ const ReachesGlobal = "global"
 
 // Reach lists the servers that get a copy of r, which is stored at from, once all is in sync: ReachesGlobal first, then
 // zones by name. It assumes that peers have all features of this server; one without them may get less.
-func (c *Crossing) Reach(r *resources.Resource, from Place) []string {
+func (c *Filter) Reach(r *resources.Resource, from Vantage) []string {
 	reached := []string{}
 	if from.Zone != "" {
 		up := &Audience{Direction: ZoneToGlobal, Zone: from.Zone, Features: OwnFeatures(), Enabled: from.Enabled}

@@ -66,9 +66,9 @@ func TestReach(t *testing.T) {
 				r.Mesh = ""
 			}
 			stored := resources.Home{Zone: c.zone}.Labelled(r)
-			here := Place{Zone: c.zone, Zones: []string{"zone-3", "zone-1", "zone-off", "zone-2", "zone-3"},
+			here := Vantage{Zone: c.zone, Zones: []string{"zone-3", "zone-1", "zone-off", "zone-2", "zone-3"},
 				Enabled: func(zone string) bool { return zone != "zone-off" }}
-			if got := NewCrossing().Reach(stored, here); !slices.Equal(got, c.want) {
+			if got := NewFilter().Reach(stored, here); !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 // labelDeletionGrace marks a proxy that is being deleted in a zone; it is of no use elsewhere.
 const labelDeletionGrace = "kuma.io/deletion-grace-period-started-at"
 
-// errNotSayable reports that a resource has no form that the peer knows.
-var errNotSayable = errors.New("cannot be said in the words that the peer knows")
+// errNoForm reports that a resource has no form that the peer knows.
+var errNoForm = errors.New("cannot be said in the words that the peer knows")
 
 // outboundStep is one change to a resource before it is encoded. The step may change r.
 type outboundStep struct {
@@ -238,7 +238,7 @@ func zonesAsLabel(r *resources.Resource, a *Audience) error {
 		return err
 	}
 	if len(spec.Selector.MeshService.Zones) > 1 {
-		return fmt.Errorf("%w: it lists several zones", errNotSayable)
+		return fmt.Errorf("%w: it lists several zones", errNoForm)
 	}
 	plain := *spec
 	match := &plain.Selector.MeshService

@@ -26,7 +26,7 @@ var noCredentials = map[string]string{
 	"cmd/causewayctl/bundle_collect.go":         "the end of a log, and settings of which secrets are taken out",
 	"cmd/causewayctl/documents.go":              "resources",
 	"cmd/settings/clock_settable.go":            "the clock of a test, in no shipped program",
-	"kds/known_files.go":                        "what a zone knows of its peer",
+	"kds/version_files.go":                      "what a zone knows of its peer",
 	"place/folder.go":                           "says which folder it is in",
 	"place/place.go":                            "looks at folders",
 	"place/rename.go":                           "forces what is there to the disk",

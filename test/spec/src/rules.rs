@@ -45,7 +45,7 @@ rules! {
     durable: "a zone's message is answered when it is stored, and waits while it cannot be",
     /// receiver.go, check.
     fence: "what a session brings is stored only if the zone is the replica's in the state that it applies to",
-    /// plan.go, guard.
+    /// changeset.go, guard.
     guard: "lists that remove most of a type, or come from another store than was known, are held",
     /// incarnation.go.
     incarnation: "a store that was restored has another name",

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// row is one line of testdata/crossing.yaml.
+// row is one line of testdata/filter.yaml.
 type row struct {
 	Name, Rule, Check, Direction, Zone string
 	Features                           *[]string
@@ -44,7 +44,7 @@ type rowWant struct {
 
 func readRows(t *testing.T) []row {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/crossing.yaml")
+	raw, err := os.ReadFile("testdata/filter.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func (r *row) direction() Direction {
 }
 
 // failure returns how the outcome differs from the row, or "".
-func (r *row) failure(t *testing.T, c *Crossing, m *Mapping) string {
+func (r *row) failure(t *testing.T, c *Filter, m *Mapping) string {
 	t.Helper()
 	in := r.Resource.build(t)
 	audience := &Audience{Direction: r.direction(), Zone: r.Zone, Features: OwnFeatures(),
@@ -200,7 +200,7 @@ func TestWhatCrosses(t *testing.T) {
 	t.Parallel()
 	for _, r := range readRows(t) {
 		t.Run(r.Name, func(t *testing.T) {
-			if failure := r.failure(t, NewCrossing(), NewMapping()); failure != "" {
+			if failure := r.failure(t, NewFilter(), NewMapping()); failure != "" {
 				t.Error(failure)
 			}
 		})
@@ -211,7 +211,7 @@ func TestWhatCrosses(t *testing.T) {
 func TestEachRuleHasItsRows(t *testing.T) {
 	t.Parallel()
 	rows := readRows(t)
-	leaveOut := func(direction, check, rule string, c *Crossing, m *Mapping) {
+	leaveOut := func(direction, check, rule string, c *Filter, m *Mapping) {
 		t.Helper()
 		var want, got []string
 		for i := range rows {
@@ -231,33 +231,33 @@ func TestEachRuleHasItsRows(t *testing.T) {
 		}
 	}
 	for i, direction := range []string{"down", "up"} {
-		for j, rule := range NewCrossing().rules[i] {
-			c := NewCrossing()
+		for j, rule := range NewFilter().rules[i] {
+			c := NewFilter()
 			c.rules[i] = slices.Delete(c.rules[i], j, j+1)
 			leaveOut(direction, "stops", rule.name, c, NewMapping())
 		}
 		for j, step := range NewMapping().outbound[i] {
 			m := NewMapping()
 			m.outbound[i] = slices.Delete(m.outbound[i], j, j+1)
-			leaveOut(direction, "out", step.name, NewCrossing(), m)
+			leaveOut(direction, "out", step.name, NewFilter(), m)
 		}
 		for j, step := range NewMapping().inbound[i] {
 			m := NewMapping()
 			m.inbound[i] = slices.Delete(m.inbound[i], j, j+1)
-			leaveOut(direction, "in", step.name, NewCrossing(), m)
+			leaveOut(direction, "in", step.name, NewFilter(), m)
 		}
 	}
 	for j, rule := range NewMapping().accept {
 		m := NewMapping()
 		m.accept = slices.Delete(m.accept, j, j+1)
-		leaveOut("", "accepts", rule.name, NewCrossing(), m)
+		leaveOut("", "accepts", rule.name, NewFilter(), m)
 	}
 }
 
 // TestSameForAll checks SameForAll against every row, for any zone that takes part.
 func TestSameForAll(t *testing.T) {
 	t.Parallel()
-	c, same, other := NewCrossing(), 0, 0
+	c, same, other := NewFilter(), 0, 0
 	for _, row := range readRows(t) {
 		r := row.Resource.build(t)
 		if row.direction() != GlobalToZone {

@@ -52,8 +52,8 @@ type Audience struct {
 
 func (a *Audience) enabled(zone string) bool { return a.Enabled == nil || a.Enabled(zone) }
 
-// crossingRule is one reason why a resource does not cross.
-type crossingRule struct {
+// filterRule is one reason why a resource does not cross.
+type filterRule struct {
 	// name is the rule's name in the table tests, and in answers to "why is it not there?".
 	name string
 	// stops reports whether the rule keeps r from the audience.
@@ -62,8 +62,8 @@ type crossingRule struct {
 
 // globalToZoneRules returns the rules that keep resources from a zone. Sources: docs/concepts.md, "Who sees what";
 // Kuma's wire format, "Global → zone"; seed 004, "Namespace-scoped policies and multizone".
-func globalToZoneRules() []crossingRule {
-	return []crossingRule{
+func globalToZoneRules() []filterRule {
+	return []filterRule{
 		{"type-stays-on-global", func(r *resources.Resource, _ *Audience) bool {
 			return r.Zone() == "" && !r.Descriptor().GlobalToZone
 		}},
@@ -97,8 +97,8 @@ func globalToZoneRules() []crossingRule {
 }
 
 // zoneToGlobalRules returns the rules that keep resources in their zone. Source: Kuma's wire format, "Zone → global".
-func zoneToGlobalRules() []crossingRule {
-	return []crossingRule{
+func zoneToGlobalRules() []filterRule {
+	return []filterRule{
 		{"type-stays-in-zone", func(r *resources.Resource, _ *Audience) bool { return !r.Descriptor().ZoneToGlobal }},
 		{"only-what-originates-here", func(r *resources.Resource, a *Audience) bool {
 			return r.Labels[resources.LabelOrigin] == resources.OriginGlobal || r.Zone() != "" && r.Zone() != a.Zone
@@ -107,21 +107,21 @@ func zoneToGlobalRules() []crossingRule {
 	}
 }
 
-// Crossing decides which resources cross. It has no state and is safe for concurrent use.
-type Crossing struct {
-	rules [2][]crossingRule
+// Filter decides which resources cross. It has no state and is safe for concurrent use.
+type Filter struct {
+	rules [2][]filterRule
 }
 
-// NewCrossing returns the rules of both directions.
-func NewCrossing() *Crossing {
-	c := &Crossing{}
+// NewFilter returns the rules of both directions.
+func NewFilter() *Filter {
+	c := &Filter{}
 	c.rules[GlobalToZone] = globalToZoneRules()
 	c.rules[ZoneToGlobal] = zoneToGlobalRules()
 	return c
 }
 
 // Stops returns the name of the first rule that keeps r from the audience, or "" if r crosses.
-func (c *Crossing) Stops(r *resources.Resource, a *Audience) string {
+func (c *Filter) Stops(r *resources.Resource, a *Audience) string {
 	for i := range c.rules[a.Direction] {
 		if rule := &c.rules[a.Direction][i]; rule.stops(r, a) {
 			return rule.name
@@ -132,7 +132,7 @@ func (c *Crossing) Stops(r *resources.Resource, a *Audience) string {
 
 // SameForAll reports whether the rules decide the same about r for all zones that take part and have the same features:
 // only a zone's resources go to some zones and not to others.
-func (c *Crossing) SameForAll(r *resources.Resource, d Direction) bool {
+func (c *Filter) SameForAll(r *resources.Resource, d Direction) bool {
 	return d == GlobalToZone && (r.Zone() == "" || !r.Descriptor().AcrossZones)
 }
 

@@ -14,9 +14,9 @@ import (
 )
 
 // remembering runs the files of one server and returns a function that stops it, as its process would.
-func remembering(t *testing.T, dir string, s store.Store) (*KnownFiles, func()) {
+func remembering(t *testing.T, dir string, s store.Store) (*VersionFiles, func()) {
 	t.Helper()
-	f := NewKnownFiles(dir, testLog(), s)
+	f := NewVersionFiles(dir, testLog(), s)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -34,11 +34,11 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 	t.Parallel()
 	above := filepath.Join(t.TempDir(), "data")
 	own := store.NewMemory()
-	f := NewKnownFiles(filepath.Join(above, "known"), testLog(), own)
+	f := NewVersionFiles(filepath.Join(above, "known"), testLog(), own)
 	key, spec := permission("p")
 	put(t, own, written(t, globalHome, key, spec))
 	held := own.Snapshot().Get(key)
-	copied := map[string]knownCopy{"p": {version: "v", key: key, revision: held.Revision}}
+	copied := map[string]copyVersion{"p": {version: "v", key: key, revision: held.Revision}}
 	f.of("global").update(key.Type, copied, nil)
 	<-f.wake
 	f.save()
@@ -51,7 +51,7 @@ func TestWhatCouldNotBeWrittenIsWrittenLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.save()
-	if version, _ := NewKnownFiles(f.Dir, testLog(), own).of("global").versionOf("p", held); version != "v" {
+	if version, _ := NewVersionFiles(f.Dir, testLog(), own).of("global").versionOf("p", held); version != "v" {
 		t.Errorf("after a restart it has the version %q", version)
 	}
 }
@@ -86,14 +86,14 @@ func resumeAfterRestarts(t *testing.T, many int) {
 		t.Helper()
 		g := startGlobal(t, above)
 		aboveFiles, stopAbove := remembering(t, upper, above)
-		g.config.Known = aboveFiles
+		g.config.Versions = aboveFiles
 		if resync {
 			if ended, err := g.Resync(t.Context(), "zone-1"); ended || err != nil {
 				t.Errorf("of a zone that has not connected: ended is %v, %v", ended, err)
 			}
 		}
 		belowFiles, stopBelow := remembering(t, lower, below)
-		z := startZone(t, "zone-1", g.address, below, func(c *ZoneConfig) { c.Known = belowFiles })
+		z := startZone(t, "zone-1", g.address, below, func(c *ZoneConfig) { c.Versions = belowFiles })
 		eventually(t, "every type answered, both ways", func() bool {
 			types := map[exchange.Direction]int{}
 			for _, d := range resources.Descriptors() {

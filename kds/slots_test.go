@@ -8,10 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-func TestTurnsComeInOrderOfArrival(t *testing.T) {
+func TestSlotsGoInOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	var told []bool
-	queue := newTurns(1, func(busy bool) { told = append(told, busy) })
+	queue := newSyncSlots(1, func(busy bool) { told = append(told, busy) })
 	ready := func(c chan struct{}) bool {
 		select {
 		case <-c:
@@ -20,30 +20,30 @@ func TestTurnsComeInOrderOfArrival(t *testing.T) {
 			return false
 		}
 	}
-	first, second, third := queue.queue(), queue.queue(), queue.queue()
+	first, second, third := queue.acquire(), queue.acquire(), queue.acquire()
 	if !ready(first) || ready(second) || ready(third) {
 		t.Fatal("not the first alone has the turn")
 	}
-	queue.leave(second) // gave up waiting
-	queue.leave(first)
+	queue.release(second) // gave up waiting
+	queue.release(first)
 	if ready(second) || !ready(third) {
 		t.Error("the turn did not go to who waits")
 	}
-	queue.leave(third)
+	queue.release(third)
 	if want := []bool{true, false}; !slices.Equal(told, want) {
 		t.Errorf("it was told %v, want %v", told, want)
 	}
-	if !ready(queue.queue()) {
+	if !ready(queue.acquire()) {
 		t.Error("the turn was lost")
 	}
-	if none := newTurns(0, nil); !ready(none.queue()) {
+	if none := newSyncSlots(0, nil); !ready(none.acquire()) {
 		t.Error("no limit makes wait")
 	}
 }
 
-// TestFullStatesTakeTurns checks that with one turn, a zone that does not answer delays the next zone's list by the
+// TestFullStatesTakeSlots checks that with one slot, a zone that does not answer delays the next zone's list by the
 // send timeout at most, and that a zone in sync waits for nothing.
-func TestFullStatesTakeTurns(t *testing.T) {
+func TestFullStatesTakeSlots(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()
 	key, spec := permission("p")

@@ -25,10 +25,10 @@ import (
 // saveDelay is the time over which changes are collected into one write of a peer's file.
 const saveDelay = 15 * time.Second
 
-// KnownFiles persist each peer's Known, in a file for each peer, so that a restarted server says what it has instead of
+// VersionFiles persist each peer's CopyVersions, in a file for each peer, so that a restarted server says what it has instead of
 // being sent everything. An entry holds a hash of the stored copy: a copy that was changed or removed by hand is not
 // claimed, and so the peer sends it again. The files can be deleted at any time. Safe for concurrent use.
-type KnownFiles struct {
+type VersionFiles struct {
 	// Dir is created if it is missing; its parent must exist. Stores hold the copies: the durable store, and the one of
 	// live types if there is one.
 	Dir    string
@@ -37,27 +37,27 @@ type KnownFiles struct {
 
 	wake  chan struct{}
 	mu    sync.Mutex
-	peers map[string]*Known // guarded by mu
+	peers map[string]*CopyVersions // guarded by mu
 }
 
-// NewKnownFiles returns the files in dir. They are written while Run runs.
-func NewKnownFiles(dir string, log *slog.Logger, stores ...store.Reader) *KnownFiles {
-	return &KnownFiles{Dir: dir, Stores: stores, Log: log, wake: make(chan struct{}, 1), peers: map[string]*Known{}}
+// NewVersionFiles returns the files in dir. They are written while Run runs.
+func NewVersionFiles(dir string, log *slog.Logger, stores ...store.Reader) *VersionFiles {
+	return &VersionFiles{Dir: dir, Stores: stores, Log: log, wake: make(chan struct{}, 1), peers: map[string]*CopyVersions{}}
 }
 
-// of returns the Known of a peer, loaded from its file the first time. Names of peers are DNS labels.
-func (f *KnownFiles) of(peer string) *Known {
+// of returns the CopyVersions of a peer, loaded from its file the first time. Names of peers are DNS labels.
+func (f *VersionFiles) of(peer string) *CopyVersions {
 	if f == nil {
-		return newKnown()
+		return newCopyVersions()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	k := f.peers[peer]
 	if k == nil {
-		k = newKnown()
+		k = newCopyVersions()
 		if err := f.load(peer, k); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.Log.Warn("the record of a peer's copies is unreadable: comparing them in full", "peer", peer, "error", err)
-			k = newKnown()
+			k = newCopyVersions()
 		}
 		k.changed = f.wake
 		f.peers[peer] = k
@@ -66,7 +66,7 @@ func (f *KnownFiles) of(peer string) *Known {
 }
 
 // drop removes a peer and its file.
-func (f *KnownFiles) drop(peer string) {
+func (f *VersionFiles) drop(peer string) {
 	if f == nil {
 		return
 	}
@@ -76,11 +76,11 @@ func (f *KnownFiles) drop(peer string) {
 	_ = os.Remove(f.path(peer))
 }
 
-func (f *KnownFiles) path(peer string) string { return filepath.Join(f.Dir, peer+".jsonl") }
+func (f *VersionFiles) path(peer string) string { return filepath.Join(f.Dir, peer+".jsonl") }
 
 // Run writes changes until ctx ends, and then once more. It returns nil: a write that fails is logged and tried again.
 // Without the file, everything is compared in full after a restart.
-func (f *KnownFiles) Run(ctx context.Context) error {
+func (f *VersionFiles) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -99,7 +99,7 @@ func (f *KnownFiles) Run(ctx context.Context) error {
 	}
 }
 
-func (f *KnownFiles) save() {
+func (f *VersionFiles) save() {
 	f.mu.Lock()
 	peers := maps.Clone(f.peers)
 	f.mu.Unlock()
@@ -125,7 +125,7 @@ type knownLine struct {
 }
 
 // saveOne replaces a peer's file atomically.
-func (f *KnownFiles) saveOne(peer string, k *Known) error {
+func (f *VersionFiles) saveOne(peer string, k *CopyVersions) error {
 	// Not MkdirAll: a data folder that was moved away must not be created again.
 	if err := os.Mkdir(f.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -146,7 +146,7 @@ func (f *KnownFiles) saveOne(peer string, k *Known) error {
 	return os.Rename(file.Name(), f.path(peer))
 }
 
-func (f *KnownFiles) write(out io.Writer, k *Known) error {
+func (f *VersionFiles) write(out io.Writer, k *CopyVersions) error {
 	enc := json.NewEncoder(out)
 	all := k.copy()
 	for _, t := range slices.Sorted(maps.Keys(all)) {
@@ -165,7 +165,7 @@ func (f *KnownFiles) write(out io.Writer, k *Known) error {
 }
 
 // load adds the entries whose copies are unchanged.
-func (f *KnownFiles) load(peer string, k *Known) error {
+func (f *VersionFiles) load(peer string, k *CopyVersions) error {
 	file, err := os.Open(f.path(peer))
 	if err != nil {
 		return err
@@ -180,12 +180,12 @@ func (f *KnownFiles) load(peer string, k *Known) error {
 			return fmt.Errorf("%s: %w", f.path(peer), err)
 		}
 		if held := f.get(one.Key); held != nil && contentHash(held) == one.Hash {
-			k.put(one.Type, one.Name, knownCopy{version: one.Version, key: one.Key, revision: held.Revision})
+			k.put(one.Type, one.Name, copyVersion{version: one.Version, key: one.Key, revision: held.Revision})
 		}
 	}
 }
 
-func (f *KnownFiles) get(key resources.Key) *resources.Resource {
+func (f *VersionFiles) get(key resources.Key) *resources.Resource {
 	for _, s := range f.Stores {
 		if r := s.Snapshot().Get(key); r != nil {
 			return r

@@ -16,14 +16,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// plan is the effect of one response on the current store.
-type plan struct {
+// changeset is the effect of one response on the current store.
+type changeset struct {
 	ops     []store.Op
 	refused []tracker.Refusal
 	// names are all names in the response.
 	names []string
 	// copies are the peer's versions that are already here, or were refused; written those that the batch stores.
-	copies  map[string]knownCopy
+	copies  map[string]copyVersion
 	written []writtenCopy
 	gone    []string
 	// same are copies that the message names and that are known to be unchanged.
@@ -52,13 +52,13 @@ type writtenCopy struct {
 	key           resources.Key
 }
 
-// plan evaluates a response against the store, which has refused the resources in unstorable. It changes nothing, so it
+// prepare evaluates a response against the store, which has refused the resources in unstorable. It changes nothing, so it
 // can be repeated.
-func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse,
-	said progress, unstorable map[resources.Key]error) *plan {
-	p := &plan{
+func (v *receiver) prepare(d *resources.Descriptor, state *reception, resp *discovery.DeltaDiscoveryResponse,
+	said progress, unstorable map[resources.Key]error) *changeset {
+	p := &changeset{
 		snapshot: v.storeOf(d.Type).Snapshot(), unstorable: unstorable,
-		copies: map[string]knownCopy{},
+		copies: map[string]copyVersion{},
 		staged: map[resources.Key]*resources.Resource{},
 	}
 	present := make(map[string]bool, len(resp.GetResources()))
@@ -69,7 +69,7 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 		}
 		p.names = append(p.names, wire.GetName())
 		present[wire.GetName()] = true
-		if err := v.planOne(p, d, wire); err != nil {
+		if err := v.prepareOne(p, d, wire); err != nil {
 			p.refuse(v, d, wire, err)
 		} else {
 			p.here = append(p.here, wire.GetName())
@@ -78,17 +78,17 @@ func (v *receiver) plan(d *resources.Descriptor, state *reception, resp *discove
 	p.names = append(p.names, resp.GetRemovedResources()...)
 	switch {
 	case said.list:
-		p.planList(v, d, state, present, said)
+		p.prepareList(v, d, state, present, said)
 	case said.resume:
-		p.planResume(v, d, state, resp.GetRemovedResources(), present, said)
+		p.prepareResume(v, d, state, resp.GetRemovedResources(), present, said)
 	default:
 		p.remove(v, d, v.named(p, d, resp.GetRemovedResources(), present), false)
 	}
 	return p
 }
 
-// planList adds the deletions of a complete list, once its last part is here: the peer's copies that no part named.
-func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool,
+// prepareList adds the deletions of a complete list, once its last part is here: the peer's copies that no part named.
+func (p *changeset) prepareList(v *receiver, d *resources.Descriptor, state *reception, present map[string]bool,
 	said progress) {
 	if said.more {
 		p.listed = with(state.listed, p.here)
@@ -103,8 +103,8 @@ func (p *plan) planList(v *receiver, d *resources.Descriptor, state *reception, 
 	p.remove(v, d, missing, true)
 }
 
-// planResume adds the deletions of a resumed answer, once its last part is here.
-func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception, removed []string,
+// prepareResume adds the deletions of a resumed answer, once its last part is here.
+func (p *changeset) prepareResume(v *receiver, d *resources.Descriptor, state *reception, removed []string,
 	present map[string]bool, said progress) {
 	if !said.more {
 		all := slices.AppendSeq(slices.Clone(removed), maps.Keys(state.removed))
@@ -123,7 +123,7 @@ func (p *plan) planResume(v *receiver, d *resources.Descriptor, state *reception
 	p.removed = with(state.removed, known)
 }
 
-// with adds names to a set, in place: a plan that is made again adds the same names once more.
+// with adds names to a set, in place: a changeset that is made again adds the same names once more.
 func with(set map[string]bool, names []string) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool, len(names))
@@ -139,7 +139,7 @@ func with(set map[string]bool, names []string) map[string]bool {
 const guardedDeletions = 10
 
 // remove adds deletions; guarded ones pass the guard or are held. Source: docs/reliability.md, promise 3.
-func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
+func (p *changeset) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
 	if guarded && p.guard(v, d, len(gone)) {
 		p.held = make(map[resources.Key]uint64, len(gone))
 		for _, r := range gone {
@@ -157,7 +157,7 @@ func (p *plan) remove(v *receiver, d *resources.Descriptor, gone []*resources.Re
 
 // guard reports whether that many deletions must wait for an operator: those of most of a type, or any at all if the
 // peer's store is a strange one.
-func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
+func (p *changeset) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 	strange := v.met.isStrange()
 	if gone == 0 || gone <= guardedDeletions && !strange || isLive(d.Type) {
 		return false
@@ -173,9 +173,9 @@ func (p *plan) guard(v *receiver, d *resources.Descriptor, gone int) bool {
 	return v.acceptDeletes == nil || !v.acceptDeletes(v.arrival.Zone, d.Type)
 }
 
-// planOne adds the effect of one resource, or returns the reason for its refusal.
-func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Resource) error {
-	if c, ok := v.known.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() &&
+// prepareOne adds the effect of one resource, or returns the reason for its refusal.
+func (v *receiver) prepareOne(p *changeset, d *resources.Descriptor, wire *discovery.Resource) error {
+	if c, ok := v.versions.get(d.Type, wire.GetName()); ok && !c.refused && c.version == wire.GetVersion() &&
 		wire.GetVersion() != "" {
 		if held := p.snapshot.Get(c.key); held != nil && held.Revision == c.revision && !v.misread(held) {
 			p.same = append(p.same, c.key)
@@ -201,12 +201,12 @@ func (v *receiver) planOne(p *plan, d *resources.Descriptor, wire *discovery.Res
 	if err := v.validate(r); err != nil {
 		return err
 	}
-	v.place(p, r)
+	v.storeUnder(p, r)
 	return v.stage(p, wire, r)
 }
 
 // stage adds r to the batch, unless the store already has it, or its name belongs to another owner.
-func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resource) error {
+func (v *receiver) stage(p *changeset, wire *discovery.Resource, r *resources.Resource) error {
 	if other := p.staged[r.Key]; other != nil && ownerOf(other) != ownerOf(r) {
 		return fmt.Errorf("its name %s is also that of %s in the same message; this one is %s: give one of them another name", r.Name, ownerOf(other), ownerOf(r))
 	}
@@ -223,7 +223,7 @@ func (v *receiver) stage(p *plan, wire *discovery.Resource, r *resources.Resourc
 			r.Status = held.Status // a zone owns the status of its copy; the global sends a zero value
 		}
 		if held.SameContent(r) {
-			p.copies[wire.GetName()] = knownCopy{version: wire.GetVersion(), key: r.Key, revision: held.Revision}
+			p.copies[wire.GetName()] = copyVersion{version: wire.GetVersion(), key: r.Key, revision: held.Revision}
 			return nil
 		}
 	}
@@ -275,7 +275,7 @@ func (v *receiver) mayReplace(held, r *resources.Resource) error {
 }
 
 // named returns the copies of wire names, except those that the message also brings.
-func (v *receiver) named(p *plan, d *resources.Descriptor, names []string,
+func (v *receiver) named(p *changeset, d *resources.Descriptor, names []string,
 	present map[string]bool) []*resources.Resource {
 	var out []*resources.Resource
 	seen := map[string]bool{}
@@ -361,7 +361,7 @@ func checkItem(wire *discovery.Resource) error {
 }
 
 // refuseUnnamed refuses a resource whose name is too malformed to identify it later.
-func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
+func (p *changeset) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := truncate(wire.GetName())
 	p.names = append(p.names, name)
 	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name,
@@ -370,7 +370,7 @@ func (p *plan) refuseUnnamed(v *receiver, d *resources.Descriptor, wire *discove
 
 // refuse records why a resource is refused. It records the refused version only if the resource has a copy here: a peer
 // that resumes is told of no others, so it offers them again. Those over a limit are offered again too.
-func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
+func (p *changeset) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Resource, err error) {
 	name := wire.GetName()
 	p.refused = append(p.refused, tracker.Refusal{Direction: v.arrival.Direction, Type: d.Type, Name: name,
 		Version: wire.GetVersion(), Reason: err.Error()})
@@ -380,7 +380,7 @@ func (p *plan) refuse(v *receiver, d *resources.Descriptor, wire *discovery.Reso
 	}
 	p.here = append(p.here, name)
 	if !errors.Is(err, errOverLimit) && len(wire.GetVersion()) <= tracker.MaxVersion {
-		p.copies[name] = knownCopy{version: wire.GetVersion(), refused: true}
+		p.copies[name] = copyVersion{version: wire.GetVersion(), refused: true}
 	}
 }
 

@@ -7,21 +7,21 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Known holds the version of each resource that a peer's copy here has, so that an unchanged copy is neither decoded
+// CopyVersions holds the version of each resource that a peer's copy here has, so that an unchanged copy is neither decoded
 // nor compared again, and a new session can say what it has. It outlives sessions; with KnownFiles it outlives the
 // process. Safe for concurrent use.
-type Known struct {
+type CopyVersions struct {
 	mu     sync.Mutex
-	byType map[resources.Type]map[string]knownCopy // guarded by mu; by name on the wire
-	dirty  bool                                    // guarded by mu: changed since takeDirty
+	byType map[resources.Type]map[string]copyVersion // guarded by mu; by name on the wire
+	dirty  bool                                      // guarded by mu: changed since takeDirty
 	// doubted holds the types that the next session compares in full, whatever the store says.
 	doubted map[resources.Type]bool // guarded by mu
 	// changed, if not nil, gets a value once something changed.
 	changed chan struct{}
 }
 
-// knownCopy is one resource of the peer, as it was last judged.
-type knownCopy struct {
+// copyVersion is one resource of the peer, as it was last judged.
+type copyVersion struct {
 	version string
 	// key and revision are those of the stored copy; a copy that was edited by hand has another revision.
 	key      resources.Key
@@ -30,10 +30,12 @@ type knownCopy struct {
 	refused bool
 }
 
-// newKnown returns an empty Known.
-func newKnown() *Known { return &Known{byType: map[resources.Type]map[string]knownCopy{}} }
+// newCopyVersions returns an empty CopyVersions.
+func newCopyVersions() *CopyVersions {
+	return &CopyVersions{byType: map[resources.Type]map[string]copyVersion{}}
+}
 
-func (k *Known) get(t resources.Type, name string) (knownCopy, bool) {
+func (k *CopyVersions) get(t resources.Type, name string) (copyVersion, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, ok := k.byType[t][name]
@@ -41,7 +43,7 @@ func (k *Known) get(t resources.Type, name string) (knownCopy, bool) {
 }
 
 // forget drops everything, so that the next session compares in full.
-func (k *Known) forget() {
+func (k *CopyVersions) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.byType)
@@ -54,7 +56,7 @@ func (k *Known) forget() {
 
 // versionOf returns the version of a copy, or "" if it is unknown: the version that this process recorded, otherwise
 // the one in the store, which another replica may have written.
-func (k *Known) versionOf(name string, r *resources.Resource) (version string, refused bool) {
+func (k *CopyVersions) versionOf(name string, r *resources.Resource) (version string, refused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c, ok := k.byType[r.Type][name]; ok && (c.refused || c.revision == r.Revision) {
@@ -67,19 +69,19 @@ func (k *Known) versionOf(name string, r *resources.Resource) (version string, r
 }
 
 // compared ends the doubt about a type: a complete list or answer has arrived.
-func (k *Known) compared(t resources.Type) {
+func (k *CopyVersions) compared(t resources.Type) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.doubted, t)
 }
 
 // update records a batch: copies as they are now, and names that are gone.
-func (k *Known) update(t resources.Type, copies map[string]knownCopy, gone []string) {
+func (k *CopyVersions) update(t resources.Type, copies map[string]copyVersion, gone []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.byType[t]
 	if m == nil {
-		m = make(map[string]knownCopy, len(copies))
+		m = make(map[string]copyVersion, len(copies))
 		k.byType[t] = m
 	}
 	for name, c := range copies {
@@ -94,13 +96,13 @@ func (k *Known) update(t resources.Type, copies map[string]knownCopy, gone []str
 }
 
 // touch causes everything to be written again.
-func (k *Known) touch() {
+func (k *CopyVersions) touch() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.touchLocked()
 }
 
-func (k *Known) touchLocked() {
+func (k *CopyVersions) touchLocked() {
 	k.dirty = true
 	select {
 	case k.changed <- struct{}{}: // changed is nil without a file
@@ -109,7 +111,7 @@ func (k *Known) touchLocked() {
 }
 
 // takeDirty reports whether something changed since the last call.
-func (k *Known) takeDirty() bool {
+func (k *CopyVersions) takeDirty() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	was := k.dirty
@@ -117,19 +119,19 @@ func (k *Known) takeDirty() bool {
 	return was
 }
 
-func (k *Known) put(t resources.Type, name string, c knownCopy) {
+func (k *CopyVersions) put(t resources.Type, name string, c copyVersion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byType[t] == nil {
-		k.byType[t] = map[string]knownCopy{}
+		k.byType[t] = map[string]copyVersion{}
 	}
 	k.byType[t][name] = c
 }
 
-func (k *Known) copy() map[resources.Type]map[string]knownCopy {
+func (k *CopyVersions) copy() map[resources.Type]map[string]copyVersion {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make(map[resources.Type]map[string]knownCopy, len(k.byType))
+	all := make(map[resources.Type]map[string]copyVersion, len(k.byType))
 	for t, m := range k.byType {
 		all[t] = maps.Clone(m)
 	}

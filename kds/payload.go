@@ -1,0 +1,87 @@
+package kds
+
+import (
+	"slices"
+	"sync"
+	"weak"
+
+	"google.golang.org/grpc/mem"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// payload holds the resources of one message. All streams that send the same content share it: zones that connect at
+// once get the same lists, and none needs a copy of its own.
+type payload struct {
+	resources []*encoded
+	// buffer holds all of them as they stand inside a response; nil for a payload that is too small to join.
+	buffer mem.Buffer
+}
+
+// joinedFrom is the number of resources from which a payload is joined and shared.
+const joinedFrom = 16
+
+type payloadKey struct {
+	typ     resources.Type
+	variant variant
+}
+
+// payloads finds the latest payload of each kind while a stream still holds it. Safe for concurrent use.
+type payloads struct {
+	// scratch lends slices to build payloads in.
+	scratch sync.Pool
+
+	mu     sync.Mutex
+	latest map[payloadKey]weak.Pointer[payload] // guarded by mu
+}
+
+func newPayloads() *payloads {
+	return &payloads{latest: map[payloadKey]weak.Pointer[payload]{},
+		scratch: sync.Pool{New: func() any { return new([]*encoded) }}}
+}
+
+// borrow returns an empty slice to build a payload in; share takes it back.
+func (b *payloads) borrow() *[]*encoded { return b.scratch.Get().(*[]*encoded) }
+
+// share returns the payload of the resources in list; the caller must not use list afterwards. Set keep for a list that
+// is the same for all peers: then only the payload holds each resource's bytes.
+func (b *payloads) share(key payloadKey, list *[]*encoded, keep bool) *payload {
+	built := *list
+	defer func() {
+		clear(built)
+		*list = built[:0]
+		b.scratch.Put(list)
+	}()
+	if len(built) < joinedFrom {
+		return &payload{resources: slices.Clone(built)}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last := b.latest[key].Value(); last != nil && slices.Equal(last.resources, built) {
+		return last
+	}
+	fresh := &payload{resources: slices.Clone(built), buffer: join(built, keep)}
+	b.latest[key] = weak.Make(fresh)
+	return fresh
+}
+
+// join copies the resources into one buffer. With keep, the resources then refer to that buffer.
+func join(list []*encoded, keep bool) mem.Buffer {
+	size := 0
+	for _, e := range list {
+		size += e.size
+	}
+	all := make([]byte, 0, size)
+	places := make([]mem.SliceBuffer, len(list))
+	for i, e := range list {
+		start := len(all)
+		all = append(all, e.bytes()...)
+		places[i] = all[start:len(all):len(all)]
+	}
+	if keep {
+		for i, e := range list {
+			e.raw.Store(&places[i])
+		}
+	}
+	return mem.SliceBuffer(all)
+}
