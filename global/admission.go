@@ -68,12 +68,12 @@ func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pas
 func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if zone, err = kds.ClientID(md); err != nil {
-		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // the caller is refused in any case
+		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // the caller is refused in any case
 		return "", nil, err
 	}
 	pass, how, err := a.judge(ctx, zone)
 	if err != nil {
-		_ = a.audit.tell(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // the caller is refused in any case
+		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // the caller is refused in any case
 		return "", nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
 	return zone, pass, nil

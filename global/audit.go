@@ -55,8 +55,8 @@ func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
 	return err
 }
 
-// tell records an event durably. What it fails to record must not be acknowledged.
-func (a auditor) tell(ctx context.Context, e auditEvent) error {
+// record records an event durably. What it fails to record must not be acknowledged.
+func (a auditor) record(ctx context.Context, e auditEvent) error {
 	entry := e.entry(addressOf(ctx))
 	entry.Mark(e.intent)
 	if e.Err == nil {
@@ -112,10 +112,10 @@ func (e *auditEvent) entry(from string) access.Entry {
 func (a *admission) Observe(e kds.Event) {
 	switch {
 	case e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed):
-		_ = a.audit.tell(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err})
+		_ = a.audit.record(context.Background(), auditEvent{Verb: trySession, Zone: e.Zone, Err: e.Err})
 	case e.Kind == kds.Forbidden:
 		first := e.Refusals[0]
-		_ = a.audit.tell(context.Background(), auditEvent{
+		_ = a.audit.record(context.Background(), auditEvent{
 			Verb: trySend, Zone: e.Zone, Err: fmt.Errorf("%w: %s", kds.ErrNotAllowed, first.Reason),
 			Details: map[string]string{"type": string(e.Type), "resources": strconv.Itoa(e.Resources), "first": first.Name},
 		})

@@ -64,7 +64,7 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 	}
 	guest.Fail()
 	if method == enrolmentpb.MembershipService_Renew_FullMethodName {
-		_ = s.audit.tell(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // the caller is refused in any case
+		_ = s.audit.record(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // the caller is refused in any case
 	}
 	return err
 }
@@ -73,14 +73,14 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 func (s *membership) Join(ctx context.Context, r *enrolmentpb.JoinRequest) (*enrolmentpb.Credential, error) {
 	event := auditEvent{Verb: tryJoin, Method: access.ByToken}
 	credential, err := s.join(ctx, r, &event)
-	return s.told(ctx, event, credential, err)
+	return s.audited(ctx, event, credential, err)
 }
 
-// told returns a credential once the audit log has recorded it.
-func (s *membership) told(ctx context.Context, event auditEvent, credential *enrolmentpb.Credential,
+// audited returns a credential once the audit log has recorded it.
+func (s *membership) audited(ctx context.Context, event auditEvent, credential *enrolmentpb.Credential,
 	err error) (*enrolmentpb.Credential, error) {
 	event.Err = err
-	if failed := s.audit.tell(ctx, event); failed != nil && err == nil {
+	if failed := s.audit.record(ctx, event); failed != nil && err == nil {
 		return nil, unaudited(failed)
 	}
 	return credential, err
@@ -212,7 +212,7 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 func (s *membership) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
 	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
 	credential, err := s.renew(ctx, r, &event)
-	return s.told(ctx, event, credential, err)
+	return s.audited(ctx, event, credential, err)
 }
 
 // renew also sets the zone of the event.

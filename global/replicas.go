@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// tellInterval is the shortest time between two messages to the other replicas; the first after a pause is sent at
+	// publishInterval is the shortest time between two messages to the other replicas; the first after a pause is sent at
 	// once.
-	tellInterval = time.Second
+	publishInterval = time.Second
 	// DefaultEtcdHistory is how long etcd keeps old revisions unless the operator configures it.
 	DefaultEtcdHistory = time.Hour
 )
@@ -42,13 +42,13 @@ type replicas struct {
 	// replica's own entry has changed.
 	wake, urgent, moved chan struct{}
 
-	mu      sync.Mutex
-	members []replica                // guarded by mu: in order of arrival
-	untold  map[string]bool          // guarded by mu: zones whose state changed
-	amiss   map[resources.Key]bool   // guarded by mu: resources of own zones that differ on the board
-	told    map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
-	heard   map[string]heardZone     // guarded by mu
-	lost    time.Time                // guarded by mu: since when etcd does not answer; zero while it does
+	mu         sync.Mutex
+	members    []replica                // guarded by mu: in order of arrival
+	dirtyZones map[string]bool          // guarded by mu: zones whose state changed
+	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ on the board
+	published  map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
+	remote     map[string]remoteZone    // guarded by mu
+	lost       time.Time                // guarded by mu: since when etcd does not answer; zero while it does
 }
 
 // replica is a member of the board.
@@ -61,8 +61,8 @@ type replica struct {
 	Revision uint64 `json:"revision"`
 }
 
-// heardZone is the last state of a zone on the board.
-type heardZone struct {
+// remoteZone is the last state of a zone on the board.
+type remoteZone struct {
 	replica   string
 	connected bool
 }
@@ -83,8 +83,8 @@ func newReplicas(c *Config, p replicaParts) *replicas {
 		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: p.durable.Board(), started: c.Now().UTC(),
 		moved: make(chan struct{}, 1), history: c.EtcdHistory, now: c.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
-		untold: map[string]bool{}, amiss: map[resources.Key]bool{}, told: map[resources.Key]string{},
-		heard: map[string]heardZone{},
+		dirtyZones: map[string]bool{}, dirtyKeys: map[resources.Key]bool{}, published: map[resources.Key]string{},
+		remote: map[string]remoteZone{},
 	}
 }
 
@@ -124,7 +124,7 @@ func (r *replicas) Observe(e kds.Event) {
 		return
 	}
 	r.mu.Lock()
-	r.untold[e.Zone] = true
+	r.dirtyZones[e.Zone] = true
 	r.mu.Unlock()
 	signal := r.wake
 	if e.Kind == kds.SessionEnded || e.Kind == kds.StreamOpened {
@@ -147,7 +147,7 @@ func (r *replicas) run(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.Go(func() error {
-		r.board.Attend(ctx, etcd.Attendance{ID: r.instance, Value: r.shown, Changed: r.moved, Arrived: r.tellAll})
+		r.board.Attend(ctx, etcd.Attendance{ID: r.instance, Value: r.shown, Changed: r.moved, Arrived: r.publishAll})
 		return nil
 	})
 	group.Go(func() error { return r.showAlways(ctx) })
@@ -158,19 +158,19 @@ func (r *replicas) run(ctx context.Context) error {
 			return nil
 		})
 	}
-	group.Go(func() error { return r.tellAlways(ctx) })
+	group.Go(func() error { return r.publishAlways(ctx) })
 	return group.Wait()
 }
 
-// tellAll sends everything about this replica's zones again: others may have taken it for dead.
-func (r *replicas) tellAll() {
+// publishAll sends everything about this replica's zones again: others may have taken it for dead.
+func (r *replicas) publishAll() {
 	zones := r.sync.Zones()
 	r.mu.Lock()
 	for _, zone := range zones {
-		r.untold[zone] = true
+		r.dirtyZones[zone] = true
 	}
-	for key := range r.told {
-		r.amiss[key] = true
+	for key := range r.published {
+		r.dirtyKeys[key] = true
 	}
 	r.mu.Unlock()
 	poke(r.urgent)
@@ -182,8 +182,8 @@ func (r *replicas) forget(ctx context.Context, zone string) {
 		return
 	}
 	r.mu.Lock()
-	delete(r.untold, zone)
-	delete(r.heard, zone)
+	delete(r.dirtyZones, zone)
+	delete(r.remote, zone)
 	r.mu.Unlock()
 	if err := r.board.Clear(ctx, zonePrefix(zone)); err != nil && ctx.Err() == nil {
 		r.log.Error("cannot remove the status of a deleted zone from the other replicas", "zone", zone, "error", err)

@@ -25,7 +25,7 @@ func (r *replicas) shown() []byte {
 	return value
 }
 
-// showAlways updates the revision in this replica's entry, at most once in tellInterval, until ctx ends. While nothing
+// showAlways updates the revision in this replica's entry, at most once in publishInterval, until ctx ends. While nothing
 // changes it waits without a timer.
 func (r *replicas) showAlways(ctx context.Context) error {
 	for seen := r.durable.Snapshot().Revision(); ; {
@@ -37,7 +37,7 @@ func (r *replicas) showAlways(ctx context.Context) error {
 				return nil
 			}
 		}
-		pause := time.NewTimer(tellInterval) // later changes are included
+		pause := time.NewTimer(publishInterval) // later changes are included
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -53,7 +53,7 @@ func (r *replicas) showAlways(ctx context.Context) error {
 func (r *replicas) zonesOf() map[string]int {
 	zones := map[string]int{}
 	r.mu.Lock()
-	for zone, heard := range r.heard {
+	for zone, heard := range r.remote {
 		if heard.connected && heard.replica != r.instance && !r.has(zone) {
 			zones[heard.replica]++
 		}

@@ -43,7 +43,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 		status: status, sync: kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})})
 	r.sync.Adopt("lost", &tracker.ZoneState{Connected: true, Since: time.Now()})
 	r.members = []replica{{Instance: "me"}}
-	r.heard["lost"] = heardZone{replica: "dead", connected: true}
+	r.remote["lost"] = remoteZone{replica: "dead", connected: true}
 	insight := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "gone"}
 	put(status, &resources.Resource{Key: insight, Labels: map[string]string{resources.LabelZone: "own"}}, `{}`)
 
@@ -51,7 +51,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 		return strings.Contains(strings.Join(cluster.Keys(t), "\n"), what)
 	}
 	r.members = nil // no replica leads yet
-	seen, err := r.tell(t.Context(), 0)
+	seen, err := r.publish(t.Context(), 0)
 	if err != nil || !onBoard("zones/own/r/") {
 		t.Fatalf("the insight is not on the board: %v", err)
 	}
@@ -61,10 +61,10 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	r.members = []replica{{Instance: "me"}}
 	cut, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.tell(cut, seen); err == nil {
+	if _, err := r.publish(cut, seen); err == nil {
 		t.Fatal("told without etcd")
 	}
-	if _, err := r.tell(t.Context(), seen); err != nil {
+	if _, err := r.publish(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
 	if onBoard("zones/own/r/") {

@@ -138,7 +138,7 @@ func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 		return err
 	}
 	event.Err = r.authority.Retire(ctx, id)
-	_ = r.audit.tell(ctx, event) // the action is done; the log records it when it can
+	_ = r.audit.record(ctx, event) // the action is done; the log records it when it can
 	return event.Err
 }
 

@@ -45,9 +45,9 @@ func zoneOf(r *resources.Resource) string {
 	return r.Zone()
 }
 
-// tellAlways sends changes, at most once in tellInterval except for those that people wait for, until ctx ends. While
+// publishAlways sends changes, at most once in publishInterval except for those that people wait for, until ctx ends. While
 // nothing changes it waits without a timer.
-func (r *replicas) tellAlways(ctx context.Context) error {
+func (r *replicas) publishAlways(ctx context.Context) error {
 	seen := r.status.Snapshot().Revision()
 	for {
 		now, changed := r.status.Changed()
@@ -60,12 +60,12 @@ func (r *replicas) tellAlways(ctx context.Context) error {
 				return nil
 			}
 		}
-		if next, err := r.tell(ctx, seen); err == nil {
+		if next, err := r.publish(ctx, seen); err == nil {
 			seen = next
 		} else if ctx.Err() == nil {
 			r.log.Warn("cannot send the status of zones to the other replicas: trying again", "error", err)
 		}
-		pause := time.NewTimer(tellInterval)
+		pause := time.NewTimer(publishInterval)
 		select {
 		case <-pause.C:
 		case <-r.urgent:
@@ -78,19 +78,19 @@ func (r *replicas) tellAlways(ctx context.Context) error {
 	}
 }
 
-// tell writes pending changes, and returns the revision up to which the status store has been sent.
-func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
+// publish writes pending changes, and returns the revision up to which the status store has been sent.
+func (r *replicas) publish(ctx context.Context, seen uint64) (uint64, error) {
 	r.mu.Lock()
-	untold, amiss := r.untold, r.amiss
-	r.untold, r.amiss = map[string]bool{}, map[resources.Key]bool{}
+	dirtyZones, dirtyKeys := r.dirtyZones, r.dirtyKeys
+	r.dirtyZones, r.dirtyKeys = map[string]bool{}, map[resources.Key]bool{}
 	r.mu.Unlock()
 	var notes []etcd.Note
-	for zone := range untold {
+	for zone := range dirtyZones {
 		if r.has(zone) {
 			notes = r.appendState(notes, zone, r.sync.State(zone))
 		}
 	}
-	keys, next := r.changedKeys(seen, amiss)
+	keys, next := r.changedKeys(seen, dirtyKeys)
 	notes, gone := r.appendResources(notes, keys)
 	var offline []string
 	if r.leads() {
@@ -106,21 +106,21 @@ func (r *replicas) tell(ctx context.Context, seen uint64) (uint64, error) {
 	}
 	if err != nil {
 		r.mu.Lock()
-		for zone := range untold {
-			r.untold[zone] = true
+		for zone := range dirtyZones {
+			r.dirtyZones[zone] = true
 		}
 		for key := range keys {
-			r.amiss[key] = true
+			r.dirtyKeys[key] = true
 		}
 		for key, zone := range gone {
-			if _, again := r.told[key]; !again {
-				r.told[key] = zone
+			if _, again := r.published[key]; !again {
+				r.published[key] = zone
 			}
 		}
 		for _, zone := range offline {
-			if heard, known := r.heard[zone]; known {
+			if heard, known := r.remote[zone]; known {
 				heard.connected = true // as on the board still
-				r.heard[zone] = heard
+				r.remote[zone] = heard
 			}
 		}
 		r.mu.Unlock()
@@ -141,10 +141,10 @@ func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.Zo
 	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
 }
 
-// changedKeys returns the resources of the status store that changed since, with those in amiss; all if the changes are
+// changedKeys returns the resources of the status store that changed since, with those in dirtyKeys; all if the changes are
 // unknown.
-func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
-	keys = amiss
+func (r *replicas) changedKeys(seen uint64, dirtyKeys map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
+	keys = dirtyKeys
 	commits, ok := r.status.Changes(seen)
 	if !ok {
 		snapshot := r.status.Snapshot()
@@ -154,7 +154,7 @@ func (r *replicas) changedKeys(seen uint64, amiss map[resources.Key]bool) (keys 
 			}
 		}
 		r.mu.Lock()
-		for key := range r.told {
+		for key := range r.published {
 			keys[key] = true
 		}
 		r.mu.Unlock()
@@ -180,8 +180,8 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 	for key := range keys {
 		found := snapshot.Get(key)
 		if found == nil {
-			if zone, ok := r.told[key]; ok {
-				delete(r.told, key)
+			if zone, ok := r.published[key]; ok {
+				delete(r.published, key)
 				if r.has(zone) {
 					notes, gone[key] = append(notes, etcd.Note{Key: noteKey(zone, key)}), zone
 				}
@@ -198,7 +198,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 				"error", err)
 			continue
 		}
-		r.told[key] = zone
+		r.published[key] = zone
 		notes = append(notes, etcd.Note{Key: noteKey(zone, key), Value: value})
 	}
 	return notes, gone
@@ -207,11 +207,11 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 // appendOffline ends the sessions of zones whose replica is gone, which cannot do so itself. It returns the zones.
 func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []etcd.Note, gone []string) {
 	r.mu.Lock()
-	for zone, heard := range r.heard {
+	for zone, heard := range r.remote {
 		alive := slices.ContainsFunc(r.members, func(m replica) bool { return m.Instance == heard.replica })
 		if heard.connected && !alive && !r.has(zone) {
 			gone = append(gone, zone)
-			r.heard[zone] = heardZone{replica: heard.replica}
+			r.remote[zone] = remoteZone{replica: heard.replica}
 		}
 	}
 	r.mu.Unlock()

@@ -28,7 +28,7 @@ func (r *replicas) hearAlways(ctx context.Context) error {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.board.Follow(following, r.hear)
+			r.board.Follow(following, r.apply)
 		}()
 		lost := r.listens(ctx)
 		stop()
@@ -93,10 +93,10 @@ func (r *replicas) why() string {
 	return ""
 }
 
-// hear applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
+// apply applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
 // before it had the zone: it sends its own again.
-func (r *replicas) hear(news etcd.News) {
-	r.meet(news.Members)
+func (r *replicas) apply(news etcd.News) {
+	r.setMembers(news.Members)
 	b := store.Batch{}
 	named := map[resources.Key]bool{}
 	for _, n := range news.Notes {
@@ -106,12 +106,12 @@ func (r *replicas) hear(news etcd.News) {
 		}
 		zone, rest, _ := strings.Cut(rest, "/")
 		if "/"+rest == stateSuffix {
-			r.hearState(zone, n.Value)
+			r.applyState(zone, n.Value)
 			continue
 		}
 		if key, err := store.DecodeKey([]byte(strings.TrimPrefix("/"+rest, resourcesInfix))); err == nil {
 			named[key] = true
-			r.hearResource(&b, zone, key, n.Value)
+			r.applyResource(&b, zone, key, n.Value)
 		}
 	}
 	if news.Whole {
@@ -125,8 +125,8 @@ func (r *replicas) hear(news etcd.News) {
 	poke(r.wake)
 }
 
-// meet records which replicas are present.
-func (r *replicas) meet(members []etcd.Member) {
+// setMembers records which replicas are present.
+func (r *replicas) setMembers(members []etcd.Member) {
 	var present []replica
 	for _, m := range members {
 		one := replica{}
@@ -145,11 +145,11 @@ func (r *replicas) meet(members []etcd.Member) {
 	}
 }
 
-func (r *replicas) hearState(zone string, value []byte) {
+func (r *replicas) applyState(zone string, value []byte) {
 	var note zoneNote
 	if value == nil {
 		r.mu.Lock()
-		delete(r.heard, zone)
+		delete(r.remote, zone)
 		r.mu.Unlock()
 		return
 	}
@@ -167,14 +167,14 @@ func (r *replicas) hearState(zone string, value []byte) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.heard[zone] = heardZone{replica: note.Replica, connected: note.State.Connected}
+	r.remote[zone] = remoteZone{replica: note.Replica, connected: note.State.Connected}
 	if r.has(zone) && note.Replica != r.instance {
-		r.untold[zone] = true
+		r.dirtyZones[zone] = true
 	}
 }
 
-// hearResource adds the effect of a note to b.
-func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, value []byte) {
+// applyResource adds the effect of a note to b.
+func (r *replicas) applyResource(b *store.Batch, zone string, key resources.Key, value []byte) {
 	here := r.status.Snapshot().Get(key)
 	var said *resources.Resource
 	if value != nil {
@@ -189,7 +189,7 @@ func (r *replicas) hearResource(b *store.Batch, zone string, key resources.Key, 
 	case same:
 	case r.has(zone):
 		r.mu.Lock()
-		r.amiss[key], r.told[key] = true, zone
+		r.dirtyKeys[key], r.published[key] = true, zone
 		r.mu.Unlock()
 	case said == nil:
 		b.Ops = append(b.Ops, store.Op{Delete: key})
