@@ -102,6 +102,7 @@ const (
 const (
 	OriginInbound  = "inbound"
 	OriginOutbound = "outbound"
+	OriginGateway  = "gateway"
 	OriginMetrics  = "prometheus"
 	OriginOther    = "other"
 	OriginPatch    = "mesh-proxy-patch"

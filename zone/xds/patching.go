@@ -167,6 +167,9 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 			return nil, err
 		}
 		origin := s.originOf(kindListener, r.name)
+		if t.gateway != nil && origin == proxypatch.OriginOutbound {
+			origin = proxypatch.OriginGateway // clients from elsewhere reach it
+		}
 		if outbound[r.name] = origin == proxypatch.OriginOutbound &&
 			listener.GetTrafficDirection() == corev3.TrafficDirection_OUTBOUND; !outbound[r.name] && origin == proxypatch.OriginOutbound {
 			origin = proxypatch.OriginOther
@@ -186,7 +189,9 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 			return nil, err
 		}
 		origin := s.originOf(kindRoute, r.name)
-		if origin == proxypatch.OriginOutbound && !outbound[r.name] {
+		if t.gateway != nil && origin == proxypatch.OriginOutbound {
+			origin = proxypatch.OriginGateway
+		} else if origin == proxypatch.OriginOutbound && !outbound[r.name] {
 			origin = proxypatch.OriginOther
 		}
 		out.Routes[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: routes}
