@@ -24,6 +24,7 @@ type externalSources struct {
 	// dir is empty if services cannot name files.
 	dir   string
 	store store.Reader
+	now   func() time.Time
 	log   *slog.Logger
 }
 

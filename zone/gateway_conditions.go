@@ -2,7 +2,6 @@ package zone
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -48,7 +47,7 @@ func (e *externalSources) certificateProblem(r *resources.Resource, l *meshpb.Me
 	if err != nil {
 		return reasonNoCertificate, "the text " + err.Error()
 	}
-	if problem := certificate.Problem(resources.GatewayHost(l), time.Now()); problem != "" {
+	if problem := certificate.Problem(resources.GatewayHost(l), e.now()); problem != "" {
 		return reasonWrongCertificate, "the certificate " + problem
 	}
 	return "", ""

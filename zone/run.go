@@ -157,7 +157,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	}
 	held := openHoldings(cfg, memberships.Box(), diagnostics)
 	defer held.Close() // after the last answer to a proxy
-	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, log: cfg.Log}
+	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, now: cfg.Now, log: cfg.Log}
 	var ports *ports // before a proxy is served
 	proxies := xds.New(xds.Config{
 		Own:     func(address string, port uint32) bool { return ports.own(address, port) },
