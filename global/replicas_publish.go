@@ -45,8 +45,8 @@ func zoneOf(r *resources.Resource) string {
 	return r.Zone()
 }
 
-// publishAlways sends changes, at most once in publishInterval except for those that people wait for, until ctx ends. While
-// nothing changes it waits without a timer.
+// publishAlways sends changes, at most once in publishInterval except for those that people wait for, until ctx ends.
+// While nothing changes it waits without a timer.
 func (r *replicas) publishAlways(ctx context.Context) error {
 	seen := r.status.Snapshot().Revision()
 	for {
@@ -141,8 +141,8 @@ func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.Zo
 	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
 }
 
-// changedKeys returns the resources of the status store that changed since, with those in dirtyKeys; all if the changes are
-// unknown.
+// changedKeys returns the resources of the status store that changed since, with those in dirtyKeys; all if the changes
+// are unknown.
 func (r *replicas) changedKeys(seen uint64, dirtyKeys map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
 	keys = dirtyKeys
 	commits, ok := r.status.Changes(seen)

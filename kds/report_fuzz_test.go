@@ -18,8 +18,9 @@ import (
 )
 
 // FuzzReportSession plays sequences of a zone's reports and questions, the lines of the input, to a real global: the
-// zone's state can be shown, and another zone gets what is written. A line that begins with ? is a question, one that begins
-// with # a report, and one that begins with $ a question, in fields; all others are JSON. A line ! makes the zone reconnect.
+// zone's state can be shown, and another zone gets what is written. A line that begins with ? is a question, one that
+// begins with # a report, and one that begins with $ a question, in fields; all others are JSON. A line ! makes the zone
+// reconnect.
 func FuzzReportSession(f *testing.F) {
 	for _, seed := range saidJSON {
 		if len(seed) < 1000 {

@@ -25,9 +25,9 @@ import (
 // saveDelay is the time over which changes are collected into one write of a peer's file.
 const saveDelay = 15 * time.Second
 
-// VersionFiles persist each peer's CopyVersions, in a file for each peer, so that a restarted server says what it has instead of
-// being sent everything. An entry holds a hash of the stored copy: a copy that was changed or removed by hand is not
-// claimed, and so the peer sends it again. The files can be deleted at any time. Safe for concurrent use.
+// VersionFiles persist each peer's CopyVersions, in a file for each peer, so that a restarted server says what it has
+// instead of being sent everything. An entry holds a hash of the stored copy: a copy that was changed or removed by
+// hand is not claimed, and so the peer sends it again. The files can be deleted at any time. Safe for concurrent use.
 type VersionFiles struct {
 	// Dir is created if it is missing; its parent must exist. Stores hold the copies: the durable store, and the one of
 	// live types if there is one.
