@@ -197,7 +197,7 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 			return nil, err
 		}
 	}
-	if err := api.EnsureDefaultMesh(ctx, durable, c.home()); err != nil {
+	if err := api.EnsureDefaults(ctx, durable, c.home()); err != nil {
 		return nil, err
 	}
 	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: c.Now, Log: c.Log})

@@ -175,7 +175,7 @@ func TestZoneWithAPlainGlobal(t *testing.T) {
 			break
 		}
 	}
-	if types != 28 {
+	if types != 29 {
 		t.Errorf("the zone asked for %d types", types)
 	}
 

@@ -33,6 +33,8 @@ const (
 	ConditionMeshTrustCreated = "MeshTrustCreated"
 	// ConditionConnected is True for a ZoneIngress whose proxy is connected to this zone, which is that of the ingress.
 	ConditionConnected = "Connected"
+	// ConditionEgress is True for a MeshExternalService that is reached by way of an egress, as its mesh asks.
+	ConditionEgress = "Egress"
 	// ConditionCloned is True for a Zone whose identity two servers use in turns.
 	ConditionCloned = "Cloned"
 )
@@ -44,22 +46,40 @@ const (
 	ConditionUnknown = "Unknown"
 )
 
-// WithConditions returns r with conditions appended to those in its status, or r itself if there are none. It fails if
-// the status of r is not an object with a list of conditions.
-func WithConditions(r *Resource, conditions []Condition) (*Resource, error) {
-	if len(conditions) == 0 {
+// WithStatus returns r with fields in its status, which replace those of the same names, and with conditions appended to
+// those that it has. It returns r itself if there is nothing to add. It fails if the status of r is not an object with a
+// list of conditions.
+func WithStatus(r *Resource, fields map[string]any, conditions []Condition) (*Resource, error) {
+	if len(fields)+len(conditions) == 0 {
 		return r, nil
 	}
 	status := map[string]json.RawMessage{}
-	var list []json.RawMessage
 	if len(r.Status) > 0 {
 		if err := json.Unmarshal(r.Status, &status); err != nil {
 			return nil, fmt.Errorf("%s: status: %w", r.Key, err)
 		}
-		if have := status["conditions"]; len(have) > 0 {
-			if err := json.Unmarshal(have, &list); err != nil {
-				return nil, fmt.Errorf("%s: status.conditions: %w", r.Key, err)
-			}
+	}
+	var err error
+	for name, value := range fields {
+		if status[name], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	if len(conditions) > 0 {
+		if status["conditions"], err = appendConditions(r, status["conditions"], conditions); err != nil {
+			return nil, err
+		}
+	}
+	c := r.Clone()
+	c.Status, err = json.Marshal(status)
+	return c, err
+}
+
+func appendConditions(r *Resource, have json.RawMessage, conditions []Condition) (json.RawMessage, error) {
+	var list []json.RawMessage
+	if len(have) > 0 {
+		if err := json.Unmarshal(have, &list); err != nil {
+			return nil, fmt.Errorf("%s: status.conditions: %w", r.Key, err)
 		}
 	}
 	for i := range conditions {
@@ -69,12 +89,5 @@ func WithConditions(r *Resource, conditions []Condition) (*Resource, error) {
 		}
 		list = append(list, one)
 	}
-	all, err := json.Marshal(list)
-	if err != nil {
-		return nil, err
-	}
-	status["conditions"] = all
-	c := r.Clone()
-	c.Status, err = json.Marshal(status)
-	return c, err
+	return json.Marshal(list)
 }

@@ -37,6 +37,7 @@ var confTypes = map[confKey]reflect.Type{
 	{TypeMeshRetry, "to"}:                 reflect.TypeFor[RetryConf](),
 	{TypeMeshTrace, "rule"}:               reflect.TypeFor[TraceConf](),
 	{TypeMeshProxyPatch, "rule"}:          reflect.TypeFor[proxypatch.Conf](),
+	{TypeMeshPassthrough, "rule"}:         reflect.TypeFor[PassthroughConf](),
 	{TypeMeshTLS, "from"}:                 reflect.TypeFor[TLSConf](),
 	{TypeMeshTLS, "rule"}:                 reflect.TypeFor[TLSConf](),
 	{TypeMeshHTTPRoute, "routes"}:         reflect.TypeFor[[]HTTPRouteRule](),

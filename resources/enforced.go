@@ -15,6 +15,7 @@ var enforced = map[Type]PolicyShape{
 	TypeMeshFaultInjection:        {From: true, Rules: true},
 	TypeMeshRetry:                 {To: true},
 	TypeMeshTrace:                 {Single: true},
+	TypeMeshPassthrough:           {Single: true},
 	TypeMeshMetric:                {Single: true},
 	TypeMeshProxyPatch:            {Single: true},
 	TypeMeshAccessLog:             {To: true, From: true, Rules: true},

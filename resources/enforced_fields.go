@@ -259,6 +259,9 @@ var receivedFields = map[Type]confField{
 	TypeMeshProxyPatch: fieldsOf(patchFields("cluster"), patchFields("listener", "tags.*"),
 		patchFields("networkFilter", "listenerName", "listenerTags.*"),
 		patchFields("httpFilter", "listenerName", "listenerTags.*"), patchFields("virtualHost", "routeConfigurationName")),
+	TypeMeshPassthrough: fieldsOf(
+		"passthroughMode", "appendMatch[].type", "appendMatch[].value", "appendMatch[].port", "appendMatch[].protocol",
+	),
 	TypeMeshTLS: fieldsOf("tlsVersion.min", "tlsVersion.max", "tlsCiphers", "mode"),
 	TypeMeshTrace: fieldsOf(
 		"backends[].type", "backends[].zipkin.url", "backends[].zipkin.traceId128bit", "backends[].zipkin.apiVersion",

@@ -8,7 +8,7 @@ import (
 	templates "text/template/parse"
 )
 
-// maxTemplateBytes bounds a template. The SPIFFE ID that it renders to has its own bound.
+// maxTemplateBytes bounds a template. What it renders to, a SPIFFE ID or a host name, has its own bound.
 const maxTemplateBytes = 1024
 
 // TrustDomainVariables returns the variables of a trust domain template. The caller owns the slice.
@@ -31,7 +31,15 @@ type templatePart struct{ text, variable, label string }
 // ParseIdentityTemplate parses a template that may name the given variables. Labels are allowed only if one of the
 // variables is a Dataplane's.
 func ParseIdentityTemplate(text string, variables []string) (*IdentityTemplate, error) {
-	labels := slices.Contains(variables, "Workload")
+	parts, err := parseTemplate(text, variables, slices.Contains(variables, "Workload"))
+	if err != nil {
+		return nil, err
+	}
+	return &IdentityTemplate{parts: parts}, nil
+}
+
+// parseTemplate parses text with placeholders for the given variables, and for labels if there may be any.
+func parseTemplate(text string, variables []string, labels bool) ([]templatePart, error) {
 	want := "want text with {{ ." + strings.Join(variables, " }}, {{ .") + " }}"
 	if labels {
 		want += ` or {{ label "key" }}`
@@ -43,7 +51,7 @@ func ParseIdentityTemplate(text string, variables []string) (*IdentityTemplate, 
 	if err != nil {
 		return nil, fmt.Errorf("%q does not parse: %s", shorten(text), want)
 	}
-	out := &IdentityTemplate{}
+	var out []templatePart
 	tree := trees["template"]
 	if tree == nil || tree.Root == nil || len(trees) > 1 {
 		return nil, fmt.Errorf("%q holds no text: %s", shorten(text), want)
@@ -56,7 +64,7 @@ func ParseIdentityTemplate(text string, variables []string) (*IdentityTemplate, 
 		case part.variable != "" && !slices.Contains(variables, part.variable):
 			return nil, fmt.Errorf("%s is not known here: %s", shorten(node.String()), want)
 		}
-		out.parts = append(out.parts, part)
+		out = append(out, part)
 	}
 	return out, nil
 }

@@ -103,6 +103,8 @@ var table = []Descriptor{
 		newSpec: specOf[MeshExternalService]},
 	{Type: TypeMeshMultiZoneService, Path: "meshmultizoneservices", Short: "mzsvc", Scope: ScopeMesh,
 		GlobalToZone: true, WrittenOn: OnGlobal, HasStatus: true, newSpec: specOf[MeshMultiZoneService]},
+	{Type: TypeHostnameGenerator, Path: "hostnamegenerators", AltPath: "hostname-generators", Short: "hg",
+		Scope: ScopeGlobal, GlobalToZone: true, ZoneToGlobal: true, WrittenOn: Anywhere, newSpec: specOf[HostnameGenerator]},
 	{Type: TypeMeshGateway, Path: "meshgateways", Short: "mgw", Scope: ScopeMesh, GlobalToZone: true,
 		ZoneToGlobal: true, WrittenOn: Anywhere, Codec: Protobuf,
 		Sensitive: anywhere("conf.listeners[].tls.certificates[]"), newSpec: specOf[meshpb.MeshGateway]},

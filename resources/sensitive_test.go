@@ -9,7 +9,7 @@ import (
 // peers nor users.
 var knownWithoutSecrets = []Type{
 	TypeZone, TypeZoneInsight, TypeAccessRole, TypeAccessRoleBinding, TypeMeshTrust, TypeDataplane,
-	TypeDataplaneInsight, TypeZoneIngress,
+	TypeDataplaneInsight, TypeZoneIngress, TypeHostnameGenerator,
 	TypeMeshService, TypeMeshMultiZoneService, TypeHTTPRouteGroup, TypeTCPRoute, TypeTrafficTarget,
 	TypeMeshReferenceGrant, TypeMeshTimeout, TypeMeshTrafficPermission,
 }

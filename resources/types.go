@@ -17,6 +17,7 @@ const (
 	TypeMeshService          Type = "MeshService"
 	TypeMeshExternalService  Type = "MeshExternalService"
 	TypeMeshMultiZoneService Type = "MeshMultiZoneService"
+	TypeHostnameGenerator    Type = "HostnameGenerator"
 	TypeMeshTrust            Type = "MeshTrust"
 	TypeMeshIdentity         Type = "MeshIdentity"
 	TypeMeshGateway          Type = "MeshGateway"

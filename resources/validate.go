@@ -189,6 +189,8 @@ func (v *validation) spec() {
 		checkTyped(v, (*validation).multiZoneService)
 	case TypeMeshExternalService:
 		checkTyped(v, (*validation).externalService)
+	case TypeHostnameGenerator:
+		checkTyped(v, (*validation).hostnameGenerator)
 	case TypeMeshTrust:
 		checkTyped(v, (*validation).trust)
 	case TypeMeshIdentity:

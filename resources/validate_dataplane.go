@@ -53,6 +53,8 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 			v.outboundRef(ref, inside.field("backendRef"))
 		}
 	}
+	v.listeners(n, at.field("listeners"))
+	v.transparentProxying(n, at.field("transparentProxying"))
 	if admin := n.GetAdmin(); admin != nil && admin.GetPort() > maxPort {
 		v.port(admin.GetPort(), at.field("admin").field("port"))
 	}

@@ -168,6 +168,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).retry)
 	case TypeMeshTLS:
 		decodeConf(v, raw, at, (*validation).tls)
+	case TypeMeshPassthrough:
+		decodeConf(v, raw, at, (*validation).passthrough)
 	case TypeMeshTrace:
 		decodeConf(v, raw, at, (*validation).trace)
 	case TypeMeshProxyPatch:

@@ -12,7 +12,7 @@ import (
 func Warnings(r *Resource) []string {
 	switch r.Type {
 	case TypeDataplane:
-		return serverFirstWarnings(r)
+		return dataplaneWarnings(r)
 	case TypeMeshTrust:
 		return trustWarnings(r)
 	case TypeMeshGateway:
@@ -46,12 +46,12 @@ func Warnings(r *Resource) []string {
 // ServerFirstWarning describes the limits of enforcement for an inbound with TagServerFirst.
 const ServerFirstWarning = "the application speaks first: a client is judged once, when its handshake is over, and the application sees connections of clients that say nothing"
 
-func serverFirstWarnings(r *Resource) []string {
+func dataplaneWarnings(r *Resource) []string {
 	dp, err := SpecAs[meshpb.Dataplane](r)
 	if err != nil {
 		return nil
 	}
-	var out []string
+	out := append(captureWarnings(dp), listenerWarnings(dp)...)
 	for i, in := range dp.GetNetworking().GetInbound() {
 		if in.GetTags()[TagServerFirst] == "true" {
 			out = append(out, top("networking").field("inbound").item(i).field("tags").field(TagServerFirst).String()+

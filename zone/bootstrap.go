@@ -40,6 +40,9 @@ type BootstrapConfig struct {
 	// also limits its heap to MaxHeap bytes, 1 GiB when zero.
 	Gateway bool
 	MaxHeap int64
+	// Egress names the Dataplane that the proxy serves, instead of Dataplane: one of the operator, with a listener of type
+	// ZoneEgress.
+	Egress string
 	// XDSAddress is the zone's xDS server: grpcs://host:port, grpc://host:port (plaintext, loopback only), or host:port,
 	// which is plaintext on loopback and TLS elsewhere.
 	XDSAddress string
@@ -51,6 +54,10 @@ type BootstrapConfig struct {
 	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the
 	// provider Spire needs. Empty if there is none.
 	SpireSocket string
+	// DNSAddress is where the proxy answers DNS queries for the names of services, `ip:port` on loopback. Empty turns that
+	// off. DNSUpstreams are the servers, `ip:port`, that other names are forwarded to; without any, there are no others.
+	DNSAddress   string
+	DNSUpstreams []string
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
 	// "none" turns the interface off.
 	AdminAddress string
@@ -105,6 +112,9 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 		StaticResources:  &bootstrapv3.Bootstrap_StaticResources{Clusters: clusters, Secrets: tokenSecrets(cfg.Token)},
 		OverloadManager:  overload,
 	}
+	if err := cfg.addDNS(b.Node); err != nil {
+		return nil, err
+	}
 	if cfg.AdminAddress != noAdmin {
 		address, err := loopbackAddress(cfg.AdminAddress)
 		if err != nil {
@@ -130,6 +140,12 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 
 // fill sets defaults and checks what fits together.
 func (cfg *BootstrapConfig) fill() error {
+	if cfg.Egress != "" {
+		if cfg.Dataplane != "" || cfg.ZoneIngress != "" {
+			return errors.New("egress: cannot be together with a dataplane or a zone ingress: use one of them")
+		}
+		cfg.Dataplane = cfg.Egress
+	}
 	if cfg.ZoneIngress == "" {
 		cfg.Mesh = cmp.Or(cfg.Mesh, "default")
 	}

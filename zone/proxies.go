@@ -73,6 +73,8 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 	})
 	ingresses := &ingressConditions{zone: parts.home.Zone, started: cfg.Now(), presence: parts.proxies.Ingress}
 	parts.routes.AddConditions(ingresses.of)
+	egresses := &egressConditions{store: parts.durable, home: parts.home, connected: parts.proxies.Connected}
+	parts.routes.AddConditions(egresses.of)
 	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
 		admission: admission}).register(parts.routes)
 	known := &acquaintance{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link,

@@ -30,6 +30,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -141,7 +142,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: cfg.Now})
-	if err := api.EnsureDefaultMesh(ctx, durable, home); err != nil {
+	if err := api.EnsureDefaults(ctx, durable, home); err != nil {
 		return err
 	}
 
@@ -235,6 +236,9 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *
 	}
 	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: publisher.Authorities.Assigned})
 	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: publisher.Authorities, publisher: publisher}).of)
+	names := &hostnames.Status{Store: durable, Home: publisher.Home}
+	routes.AddStatus(names.Fields)
+	routes.AddConditions(names.Conditions)
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
 }
 

@@ -74,6 +74,8 @@ func newBootstrap() *cobra.Command {
 // bootstrapFlags adds the flags that say what the bootstrap is for.
 func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, tokenFile *string) {
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
+	f.StringVar(&cfg.Egress, "egress", "",
+		"`name` of the Dataplane with a listener of type ZoneEgress, for the proxy that leads out of the mesh")
 	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "",
 		"`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
 	f.BoolVar(&cfg.Gateway, "gateway", false,
@@ -87,13 +89,23 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 		"`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
 	f.StringVar(&cfg.SpireSocket, "spire-socket", "",
 		"`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
+	addNames(f, cfg)
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
 		"`time` within which connections of TCP clients that lost access end")
 }
 
+// addNames adds the flags about names of services.
+func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
+	f.StringVar(&cfg.DNSAddress, "dns-address", "",
+		"`address` on loopback, as 127.0.0.1:15053, on which the proxy answers DNS queries for the names of services")
+	f.StringSliceVar(&cfg.DNSUpstreams, "dns-upstream", nil,
+		"`address` of a DNS server, as 10.0.0.2:53, to which the proxy forwards queries for other names; up to 3")
+}
+
 // envoyOnly are the flags that have no meaning for a gRPC program.
-var envoyOnly = []string{"zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "spire-socket"}
+var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "spire-socket",
+	"dns-address", "dns-upstream"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {

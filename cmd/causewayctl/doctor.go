@@ -137,6 +137,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	e.trust(ctx)
 	e.proxies(ctx)
 	e.ingresses(ctx)
+	e.egress(ctx)
 	if flags.dataDir != "" {
 		e.dataDir()
 	}

@@ -1,6 +1,10 @@
 package api
 
-import "github.com/causeway-mesh/causeway/resources"
+import (
+	"maps"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
 
 // ConditionsFunc returns conditions for the author of a resource, or nil if there are none. It is called for each
 // resource that is read, by many requests at once, so it must be fast.
@@ -9,6 +13,13 @@ type ConditionsFunc func(r *resources.Resource) []resources.Condition
 // AddConditions shows the conditions that f returns in `status.conditions` of each resource that is read, in items and
 // in lists, after those of earlier functions. They are not stored. Call it before the server serves.
 func (s *Server) AddConditions(f ConditionsFunc) { s.conditions = append(s.conditions, f) }
+
+// StatusFunc returns fields of the status of a resource, or nil. It is called as a ConditionsFunc is. Texts that name
+// other resources go through text, which takes out what the reader may not read.
+type StatusFunc func(r *resources.Resource, text func(string) string) map[string]any
+
+// AddStatus shows the fields that f returns in `status`, as AddConditions does conditions.
+func (s *Server) AddStatus(f StatusFunc) { s.statuses = append(s.statuses, f) }
 
 // shown returns r with its conditions, which name nothing that reader may not read. A status that cannot hold
 // conditions stays unchanged.
@@ -20,7 +31,11 @@ func (s *Server) shown(r *resources.Resource, reader *Reader) *resources.Resourc
 	for i := range all {
 		all[i].Message = reader.Text(all[i].Message)
 	}
-	with, err := resources.WithConditions(r, all)
+	fields := map[string]any{}
+	for _, f := range s.statuses {
+		maps.Copy(fields, f(r, reader.Text))
+	}
+	with, err := resources.WithStatus(r, fields, all)
 	if err != nil {
 		s.config.Log.Warn("conditions are not shown", "mesh", r.Mesh, "type", r.Type, "name", r.Name, "error", err)
 		return r

@@ -65,7 +65,7 @@ type Fields interface {
 type HandlerFunc func(http.ResponseWriter, *http.Request) error
 
 // Server is the API as an http.Handler. All methods are safe for concurrent use, except Handle, HandleProven,
-// AddConditions, AddPreview and AddWarnings.
+// AddConditions, AddStatus, AddPreview and AddWarnings.
 type Server struct {
 	config  Config
 	mux     *http.ServeMux
@@ -80,8 +80,10 @@ type Server struct {
 	bodies bodies
 	// turns bounds the expensive requests of one user.
 	turns *turns
-	// conditions, previews and warnings are the functions that AddConditions, AddPreview and AddWarnings added.
+	// conditions, statuses, previews and warnings are the functions that AddConditions, AddStatus, AddPreview and
+	// AddWarnings added.
 	conditions []ConditionsFunc
+	statuses   []StatusFunc
 	previews   []PreviewFunc
 	warnings   []WarnFunc
 }

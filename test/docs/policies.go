@@ -156,6 +156,21 @@ var policyTypes = []policyType{
 			"A merged value cannot set a field to false, 0 or the first of its names: write a JSON patch. Permissions come by extension discovery, and are not patched.",
 		patchRows(),
 		""},
+	{resources.TypeMeshPassthrough,
+		"In `default`, for connections that leave the mesh, on proxies that their machine redirects connections to: those whose Dataplane has " +
+			"`networking.transparentProxying.redirectPortOutbound` ([Names and egress](../names.md)). On others it is among the problems of the DataplaneInsight. Without one, the Mesh's `networking.outbound.passthrough` " +
+			"says whether all goes through; it does unless that is `false`. Policies that are merged add their matches, and the mode of the last counts. Nothing goes to loopback, link-local or multicast addresses, whatever a policy says. A match is a filter chain of its own: " +
+			"the listener changes in place, and only connections of a match that is gone drain. A proxy that must read TLS or HTTP to decide has inspectors; the first match that needs them, and the last that goes, replace the listener for redirected connections, and no other. What an application says of itself is believed: a domain is no address. " +
+			"`TestPassthrough` and `TestPassthroughByName` (`zone/envoy_passthrough_linux_test.go`) show it with redirects of the kernel.",
+		[]policyField{
+			{"passthroughMode", "All: a chain to `causeway_passthrough`, an `ORIGINAL_DST` cluster, for all that has no other; Matched: one for each match; None, unless set: none",
+				"a connection goes through, or is closed"},
+			{"appendMatch[].type", "Domain: a server name, or routes by Host; IP and CIDR: an input of the destination's address", "other destinations are closed"},
+			{"appendMatch[].value", "what is matched; `*.` before a domain is any name that ends so", "the destination goes through, and others do not; another Host gets 403"},
+			{"appendMatch[].port", "an input of the destination's port; any unless set", "other ports are closed"},
+			{"appendMatch[].protocol", "tls: `transport_protocol`; http, http2 and grpc: `application_protocol`; tcp and mysql: nothing", "what speaks something else is closed"},
+		},
+		""},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
 			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +
@@ -232,6 +247,8 @@ effect, and is among the proxy's problems.
 	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshTimeout and MeshAccessLog have the same fields there.\n")
 	writeTypes(&b, sentTypes)
 	writeGateways(&b)
+	b.WriteString("\n# What is no policy\n\nResources beside policies that configure proxies in the same way.\n")
+	writeTypes(&b, otherTypes)
 	return b.String()
 }
 

@@ -36,6 +36,22 @@ func TestPolicyFieldsAreThose(t *testing.T) {
 			t.Errorf("%s: the page has %q, enforced are %q", p.Type, got, want)
 		}
 	}
+	for _, p := range otherTypes {
+		var got, want []string
+		for _, f := range p.fields {
+			got = append(got, f.field)
+		}
+		for _, f := range resources.Fields(p.Type) {
+			if !strings.HasSuffix(f.Kind, "object") {
+				want = append(want, f.Path)
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the page has %q, its fields are %q", p.Type, got, want)
+		}
+	}
 	for _, d := range resources.Descriptors() {
 		if len(resources.ReceivedFields(d.Type)) > 0 && !listed[d.Type] {
 			t.Errorf("%s has fields that are enforced on inbounds, and is not on the page", d.Type)

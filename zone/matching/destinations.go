@@ -289,6 +289,16 @@ func isService(kind string) bool {
 	return false
 }
 
+// Find returns the destination of a key; nil if there is none.
+func (x *Destinations) Find(key resources.Key) *Destination {
+	at := ResourceKey{Type: key.Type, Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name}
+	i, ok := slices.BinarySearchFunc(x.sorted, at, func(d *Destination, k ResourceKey) int { return compareKeys(d.Key(), k) })
+	if !ok {
+		return nil
+	}
+	return x.sorted[i]
+}
+
 // All returns all destinations, sorted by key. The caller must not change the slice.
 func (x *Destinations) All() []*Destination { return x.sorted }
 

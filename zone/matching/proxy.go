@@ -54,7 +54,8 @@ type Proxy struct {
 	// Zone and Namespace are the Dataplane's home. Namespace is empty if it has none.
 	Zone, Namespace string
 	// Gateway means that the proxy serves a gateway, not a service.
-	Gateway  bool
+	Gateway bool
+	// Inbounds are those of the Dataplane, in its order, and after them its egresses.
 	Inbounds []InboundPort
 
 	gatewayTags map[string]string
@@ -72,6 +73,10 @@ type InboundPort struct {
 	AppProtocol string
 	Protocol    Protocol
 	Tags        map[string]string
+	// Egress means that it is a listener for traffic to services outside the mesh: the one at place Listener of the
+	// Dataplane's listeners.
+	Egress   bool
+	Listener int
 }
 
 // Section returns the name by which KRIs and sectionName refer to the inbound: its name, or its port number if it has
@@ -107,6 +112,12 @@ func NewProxy(r *resources.Resource) (*Proxy, error) {
 		p.Inbounds = append(p.Inbounds, InboundPort{
 			Name: in.GetName(), Port: in.GetPort(), AppProtocol: app, Protocol: ProtocolOf(app), Tags: in.GetTags(),
 		})
+	}
+	for i, l := range spec.GetNetworking().GetListeners() {
+		if l.GetType() == meshpb.Dataplane_Networking_Listener_ZoneEgress {
+			p.Inbounds = append(p.Inbounds, InboundPort{Name: l.GetName(), Port: l.GetPort(), Protocol: TCP, AppProtocol: "tcp",
+				Egress: true, Listener: i})
+		}
 	}
 	return p, nil
 }

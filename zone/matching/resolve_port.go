@@ -54,6 +54,9 @@ func unreachable(d *Destination) string {
 	return ""
 }
 
+// Reachable reports whether proxies can send to a service.
+func Reachable(d *Destination) bool { return takesTraffic(d.Resource.Type) && unreachable(d) == "" }
+
 // takesTraffic reports whether proxies get clusters for services of a type.
 func takesTraffic(t resources.Type) bool {
 	return slices.Contains([]resources.Type{resources.TypeMeshService, resources.TypeMeshMultiZoneService,

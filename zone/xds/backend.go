@@ -20,6 +20,8 @@ type backend struct {
 	protocol string
 	// external is the MeshExternalService; nil for services of the mesh.
 	external *resources.MeshExternalService
+	// egress is set for a service outside the mesh that the proxy reaches by an egress.
+	egress bool
 	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
 	// prefer orders the endpoints by the preference of the proxy; nil is the default.
@@ -96,8 +98,11 @@ func (b *backend) http2() bool { return b.protocol == "http2" || b.protocol == "
 
 // assignment returns the name under which proxies ask for the endpoints.
 func (b *backend) assignment() string {
-	if b.localOnly {
+	switch {
+	case b.localOnly:
 		return localAssignment(b.name)
+	case b.egress:
+		return egressMark + b.name
 	}
 	return b.prefer.assignment(b.name)
 }
@@ -105,7 +110,11 @@ func (b *backend) assignment() string {
 // localAssignment returns the name of the assignment of an ingress's cluster.
 func localAssignment(cluster string) string { return localMark + cluster }
 
-const localMark = "local:"
+// Marks of the names of assignments.
+const (
+	localMark  = "local:"
+	egressMark = "egress:"
+)
 
 // trust returns the name of the secret that holds the SPIFFE IDs of the service.
 func (b *backend) trust() string { return identitiesOf(b.name) }

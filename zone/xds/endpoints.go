@@ -44,6 +44,9 @@ func (n *network) read(dp *resources.Resource) *member {
 		}
 		m.places = append(m.places, at)
 	}
+	for len(m.places) < len(match.Inbounds) {
+		m.places = append(m.places, endpoint{}) // egresses serve no service of the mesh
+	}
 	n.members[dp.Key] = m
 	return m
 }
@@ -138,6 +141,9 @@ func (n *network) ingresses(zone string) []behind {
 // endpoints returns the endpoints of a port in the order of the proxy's preference. Proxies that are absent are
 // unhealthy. If no others are left, none is marked unhealthy: trying is better.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
+	if port.egress {
+		return n.endpointsBy(port)
+	}
 	var here []behind
 	away := map[string][]behind{} // a zone may have any number of services behind a port
 	for _, s := range port.services {
@@ -164,6 +170,19 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 	}
 	if p := port.prefer; p != nil && p.Factor != 0 {
 		out.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(p.Factor)}
+	}
+	return newResource(kindEndpoint, port.assignment(), out)
+}
+
+// endpointsBy returns the egresses as the endpoints of a service outside the mesh, under the name of its server.
+func (n *network) endpointsBy(port *usedPort) (*resource, error) {
+	out := &endpointv3.ClusterLoadAssignment{ClusterName: port.assignment()}
+	if all := n.egressEndpoints(port.mesh()); len(all) > 0 {
+		someoneIsThere := slices.ContainsFunc(all, func(e behind) bool { return !e.absent })
+		out.Endpoints = append(out.Endpoints, (locality{endpoints: all}).proto(0, someoneIsThere))
+		for _, e := range out.Endpoints[0].LbEndpoints {
+			e.GetEndpoint().Hostname = externalName(port.backend)
+		}
 	}
 	return newResource(kindEndpoint, port.assignment(), out)
 }

@@ -28,6 +28,8 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		}
 	case resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService:
 		x.workInServiceLocked(c)
+	case resources.TypeHostnameGenerator:
+		x.workInGeneratorLocked()
 	case resources.TypeMeshReferenceGrant:
 		x.workInGrantLocked(key)
 	case resources.TypeMeshGateway:
@@ -46,7 +48,10 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck:
 		x.workInConfLocked(revision, key, c.New)
-	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS, resources.TypeMeshProxyPatch:
+	case resources.TypeMesh:
+		x.workInMeshLocked(key)
+	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS, resources.TypeMeshPassthrough,
+		resources.TypeMeshProxyPatch:
 		x.workInWholeLocked(revision, key, c.New)
 	case resources.TypeZoneIngress:
 		x.workInIngressLocked(revision, c)
@@ -119,8 +124,9 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.admin, t.logFiles, t.own = p.admin, &p.logFiles, x.cfg.Own
+		t.admin, t.dns, t.logFiles, t.own = p.admin, p.dns, &p.logFiles, x.cfg.Own
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
+		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
 	if err == nil {
@@ -227,6 +233,9 @@ func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	}
 	p.unbuilt.built(partReceives)
 	x.publishLocked(p, next)
+	if len(p.target.egresses) > 0 && next.accesses.replaced(old.accesses) { // its listeners are with what it sends
+		x.network.mark(p, onlySending)
+	}
 }
 
 // workInTrustLocked rebuilds the mesh's validation secret and wakes the streams that ask for it.

@@ -23,16 +23,22 @@ func (x *Proxies) trusted(mesh string) *trust {
 
 // sendLocked adds the resources of the proxy's outbounds to a state.
 func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
-	if len(t.outbounds) == 0 && len(t.unserved) == 0 && t.gateway == nil {
+	if !t.sends() && len(t.unserved) == 0 {
 		x.network.drop(p)
 		p.record.setProblem(problemOutbounds, "")
 		p.record.setProblem(problemGateway, "")
 		return s.with(nil, nil), nil
 	}
 	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own,
-		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match)}
+		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match), accesses: s.accesses}
 	if old := p.state.Load(); old != nil && old.sending != nil {
 		sender.before = old.sending.certificates
+	}
+	if len(t.egresses) == 0 && AsksForEgress(x.cfg.Store.Snapshot().Get(meshKey(p.key.Mesh))) {
+		sender.byEgress, sender.gone = true, len(x.network.egressEndpoints(p.key.Mesh)) == 0
+	}
+	if t.takesNames() {
+		sender.names = x.network.names(p.key.Mesh)
 	}
 	var backends []*backend
 	out, err := built(x, func() (out *sending, err error) {
@@ -74,8 +80,13 @@ func (p *proxy) reach(out *sending) {
 		newSet(append(identities, out.certificates...)...)
 }
 
+// sends reports whether a proxy has listeners for what it sends, or leads out of the mesh.
+func (t *target) sends() bool {
+	return len(t.outbounds) > 0 || t.gateway != nil || t.takesNames() || len(t.egresses) > 0
+}
+
 func (p *proxy) sends() bool {
-	return p.target != nil && (len(p.target.outbounds) > 0 || p.target.gateway != nil)
+	return p.target != nil && p.target.sends()
 }
 
 // workInServiceLocked marks the proxies that a service concerns: those that send to it, and those whose inbounds take
@@ -166,6 +177,8 @@ func (x *Proxies) settleLocked() {
 // reload drops everything that was read: it is unknown what changed.
 func (n *network) reload() {
 	clear(n.destinations)
+	clear(n.named)
+	clear(n.gates)
 	clear(n.known)
 	clear(n.members)
 	n.allChanged()

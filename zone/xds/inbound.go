@@ -26,6 +26,8 @@ type inbound struct {
 	serverFirst bool
 	// permissive means that it also accepts connections in the clear; plaintext marks the side of it that does.
 	permissive, plaintext bool
+	// egress means that it is a listener of an egress, with no application behind it.
+	egress bool
 	// limits are the limits of its connections.
 	limits connectionLimits
 	// breaker limits how much the application takes; nil for no limit.

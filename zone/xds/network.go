@@ -1,11 +1,13 @@
 package xds
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -22,9 +24,13 @@ type network struct {
 	// what was read of each.
 	destinations map[string]*matching.Destinations
 	known        map[resources.Key]*matching.Destination
-	ports        map[string]*usedPort // by backend.assignment
-	members      map[resources.Key]*member
-	presence     *presence
+	// named holds the names of the services of each mesh, as destinations does the destinations.
+	named map[string]*hostnames.Names
+	// gates holds the egresses of each mesh; a mesh has no entry if one of them changed since.
+	gates    map[string][]*member
+	ports    map[string]*usedPort // by backend.assignment
+	members  map[resources.Key]*member
+	presence *presence
 
 	// Ports and proxies that the commits in progress concern.
 	dirtyPorts   map[*usedPort]struct{}
@@ -55,8 +61,9 @@ func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh 
 	return &network{
 		presence: here,
 		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{},
+		named: map[string]*hostnames.Names{},
 		known: map[resources.Key]*matching.Destination{},
-		ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
+		gates: map[string][]*member{}, ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}
 }
@@ -106,6 +113,7 @@ func (n *network) destination(r *resources.Resource) *matching.Destination {
 func (n *network) forget(key resources.Key) {
 	delete(n.known, key)
 	delete(n.destinations, key.Mesh)
+	delete(n.named, key.Mesh)
 }
 
 // mark schedules a rebuild of a proxy's state.
@@ -150,6 +158,7 @@ func (n *network) leave(p *proxy, port *usedPort) {
 	}
 	if len(n.ports) == 0 {
 		clear(n.members)
+		clear(n.gates)
 	}
 }
 
@@ -189,6 +198,9 @@ func same(old, next *resource) *resource {
 // servicesOf returns the MeshServices behind a backend.
 func (n *network) servicesOf(b *backend) []*resources.Resource {
 	r := b.service.Resource
+	if b.egress {
+		return nil
+	}
 	if r.Type != resources.TypeMeshMultiZoneService {
 		return []*resources.Resource{r}
 	}
@@ -207,8 +219,16 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 	return out
 }
 
+// dataplanesIn returns all Dataplanes of a mesh.
+func (n *network) dataplanesIn(mesh string) []*resources.Resource {
+	return slices.Collect(n.store.Snapshot().List(store.Query{Type: resources.TypeDataplane, Mesh: mesh}))
+}
+
 // dataplaneChanged marks the ports that have a Dataplane, old or next, as an endpoint.
 func (n *network) dataplaneChanged(old, next *resources.Resource) {
+	if n.isEgress(old) || n.isEgress(next) {
+		n.egressChanged(cmp.Or(old, next).Mesh)
+	}
 	if len(n.ports) == 0 {
 		return
 	}
@@ -289,7 +309,7 @@ func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
 	for port := range n.dirtyPorts {
 		if now := n.known[port.service.Resource.Key]; now != nil && now != port.service {
 			if b, ok := newBackend(now, port.section); ok {
-				b.localOnly, b.prefer = port.localOnly, port.prefer
+				b.localOnly, b.prefer, b.egress = port.localOnly, port.prefer, port.egress
 				port.backend = b
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -21,7 +22,7 @@ import (
 // proxy that of the resource named caller.
 func TestNetworkGolden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway"} {
+	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway", "named", "egress", "by_egress"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "network", name)
 			got := renderedNetwork(t, file+".yaml")
@@ -46,6 +47,9 @@ func renderedNetwork(t *testing.T, file string) []byte {
 	x := testProxies(storeOf(t, file))
 	s := newSession(x)
 	node := testNode("caller")
+	if strings.HasSuffix(file, "named.yaml") {
+		node.Metadata = asksForNames(t)
+	}
 	if x.cfg.Store.Snapshot().Get(dataplaneKey("caller")) == nil {
 		node.Id = NodeID("", "caller")
 	}
@@ -65,6 +69,17 @@ func renderedNetwork(t *testing.T, file string) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+// asksForNames is the metadata of a node that answers for names.
+func asksForNames(t *testing.T) *structpb.Struct {
+	t.Helper()
+	out, err := structpb.NewStruct(map[string]any{DNSKey: map[string]any{DNSAddress: "127.0.0.1:15053",
+		DNSUpstreams: []any{"192.0.2.53:53"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 func asYAML(t *testing.T, r *resource) []byte {
@@ -95,6 +110,7 @@ func storeOf(t *testing.T, file string) *store.Memory {
 			Labels     map[string]string
 			Spec       map[string]any
 			Networking map[string]any
+			Routing    map[string]any
 		}
 		raw, err := yaml.YAMLToJSON([]byte(document))
 		if err == nil {
@@ -105,6 +121,9 @@ func storeOf(t *testing.T, file string) *store.Memory {
 		}
 		if head.Networking != nil {
 			head.Spec = map[string]any{"networking": head.Networking}
+		}
+		if head.Routing != nil {
+			head.Spec = map[string]any{"routing": head.Routing}
 		}
 		r := testResource(resources.Key{Type: head.Type, Mesh: head.Mesh, Name: head.Name}, head.Labels, head.Spec)
 		maps.Copy(r.Labels, head.Labels)

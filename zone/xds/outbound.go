@@ -15,6 +15,8 @@ type outbound struct {
 	listen endpoint
 	ref    resources.BackendRef
 	field  string
+	// redirected means that connections come by the listener for redirected ones, and nothing binds to the address.
+	redirected bool
 }
 
 // outboundsOf returns the outbounds of a Dataplane. problems names those that get no listener, with the reason.

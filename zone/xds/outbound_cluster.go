@@ -30,7 +30,7 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 			return nil, err
 		}
 	}
-	if b.prefer != nil {
+	if b.prefer != nil || b.egress {
 		c.EdsClusterConfig.ServiceName = b.assignment()
 	}
 	s.breaker(c, b)

@@ -7,6 +7,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // listener builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
@@ -29,7 +30,7 @@ func (s *sender) listener(d *destined) (listener, route *resource, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	listener, err = newResource(kindListener, d.name, &listenerv3.Listener{
+	out := &listenerv3.Listener{
 		Name:             d.name,
 		StatPrefix:       d.name,
 		Address:          d.listen.proto(),
@@ -38,7 +39,11 @@ func (s *sender) listener(d *destined) (listener, route *resource, err error) {
 			Name: d.name, Filters: []*listenerv3.Filter{{Name: name,
 				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
 		}},
-	})
+	}
+	if d.redirected {
+		out.BindToPort = wrapperspb.Bool(false)
+	}
+	listener, err = newResource(kindListener, d.name, out)
 	return listener, route, err
 }
 

@@ -70,6 +70,13 @@ func (a *presence) changed() {
 	}
 }
 
+// Connected reports whether a proxy of the Dataplane, or its application, has a stream.
+func (x *Proxies) Connected(dataplane resources.Key) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.connectedLocked(dataplane)
+}
+
 // connectedLocked reports whether a proxy of the Dataplane, or its application, has a stream.
 func (x *Proxies) connectedLocked(dataplane resources.Key) bool {
 	return x.proxies[proxyID{dataplane, false}] != nil || x.proxies[proxyID{dataplane, true}] != nil

@@ -115,7 +115,7 @@ func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p = x.proxies[id]; p == nil {
-		p = x.addLocked(id, s.admin)
+		p = x.addLocked(id, s)
 	}
 	if p.full() {
 		return p, false
@@ -126,7 +126,7 @@ func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	return p, true
 }
 
-func (x *Proxies) addLocked(id proxyID, admin bool) *proxy {
+func (x *Proxies) addLocked(id proxyID, s *session) *proxy {
 	key := id.Key
 	snap := x.cfg.Store.Snapshot()
 	m := x.meshes[key.Mesh]
@@ -134,7 +134,7 @@ func (x *Proxies) addLocked(id proxyID, admin bool) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, admin: admin, mesh: m, names: secretsOf(key, &identity.Assigned{}),
+		key: key, proxyless: id.proxyless, admin: s.admin, dns: s.dns, mesh: m, names: secretsOf(key, &identity.Assigned{}),
 		since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}

@@ -22,7 +22,9 @@ type proxy struct {
 	// proxyless means that the proxy is the application itself, a gRPC server.
 	proxyless bool
 	// admin means that its bootstrap has AdminCluster, according to its first stream.
-	admin  bool
+	admin bool
+	// dns is where the proxy is asked for names, according to its first stream; nil if it is not.
+	dns    *dnsServer
 	mesh   *mesh
 	record *record
 

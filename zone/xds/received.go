@@ -201,7 +201,7 @@ func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) 
 		s.unrouted = append(s.unrouted, received.problems...)
 		out = append(out, routes)
 	}
-	s.receiving[kindRoute] = newSet(out...)
+	s.receiving[kindRoute] = newSet(append(out, t.observed.routes...)...)
 	if old != nil {
 		s.receiving[kindRoute] = s.receiving[kindRoute].keepOf(old.sets[kindRoute])
 	}

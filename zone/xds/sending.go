@@ -1,11 +1,14 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -18,6 +21,11 @@ type sending struct {
 	// granted means that a producer's route sends somewhere, so that a grant may decide where. joined means that it
 	// sends to a service that MeshServices may join.
 	granted, joined bool
+	// named means that it answers for the names of services: a change of any service concerns the proxy.
+	named bool
+	// egress means that the proxy is an egress: a change of any service outside the mesh concerns it. outside means that
+	// it sends to such services itself.
+	egress, outside bool
 	// problems names outbounds without a listener, and parts of policies without effect. ofGateway names the same of a
 	// MeshGateway and its routes.
 	problems, ofGateway []string
@@ -33,13 +41,21 @@ type sender struct {
 	policies []*matching.Policy
 	sources  SourceFunc
 	own      OwnFunc
+	// names are those of the services of the mesh; nil for a proxy that does not answer for names.
+	names *hostnames.Names
+	// accesses are those of the proxy's inbounds and egresses. byEgress means that the proxy reaches services outside the
+	// mesh by way of an egress; gone means that there is none.
+	accesses       accesses
+	byEgress, gone bool
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
 	logs, balancing, health     matching.ToRules
 
-	names    map[string]bool
+	listens  map[string]bool // by name of the listener
 	backends map[string]*backend
+	// table holds the address of each name that the proxy answers for.
+	table map[string]netip.Addr
 	// gateway holds the routes of the gateway that the proxy serves. before are its last certificates.
 	gateway gatewayRoutes
 	before  set
@@ -57,7 +73,7 @@ type destined struct {
 
 // build builds clusters, listeners and routes, and returns the backends that they need.
 func (s *sender) build() (*sending, []*backend, error) {
-	s.names, s.backends = map[string]bool{}, map[string]*backend{}
+	s.listens, s.backends = map[string]bool{}, map[string]*backend{}
 	s.out.problems = slices.Clone(s.target.unserved)
 	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests}
 	input.Type = resources.TypeMeshHTTPRoute
@@ -65,7 +81,8 @@ func (s *sender) build() (*sending, []*backend, error) {
 	input.Type = resources.TypeMeshTCPRoute
 	s.tcp = matching.NewRouteTable(input)
 
-	found := s.resolve()
+	found := append(s.resolve(), s.resolveNamed()...)
+	outside := s.resolveEgress()
 	s.resolveGateway(input)
 	input.Gateway = s.gateway.to
 	input.Only = map[matching.ResourceKey]bool{}
@@ -81,12 +98,15 @@ func (s *sender) build() (*sending, []*backend, error) {
 		input.Type = t
 		*rules = matching.To(input)
 	}
-	if err := s.make(found); err != nil {
+	if err := errors.Join(s.make(found), s.makeEgress(outside)); err != nil {
 		return nil, nil, err
+	}
+	for k := range s.out.sets {
+		s.out.sets[k] = newSet(s.out.sets[k]...)
 	}
 	var needed []*backend
 	for _, b := range s.backends {
-		if b.external == nil { // its cluster contains everything
+		if b.external == nil || b.egress { // otherwise its cluster contains everything
 			needed = append(needed, b)
 		}
 	}
@@ -108,25 +128,37 @@ func (s *sender) resolve() []*destined {
 			s.problem(o.field, problem)
 			continue
 		}
-		d := &destined{outbound: o, backend: s.needs(b), name: b.name}
-		if s.names[d.name] {
-			d.name = fmt.Sprintf("%s@%s:%d", b.name, o.listen.address, o.listen.port)
+		name := b.name
+		if s.listens[name] {
+			name = fmt.Sprintf("%s@%s:%d", b.name, o.listen.address, o.listen.port)
 		}
-		s.names[d.name] = true
-		if b.http() {
-			d.httpRoutes = s.httpRoutes(b)
-		} else {
-			d.tcpRoutes = s.tcpRoutes(b)
-		}
-		found = append(found, d)
+		s.listens[name] = true
+		found = append(found, s.destine(o, b, name))
 	}
 	return found
+}
+
+// destine finds the routes of an outbound.
+func (s *sender) destine(o *outbound, b *backend, name string) *destined {
+	d := &destined{outbound: o, backend: s.needs(b), name: name}
+	if b.http() {
+		d.httpRoutes = s.httpRoutes(b)
+	} else {
+		d.tcpRoutes = s.tcpRoutes(b)
+	}
+	return d
 }
 
 // needs adds a backend, and returns the one of its name.
 func (s *sender) needs(b *backend) *backend {
 	if known := s.backends[b.name]; known != nil {
 		return known
+	}
+	if b.external != nil {
+		s.out.outside = true
+		if s.byEgress {
+			b = b.viaEgress()
+		}
 	}
 	s.backends[b.name] = b
 	return b
@@ -152,11 +184,22 @@ func (s *sender) make(found []*destined) error {
 	if err := s.makeGateway(); err != nil {
 		return err
 	}
+	if s.out.named {
+		listener, err := s.target.dns.listener(s.table)
+		if err != nil {
+			return err
+		}
+		s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
+	}
 	for _, b := range s.backends {
 		build := s.cluster
-		if b.external != nil {
+		switch {
+		case b.egress && s.gone:
+			s.problem(b.name, "it is not reached: the mesh asks for an egress (routing.zoneEgress), and there is none in this zone")
+		case b.egress:
+		case b.external != nil:
 			build = s.externalCluster
-		} else {
+		default:
 			b.prefer = s.prefers(b)
 		}
 		cluster, err := build(b)
@@ -164,9 +207,6 @@ func (s *sender) make(found []*destined) error {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
 		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster)
-	}
-	for k := range s.out.sets {
-		s.out.sets[k] = newSet(s.out.sets[k]...)
 	}
 	return nil
 }
@@ -210,7 +250,7 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 
 // concerned reports whether a change of the resource may change the result.
 func (s *sending) concerned(r *resources.Resource) bool {
-	return s.joined && r.Type == resources.TypeMeshService ||
+	return s.egress && r.Type == resources.TypeMeshExternalService || s.joined && r.Type == resources.TypeMeshService || s.named && slices.Contains(hostnames.Kinds(), r.Type) ||
 		slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
 }
 

@@ -22,6 +22,13 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	// A zone may have any number of services behind a port: its trust domains are looked up once. Those in whole are
 	// all in prefixes.
 	ofZone, whole := map[string]map[string]bool{}, map[string]bool{}
+	if port.egress {
+		for _, m := range n.egresses(mesh) {
+			if it, err := who.Of(m.dataplane); err == nil {
+				exact[it.ID.String()] = true
+			}
+		}
+	}
 	for _, s := range port.services {
 		if s.Zone() == n.home.Zone {
 			n.addIdentities(s, who, exact)

@@ -30,6 +30,7 @@ type session struct {
 	proxy        *proxy
 	node         *corev3.Node // the fields of the node that are kept
 	admin        bool         // the node has AdminCluster
+	dns          *dnsServer   // where the node is asked for names
 	subscription *subscription
 	unknown      map[string]struct{}
 	names        [kinds]int // number of subscribed names
@@ -81,6 +82,9 @@ func (s *session) identify(node *corev3.Node) error {
 			node.GetUserAgentName())
 	}
 	s.node, s.admin = &corev3.Node{Id: node.GetId()}, node.GetMetadata().GetFields()[AdminKey].GetBoolValue()
+	if s.dns, err = dnsOf(node); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
 	s.log = s.log.With("mesh", key.Mesh, "name", key.Name)
 	if err := s.attached(id); err != nil {
 		return err

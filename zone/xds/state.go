@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -103,14 +104,22 @@ type target struct {
 	gateway *gateway
 	// unserved names the outbounds that get no listener, and why.
 	unserved []string
+	// egresses are its listeners for traffic to services outside the mesh.
+	egresses []inbound
 	// proxyless means that the state is for a gRPC server.
 	proxyless bool
 	// admin means that the proxy reaches its own admin interface by AdminCluster.
 	admin bool
 	// own reports which addresses may lead to this server.
 	own OwnFunc
+	// dns is where the proxy is asked for the names of services; nil if it is not.
+	dns *dnsServer
 	// logFiles are the proxy's log files; nil for a target without a proxy.
 	logFiles *logFiles
+	// capture is how its application's connections come to the proxy. closedMesh means that the mesh lets none of them
+	// out unless a policy does.
+	capture    capture
+	closedMesh bool
 	// observed holds what the policies of wholeTypes configure.
 	observed observed
 }
@@ -129,7 +138,18 @@ func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], p
 	if t.inbounds, err = inboundsOf(dp, match, proxyless); err != nil {
 		return t, err
 	}
-	t.outbounds, t.unserved, err = outboundsOf(dp)
+	if !proxyless {
+		if t.egresses, err = egressesOf(dp, match); err != nil {
+			return t, err
+		}
+	}
+	if t.outbounds, t.unserved, err = outboundsOf(dp); err != nil {
+		return t, err
+	}
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	if err == nil && !proxyless {
+		t.capture = captureOf(spec.GetNetworking())
+	}
 	return t, err
 }
 
@@ -213,8 +233,10 @@ func (s *state) buildListeners(t *target, old *state) error {
 		}
 		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 	}
-	if t.observed.metrics != nil {
-		s.receiving[kindListener] = append(s.receiving[kindListener], t.observed.metrics)
+	for _, listener := range []*resource{t.observed.metrics, t.observed.capture} {
+		if listener != nil {
+			s.receiving[kindListener] = append(s.receiving[kindListener], listener)
+		}
 	}
 	s.receiving[kindListener] = newSet(s.receiving[kindListener]...)
 	if old != nil {
@@ -226,16 +248,18 @@ func (s *state) buildListeners(t *target, old *state) error {
 func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *state, before accesses) error {
 	var out []*resource
 	s.accesses, s.unrated = accesses{}, nil
-	for i := range t.inbounds {
-		limiter, problem, err := connectionRate(t, &t.inbounds[i], policies)
-		if err != nil {
-			return fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
+	for _, in := range slices.Concat(t.inbounds, t.egresses) {
+		if !in.egress {
+			limiter, problem, err := connectionRate(t, &in, policies)
+			if err != nil {
+				return fmt.Errorf("inbound %q: %w", in.section, err)
+			}
+			if problem != "" {
+				s.unrated = append(s.unrated, problem)
+			}
+			out = append(out, limiter)
 		}
-		if problem != "" {
-			s.unrated = append(s.unrated, problem)
-		}
-		out = append(out, limiter)
-		for _, side := range t.inbounds[i].judged() {
+		for _, side := range in.judged() {
 			filters, clients, err := permissions(t, &side, policies, before[side.accessKey()])
 			if err != nil {
 				return fmt.Errorf("inbound %q: %w", side.section, err)

@@ -11,7 +11,7 @@ import (
 // wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
 // it selects; what stays the same is not sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric,
-	resources.TypeMeshTLS, resources.TypeMeshProxyPatch}
+	resources.TypeMeshTLS, resources.TypeMeshPassthrough, resources.TypeMeshProxyPatch}
 
 // isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
 // on what inbounds receive.
@@ -26,8 +26,11 @@ type observed struct {
 	trace *tracing
 	// metrics is the listener that serves the proxy's metrics; nil for none.
 	metrics *resource
-	// collectors are the clusters of the collectors that the proxy reports to.
+	// collectors are the clusters of the collectors that the proxy reports to, and of what passes through it.
 	collectors []*resource
+	// capture is the listener for redirected connections, nil for none. routes are those of HTTP on it.
+	capture *resource
+	routes  []*resource
 	// tls is what the proxy's connections in the mesh may negotiate.
 	tls handshakes
 	// patches are the MeshProxyPatches, in the order in which they are applied.
@@ -40,9 +43,6 @@ type observed struct {
 // observe applies the policies of wholeTypes to a target.
 func (t *target) observe(policies []*matching.Policy) error {
 	t.observed = observed{}
-	if len(policies) == 0 {
-		return nil
-	}
 	if t.proxyless {
 		for _, typ := range append(slices.Clone(wholeTypes), resources.TypeMeshCircuitBreaker) {
 			for _, p := range policies {
@@ -53,6 +53,9 @@ func (t *target) observe(policies []*matching.Policy) error {
 		}
 		slices.Sort(t.observed.unsaid)
 		return nil
+	}
+	if err := t.passBy(matching.ProxyConf(resources.TypeMeshPassthrough, t.match, policies)); err != nil || len(policies) == 0 {
+		return err
 	}
 	t.secure(policies)
 	t.logInbounds(policies)

@@ -1,0 +1,99 @@
+package resources
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PassthroughConf is the `default` of a MeshPassthrough: which connections out of the mesh a proxy that captures its
+// application's traffic lets through.
+type PassthroughConf struct {
+	// PassthroughMode is one of the Passthrough constants, PassthroughNone unless set.
+	PassthroughMode string `json:"passthroughMode,omitempty"`
+	// AppendMatch lists what goes through in PassthroughMatched. Policies that are merged add their items.
+	AppendMatch []PassthroughMatch `json:"appendMatch,omitempty"`
+}
+
+// Modes of a MeshPassthrough.
+const (
+	PassthroughAll     = "All"
+	PassthroughMatched = "Matched"
+	PassthroughNone    = "None"
+)
+
+// Types of PassthroughMatch.
+const (
+	PassthroughDomain = "Domain"
+	PassthroughIP     = "IP"
+	PassthroughCIDR   = "CIDR"
+)
+
+// PassthroughMatch is a destination outside the mesh. A Domain is a host name, or `*.` and the end of one, and is told by
+// the server name of TLS or the Host of HTTP. IP and CIDR are told by the address that the application dialled.
+type PassthroughMatch struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+	// Port is any port unless set.
+	Port *uint32 `json:"port,omitempty"`
+	// Protocol is tcp (the default, anything), tls, http, http2, grpc or mysql.
+	Protocol string `json:"protocol,omitempty"`
+}
+
+// passthroughProtocols are the protocols of a PassthroughMatch; the first is the default.
+var passthroughProtocols = []string{"tcp", "tls", "http", "http2", "grpc", "mysql"}
+
+// ReadsHTTP reports whether only HTTP goes through, so that proxies must tell it from other traffic.
+func (m *PassthroughMatch) ReadsHTTP() bool {
+	return slices.Contains([]string{"http", "http2", "grpc"}, m.Protocol)
+}
+
+// ReadsTLS reports whether only TLS goes through.
+func (m *PassthroughMatch) ReadsTLS() bool { return m.Protocol == "tls" }
+
+// CheckMode returns why a mode is none; empty for one. An absent mode is PassthroughNone.
+func (c *PassthroughConf) CheckMode() string {
+	modes := []string{"", PassthroughAll, PassthroughMatched, PassthroughNone}
+	if slices.Contains(modes, c.PassthroughMode) {
+		return ""
+	}
+	return "want one of " + strings.Join(modes[1:], ", ") + ", got " + strconv.Quote(shorten(c.PassthroughMode))
+}
+
+// Prefix returns the addresses of an IP or CIDR.
+func (m *PassthroughMatch) Prefix() (netip.Prefix, error) {
+	if m.Type == PassthroughIP {
+		ip, err := ParseIP(m.Value)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		return netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(m.Value)
+	return prefix.Masked(), err
+}
+
+// NeverPassed are the destinations outside the mesh that no proxy goes to on behalf of its application, whatever a
+// policy says: the machine itself, where the server and the proxy trust who comes from loopback, and what is on the
+// link, such as the metadata of a cloud with its credentials.
+func NeverPassed() []netip.Prefix {
+	return slices.Clone(neverPassed)
+}
+
+var neverPassed = prefixes("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8", "224.0.0.0/4", "::1/128", "::/128", "fe80::/10",
+	"ff00::/8", "::ffff:0:0/96")
+
+func prefixes(texts ...string) []netip.Prefix {
+	out := make([]netip.Prefix, len(texts))
+	for i, text := range texts {
+		out[i] = netip.MustParsePrefix(text)
+	}
+	return out
+}
+
+// isDomain reports whether a value is a host name, or `*.` and the end of one.
+func isDomain(value string) bool {
+	name := strings.TrimPrefix(value, "*.")
+	return isSubdomain(name) && !looksNumeric(name) && (name == value || strings.Contains(name, "."))
+}

@@ -1,0 +1,75 @@
+package resources
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// maxReachable bounds the backends that a Dataplane names as those that it reaches.
+const maxReachable = 1024
+
+// transparentProxying checks the ports that connections are redirected to, and the backends that are reached by name.
+func (v *validation) transparentProxying(n *meshpb.Dataplane_Networking, at *fieldPath) {
+	t := n.GetTransparentProxying()
+	if t == nil || v.peer {
+		return
+	}
+	outbound := at.field("redirectPortOutbound")
+	for _, port := range []struct {
+		value uint32
+		at    *fieldPath
+	}{{t.GetRedirectPortInbound(), at.field("redirectPortInbound")}, {t.GetRedirectPortOutbound(), outbound}} {
+		if port.value != 0 {
+			v.port(port.value, port.at)
+		}
+	}
+	for i, out := range n.GetOutbound() {
+		if port := t.GetRedirectPortOutbound(); port != 0 && out.GetPort() == port &&
+			(out.GetAddress() == "" || out.GetAddress() == "127.0.0.1") {
+			v.fail(outbound, "%d is already taken by networking.outbound[%d]", port, i)
+		}
+	}
+	v.reachableBackends(t.GetReachableBackends().GetRefs(), at.field("reachableBackends").field("refs"))
+}
+
+func (v *validation) reachableBackends(
+	refs []*meshpb.Dataplane_Networking_TransparentProxying_ReachableBackendRef, at *fieldPath) {
+	if !v.few(len(refs), maxReachable, at) {
+		return
+	}
+	kinds := []string{KindMeshService, KindMeshExternalService, KindMeshMultiZoneService}
+	for i, ref := range refs {
+		inside := at.item(i)
+		if !slices.Contains(kinds, ref.GetKind()) {
+			v.fail(inside.field("kind"), "want one of %s, got %q", strings.Join(kinds, ", "), shorten(ref.GetKind()))
+		}
+		if (ref.GetName() == "") == (len(ref.GetLabels()) == 0) {
+			v.fail(inside.field("name"), "want either name or labels")
+		}
+		if ref.GetPort() != nil {
+			v.port(ref.GetPort().GetValue(), inside.field("port"))
+		}
+	}
+}
+
+// captureWarnings tells of settings of capture without effect.
+func captureWarnings(dp *meshpb.Dataplane) []string {
+	t, at := dp.GetNetworking().GetTransparentProxying(), top("networking").field("transparentProxying")
+	var out []string
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"redirectPortInbound", t.GetRedirectPortInbound() != 0},
+		{"directAccessServices", len(t.GetDirectAccessServices()) > 0},
+		{"reachableServices", len(t.GetReachableServices()) > 0},
+		{"ipFamilyMode", t.GetIpFamilyMode() != 0 && t.GetRedirectPortOutbound() == 0},
+	} {
+		if field.set {
+			out = append(out, at.field(field.name).String()+": this version does not configure proxies by it")
+		}
+	}
+	return out
+}

@@ -1,0 +1,39 @@
+package zone
+
+import (
+	"errors"
+	"fmt"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/causeway-mesh/causeway/zone/xds"
+)
+
+// addDNS tells the zone where the proxy is asked for names.
+func (cfg *BootstrapConfig) addDNS(node *corev3.Node) error {
+	switch {
+	case cfg.DNSAddress == "" && len(cfg.DNSUpstreams) > 0:
+		return errors.New("dns upstream: nobody asks the proxy without a DNS address: give one")
+	case cfg.DNSAddress == "":
+		return nil
+	case cfg.Dataplane == "":
+		return errors.New("dns address: a zone ingress answers for no names: leave it out")
+	}
+	if _, err := xds.ParseDNSAddress(cfg.DNSAddress); err != nil {
+		return fmt.Errorf("dns address: %w", err)
+	}
+	if _, err := xds.ParseDNSUpstreams(cfg.DNSUpstreams); err != nil {
+		return fmt.Errorf("dns upstream: %w", err)
+	}
+	fields := map[string]*structpb.Value{xds.DNSAddress: structpb.NewStringValue(cfg.DNSAddress)}
+	if len(cfg.DNSUpstreams) > 0 {
+		list := &structpb.ListValue{}
+		for _, u := range cfg.DNSUpstreams {
+			list.Values = append(list.Values, structpb.NewStringValue(u))
+		}
+		fields[xds.DNSUpstreams] = structpb.NewListValue(list)
+	}
+	node.Metadata = withField(node.Metadata, xds.DNSKey, structpb.NewStructValue(&structpb.Struct{Fields: fields}))
+	return nil
+}

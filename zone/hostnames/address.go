@@ -1,0 +1,69 @@
+package hostnames
+
+import (
+	"cmp"
+	"hash/fnv"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// firstOctet is that of the addresses of MeshServices; those of the other kinds follow. Source: Kuma's ranges.
+const firstOctet = 241
+
+// address gives each service an address that follows from its KRI. Of two with the same one, the service keeps it that
+// an operator owns, or that is there longer, and the other takes another.
+func (n *Names) address() {
+	order := slices.Clone(n.Services)
+	slices.SortFunc(order, func(a, b *Service) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), a.Resource.CreationTime.Compare(b.Resource.CreationTime),
+			strings.Compare(a.KRI.String(), b.KRI.String()))
+	})
+	taken := make(map[netip.Addr]bool, len(order))
+	for _, s := range order {
+		for try := 0; ; try++ {
+			if at := addressOf(s, try); !taken[at] {
+				s.VIP, taken[at] = at, true
+				break
+			}
+		}
+	}
+}
+
+// addressOf returns the address that a service has at a try. The second octet tells the kinds apart too, so that
+// Loopback does, and it leaves out 127.0, where machines have addresses of their own. The last octet is never that of a
+// network or of a broadcast.
+func addressOf(s *Service, try int) netip.Addr {
+	text := s.KRI.String()
+	if try > 0 {
+		text += "#" + strconv.Itoa(try)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // a hash takes everything
+	sum := h.Sum64()
+	sum ^= sum >> 32
+	kind := byte(max(slices.Index(kinds, s.Resource.Type), 0))
+	return netip.AddrFrom4([4]byte{firstOctet + kind, 64*(kind+1) + byte(sum>>16&63), byte(sum >> 8), 1 + byte(sum%254)})
+}
+
+// Loopback returns the address of the loopback network that stands for a VIP on a machine without capture of traffic.
+func Loopback(vip netip.Addr) netip.Addr {
+	raw := vip.As4()
+	raw[0] = 127
+	return netip.AddrFrom4(raw)
+}
+
+// Ranges returns the ranges of VIPs.
+func Ranges() []netip.Prefix {
+	var out []netip.Prefix
+	for i := range kinds {
+		out = append(out, netip.PrefixFrom(netip.AddrFrom4([4]byte{firstOctet + byte(i)}), 8))
+	}
+	return out
+}
+
+// Kinds returns the types of services that have names. The caller owns the slice.
+func Kinds() []resources.Type { return slices.Clone(kinds) }

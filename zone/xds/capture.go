@@ -1,0 +1,158 @@
+package xds
+
+import (
+	"slices"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	httpinspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/http_inspector/v3"
+	originaldstv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/original_dst/v3"
+	inspectorv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/listener/tls_inspector/v3"
+	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const (
+	// captureListener takes the connections that the machine redirects to the proxy.
+	captureListener = "causeway_capture"
+	// passCluster leads where a connection was going before it was redirected.
+	passCluster = "causeway_passthrough"
+	// inspection limits how long a connection whose client says nothing waits for its first bytes to be read. Where
+	// servers speak first, each connection waits that long.
+	inspection = 500 * time.Millisecond
+)
+
+// capture is how a Dataplane's application's connections are redirected to its proxy. The zero value means that they
+// are not.
+type capture struct {
+	port uint32
+	ipv6 bool
+}
+
+func captureOf(net *meshpb.Dataplane_Networking) capture {
+	t := net.GetTransparentProxying()
+	family := t.GetIpFamilyMode()
+	return capture{port: t.GetRedirectPortOutbound(),
+		ipv6: family == meshpb.Dataplane_Networking_TransparentProxying_DualStack ||
+			family == meshpb.Dataplane_Networking_TransparentProxying_IPv6}
+}
+
+// listenFor builds the listener for redirected connections. Those to an address on which another listener is, such as
+// that of a service, go to that listener. It is on loopback, where redirects of the machine's own connections lead, so
+// nobody else reaches it.
+func (c capture) listenFor(p *passing) (*resource, error) {
+	out := &listenerv3.Listener{
+		Name: captureListener, StatPrefix: captureListener, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Address:        endpoint{"127.0.0.1", c.port}.proto(),
+		UseOriginalDst: wrapperspb.Bool(true),
+		FilterChains:   p.chains, FilterChainMatcher: p.choose(),
+	}
+	if c.ipv6 {
+		out.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: endpoint{"::1", c.port}.proto()}}
+	}
+	if p.reads {
+		// UseOriginalDst puts its filter last, where a connection that waits too long for the others does not come.
+		for _, inspector := range []struct {
+			name   string
+			config message
+		}{
+			{"envoy.filters.listener.original_dst", &originaldstv3.OriginalDst{}},
+			{"envoy.filters.listener.tls_inspector", &inspectorv3.TlsInspector{}},
+			{"envoy.filters.listener.http_inspector", &httpinspectorv3.HttpInspector{}},
+		} {
+			packed, err := pack(inspector.config)
+			if err != nil {
+				return nil, err
+			}
+			out.ListenerFilters = append(out.ListenerFilters, &listenerv3.ListenerFilter{Name: inspector.name,
+				ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: packed}})
+		}
+		out.ListenerFiltersTimeout, out.ContinueOnListenerFiltersTimeout = durationpb.New(inspection), true
+	}
+	return newResource(kindListener, captureListener, out)
+}
+
+// newPassCluster builds the cluster for what passes through, in the protocol that the application speaks.
+func newPassCluster() (*resource, error) {
+	options, err := pack(&upstreamv3.HttpProtocolOptions{
+		UpstreamProtocolOptions: &upstreamv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
+			UseDownstreamProtocolConfig: &upstreamv3.HttpProtocolOptions_UseDownstreamHttpConfig{
+				HttpProtocolOptions: &corev3.Http1ProtocolOptions{}, Http2ProtocolOptions: &corev3.Http2ProtocolOptions{},
+			},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newResource(kindCluster, passCluster, &clusterv3.Cluster{
+		Name: passCluster, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
+		LbPolicy: clusterv3.Cluster_CLUSTER_PROVIDED, ConnectTimeout: durationpb.New(defaultConnectTimeout),
+		CircuitBreakers: thresholds(nil),
+		TypedExtensionProtocolOptions: map[string]*anypb.Any{
+			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": options},
+	})
+}
+
+// bytesChain passes bytes on to a cluster.
+func bytesChain(name, cluster string) (*listenerv3.FilterChain, error) {
+	proxy, err := pack(&tcpv3.TcpProxy{StatPrefix: name, IdleTimeout: durationpb.New(defaultIdleTimeout),
+		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: cluster}})
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.FilterChain{Name: name, Filters: []*listenerv3.Filter{{Name: "envoy.filters.network.tcp_proxy",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy}}}}, nil
+}
+
+// captured adds the listener for redirected connections, with what a MeshPassthrough lets through.
+func (t *target) captured(p *passing) error {
+	listener, err := t.capture.listenFor(p)
+	if err != nil {
+		return err
+	}
+	cluster, err := newPassCluster()
+	if err != nil {
+		return err
+	}
+	t.observed.capture = listener
+	t.observed.collectors = append(t.observed.collectors, cluster)
+	t.observed.routes = slices.Clone(p.routes)
+	return nil
+}
+
+// passesUnasked reports whether a mesh lets all connections out of it where no policy speaks.
+func passesUnasked(snap store.Snapshot, mesh string) bool {
+	r := snap.Get(meshKey(mesh))
+	if r == nil {
+		return false
+	}
+	spec, err := resources.SpecAs[meshpb.Mesh](r)
+	passes := spec.GetNetworking().GetOutbound().GetPassthrough()
+	return err == nil && (passes == nil || passes.GetValue())
+}
+
+func meshKey(name string) resources.Key { return resources.Key{Type: resources.TypeMesh, Name: name} }
+
+// workInMeshLocked marks the proxies that the settings of a mesh concern.
+func (x *Proxies) workInMeshLocked(key resources.Key) {
+	m := x.meshes[key.Name]
+	if m == nil {
+		return
+	}
+	for p := range m.proxies {
+		if p.target != nil && p.target.capture.port != 0 {
+			x.network.mark(p, everything)
+		} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.outside {
+			x.network.mark(p, onlySending)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package xds
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// maxNamed bounds the listeners that a proxy has for the names of services.
+const maxNamed = 1024
+
+// takesNames reports whether a proxy answers for the names of services: if its bootstrap says where it is asked.
+func (t *target) takesNames() bool { return t.dns != nil && !t.proxyless }
+
+// reachableOf returns the backends that a Dataplane limits itself to; ok is false if it has no limit.
+func reachableOf(dp *resources.Resource) (refs []resources.BackendRef, ok bool) {
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	if err != nil {
+		return nil, false
+	}
+	backends := spec.GetNetworking().GetTransparentProxying().GetReachableBackends()
+	for _, r := range backends.GetRefs() {
+		refs = append(refs, resources.BackendRef{Port: r.GetPort().GetValue(), TargetRef: resources.TargetRef{
+			Kind: r.GetKind(), Name: r.GetName(), Namespace: r.GetNamespace(), Labels: r.GetLabels()}})
+	}
+	return refs, backends != nil
+}
+
+// reachable returns which ports of services the proxy may have a listener for.
+func (s *sender) reachable() func(matching.ResourceKey) bool {
+	refs, limited := reachableOf(s.target.dataplane)
+	if !limited {
+		return func(matching.ResourceKey) bool { return true }
+	}
+	within := map[matching.ResourceKey]bool{}
+	for i := range refs {
+		ref := refs[i].TargetRef
+		if refs[i].Port != 0 {
+			ref.SectionName = fmt.Sprint(refs[i].Port)
+		}
+		targets, problem := s.dests.Resolve(s.target.match.Referrer(), &ref)
+		if problem != "" {
+			s.problem(fmt.Sprintf("networking.transparentProxying.reachableBackends.refs[%d]", i), problem)
+		}
+		for _, t := range targets {
+			within[t.Key()] = true
+		}
+	}
+	return func(k matching.ResourceKey) bool { return within[k] || within[k.Whole()] }
+}
+
+// resolveNamed adds a listener for each port of a service with a name, on the address that the name stands for, and
+// collects the names. Services come in the order of their KRIs, so that the limit leaves out the same ones each time.
+func (s *sender) resolveNamed() (found []*destined) {
+	if !s.target.takesNames() {
+		return nil
+	}
+	s.out.named, s.table = true, map[string]netip.Addr{}
+	may, left := s.reachable(), 0
+	taken := map[endpoint]bool{}
+	for i := range s.target.outbounds {
+		taken[s.target.outbounds[i].listen] = true
+	}
+	for _, service := range s.names.Services {
+		if len(service.Given) == 0 {
+			continue
+		}
+		at, some := service.VIP, false
+		if s.target.capture.port == 0 {
+			at = hostnames.Loopback(at)
+		}
+		for _, b := range s.backendsOf(service.Resource) {
+			if !may(b.key()) {
+				continue
+			}
+			if len(found) == maxNamed {
+				left++
+				continue
+			}
+			listen := endpoint{address: at.String(), port: b.number}
+			some = true
+			if taken[listen] {
+				continue // an outbound of the Dataplane itself is there
+			}
+			found = append(found, s.destine(&outbound{listen: listen, field: b.name, redirected: s.target.capture.port != 0}, b, fmt.Sprintf("%s@%s:%d", b.name,
+				listen.address, listen.port)))
+		}
+		for _, given := range service.Given {
+			if some {
+				s.table[given.Hostname] = at
+			}
+		}
+	}
+	if left > 0 {
+		s.problem("names", fmt.Sprintf("%d ports of services with names are left out, since a proxy has listeners for %d: say in networking.transparentProxying.reachableBackends which it needs",
+			left, maxNamed))
+	}
+	return found
+}
+
+// backendsOf returns the ports of a service that proxies can send to.
+func (s *sender) backendsOf(r *resources.Resource) []*backend {
+	d := s.dests.Find(r.Key)
+	if d == nil || !matching.Reachable(d) {
+		return nil
+	}
+	var out []*backend
+	for _, section := range d.Sections() {
+		if b, ok := newBackend(d, section); ok {
+			out = append(out, s.needs(b))
+		}
+	}
+	return out
+}
+
+// names returns the names of a mesh's services.
+func (n *network) names(mesh string) *hostnames.Names {
+	if n.named[mesh] == nil {
+		n.named[mesh] = hostnames.Read(n.store.Snapshot(), mesh, n.home)
+	}
+	return n.named[mesh]
+}
+
+// workInGeneratorLocked marks the proxies that answer for names.
+func (x *Proxies) workInGeneratorLocked() {
+	clear(x.network.named)
+	for _, m := range x.meshes {
+		for p := range m.proxies {
+			if p.target != nil && p.target.takesNames() {
+				x.network.mark(p, onlySending)
+			}
+		}
+	}
+}
+
+// sortedNames returns the names of a table in order.
+func sortedNames(table map[string]netip.Addr) []string {
+	out := make([]string, 0, len(table))
+	for name := range table {
+		out = append(out, name)
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out
+}

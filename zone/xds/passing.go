@@ -1,0 +1,265 @@
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// maxPassing bounds the matches of a proxy, of all its policies together.
+const maxPassing = 1024
+
+// Names of the filter chains for redirected connections.
+const (
+	openChain    = "open"
+	refusedChain = "refused"
+	httpChain    = "http"
+)
+
+// passing is what a proxy lets out of the mesh. Each match is a filter chain of its own, and what chooses among them
+// is beside them: when matches come and go, Envoy changes the listener in place, and only connections of a chain that is
+// gone drain.
+type passing struct {
+	chains []*listenerv3.FilterChain
+	routes []*resource
+	// rules choose the chain of a connection, in order.
+	rules []chainRule
+	// otherwise is the chain of all others; empty closes them.
+	otherwise string
+	// reads means that the first bytes of a connection must be read to choose.
+	reads bool
+}
+
+// chainRule is a filter chain with the connections that it is for: all of its parts hold.
+type chainRule struct {
+	chain    string
+	prefixes []netip.Prefix
+	port     uint32 // 0 is any
+	// tls, or http, means that the connection speaks it; name is a server name of TLS.
+	tls, http bool
+	name      string
+}
+
+// passBy applies a merged MeshPassthrough. Without one, the setting of the mesh holds.
+func (t *target) passBy(rule matching.ProxyRule) error {
+	var conf resources.PassthroughConf
+	origin := "MeshPassthrough"
+	if len(rule.Origins) > 0 {
+		origin = rule.Origins[len(rule.Origins)-1].KRI().String()
+	}
+	if t.capture.port == 0 {
+		if len(rule.Conf) > 0 {
+			t.observed.problem(origin, "the Dataplane has no networking.transparentProxying.redirectPortOutbound, so that its proxy sees nothing that leaves the mesh")
+		}
+		return nil
+	}
+	switch err := json.Unmarshal(rule.Conf, &conf); {
+	case len(rule.Conf) == 0 && t.closedMesh:
+		conf.PassthroughMode = resources.PassthroughNone
+	case len(rule.Conf) == 0:
+		conf.PassthroughMode = resources.PassthroughAll
+	case err != nil:
+		t.observed.problem(origin, "the conf has not the form of its type, so that nothing leaves the mesh: "+err.Error())
+		conf = resources.PassthroughConf{}
+	}
+	p, err := t.newPassing(&conf, origin)
+	if err != nil {
+		return err
+	}
+	return t.captured(p)
+}
+
+func (t *target) newPassing(conf *resources.PassthroughConf, origin string) (*passing, error) {
+	p := &passing{}
+	if problem := conf.CheckMode(); problem != "" {
+		t.observed.problem(origin, "passthroughMode: "+problem+": nothing leaves the mesh")
+	}
+	refused, err := bytesChain(refusedChain, lost)
+	if err != nil {
+		return nil, err
+	}
+	p.chains = append(p.chains, refused)
+	p.rules = append(p.rules, chainRule{chain: refusedChain, prefixes: append(resources.NeverPassed(),
+		hostnames.Ranges()...)})
+	switch conf.PassthroughMode {
+	case resources.PassthroughAll:
+		p.otherwise = openChain
+		open, err := bytesChain(openChain, passCluster)
+		p.chains = append(p.chains, open)
+		return p, err
+	case resources.PassthroughMatched:
+		return p, p.match(conf.AppendMatch, func(at int, text string) {
+			t.observed.problem(origin, fmt.Sprintf("appendMatch[%d]: %s", at, text))
+		})
+	}
+	return p, nil
+}
+
+// match adds the chains of matches. Addresses come before names: what an address lets through as bytes is not read as
+// HTTP.
+func (p *passing) match(matches []resources.PassthroughMatch, problem func(at int, text string)) error {
+	known := map[string]bool{}
+	domains := map[uint32][]string{} // of HTTP, by port
+	for i := range matches {
+		m := &matches[i]
+		if i == maxPassing {
+			problem(i, fmt.Sprintf("a proxy takes %d matches: this one and those behind it are left out", maxPassing))
+			break
+		}
+		if text, field := m.Problem(); text != "" {
+			problem(i, field+": "+text)
+			continue
+		}
+		rule := chainRule{tls: m.ReadsTLS(), http: m.ReadsHTTP()}
+		if m.Port != nil {
+			rule.port = *m.Port
+		}
+		p.reads = p.reads || rule.tls || rule.http
+		if m.Type == resources.PassthroughDomain {
+			if rule.http {
+				domains[rule.port] = append(domains[rule.port], m.Value)
+				continue
+			}
+			rule.name = m.Value
+		} else {
+			prefix, _ := m.Prefix() // Problem looked
+			rule.prefixes = []netip.Prefix{prefix}
+		}
+		rule.chain = rule.text()
+		if known[rule.chain] {
+			continue
+		}
+		known[rule.chain] = true
+		chain, err := bytesChain(rule.chain, passCluster)
+		if err != nil {
+			return err
+		}
+		p.chains, p.rules = append(p.chains, chain), append(p.rules, rule)
+	}
+	return p.matchHTTP(domains)
+}
+
+// text names a rule.
+func (r *chainRule) text() string {
+	var parts []string
+	switch {
+	case r.tls:
+		parts = append(parts, "tls")
+	case r.http:
+		parts = append(parts, "http")
+	default:
+		parts = append(parts, "tcp")
+	}
+	for _, prefix := range r.prefixes {
+		parts = append(parts, prefix.String())
+	}
+	if r.name != "" {
+		parts = append(parts, r.name)
+	}
+	if r.port != 0 {
+		parts = append(parts, strconv.Itoa(int(r.port)))
+	}
+	return strings.Join(parts, " ")
+}
+
+// matchHTTP adds a chain for HTTP on each port that a domain names, and one for all others. Their routes choose by
+// Host, and move no listener.
+func (p *passing) matchHTTP(domains map[uint32][]string) error {
+	ports := slices.Sorted(maps.Keys(domains))
+	slices.Reverse(ports) // any port is last
+	for _, port := range ports {
+		name := httpChain
+		names := domains[port]
+		if port != 0 {
+			name = fmt.Sprintf("%s %d", httpChain, port)
+			names = append(slices.Clone(names), domains[0]...)
+		}
+		chain, err := httpPassChain(name)
+		if err != nil {
+			return err
+		}
+		routes, err := httpPassRoutes(name, names)
+		if err != nil {
+			return err
+		}
+		p.chains, p.routes = append(p.chains, chain), append(p.routes, routes)
+		p.rules = append(p.rules, chainRule{chain: name, port: port, http: true})
+	}
+	return nil
+}
+
+func httpPassChain(name string) (*listenerv3.FilterChain, error) {
+	router, err := pack(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
+	manager, err := pack(&hcmv3.HttpConnectionManager{
+		StatPrefix: "passthrough_" + name, CodecType: hcmv3.HttpConnectionManager_AUTO,
+		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
+		UpgradeConfigs:             []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		HttpFilters: []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: passRoutes(name)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &listenerv3.FilterChain{Name: name, Filters: []*listenerv3.Filter{{
+		Name:       "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+	}}}, nil
+}
+
+func passRoutes(chain string) string { return "passthrough:" + chain }
+
+// httpPassRoutes lets requests for some hosts through, with any port behind the name, and refuses all others.
+func httpPassRoutes(chain string, domains []string) (*resource, error) {
+	slices.Sort(domains)
+	var routes []*routev3.Route
+	for _, domain := range slices.Compact(domains) {
+		routes = append(routes, &routev3.Route{
+			Name: domain,
+			Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"},
+				Headers: []*routev3.HeaderMatcher{{Name: ":authority", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+					StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+						SafeRegex: &matcherv3.RegexMatcher{Regex: hostExpression(domain)}}},
+				}}}},
+			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: passCluster}, Timeout: noLimit(),
+			}},
+		})
+	}
+	routes = append(routes, &routev3.Route{Name: refusedChain,
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 403}},
+	})
+	return newResource(kindRoute, passRoutes(chain), &routev3.RouteConfiguration{
+		Name: passRoutes(chain), ValidateClusters: wrapperspb.Bool(false),
+		VirtualHosts: []*routev3.VirtualHost{{Name: chain, Domains: []string{"*"}, Routes: routes}},
+	})
+}
+
+// hostExpression matches the Host of a domain, in any case and with any port.
+func hostExpression(domain string) string {
+	host := regexp.QuoteMeta(domain)
+	if end, wild := strings.CutPrefix(domain, "*."); wild {
+		host = `[^:/@\s]+\.` + regexp.QuoteMeta(end)
+	}
+	return "(?i)" + host + "(:[0-9]+)?"
+}
