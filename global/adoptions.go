@@ -29,17 +29,9 @@ const (
 // but for its time.
 var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or begun anew, causewayctl zone adopt lets it in; otherwise make a join string")
 
-// candidate is a server that was rejected with a certificate of our zone CA, because the store does not know the
-// certificate.
+// candidate is a Candidate with the certificate that it showed.
 type candidate struct {
-	Zone    string    `json:"zone"`
-	ID      string    `json:"id"`
-	Serial  string    `json:"serial"`
-	Issued  time.Time `json:"issued"`
-	Expires time.Time `json:"expirationTime"`
-	Seen    time.Time `json:"seen"`
-	Reason  string    `json:"reason"`
-
+	enrolment.Candidate
 	held enrolment.Certificate
 }
 
@@ -78,10 +70,10 @@ func (a *adoptions) note(held enrolment.Certificate, why error) {
 	if len(of) >= maxCandidatesOfZone || len(of) == 0 && len(a.zones) >= maxCandidateZones {
 		return
 	}
-	a.zones[held.Zone] = append(of, candidate{
+	a.zones[held.Zone] = append(of, candidate{held: held, Candidate: enrolment.Candidate{
 		Zone: held.Zone, ID: held.ID, Serial: held.Serial, Issued: held.Issued.UTC(), Expires: held.Expires.UTC(),
-		Seen: a.now().UTC(), Reason: why.Error(), held: held,
-	})
+		Seen: a.now().UTC(), Reason: why.Error(),
+	}})
 }
 
 func (a *adoptions) tidyLocked(zone string) []candidate {
@@ -122,27 +114,18 @@ func (a *adoptions) forget(zone string) {
 	delete(a.zones, zone)
 }
 
-// adoptOrder is the body of an adoption. It names one of several servers.
-type adoptOrder struct {
-	ID string `json:"id"`
-}
-
-// candidates is the answer to GET /_adoptions.
-type candidates struct {
-	Items []candidate `json:"items"`
-	// LeftOut counts those of zones that the caller may not read.
-	LeftOut int `json:"leftOut,omitempty"`
-	// Since is the time from which on this server knows. It does not know whom other replicas have turned away.
-	Since time.Time `json:"since"`
-	// Others counts the other replicas.
-	Others int `json:"others,omitempty"`
-}
-
 func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
-	shown := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return !reader.Zone(c.Zone) })
-	return api.WriteJSON(w, http.StatusOK, candidates{Items: append([]candidate{}, shown...),
-		LeftOut: len(all) - len(shown), Since: s.adoptions.since(), Others: max(len(s.zones.replicas.list())-1, 0)})
+	out := enrolment.Candidates{Items: []enrolment.Candidate{}, Since: s.adoptions.since(),
+		Others: max(len(s.zones.replicas.list())-1, 0)}
+	for _, c := range all {
+		if !reader.Zone(c.Zone) {
+			out.LeftOut++
+			continue
+		}
+		out.Items = append(out.Items, c.Candidate)
+	}
+	return api.WriteJSON(w, http.StatusOK, out)
 }
 
 // serveAdopt answers POST /zones/{name}/_adopt.
@@ -151,7 +134,7 @@ func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 	if err := kds.CheckZoneName(zone); err != nil {
 		return api.NewError(http.StatusBadRequest, "Bad Request", err.Error())
 	}
-	var order adoptOrder
+	var order enrolment.AdoptOrder
 	if err := readBody(r, &order); err != nil {
 		return err
 	}
@@ -163,7 +146,7 @@ func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.adoptions.forget(zone)
-	return api.WriteJSON(w, http.StatusOK, chosen)
+	return api.WriteJSON(w, http.StatusOK, chosen.Candidate)
 }
 
 // choose finds the one server that is meant: the newest certificate of the ID, or of the only ID.

@@ -42,11 +42,6 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, status)
 }
 
-// steered is the answer to an operator's decision: the types that it concerned.
-type steered struct {
-	Types []tracker.Accepted `json:"types"`
-}
-
 func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	zone, t, err := o.request(r)
 	if err != nil {
@@ -56,7 +51,7 @@ func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return api.WriteJSON(w, http.StatusOK, steered{Types: accepted})
+	return api.WriteJSON(w, http.StatusOK, tracker.Steered{Types: accepted})
 }
 
 // resync compares all types even if one is named: a new session compares content hashes, which is cheap.
@@ -66,7 +61,7 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	status, _ := o.sync.Status(zone, t)
-	answer := steered{Types: []tracker.Accepted{}}
+	answer := tracker.Steered{Types: []tracker.Accepted{}}
 	ended, err := o.sync.Resync(r.Context(), zone)
 	if err != nil {
 		return err

@@ -39,25 +39,9 @@ type issuer struct {
 	everyAddress func(own []string) []string
 }
 
-// joinOrder is the body of a request for a join string.
-type joinOrder struct {
-	TTL    string `json:"ttl"`
-	Rejoin bool   `json:"rejoin"`
-}
-
-// joinOffer is the answer.
-type joinOffer struct {
-	Zone string `json:"zone"`
-	// Join is the join string.
-	Join      string    `json:"join"`
-	Addresses []string  `json:"addresses"`
-	CASHA256  string    `json:"caSha256"`
-	Expires   time.Time `json:"expirationTime"`
-}
-
 // serveJoin answers POST /zones/{name}/_join. It registers the zone if needed.
 func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
-	zone, order := r.PathValue("name"), joinOrder{}
+	zone, order := r.PathValue("name"), enrolment.JoinOrder{}
 	if err := readBody(r, &order); err != nil {
 		return err
 	}
@@ -85,7 +69,7 @@ func (i *issuer) serveJoin(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, offer)
 }
 
-func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Duration) (*joinOffer, error) {
+func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Duration) (*enrolment.JoinOffer, error) {
 	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceJoin, Zone: zone,
 		Scopes: []string{"join"}}, ttl)
 	if err != nil {
@@ -110,7 +94,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 	}
 	addresses := i.everyAddress(i.addresses)
 	text, err := (&enrolment.JoinString{Zone: zone, Addresses: addresses, CASHA256: i.caSHA256, Token: token}).Encode()
-	return &joinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256,
+	return &enrolment.JoinOffer{Zone: zone, Join: text, Addresses: addresses, CASHA256: i.caSHA256,
 		Expires: claims.Expires.UTC()}, err
 }
 
@@ -126,24 +110,9 @@ func lifetime(field, text string, otherwise, most time.Duration) (time.Duration,
 	return d, nil
 }
 
-// tokenOrder is the body of a request for a zone token.
-type tokenOrder struct {
-	TTL    string   `json:"ttl"`
-	Scopes []string `json:"scopes"`
-}
-
-// tokenOffer is the answer.
-type tokenOffer struct {
-	Zone    string    `json:"zone"`
-	Token   string    `json:"token"`
-	ID      string    `json:"id"`
-	Scopes  []string  `json:"scopes"`
-	Expires time.Time `json:"expirationTime"`
-}
-
 // serveToken answers POST /zones/{name}/_token.
 func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) error {
-	order := tokenOrder{}
+	order := enrolment.TokenOrder{}
 	if err := readBody(r, &order); err != nil {
 		return err
 	}
@@ -189,7 +158,7 @@ func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error
 	return err
 }
 
-func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*tokenOffer, error) {
+func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*enrolment.TokenOffer, error) {
 	if err := kds.CheckZoneName(zone); err != nil {
 		return nil, api.BadField("zone", "%s", err)
 	}
@@ -208,7 +177,7 @@ func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl ti
 	return i.issueToken(ctx, zone, scopes, ttl)
 }
 
-func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*tokenOffer, error) {
+func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, ttl time.Duration) (*enrolment.TokenOffer, error) {
 	token, claims, err := i.tokens.Issue(ctx, tokens.Claims{Subject: zone, Audience: tokens.AudienceZone, Zone: zone,
 		Scopes: scopes}, ttl)
 	if err != nil {
@@ -230,5 +199,5 @@ func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, t
 	if err := i.sync.EnsureZone(ctx, zone); err != nil {
 		return nil, err
 	}
-	return &tokenOffer{Zone: zone, Token: token, ID: claims.ID, Scopes: scopes, Expires: claims.Expires.UTC()}, nil
+	return &enrolment.TokenOffer{Zone: zone, Token: token, ID: claims.ID, Scopes: scopes, Expires: claims.Expires.UTC()}, nil
 }

@@ -56,23 +56,6 @@ func (s *standing) exists(r *http.Request) (zone string, err error) {
 	return zone, nil
 }
 
-// shownCredentials describes a zone's credentials; nothing in it is secret.
-type shownCredentials struct {
-	Zone         string                        `json:"zone"`
-	ID           string                        `json:"id,omitempty"`
-	Certificates []enrolment.IssuedCertificate `json:"certificates"`
-	Tokens       []enrolment.IssuedToken       `json:"tokens"`
-	Joins        []shownJoin                   `json:"joins"`
-	Revoked      *time.Time                    `json:"revocationTime,omitempty"`
-}
-
-// shownJoin is a join string without its token.
-type shownJoin struct {
-	ID      string    `json:"id"`
-	Expires time.Time `json:"expirationTime"`
-	Used    bool      `json:"used"`
-}
-
 func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
@@ -84,11 +67,11 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	}
 	m = m.Clone(zone)
 	m.Tidy(s.now())
-	out := shownCredentials{Zone: zone, ID: m.ID, Certificates: []enrolment.IssuedCertificate{},
-		Tokens: []enrolment.IssuedToken{}, Joins: []shownJoin{}}
+	out := enrolment.Credentials{Zone: zone, ID: m.ID, Certificates: []enrolment.IssuedCertificate{},
+		Tokens: []enrolment.IssuedToken{}, Joins: []enrolment.Join{}}
 	out.Certificates, out.Tokens = append(out.Certificates, m.Certificates...), append(out.Tokens, m.Tokens...)
 	for _, j := range m.Joins {
-		out.Joins = append(out.Joins, shownJoin{ID: j.ID, Expires: j.Expires, Used: j.UsedBy != ""})
+		out.Joins = append(out.Joins, enrolment.Join{ID: j.ID, Expires: j.Expires, Used: j.UsedBy != ""})
 	}
 	if !m.RevokedAt.IsZero() {
 		out.Revoked = &m.RevokedAt
@@ -96,21 +79,12 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// revoked is the answer to a revocation: how many credentials were revoked, and whether a session ended.
-type revoked struct {
-	Zone         string `json:"zone"`
-	Certificates int    `json:"certificates"`
-	Tokens       int    `json:"tokens"`
-	Joins        int    `json:"joins"`
-	Session      bool   `json:"session"`
-}
-
 func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
 		return err
 	}
-	out := revoked{Zone: zone}
+	out := enrolment.Revoked{Zone: zone}
 	err = s.members.Update(r.Context(), zone, func(m *enrolment.Record) error {
 		out.Certificates, out.Tokens, out.Joins = m.Withdraw(s.now())
 		return nil
@@ -123,13 +97,6 @@ func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// enabled is the answer to enabling and disabling.
-type enabled struct {
-	Zone    string `json:"zone"`
-	Enabled bool   `json:"enabled"`
-	Changed bool   `json:"changed"`
-}
-
 func (s *standing) enabler(on bool) api.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		zone, err := s.exists(r)
@@ -140,7 +107,7 @@ func (s *standing) enabler(on bool) api.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		return api.WriteJSON(w, http.StatusOK, enabled{Zone: zone, Enabled: on, Changed: changed})
+		return api.WriteJSON(w, http.StatusOK, enrolment.Enabled{Zone: zone, Enabled: on, Changed: changed})
 	}
 }
 
@@ -168,13 +135,6 @@ func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bo
 	}
 }
 
-// deleted is the answer to a deletion.
-type deleted struct {
-	Zone string `json:"zone"`
-	// Withdrawn counts the zone's resources that were removed, here and therefore in other zones.
-	Withdrawn int `json:"withdrawn"`
-}
-
 func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
@@ -184,7 +144,7 @@ func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return api.WriteJSON(w, http.StatusOK, deleted{Zone: zone, Withdrawn: n})
+	return api.WriteJSON(w, http.StatusOK, enrolment.Deleted{Zone: zone, Withdrawn: n})
 }
 
 // remove lets the zone finish its writes and leave, buries its credentials, and then withdraws its resources: in this

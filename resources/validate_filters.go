@@ -2,11 +2,18 @@ package resources
 
 import "encoding/json"
 
-// routeHeaders is the conf of a filter that changes the headers of requests or responses.
-type routeHeaders struct {
+// RouteHeaders is the conf of a MeshHTTPRoute's filter that changes the headers of requests or responses.
+type RouteHeaders struct {
 	Set    []HeaderValue `json:"set"`
 	Add    []HeaderValue `json:"add"`
 	Remove []string      `json:"remove"`
+}
+
+// RouteMirror is the conf of a MeshHTTPRoute's filter that copies requests. Percentage is a number, or a text of one;
+// without it all requests are copied.
+type RouteMirror struct {
+	Percentage json.RawMessage `json:"percentage"`
+	BackendRef *BackendRef     `json:"backendRef"`
 }
 
 // routeTarget is the part that redirects and rewrites share: the target of a request.
@@ -26,7 +33,7 @@ func (v *validation) routeFilter(f *HTTPRouteFilter, at *fieldPath) {
 	if v.peer {
 		return
 	}
-	var headers routeHeaders
+	var headers RouteHeaders
 	var target routeTarget
 	switch f.Type {
 	case "RequestHeaderModifier":
@@ -48,10 +55,7 @@ func (v *validation) routeFilter(f *HTTPRouteFilter, at *fieldPath) {
 
 // mirror checks a filter that copies requests.
 func (v *validation) mirror(raw json.RawMessage, at *fieldPath) {
-	var conf struct {
-		Percentage json.RawMessage `json:"percentage"`
-		BackendRef *BackendRef     `json:"backendRef"`
-	}
+	var conf RouteMirror
 	if len(raw) == 0 {
 		v.fail(at, "is required for a filter of type RequestMirror")
 		return
@@ -74,7 +78,7 @@ func (v *validation) filterConf(raw json.RawMessage, conf any, at *fieldPath) {
 	}
 }
 
-func (v *validation) routeHeaders(c *routeHeaders, at *fieldPath) {
+func (v *validation) routeHeaders(c *RouteHeaders, at *fieldPath) {
 	v.headerCount(c.Set, at.field("set"))
 	for i := range c.Set {
 		v.header(&c.Set[i], at.field("set").item(i))

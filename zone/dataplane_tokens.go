@@ -35,28 +35,6 @@ type tokenHandler struct {
 	routes *api.Server
 }
 
-// dataplaneTokenRequest lists what the token requires of a Dataplane: it must match every field that is set. The
-// Dataplane must be in the namespace that the query names, or in none, so that a caller who may issue tokens for one
-// namespace cannot reach others.
-type dataplaneTokenRequest struct {
-	Dataplane string            `json:"dataplane,omitempty"`
-	Workload  string            `json:"workload,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	// ValidFor is a Go duration, such as 720h; 2160h when empty.
-	ValidFor string `json:"validFor,omitempty"`
-}
-
-type tokenResponse struct {
-	Token string `json:"token"`
-	// ID identifies the token for revocation.
-	ID      string    `json:"id"`
-	Expires time.Time `json:"expirationTime"`
-}
-
-type revokeRequest struct {
-	ID string `json:"id"`
-}
-
 func (h *tokenHandler) register(routes *api.Server) {
 	h.routes = routes
 	routes.Handle(api.RouteDataplaneToken, h.issue)
@@ -68,8 +46,8 @@ func readBody(r *http.Request, into any) error {
 	return api.ReadJSON(r, maxTokenRequest, "body", "want a JSON object: %v", into)
 }
 
-// check rejects names that no Dataplane can have. A name with a slash would name a Dataplane in another namespace.
-func (q *dataplaneTokenRequest) check() error {
+// checkTokenRequest rejects names that no Dataplane can have. A name with a slash would name a Dataplane in another namespace.
+func checkTokenRequest(q *api.DataplaneTokenRequest) error {
 	switch {
 	case q.Dataplane == "" && q.Workload == "" && len(q.Labels) == 0:
 		return api.BadField("dataplane", "say whose token it is: dataplane, workload, labels, or several of them")
@@ -95,11 +73,11 @@ func (q *dataplaneTokenRequest) check() error {
 // issue serves POST /meshes/{mesh}/_dataplane-tokens. It authorizes the caller for the namespace of the Dataplanes that
 // the token is valid for.
 func (h *tokenHandler) issue(w http.ResponseWriter, r *http.Request) error {
-	var request dataplaneTokenRequest
+	var request api.DataplaneTokenRequest
 	if err := readBody(r, &request); err != nil {
 		return err
 	}
-	if err := request.check(); err != nil {
+	if err := checkTokenRequest(&request); err != nil {
 		return err
 	}
 	namespace := r.URL.Query().Get("namespace")
@@ -162,12 +140,12 @@ func (h *tokenHandler) answer(w http.ResponseWriter, r *http.Request, claims tok
 	access.Note(r.Context(), "tokenId", issued.ID)
 	access.Note(r.Context(), "subject", issued.Subject)
 	w.Header().Set("Cache-Control", "no-store")
-	return api.WriteJSON(w, http.StatusOK, tokenResponse{Token: token, ID: issued.ID, Expires: issued.Expires.UTC()})
+	return api.WriteJSON(w, http.StatusOK, api.DataplaneToken{Token: token, ID: issued.ID, Expires: issued.Expires.UTC()})
 }
 
 // revoke serves POST /_dataplane-tokens/_revoke. Streams that were opened with the token end.
 func (h *tokenHandler) revoke(w http.ResponseWriter, r *http.Request) error {
-	var request revokeRequest
+	var request api.DataplaneTokenRevocation
 	if err := readBody(r, &request); err != nil {
 		return err
 	}

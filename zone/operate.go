@@ -16,11 +16,6 @@ type operator struct {
 	link *kds.Zone
 }
 
-// steered is the answer to an operator's decision: the types that it affects.
-type steered struct {
-	Types []tracker.Accepted `json:"types"`
-}
-
 func (o *operator) register(routes *api.Server) {
 	routes.Handle(api.RouteZoneSyncHere, o.status)
 	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
@@ -59,7 +54,7 @@ func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return api.WriteJSON(w, http.StatusOK, steered{Types: accepted})
+	return api.WriteJSON(w, http.StatusOK, tracker.Steered{Types: accepted})
 }
 
 func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
@@ -67,7 +62,7 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := steered{Types: []tracker.Accepted{}}
+	answer := tracker.Steered{Types: []tracker.Accepted{}}
 	if status := o.link.Status(t); o.link.Resync() {
 		answer.Types = tracker.TypesOf(status)
 	}

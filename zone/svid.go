@@ -62,20 +62,6 @@ func (h *svidHandler) prove(r *http.Request) (access.Subject, bool) {
 	}, true
 }
 
-type svidRequest struct {
-	// CSR is a PEM certificate signing request. Only its key matters: the identity is the Dataplane's.
-	CSR string `json:"csr"`
-}
-
-type svidResponse struct {
-	SpiffeID string `json:"spiffeId"`
-	// Certificate is PEM.
-	Certificate string `json:"certificate"`
-	// Bundles are PEM certificates by trust domain.
-	Bundles map[string]string `json:"bundles"`
-	Expires time.Time         `json:"expirationTime"`
-}
-
 // serve serves POST /meshes/{mesh}/dataplanes/{name}/_svid.
 func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	key := resources.Key{
@@ -92,7 +78,7 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var request svidRequest
+	var request api.SVIDRequest
 	if err := api.ReadJSON(r, maxSigningRequest, "csr",
 		`the body is not what is expected here: want {"csr": "<PEM>"}: %v`, &request); err != nil {
 		return err
@@ -109,7 +95,7 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	bundles := identity.BundlesOf(snap, key.Mesh, h.home)
-	response := svidResponse{
+	response := api.SVID{
 		SpiffeID: svid.ID.String(), Certificate: string(svid.CertificatePEM), Expires: svid.Leaf.NotAfter.UTC(),
 		Bundles: map[string]string{},
 	}

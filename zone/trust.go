@@ -17,25 +17,6 @@ type trustHandler struct {
 	routes *api.Server
 }
 
-type trustResponse struct {
-	TrustDomains []trustDomain  `json:"trustDomains"`
-	Refused      []refusedTrust `json:"refused"`
-	// LeftOut counts the refused MeshTrusts that the caller may not read.
-	LeftOut int `json:"leftOut,omitempty"`
-}
-
-type trustDomain struct {
-	Name string `json:"name"`
-	// Authorities counts the CA certificates that may sign for the trust domain.
-	Authorities int `json:"authorities"`
-}
-
-type refusedTrust struct {
-	KRI    string `json:"kri"`
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
-
 // serve serves GET /meshes/{mesh}/_trust.
 func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	snap, mesh := h.store.Snapshot(), r.PathValue("mesh")
@@ -43,10 +24,10 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	bundles := identity.BundlesOf(snap, mesh, h.home)
-	response := trustResponse{TrustDomains: []trustDomain{}, Refused: []refusedTrust{}}
+	response := api.Trust{TrustDomains: []api.TrustDomain{}, Refused: []api.RefusedTrust{}}
 	for _, d := range bundles.Domains() {
 		response.TrustDomains = append(response.TrustDomains,
-			trustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
+			api.TrustDomain{Name: d.Name(), Authorities: len(bundles.Certificates(d))})
 	}
 	reader := h.routes.Reader(r)
 	for _, refusal := range bundles.Refused {
@@ -54,7 +35,7 @@ func (h *trustHandler) serve(w http.ResponseWriter, r *http.Request) error {
 			response.LeftOut++
 			continue
 		}
-		response.Refused = append(response.Refused, refusedTrust{
+		response.Refused = append(response.Refused, api.RefusedTrust{
 			KRI: resources.KRIOf(refusal.Trust).String(), Name: refusal.Trust.Name, Reason: refusal.Reason.Error(),
 		})
 	}

@@ -26,8 +26,8 @@ const (
 // collect requests everything, one item after another. It fails only if the server does not answer at all.
 func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlags) (*bundle, error) {
 	b := &bundle{missing: map[string]string{}}
-	info := &serverInfo{}
-	if err := client.JSON(ctx, api.Request{Path: "/"}, info); err != nil {
+	info, err := fetchInfo(ctx, client)
+	if err != nil {
 		return nil, err
 	}
 	b.addJSON("version.json", map[string]any{"client": server.Version(), "server": info}, nil)

@@ -20,22 +20,8 @@ func newDataplane(c *cli) *cobra.Command {
 		newDataplaneToken(c), newDataplaneRevoke(c))
 }
 
-// tokenRequest is the body of POST /meshes/{mesh}/_dataplane-tokens.
-type tokenRequest struct {
-	Dataplane string            `json:"dataplane,omitempty"`
-	Workload  string            `json:"workload,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-	ValidFor  string            `json:"validFor,omitempty"`
-}
-
-type issuedToken struct {
-	Token   string    `json:"token"`
-	ID      string    `json:"id"`
-	Expires time.Time `json:"expirationTime"`
-}
-
 func newDataplaneToken(c *cli) *cobra.Command {
-	scope, request, ingress, out := &scopeFlags{}, tokenRequest{}, "", ""
+	scope, request, ingress, out := &scopeFlags{}, api.DataplaneTokenRequest{}, "", ""
 	var validFor time.Duration
 	cmd := &cobra.Command{
 		Use:   "token [DATAPLANE]",
@@ -75,7 +61,7 @@ func newDataplaneToken(c *cli) *cobra.Command {
 }
 
 func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFlags, ingress string,
-	request tokenRequest, out string) error {
+	request api.DataplaneTokenRequest, out string) error {
 	path := "/meshes/" + url.PathEscape(scope.mesh) + "/_dataplane-tokens"
 	if ingress != "" {
 		path = "/zoneingresses/" + url.PathEscape(ingress) + "/_token"
@@ -93,7 +79,7 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 			return err
 		}
 	}
-	var issued issuedToken
+	var issued api.DataplaneToken
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path, Query: query, Body: body}, &issued)
 	if api.IsNotFound(err) {
 		return &advised{err, "only the proxies' own zone makes their tokens: --address has to name that zone"}
@@ -126,13 +112,11 @@ func newDataplaneRevoke(c *cli) *cobra.Command {
 		Example: "  causewayctl dataplane revoke-token 5b1f4c1e-3a0c-4b0e-9a53-0a3f6d0f7b7e",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			body, err := json.Marshal(map[string]string{"id": args[0]})
+			body, err := json.Marshal(api.DataplaneTokenRevocation{ID: args[0]})
 			if err != nil {
 				return err
 			}
-			var answer struct {
-				ID string `json:"id"`
-			}
+			var answer api.DataplaneTokenRevocation
 			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: "/_dataplane-tokens/_revoke",
 				Body: body}, &answer); err != nil {
 				return err

@@ -13,21 +13,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// dataplaneOverview is one item of `/dataplanes/_overview`.
-type dataplaneOverview struct {
-	Mesh      string        `json:"mesh"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	Dataplane dataplaneSpec `json:"dataplane"`
-	Insight   struct {
-		Subscriptions []subscription `json:"subscriptions"`
-	} `json:"dataplaneInsight"`
-	// LeftOut is 1 if the caller may not read the insight.
-	LeftOut int `json:"leftOut"`
-	// Unknown is why the server does not know whether the proxy is connected.
-	Unknown *api.Unknown `json:"unknown"`
-}
-
 // connection returns the state of the proxy's connection, since when, and why it is unknown.
 func (o *dataplaneOverview) connection() connectionView {
 	switch {
@@ -36,7 +21,7 @@ func (o *dataplaneOverview) connection() connectionView {
 	case o.Unknown != nil:
 		return connectionView{State: stateUnknown, Since: o.Unknown.Since, Reason: o.Unknown.Reason}
 	}
-	state, since := connectionState(o.Insight.Subscriptions)
+	state, since := connectionState(o.Insight.Message.GetSubscriptions())
 	return connectionView{State: state, Since: since}
 }
 
@@ -83,9 +68,9 @@ func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOv
 		if o == nil { // it appeared or disappeared between the two requests
 			o = &dataplaneOverview{}
 		}
-		proxy := o.connection()
+		proxy, networking := o.connection(), o.Dataplane.Message.GetNetworking()
 		row := []string{
-			dp.Mesh, dp.Namespace, dp.Name, o.Dataplane.Networking.Address, inboundsText(o.Dataplane.Networking.Inbound),
+			dp.Mesh, dp.Namespace, dp.Name, networking.GetAddress(), inboundsText(networking.GetInbound()),
 			proxy.State, age(proxy.Since, now), dp.origin(), age(dp.CreationTime, now),
 		}
 		if wide {
@@ -97,10 +82,10 @@ func dataplaneTable(dataplanes []*item, overviews map[resources.Key]*dataplaneOv
 }
 
 // inboundsText lists the port and protocol of each inbound: `8080/http,9090/tcp`.
-func inboundsText(inbounds []inboundSpec) string {
+func inboundsText(inbounds []*inboundSpec) string {
 	var parts []string
 	for _, in := range inbounds {
-		parts = append(parts, fmt.Sprintf("%d/%s", in.Port, in.protocol()))
+		parts = append(parts, fmt.Sprintf("%d/%s", in.GetPort(), protocolOf(in)))
 	}
 	return strings.Join(parts, ",")
 }

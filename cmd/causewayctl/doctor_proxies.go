@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -80,13 +81,13 @@ func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 }
 
 // behindFindings separates proxies that fail from proxies that are only late.
-func behindFindings(mesh string, behind []behindProxy) []finding {
+func behindFindings(mesh string, behind []tracker.ProxyBehind) []finding {
 	var failing, late []string
 	for _, p := range behind {
 		if p.Reason != "" {
-			failing = append(failing, p.String())
+			failing = append(failing, behindText(p))
 		} else {
-			late = append(late, p.String())
+			late = append(late, behindText(p))
 		}
 	}
 	var out []finding
@@ -117,7 +118,7 @@ func unknownFindings(mesh string, status *rolloutStatus) []finding {
 	}
 	return []finding{{
 		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("of %d of %d it is not known what they enforce: %s",
-			len(unknown), status.Proxies.Total, firstOf(textsOf(unknown), 3)),
+			len(unknown), status.Proxies.Total, firstOf(textsOf(unknown, unknownText), 3)),
 		"a proxy that runs keeps what it had: changes, revocations of access among them, may not hold there",
 		"bring back the zone, or start the proxy; what does not run any more is deleted: causewayctl delete dataplane NAME",
 	}}

@@ -39,10 +39,7 @@ func (e *examination) server(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var info struct {
-		serverInfo
-		Zone string `json:"zone"`
-	}
+	var info api.Index
 	if err := e.client.JSON(ctx, api.Request{Path: "/"}, &info); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
 // ownFindings judges a zone's report of its own session.
@@ -108,7 +110,7 @@ func sessionFindings(s *syncSession) []finding {
 	}
 	if s.Replaced != nil {
 		out = append(out, finding{
-			findingWarning, "zone", s.Zone, s.Replaced.String(),
+			findingWarning, "zone", s.Zone, replacedText(s.Replaced),
 			"what that store has may be older: changes since then, revocations of access among them, are undone",
 			"the zone's log and causewayctl inspect sync at the zone name the first of them: apply again what was changed since the backup",
 		})
@@ -125,7 +127,7 @@ func sessionFindings(s *syncSession) []finding {
 }
 
 // overFinding describes the limit that a zone has reached, and what follows.
-func overFinding(zone string, o *overLimit) finding {
+func overFinding(zone string, o *tracker.OverLimit) finding {
 	f := finding{Status: findingWarning, Check: "limits", About: zone,
 		Why: "what is beyond it is refused or forgotten; other zones do not notice"}
 	switch o.Limit {
@@ -151,10 +153,10 @@ func overFinding(zone string, o *overLimit) finding {
 	return f
 }
 
-func refusalFinding(zone string, t *syncType) finding {
+func refusalFinding(zone string, t *tracker.TypeSync) finding {
 	return finding{
 		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type,
-			t.Direction, t.Refused[0].text(t.Type)),
+			t.Direction, refusalText(&t.Refused[0], t.Type)),
 		"these resources do not hold on the other side; all others do",
 		"change or delete them where they were written: they are offered again when they change",
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -24,14 +26,14 @@ func TestFindings(t *testing.T) {
 		at := now.Add(until)
 		return []api.SigningKey{{Purpose: "zone-ca", ID: "x", Expires: &at}, {Purpose: "token-signing", ID: "y"}}
 	}
-	credentials := func(left time.Duration) *zoneCredentials {
-		return &zoneCredentials{Zone: "z", Certificates: []zoneCertificate{
+	credentials := func(left time.Duration) *enrolment.Credentials {
+		return &enrolment.Credentials{Zone: "z", Certificates: []enrolment.IssuedCertificate{
 			{Issued: now.Add(-90 * day), Expires: now.Add(-60 * day)}, {Issued: now.Add(left - 30*day), Expires: now.Add(left)},
 		}}
 	}
 	session := func(s syncSession) []finding { s.Zone, s.Connected = "z", true; return sessionFindings(&s) }
 	lag := func(seconds float64) syncSession {
-		return syncSession{Types: []syncType{{Type: "Mesh", Direction: "toZone", LagSeconds: seconds}}}
+		return syncSession{Types: []tracker.TypeSync{{Type: "Mesh", Direction: "toZone", LagSeconds: seconds}}}
 	}
 	one := func(f finding) []finding { return []finding{f} }
 	rows := map[string]struct {
@@ -67,38 +69,38 @@ func TestFindings(t *testing.T) {
 		"zone certificate has ended":      {credentialFindings(credentials(-day), now), "problem its certificate ended"},
 		"in sync":                         {session(lag(1)), ""},
 		"behind":                          {session(lag(31)), "problem behind by 31s in Mesh"},
-		"refused": {session(syncSession{Types: []syncType{{Type: "Mesh",
-			Refused: []syncRefusal{{Name: "m", Reason: "too big", By: "self"}}}}}),
+		"refused": {session(syncSession{Types: []tracker.TypeSync{{Type: "Mesh",
+			Refused: []tracker.RefusedResource{{Name: "m", Reason: "too big", By: "self"}}}}}),
 			"problem 1 Mesh refused"},
-		"removal held": {session(syncSession{Types: []syncType{{Type: "Mesh",
-			Held: &syncHeldRemoval{Count: 12}}}}), "problem the removal of 12 Mesh is held"},
+		"removal held": {session(syncSession{Types: []tracker.TypeSync{{Type: "Mesh",
+			Held: &tracker.HeldDeletions{Count: 12}}}}), "problem the removal of 12 Mesh is held"},
 		"removal held by the zone": {session(syncSession{HeldByZone: map[resources.Type]int{"Mesh": 11}}),
 			"problem the removal of 11 Mesh is held"},
-		"too many resources": {session(syncSession{Over: []overLimit{{Limit: "resources",
+		"too many resources": {session(syncSession{Over: []tracker.OverLimit{{Limit: "resources",
 			Type: "MeshService", Most: 5, Count: 2}}}), "problem 2 more were refused"},
-		"too large": {session(syncSession{Over: []overLimit{{Limit: "bytes", Most: 5,
+		"too large": {session(syncSession{Over: []tracker.OverLimit{{Limit: "bytes", Most: 5,
 			Count: 2}}}), "problem as large as a zone's may be"},
-		"too many refusals": {session(syncSession{Over: []overLimit{{Limit: "refusals", Most: 5,
+		"too many refusals": {session(syncSession{Over: []tracker.OverLimit{{Limit: "refusals", Most: 5,
 			Count: 2}}}), "warning counted only"},
-		"another store": {session(syncSession{NewStore: &newStore{}}), "warning restored"},
+		"another store": {session(syncSession{NewStore: &tracker.NewStore{}}), "warning restored"},
 		"zone knows since when": {ownFindings(&syncSession{Zone: "z", Since: now.Add(-time.Hour),
-			Types: []syncType{{}}}), "problem not connected to the global since " +
+			Types: []tracker.TypeSync{{}}}), "problem not connected to the global since " +
 			now.Add(-time.Hour).UTC().Format(time.RFC3339)},
-		"zone has lost its global": {ownFindings(&syncSession{Zone: "z", Types: []syncType{{}}}),
+		"zone has lost its global": {ownFindings(&syncSession{Zone: "z", Types: []tracker.TypeSync{{}}}),
 			"problem not connected to the global"},
 		"a MeshTrust that is not believed": {trustFindings(notBelieved),
 			"warning is a MeshTrust that this zone does not believe: it lives elsewhere"},
-		"all is believed": {trustFindings(&believed{}), ""},
+		"all is believed": {trustFindings(&api.Trust{}), ""},
 		"zone in sync": {ownFindings(&syncSession{Zone: "z", Connected: true,
-			Types: []syncType{{}}}), "ok connected, in sync"},
+			Types: []tracker.TypeSync{{}}}), "ok connected, in sync"},
 		"zone of a peer that says no revisions": {ownFindings(&syncSession{Zone: "z", Connected: true,
-			Types: []syncType{{LagUnknown: true}}}),
+			Types: []tracker.TypeSync{{LagUnknown: true}}}),
 			"ok connected, and misses nothing; what it has not sent yet is unknown: it does not say its revisions"},
-		"zone whose content was replaced": {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []syncType{{}},
-			Replaced: &replacedContent{Count: 2, Names: []string{"a", "b"}}}),
+		"zone whose content was replaced": {ownFindings(&syncSession{Zone: "z", Connected: true, Types: []tracker.TypeSync{{}},
+			Replaced: &tracker.Replaced{Count: 2, Names: []string{"a", "b"}}}),
 			"warning since 0001-01-01T00:00:00Z the global's store, which was restored, rolled back or begun anew, has replaced the content of 2 resources here: a, b"},
 		"zone not in sync yet": {ownFindings(&syncSession{Zone: "z", Connected: true,
-			Types: []syncType{{Type: "Mesh", LagSeconds: 1, LagRevisions: 2}}}), "ok connected, behind by 1s in Mesh"},
+			Types: []tracker.TypeSync{{Type: "Mesh", LagSeconds: 1, LagRevisions: 2}}}), "ok connected, behind by 1s in Mesh"},
 		"zone alone": {ownFindings(&syncSession{Zone: "z"}), "ok runs alone"},
 		"ingress without a proxy": {ingressFindings([]ingress{{"z", "in", &resources.Condition{
 			Status: resources.ConditionFalse, Message: "no proxy is connected since then"}}}), "problem no proxy is connected"},
@@ -106,9 +108,9 @@ func TestFindings(t *testing.T) {
 			Status: resources.ConditionTrue, Message: "its proxy is connected"}}}), "ok its proxy is connected"},
 		"ingresses of other servers": {ingressFindings([]ingress{{"y", "in", nil}, {"z", "in", nil}}),
 			"unknown for in of y, in of z only their zones know"},
-		"proxy refuses": {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a", Reason: "no such filter"}}),
+		"proxy refuses": {behindFindings("m", []tracker.ProxyBehind{{Mesh: "m", Name: "a", Reason: "no such filter"}}),
 			"problem no such filter"},
-		"proxy is late": {behindFindings("m", []behindProxy{{Mesh: "m", Name: "a"}}), "warning not acknowledged"},
+		"proxy is late": {behindFindings("m", []tracker.ProxyBehind{{Mesh: "m", Name: "a"}}), "warning not acknowledged"},
 	}
 	for name, row := range rows {
 		status, words, _ := strings.Cut(row.want, " ")
@@ -127,8 +129,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-var notBelieved = func() *believed {
-	out := &believed{}
+var notBelieved = func() *api.Trust {
+	out := &api.Trust{}
 	_ = json.Unmarshal([]byte(`{"refused": [{"kri": "kri_mtrust_default_zone-1_payments_a_", "name": "a", "reason": "it lives elsewhere"}]}`), out)
 	return out
 }()

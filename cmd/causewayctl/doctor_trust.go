@@ -8,15 +8,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// believed is the part of GET /meshes/{mesh}/_trust that the checks read.
-type believed struct {
-	Refused []struct {
-		KRI    string `json:"kri"`
-		Name   string `json:"name"`
-		Reason string `json:"reason"`
-	} `json:"refused"`
-}
-
 // trust names the MeshTrusts that a zone does not believe, of its own and of others. A global believes none.
 func (e *examination) trust(ctx context.Context) {
 	meshes, err := e.meshes(ctx)
@@ -24,7 +15,7 @@ func (e *examination) trust(ctx context.Context) {
 		return // proxies says so
 	}
 	for _, mesh := range meshes {
-		var answer believed
+		var answer api.Trust
 		err := e.client.JSON(ctx, api.Request{Path: "/meshes/" + mesh + "/_trust"}, &answer)
 		var refused *api.Error
 		switch {
@@ -38,7 +29,7 @@ func (e *examination) trust(ctx context.Context) {
 	}
 }
 
-func trustFindings(answer *believed) (out []finding) {
+func trustFindings(answer *api.Trust) (out []finding) {
 	for i := range answer.Refused {
 		r := &answer.Refused[i]
 		about := r.KRI

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -58,7 +58,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 		seen = &zoneOverview{Name: z.Name}
 	}
 	before := len(e.Findings)
-	credentials := &zoneCredentials{}
+	credentials := &enrolment.Credentials{}
 	err := e.client.JSON(ctx, api.Request{Path: zonePath(z.Name, "_credentials")}, credentials)
 	if err != nil && !api.IsNotFound(err) {
 		e.unknown("zone", z.Name, err, "")
@@ -77,8 +77,8 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 			"stop the one that was copied; it wants a zone of its own: causewayctl zone create NAME, and a new data folder",
 		})
 	}
-	if latest := seen.latest(); latest.Version.ControlPlane.Version != "" {
-		if f := versionFinding(z.Name, latest.Version.ControlPlane.Version, e.version); f.Status != findingOK {
+	if latest := seen.latest(); latest.GetVersion().GetKumaCp().GetVersion() != "" {
+		if f := versionFinding(z.Name, latest.GetVersion().GetKumaCp().GetVersion(), e.version); f.Status != findingOK {
 			e.add(f)
 		}
 	}
@@ -89,7 +89,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 }
 
 // presenceFindings explains why a zone is not online. started is when the global started to observe.
-func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started time.Time) []finding {
+func presenceFindings(z *zoneOverview, credentials *enrolment.Credentials, started time.Time) []finding {
 	state, since := z.connection()
 	revoked := credentials.Revoked
 	f := finding{Status: findingProblem, Check: "zone", About: z.Name}
@@ -107,12 +107,12 @@ func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started tim
 		f.What = "whether it is connected is unknown since " + since.UTC().Format(time.RFC3339) + ": " + z.Unknown.Reason
 		f.Why = "what it and its proxies do is not known here"
 		f.Do = "ask another replica (causewayctl get replicas), and look for why this one does not reach etcd"
-	case state == stateUnseen && credentials.unused():
+	case state == stateUnseen && isUnused(credentials):
 		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+
 			"; nobody has used its join string"
 		f.Why, f.Do = "it is registered, and nobody came", "is its server started, and does it reach the address in the join string? causewayctl zone create "+z.Name+" makes another one"
 	case state == stateUnseen:
-		f.What = "not seen since the global started" + sinceText(started) + credentials.lastSeen()
+		f.What = "not seen since the global started" + sinceText(started) + lastSeen(credentials)
 		f.Why = "whether it runs, and what its proxies enforce, is not known: changes, revocations of access among them, have not reached it since then"
 		f.Do = "if the global has just started, ask again in a minute; otherwise, on the zone's machine: is causeway-zone running, what does its log say, does it reach the global's KDS port?"
 	case state == stateOffline:
@@ -125,28 +125,15 @@ func presenceFindings(z *zoneOverview, credentials *zoneCredentials, started tim
 	return []finding{f}
 }
 
-// zoneCredentials is the part of GET /zones/{name}/_credentials that doctor judges.
-type zoneCredentials struct {
-	Zone         string            `json:"zone"`
-	Certificates []zoneCertificate `json:"certificates"`
-	Tokens       []json.RawMessage `json:"tokens"`
-	Joins        []zoneJoin        `json:"joins"`
-	Revoked      *time.Time        `json:"revocationTime"`
-}
-
-type zoneJoin struct {
-	Used bool `json:"used"`
-}
-
-// unused reports whether the zone has a join string but has never used one.
-func (c *zoneCredentials) unused() bool {
-	used := slices.ContainsFunc(c.Joins, func(j zoneJoin) bool { return j.Used })
+// isUnused reports whether a zone has a join string but has never used one.
+func isUnused(c *enrolment.Credentials) bool {
+	used := slices.ContainsFunc(c.Joins, func(j enrolment.Join) bool { return j.Used })
 	return len(c.Joins) > 0 && !used && len(c.Certificates) == 0 && len(c.Tokens) == 0
 }
 
 // lastSeen returns a time at which the zone was certainly present. The store keeps the times at which certificates were
 // issued, but no sessions.
-func (c *zoneCredentials) lastSeen() string {
+func lastSeen(c *enrolment.Credentials) string {
 	var last time.Time
 	for _, cert := range c.Certificates {
 		if cert.Issued.After(last) {
@@ -167,14 +154,8 @@ func sinceText(t time.Time) string {
 	return " at " + t.UTC().Format(time.RFC3339)
 }
 
-type zoneCertificate struct {
-	Serial  string    `json:"serial"`
-	Issued  time.Time `json:"issued"`
-	Expires time.Time `json:"expires"`
-}
-
 // credentialFindings judges the newest certificate of a zone. A connected zone renews it at half of its lifetime.
-func credentialFindings(c *zoneCredentials, now time.Time) []finding {
+func credentialFindings(c *enrolment.Credentials, now time.Time) []finding {
 	if c.Revoked != nil || len(c.Certificates) == 0 {
 		return nil
 	}
@@ -205,7 +186,7 @@ func credentialFindings(c *zoneCredentials, now time.Time) []finding {
 
 // adoptions lists servers that a restored global rejects.
 func (e *examination) adoptions(ctx context.Context) {
-	var answer adoptables
+	var answer enrolment.Candidates
 	switch err := e.client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer); {
 	case api.IsNotFound(err):
 		return // a server without adoptions

@@ -1,18 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 func newInspect(c *cli) *cobra.Command {
@@ -83,84 +83,33 @@ func (v connectionView) reason() string {
 
 // inboundView is one inbound and the policies on it.
 type inboundView struct {
-	KRI      string          `json:"kri"`
-	Name     string          `json:"name,omitempty"`
-	Port     uint32          `json:"port"`
-	Protocol string          `json:"protocol"`
-	Policies []inboundPolicy `json:"policies"`
+	KRI      string                 `json:"kri"`
+	Name     string                 `json:"name,omitempty"`
+	Port     uint32                 `json:"port"`
+	Protocol string                 `json:"protocol"`
+	Policies []inspect.KindPolicies `json:"policies"`
 }
-
-// inboundPolicy is the policies of one kind on one inbound, in the form of the HTTP API.
-type inboundPolicy struct {
-	Kind  string        `json:"kind"`
-	Rules []inboundRule `json:"rules"`
-	// Origins are the policies behind the rules.
-	Origins  []kriRef `json:"origins"`
-	Warnings []string `json:"warnings,omitempty"`
-}
-
-type inboundRule struct {
-	// Origin is the KRI of the policy. If several policies were merged, it is the KRI of the winner.
-	Origin string          `json:"origin"`
-	Match  json.RawMessage `json:"match,omitempty"`
-	Conf   json.RawMessage `json:"conf"`
-	// DecidedBy is the reason why the rule comes after the previous rule.
-	DecidedBy string `json:"decidedBy,omitempty"`
-	// Origins are the merged items, in order; empty for permissions.
-	Origins []ruleOrigin `json:"origins,omitempty"`
-	// Closed reports that the server could not understand the rule and denies all callers.
-	Closed bool `json:"closed,omitempty"`
-}
-
-type kriRef struct {
-	KRI string `json:"kri"`
-}
-
-// dataplaneSpec is the part of a Dataplane that inspect shows.
-type dataplaneSpec struct {
-	Networking struct {
-		Address string        `json:"address"`
-		Inbound []inboundSpec `json:"inbound"`
-	} `json:"networking"`
-}
-
-type inboundSpec struct {
-	Name     string            `json:"name"`
-	Port     uint32            `json:"port"`
-	Protocol string            `json:"protocol"`
-	Tags     map[string]string `json:"tags"`
-}
-
-// section returns the name of the inbound in targetRefs and KRIs.
-func (in inboundSpec) section() string {
-	return cmp.Or(in.Name, strconv.FormatUint(uint64(in.Port), 10))
-}
-
-func (in inboundSpec) protocol() string { return cmp.Or(in.Protocol, in.Tags[protocolTag], "tcp") }
-
-// protocolTag is the older form of an inbound's protocol.
-const protocolTag = "kuma.io/protocol"
 
 func inspectDataplane(ctx context.Context, client *api.Client, key resources.Key) (*dataplaneView, error) {
 	it, err := fetchItem(ctx, client, key)
 	if err != nil {
 		return nil, err
 	}
-	var spec dataplaneSpec
+	var spec protoJSON[*meshpb.Dataplane]
 	if err := json.Unmarshal(it.whole, &spec); err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	view := &dataplaneView{
-		Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Address: spec.Networking.Address,
+		Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Address: spec.Message.GetNetworking().GetAddress(),
 		Inbounds: []inboundView{},
 	}
 	if view.Connection, err = connectionOf(ctx, client, key); err != nil {
 		return nil, err
 	}
-	for _, in := range spec.Networking.Inbound {
+	for _, in := range spec.Message.GetNetworking().GetInbound() {
 		v, err := inspectInbound(ctx, client, it, in)
 		if err != nil {
-			return nil, fmt.Errorf("%s: inbound %s: %w", key, in.section(), err)
+			return nil, fmt.Errorf("%s: inbound %s: %w", key, sectionOf(in), err)
 		}
 		view.Inbounds = append(view.Inbounds, v)
 	}
@@ -171,18 +120,16 @@ func inspectDataplane(ctx context.Context, client *api.Client, key resources.Key
 	return view, nil
 }
 
-func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in inboundSpec) (inboundView, error) {
-	v := inboundView{Name: in.Name, Port: in.Port, Protocol: in.protocol()}
+func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in *inboundSpec) (inboundView, error) {
+	v := inboundView{Name: in.GetName(), Port: in.GetPort(), Protocol: protocolOf(in)}
 	of, err := resources.ParseKRI(dataplane.KRI)
 	if err != nil {
 		return v, err
 	}
-	v.KRI = of.WithSection(in.section()).String()
-	var answer struct {
-		Policies []inboundPolicy `json:"policies"`
-	}
+	v.KRI = of.WithSection(sectionOf(in)).String()
+	var answer inspect.InboundPolicies
 	err = fetch(ctx, client, dataplane.key(), "/_inbounds/"+url.PathEscape(v.KRI)+"/_policies", &answer)
-	v.Policies = append([]inboundPolicy{}, answer.Policies...)
+	v.Policies = append([]inspect.KindPolicies{}, answer.Policies...)
 	return v, err
 }
 

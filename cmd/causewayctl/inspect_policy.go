@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 func newInspectPolicy(c *cli) *cobra.Command {
@@ -50,23 +51,14 @@ type policyView struct {
 	Origin     string                `json:"origin"`
 	Target     string                `json:"target"`
 	Conditions []resources.Condition `json:"conditions"`
-	Proxies    []touchedProxy        `json:"proxies"`
+	Proxies    []inspect.Meta        `json:"proxies"`
 	// Rollout is the progress of the policy's rollout, in one sentence. Zones reports how fresh it is, if the global
 	// gave it.
 	Rollout string          `json:"rollout"`
 	Zones   []zoneKnowledge `json:"zones,omitempty"`
 }
 
-// touchedProxy is a Dataplane that a policy or a service selects.
-type touchedProxy struct {
-	Mesh      string            `json:"mesh"`
-	Namespace string            `json:"namespace,omitempty"`
-	Name      string            `json:"name"`
-	KRI       string            `json:"kri,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"`
-}
-
-func (p *touchedProxy) key() resources.Key {
+func dataplaneKey(p *inspect.Meta) resources.Key {
 	return resources.Key{Type: resources.TypeDataplane, Mesh: p.Mesh, Namespace: p.Namespace, Name: p.Name}
 }
 
@@ -112,16 +104,16 @@ func conditionsOf(it *item) ([]resources.Condition, error) {
 }
 
 // touchedBy lists the Dataplanes that a policy or a service selects, according to the server.
-func touchedBy(ctx context.Context, client *api.Client, key resources.Key) ([]touchedProxy, error) {
+func touchedBy(ctx context.Context, client *api.Client, key resources.Key) ([]inspect.Meta, error) {
 	path, _, err := api.ItemPath(key)
 	if err != nil {
 		return nil, err
 	}
-	found, err := listAll[touchedProxy](ctx, client, path+"/_resources/dataplanes", listQuery{namespace: key.Namespace})
+	found, err := listAll[inspect.Meta](ctx, client, path+"/_resources/dataplanes", listQuery{namespace: key.Namespace})
 	if err != nil {
 		return nil, aboutResource(key, err)
 	}
-	proxies := []touchedProxy{}
+	proxies := []inspect.Meta{}
 	for _, p := range found {
 		proxies = append(proxies, *p)
 	}
@@ -157,7 +149,7 @@ func writeConditions(w io.Writer, conditions []resources.Condition) {
 	writeList(w, "conditions", lines)
 }
 
-func writeProxies(w io.Writer, proxies []touchedProxy) error {
+func writeProxies(w io.Writer, proxies []inspect.Meta) error {
 	if len(proxies) == 0 {
 		_, err := fmt.Fprintln(w, "\nproxies: none")
 		return err
@@ -165,7 +157,7 @@ func writeProxies(w io.Writer, proxies []touchedProxy) error {
 	fmt.Fprintf(w, "\nproxies: %d\n", len(proxies))
 	t := &table{}
 	for i := range proxies {
-		t.add("  "+place(proxies[i].key()), proxies[i].KRI)
+		t.add("  "+place(dataplaneKey(&proxies[i])), proxies[i].KRI)
 	}
 	return t.print(w)
 }

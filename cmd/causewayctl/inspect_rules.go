@@ -10,67 +10,23 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// typeRules is the result of the policies of one type for a proxy, except for its inbounds.
-type typeRules struct {
-	Type resources.Type `json:"type"`
-	// ProxyRule is the conf for the whole proxy.
-	ProxyRule *mergedRule `json:"proxyRule,omitempty"`
-	// ToResourceRules apply to traffic to services and routes, ToRules and FromRules to the tags of older policies.
-	ToResourceRules []mergedRule `json:"toResourceRules,omitempty"`
-	ToRules         []mergedRule `json:"toRules,omitempty"`
-	FromRules       []fromRules  `json:"fromRules,omitempty"`
-	Warnings        []string     `json:"warnings,omitempty"`
-}
+// typeRules is the result of the policies of one type for a proxy.
+type typeRules inspect.TypeRules
 
-// mergedRule is a conf and the items that were merged into it, in order. The last one wins.
-type mergedRule struct {
-	KRI      string          `json:"kri,omitempty"`
-	Resource *ruleResource   `json:"resourceMeta,omitempty"`
-	Matchers []tagMatcher    `json:"matchers,omitempty"`
-	Conf     json.RawMessage `json:"conf"`
-	Origins  []ruleOrigin    `json:"origin"`
-}
-
-type ruleResource struct {
-	Type resources.Type `json:"type"`
-	Name string         `json:"name"`
-}
-
-type tagMatcher struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-	Not   bool   `json:"not,omitempty"`
-}
-
-type fromRules struct {
-	Inbound struct {
-		KRI string `json:"kri"`
-	} `json:"inbound"`
-	Rules []mergedRule `json:"rules"`
-}
-
-// ruleOrigin is an item of a policy.
-type ruleOrigin struct {
-	KRI       string `json:"kri"`
-	RuleIndex int    `json:"ruleIndex"`
-	// DecidedBy is the reason why the item comes after the previous one: "zone origin beats global origin".
-	DecidedBy string `json:"decidedBy,omitempty"`
-}
-
-// fetchRules reads `_rules`, without the parts that the inbounds' own answers describe better.
+// fetchRules reads `_rules`, without the types that have rules on inbounds only: the inbounds' own answers describe
+// those better.
 func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key) ([]typeRules, error) {
-	var answer struct {
-		Rules []typeRules `json:"rules"`
-	}
+	var answer inspect.ProxyRules
 	if err := fetch(ctx, client, dataplane, "/_rules", &answer); err != nil {
 		return nil, aboutResource(dataplane, err)
 	}
 	rules := []typeRules{}
 	for _, t := range answer.Rules {
 		if t.ProxyRule != nil || len(t.ToResourceRules)+len(t.ToRules)+len(t.FromRules) > 0 {
-			rules = append(rules, t)
+			rules = append(rules, typeRules(t))
 		}
 	}
 	return rules, nil
@@ -80,9 +36,9 @@ func fetchRules(ctx context.Context, client *api.Client, dataplane resources.Key
 func (t *typeRules) print(w io.Writer) {
 	if t.ProxyRule != nil {
 		fmt.Fprintf(w, "\nproxy  %s%s\n", t.Type, notEnforced(t.Type, onProxy))
-		t.ProxyRule.print(w)
+		(&mergedRule{conf: t.ProxyRule.Conf, origins: t.ProxyRule.Origin}).print(w)
 	}
-	if rules := groupAlike(append(t.ToResourceRules, t.ToRules...)); len(rules) > 0 {
+	if rules := groupAlike(append(resourceRules(t.ToResourceRules), tagRules(t.ToRules)...)); len(rules) > 0 {
 		fmt.Fprintf(w, "\noutbound  %s%s\n", t.Type, notEnforced(t.Type, onOutbound))
 		for _, group := range rules {
 			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
@@ -91,7 +47,7 @@ func (t *typeRules) print(w io.Writer) {
 	}
 	for i := range t.FromRules {
 		fmt.Fprintf(w, "\nfrom  %s  %s%s\n", t.Type, t.FromRules[i].Inbound.KRI, notEnforced(t.Type, onInbound))
-		for _, group := range groupAlike(t.FromRules[i].Rules) {
+		for _, group := range groupAlike(tagRules(t.FromRules[i].Rules)) {
 			fmt.Fprintf(w, "  %s\n", firstOf(group.names, 3))
 			group.rule.print(w)
 		}
@@ -101,16 +57,74 @@ func (t *typeRules) print(w io.Writer) {
 	}
 }
 
+// mergedRule is a conf and the items that were merged into it, in order. The last one wins.
+type mergedRule struct {
+	// name describes the traffic that the rule applies to.
+	name    string
+	conf    json.RawMessage
+	origins []inspect.Origin
+}
+
+// resourceRules are the rules for the traffic to services and routes.
+func resourceRules(rules []inspect.ResourceRule) []mergedRule {
+	var out []mergedRule
+	for i := range rules {
+		r := &rules[i]
+		name := cmp.Or(r.KRI, string(r.ResourceMeta.Type)+" "+r.ResourceMeta.Name)
+		if r.ResourceMeta.Type == resources.TypeMesh {
+			name = "everything else in the mesh"
+		}
+		out = append(out, mergedRule{name: name, conf: onlyConf(r.Conf), origins: r.Origin})
+	}
+	return out
+}
+
+// tagRules are the rules of older policies, for peers with certain tags.
+func tagRules(rules []inspect.TagRule) []mergedRule {
+	var out []mergedRule
+	for i := range rules {
+		merged := mergedRule{name: matchersText(rules[i].Matchers), conf: rules[i].Conf}
+		for _, o := range rules[i].Origin {
+			merged.origins = append(merged.origins, inspect.Origin{ResourceMeta: o.Meta, KRI: o.KRI, Place: o.Place})
+		}
+		out = append(out, merged)
+	}
+	return out
+}
+
+func matchersText(matchers []inspect.TagMatcher) string {
+	if len(matchers) == 0 {
+		return "everybody"
+	}
+	var parts []string
+	for _, m := range matchers {
+		sign := "="
+		if m.Not {
+			sign = "!="
+		}
+		parts = append(parts, m.Key+sign+m.Value)
+	}
+	return strings.Join(parts, ",")
+}
+
+// onlyConf returns the conf of a list of one.
+func onlyConf(confs []json.RawMessage) json.RawMessage {
+	if len(confs) == 0 {
+		return nil
+	}
+	return confs[0]
+}
+
 // print writes the merged conf, and the items behind it in the order of the merge.
 func (r *mergedRule) print(w io.Writer) {
-	for _, line := range ruleConf(r.Conf) {
+	for _, line := range yamlLines(r.conf) {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
-	printOrigins(w, "    ", r.Origins)
+	printOrigins(w, "    ", r.origins)
 }
 
 // printOrigins writes the merged items in order, and why each comes after the previous one.
-func printOrigins(w io.Writer, indent string, origins []ruleOrigin) {
+func printOrigins(w io.Writer, indent string, origins []inspect.Origin) {
 	for i, o := range origins {
 		line := fmt.Sprintf("%s%d. %s", indent, i+1, o.KRI)
 		if o.DecidedBy != "" {
@@ -121,15 +135,6 @@ func printOrigins(w io.Writer, indent string, origins []ruleOrigin) {
 		}
 		fmt.Fprintln(w, line)
 	}
-}
-
-// ruleConf returns a conf as YAML lines. Servers send some as a list of one.
-func ruleConf(conf json.RawMessage) []string {
-	var list []json.RawMessage
-	if json.Unmarshal(conf, &list) == nil && len(list) == 1 {
-		conf = list[0]
-	}
-	return yamlLines(conf)
 }
 
 // alikeRules are rules with the same conf and origins, and the names of their destinations.
@@ -144,8 +149,8 @@ func groupAlike(rules []mergedRule) []*alikeRules {
 	byContent := map[string]*alikeRules{}
 	for i := range rules {
 		rule := &rules[i]
-		content := string(rule.Conf)
-		for _, o := range rule.Origins {
+		content := string(rule.conf)
+		for _, o := range rule.origins {
 			content += fmt.Sprintf(" %s#%d", o.KRI, o.RuleIndex)
 		}
 		group := byContent[content]
@@ -154,28 +159,7 @@ func groupAlike(rules []mergedRule) []*alikeRules {
 			byContent[content] = group
 			groups = append(groups, group)
 		}
-		group.names = append(group.names, rule.name())
+		group.names = append(group.names, rule.name)
 	}
 	return groups
-}
-
-// name describes the traffic that a rule applies to.
-func (r *mergedRule) name() string {
-	switch {
-	case r.Resource != nil && r.Resource.Type == resources.TypeMesh:
-		return "everything else in the mesh"
-	case r.KRI != "" || r.Resource != nil:
-		return cmp.Or(r.KRI, string(r.Resource.Type)+" "+r.Resource.Name)
-	case len(r.Matchers) == 0:
-		return "everybody"
-	}
-	var parts []string
-	for _, m := range r.Matchers {
-		sign := "="
-		if m.Not {
-			sign = "!="
-		}
-		parts = append(parts, m.Key+sign+m.Value)
-	}
-	return strings.Join(parts, ",")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 func newInspectService(c *cli) *cobra.Command {
@@ -59,7 +60,7 @@ type serviceView struct {
 	Conditions []resources.Condition `json:"conditions"`
 	// LivesIn is the zone that has the proxies, if this server does not know them.
 	LivesIn string         `json:"livesIn,omitempty"`
-	Proxies []touchedProxy `json:"proxies"`
+	Proxies []inspect.Meta `json:"proxies"`
 	// Inbounds are the inbounds of the proxies. Equal ones appear once.
 	Inbounds []servedInbound `json:"inbounds"`
 	// Callers is the number of known proxies that could call the service. Traffic is the result of policies for them.
@@ -83,7 +84,7 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 	}
 	view := &serviceView{
 		Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Origin: it.origin(),
-		Proxies: []touchedProxy{}, Inbounds: []servedInbound{},
+		Proxies: []inspect.Meta{}, Inbounds: []servedInbound{},
 	}
 	if view.Conditions, err = conditionsOf(it); err != nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (c *cli) inspectService(ctx context.Context, client *api.Client, key resour
 	}
 	for i := range view.Proxies {
 		c.waiting.say("reading proxy %d of %d", i+1, len(view.Proxies))
-		dataplane, err := inspectDataplane(ctx, client, view.Proxies[i].key())
+		dataplane, err := inspectDataplane(ctx, client, dataplaneKey(&view.Proxies[i]))
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -74,34 +75,10 @@ func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 }
 
 // syncSession is the answer of `_sync`: one zone's session, in the view of the server that answers.
-type syncSession struct {
-	Zone      string    `json:"zone"`
-	Connected bool      `json:"connected"`
-	Since     time.Time `json:"since,omitzero"`
-	Unheard   bool      `json:"unheard,omitempty"`
-	// Started is when the server that answers started to observe; Reported is when the zone last reported on its
-	// proxies.
-	Started  time.Time  `json:"started,omitzero"`
-	Reported time.Time  `json:"reported,omitzero"`
-	Types    []syncType `json:"types"`
-	// NewStore, NewZoneStore, Replaced and HeldByZone are the fields of kds.SyncStatus.
-	NewStore     *newStore        `json:"newStore,omitempty"`
-	NewZoneStore *newStore        `json:"newZoneStore,omitempty"`
-	Replaced     *replacedContent `json:"replaced,omitempty"`
-	// Over are the limits that the zone has reached.
-	Over       []overLimit            `json:"over,omitempty"`
-	HeldByZone map[resources.Type]int `json:"heldByZone,omitempty"`
-}
+type syncSession tracker.SyncStatus
 
-// replacedContent is kds.Replaced.
-type replacedContent struct {
-	Count int       `json:"count"`
-	Since time.Time `json:"since"`
-	Names []string  `json:"names,omitempty"`
-}
-
-// String describes what was replaced.
-func (r *replacedContent) String() string {
+// replacedText describes what another store of the global replaced in a zone.
+func replacedText(r *tracker.Replaced) string {
 	text := fmt.Sprintf("since %s the global's store, which was restored, rolled back or begun anew, has replaced the content of %d resources here", r.Since.UTC().Format(time.RFC3339), r.Count)
 	if len(r.Names) > 0 {
 		text += ": " + firstOf(r.Names, 5)
@@ -109,44 +86,8 @@ func (r *replacedContent) String() string {
 	return text
 }
 
-// overLimit is kds.OverLimit.
-type overLimit struct {
-	Limit string         `json:"limit"`
-	Type  resources.Type `json:"type,omitempty"`
-	Most  int64          `json:"most"`
-	Count int            `json:"count"`
-	Since time.Time      `json:"since"`
-}
-
-// syncType is one type in one direction.
-type syncType struct {
-	Type resources.Type `json:"type"`
-	// Direction is toZone or toGlobal.
-	Direction string `json:"direction"`
-	// Revision is the newest that concerns the type; Acknowledged is the peer's.
-	Revision     uint64  `json:"revision"`
-	Acknowledged uint64  `json:"acknowledged"`
-	LagRevisions uint64  `json:"lagRevisions"`
-	LagSeconds   float64 `json:"lagSeconds"`
-	// LagUnknown reports that the sender is not connected, or does not say its revisions.
-	LagUnknown bool             `json:"lagUnknown,omitempty"`
-	Sent       uint64           `json:"sent"`
-	Acked      uint64           `json:"acked"`
-	Refused    []syncRefusal    `json:"refused,omitempty"`
-	Held       *syncHeldRemoval `json:"held,omitempty"`
-}
-
-type syncRefusal struct {
-	KRI    string    `json:"kri"`
-	Name   string    `json:"name"`
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since,omitzero"`
-	// By is self if the server that answers refused, otherwise peer.
-	By string `json:"by,omitempty"`
-}
-
-// text returns the refusal in one line.
-func (r *syncRefusal) text(t resources.Type) string {
+// refusalText returns a refusal in one line.
+func refusalText(r *tracker.RefusedResource, t resources.Type) string {
 	who := "the peer"
 	if r.By == "self" {
 		who = "this server"
@@ -154,15 +95,8 @@ func (r *syncRefusal) text(t resources.Type) string {
 	return fmt.Sprintf("%s refused %s: %s", who, cmp.Or(r.KRI, string(t)+" "+r.Name), r.Reason)
 }
 
-// syncHeldRemoval is a held deletion: it would remove most of a type and waits for an operator.
-type syncHeldRemoval struct {
-	Count int       `json:"count"`
-	Since time.Time `json:"since,omitzero"`
-	Names []string  `json:"names,omitempty"`
-}
-
-// quiet reports whether the type has nothing of interest for a person.
-func (t *syncType) quiet() bool {
+// isQuiet reports whether a type has nothing of interest for a person.
+func isQuiet(t *tracker.TypeSync) bool {
 	return t.Sent == 0 && t.Acked == 0 && t.LagRevisions == 0 && len(t.Refused) == 0 && t.Held == nil
 }
 
@@ -253,7 +187,7 @@ func (t *table) addSession(s *syncSession, all bool) {
 	before := len(t.rows)
 	for i := range s.Types {
 		row := &s.Types[i]
-		if row.quiet() && !all {
+		if isQuiet(row) && !all {
 			continue
 		}
 		held := ""
@@ -286,12 +220,12 @@ func lagText(seconds float64) string {
 func (s *syncSession) details() []string {
 	lines := s.newStoreLines()
 	if s.Replaced != nil {
-		lines = append(lines, s.Zone+": "+s.Replaced.String())
+		lines = append(lines, s.Zone+": "+replacedText(s.Replaced))
 	}
 	for i := range s.Types {
 		t := &s.Types[i]
 		for j := range t.Refused {
-			lines = append(lines, fmt.Sprintf("%s %s: %s", s.Zone, t.Direction, t.Refused[j].text(t.Type)))
+			lines = append(lines, fmt.Sprintf("%s %s: %s", s.Zone, t.Direction, refusalText(&t.Refused[j], t.Type)))
 		}
 		if t.Held != nil {
 			lines = append(lines, fmt.Sprintf(

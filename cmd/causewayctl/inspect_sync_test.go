@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
 func TestSessionsText(t *testing.T) {
@@ -52,7 +54,7 @@ func TestSessionSummary(t *testing.T) {
 	}{
 		"it has told":     {syncSession{Connected: true, Since: at, Reported: at}, "0 0s 0 0 known"},
 		"it has not":      {syncSession{Connected: true, Since: at}, "0 0s 0 0 or more unknown"},
-		"another store":   {syncSession{Connected: true, Since: at, Reported: at, NewStore: &newStore{}}, "0 0s 0 0 new"},
+		"another store":   {syncSession{Connected: true, Since: at, Reported: at, NewStore: &tracker.NewStore{}}, "0 0s 0 0 new"},
 		"it was not seen": {syncSession{}, "unknown unknown unknown unknown unknown"},
 	} {
 		if got := strings.Join(row.session.summary(), " "); got != row.want {

@@ -51,9 +51,9 @@ func (in *inboundView) print(w io.Writer) {
 		fmt.Fprintln(w, "  no policies")
 	}
 	for _, p := range in.Policies {
-		fmt.Fprintf(w, "  %s%s\n", p.Kind, notEnforced(resources.Type(p.Kind), onInbound))
+		fmt.Fprintf(w, "  %s%s\n", p.Kind, notEnforced(p.Kind, onInbound))
 		for i, rule := range p.Rules {
-			fmt.Fprintf(w, "    %d. %s%s\n", i+1, rule.Origin, rule.why())
+			fmt.Fprintf(w, "    %d. %s%s\n", i+1, rule.Origin, whyText(rule.DecidedBy))
 			if rule.Closed {
 				fmt.Fprintln(w, "       not understood, denies everybody")
 				continue
@@ -71,12 +71,12 @@ func (in *inboundView) print(w io.Writer) {
 	}
 }
 
-// why returns the reason for a rule's place, in parentheses.
-func (r *inboundRule) why() string {
-	if r.DecidedBy == "" {
+// whyText returns the reason for a rule's place, in parentheses.
+func whyText(decidedBy string) string {
+	if decidedBy == "" {
 		return ""
 	}
-	return "  (" + r.DecidedBy + ")"
+	return "  (" + decidedBy + ")"
 }
 
 // confLines shows a rule. A conf of lists of matches, such as a permission, gets one line per match; any other is shown
@@ -127,10 +127,7 @@ func matchText(raw json.RawMessage) string {
 	}
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		var typed struct {
-			Type  string `json:"type"`
-			Value string `json:"value"`
-		}
+		var typed resources.PathMatch // all matches have this form
 		if json.Unmarshal(fields[name], &typed) == nil && typed.Value != "" {
 			parts = append(parts, strings.TrimSpace(name+" "+typed.Type+" "+typed.Value))
 			continue

@@ -5,6 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 func TestConfLines(t *testing.T) {
@@ -40,17 +44,24 @@ func TestConfLines(t *testing.T) {
 func TestConnectionState(t *testing.T) {
 	t.Parallel()
 	at := func(minute int) time.Time { return time.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC) }
-	ended := func(minute int) *time.Time { m := at(minute); return &m }
+	open := func(minute int) *meshpb.DiscoverySubscription {
+		return &meshpb.DiscoverySubscription{ConnectTime: timestamppb.New(at(minute))}
+	}
+	ended := func(begin, end int) *meshpb.DiscoverySubscription {
+		s := open(begin)
+		s.DisconnectTime = timestamppb.New(at(end))
+		return s
+	}
 	for _, tc := range []struct {
 		name          string
-		subscriptions []subscription
+		subscriptions []*meshpb.DiscoverySubscription
 		state         string
 		since         time.Time
 	}{
 		{name: "none", state: stateUnseen},
-		{name: "ended", subscriptions: []subscription{{at(1), ended(5)}, {at(2), ended(3)}}, state: stateOffline,
+		{name: "ended", subscriptions: []*meshpb.DiscoverySubscription{ended(1, 5), ended(2, 3)}, state: stateOffline,
 			since: at(5)},
-		{name: "an open one counts", subscriptions: []subscription{{at(1), nil}, {at(2), ended(3)}}, state: stateOnline,
+		{name: "an open one counts", subscriptions: []*meshpb.DiscoverySubscription{open(1), ended(2, 3)}, state: stateOnline,
 			since: at(1)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

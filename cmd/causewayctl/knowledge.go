@@ -13,6 +13,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 // zoneKnowledge reports how fresh the global's knowledge of a zone is. A zone's own answers are always fresh.
@@ -119,7 +120,7 @@ func (k zoneKnowledge) presence() string {
 
 // writeKnowledge writes how fresh the answer is, if it is not the server's own knowledge.
 func writeKnowledge(w io.Writer, known []zoneKnowledge) {
-	writeList(w, "known of zones", textsOf(known))
+	writeList(w, "known of zones", textsOf(known, zoneKnowledge.String))
 }
 
 // zonesOfKRIs returns the zones in the KRIs.
@@ -134,7 +135,7 @@ func zonesOfKRIs(names ...string) []string {
 }
 
 // zonesOfProxies returns the zones of the Dataplanes.
-func zonesOfProxies(proxies []touchedProxy) []string {
+func zonesOfProxies(proxies []inspect.Meta) []string {
 	var names []string
 	for i := range proxies {
 		names = append(names, proxies[i].KRI)

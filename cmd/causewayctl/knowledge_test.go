@@ -4,16 +4,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
 // TestKnowledgeNamesWhatAZoneLacks checks that a zone that is behind, or did not take something, is not shown as one
 // that has all that is shown.
 func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	lacking := []syncType{
+	lacking := []tracker.TypeSync{
 		{Type: "MeshTrafficPermission", Direction: "toZone", LagSeconds: 6},
 		{Type: "Dataplane", Direction: "toGlobal", LagSeconds: 6},
-		{Type: "MeshTimeout", Direction: "toZone", Refused: []syncRefusal{{KRI: "kri_mt_default___slow_", By: "peer"}}},
+		{Type: "MeshTimeout", Direction: "toZone", Refused: []tracker.RefusedResource{{KRI: "kri_mt_default___slow_", By: "peer"}}},
 	}
 	const says = "; what it has of MeshTrafficPermission may be older than what is shown; it has not taken kri_mt_default___slow_"
 	for name, c := range map[string]struct {
@@ -21,7 +23,7 @@ func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 		want    string
 	}{
 		"in sync": {syncSession{Connected: true, Since: at, Reported: at,
-			Types: []syncType{{Type: "Mesh", Direction: "toZone"}}}, "it last told how its proxies are at 2026-01-02T03:04:05Z"},
+			Types: []tracker.TypeSync{{Type: "Mesh", Direction: "toZone"}}}, "it last told how its proxies are at 2026-01-02T03:04:05Z"},
 		"behind": {syncSession{Connected: true, Since: at, Reported: at, Types: lacking}, "at 2026-01-02T03:04:05Z" + says},
 		"offline": {syncSession{Since: at, Types: lacking},
 			"offline since 2026-01-02T03:04:05Z: its own resources are as they were then" + says},

@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 func newLint(c *cli) *cobra.Command {
@@ -100,9 +101,7 @@ func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string
 	var all []explain.Finding
 	for _, name := range meshes {
 		c.waiting.say("looking at mesh %s", name)
-		var answer struct {
-			Findings []explain.Finding `json:"findings"`
-		}
+		var answer inspect.Findings
 		if err := client.JSON(ctx, api.Request{Path: "/meshes/" + url.PathEscape(name) + "/_lint"}, &answer); err != nil {
 			return nil, err
 		}

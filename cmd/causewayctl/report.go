@@ -69,34 +69,7 @@ func zoneOnly(err error) error {
 }
 
 // shadowReport is the answer to GET /_report/shadow.
-type shadowReport struct {
-	Items []shadowDenial `json:"items"`
-	// Dropped is the number of requests that were not counted separately, for lack of room.
-	Dropped   uint64            `json:"dropped"`
-	Since     time.Time         `json:"since,omitzero"`
-	Readiness []policyReadiness `json:"readiness"`
-	// Unknown is the reason why nothing is known.
-	Unknown string `json:"unknown,omitempty"`
-}
-
-// shadowDenial is one kind of request that would be denied.
-type shadowDenial struct {
-	Client     string    `json:"client"`
-	Inbound    string    `json:"inbound"`
-	Method     string    `json:"method,omitempty"`
-	PathPrefix string    `json:"pathPrefix,omitempty"`
-	Policy     string    `json:"policy"`
-	Count      uint64    `json:"count"`
-	FirstSeen  time.Time `json:"firstSeen,omitzero"`
-	LastSeen   time.Time `json:"lastSeen,omitzero"`
-}
-
-// policyReadiness reports whether a policy could be enforced without denying a caller that was seen.
-type policyReadiness struct {
-	Policy string `json:"policy"`
-	Safe   bool   `json:"safe"`
-	Text   string `json:"text"`
-}
+type shadowReport api.ShadowReport
 
 func (r *shadowReport) print(w io.Writer) error {
 	now := time.Now()

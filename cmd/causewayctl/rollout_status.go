@@ -7,58 +7,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// rolloutStatus is the answer to GET /_rollout/{type}/{mesh}/{name}.
+// rolloutStatus is the rollout of a resource, as the server answers.
 type rolloutStatus struct {
-	Type     resources.Type `json:"type"`
-	Revision uint64         `json:"revision"`
-	Stored   bool           `json:"stored"`
-	// Zone is set if a zone answers. A zone knows only its own proxies and the global.
-	Zone string `json:"zone"`
-	// Source is the global, if the resource is a copy and the global may have a newer one.
-	Source *offlineZone `json:"source"`
-	// NotEnforced lists the parts of a policy that no proxy enforces.
-	NotEnforced []string `json:"notEnforced"`
-	Zones       struct {
-		Acknowledged int           `json:"acknowledged"`
-		Total        int           `json:"total"`
-		Offline      []offlineZone `json:"offline"`
-		Refused      []refusedZone `json:"refused"`
-		Pending      []string      `json:"pending"`
-		// Unknown lists zones that refuse more resources than the server keeps by name.
-		Unknown []refusedZone `json:"unknown"`
-		// Away are the zones that acknowledged the resource and are not connected now.
-		Away []offlineZone `json:"away"`
-		// Disabled are the zones that do not get the resource because they are disabled.
-		Disabled []string `json:"disabled"`
-	} `json:"zones"`
-	Proxies struct {
-		Enforced int            `json:"enforced"`
-		Total    int            `json:"total"`
-		Behind   []behindProxy  `json:"behind"`
-		Unknown  []unknownProxy `json:"unknown"`
-		LeftOut  int            `json:"leftOut"`
-	} `json:"proxies"`
+	tracker.Rollout
 	// whole is the answer as received.
 	whole json.RawMessage
 }
 
-type offlineZone struct {
-	Zone string `json:"zone"`
-	// Since is when the zone disconnected. For a zone that has not connected since then, it is when the server started.
-	Since   time.Time `json:"since,omitzero"`
-	NotSeen bool      `json:"notSeen,omitempty"`
-	// Unheard is set if the server does not know whether the zone is connected.
-	Unheard bool   `json:"unheard,omitempty"`
-	Reason  string `json:"reason,omitempty"`
-	// Comparing is set for a global that is connected and has not yet sent its resources.
-	Comparing bool `json:"comparing,omitempty"`
-}
-
-func (z offlineZone) String() string {
+// offlineText describes a server that is not connected, and since when.
+func offlineText(z tracker.RolloutOffline) string {
 	switch {
 	case z.Comparing:
 		return z.Zone + " is back since " + z.Since.UTC().Format(time.RFC3339) + " and is being compared with what is here"
@@ -72,22 +34,8 @@ func (z offlineZone) String() string {
 	return z.Zone + " offline since " + z.Since.UTC().Format(time.RFC3339)
 }
 
-type refusedZone struct {
-	Zone   string `json:"zone"`
-	Reason string `json:"reason"`
-}
-
-// behindProxy is a proxy that has not acknowledged everything. Reason is the proxy's own reason, if it gave one.
-type behindProxy struct {
-	Mesh      string `json:"mesh"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Zone is empty if the zone itself answers.
-	Zone   string `json:"zone"`
-	Reason string `json:"reason"`
-}
-
-func (p behindProxy) String() string {
+// behindText names a proxy that has not acknowledged everything, with its own reason, if it gave one.
+func behindText(p tracker.ProxyBehind) string {
 	at := proxyPlace(p.Mesh, p.Namespace, p.Name, p.Zone)
 	if p.Reason != "" {
 		at += " (" + p.Reason + ")"
@@ -95,17 +43,8 @@ func (p behindProxy) String() string {
 	return at
 }
 
-// unknownProxy is a proxy whose enforced configuration is unknown.
-type unknownProxy struct {
-	Mesh      string    `json:"mesh"`
-	Namespace string    `json:"namespace"`
-	Name      string    `json:"name"`
-	Zone      string    `json:"zone"`
-	Reason    string    `json:"reason"`
-	Since     time.Time `json:"since,omitzero"`
-}
-
-func (p unknownProxy) String() string {
+// unknownText names a proxy whose enforced configuration is unknown, and why.
+func unknownText(p tracker.ProxyUnknown) string {
 	reason := p.Reason
 	if !p.Since.IsZero() {
 		reason += " since " + p.Since.UTC().Format(time.RFC3339)
@@ -156,7 +95,7 @@ func (s *rolloutStatus) sentence() string {
 		parts = slices.Concat([]string{"stored"}, s.acknowledgement(), s.enforcement())
 	}
 	for _, zone := range s.Zones.Offline {
-		parts = append(parts, zone.String())
+		parts = append(parts, offlineText(zone))
 	}
 	for _, zone := range s.Zones.Refused {
 		parts = append(parts, fmt.Sprintf("%s refused: %s", zone.Zone, zone.Reason))
@@ -167,7 +106,7 @@ func (s *rolloutStatus) sentence() string {
 	if len(s.Zones.Pending) > 0 {
 		parts = append(parts, "waiting for "+firstOf(s.Zones.Pending, 5))
 	}
-	if behind := textsOf(s.Proxies.Behind); len(behind) > 0 {
+	if behind := textsOf(s.Proxies.Behind, behindText); len(behind) > 0 {
 		parts = append(parts, "waiting for proxies "+firstOf(behind, 3))
 	}
 	return printing.Line(fmt.Sprintf("revision %d: %s", s.Revision, strings.Join(parts, "; ")))
@@ -183,7 +122,7 @@ func (s *rolloutStatus) acknowledgement() []string {
 	case s.Zone == "":
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
 	case s.Source != nil:
-		return []string{s.Source.String() + ": whether it has a newer one is not known"}
+		return []string{offlineText(*s.Source) + ": whether it has a newer one is not known"}
 	case s.Zones.Acknowledged > 0:
 		return []string{"acknowledged by the global"}
 	}
@@ -211,7 +150,7 @@ func (s *rolloutStatus) enforcement() []string {
 	for _, why := range s.NotEnforced {
 		parts = append(parts, "not enforced: "+why)
 	}
-	if unknown := textsOf(s.Proxies.Unknown); len(unknown) > 0 {
+	if unknown := textsOf(s.Proxies.Unknown, unknownText); len(unknown) > 0 {
 		parts = append(parts, fmt.Sprintf("unknown of %d: %s", len(unknown), firstOf(unknown, 3)))
 	}
 	if n := s.Proxies.LeftOut; n > 0 {
@@ -220,16 +159,16 @@ func (s *rolloutStatus) enforcement() []string {
 	if disabled := s.Zones.Disabled; len(disabled) > 0 {
 		parts = append(parts, "disabled is "+firstOf(disabled, 3)+": what proxies do there now is not known")
 	}
-	if away := textsOf(s.Zones.Away); len(away) > 0 {
+	if away := textsOf(s.Zones.Away, offlineText); len(away) > 0 {
 		parts = append(parts, firstOf(away, 3)+": what proxies do there now is not known")
 	}
 	return parts
 }
 
-func textsOf[T fmt.Stringer](list []T) []string {
+func textsOf[T any](list []T, text func(T) string) []string {
 	var out []string
 	for _, one := range list {
-		out = append(out, one.String())
+		out = append(out, text(one))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"time"
@@ -36,7 +35,7 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 			if scope.namespace != "" {
 				query.Set("namespace", scope.namespace)
 			}
-			var answer suggestion
+			var answer api.Suggestion
 			if err := client.JSON(ctx, api.Request{Path: "/_suggest/permissions", Query: query}, &answer); err != nil {
 				return zoneOnly(err)
 			}
@@ -58,18 +57,8 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	return cmd
 }
 
-// suggestion is the answer to GET /_suggest/permissions.
-type suggestion struct {
-	// Resources are in Universal form, one for each inbound that was called.
-	Resources []json.RawMessage `json:"resources"`
-	Observed  uint64            `json:"observed"`
-	Warnings  []string          `json:"warnings"`
-	// Unknown is the reason why nothing is known.
-	Unknown string `json:"unknown"`
-}
-
 // printSuggestion prints only resources that can be applied on standard output.
-func (c *cli) printSuggestion(s *suggestion) error {
+func (c *cli) printSuggestion(s *api.Suggestion) error {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(c.errOut, "warning: %s\n", warning)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"time"
 )
 
 // The files that svid writes.
@@ -80,26 +81,13 @@ func newSVID(c *cli) *cobra.Command {
 	return cmd
 }
 
-// svidRequest and svidResponse are the bodies of POST /meshes/{mesh}/dataplanes/{name}/_svid.
-type svidRequest struct {
-	CSR string `json:"csr"`
-}
-
-type svidResponse struct {
-	SpiffeID    string `json:"spiffeId"`
-	Certificate string `json:"certificate"`
-	// Bundles are PEM certificates by trust domain.
-	Bundles map[string]string `json:"bundles"`
-	Expires string            `json:"expirationTime"`
-}
-
 // fetchSVID creates a new key, gets a certificate for it and writes the files.
-func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key, dir string) (*svidResponse, error) {
+func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key, dir string) (*api.SVID, error) {
 	keyPEM, csrPEM, err := newKeyAndRequest()
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(svidRequest{CSR: string(csrPEM)})
+	body, err := json.Marshal(api.SVIDRequest{CSR: string(csrPEM)})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +95,7 @@ func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key,
 	if err != nil {
 		return nil, err
 	}
-	signed := &svidResponse{}
+	signed := &api.SVID{}
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_svid", Query: query, Body: body}, signed)
 	if api.IsNotFound(err) {
 		return nil, unknown(dataplane, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err),
@@ -142,7 +130,7 @@ func newKeyAndRequest() (keyPEM, csrPEM []byte, err error) {
 
 // writeIdentity replaces each file atomically, so that a reader never sees half of one. The certificate comes last: a
 // program that watches it finds the key in place.
-func writeIdentity(dir string, keyPEM []byte, signed *svidResponse) error {
+func writeIdentity(dir string, keyPEM []byte, signed *api.SVID) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
@@ -195,9 +183,9 @@ type identityFiles struct {
 	TrustDomains []string `json:"trustDomains"`
 }
 
-func (c *cli) printIdentity(dir string, signed *svidResponse) error {
+func (c *cli) printIdentity(dir string, signed *api.SVID) error {
 	files := identityFiles{
-		SpiffeID: signed.SpiffeID, Expires: signed.Expires, Certificate: filepath.Join(dir, svidFile),
+		SpiffeID: signed.SpiffeID, Expires: signed.Expires.Format(time.RFC3339), Certificate: filepath.Join(dir, svidFile),
 		Key: filepath.Join(dir, svidKeyFile), Bundle: filepath.Join(dir, bundleFile),
 		TrustDomains: slices.Sorted(maps.Keys(signed.Bundles)),
 	}

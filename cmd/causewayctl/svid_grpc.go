@@ -7,12 +7,14 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
+
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // bundlesForGRPC returns the CAs of the identity's own trust domain as PEM, and those of all trust domains as a SPIFFE
 // bundle map, in which each CA is valid for its own domain only (SPIFFE Trust Domain and Bundle, section 4; gRFC A87).
 // The first is empty if no CA vouches for the own trust domain.
-func bundlesForGRPC(signed *svidResponse) (own, byDomain []byte, err error) {
+func bundlesForGRPC(signed *api.SVID) (own, byDomain []byte, err error) {
 	id, err := spiffeid.FromString(signed.SpiffeID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the server's answer: %w", err)

@@ -37,7 +37,7 @@ type svidWatch struct {
 
 // run writes the files and reports them, then checks them periodically until ctx ends. Only the first fetch can fail: a
 // wrong name must end the program, a zone that restarts must not.
-func (w *svidWatch) run(ctx context.Context, tell func(dir string, signed *svidResponse) error) error {
+func (w *svidWatch) run(ctx context.Context, tell func(dir string, signed *api.SVID) error) error {
 	if err := w.renew(ctx, tell); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (w *svidWatch) run(ctx context.Context, tell func(dir string, signed *svidR
 }
 
 // look renews the files when they are due or when the trust of the mesh changes.
-func (w *svidWatch) look(ctx context.Context, tell func(string, *svidResponse) error) error {
+func (w *svidWatch) look(ctx context.Context, tell func(string, *api.SVID) error) error {
 	if time.Now().Before(w.renewAt) {
 		trusted, err := w.trust(ctx)
 		if err != nil || trusted == w.trusted {
@@ -64,7 +64,7 @@ func (w *svidWatch) look(ctx context.Context, tell func(string, *svidResponse) e
 	return w.renew(ctx, tell)
 }
 
-func (w *svidWatch) renew(ctx context.Context, tell func(string, *svidResponse) error) error {
+func (w *svidWatch) renew(ctx context.Context, tell func(string, *api.SVID) error) error {
 	trusted, err := w.trust(ctx)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func (z *shortLived) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, `{"total":0,"items":[],"next":null}`)
 		return
 	}
-	var request svidRequest
+	var request api.SVIDRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -91,7 +91,7 @@ func (z *shortLived) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	z.issued.Add(1)
-	_ = json.NewEncoder(w).Encode(svidResponse{SpiffeID: "spiffe://a/b", Certificate: certificate,
+	_ = json.NewEncoder(w).Encode(api.SVID{SpiffeID: "spiffe://a/b", Certificate: certificate,
 		Bundles: map[string]string{"a": certificate}})
 }
 
@@ -135,7 +135,7 @@ func TestWatchRenewsAtHalfLife(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- w.run(ctx, func(string, *svidResponse) error { told++; return nil })
+		ended <- w.run(ctx, func(string, *api.SVID) error { told++; return nil })
 	}()
 	waitUntil(t, func() bool { return zone.issued.Load() == 1 })
 	zone.away.Store(true)

@@ -9,11 +9,20 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// serverInfo is the part of GET / that version shows.
+// serverInfo is what commands show of a server.
 type serverInfo struct {
 	Product  string `json:"product"`
 	Version  string `json:"version"`
 	Hostname string `json:"hostname,omitempty"`
+}
+
+// fetchInfo asks a server who it is.
+func fetchInfo(ctx context.Context, client *api.Client) (*serverInfo, error) {
+	var index api.Index
+	if err := client.JSON(ctx, api.Request{Path: "/"}, &index); err != nil {
+		return nil, err
+	}
+	return &serverInfo{Product: index.Product, Version: index.Version, Hostname: index.Hostname}, nil
 }
 
 func newVersion(c *cli) *cobra.Command {
@@ -29,8 +38,8 @@ func newVersion(c *cli) *cobra.Command {
 				return c.printVersions(nil)
 			}
 			return c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
-				info := &serverInfo{}
-				if err := client.JSON(ctx, api.Request{Path: "/"}, info); err != nil {
+				info, err := fetchInfo(ctx, client)
+				if err != nil {
 					_ = c.printVersions(nil)
 					return err
 				}

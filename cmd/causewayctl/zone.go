@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -70,20 +71,12 @@ func newZoneAction(c *cli, a zoneAction) *cobra.Command {
 	return cmd
 }
 
-// zoneActed is the answer: the types that the action concerned, with the number of resources if it is known.
-type zoneActed struct {
-	Types []struct {
-		Type  resources.Type `json:"type"`
-		Count int            `json:"count"`
-	} `json:"types"`
-}
-
 func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, zone string, t resources.Type) error {
 	body, err := json.Marshal(map[string]resources.Type{"type": t})
 	if err != nil {
 		return err
 	}
-	var answer zoneActed
+	var answer tracker.Steered
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: zonePath(zone, a.path), Body: body}, &answer)
 	if api.IsNotFound(err) {
 		return unknownZone(zone, err)
@@ -122,7 +115,7 @@ func otherSideAway(ctx context.Context, client *api.Client, zone string) string 
 }
 
 // outcome returns the answer in one line.
-func (a *zoneAction) outcome(answer *zoneActed) string {
+func (a *zoneAction) outcome(answer *tracker.Steered) string {
 	if len(answer.Types) == 0 {
 		return a.nothing
 	}

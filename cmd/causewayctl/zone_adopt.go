@@ -9,43 +9,23 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// adoptable is a server that the global rejected although the global's own zone CA issued its certificate.
-type adoptable struct {
-	Zone    string    `json:"zone"`
-	ID      string    `json:"id"`
-	Serial  string    `json:"serial"`
-	Issued  time.Time `json:"issued"`
-	Expires time.Time `json:"expirationTime"`
-	Seen    time.Time `json:"seen"`
-	Reason  string    `json:"reason"`
-}
-
-// adoptables is the answer of `_adoptions`.
-type adoptables struct {
-	Items []adoptable `json:"items"`
-	// LeftOut counts servers of zones that the caller may not read.
-	LeftOut int `json:"leftOut,omitempty"`
-	// Since is when the server that answers began to know, and Others the number of replicas of whom it does not.
-	Since  time.Time `json:"since,omitzero"`
-	Others int       `json:"others,omitempty"`
-}
-
-// nobody says that the list is empty, as far as the server that answered knows.
-func (a *adoptables) nobody() string {
+// nobodyAsked says that the list is empty, as far as the server that answered knows.
+func nobodyAsked(a *enrolment.Candidates) string {
 	text := "this server has turned away no server with a certificate of the global's zone CA" +
 		" since " + a.Since.UTC().Format(time.RFC3339)
 	if a.Since.IsZero() {
 		text = "this server knows of none that it has turned away"
 	}
-	return text + a.others()
+	return text + othersAsked(a)
 }
 
-// others says what is not in the list; empty if nothing is known to be missing.
-func (a *adoptables) others() string {
+// othersAsked says what is not in the list; empty if nothing is known to be missing.
+func othersAsked(a *enrolment.Candidates) string {
 	text := ""
 	if a.LeftOut > 0 {
 		text = fmt.Sprintf("; %d more are of zones that you may not read", a.LeftOut)
@@ -86,16 +66,16 @@ func newZoneAdopt(c *cli) *cobra.Command {
 }
 
 func (c *cli) listAdoptable(ctx context.Context, client *api.Client) error {
-	var answer adoptables
+	var answer enrolment.Candidates
 	if err := client.JSON(ctx, api.Request{Path: "/_adoptions"}, &answer); err != nil {
 		return err
 	}
 	return c.printAnswer(answer, func() error {
 		if len(answer.Items) == 0 {
-			_, err := fmt.Fprintln(c.out, answer.nobody())
+			_, err := fmt.Fprintln(c.out, nobodyAsked(&answer))
 			return err
 		}
-		if missing := answer.others(); missing != "" {
+		if missing := othersAsked(&answer); missing != "" {
 			defer func() { _, _ = fmt.Fprintln(c.errOut, strings.TrimPrefix(missing, "; ")) }()
 		}
 		t := &table{header: []string{"ZONE", "ID", "CERTIFICATE", "ISSUED", "EXPIRES", "SEEN"}}
@@ -108,10 +88,10 @@ func (c *cli) listAdoptable(ctx context.Context, client *api.Client) error {
 }
 
 func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string, id string) error {
-	adopted := []adoptable{}
+	adopted := []enrolment.Candidate{}
 	for _, zone := range zones {
-		one := adoptable{}
-		if err := c.orderZone(ctx, client, zone, "_adopt", map[string]string{"id": id}, &one); err != nil {
+		one := enrolment.Candidate{}
+		if err := c.orderZone(ctx, client, zone, "_adopt", enrolment.AdoptOrder{ID: id}, &one); err != nil {
 			return c.neverAsked(ctx, client, zone, err)
 		}
 		adopted = append(adopted, one)
@@ -130,11 +110,11 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 // neverAsked turns err, which adopting a zone returned, into one about an unknown name, if neither a zone nor a server
 // that waits for adoption has it.
 func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, err error) error {
-	var asking adoptables
+	var asking enrolment.Candidates
 	if client.JSON(ctx, api.Request{Path: "/_adoptions"}, &asking) != nil {
 		return err
 	}
-	asks := slices.ContainsFunc(asking.Items, func(a adoptable) bool { return a.Zone == zone })
+	asks := slices.ContainsFunc(asking.Items, func(a enrolment.Candidate) bool { return a.Zone == zone })
 	if asks || !api.IsNotFound(fetch(ctx, client, resources.Key{Type: resources.TypeZone, Name: zone}, "", &item{})) {
 		return err
 	}
@@ -147,14 +127,7 @@ func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, e
 		advice = "the nearest here: " + strings.Join(near, ", ") + "\n  " + advice
 	}
 	return unknown(resources.Key{Type: resources.TypeZone, Name: zone}, &advised{
-		fmt.Errorf("there is no zone %s, and no server has asked this one to be it%s", zone, asking.others()), advice})
-}
-
-// newStore reports that a server meets a store of its peer that differs from the one it knew.
-type newStore struct {
-	Known     string    `json:"known"`
-	Announced string    `json:"announced"`
-	Since     time.Time `json:"since,omitzero"`
+		fmt.Errorf("there is no zone %s, and no server has asked this one to be it%s", zone, othersAsked(&asking)), advice})
 }
 
 // newStoreLines describe what a zone that met another store of the global holds, and what the global holds that met

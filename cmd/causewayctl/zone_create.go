@@ -12,19 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/server"
 )
-
-// joinOffer is the answer to POST /zones/{name}/_join.
-type joinOffer struct {
-	Zone      string    `json:"zone"`
-	Join      string    `json:"join"`
-	Addresses []string  `json:"addresses"`
-	CASHA256  string    `json:"caSha256"`
-	Expires   time.Time `json:"expirationTime"`
-}
 
 func newZoneCreate(c *cli) *cobra.Command {
 	ttl, rejoin, out := time.Duration(0), false, ""
@@ -45,10 +37,10 @@ func newZoneCreate(c *cli) *cobra.Command {
 					return err
 				}
 			}
-			offer := &joinOffer{}
-			order := map[string]any{"rejoin": rejoin}
+			offer := &enrolment.JoinOffer{}
+			order := enrolment.JoinOrder{Rejoin: rejoin}
 			if ttl != 0 {
-				order["ttl"] = ttl.String()
+				order.TTL = ttl.String()
 			}
 			if err := c.orderZone(ctx, client, args[0], "_join", order, offer); err != nil {
 				return err
@@ -78,15 +70,6 @@ func newZoneCreate(c *cli) *cobra.Command {
 	return cmd
 }
 
-// tokenOffer is the answer to POST /zones/{name}/_token.
-type tokenOffer struct {
-	Zone    string    `json:"zone"`
-	Token   string    `json:"token"`
-	ID      string    `json:"id"`
-	Scopes  []string  `json:"scopes"`
-	Expires time.Time `json:"expirationTime"`
-}
-
 func newZoneToken(c *cli) *cobra.Command {
 	ttl, scopes := time.Duration(0), []string{"cp"}
 	cmd := &cobra.Command{
@@ -97,10 +80,10 @@ func newZoneToken(c *cli) *cobra.Command {
 		Example: "  causewayctl zone token zone-9 --ttl 720h > token && chmod 600 token",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			offer := &tokenOffer{}
-			order := map[string]any{"scopes": scopes}
+			offer := &enrolment.TokenOffer{}
+			order := enrolment.TokenOrder{Scopes: scopes}
 			if ttl != 0 {
-				order["ttl"] = ttl.String()
+				order.TTL = ttl.String()
 			}
 			if err := c.orderZone(ctx, client, args[0], "_token", order, offer); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -91,7 +92,7 @@ func newZoneDecision(c *cli, d zoneDecision) *cobra.Command {
 
 // findZone looks for the zone before anybody is asked about it.
 func (c *cli) findZone(ctx context.Context, client *api.Client, args []string) error {
-	err := client.JSON(ctx, api.Request{Path: zonePath(args[0], "_credentials")}, &zoneCredentials{})
+	err := client.JSON(ctx, api.Request{Path: zonePath(args[0], "_credentials")}, &enrolment.Credentials{})
 	if api.IsNotFound(err) && !api.IsElsewhere(err) {
 		return unknownZone(args[0], err)
 	}

@@ -10,67 +10,31 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/systempb"
 )
-
-// overviewSuffix extends a list's path. Each item then includes the server's observations.
-const overviewSuffix = "/_overview"
-
-// zoneOverview is one item of /zones/_overview. Its counts are strings.
-type zoneOverview struct {
-	Name string `json:"name"`
-	Zone struct {
-		Enabled *bool `json:"enabled"`
-	} `json:"zone"`
-	Insight struct {
-		Subscriptions []zoneSubscription `json:"subscriptions"`
-	} `json:"zoneInsight"`
-	// Unknown is set if the server does not know whether the zone is connected.
-	Unknown *api.Unknown `json:"unknown"`
-}
-
-type zoneSubscription struct {
-	subscription
-	Replica string `json:"globalInstanceId"`
-	Status  struct {
-		Total struct {
-			Sent         string `json:"responsesSent"`
-			Acknowledged string `json:"responsesAcknowledged"`
-			Rejected     string `json:"responsesRejected"`
-		} `json:"total"`
-	} `json:"status"`
-	Version struct {
-		ControlPlane struct {
-			Version string `json:"version"`
-		} `json:"kumaCp"`
-	} `json:"version"`
-}
 
 // connection reports whether the zone is connected, and since when. The global does not keep sessions over a restart,
 // so whether a zone without one had a session before is unknown.
 func (z *zoneOverview) connection() (state string, since time.Time) {
-	if z.Unknown != nil && len(z.Insight.Subscriptions) > 0 { // it was seen once
+	all := z.Insight.Message.GetSubscriptions()
+	if z.Unknown != nil && len(all) > 0 { // it was seen once
 		return stateUnknown, z.Unknown.Since
-	}
-	var all []subscription
-	for _, s := range z.Insight.Subscriptions {
-		all = append(all, s.subscription)
-	}
-	if len(all) == 0 {
-		return stateUnseen, time.Time{}
 	}
 	return connectionState(all)
 }
 
-// latest returns the newest subscription, or a zero one if there is none.
-func (z *zoneOverview) latest() zoneSubscription {
-	if n := len(z.Insight.Subscriptions); n > 0 {
-		return z.Insight.Subscriptions[n-1]
+// latest returns the newest subscription, or nil if there is none.
+func (z *zoneOverview) latest() *systempb.KDSSubscription {
+	all := z.Insight.Message.GetSubscriptions()
+	if len(all) == 0 {
+		return nil
 	}
-	return zoneSubscription{}
+	return all[len(all)-1]
 }
 
 func (z *zoneOverview) enabled() string {
-	return strconv.FormatBool(z.Zone.Enabled == nil || *z.Zone.Enabled)
+	set := z.Zone.Message.GetEnabled()
+	return strconv.FormatBool(set == nil || set.GetValue())
 }
 
 // printZones prints zones with the state of their connections, which only the global knows.
@@ -128,11 +92,12 @@ func zoneTable(zones []*item, overviews map[string]*zoneOverview, sessions map[s
 			state += ", two servers"
 		}
 		latest := o.latest()
-		row := []string{z.Name, state, age(since, now), o.enabled(), latest.Version.ControlPlane.Version,
+		row := []string{z.Name, state, age(since, now), o.enabled(), latest.GetVersion().GetKumaCp().GetVersion(),
 			age(z.CreationTime, now)}
 		if wide {
-			total := latest.Status.Total
-			row = append(row, latest.Replica, count(total.Sent), count(total.Acknowledged), count(total.Rejected))
+			total := latest.GetStatus().GetTotal()
+			row = append(row, latest.GetGlobalInstanceId(), number(total.GetResponsesSent()), number(total.GetResponsesAcknowledged()),
+				number(total.GetResponsesRejected()))
 			row = append(append(row, sessions[z.Name].summary()...), z.KRI)
 		}
 		t.add(row...)
@@ -146,14 +111,6 @@ func isCloned(zone *item) bool {
 	return err == nil && slices.ContainsFunc(conditions, func(c resources.Condition) bool {
 		return c.Type == resources.ConditionCloned && c.Status == resources.ConditionTrue
 	})
-}
-
-// count returns n, or 0 if n was omitted because it is zero.
-func count(n string) string {
-	if n == "" {
-		return "0"
-	}
-	return n
 }
 
 // storeState reports whether the zone has accepted the global's store, as far as it has told.

@@ -15,6 +15,11 @@ type Accepted struct {
 	Count int            `json:"count"`
 }
 
+// Steered is the response to an operator's decision about a zone's sync: the types that it affects.
+type Steered struct {
+	Types []Accepted `json:"types"`
+}
+
 // Accept deletes the copies whose deletion is held, of one type or, if t is empty, of all. A copy that has changed
 // since, or came back, stays. It returns store.ErrConflict if another writer was first: call it again.
 func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type) ([]Accepted, error) {

@@ -42,8 +42,13 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	return WriteJSON(w, http.StatusOK, answer)
 }
 
-// typeInfo is an item of `GET /_resources`.
-type typeInfo struct {
+// ResourceTypes is the response to `GET /_resources`.
+type ResourceTypes struct {
+	Resources []TypeInfo `json:"resources"`
+}
+
+// TypeInfo describes one type.
+type TypeInfo struct {
 	Name                string          `json:"name"`
 	Path                string          `json:"path"`
 	Scope               resources.Scope `json:"scope"`
@@ -52,10 +57,11 @@ type typeInfo struct {
 	PluralDisplayName   string          `json:"pluralDisplayName"`
 	ShortName           string          `json:"shortName"`
 	IncludeInFederation bool            `json:"includeInFederation"`
-	Policy              *policyInfo     `json:"policy,omitempty"`
+	Policy              *PolicyInfo     `json:"policy,omitempty"`
 }
 
-type policyInfo struct {
+// PolicyInfo describes which parts a type of policy has.
+type PolicyInfo struct {
 	IsTargetRef       bool `json:"isTargetRef"`
 	HasToTargetRef    bool `json:"hasToTargetRef"`
 	HasFromTargetRef  bool `json:"hasFromTargetRef"`
@@ -64,27 +70,32 @@ type policyInfo struct {
 }
 
 func (s *Server) resourceTypes(w http.ResponseWriter, _ *http.Request) error {
-	out := []typeInfo{}
+	out := []TypeInfo{}
 	for _, d := range resources.Descriptors() {
-		info := typeInfo{
+		info := TypeInfo{
 			Name: string(d.Type), Path: d.Path, Scope: d.Scope, ReadOnly: !s.config.Home.MayWrite(d),
 			SingularDisplayName: spaced(string(d.Type)), PluralDisplayName: plural(spaced(string(d.Type))), ShortName: d.Short,
 			IncludeInFederation: d.GlobalToZone && d.WrittenOn != resources.Nowhere,
 		}
 		if p := d.Policy; p != nil {
-			info.Policy = &policyInfo{
+			info.Policy = &PolicyInfo{
 				IsTargetRef: true, HasToTargetRef: p.To, HasFromTargetRef: p.From,
 				HasRulesTargetRef: p.Rules, IsFromAsRules: p.FromAsRules,
 			}
 		}
 		out = append(out, info)
 	}
-	slices.SortFunc(out, func(a, b typeInfo) int { return strings.Compare(a.Name, b.Name) })
-	return WriteJSON(w, http.StatusOK, map[string]any{"resources": out})
+	slices.SortFunc(out, func(a, b TypeInfo) int { return strings.Compare(a.Name, b.Name) })
+	return WriteJSON(w, http.StatusOK, ResourceTypes{Resources: out})
 }
 
-// policyType is an item of `GET /policies`.
-type policyType struct {
+// PolicyTypes is the response to `GET /policies`.
+type PolicyTypes struct {
+	Policies []PolicyType `json:"policies"`
+}
+
+// PolicyType describes one type of policy.
+type PolicyType struct {
 	Name                string `json:"name"`
 	ReadOnly            bool   `json:"readOnly"`
 	Path                string `json:"path"`
@@ -97,19 +108,19 @@ type policyType struct {
 }
 
 func (s *Server) policyTypes(w http.ResponseWriter, _ *http.Request) error {
-	out := []policyType{}
+	out := []PolicyType{}
 	for _, d := range resources.Descriptors() {
 		if d.Policy == nil {
 			continue
 		}
-		out = append(out, policyType{
+		out = append(out, PolicyType{
 			Name: string(d.Type), ReadOnly: !s.config.Home.MayWrite(d), Path: d.Path,
 			SingularDisplayName: spaced(string(d.Type)), PluralDisplayName: plural(spaced(string(d.Type))),
 			IsTargetRefBased: true, IsInbound: d.Policy.From || d.Policy.Rules, IsOutbound: d.Policy.To,
 		})
 	}
-	slices.SortFunc(out, func(a, b policyType) int { return strings.Compare(a.Name, b.Name) })
-	return WriteJSON(w, http.StatusOK, map[string]any{"policies": out})
+	slices.SortFunc(out, func(a, b PolicyType) int { return strings.Compare(a.Name, b.Name) })
+	return WriteJSON(w, http.StatusOK, PolicyTypes{Policies: out})
 }
 
 // spaced converts MeshHTTPRoute to "Mesh HTTP Route".

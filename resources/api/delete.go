@@ -12,6 +12,11 @@ import (
 
 const titleDelete = "Could not delete a resource"
 
+// Deleted is the response to `DELETE` of one resource. Revision is the store's revision of the deletion.
+type Deleted struct {
+	Revision uint64 `json:"revision"`
+}
+
 // delete handles DELETE. It responds with 200 and the revision of the deletion.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	d, err := descriptorOf(r)
@@ -40,9 +45,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	noteCommit(r.Context(), commit)
-	return WriteJSON(w, http.StatusOK, struct {
-		Revision uint64 `json:"revision"`
-	}{commit.Revision})
+	return WriteJSON(w, http.StatusOK, Deleted{Revision: commit.Revision})
 }
 
 // checkDelete checks a deletion. It runs under the write lock.

@@ -236,11 +236,14 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	if len(commit.Changes) > 0 && commit.Changes[0].Old == nil {
 		status = http.StatusCreated
 	}
-	answer := struct {
-		Revision uint64   `json:"revision"`
-		Warnings []string `json:"warnings,omitempty"`
-	}{commit.Revision, s.warningsOf(r.Context(), s.config.Store.Snapshot(), stored[0])}
-	return WriteJSON(w, status, answer)
+	return WriteJSON(w, status, Written{Revision: commit.Revision,
+		Warnings: s.warningsOf(r.Context(), s.config.Store.Snapshot(), stored[0])})
+}
+
+// Written is the response to `PUT` of one resource. Revision is the store's revision of the write.
+type Written struct {
+	Revision uint64   `json:"revision"`
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // notHere returns the error for a write of a type that this server does not accept.

@@ -17,7 +17,7 @@ var (
 	linked       = regexp.MustCompile(`\]\(([^)#]+)\)`)
 	testFunction = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)`)
 	testName     = regexp.MustCompile(`^Test[A-Z]\w+$`)
-	someName     = regexp.MustCompile(`^(\.golangci\.yml|(access|cmd|enrolment|global|zone|kds|resources|server|hashing|test|docs|deploy)(/[\w.-]+)*/?)$`)
+	someName     = regexp.MustCompile(`^(\.golangci\.yml|(access|cmd|enrolment|global|zone|kds|resources|server|secrets|tokens|hashing|test|docs|deploy)(/[\w.-]+)*/?)$`)
 )
 
 // TestNamesInDocuments checks that the files, folders and tests named in the documents for newcomers exist.

@@ -3,11 +3,9 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,13 +15,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
-	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/kds/tracker"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
-	"github.com/causeway-mesh/causeway/zone/accesslog"
-	"github.com/causeway-mesh/causeway/zone/explain"
-	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 // routeInMetrics matches a route in the metrics.
@@ -68,79 +60,6 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			if err := keepsTo(router, c.server, path); err != nil {
 				t.Errorf("%s: GET %s: %v", c.server.Name(), path, err)
 			}
-		}
-	}
-}
-
-// TestDocumentHasAllFields checks that the document has every field of the answer types shared with the command line,
-// also rare ones.
-func TestDocumentHasAllFields(t *testing.T) {
-	t.Parallel()
-	doc, err := openapi3.NewLoader().LoadFromData(inspect.OpenAPI())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, of := range map[string]any{
-		"Keys": api.SigningKeyList{}, "Replicas": api.ReplicaList{}, "Rollout": tracker.Rollout{},
-		"SyncStatus": tracker.SyncStatus{},
-		"Suggestion": accesslog.Suggestion{}, "ShadowReport": accesslog.Report{}, "Answer": explain.Answer{},
-		"Query": explain.Query{},
-		"Index": api.Index{}, "WhoAmI": api.WhoAmI{}, "CanIQuestion": api.CanIQuestion{}, "CanIAnswer": api.CanIAnswer{},
-		"GlobalInsight": api.GlobalInsight{}, "Forecast": api.Forecast{}, "AuditPage": api.AuditPage{},
-		"AuditEntry":  access.Entry{},
-		"BatchResult": api.BatchResult{}, "ProxyRules": inspect.ProxyRules{}, "ProxyPolicies": inspect.ProxyPolicies{},
-		"OutboundPolicies": inspect.OutboundPolicies{}, "Layout": inspect.Layout{},
-		"ServicePolicies": inspect.ServicePolicies{},
-		"InboundPolicies": inspect.InboundPolicies{}, "Dataplanes": inspect.Dataplanes{}, "Findings": inspect.Findings{},
-	} {
-		schema := doc.Components.Schemas[name]
-		if schema == nil {
-			t.Errorf("no schema %s", name)
-			continue
-		}
-		sameFields(t, name, reflect.TypeOf(of), schema.Value)
-	}
-}
-
-// marshals are types that write their own JSON, such as times.
-var marshals = reflect.TypeFor[json.Marshaler]()
-
-// sameFields compares a type's JSON fields with those of a schema, recursively.
-func sameFields(t *testing.T, path string, typ reflect.Type, schema *openapi3.Schema) {
-	t.Helper()
-	for typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
-		if typ.Implements(marshals) || reflect.PointerTo(typ).Implements(marshals) {
-			return
-		}
-		if typ.Kind() == reflect.Slice {
-			if schema.Items == nil {
-				t.Errorf("%s: the document does not say of what the list is", path)
-				return
-			}
-			schema = schema.Items.Value
-		}
-		typ = typ.Elem()
-	}
-	if typ.Kind() != reflect.Struct || typ.Implements(marshals) || reflect.PointerTo(typ).Implements(marshals) {
-		return
-	}
-	fields := map[string]reflect.Type{}
-	for _, field := range reflect.VisibleFields(typ) {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if !field.IsExported() || name == "-" || field.Anonymous && name == "" {
-			continue
-		}
-		fields[name] = field.Type
-		property := schema.Properties[name]
-		if property == nil {
-			t.Errorf("%s: the document has no %s", path, name)
-			continue
-		}
-		sameFields(t, path+"."+name, field.Type, property.Value)
-	}
-	for name := range schema.Properties {
-		if fields[name] == nil {
-			t.Errorf("%s: nothing answers with %s", path, name)
 		}
 	}
 }

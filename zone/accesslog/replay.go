@@ -47,7 +47,7 @@ func callsOf(e *Entry, since time.Time) []call {
 
 // replay proposes permissions for calls, and judges all calls by them.
 type replay struct {
-	suggestion *Suggestion
+	suggestion *suggestion
 	calls      []call
 	inbounds   map[string]*grouping
 	prefixes   bool

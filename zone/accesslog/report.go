@@ -14,41 +14,6 @@ import (
 // safeAfter is the time without a shadow denial after which enforcing it counts as safe.
 const safeAfter = 7 * 24 * time.Hour
 
-// Report lists the clients that would be denied if every allowWithShadowDeny were a deny.
-type Report struct {
-	// Items have the most recent first.
-	Items []Denial `json:"items"`
-	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
-	Dropped uint64 `json:"dropped"`
-	// Since is the time at which the counting began.
-	Since     time.Time   `json:"since"`
-	Readiness []Readiness `json:"readiness"`
-	// Unknown is the reason why nothing is known about the question. An empty list then means nothing. It is empty if
-	// something is known.
-	Unknown string `json:"unknown,omitempty"`
-	// LeftOut counts the items and policies whose Dataplane or policy the caller may not read.
-	LeftOut int `json:"leftOut,omitempty"`
-}
-
-// Denial is one kind of request that would be denied.
-type Denial struct {
-	Client     string    `json:"client"`
-	Inbound    string    `json:"inbound"`
-	Method     string    `json:"method,omitempty"`
-	PathPrefix string    `json:"pathPrefix,omitempty"`
-	Policy     string    `json:"policy"`
-	Count      uint64    `json:"count"`
-	FirstSeen  time.Time `json:"firstSeen"`
-	LastSeen   time.Time `json:"lastSeen"`
-}
-
-// Readiness reports whether the shadow denials of a policy can be enforced without denying a client.
-type Readiness struct {
-	Policy string `json:"policy"`
-	Safe   bool   `json:"safe"`
-	Text   string `json:"text"`
-}
-
 // reportQuery selects what to report. Empty fields select everything.
 type reportQuery struct {
 	mesh, policy string
@@ -92,15 +57,15 @@ func (q *reportQuery) selects(policy string) bool {
 }
 
 // report asks a journal, and the store for the policies that have shadow denials.
-func report(j *Journal, snap store.Snapshot, q reportQuery) *Report {
+func report(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
 	s := j.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
-	out := &Report{Items: []Denial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []Readiness{}}
+	out := &api.ShadowReport{Items: []api.ShadowDenial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []api.Readiness{}}
 	for _, e := range s.entries {
 		if !shows(q.reader, e.Inbound, e.ShadowPolicy) {
 			out.LeftOut++
 			continue
 		}
-		out.Items = append(out.Items, Denial{
+		out.Items = append(out.Items, api.ShadowDenial{
 			Client: e.Client, Inbound: e.Inbound, Method: e.Method, PathPrefix: e.PathPrefix, Policy: e.ShadowPolicy,
 			Count: e.Count, FirstSeen: e.First.UTC(), LastSeen: e.Last.UTC(),
 		})
@@ -132,7 +97,7 @@ func hasShadow(r *resources.Resource) bool {
 }
 
 // readiness judges one policy, which has been unchanged since changed.
-func readiness(policy string, changed time.Time, s *summary, now time.Time) Readiness {
+func readiness(policy string, changed time.Time, s *summary, now time.Time) api.Readiness {
 	var count uint64
 	last := time.Time{}
 	for _, e := range s.entries {
@@ -146,16 +111,16 @@ func readiness(policy string, changed time.Time, s *summary, now time.Time) Read
 	watched := now.Sub(later(s.since, changed))
 	switch {
 	case count > 0 && now.Sub(last) < safeAfter:
-		return Readiness{policy, false, fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count,
+		return api.Readiness{Policy: policy, Safe: false, Text: fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count,
 			now.Sub(last).Round(time.Second))}
 	case now.Sub(s.lost(policy)) < safeAfter:
-		return Readiness{policy, false,
-			"not known: some that would be denied were seen within 7 d, and not kept for want of room"}
+		return api.Readiness{Policy: policy, Safe: false,
+			Text: "not known: some that would be denied were seen within 7 d, and not kept for want of room"}
 	case watched < safeAfter:
-		return Readiness{policy, false, fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d",
+		return api.Readiness{Policy: policy, Safe: false, Text: fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d",
 			watched.Round(time.Second))}
 	}
-	return Readiness{policy, true, "safe to enforce: no would-deny for 7 d"}
+	return api.Readiness{Policy: policy, Safe: true, Text: "safe to enforce: no would-deny for 7 d"}
 }
 
 func later(a, b time.Time) time.Time {

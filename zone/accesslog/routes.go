@@ -62,7 +62,7 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 	if !h.Collecting {
 		out.Unknown = notCollecting
 		for i := range out.Readiness {
-			out.Readiness[i] = Readiness{Policy: out.Readiness[i].Policy, Text: notCollecting}
+			out.Readiness[i] = api.Readiness{Policy: out.Readiness[i].Policy, Text: notCollecting}
 		}
 	}
 	return answer(w, out)

@@ -11,22 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// Suggestion holds permissions that allow what was seen allowed, by client, method and path, and their effect on
-// everything else that was seen.
-type Suggestion struct {
-	// Resources are MeshTrafficPermissions in Universal form: one for each inbound that was called, so that what a
-	// client may do on one inbound is not allowed on another; or one that allows nothing.
-	Resources []json.RawMessage `json:"resources"`
-	// Observed is the number of requests, and connections on TCP, that the suggestion is based on.
-	Observed uint64    `json:"observed"`
-	Since    time.Time `json:"since"`
-	Warnings []string  `json:"warnings"`
-	// Unknown is the reason why the clients of the Dataplane are unknown; then there are no resources. It is empty if
-	// they are known.
-	Unknown string `json:"unknown,omitempty"`
-	// LeftOut counts the policies that the warnings do not name because the caller may not read them.
-	LeftOut int `json:"leftOut,omitempty"`
-
+// suggestion is a response with what is needed to fill it in.
+type suggestion struct {
+	api.Suggestion
 	reader *api.Reader
 	hidden map[string]bool
 }
@@ -35,7 +22,7 @@ type Suggestion struct {
 const hiddenPolicy = "a policy that is not shown"
 
 // named is the name of a policy in a warning. Decisions that no policy made have names that are no KRIs.
-func (s *Suggestion) named(policy string) string {
+func (s *suggestion) named(policy string) string {
 	if _, err := resources.ParseKRI(policy); err != nil || shows(s.reader, policy) {
 		return policy
 	}
@@ -54,14 +41,14 @@ type suggestQuery struct {
 }
 
 // suggest makes the permissions of one Dataplane from what was seen since.
-func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
+func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 	dp, kri := q.dataplane, resources.KRIOf(q.dataplane)
 	s := j.read(func(e *Entry) bool {
 		of, err := resources.ParseKRI(e.Inbound)
 		return err == nil && of.WithSection("") == kri && !e.Last.Before(q.since)
 	})
-	out := &Suggestion{Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{},
-		reader: q.reader, hidden: map[string]bool{}}
+	out := &suggestion{reader: q.reader, hidden: map[string]bool{}, Suggestion: api.Suggestion{
+		Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{}}}
 	if s.since.After(q.since) {
 		out.warn("what came before %s was not seen", s.since.UTC().Format(time.RFC3339))
 	}
@@ -74,7 +61,7 @@ func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
 	}
 	if len(replay.calls) == 0 {
 		out.Unknown = fmt.Sprintf("no call of it was seen since %s, allowed or denied", out.Since.Format(time.RFC3339))
-		return out, nil
+		return &out.Suggestion, nil
 	}
 	replay.propose()
 	replay.judge()
@@ -94,7 +81,7 @@ func suggest(j *Journal, q suggestQuery) (*Suggestion, error) {
 		}
 		out.Resources = append(out.Resources, permission)
 	}
-	return out, nil
+	return &out.Suggestion, nil
 }
 
 // permissionFor allows what was seen on one inbound; seen may be nil.
@@ -118,7 +105,7 @@ func permissionFor(dp *resources.Resource, name, section string, seen *grouping)
 	}}), nil
 }
 
-func (s *Suggestion) warn(format string, args ...any) {
+func (s *suggestion) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 

@@ -34,7 +34,7 @@ type Rule struct {
 	// Match is absent if the rule applies to every request.
 	Match json.RawMessage `json:"match,omitempty"`
 	// Conf is a resources.PermissionConf in a permission.
-	Conf any `json:"conf"`
+	Conf json.RawMessage `json:"conf"`
 	// Origin is the KRI of the policy; if several were merged, that of the one that wins.
 	Origin string `json:"origin"`
 	Place
@@ -95,12 +95,18 @@ func (a *asked) permissionKind(in *matching.InboundPort, t resources.Type) KindP
 	rules, warnings := a.permissionsOn(in, t)
 	for i := range rules {
 		kri := rules[i].Origin.String()
-		kind.Rules = append(kind.Rules, Rule{KRI: kri, Conf: rules[i].Conf, Origin: kri, Place: rules[i].Place,
+		kind.Rules = append(kind.Rules, Rule{KRI: kri, Conf: permissionConf(&rules[i].Conf), Origin: kri, Place: rules[i].Place,
 			Headers: headersOf(rules[i].Rule), Closed: rules[i].Closed})
 		kind.Origins = appendRef(kind.Origins, kri)
 	}
 	kind.Warnings = warnings
 	return kind
+}
+
+// permissionConf returns a permission's conf as JSON. It consists of texts and lists, which always have a JSON form.
+func permissionConf(conf *resources.PermissionConf) json.RawMessage {
+	raw, _ := json.Marshal(conf)
+	return raw
 }
 
 func headersOf(r *matching.Rule) map[string]string {

@@ -83,10 +83,10 @@ type InboundRules struct {
 
 // InboundRule is the conf for the requests of one match; for permissions, one rule.
 type InboundRule struct {
-	Conf     []any           `json:"conf"`
-	Match    json.RawMessage `json:"match,omitempty"`
-	Origin   []Origin        `json:"origin"`
-	Position int             `json:"position"`
+	Conf     []json.RawMessage `json:"conf"`
+	Match    json.RawMessage   `json:"match,omitempty"`
+	Origin   []Origin          `json:"origin"`
+	Position int               `json:"position"`
 	// Headers are the expressions, by header, that a TrafficTarget's requests must match too.
 	Headers map[string]string `json:"headers,omitempty"`
 	Closed  bool              `json:"closed,omitempty"`
@@ -220,7 +220,7 @@ func (a *asked) addInbound(out *TypeRules, in *matching.InboundPort) {
 		permissions, warnings := a.permissionsOn(in, out.Type)
 		for _, p := range permissions {
 			origin := Origin{ResourceMeta: metaOf(p.policy), KRI: p.Origin.String(), Place: p.Place}
-			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{p.Conf}, Origin: []Origin{origin},
+			rules.Rules = append(rules.Rules, InboundRule{Conf: []json.RawMessage{permissionConf(&p.Conf)}, Origin: []Origin{origin},
 				Position: p.Position, Headers: headersOf(p.Rule), Closed: p.Closed})
 		}
 		out.Warnings = addTexts(out.Warnings, warnings)
@@ -231,7 +231,7 @@ func (a *asked) addInbound(out *TypeRules, in *matching.InboundPort) {
 			if a.left.anyOut(c.Origins) {
 				continue
 			}
-			rules.Rules = append(rules.Rules, InboundRule{Conf: []any{c.Conf}, Match: c.Match,
+			rules.Rules = append(rules.Rules, InboundRule{Conf: []json.RawMessage{c.Conf}, Match: c.Match,
 				Origin: originsOf(c.Origins), Position: i + 1})
 		}
 		out.Warnings = a.appendTexts(out.Warnings, confs.Warnings)

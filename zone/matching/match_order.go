@@ -48,11 +48,6 @@ func comparePlaces(a, b matchPlace) int {
 	)
 }
 
-type typedValue struct {
-	Type  string `json:"type"`
-	Value string `json:"value"`
-}
-
 // placeOf reads the known fields of a match. A field that it cannot read counts as absent.
 func placeOf(raw json.RawMessage) matchPlace {
 	var p matchPlace
@@ -76,7 +71,7 @@ func placeOf(raw json.RawMessage) matchPlace {
 }
 
 func valuePlace(raw json.RawMessage) (kind, length int) {
-	var v typedValue
+	var v resources.PathMatch // all matches by a value have this form
 	if len(raw) == 0 || json.Unmarshal(raw, &v) != nil {
 		return 0, 0
 	}

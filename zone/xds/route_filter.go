@@ -16,17 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Confs of a MeshHTTPRoute's filters. Source: Kuma's wire format.
+// Confs of a MeshHTTPRoute's filters, but for resources.RouteHeaders and resources.RouteMirror. Source: Kuma's wire format.
 type (
-	headerFilter struct {
-		Set    []headerValue `json:"set"`
-		Add    []headerValue `json:"add"`
-		Remove []string      `json:"remove"`
-	}
-	headerValue struct {
-		Name  string `json:"name"`
-		Value string `json:"value"`
-	}
 	redirectFilter struct {
 		Scheme     string       `json:"scheme"`
 		Hostname   string       `json:"hostname"`
@@ -44,10 +35,6 @@ type (
 		ReplaceFullPath    *string `json:"replaceFullPath"`
 		ReplacePrefixMatch *string `json:"replacePrefixMatch"`
 	}
-	mirrorFilter struct {
-		Percentage *percent             `json:"percentage"`
-		BackendRef resources.BackendRef `json:"backendRef"`
-	}
 )
 
 // mirrors resolves the targets of copies of a rule's requests.
@@ -57,8 +44,11 @@ func (s *sender) mirrors(r *httpRoute, b *backend) {
 		if f.Type != "RequestMirror" {
 			continue
 		}
-		conf := filterConf[mirrorFilter](s, r, f.RequestMirror)
-		if shares := s.shares(r.rule, []resources.BackendRef{conf.BackendRef}, b); shares[0].backend != nil {
+		conf := filterConf[resources.RouteMirror](s, r, f.RequestMirror)
+		if conf.BackendRef == nil {
+			continue // which only a peer can send
+		}
+		if shares := s.shares(r.rule, []resources.BackendRef{*conf.BackendRef}, b); shares[0].backend != nil {
 			if r.mirror == nil {
 				r.mirror = map[int]*backend{}
 			}
@@ -73,14 +63,14 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 		f := &r.conf.Filters[i]
 		switch f.Type {
 		case "RequestHeaderModifier":
-			conf := filterConf[headerFilter](s, r, f.RequestHeaderModifier)
+			conf := filterConf[resources.RouteHeaders](s, r, f.RequestHeaderModifier)
 			s.usable(&conf, route.Name)
-			route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, conf.options()...)
+			route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, routeHeaderOptions(&conf)...)
 			route.RequestHeadersToRemove = append(route.RequestHeadersToRemove, conf.Remove...)
 		case "ResponseHeaderModifier":
-			conf := filterConf[headerFilter](s, r, f.ResponseHeaderModifier)
+			conf := filterConf[resources.RouteHeaders](s, r, f.ResponseHeaderModifier)
 			s.usable(&conf, route.Name)
-			route.ResponseHeadersToAdd = append(route.ResponseHeadersToAdd, conf.options()...)
+			route.ResponseHeadersToAdd = append(route.ResponseHeadersToAdd, routeHeaderOptions(&conf)...)
 			route.ResponseHeadersToRemove = append(route.ResponseHeadersToRemove, conf.Remove...)
 		case "RequestRedirect":
 			conf := filterConf[redirectFilter](s, r, f.RequestRedirect)
@@ -89,16 +79,16 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 			conf := filterConf[rewriteFilter](s, r, f.URLRewrite)
 			conf.apply(action, prefixOf(r))
 		case "RequestMirror":
-			conf := filterConf[mirrorFilter](s, r, f.RequestMirror)
+			conf := filterConf[resources.RouteMirror](s, r, f.RequestMirror)
 			if to := r.mirror[i]; to != nil {
-				action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, conf.envoy(to))
+				action.RequestMirrorPolicies = append(action.RequestMirrorPolicies, mirrorPolicy(&conf, to))
 			}
 		}
 	}
 }
 
 // usable leaves out headers that routes may not change: Envoy would refuse all routes.
-func (s *sender) usable(f *headerFilter, origin string) {
+func (s *sender) usable(f *resources.RouteHeaders, origin string) {
 	refused := func(name string) bool {
 		own := name == "" || strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 		if own {
@@ -106,7 +96,7 @@ func (s *sender) usable(f *headerFilter, origin string) {
 		}
 		return own
 	}
-	ofValue := func(v headerValue) bool { return refused(v.Name) }
+	ofValue := func(v resources.HeaderValue) bool { return refused(v.Name) }
 	f.Set, f.Add, f.Remove = slices.DeleteFunc(f.Set, ofValue), slices.DeleteFunc(f.Add, ofValue),
 		slices.DeleteFunc(f.Remove, refused)
 }
@@ -128,9 +118,10 @@ func prefixOf(r *httpRoute) string {
 	return strings.TrimRight(r.match.Path.Value, "/")
 }
 
-func (f *headerFilter) options() []*corev3.HeaderValueOption {
+// routeHeaderOptions returns the headers that a filter sets and adds.
+func routeHeaderOptions(f *resources.RouteHeaders) []*corev3.HeaderValueOption {
 	var out []*corev3.HeaderValueOption
-	add := func(values []headerValue, how corev3.HeaderValueOption_HeaderAppendAction) {
+	add := func(values []resources.HeaderValue, how corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, v := range values {
 			out = append(out, &corev3.HeaderValueOption{
 				// Envoy reads % as the beginning of a variable.
@@ -201,10 +192,10 @@ func rewrite(pattern, by string) *matcherv3.RegexMatchAndSubstitute {
 	}
 }
 
-func (f *mirrorFilter) envoy(to *backend) *routev3.RouteAction_RequestMirrorPolicy {
+func mirrorPolicy(f *resources.RouteMirror, to *backend) *routev3.RouteAction_RequestMirrorPolicy {
 	share := 100.0
-	if f.Percentage != nil {
-		share = min(float64(*f.Percentage), 100)
+	if n, ok := percentOf(f.Percentage); ok {
+		share = min(n, 100)
 	}
 	return &routev3.RouteAction_RequestMirrorPolicy{
 		Cluster: to.name,
