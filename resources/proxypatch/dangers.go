@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	tagsv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
 	"google.golang.org/protobuf/proto"
@@ -93,6 +94,12 @@ func (s *search) fields(m protoreflect.Message) {
 		s.note("names the secret %s", v.GetName())
 	case *corev3.GrpcService_GoogleGrpc:
 		s.note("calls a gRPC service with credentials of the machine")
+	case *tlsv3.TlsKeyLog:
+		s.note("writes the keys of connections to the file %s of the machine", v.GetPath())
+	case *limitv3.LocalRateLimit:
+		if s.at == exposed && len(v.GetRequestHeadersToAddWhenNotEnforced()) > 0 {
+			s.note("adds headers to requests after they were judged")
+		}
 	case *tagsv3.CustomTag_Environment:
 		s.note("reads the environment variable %s", v.GetName())
 	case *corev3.HttpUri:

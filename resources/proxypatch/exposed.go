@@ -2,6 +2,7 @@ package proxypatch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -238,17 +239,33 @@ func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) boo
 	return true
 }
 
-// equalOptions reports whether two clusters have the same HTTP filters for what they send.
-func equalOptions(before, after *clusterv3.Cluster) bool {
-	filters := func(c *clusterv3.Cluster) *upstreamv3.HttpProtocolOptions {
-		out := &upstreamv3.HttpProtocolOptions{}
-		for _, packed := range c.GetTypedExtensionProtocolOptions() {
-			options := &upstreamv3.HttpProtocolOptions{}
-			if packed.UnmarshalTo(options) == nil {
-				out.HttpFilters = append(out.HttpFilters, options.GetHttpFilters()...)
-			}
-		}
-		return out
+// optionFields are the fields of how a cluster speaks HTTP that an ordinary patch may change. All others, such as filters
+// and mirrors, change or copy requests that were judged.
+var optionFields = []string{
+	"common_http_protocol_options", "upstream_http_protocol_options", "explicit_http_config",
+	"use_downstream_protocol_config", "auto_config", "header_validation_config", "outlier_detection", "hash_policy",
+	"retry_policy",
+}
+
+// changedOption returns the first field in which the HTTP options of two clusters differ and may not; empty for none.
+func changedOption(before, after *clusterv3.Cluster) string {
+	was, is := before.GetTypedExtensionProtocolOptions(), after.GetTypedExtensionProtocolOptions()
+	keys := maps.Clone(was)
+	if keys == nil {
+		keys = map[string]*anypb.Any{}
 	}
-	return proto.Equal(filters(before), filters(after))
+	maps.Copy(keys, is)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if proto.Equal(was[key], is[key]) {
+			continue
+		}
+		then, now := &upstreamv3.HttpProtocolOptions{}, &upstreamv3.HttpProtocolOptions{}
+		if was[key] != nil && was[key].UnmarshalTo(then) != nil || is[key] != nil && is[key].UnmarshalTo(now) != nil {
+			return key
+		}
+		if field := differs(then, now, optionFields...); field != "" {
+			return field
+		}
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
@@ -98,7 +99,13 @@ func (g *Guard) cluster(before, after *Resource) string {
 	if field := differs(before.Message, after.Message, clusterFields...); field != "" {
 		return "would change its " + field
 	}
-	if g.origin(before) == OriginInbound {
+	switch g.origin(before) {
+	case OriginOutbound:
+	case OriginPatch:
+		if why := g.added(after.Message); why != "" {
+			return why
+		}
+	default:
 		// A check is a request that the proxy makes by itself, and nobody judges.
 		if field := differs(checksOf(before.Message), checksOf(after.Message)); field != "" {
 			return "would change its " + field
@@ -109,8 +116,8 @@ func (g *Guard) cluster(before, after *Resource) string {
 	if why := gained(was, is); why != "" {
 		return why
 	}
-	if !equalOptions(before.Message.(*clusterv3.Cluster), after.Message.(*clusterv3.Cluster)) {
-		return "would change the HTTP filters of its typed_extension_protocol_options"
+	if field := changedOption(before.Message.(*clusterv3.Cluster), after.Message.(*clusterv3.Cluster)); field != "" {
+		return fmt.Sprintf("would change the %s of its typed_extension_protocol_options", field)
 	}
 	return ""
 }
@@ -157,12 +164,28 @@ func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
 			if why := g.leadsHere(e.GetEndpoint().GetAddress()); why != "" {
 				return why
 			}
+			if why := checksElsewhere(c, e.GetEndpoint()); why != "" {
+				return why
+			}
 			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
 				if why := g.leadsHere(more.GetAddress()); why != "" {
 					return why
 				}
 			}
 		}
+	}
+	return ""
+}
+
+// checksElsewhere returns why the health checks of a new cluster may reach what its endpoint does not say. A check is a
+// request that the proxy makes by itself, and a name may be one of the proxy's own machine.
+func checksElsewhere(c *clusterv3.Cluster, e *endpointv3.Endpoint) string {
+	if at := e.GetHealthCheckConfig(); at.GetAddress() != nil || at.GetPortValue() != 0 {
+		return "has health checks elsewhere than at its endpoints"
+	}
+	host := e.GetAddress().GetSocketAddress().GetAddress()
+	if _, err := netip.ParseAddr(host); err != nil && len(c.GetHealthChecks()) > 0 {
+		return fmt.Sprintf("has health checks of %q, which may be the proxy's own machine: want an IP address", host)
 	}
 	return ""
 }

@@ -156,6 +156,12 @@ func TestPatchesOneAfterAnother(t *testing.T) {
 		t.Errorf("problems %q", problems)
 	}
 	sent, problems = patchedBy(t,
+		named("b", `[{cluster: {operation: Add, value: "{name: named, type: STRICT_DNS, load_assignment: {cluster_name: named, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: a.example, port_value: 80}}}}]}]}}"}}]`),
+		named("a", `[{cluster: {operation: Patch, match: {name: named}, value: "health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, tcp_health_check: {}}]"}}]`))
+	if !strings.Contains(problems, "has health checks of") || strings.Contains(sent, "tcp_health_check") {
+		t.Errorf("a policy checks the name that another added: %q", problems)
+	}
+	sent, problems = patchedBy(t,
 		named("b", `[{cluster: {operation: Patch, value: "no_such_field: 7s"}}]`),
 		named("c", `[{cluster: {operation: Patch, jsonPatches: [{op: replace, path: /connectTimeout, value: soon}]}}]`),
 		named("d", `[{cluster: {operation: Patch, jsonPatches: [{op: replace, path: /connectTimeout, value: 0s}]}}]`),
