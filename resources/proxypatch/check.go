@@ -18,6 +18,10 @@ func (c *Conf) Problems(guarded bool) (out []Problem) {
 	if n > maxModifications {
 		return []Problem{{[]string{"appendModifications"}, fmt.Sprintf("want at most %d, got %d", maxModifications, n)}}
 	}
+	if n := c.valuesBytes(); n > maxValuesBytes {
+		return []Problem{{[]string{"appendModifications"},
+			fmt.Sprintf("the values have %d bytes, more than %d: use several policies", n, maxValuesBytes)}}
+	}
 	for i := range c.AppendModifications {
 		at := []string{"appendModifications", fmt.Sprint(i)}
 		parts := c.AppendModifications[i].changes()
@@ -30,6 +34,21 @@ func (c *Conf) Problems(guarded bool) (out []Problem) {
 		out = append(out, check.problems...)
 	}
 	return out
+}
+
+// valuesBytes returns the bytes of all values.
+func (c *Conf) valuesBytes() (n int) {
+	for i := range c.AppendModifications {
+		for _, part := range c.AppendModifications[i].changes() {
+			if part.Value != nil {
+				n += len(*part.Value)
+			}
+			for j := range part.JSONPatches {
+				n += len(part.JSONPatches[j].Value)
+			}
+		}
+	}
+	return n
 }
 
 // checker checks one change.

@@ -113,6 +113,8 @@ const (
 	maxModifications = 64
 	maxJSONPatches   = 64
 	maxValueBytes    = 64 << 10
+	// maxValuesBytes bounds all values together: they are read for each proxy.
+	maxValuesBytes = 128 << 10
 )
 
 // Kinds of modifications, as the fields of a Modification are called.

@@ -57,12 +57,13 @@ func (p *Problem) Error() string {
 type editor struct {
 	*Config
 	policy string
+	budget *budget
 }
 
 // Apply returns the configuration after the modifications of a policy. It is c itself if they match nothing. The error
 // is a *Problem that names the modification; nothing of the policy is applied then.
 func (c *Config) Apply(policy string, conf *Conf) (*Config, error) {
-	e := &editor{Config: c.clone(), policy: policy}
+	e := &editor{Config: c.clone(), policy: policy, budget: newBudget()}
 	for i := range conf.AppendModifications {
 		for _, one := range conf.AppendModifications[i].changes() {
 			if err := e.apply(&one); err != nil {
@@ -82,6 +83,9 @@ func (e *editor) apply(c *change) error {
 		var err error
 		if value, err = parse(c.kind, *c.Value); err != nil {
 			return fmt.Errorf("value: %w", err)
+		}
+		if err = e.budget.spend(len(*c.Value)); err != nil {
+			return err
 		}
 	}
 	switch c.kind {
@@ -113,22 +117,27 @@ func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message)
 			delete(all, r.Name)
 			continue
 		}
-		next, err := patched(r.Message, c, value)
+		next, err := patched(r.Message, c, value, e.budget)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if nameOf(next) != r.Name {
 			return fmt.Errorf("%s: its name cannot be changed, as others refer to it by that", r.Name)
 		}
-		e.set(all, r, next)
+		if err := e.set(all, r, next); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // set replaces the message of a resource.
-func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) {
+func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) error {
+	if err := e.budget.spend(proto.Size(m)); err != nil {
+		return fmt.Errorf("%s: %w", r.Name, err)
+	}
 	if proto.Equal(r.Message, m) {
-		return
+		return nil
 	}
 	next := *r
 	next.Message = m
@@ -136,6 +145,7 @@ func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) {
 		next.PatchedBy = append(slices.Clone(r.PatchedBy), e.policy)
 	}
 	all[r.Name] = &next
+	return nil
 }
 
 // selected returns the resources that a change selects by origin, name and tags, in the order of their names.
@@ -158,9 +168,9 @@ func selected(all map[string]*Resource, c *change, name *string) (out []*Resourc
 }
 
 // patched returns a message after a Patch.
-func patched(m proto.Message, c *change, value proto.Message) (proto.Message, error) {
+func patched(m proto.Message, c *change, value proto.Message, b *budget) (proto.Message, error) {
 	if value == nil {
-		return patchJSON(m, c.JSONPatches)
+		return patchJSON(m, c.JSONPatches, b)
 	}
 	next := proto.Clone(m)
 	merge(next, value)

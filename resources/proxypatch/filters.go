@@ -19,10 +19,10 @@ func (e *editor) filters(c *change, value proto.Message) error {
 		for _, chain := range chainsOf(listener) {
 			var err error
 			if c.kind == kindNetworkFilter {
-				chain.Filters, err = edited(chain.Filters, c, value)
+				chain.Filters, err = edited(chain.Filters, c, value, e.budget)
 			} else {
 				err = eachManager(chain, func(m *hcmv3.HttpConnectionManager) (err error) {
-					m.HttpFilters, err = edited(m.HttpFilters, c, value)
+					m.HttpFilters, err = edited(m.HttpFilters, c, value, e.budget)
 					return err
 				})
 			}
@@ -30,7 +30,9 @@ func (e *editor) filters(c *change, value proto.Message) error {
 				return fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
-		e.set(e.Listeners, r, listener)
+		if err := e.set(e.Listeners, r, listener); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -74,7 +76,7 @@ type filter interface {
 }
 
 // edited returns a list of filters after a change.
-func edited[F filter](list []F, c *change, value proto.Message) ([]F, error) {
+func edited[F filter](list []F, c *change, value proto.Message, b *budget) ([]F, error) {
 	added, _ := any(value).(F)
 	at := slices.IndexFunc(list, func(f F) bool { return is(c.name, f.GetName()) })
 	switch c.Operation {
@@ -99,7 +101,7 @@ func edited[F filter](list []F, c *change, value proto.Message) ([]F, error) {
 		if !is(c.name, f.GetName()) {
 			continue
 		}
-		next, err := patchedFilter(f, c, added)
+		next, err := patchedFilter(f, c, added, b)
 		if err != nil {
 			return nil, fmt.Errorf("filter %s: %w", f.GetName(), err)
 		}
@@ -111,7 +113,7 @@ func edited[F filter](list []F, c *change, value proto.Message) ([]F, error) {
 var errDiscovered = errors.New("it comes by extension discovery, and is not patched")
 
 // patchedFilter returns a filter after a Patch of its typed config.
-func patchedFilter[F filter](f F, c *change, by F) (none F, err error) {
+func patchedFilter[F filter](f F, c *change, by F, b *budget) (none F, err error) {
 	if f.GetTypedConfig() == nil {
 		return none, errDiscovered
 	}
@@ -121,7 +123,7 @@ func patchedFilter[F filter](f F, c *change, by F) (none F, err error) {
 		if err != nil {
 			return none, err
 		}
-		if m, err = patchJSON(m, c.JSONPatches); err != nil {
+		if m, err = patchJSON(m, c.JSONPatches, b); err != nil {
 			return none, err
 		}
 		config, err = seal(m)

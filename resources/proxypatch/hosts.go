@@ -15,17 +15,19 @@ import (
 func (e *editor) hosts(c *change, value proto.Message) error {
 	for _, r := range selected(e.Routes, c, c.within) {
 		routes := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
-		if err := editHosts(routes, c, value); err != nil {
+		if err := editHosts(routes, c, value, e.budget); err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
-		e.set(e.Routes, r, routes)
+		if err := e.set(e.Routes, r, routes); err != nil {
+			return err
+		}
 	}
 	for _, r := range selected(e.Listeners, c, nil) {
 		listener := proto.CloneOf(r.Message.(*listenerv3.Listener))
 		for _, chain := range chainsOf(listener) {
 			err := eachManager(chain, func(m *hcmv3.HttpConnectionManager) error {
 				if routes := m.GetRouteConfig(); routes != nil && is(c.within, routes.GetName()) {
-					return editHosts(routes, c, value)
+					return editHosts(routes, c, value, e.budget)
 				}
 				return nil
 			})
@@ -33,12 +35,14 @@ func (e *editor) hosts(c *change, value proto.Message) error {
 				return fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
-		e.set(e.Listeners, r, listener)
+		if err := e.set(e.Listeners, r, listener); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func editHosts(routes *routev3.RouteConfiguration, c *change, value proto.Message) error {
+func editHosts(routes *routev3.RouteConfiguration, c *change, value proto.Message, b *budget) error {
 	switch c.Operation {
 	case Add:
 		routes.VirtualHosts = append(routes.VirtualHosts, value.(*routev3.VirtualHost))
@@ -50,7 +54,7 @@ func editHosts(routes *routev3.RouteConfiguration, c *change, value proto.Messag
 			if !is(c.name, h.GetName()) {
 				continue
 			}
-			next, err := patched(h, c, value)
+			next, err := patched(h, c, value, b)
 			if err != nil {
 				return fmt.Errorf("virtual host %s: %w", h.GetName(), err)
 			}

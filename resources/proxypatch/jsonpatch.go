@@ -16,17 +16,20 @@ import (
 var jsonOps = []string{"add", "remove", "replace", "move", "copy"}
 
 // patchJSON returns the message with JSON patches applied to its JSON form.
-func patchJSON(m proto.Message, patches []JSONPatch) (proto.Message, error) {
+func patchJSON(m proto.Message, patches []JSONPatch, b *budget) (proto.Message, error) {
 	raw, err := protojson.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("%s", clean(err))
+	}
+	if err := b.spend(jsonWork * len(raw)); err != nil {
+		return nil, err
 	}
 	doc, err := decodeJSON(raw)
 	if err != nil {
 		return nil, err
 	}
 	for i := range patches {
-		if doc, err = patches[i].apply(doc); err != nil {
+		if doc, err = patches[i].apply(doc, b); err != nil {
 			return nil, fmt.Errorf("jsonPatches[%d]: %w", i, err)
 		}
 	}
@@ -51,12 +54,12 @@ func decodeJSON(raw []byte) (v any, err error) {
 
 // apply returns the document after the operation. As in Kuma, `add` makes the objects on its way, `remove` of what is
 // not there does nothing, and negative indexes count from the end.
-func (p *JSONPatch) apply(doc any) (any, error) {
+func (p *JSONPatch) apply(doc any, b *budget) (any, error) {
 	at, err := pointer(p.Path)
 	if err != nil {
 		return nil, err
 	}
-	value, err := p.operand(doc)
+	value, err := p.operand(doc, b)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func (p *JSONPatch) apply(doc any) (any, error) {
 }
 
 // operand returns the value that an operation puts somewhere.
-func (p *JSONPatch) operand(doc any) (any, error) {
+func (p *JSONPatch) operand(doc any, b *budget) (any, error) {
 	switch p.Op {
 	case "move", "copy":
 		if p.From == nil {
@@ -102,10 +105,16 @@ func (p *JSONPatch) operand(doc any) (any, error) {
 		if len(raw) > maxPatchedBytes {
 			return nil, fmt.Errorf("%s from %q: it has %d bytes, more than %d", p.Op, *p.From, len(raw), maxPatchedBytes)
 		}
+		if err := b.spend(jsonWork * len(raw)); err != nil {
+			return nil, err
+		}
 		return decodeJSON(raw)
 	case "add", "replace":
 		if len(p.Value) == 0 {
 			return nil, fmt.Errorf("%s needs a value", p.Op)
+		}
+		if err := b.spend(jsonWork * len(p.Value)); err != nil {
+			return nil, err
 		}
 		return decodeJSON(p.Value)
 	}

@@ -35,7 +35,7 @@ func TestJSONPatches(t *testing.T) {
 		doc, err := decodeJSON([]byte(row.doc))
 		for i := range patches {
 			if err == nil {
-				doc, err = patches[i].apply(doc)
+				doc, err = patches[i].apply(doc, newBudget())
 			}
 		}
 		got, _ := json.Marshal(doc)
