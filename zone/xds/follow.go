@@ -276,7 +276,7 @@ func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 // publishLocked makes next the proxy's state, and wakes its streams for the subscribed kinds that differ.
 func (x *Proxies) publishLocked(p *proxy, next *state) {
 	x.metrics.builds.Inc()
-	next.serve(p)
+	next.serve(x, p)
 	p.record.setProblem(p.configProblem(), p.unbuilt.String())
 	if limits, observed := p.showLimits(next), p.showObserved(next); limits || observed {
 		x.insights.mark(p.record, soon)

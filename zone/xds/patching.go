@@ -81,7 +81,7 @@ func isOwn(policy, dataplane *resources.Resource) bool {
 func oneLine(text string) string { return strings.ReplaceAll(text, "; ", ", ") }
 
 // serve sets what the proxy is sent. What a patch must not do, or the proxy does not take, costs that policy only.
-func (s *state) serve(p *proxy) {
+func (s *state) serve(x *Proxies, p *proxy) {
 	s.patched = patched{}
 	if p.target == nil || len(p.target.observed.patches) == 0 || p.proxyless {
 		return
@@ -92,16 +92,19 @@ func (s *state) serve(p *proxy) {
 		return
 	}
 	s.patched = patched{of: p.target.observed.patches, without: len(p.unpatchable), by: map[kind]map[string][]string{}}
-	config, err := s.patchable(p.target)
-	if err != nil {
-		s.patched.problems = []string{"no MeshProxyPatch has an effect: " + oneLine(err.Error())}
-		return
-	}
-	result := s.applyPatches(p, config)
-	if err := s.takePatched(config, result, old); err != nil {
+	if _, err := built(x, func() (struct{}, error) { return struct{}{}, s.patchAll(p, old) }); err != nil {
 		s.patched.sets, s.patched.by = nil, nil
 		s.patched.problems = append(s.patched.problems, "no MeshProxyPatch has an effect: "+oneLine(err.Error()))
 	}
+}
+
+// patchAll sets the result of the proxy's patches.
+func (s *state) patchAll(p *proxy, old *state) error {
+	config, err := s.patchable(p.target)
+	if err != nil {
+		return err
+	}
+	return s.takePatched(config, s.applyPatches(p, config), old)
 }
 
 // samePatches reports whether the result for old is that for s.

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/proxypatch"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -211,6 +213,31 @@ func TestPatchThatTheProxyRefuses(t *testing.T) {
 		t.Error("a refusal that names no resource leaves the patch")
 	}
 	if said := session.proxy.record.problems[problemPolicies]; !strings.Contains(said, "the proxy refuses the result") {
+		t.Errorf("problems %q", said)
+	}
+}
+
+// TestPatchThatPanics: a panic in a patch costs the patches of that proxy only, and says so.
+func TestPatchThatPanics(t *testing.T) {
+	t.Parallel()
+	x := testProxies(storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml")))
+	x.cfg.Panics = panics.New(slog.New(slog.DiscardHandler))
+	session := newSession(x)
+	defer session.end()
+	if err := session.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	before := session.proxy.state.Load()
+	x.mu.Lock()
+	next := *before
+	session.proxy.target.observed.patches = []*patch{{kri: "p", id: "p"}} // without a conf
+	x.publishLocked(session.proxy, &next)
+	x.mu.Unlock()
+	after := session.proxy.state.Load()
+	if !after.served(kindListener).equal(before.served(kindListener)) {
+		t.Error("the proxy has lost its listeners")
+	}
+	if said := strings.Join(after.patched.problems, ""); !strings.Contains(said, "no MeshProxyPatch has an effect") {
 		t.Errorf("problems %q", said)
 	}
 }
