@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/kds"
@@ -77,7 +76,7 @@ func (f follower) Send(a *enrolmentpb.Advice) error {
 func answer[In, Out messages.JSONForm](ctx context.Context, in In, call func(context.Context, In) (Out,
 	error)) (Out, error) {
 	var none Out
-	if proto.Size(in) > maxMembershipMessage {
+	if messages.FormSize(in) > maxMembershipMessage {
 		return none, kds.ToStatus(fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, maxMembershipMessage))
 	}
 	asJSON, err := messages.FromJSON(in)

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/kdspb"
@@ -43,7 +42,7 @@ func (g *Global) Reached(ctx context.Context, ask *kdspb.ReachedRequest) (*kdspb
 	if err != nil {
 		return nil, ToStatus(err)
 	}
-	if proto.Size(ask) > maxQuestion {
+	if messages.FormSize(ask) > maxQuestion {
 		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: larger than %d bytes", ErrRequest, maxQuestion))
 	}
 	asJSON, err := messages.FromJSON(ask)

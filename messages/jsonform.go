@@ -29,6 +29,13 @@ func FromJSON(m JSONForm) (bool, error) {
 	return true, err
 }
 
+// FormSize returns the size of the larger form of a message, in bytes. A sender that does not know its peer's version
+// sends both forms, so a limit on the whole would be half of that on either.
+func FormSize(m JSONForm) int {
+	inJSON := len(m.GetJson())
+	return max(inJSON, proto.Size(m)-inJSON)
+}
+
 // AddJSON sets the field json, for a server of the previous version.
 func AddJSON(m JSONForm) error {
 	text, err := protojson.Marshal(m)
