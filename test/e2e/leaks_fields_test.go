@@ -3,6 +3,7 @@ package e2e
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -10,12 +11,13 @@ import (
 )
 
 // sensitiveFields has a document for each place where specs hold secrets. SECRET stands for a secret, a new one each
-// time. None of the documents concerns the test's proxy, which would receive the secret.
+// time, and PAIR for a certificate and its key, with a secret behind them. None of the documents concerns the test's
+// proxy, which would receive the secret.
 var sensitiveFields = []string{
 	`{type: MeshExternalService, mesh: default, name: keys, spec: {match: {port: 443, protocol: http}, endpoints: [{address: 127.0.0.1, port: 1}],
 	 tls: {enabled: true, verification: {mode: SkipAll, clientCert: {inlineString: public}, clientKey: {inlineString: SECRET}}}}}`,
 	`{type: MeshGateway, mesh: default, name: keys, selectors: [{match: {kuma.io/service: nobody}}],
-	 conf: {listeners: [{port: 8443, protocol: HTTPS, tls: {mode: TERMINATE, certificates: [{inline: SECRET}]}}]}}`,
+	 conf: {listeners: [{port: 8443, protocol: HTTPS, tls: {mode: TERMINATE, certificates: [{inlineString: "PAIR"}]}}]}}`,
 	`{type: MeshHTTPRoute, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
 	 rules: [{matches: [{path: {type: PathPrefix, value: /}}], default: {filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: Authorization, value: SECRET}]}}]}}]}]}}`,
 	`{type: MeshHealthCheck, mesh: default, name: keys, spec: {targetRef: {kind: Dataplane, labels: {app: nobody}}, to: [{targetRef: {kind: MeshService, name: nobody},
@@ -29,6 +31,9 @@ var sensitiveFields = []string{
 // cross.
 func (l *leaks) fields() {
 	l.t.Helper()
+	pair := newClientKey(l.t)
+	l.loot.addText("key in a MeshGateway", pair.line)
+	quoted := strings.Trim(fmt.Sprintf("%q", pair.certificate+pair.key), `"`)
 	place := regexp.MustCompile("SECRET")
 	named := regexp.MustCompile(`type: (\w+)`)
 	// A MeshIdentity with a key in it is refused, and keys in a Mesh are read only if a peer wrote it.
@@ -36,6 +41,7 @@ func (l *leaks) fields() {
 	for _, document := range sensitiveFields {
 		kind := resources.Type(named.FindStringSubmatch(document)[1])
 		covered[kind] = true
+		document = strings.ReplaceAll(document, "PAIR", quoted+"SECRET")
 		l.apply(l.global, place.ReplaceAllStringFunc(strings.ReplaceAll(document, "\n\t", " "), func(string) string {
 			random := make([]byte, 24)
 			_, _ = rand.Read(random) // it never fails
