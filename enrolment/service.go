@@ -17,8 +17,8 @@ import (
 const datedBack = 5 * time.Minute
 
 // maxMembershipMessage bounds a request of the service, in bytes: several times the size of a token and a signing
-// request, in both forms.
-const maxMembershipMessage = 64 << 10
+// request. It is that of one form.
+const maxMembershipMessage = 32 << 10
 
 // MembershipServer implements the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
 type MembershipServer interface {
