@@ -200,6 +200,9 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 	if err := api.EnsureDefaults(ctx, durable, c.home()); err != nil {
 		return nil, err
 	}
+	if err := api.EnsureInitialPolicies(ctx, durable, c.home()); err != nil {
+		return nil, err
+	}
 	issuer, err := tokens.Open(ctx, tokens.Config{Keeper: secrets.NewKeeper(durable, box), Now: c.Now, Log: c.Log})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/causeway-mesh/causeway/global"
+	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -193,6 +194,14 @@ func TestRestartKeepsEverything(t *testing.T) {
 		return n
 	}
 	wait(t, "the policy", func() bool { return permissions() == 1 })
+	wait(t, "the policies that the mesh begins with", func() bool {
+		for _, key := range resources.InitialKeys("default") {
+			if zone.Snapshot().Get(resources.Key{Type: key.Type, Mesh: key.Mesh, Name: hashing.Name(key.Mesh, key.Name)}) == nil {
+				return false
+			}
+		}
+		return true
+	})
 	kdsAddress := r.addresses["kds"]
 	if err := r.stop(); err != nil {
 		t.Fatal(err)

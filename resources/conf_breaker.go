@@ -18,10 +18,12 @@ type ConnectionLimits struct {
 }
 
 // OutlierDetection sets when the proxy ejects an endpoint for a while. Numbers with fractions are quoted: 5 or "2.5".
+// MaxEjectionTime is Causeway's own field: zones of Kuma ignore it.
 type OutlierDetection struct {
 	Disabled                    *bool             `json:"disabled,omitempty"`
 	Interval                    *string           `json:"interval,omitempty"`
 	BaseEjectionTime            *string           `json:"baseEjectionTime,omitempty"`
+	MaxEjectionTime             *string           `json:"maxEjectionTime,omitempty"`
 	MaxEjectionPercent          *uint32           `json:"maxEjectionPercent,omitempty"`
 	SplitExternalAndLocalErrors *bool             `json:"splitExternalAndLocalErrors,omitempty"`
 	HealthyPanicThreshold       json.RawMessage   `json:"healthyPanicThreshold,omitempty" shape:"intOrString"`

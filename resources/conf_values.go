@@ -21,6 +21,7 @@ var confValues = map[Type]map[string]valueKind{
 		"connectionLimits.maxRetries":         count, "connectionLimits.maxRequests": count,
 		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
 		"outlierDetection.interval": period, "outlierDetection.baseEjectionTime": period,
+		"outlierDetection.maxEjectionTime":    period,
 		"outlierDetection.maxEjectionPercent": count, "outlierDetection.healthyPanicThreshold": quantity,
 		"outlierDetection.detectors.totalFailures.consecutive":           count,
 		"outlierDetection.detectors.gatewayFailures.consecutive":         count,
@@ -167,14 +168,14 @@ type RetryCondition struct {
 // RetryOn.
 var retryNames = []string{
 	"5xx", "GatewayError", "Reset", "Retriable4xx", "ConnectFailure", "EnvoyRatelimited", "RefusedStream",
-	"Http3PostConnectFailure",
+	"Http3PostConnectFailure", "ResetBeforeRequest",
 	"Canceled", "DeadlineExceeded", "Internal", "ResourceExhausted", "Unavailable",
 }
 
 // envoyRetryNames are Envoy's names, in the order of retryNames.
 var envoyRetryNames = []string{
 	"5xx", "gateway-error", "reset", "retriable-4xx", "connect-failure", "envoy-ratelimited", "refused-stream",
-	"http3-post-connect-failure",
+	"http3-post-connect-failure", "reset-before-request",
 	"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable",
 }
 

@@ -18,7 +18,7 @@ var confFields = map[Type]confField{
 		"connectionLimits.maxConnectionPools", "connectionLimits.maxConnections", "connectionLimits.maxPendingRequests",
 		"connectionLimits.maxRetries", "connectionLimits.maxRequests",
 		"outlierDetection.disabled", "outlierDetection.interval", "outlierDetection.baseEjectionTime",
-		"outlierDetection.maxEjectionPercent",
+		"outlierDetection.maxEjectionTime", "outlierDetection.maxEjectionPercent",
 		"outlierDetection.splitExternalAndLocalErrors", "outlierDetection.healthyPanicThreshold",
 		"outlierDetection.detectors.totalFailures.consecutive", "outlierDetection.detectors.gatewayFailures.consecutive",
 		"outlierDetection.detectors.localOriginFailures.consecutive",

@@ -1,15 +1,16 @@
 package resources
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/hashing"
 )
 
-// backendsOf calls visit for each backend to which a route sends requests, connections or mirrored requests. at is its
+// eachBackendOf calls visit for each backend to which a route sends requests, connections or mirrored requests. at is its
 // path, which includes `spec`. It reports whether it could read the whole route.
-func backendsOf(p *Policy, visit func(ref *BackendRef, at *fieldPath)) bool {
+func eachBackendOf(p *Policy, visit func(ref *BackendRef, at *fieldPath)) bool {
 	whole := true
 	for i := range p.To {
 		var rules []struct {
@@ -43,6 +44,43 @@ func backendsOf(p *Policy, visit func(ref *BackendRef, at *fieldPath)) bool {
 	return whole
 }
 
+// References returns all references of a policy to services and routes, those that are parts of services as references to
+// the service.
+func References(r *Resource) []TargetRef {
+	p, err := SpecAs[Policy](r)
+	if err != nil {
+		return nil
+	}
+	var out []TargetRef
+	for i := range p.To {
+		out = append(out, p.To[i].TargetRef)
+	}
+	eachBackendOf(p, func(ref *BackendRef, _ *fieldPath) {
+		to := ref.TargetRef
+		to.Kind = ref.ServiceKind()
+		out = append(out, to)
+	})
+	return out
+}
+
+// SubsetBackends returns the backends of a route that are parts of services. Those that cannot be read are left out.
+func SubsetBackends(r *Resource) []BackendRef {
+	if !bytes.Contains(r.Spec.JSON(), []byte(KindMeshServiceSubset)) {
+		return nil
+	}
+	p, err := SpecAs[Policy](r)
+	if err != nil {
+		return nil
+	}
+	var out []BackendRef
+	eachBackendOf(p, func(ref *BackendRef, _ *fieldPath) {
+		if len(ref.Subset()) > 0 {
+			out = append(out, *ref)
+		}
+	})
+	return out
+}
+
 func mirrorBackend(f *HTTPRouteFilter) *BackendRef {
 	var mirror struct {
 		BackendRef *BackendRef `json:"backendRef"`
@@ -68,7 +106,7 @@ func SendsElsewhere(r *Resource) bool {
 		return true
 	}
 	elsewhere := false
-	whole := backendsOf(p, func(ref *BackendRef, at *fieldPath) {
+	whole := eachBackendOf(p, func(ref *BackendRef, at *fieldPath) {
 		w, resolved := written[strings.TrimPrefix(at.String(), "spec.")]
 		elsewhere = elsewhere || !ownService(r, ref, w, resolved)
 	})

@@ -41,3 +41,19 @@ type BackendRef struct {
 	Weight *uint32 `json:"weight,omitempty"`
 	Port   uint32  `json:"port,omitempty"`
 }
+
+// ServiceKind returns the kind of the service that the backend is or, for a MeshServiceSubset, is a part of.
+func (b *BackendRef) ServiceKind() string {
+	if b.Kind == KindMeshServiceSubset {
+		return KindMeshService
+	}
+	return b.KindOrMesh()
+}
+
+// Subset returns the tags that the backend's Dataplanes must have; nil means all of the service's.
+func (b *BackendRef) Subset() map[string]string {
+	if b.Kind == KindMeshServiceSubset {
+		return b.Tags
+	}
+	return nil
+}

@@ -147,7 +147,7 @@ func (v *validation) namespacedGateway(p *Policy, ns string, spec *fieldPath) {
 
 // namespacedBackends checks that a route in a namespace leads only to that namespace.
 func (v *validation) namespacedBackends(p *Policy, ns string) {
-	backendsOf(p, func(ref *BackendRef, at *fieldPath) { v.ownBackend(ref, ns, at) })
+	eachBackendOf(p, func(ref *BackendRef, at *fieldPath) { v.ownBackend(ref, ns, at) })
 }
 
 func (v *validation) ownBackend(ref *BackendRef, ns string, at *fieldPath) {

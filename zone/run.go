@@ -142,7 +142,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
 	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: cfg.Now})
-	if err := api.EnsureDefaults(ctx, durable, home); err != nil {
+	if err := errors.Join(api.EnsureDefaults(ctx, durable, home), api.EnsureInitialPolicies(ctx, durable, home)); err != nil {
 		return err
 	}
 

@@ -74,7 +74,7 @@ func resourceRules(rules []inspect.ResourceRule) []mergedRule {
 		if r.ResourceMeta.Type == resources.TypeMesh {
 			name = "everything else in the mesh"
 		}
-		out = append(out, mergedRule{name: name, conf: onlyConf(r.Conf), origins: r.Origin})
+		out = append(out, mergedRule{name: name, conf: r.Conf, origins: r.Origin})
 	}
 	return out
 }
@@ -105,14 +105,6 @@ func matchersText(matchers []inspect.TagMatcher) string {
 		parts = append(parts, m.Key+sign+m.Value)
 	}
 	return strings.Join(parts, ",")
-}
-
-// onlyConf returns the conf of a list of one.
-func onlyConf(confs []json.RawMessage) json.RawMessage {
-	if len(confs) == 0 {
-		return nil
-	}
-	return confs[0]
 }
 
 // print writes the merged conf, and the items behind it in the order of the merge.

@@ -13,12 +13,12 @@ func TestTypeRulesText(t *testing.T) {
 	const answer = `{"type":"MeshTimeout",
 		"proxyRule":{"conf":{"idleTimeout":"1s"},"origin":[{"kri":"kri_a"}]},
 		"toResourceRules":[
-			{"kri":"kri_m","resourceMeta":{"type":"Mesh","name":"default"},"conf":[{"connectionTimeout":"5s"}],"origin":[{"kri":"kri_a"}]},
-			{"kri":"kri_x","resourceMeta":{"type":"MeshService","name":"x"},"conf":[{"connectionTimeout":"1s"}],
+			{"kri":"kri_m","resourceMeta":{"type":"Mesh","name":"default"},"conf":{"connectionTimeout":"5s"},"origin":[{"kri":"kri_a"}]},
+			{"kri":"kri_x","resourceMeta":{"type":"MeshService","name":"x"},"conf":{"connectionTimeout":"1s"},
 				"origin":[{"kri":"kri_a"},{"kri":"kri_b","decidedBy":"zone origin beats global origin"}]},
-			{"kri":"kri_y","resourceMeta":{"type":"MeshService","name":"y"},"conf":[{"connectionTimeout":"1s"}],
+			{"kri":"kri_y","resourceMeta":{"type":"MeshService","name":"y"},"conf":{"connectionTimeout":"1s"},
 				"origin":[{"kri":"kri_a"},{"kri":"kri_b"}]},
-			{"resourceMeta":{"type":"MeshService","name":"z"},"conf":[{"connectionTimeout":"1s"}],"origin":[{"kri":"kri_b"}]}],
+			{"resourceMeta":{"type":"MeshService","name":"z"},"conf":{"connectionTimeout":"1s"},"origin":[{"kri":"kri_b"}]}],
 		"fromRules":[{"inbound":{"kri":"kri_in"},"rules":[
 			{"conf":{"a":"b"},"matchers":[{"key":"k","value":"v"},{"key":"l","value":"w","not":true}],"origin":[{"kri":"kri_f"}]},
 			{"conf":{"c":"d"},"origin":[{"kri":"kri_f"}]}]}],

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -53,4 +54,12 @@ func callersText(r *inspect.ServiceRule, service string, callers int) string {
 		return text + fmt.Sprintf("from all %d proxies", callers)
 	}
 	return text + fmt.Sprintf("from %d of %d proxies: %s", r.Callers.Total, callers, firstOf(r.Callers.Items, 3))
+}
+
+// onlyConf returns the conf of a list of one.
+func onlyConf(confs []json.RawMessage) json.RawMessage {
+	if len(confs) == 0 {
+		return nil
+	}
+	return confs[0]
 }

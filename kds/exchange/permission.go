@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -23,9 +24,16 @@ const (
 type object = map[string]json.RawMessage
 
 // plainPolicy returns spec in the form that every peer knows: the short form `default` as one rule, the identity's
-// field in Kuma's spelling and, in permissions, no path and no method. It returns spec itself if nothing changes, and
-// errNotSayable if the policy has no such form.
+// field in Kuma's spelling and, in permissions, no path and no method; in routes, prefixes of paths without a slash at the
+// end. It returns spec itself if nothing changes, and
+// errNoForm if the policy has no such form.
 func plainPolicy(d *resources.Descriptor, spec []byte) ([]byte, error) {
+	switch d.Type {
+	case resources.TypeMeshHTTPRoute:
+		return plainPaths(spec)
+	case resources.TypeMeshRetry:
+		return plainRetries(spec)
+	}
 	if d.Policy == nil || !d.Policy.Rules {
 		return spec, nil
 	}
@@ -71,8 +79,8 @@ func plainAlready(spec []byte) bool {
 		Rules         []struct {
 			Matches present
 			Default map[string][]struct {
-				Theirs present `json:"spiffeID"`
-				Ours   present `json:"spiffeId"`
+				Theirs struct{ Value string } `json:"spiffeID"`
+				Ours   present                `json:"spiffeId"`
 				Path   present
 				Method present
 			}
@@ -87,7 +95,7 @@ func plainAlready(spec []byte) bool {
 		}
 		for _, entries := range rule.Default {
 			for _, e := range entries {
-				if e.Ours || e.Path || e.Method {
+				if bool(e.Ours || e.Path || e.Method) || strings.HasSuffix(e.Theirs.Value, "/") {
 					return false
 				}
 			}
@@ -173,8 +181,9 @@ func plainMatches(rule object) error {
 	return err
 }
 
-// plainPermission rewrites one rule's conf; nil means that nothing of it is left. An allowing entry that needs HTTP is
-// dropped, since the peer cannot match it; a denying one denies on its identity part alone, which denies more.
+// plainPermission rewrites one rule's conf; nil means that nothing of it is left. An allowing entry that needs HTTP, or
+// whose identity the peer does not take, is dropped; a denying one denies on what is left of its identity alone, which
+// denies more.
 func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
 	var lists map[string][]object
 	if len(raw) > 0 {
@@ -190,6 +199,13 @@ func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
 			if needsHTTP && list != "deny" {
 				continue
 			}
+			fits, err := plainIdentity(entry, list == "deny")
+			if err != nil {
+				return nil, err
+			}
+			if !fits {
+				continue
+			}
 			delete(entry, "path")
 			delete(entry, "method")
 			if needsHTTP && len(entry) == 0 {
@@ -202,6 +218,25 @@ func plainPermission(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, nil
 	}
 	return marshal(out)
+}
+
+// plainIdentity rewrites an identity that ends with a slash, such as the prefix of a whole trust domain, which Kuma does
+// not take for one. Without the slash the prefix covers more: that may deny, but not allow. It reports whether the entry
+// can be sent.
+func plainIdentity(entry object, denies bool) (fits bool, err error) {
+	var id resources.SpiffeIDMatch
+	if entry[fieldSpiffeID] == nil || json.Unmarshal(entry[fieldSpiffeID], &id) != nil ||
+		!strings.HasSuffix(id.Value, "/") {
+		return true, nil
+	}
+	if !denies {
+		return false, nil
+	}
+	if id.Value = strings.TrimRight(id.Value, "/"); id.Value == "spiffe:" {
+		return false, fmt.Errorf("%w: it denies every identity by the prefix %s", errNoForm, resources.EveryIdentity)
+	}
+	entry[fieldSpiffeID], err = marshal(&id)
+	return true, err
 }
 
 func respell(entry object) {

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"maps"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // labelDeletionGrace marks a proxy that is being deleted in a zone; it is of no use elsewhere.
@@ -118,6 +121,7 @@ func outboundToZone() []outboundStep {
 		}},
 		{"plain-words", plainWords},
 		{"zones-as-label", zonesAsLabel},
+		{"ingress-says-its-zone", func(r *resources.Resource, _ *Audience) error { return sayZone(r, r.Zone()) }},
 		{"owner-for-who-reads-it", func(r *resources.Resource, a *Audience) error {
 			if r.Descriptor().Policy == nil && !a.Features.Has(FeatureOwners) {
 				delete(r.Labels, resources.LabelPolicyRole)
@@ -170,6 +174,7 @@ func inboundOnGlobal() []inboundStep {
 		{"role-is-computed", computeRole},
 		{"references-are-resolved", resolveReferences},
 		{"dataplane-tags-are-pinned", pinDataplaneTags},
+		{"ingress-says-its-zone", func(r *resources.Resource, here *Arrival) error { return sayZone(r, here.Zone) }},
 		{"lives-with-copies", moveToCopies},
 	}
 }
@@ -392,6 +397,25 @@ func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
 		return err
 	}
 	r.Spec, err = resources.NewSpec(r.Type, raw)
+	return err
+}
+
+// sayZone sets the zone of a ZoneIngress, without which zones of Kuma take it for their own and do not use it. Source:
+// Kuma's wire format, "Seen with a real peer".
+func sayZone(r *resources.Resource, zone string) error {
+	if r.Type != resources.TypeZoneIngress || zone == "" {
+		return nil
+	}
+	spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
+	if err != nil || spec.GetZone() == zone {
+		return err
+	}
+	said, ok := proto.Clone(spec).(*meshpb.ZoneIngress)
+	if !ok {
+		return fmt.Errorf("spec: not a ZoneIngress: %T", spec)
+	}
+	said.Zone = zone
+	r.Spec, err = resources.NewSpecOf(r.Type, said)
 	return err
 }
 

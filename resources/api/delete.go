@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -31,7 +32,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	reader := s.Reader(r)
-	batch := store.Batch{Ops: []store.Op{{Delete: key}}, Check: func(state store.Snapshot) error {
+	batch := store.Batch{Ops: deleteOps(s.config.Store.Snapshot(), key), Check: func(state store.Snapshot) error {
 		if err := s.checkDelete(state, d, key, reader); err != nil {
 			return err
 		}
@@ -46,6 +47,19 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	}
 	noteCommit(r.Context(), commit)
 	return WriteJSON(w, http.StatusOK, Deleted{Revision: commit.Revision})
+}
+
+// deleteOps deletes a resource, and with a mesh its initial policies.
+func deleteOps(snap store.Snapshot, key resources.Key) []store.Op {
+	var out []store.Op
+	if key.Type == resources.TypeMesh {
+		for _, policy := range resources.InitialKeys(key.Name) {
+			if snap.Get(policy) != nil {
+				out = append(out, store.Op{Delete: policy})
+			}
+		}
+	}
+	return append(out, store.Op{Delete: key})
 }
 
 // checkDelete checks a deletion. It runs under the write lock.
@@ -77,7 +91,7 @@ func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key 
 const mostNamed = 5
 
 // checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. A MeshTrust that a zone
-// publishes automatically does not block it. Resources that the caller may not read are counted but not named.
+// publishes automatically does not block it, and its initial policies go with it. Resources that the caller may not read are counted but not named.
 func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 	var named []string
 	more, hidden := 0, 0
@@ -88,6 +102,7 @@ func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 		for r := range state.List(store.Query{Type: d.Type, Mesh: mesh}) {
 			switch {
 			case r.Type == resources.TypeMeshTrust && resources.IsZoneTrustName(r.DisplayName(), r.Zone()):
+			case slices.Contains(resources.InitialKeys(mesh), r.Key):
 			case !reader.May(r):
 				hidden++
 			case len(named) < mostNamed:

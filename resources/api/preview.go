@@ -121,7 +121,7 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	p := &Preview{Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx)}
 	for i, doc := range labelled {
 		old := before.Get(doc.Key)
-		if doc, err = s.sealed(doc, old); err != nil {
+		if doc, err = s.sealed(keepMark(doc, old), old); err != nil {
 			return nil, err
 		}
 		labelled[i] = doc

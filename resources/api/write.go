@@ -36,7 +36,10 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*reso
 		return nil, nil, err
 	}
 	for attempt := 0; ; attempt++ {
-		batch := s.batchOf(ctx, labelled)
+		batch, err := s.batchOf(ctx, labelled)
+		if err != nil {
+			return nil, nil, err
+		}
 		if err := s.intendBatch(ctx, batch); err != nil {
 			return nil, nil, err
 		}
@@ -103,8 +106,8 @@ func invalidField(key resources.Key, field, reason string) *resources.InvalidErr
 	return &resources.InvalidError{Key: key, Problems: []resources.FieldProblem{{Field: field, Reason: reason}}}
 }
 
-// batchOf keeps the status of existing resources. That status must not change until the batch is applied.
-func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.Batch {
+// batchOf keeps the status of existing resources, and adds the initial policies of new meshes. That status must not change until the batch is applied.
+func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) (store.Batch, error) {
 	snapshot := s.config.Store.Snapshot()
 	b := store.Batch{Ops: make([]store.Op, len(docs))}
 	for i, doc := range docs {
@@ -120,7 +123,7 @@ func (s *Server) batchOf(ctx context.Context, docs []*resources.Resource) store.
 	}
 	b.Cause = store.CauseOf(ctx)
 	b.Check = func(state store.Snapshot) error { return s.checkPuts(ctx, state, docs) }
-	return b
+	return b, s.withInitialPolicies(snapshot, &b)
 }
 
 // checkPuts runs under the write lock. It checks that the caller may write each of the resources, that each resource's

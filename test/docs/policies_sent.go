@@ -101,6 +101,7 @@ var sentTypes = []policyType{
 			{"outlierDetection.disabled", "no `outlier_detection`", "failing endpoints are asked on"},
 			{"outlierDetection.interval", "`interval`", "how often ejected endpoints are looked at"},
 			{"outlierDetection.baseEjectionTime", "`base_ejection_time`", "how long the first ejection lasts"},
+			{"outlierDetection.maxEjectionTime", "`max_ejection_time`", "how long the longest lasts; 300s, or the first if that is longer"},
 			{"outlierDetection.maxEjectionPercent", "`max_ejection_percent`", "more endpoints are not ejected"},
 			{"outlierDetection.splitExternalAndLocalErrors", "`split_external_local_origin_errors`",
 				"what the connection did is counted apart"},

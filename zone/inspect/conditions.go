@@ -46,7 +46,8 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 		p = matching.NewPolicy(r, v.config.SystemNamespace)
 	}
 	var out []resources.Condition
-	for _, w := range v.destinations(v.home()).Problems(p) {
+	x := v.destinations(v.home())
+	for _, w := range append(x.Problems(p), v.config.emptySubsets(v.snap, x, p)...) {
 		c := resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
 			Reason: reasonIneffective, Message: w.Text}
 		if isPermission(r.Type) && r.Descriptor().Policy == nil && w.Field != "" || isReference(w.Field) {

@@ -89,11 +89,15 @@ func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, r
 	if r.Type == resources.TypeMeshGateway {
 		return h.gatewayTexts(after, r)
 	}
+	if r.Type == resources.TypeTrafficTarget {
+		return h.trafficWarnings(after, r, reader)
+	}
 	if r.Descriptor().Policy == nil {
 		return nil
 	}
 	p := matching.NewPolicy(r, h.views.config.SystemNamespace)
-	return append(h.tcpWarnings(after, p, reader), h.effectWarnings(after, p, reader)...)
+	return slices.Concat(h.tcpWarnings(after, p, reader), h.effectWarnings(after, p, reader),
+		h.problemWarnings(after, p, reader))
 }
 
 // effectWarnings warns of a policy that selects nothing, or nothing on which it has an effect.

@@ -11,8 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// forecast completes the answers to dry runs: which proxies a policy affects, in its current or its new version, and
-// which parts of it would have no effect.
+// forecast completes the answers to dry runs: which proxies a policy affects, in its current or its new version.
 func (h *handlers) forecast(p *api.Preview) error {
 	f := &forecaster{views: h.views, after: p.After, reader: p.Reader, meshes: map[string]*previewedMesh{}}
 	for i := range p.Changes {
@@ -55,13 +54,6 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 	policy := mesh.after.policies[c.New.Key]
 	if policy == nil {
 		return
-	}
-	byTags := policy.ByTags() // which effectWarnings say
-	for _, problem := range mesh.after.destinations(mesh.after.home()).Problems(policy) {
-		if slices.Contains(byTags, problem) {
-			continue
-		}
-		c.Forecast.Warnings = append(c.Forecast.Warnings, f.reader.Text(problem.String()))
 	}
 	versions := []*matching.Policy{policy}
 	if mesh.before != nil && mesh.before.policies[c.New.Key] != nil {

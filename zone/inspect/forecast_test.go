@@ -8,6 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // TestForecastPolicy checks the proxies of a policy in its current and its new version, in the new state of the store.
@@ -54,6 +55,10 @@ func TestForecastPolicy(t *testing.T) {
 			Changes: []api.PreviewChange{*c}}
 		if err := h.forecast(preview); err != nil {
 			t.Fatal(err)
+		}
+		if c.New.Descriptor().Policy != nil {
+			c.Forecast.Warnings = append(c.Forecast.Warnings,
+				h.problemWarnings(preview.After, matching.NewPolicy(c.New, home.SystemNamespace), nil)...)
 		}
 	}
 	policy := func(spec string) *resources.Resource { return written(resources.TypeMeshTimeout, "a", "p", "", spec) }

@@ -24,7 +24,7 @@ func httpMatches(rules []TypeRules) []HTTPMatch {
 			continue
 		}
 		for _, rule := range rules[i].ToResourceRules {
-			for _, match := range matchesIn(rule.Conf[0]) {
+			for _, match := range matchesIn(rule.Conf) {
 				if !seen[match.Hash] {
 					seen[match.Hash] = true
 					out = append(out, match)

@@ -53,12 +53,12 @@ type TagMatcher struct {
 // ResourceRule is the conf for traffic to one service or route, to one section of either, or, for the Mesh, to all
 // others.
 type ResourceRule struct {
-	// Conf is a list of one, the merged conf.
-	Conf                []json.RawMessage `json:"conf"`
-	Origin              []Origin          `json:"origin"`
-	ResourceMeta        Meta              `json:"resourceMeta"`
-	ResourceSectionName string            `json:"resourceSectionName"`
-	KRI                 string            `json:"kri,omitempty"`
+	// Conf is the merged conf.
+	Conf                json.RawMessage `json:"conf"`
+	Origin              []Origin        `json:"origin"`
+	ResourceMeta        Meta            `json:"resourceMeta"`
+	ResourceSectionName string          `json:"resourceSectionName"`
+	KRI                 string          `json:"kri,omitempty"`
 }
 
 // InboundMeta names an inbound.
@@ -161,7 +161,7 @@ func (a *asked) addTo(out *TypeRules) {
 }
 
 func resourceRule(rule *matching.ResourceRule) ResourceRule {
-	out := ResourceRule{Conf: []json.RawMessage{rule.Conf}, Origin: originsOf(rule.Origins),
+	out := ResourceRule{Conf: rule.Conf, Origin: originsOf(rule.Origins),
 		ResourceSectionName: rule.Key.Section}
 	if rule.Destination == nil {
 		kri := resources.KRI{Short: "m", Name: rule.Key.Mesh}

@@ -36,20 +36,23 @@ var itemKinds = []string{
 
 // Order is the place of a policy's rule among those of other policies. Compare is the only way to compare orders.
 type Order struct {
-	topLevel, origin, role, item, section int
-	displayName, kri                      string
-	key                                   resources.Key
+	written, topLevel, origin, role, item, section int
+	displayName, kri                               string
+	key                                            resources.Key
 }
 
 // OrderOf returns the place of one item of p. item is the targetRef of a `to` or `from` item, nil for an item of
 // `rules`.
 func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	o := Order{
-		topLevel: topLevelRank(p), role: slices.Index(roles, p.Role),
+		written: 1, topLevel: topLevelRank(p), role: slices.Index(roles, p.Role),
 		displayName: p.Resource.DisplayName(), kri: p.KRI.String(), key: p.Resource.Key,
 	}
 	if p.zone != "" {
 		o.origin = 1
+	}
+	if resources.IsInitialPolicy(p.Resource) && p.Role == resources.RoleSystem {
+		o.written = 0
 	}
 	if item != nil {
 		o.item = slices.Index(itemKinds, item.KindOrMesh())
@@ -60,12 +63,13 @@ func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	return o
 }
 
-// Compare defines the one order of all rules, ascending, so that the last one wins where rules are merged: top-level
-// kind, origin (global < zone), role, kind in `to` or `from`, its section, display name descending ("aaa" beats "bbb"),
+// Compare defines the one order of all rules, ascending, so that the last one wins where rules are merged: policies that
+// a mesh begins with before those that somebody wrote, top-level kind, origin (global < zone), role, kind in `to` or `from`, its section, display name descending ("aaa" beats "bbb"),
 // KRI. It returns zero only for two items of one policy, which keep the policy's order (sort stably). Sources: seed
 // 004, "Order when merging"; seed 002, "New approach".
 func Compare(a, b Order) int {
 	return cmp.Or(
+		cmp.Compare(a.written, b.written),
 		cmp.Compare(a.topLevel, b.topLevel),
 		cmp.Compare(a.origin, b.origin),
 		cmp.Compare(a.role, b.role),

@@ -145,6 +145,20 @@ func (p *Proxy) hasSection(in *InboundPort, section string) bool {
 	return strconv.FormatUint(uint64(in.Port), 10) == section
 }
 
+// HasTags reports whether the inbound has all of the tags, as a MeshSubset sees them.
+func (p *Proxy) HasTags(in *InboundPort, want map[string]string) bool {
+	return p.hasTags(in.Tags, want)
+}
+
+func (p *Proxy) hasTags(tags, want map[string]string) bool {
+	for key, value := range want {
+		if have := p.tag(tags, key); have == "" || have != value {
+			return false
+		}
+	}
+	return true
+}
+
 // tag returns the value that a MeshSubset sees for key on the inbound with these tags. Zone and namespace come from the
 // labels, which the server computes, and never from tags, which any author can set.
 func (p *Proxy) tag(tags map[string]string, key string) string {

@@ -67,6 +67,7 @@ func (x *Destinations) Resolve(from Referrer, ref *resources.TargetRef) (targets
 // one to a service that the referrer must not send to.
 func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) (Target, string) {
 	to := ref.TargetRef
+	to.Kind, to.Tags = ref.ServiceKind(), nil
 	if to.SectionName == "" && ref.Port != 0 {
 		to.SectionName = strconv.FormatUint(uint64(ref.Port), 10)
 	}
@@ -84,7 +85,17 @@ func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) 
 	if problem := x.notPermitted(from, found[0]); problem != "" {
 		return Target{}, problem
 	}
+	if len(ref.Subset()) > 0 && !knownThere(from, found[0]) {
+		return Target{}, fmt.Sprintf("%s is in zone %s, whose ingress does not know a subset that only a route of zone %s names: "+
+			"write the route there, or on the global", found[0].KRI, found[0].zone, from.Zone)
+	}
 	return targets[0], ""
+}
+
+// knownThere reports whether the zone of a service has the routes of the referrer, by which its ingress knows the subsets
+// that they name.
+func knownThere(from Referrer, d *Destination) bool {
+	return from.Zone == "" || from.Zone == d.zone || from.Role == resources.RoleProducer
 }
 
 // resolveContained is Resolve without targets outside a producer's own zone and namespace: a producer affects only the
@@ -132,13 +143,23 @@ func (x *Destinations) byLabels(from Referrer, ref *resources.TargetRef) []*Dest
 			smallest, first = bucket, false
 		}
 	}
+	own := meansOwn(from, ref)
 	var out []*Destination
 	for _, d := range smallest {
-		if carries(d.Resource.Labels, ref.Labels) {
+		if carries(d.Resource.Labels, ref.Labels) && (!own || d.namespace == from.Namespace) {
 			out = append(out, d)
 		}
 	}
 	return out
+}
+
+// meansOwn reports whether a reference by labels means the referrer's own namespace: a policy of a namespace names a
+// resource and neither a namespace nor a zone, as a reference by name may. Source: seed 004, "Empty namespace in `to[].targetRef`".
+func meansOwn(from Referrer, ref *resources.TargetRef) bool {
+	_, named := ref.Labels[resources.LabelDisplayName]
+	_, placed := ref.Labels[resources.LabelNamespace]
+	_, zoned := ref.Labels[resources.LabelZone]
+	return named && !placed && !zoned && from.Type != "" && from.Namespace != "" && from.Role != resources.RoleSystem
 }
 
 func carries(have, want map[string]string) bool {

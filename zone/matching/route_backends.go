@@ -20,10 +20,35 @@ const (
 // items of other types it returns nil. A backend without a port means the service's only port, or the port that the
 // traffic was for. Source: seed 004, "Cross-resource references".
 func (x *Destinations) backendProblems(it *item) []Warning {
+	warnings, _ := x.checkBackends(it)
+	return warnings
+}
+
+// Subset is a part of a service to which a route sends.
+type Subset struct {
+	// Field is the reference's path in the route.
+	Field   string
+	Service *resources.Resource
+	Tags    map[string]string
+}
+
+// Subsets returns the parts of services to which a policy sends, if it is a route.
+func (x *Destinations) Subsets(p *Policy) []Subset {
+	var out []Subset
+	for i := range p.items.to {
+		_, subsets := x.checkBackends(&p.items.to[i])
+		out = append(out, subsets...)
+	}
+	return out
+}
+
+// checkBackends does backendProblems's work, and returns the subsets that resolve.
+func (x *Destinations) checkBackends(it *item) ([]Warning, []Subset) {
 	t := it.policy.Resource.Type
 	if !isRouteType(t) {
-		return nil
+		return nil, nil
 	}
+	var subsets []Subset
 	fields, _ := it.conf.(map[string]any)
 	called, _ := x.resolveContained(it.policy.Referrer(), it.ref)
 	var out []Warning
@@ -42,9 +67,9 @@ func (x *Destinations) backendProblems(it *item) []Warning {
 		if t == resources.TypeMeshHTTPRoute {
 			b.checkMirrors(conf.Filters)
 		}
-		out = append(out, b.warnings...)
+		out, subsets = append(out, b.warnings...), append(subsets, b.subsets...)
 	}
-	return out
+	return out, subsets
 }
 
 // backendCheck checks the backends of one rule; field is the path of its conf.
@@ -55,6 +80,7 @@ type backendCheck struct {
 	called   []Target
 	field    string
 	warnings []Warning
+	subsets  []Subset
 }
 
 func (b *backendCheck) warn(below, text string) {
@@ -62,8 +88,8 @@ func (b *backendCheck) warn(below, text string) {
 }
 
 func (b *backendCheck) check(below string, ref *resources.BackendRef, effect string) {
-	if kind := ref.KindOrMesh(); !takesTraffic(resources.Type(kind)) {
-		b.warn(below, fmt.Sprintf("not dialled: traffic to a %s is not served, %s", kind, effect))
+	if !takesTraffic(resources.Type(ref.ServiceKind())) {
+		b.warn(below, fmt.Sprintf("not dialled: traffic to a %s is not served, %s", ref.KindOrMesh(), effect))
 		return
 	}
 	target, problem := b.destinations.ResolveBackend(b.policy.Referrer(), ref)
@@ -72,6 +98,8 @@ func (b *backendCheck) check(below string, ref *resources.BackendRef, effect str
 	}
 	if problem != "" {
 		b.warn(below, writtenBy(b.policy).text(b.field+below, &ref.TargetRef, problem)+", "+effect)
+	} else if len(ref.Subset()) > 0 {
+		b.subsets = append(b.subsets, Subset{Field: b.field + below, Service: target.Destination.Resource, Tags: ref.Subset()})
 	}
 }
 

@@ -98,12 +98,7 @@ func selectsTags(ref *resources.TargetRef, proxy *Proxy, tags map[string]string)
 	case resources.KindMeshGateway:
 		return true // its tags are those of listeners
 	}
-	for key, value := range ref.Tags {
-		if have := proxy.tag(tags, key); have == "" || have != value {
-			return false
-		}
-	}
-	return true
+	return proxy.hasTags(tags, ref.Tags)
 }
 
 func hasLabels(proxy *Proxy, labels map[string]string) bool {

@@ -6,6 +6,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
+// ServesSubset reports whether a MeshService selects an inbound of the proxy that has the tags, and points to it.
+func ServesSubset(r *resources.Resource, p *Proxy, tags map[string]string) bool {
+	for i := range p.Inbounds {
+		if in := &p.Inbounds[i]; Serves(r, p, in, "") && p.HasTags(in, tags) {
+			return true
+		}
+	}
+	return false
+}
+
 // Serves reports whether a MeshService selects the inbound and has a port that points to it. port, a name or a number,
 // restricts that to one port of the service; empty means any. Serves returns false if r is not in the proxy's own zone
 // and namespace.

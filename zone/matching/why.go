@@ -23,6 +23,8 @@ func Why(a, b Order) string {
 		a, b = b, a
 	}
 	switch {
+	case a.written != b.written:
+		return "a policy that somebody wrote beats one that the mesh begins with"
 	case a.topLevel != b.topLevel:
 		return fmt.Sprintf("targetRef %s beats %s", topLevelNames[b.topLevel], topLevelNames[a.topLevel])
 	case a.origin != b.origin:

@@ -1,6 +1,9 @@
 package xds
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,8 +14,10 @@ import (
 
 // backend is one port of a service that proxies send to. It is immutable.
 type backend struct {
-	// name is the port's KRI, and the name of the cluster.
-	name    string
+	// name is the port's KRI, and the name of the cluster. That of a subset has its tags behind it.
+	name string
+	// subset holds the tags that the endpoints have; nil means all of the service's.
+	subset  map[string]string
 	service *matching.Destination
 	// section is the port's name, or its number if it has none.
 	section  string
@@ -44,6 +49,36 @@ func newBackend(service *matching.Destination, section string) (b *backend, ok b
 		}
 	}
 	return nil, false
+}
+
+// of returns the part of the backend whose endpoints have the tags.
+func (b *backend) of(subset map[string]string) *backend {
+	if len(subset) > 0 {
+		b.subset = subset
+		b.name += "[" + subsetText(subset) + "]"
+	}
+	return b
+}
+
+// maxSubsetText bounds the tags in the names of clusters.
+const maxSubsetText = 256
+
+// subsetText returns the tags for the name of a cluster, or their hash if they are long.
+func subsetText(subset map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(subset)) {
+		parts = append(parts, key+"="+subset[key])
+	}
+	text := strings.Join(parts, ",")
+	if len(text) > maxSubsetText {
+		return hashOf(text)
+	}
+	return text
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // servicePort is a port of a service of any kind.
@@ -120,14 +155,6 @@ const (
 func (b *backend) trust() string { return identitiesOf(b.name) }
 
 func identitiesOf(cluster string) string { return "identity_of:" + cluster }
-
-// sni returns the server name that clients ask for; ingresses route by it. Source: Kuma's wire format, "SNI of a
-// destination port".
-func (b *backend) sni() string {
-	k := b.service.KRI
-	parts := []string{"sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
-}
 
 // memberPort returns the port of a MeshService that corresponds to this port of a MeshMultiZoneService: the one of the
 // same name, or else of the same number.

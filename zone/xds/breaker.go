@@ -1,23 +1,27 @@
 package xds
 
 import (
+	"cmp"
 	"math"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
 
+// defaultEjection is how long Envoy ejects an endpoint first, unless a conf says.
+const defaultEjection = 30 * time.Second
+
 // breaker sets the limits and detectors of the backend's MeshCircuitBreaker.
 func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	conf := decode[resources.BreakerConf](s, s.breakers.For(b.key()))
 	c.CircuitBreakers = thresholds(conf.ConnectionLimits)
-	o := conf.OutlierDetection
-	if o == nil {
-		c.OutlierDetection = unaskedOutliers()
-	} else if !(o.Disabled != nil && *o.Disabled) {
+	o := cmp.Or(conf.OutlierDetection, s.unasked().breaker.OutlierDetection)
+	if o != nil && !(o.Disabled != nil && *o.Disabled) {
 		c.OutlierDetection = outliers(o)
 		if panics, ok := percentOf(o.HealthyPanicThreshold); ok {
 			lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(panics, 100)}
@@ -56,6 +60,11 @@ func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 		EnforcingConsecutive_5Xx:       off, EnforcingConsecutiveGatewayFailure: off,
 		EnforcingConsecutiveLocalOriginFailure: off,
 		EnforcingSuccessRate:                   off, EnforcingLocalOriginSuccessRate: off, EnforcingFailurePercentage: off,
+	}
+	if longest := period(o.MaxEjectionTime); longest != nil { // Envoy takes none below the first
+		first := defaultEjection
+		override(&first, o.BaseEjectionTime)
+		out.MaxEjectionTime = durationpb.New(max(*longest, first))
 	}
 	detect(out, o.Detectors)
 	return out

@@ -208,7 +208,7 @@ func (n *network) egressEndpoints(mesh string) []behind {
 			at := egressPlace(spec, l)
 			if l.GetType() == meshpb.Dataplane_Networking_Listener_ZoneEgress && at.dialable() &&
 				l.GetState() == meshpb.Dataplane_Networking_Listener_Ready {
-				out = append(out, behind{at, absent, m.match})
+				out = append(out, behind{endpoint: at, absent: absent, proxy: m.match})
 			}
 		}
 	}

@@ -104,14 +104,15 @@ func (n *network) candidates(service *resources.Resource) []*member {
 	return out
 }
 
-// local returns the inbounds of this zone behind a port of a service.
-func (n *network) local(service *resources.Resource, section string) []behind {
+// local returns the inbounds of this zone behind a port of a service, or behind a subset of it.
+func (n *network) local(service *resources.Resource, section string, subset map[string]string) []behind {
 	var out []behind
 	for _, m := range n.candidates(service) {
 		_, absent := n.presence.absent[m.dataplane.Key]
 		for i := range m.match.Inbounds {
-			if m.places[i].port != 0 && matching.Serves(service, m.match, &m.match.Inbounds[i], section) {
-				out = append(out, behind{m.places[i], absent, m.match})
+			in := &m.match.Inbounds[i]
+			if m.places[i].port != 0 && matching.Serves(service, m.match, in, section) && m.match.HasTags(in, subset) {
+				out = append(out, behind{endpoint: m.places[i], absent: absent, proxy: m.match})
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (n *network) ingresses(zone string) []behind {
 			port:    cmp.Or(spec.GetNetworking().GetAdvertisedPort(), spec.GetNetworking().GetPort()),
 		}
 		if at.dialable() {
-			out = append(out, behind{endpoint: at})
+			out = append(out, behind{endpoint: at, hashed: asksByHash(spec)})
 		}
 	}
 	return out
@@ -151,7 +152,7 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 		switch zone := s.Zone(); {
 		case !ok:
 		case zone == n.home.Zone:
-			here = append(here, n.local(s, section)...)
+			here = append(here, n.local(s, section, port.subset)...)
 		case away[zone] == nil:
 			away[zone] = append([]behind{}, n.ingresses(zone)...)
 		}
@@ -200,6 +201,9 @@ func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.Locali
 	for _, e := range slices.CompactFunc(l.endpoints, func(a, b behind) bool { return a.endpoint == b.endpoint }) {
 		one := &endpointv3.LbEndpoint{
 			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: e.proto()}},
+		}
+		if e.hashed {
+			one.Metadata = hashedMetadata()
 		}
 		if e.absent && someoneIsThere {
 			one.HealthStatus = corev3.HealthStatus_UNHEALTHY

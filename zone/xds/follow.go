@@ -37,6 +37,9 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
 		x.network.forget(key)
 		x.workInConfLocked(revision, key, c.New)
+		if namesSubset(c.Old) || namesSubset(c.New) {
+			x.serviceForIngressesLocked()
+		}
 	case resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker:
 		x.workInConfLocked(revision, key, c.New)
 		x.workInReceivedLocked(revision, key, c.New)
@@ -50,6 +53,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 		x.workInConfLocked(revision, key, c.New)
 	case resources.TypeMesh:
 		x.workInMeshLocked(key)
+		x.workInInitialPoliciesLocked(key, c.New)
 	case resources.TypeMeshTrace, resources.TypeMeshMetric, resources.TypeMeshTLS, resources.TypeMeshPassthrough,
 		resources.TypeMeshProxyPatch:
 		x.workInWholeLocked(revision, key, c.New)

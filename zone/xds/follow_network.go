@@ -29,7 +29,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		p.record.setProblem(problemGateway, "")
 		return s.with(nil, nil), nil
 	}
-	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own,
+	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own, asked: p.mesh.asked,
 		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match), accesses: s.accesses}
 	if old := p.state.Load(); old != nil && old.sending != nil {
 		sender.before = old.sending.certificates
@@ -114,9 +114,25 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 	}
 }
 
-// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere.
+// workInInitialPoliciesLocked marks the sending proxies of a mesh whose initial policies were created.
+func (x *Proxies) workInInitialPoliciesLocked(key resources.Key, r *resources.Resource) {
+	m, asked := x.meshes[key.Name], resources.HasInitialPolicies(r)
+	if m == nil || m.asked == asked {
+		return
+	}
+	m.asked = asked
+	for p := range m.proxies {
+		if p.sends() {
+			x.network.mark(p, onlySending)
+		}
+	}
+}
+
+// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere, and the ingresses, which lead to
+// the subsets that it names.
 func (x *Proxies) workInGrantLocked(key resources.Key) {
 	x.network.forget(key)
+	x.serviceForIngressesLocked()
 	m := x.meshes[key.Mesh]
 	if m == nil {
 		return

@@ -43,8 +43,9 @@ type endpoint struct {
 type behind struct {
 	endpoint
 	absent bool
-	// proxy is nil for an ingress.
-	proxy *matching.Proxy
+	// proxy is nil for an ingress. hashed means that the ingress leads by the other spelling of server names.
+	proxy  *matching.Proxy
+	hashed bool
 }
 
 // String returns IP:port.

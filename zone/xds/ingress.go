@@ -15,6 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // ingressListener is the name of an ingress's only listener.
@@ -62,7 +63,8 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	}
 }
 
-// serviceForIngressesLocked marks the ingresses for a rebuild: they lead to every service.
+// serviceForIngressesLocked marks the ingresses for a rebuild: they lead to every service, and to the subsets of services
+// that routes name.
 func (x *Proxies) serviceForIngressesLocked() {
 	m := x.meshes[""]
 	if m == nil {
@@ -97,8 +99,9 @@ func (n *network) exported() []*backend {
 	for r := range snap.List(store.Query{Type: resources.TypeMeshMultiZoneService}) {
 		add(r)
 	}
+	out = append(out, n.subsets()...)
 	slices.SortFunc(out, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
-	led, seen := ledTo(out), map[string]bool{}
+	led, seen := ledTo(out, (*backend).sni), map[string]bool{}
 	return slices.DeleteFunc(out, func(b *backend) bool {
 		twice := led[b.sni()] != b || seen[b.name]
 		seen[b.name] = true
@@ -106,14 +109,67 @@ func (n *network) exported() []*backend {
 	})
 }
 
-// ledTo returns the backend of each server name. Dots join the parts of a server name, and a service's name may have
-// dots: one without a namespace can spell the server name of any namespace's service. A namespace's own service
-// therefore takes precedence, and no two services with a namespace share a spelling.
-func ledTo(backends []*backend) map[string]*backend {
+// maxSubsets bounds the subsets that an ingress serves of one port.
+const maxSubsets = 32
+
+// subsets returns the parts of this zone's services to which the routes of all zones send, as far as they are known here.
+func (n *network) subsets() []*backend {
+	var out []*backend
+	of := map[string]int{} // by port
+	for _, t := range []resources.Type{resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute} {
+		for r := range n.store.Snapshot().List(store.Query{Type: t}) {
+			refs := resources.SubsetBackends(r)
+			if len(refs) == 0 {
+				continue
+			}
+			from := matching.NewPolicy(r, n.home.SystemNamespace).Referrer()
+			for i := range refs {
+				for _, b := range n.subsetPorts(from, &refs[i]) {
+					whole := b.key().String()
+					if of[whole] < maxSubsets && !slices.ContainsFunc(out, func(o *backend) bool { return o.name == b.name }) {
+						of[whole]++
+						out = append(out, b)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func namesSubset(route *resources.Resource) bool {
+	return route != nil && len(resources.SubsetBackends(route)) > 0
+}
+
+// subsetPorts returns the ports of this zone that a reference to a subset may mean.
+func (n *network) subsetPorts(from matching.Referrer, ref *resources.BackendRef) []*backend {
+	target, problem := n.in(from.Mesh).ResolveBackend(from, ref)
+	if problem != "" || target.Destination.Resource.Zone() != n.home.Zone {
+		return nil
+	}
+	sections := []string{target.Section}
+	if target.Section == "" {
+		sections = target.Destination.Sections()
+	}
+	var out []*backend
+	for _, section := range sections {
+		if b, ok := newBackend(target.Destination, section); ok {
+			b.localOnly = true
+			out = append(out, b.of(ref.Subset()))
+		}
+	}
+	return out
+}
+
+// ledTo returns the backend of each server name in one spelling. Dots join the parts of a server name, and a service's
+// name may have dots: one without a namespace can spell the server name of any namespace's service. A namespace's own
+// service therefore takes precedence, and no two services with a namespace share a spelling.
+func ledTo(backends []*backend, spelling func(*backend) string) map[string]*backend {
 	led := make(map[string]*backend, len(backends))
 	for _, b := range backends {
-		if other := led[b.sni()]; other == nil || other.service.KRI.Namespace == "" && b.service.KRI.Namespace != "" {
-			led[b.sni()] = b
+		name := spelling(b)
+		if other := led[name]; other == nil || other.service.KRI.Namespace == "" && b.service.KRI.Namespace != "" {
+			led[name] = b
 		}
 	}
 	return led
@@ -141,9 +197,13 @@ func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector},
 		}},
 	}
-	out := &sending{}
+	out, hashed := &sending{}, ledTo(backends, (*backend).hashedSNI)
 	for _, b := range backends {
-		chain, cluster, err := passage(b)
+		names := []string{b.sni()}
+		if other := b.hashedSNI(); other != "" && hashed[other] == b {
+			names = append(names, other)
+		}
+		chain, cluster, err := passage(b, names)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -159,8 +219,8 @@ func ingressOf(r *resources.Resource, backends []*backend) (*sending, error) {
 	return out, err
 }
 
-// passage routes a server name to the proxies of its service.
-func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
+// passage routes server names to the proxies of their service.
+func passage(b *backend, names []string) (*listenerv3.FilterChain, *resource, error) {
 	proxy, err := pack(&tcpv3.TcpProxy{
 		StatPrefix: b.name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: b.name},
 		IdleTimeout: durationpb.New(defaultIdleTimeout),
@@ -177,7 +237,7 @@ func passage(b *backend) (*listenerv3.FilterChain, *resource, error) {
 	})
 	return &listenerv3.FilterChain{
 		Name:             b.name,
-		FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{b.sni()}},
+		FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: names},
 		Filters: []*listenerv3.Filter{{
 			Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy},
 		}},

@@ -41,7 +41,7 @@ func TestLocalities(t *testing.T) {
 		Inbounds: []matching.InboundPort{{Tags: map[string]string{"rack": "r1"}}},
 	}
 	at := func(address, node, rack string) behind {
-		return behind{endpoint{address, 80}, false, &matching.Proxy{
+		return behind{endpoint: endpoint{address, 80}, proxy: &matching.Proxy{
 			Labels: map[string]string{"node": node}, Inbounds: []matching.InboundPort{{Tags: map[string]string{"rack": rack}}},
 		}}
 	}

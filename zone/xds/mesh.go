@@ -12,6 +12,8 @@ import (
 type mesh struct {
 	name  string
 	since uint64 // commits up to this revision are already in policies
+	// asked means that the mesh's initial policies were created: without a policy, nothing holds.
+	asked bool
 
 	// received holds the policies on what proxies receive, permissions among them.
 	received *matching.Set

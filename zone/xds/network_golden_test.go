@@ -22,7 +22,7 @@ import (
 // proxy that of the resource named caller.
 func TestNetworkGolden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway", "named", "egress", "by_egress"} {
+	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway", "named", "egress", "by_egress", "subset"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "network", name)
 			got := renderedNetwork(t, file+".yaml")

@@ -61,12 +61,12 @@ func find(dests *matching.Destinations, from matching.Referrer, ref *resources.B
 	if !ok {
 		return nil, fmt.Sprintf("%s has no port %s", target.Destination.KRI, target.Section)
 	}
-	return b, ""
+	return b.of(ref.Subset()), ""
 }
 
 // mayMean reports whether a reference could mean the resource, in any namespace.
 func mayMean(ref *resources.BackendRef, r *resources.Resource) bool {
-	if string(r.Type) != ref.Kind {
+	if string(r.Type) != ref.ServiceKind() {
 		return false
 	}
 	if len(ref.Labels) > 0 {

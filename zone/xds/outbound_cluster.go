@@ -25,6 +25,9 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 		CircuitBreakers:      thresholds(nil),
 		TransportSocket:      tls,
 	}
+	if err := spellOut(c, b, s.target.match.Zone); err != nil {
+		return nil, err
+	}
 	if b.http() {
 		if c.TypedExtensionProtocolOptions, err = httpOptions(b, &limits); err != nil {
 			return nil, err

@@ -125,6 +125,6 @@ func clientCluster(r *resource, secrets set) (*resource, error) {
 	cluster.TransportSocket = &corev3.TransportSocket{
 		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
 	}
-	cluster.TypedExtensionProtocolOptions = nil
+	cluster.TypedExtensionProtocolOptions, cluster.TransportSocketMatches = nil, nil
 	return newResource(kindCluster, r.name, cluster)
 }

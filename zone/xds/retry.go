@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,16 +18,16 @@ const (
 	defaultGRPCRetryOn = "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable"
 )
 
-// retryOf returns the retry policy for the requests of a rule, or unaskedRetry if no rule covers the backend's
+// retryOf returns the retry policy for the requests of a rule, or the unasked one if no rule covers the backend's
 // protocol.
 func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.RetryPolicy {
-	conf := decode[resources.RetryConf](s, rule)
-	how, otherwise := conf.HTTP, defaultHTTPRetryOn
+	conf, unasked := decode[resources.RetryConf](s, rule), &s.unasked().retry
+	how, otherwise := cmp.Or(conf.HTTP, unasked.HTTP), defaultHTTPRetryOn
 	if b.protocol == "grpc" {
-		how, otherwise = conf.GRPC, defaultGRPCRetryOn
+		how, otherwise = cmp.Or(conf.GRPC, unasked.GRPC), defaultGRPCRetryOn
 	}
 	if how == nil {
-		return s.unaskedRetry()
+		return nil
 	}
 	return s.retryBy(how, otherwise)
 }
@@ -130,9 +131,10 @@ func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherw
 
 // connectAttempts returns how often a TCP connection to a backend is tried.
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
-	conf := decode[resources.RetryConf](s, rule)
-	if conf.TCP == nil || conf.TCP.MaxConnectAttempt == nil || *conf.TCP.MaxConnectAttempt == 0 {
-		return wrapperspb.UInt32(unaskedAttempts)
+	for _, tcp := range []*resources.TCPRetry{decode[resources.RetryConf](s, rule).TCP, s.unasked().retry.TCP} {
+		if tcp != nil && tcp.MaxConnectAttempt != nil && *tcp.MaxConnectAttempt > 0 {
+			return wrapperspb.UInt32(*tcp.MaxConnectAttempt)
+		}
 	}
-	return wrapperspb.UInt32(*conf.TCP.MaxConnectAttempt)
+	return nil
 }

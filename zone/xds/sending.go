@@ -47,6 +47,8 @@ type sender struct {
 	// mesh by way of an egress; gone means that there is none.
 	accesses       accesses
 	byEgress, gone bool
+	// asked is the mesh's.
+	asked bool
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules

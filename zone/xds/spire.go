@@ -100,6 +100,17 @@ func spireCluster(r *resource, secrets set, names *secretNames) (*resource, erro
 		return nil, err
 	}
 	cluster.TransportSocket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: tls}
+	for _, m := range cluster.GetTransportSocketMatches() {
+		spelt := &tlsv3.UpstreamTlsContext{}
+		if err := m.GetTransportSocket().GetTypedConfig().UnmarshalTo(spelt); err != nil {
+			return nil, err
+		}
+		context.Sni = spelt.GetSni()
+		if tls, err = pack(context); err != nil {
+			return nil, err
+		}
+		m.TransportSocket.ConfigType = &corev3.TransportSocket_TypedConfig{TypedConfig: tls}
+	}
 	return newResource(kindCluster, r.name, cluster)
 }
 

@@ -1,39 +1,48 @@
 package xds
 
 import (
+	"encoding/json"
+	"errors"
 	"math"
-	"time"
+	"sync"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	prevhostsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/host/previous_hosts/v3"
 	prioritiesv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/retry/priority/previous_priorities/v3"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Defaults against dead endpoints, where no policy covers them. A request is sent again only when no application can
-// have seen it, and an unreachable endpoint is ejected for a short while.
-const (
-	unaskedRetries    = 3
-	unaskedRetryOn    = "connect-failure,refused-stream,reset-before-request"
-	unaskedSelections = 5 // selections of another endpoint
-	unaskedAttempts   = 4 // attempts of a TCP connection: two that eject an endpoint, and two more
-	unaskedFailures   = 2 // consecutive connections that an endpoint did not accept
-	unaskedEjection   = 2 * time.Second
-	longestEjection   = 10 * time.Second
-)
+// unaskedSelections is how often a retry looks for another endpoint, unless a MeshRetry says.
+const unaskedSelections = 5
 
-// unaskedRetry tries other endpoints, and those of the next priority after the first has failed.
-func (s *sender) unaskedRetry() *routev3.RetryPolicy {
-	return &routev3.RetryPolicy{
-		RetryOn: unaskedRetryOn, NumRetries: wrapperspb.UInt32(unaskedRetries),
-		HostSelectionRetryMaxAttempts: unaskedSelections,
-		RetryHostPredicate:            s.notPreviousHosts(), RetryPriority: s.notPreviousPriorities(nil),
+// unasked are the confs against dead endpoints where no policy speaks, in meshes whose initial policies were not
+// created: those of Kuma, or of an earlier version.
+type unasked struct {
+	retry   resources.RetryConf
+	breaker resources.BreakerConf
+}
+
+// theUnasked reads the confs of initial policies once.
+var theUnasked = sync.OnceValues(func() (*unasked, error) {
+	out := &unasked{}
+	return out, errors.Join(json.Unmarshal(resources.InitialConf(resources.TypeMeshRetry), &out.retry),
+		json.Unmarshal(resources.InitialConf(resources.TypeMeshCircuitBreaker), &out.breaker))
+})
+
+// unasked returns what holds where no policy speaks: nothing in a mesh with initial policies, since its users see and
+// change them.
+func (s *sender) unasked() *unasked {
+	if s.asked {
+		return &unasked{}
 	}
+	out, err := theUnasked()
+	if err != nil {
+		s.problem("policies", err.Error())
+		return &unasked{}
+	}
+	return out
 }
 
 // notPreviousHosts excludes the endpoints that already had the request.
@@ -70,17 +79,5 @@ func (s *sender) packed(m message) *anypb.Any {
 		s.problem("retries", err.Error())
 		return nil
 	}
-	return out
-}
-
-// unaskedOutliers ejects endpoints that do not accept connections, and ignores what an application answers.
-func unaskedOutliers() *clusterv3.OutlierDetection {
-	out := outliers(&resources.OutlierDetection{})
-	out.Interval = durationpb.New(time.Second)
-	out.BaseEjectionTime, out.MaxEjectionTime = durationpb.New(unaskedEjection), durationpb.New(longestEjection)
-	out.MaxEjectionPercent = wrapperspb.UInt32(100)
-	out.SplitExternalLocalOriginErrors = true
-	out.EnforcingConsecutiveLocalOriginFailure = wrapperspb.UInt32(100)
-	out.ConsecutiveLocalOriginFailure = wrapperspb.UInt32(unaskedFailures)
 	return out
 }

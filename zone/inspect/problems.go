@@ -1,0 +1,122 @@
+package inspect
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// problemWarnings warns at writing of what the conditions of a policy report afterwards: references that resolve to
+// nothing, clients that cannot be distinguished, subsets without Dataplanes.
+func (h *handlers) problemWarnings(after store.Snapshot, p *matching.Policy, reader *api.Reader) []string {
+	byTags := p.ByTags() // which effectWarnings report
+	var out []string
+	for _, problem := range h.views.config.problemsOf(after, p) {
+		if !slices.Contains(byTags, problem) {
+			out = append(out, reader.Text(problem.String()))
+		}
+	}
+	return out
+}
+
+// trafficWarnings is problemWarnings for a TrafficTarget.
+func (h *handlers) trafficWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
+	list := func(t resources.Type) iter.Seq[*resources.Resource] {
+		if t == r.Type {
+			return slices.Values([]*resources.Resource{r})
+		}
+		return after.List(store.Query{Type: t, Mesh: r.Mesh})
+	}
+	var out []string
+	for _, p := range matching.TrafficTargets(h.views.config.SystemNamespace, list) {
+		out = append(out, h.problemWarnings(after, p, reader)...)
+	}
+	return out
+}
+
+// problemsOf returns the problems of a policy. It reads only what the policy refers to, so that a write in a large mesh
+// costs no more.
+func (c *Config) problemsOf(snap store.Snapshot, p *matching.Policy) []matching.Warning {
+	found := map[resources.Key]*matching.Destination{}
+	add := func(r *resources.Resource) {
+		if r == nil || found[r.Key] != nil {
+			return
+		}
+		if d, err := matching.NewDestination(r); err == nil {
+			found[r.Key] = d
+		}
+	}
+	for _, ref := range resources.References(p.Resource) {
+		if matching.IsDestination(resources.Type(ref.Kind)) {
+			c.addMeant(snap, p.Resource, &ref, add)
+		}
+	}
+	all := make([]*matching.Destination, 0, len(found))
+	for _, d := range found {
+		all = append(all, d)
+	}
+	list := func(t resources.Type) []*resources.Resource {
+		return slices.Collect(snap.List(store.Query{Type: t, Mesh: p.Resource.Mesh}))
+	}
+	x := matching.NewDestinations(matching.DestinationsConfig{Zone: c.Zone, SystemNamespace: c.SystemNamespace,
+		Gateways: list(resources.TypeMeshGateway), Grants: list(resources.TypeMeshReferenceGrant)}, all)
+	return append(x.Problems(p), c.emptySubsets(snap, x, p)...)
+}
+
+// hashSuffix is the length of what the name of a copy has behind the display name.
+const hashSuffix = 17
+
+// addMeant adds what a reference of a policy may mean, and the members of a MeshMultiZoneService.
+func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *resources.TargetRef,
+	add func(*resources.Resource)) {
+	t, mesh := resources.Type(ref.Kind), policy.Mesh
+	labelled := func(t resources.Type, labels map[string]string) {
+		for r := range snap.List(store.Query{Type: t, Mesh: mesh, Labels: labels}) {
+			add(r)
+			if spec, err := resources.SpecAs[resources.MeshMultiZoneService](r); err == nil {
+				for s := range snap.List(store.Query{Type: resources.TypeMeshService, Mesh: mesh,
+					Labels: spec.Selector.MeshService.MatchLabels}) {
+					add(s)
+				}
+			}
+		}
+	}
+	if len(ref.Labels) > 0 {
+		labelled(t, ref.Labels)
+		return
+	}
+	labelled(t, map[string]string{resources.LabelDisplayName: ref.Name})
+	if n := len(ref.Name) - hashSuffix; n > 0 { // a hashed name
+		labelled(t, map[string]string{resources.LabelDisplayName: ref.Name[:n]})
+	}
+	for _, ns := range []string{"", policy.Namespace, c.SystemNamespace, ref.Namespace} {
+		add(snap.Get(resources.Key{Type: t, Mesh: mesh, Namespace: ns, Name: ref.Name}))
+	}
+}
+
+// emptySubsets reports the backends of a route that are a part of a service of this server's zone, on the global of any
+// zone, in which no Dataplane is.
+func (c *Config) emptySubsets(snap store.Snapshot, x *matching.Destinations, p *matching.Policy) []matching.Warning {
+	var out []matching.Warning
+	for _, s := range x.Subsets(p) {
+		if zone := s.Service.Zone(); c.Zone != "" && zone != c.Zone {
+			continue
+		}
+		some := false
+		for dp := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: s.Service.Mesh}) {
+			proxy, err := matching.NewProxy(dp)
+			if some = err == nil && matching.ServesSubset(s.Service, proxy, s.Tags); some {
+				break
+			}
+		}
+		if !some {
+			out = append(out, matching.Warning{Policy: p.KRI, Field: s.Field,
+				Text: "no Dataplane behind " + resources.KRIOf(s.Service).String() + " has an inbound with these tags"})
+		}
+	}
+	return out
+}

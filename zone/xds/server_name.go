@@ -1,0 +1,100 @@
+package xds
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// sni returns the server name that clients ask for; ingresses route by it. Source: Kuma's wire format, "SNI of a
+// destination port". That of a subset has a hash of its tags in front.
+func (b *backend) sni() string {
+	k := b.service.KRI
+	parts := []string{"", "sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
+	if len(b.subset) > 0 { // no service's own: those begin with sni
+		parts[0] = "subset-" + hashOf(subsetText(b.subset))
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
+}
+
+// hashedTypes are the types of services in the other spelling of server names.
+var hashedTypes = map[resources.Type]string{
+	resources.TypeMeshService: "ms", resources.TypeMeshMultiZoneService: "mzms",
+}
+
+// maxServerNameLabel is the length from which parts of the other spelling are cut.
+const maxServerNameLabel = 62
+
+// hashedSNI returns the other spelling of the server name, which the ingresses and proxies of Kuma's zones use:
+// `a<hash>.<name>.<port>.<mesh>.<type>`. It is empty for a subset, which that spelling cannot name. Source: Kuma's wire
+// format, "Server names across zones".
+func (b *backend) hashedSNI() string {
+	t := hashedTypes[b.service.Resource.Type]
+	if t == "" || len(b.subset) > 0 {
+		return ""
+	}
+	name, mesh := b.service.KRI.Name, b.mesh()
+	if ns := b.service.KRI.Namespace; ns != "" && t == "ms" {
+		name += "." + ns
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name + ";" + mesh + ";")) // never fails
+	cut := func(s string) string {
+		if len(s) > maxServerNameLabel {
+			return s[:maxServerNameLabel] + "x"
+		}
+		return s
+	}
+	return fmt.Sprintf("a%016x.%s.%d.%s.%s", hash.Sum64(), cut(name), b.number, cut(mesh), t)
+}
+
+// asksByHash reports whether an ingress leads by the other spelling. Zones of Kuma list the services of their
+// ingresses; those of Causeway do not.
+func asksByHash(ingress *meshpb.ZoneIngress) bool { return len(ingress.GetAvailableServices()) > 0 }
+
+// Endpoints with this metadata are asked by the other spelling of the server name.
+const (
+	transportSocketMatch = "envoy.transport_socket_match"
+	matchHashed          = "server_name"
+	hashedSpelling       = "hashed"
+)
+
+func hashedMatch() *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{matchHashed: structpb.NewStringValue(hashedSpelling)}}
+}
+
+func hashedMetadata() *corev3.Metadata {
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{transportSocketMatch: hashedMatch()}}
+}
+
+// spellOut lets a cluster ask by the other spelling where an endpoint wants it. Services of the caller's own zone have no
+// such endpoints.
+func spellOut(c *clusterv3.Cluster, b *backend, zone string) error {
+	if b.hashedSNI() == "" || b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
+		return nil
+	}
+	context := &tlsv3.UpstreamTlsContext{}
+	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(context); err != nil {
+		return err
+	}
+	context.Sni = b.hashedSNI()
+	packed, err := pack(context)
+	if err != nil {
+		return err
+	}
+	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
+		Name: hashedSpelling, Match: hashedMatch(), TransportSocket: &corev3.TransportSocket{
+			Name: c.GetTransportSocket().GetName(), ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed},
+		},
+	}}
+	return nil
+}
