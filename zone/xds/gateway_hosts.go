@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -34,16 +35,6 @@ func (r *gatewayRoute) main() *backend {
 		}
 	}
 	return nil
-}
-
-// hostFor returns the most specific hostname of the route that covers a domain.
-func (r *gatewayRoute) hostFor(domain string) (best string, ok bool) {
-	for _, h := range r.hosts {
-		if resources.HostCovers(h, domain) && (!ok || resources.CompareHosts(h, best) < 0) {
-			best, ok = h, true
-		}
-	}
-	return best, ok
 }
 
 // bytesOfEntry is what an entry in a table of routes counts beside its rule.
@@ -136,11 +127,17 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 		}
 	}
 	var out []*gatewayHost
-	size := 0
+	size, byHost := 0, s.gateway.byHost()
 	for _, domain := range slices.SortedFunc(maps.Keys(domains), resources.CompareHosts) {
+		if size += len(domain) + bytesOfEntry; size > maxRouteBytes {
+			// What a less specific domain has must not answer for one that is left out, and all of those come after it.
+			s.problem(s.target.gateway.kri, fmt.Sprintf("the hostnames and routes of %s take more than %d bytes: %s, and those behind it, get 404",
+				port.name, maxRouteBytes, domain))
+			break
+		}
 		host := &gatewayHost{domain: domain}
 		if owner := port.ownerOf(domain); slices.Contains(own, owner) {
-			host.routes = s.routesOn(owner, domain)
+			host.routes = routesOn(byHost, owner, domain)
 		}
 		for i, r := range host.routes {
 			if size += r.size(); size > maxRouteBytes {
@@ -166,28 +163,45 @@ func (p *gatewayPort) ownerOf(domain string) (best *gatewayListener) {
 	return best
 }
 
-// routesOn returns the routes that are tried on a domain of a listener. Of routes with the same match, the first counts.
-func (s *sender) routesOn(l *gatewayListener, domain string) []*gatewayRoute {
-	type placed struct {
-		host  string
-		route *gatewayRoute
-	}
-	var all []placed
-	for _, r := range s.gateway.http {
-		if host, ok := r.hostFor(domain); ok && l.takes(r.rule.ListenerTags()) {
-			all = append(all, placed{host, r})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b placed) int { return resources.CompareHosts(a.host, b.host) })
-	var out []*gatewayRoute
-	seen := map[string]bool{}
-	for _, p := range all {
-		if match := string(p.route.rule.Match); !seen[match] {
-			seen[match] = true
-			out = append(out, p.route)
+// byHost returns the routes of HTTP by their hostnames, in order.
+func (g *gatewayRoutes) byHost() map[string][]*gatewayRoute {
+	out := map[string][]*gatewayRoute{}
+	for _, r := range g.http {
+		for _, h := range r.hosts {
+			out[h] = append(out[h], r)
 		}
 	}
 	return out
+}
+
+// routesOn returns the routes that are tried on a domain of a listener, those with a more specific hostname first. Of
+// routes with the same match, the first counts.
+func routesOn(byHost map[string][]*gatewayRoute, l *gatewayListener, domain string) []*gatewayRoute {
+	var out []*gatewayRoute
+	seen := map[string]bool{}
+	for _, host := range hostsCovering(domain) {
+		for _, r := range byHost[host] {
+			if match := string(r.rule.Match); !seen[match] && l.takes(r.rule.ListenerTags()) {
+				seen[match] = true
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}
+
+// hostsCovering returns all hostnames that cover a domain, the most specific first.
+func hostsCovering(domain string) []string {
+	out := []string{domain}
+	if domain == resources.AnyHost {
+		return out
+	}
+	_, parent, more := strings.Cut(strings.TrimPrefix(domain, "*."), ".")
+	for more {
+		out = append(out, "*."+parent)
+		_, parent, more = strings.Cut(parent, ".")
+	}
+	return append(out, resources.AnyHost)
 }
 
 // connectionsOf returns the route that takes the connections of a listener; nil if none does.
