@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,13 +26,35 @@ func (v *validation) transparentProxying(n *meshpb.Dataplane_Networking, at *fie
 			v.port(port.value, port.at)
 		}
 	}
-	for i, out := range n.GetOutbound() {
-		if port := t.GetRedirectPortOutbound(); port != 0 && out.GetPort() == port &&
-			(out.GetAddress() == "" || out.GetAddress() == "127.0.0.1") {
-			v.fail(outbound, "%d is already taken by networking.outbound[%d]", port, i)
-		}
+	if t.GetRedirectPortOutbound() != 0 {
+		v.captureAlone(n, outbound)
 	}
 	v.reachableBackends(t.GetReachableBackends().GetRefs(), at.field("reachableBackends").field("refs"))
+}
+
+// captureAlone checks that nothing else listens where connections are redirected to: on 127.0.0.1, and on ::1 with IPv6.
+func (v *validation) captureAlone(n *meshpb.Dataplane_Networking, at *fieldPath) {
+	t := n.GetTransparentProxying()
+	port := t.GetRedirectPortOutbound()
+	own := []string{placeOf(n, "127.0.0.1", port)}
+	if t.GetIpFamilyMode() == meshpb.Dataplane_Networking_TransparentProxying_DualStack ||
+		t.GetIpFamilyMode() == meshpb.Dataplane_Networking_TransparentProxying_IPv6 {
+		own = append(own, placeOf(n, "::1", port))
+	}
+	check := func(list string, i int, address string, port uint32) {
+		if slices.Contains(own, placeOf(n, address, port)) {
+			v.fail(at, "%d is already taken by networking.%s[%d]", port, list, i)
+		}
+	}
+	for i, in := range n.GetInbound() {
+		check("inbound", i, in.GetAddress(), in.GetPort())
+	}
+	for i, l := range n.GetListeners() {
+		check("listeners", i, l.GetAddress(), l.GetPort())
+	}
+	for i, out := range n.GetOutbound() {
+		check("outbound", i, cmp.Or(out.GetAddress(), "127.0.0.1"), out.GetPort())
+	}
 }
 
 func (v *validation) reachableBackends(

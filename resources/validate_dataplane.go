@@ -84,15 +84,20 @@ func (v *validation) inbounds(n *meshpb.Dataplane_Networking, at *fieldPath) {
 			v.label(inside.field("name"), name)
 			v.unique(names, name, inside.field("name"))
 		}
-		address := in.GetAddress()
-		if address == "" {
-			address = n.GetAddress()
-		}
-		v.unique(places, net.JoinHostPort(address, strconv.Itoa(int(in.GetPort()))), inside.field("port"))
+		v.unique(places, placeOf(n, in.GetAddress(), in.GetPort()), inside.field("port"))
 		v.protocol(in.GetProtocol(), inside.field("protocol"))
 		v.protocol(in.GetTags()[tagProtocol], inside.field("tags").field(tagProtocol))
 		v.serverFirst(in, inside.field("tags").field(TagServerFirst))
 	}
+}
+
+// placeOf returns where a proxy listens, in one spelling. An empty address is that of the Dataplane.
+func placeOf(n *meshpb.Dataplane_Networking, address string, port uint32) string {
+	address = cmp.Or(address, n.GetAddress())
+	if ip, err := ParseIP(address); err == nil {
+		address = ip.Unmap().String()
+	}
+	return net.JoinHostPort(address, strconv.Itoa(int(port)))
 }
 
 func (v *validation) serverFirst(in *meshpb.Dataplane_Networking_Inbound, at *fieldPath) {

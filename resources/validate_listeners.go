@@ -1,9 +1,6 @@
 package resources
 
 import (
-	"net"
-	"strconv"
-
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
@@ -17,15 +14,9 @@ func (v *validation) listeners(n *meshpb.Dataplane_Networking, at *fieldPath) {
 		return
 	}
 	names, places := map[string]*fieldPath{}, map[string]*fieldPath{}
-	place := func(address string, port uint32) string {
-		if address == "" {
-			address = n.GetAddress()
-		}
-		return net.JoinHostPort(address, strconv.Itoa(int(port)))
-	}
 	for i, in := range n.GetInbound() {
 		inside := top("networking").field("inbound").item(i)
-		places[place(in.GetAddress(), in.GetPort())] = inside
+		places[placeOf(n, in.GetAddress(), in.GetPort())] = inside
 		if in.GetName() != "" {
 			names[in.GetName()] = inside
 		}
@@ -47,7 +38,7 @@ func (v *validation) listeners(n *meshpb.Dataplane_Networking, at *fieldPath) {
 			v.label(inside.field("name"), name)
 			v.unique(names, name, inside.field("name"))
 		}
-		v.unique(places, place(l.GetAddress(), l.GetPort()), inside.field("port"))
+		v.unique(places, placeOf(n, l.GetAddress(), l.GetPort()), inside.field("port"))
 	}
 }
 

@@ -289,6 +289,30 @@ func TestGatewayInANamespace(t *testing.T) {
 	e.refusedNothing()
 }
 
+// TestGatewayBesideAnEgress: a listener of the gateway on a place that the proxy has for something else is told of, and
+// costs the proxy nothing else.
+func TestGatewayBesideAnEgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.service("backend")
+	w.allowAll()
+	port, way, redirected := freePort(t), freePort(t), freePort(t)
+	w.apply(`{type: MeshExternalService, mesh: default, name: bank, spec: {match: {port: 443}, endpoints: [{address: 192.0.2.1, port: 443}]}}`)
+	w.listen(fmt.Sprintf("{port: %d, protocol: HTTP}", way), fmt.Sprintf("{port: %d, protocol: HTTP}", redirected),
+		fmt.Sprintf("{port: %d, protocol: HTTP}", port))
+	w.route("web", "", to("/", "backend"))
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: edge-1, labels: {kuma.io/workload: caller}, networking: {address: 127.0.0.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}, transparentProxying: {redirectPortOutbound: %d},
+  listeners: [{type: ZoneEgress, port: %d, name: way}]}}`, redirected, way))
+	e := w.startEnvoy(zone.BootstrapConfig{Dataplane: "edge-1", Gateway: true})
+	w.gets(port, "a.example", "/", http.StatusOK, "application")
+	eventually(t, "the insight names both", func() bool {
+		text := w.insightOf("edge-1")
+		return strings.Contains(text, "conf.listeners[0]: an inbound or a listener of the Dataplane") &&
+			strings.Contains(text, "conf.listeners[1]: connections are redirected")
+	})
+	e.refusedNothing()
+}
+
 func dialTCP(port int) (net.Conn, error) {
 	return net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), 5*time.Second)
 }

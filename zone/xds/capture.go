@@ -46,6 +46,11 @@ func captureOf(net *meshpb.Dataplane_Networking) capture {
 			family == meshpb.Dataplane_Networking_TransparentProxying_IPv6}
 }
 
+// isAt reports whether redirected connections arrive at an address.
+func (c capture) isAt(at endpoint) bool {
+	return at.same(endpoint{"127.0.0.1", c.port}) || c.ipv6 && at.same(endpoint{"::1", c.port})
+}
+
 // listenFor builds the listener for redirected connections. Those to an address on which another listener is, such as
 // that of a service, go to that listener. It is on loopback, where redirects of the machine's own connections lead, so
 // nobody else reaches it.

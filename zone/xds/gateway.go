@@ -113,11 +113,14 @@ func gatewayOf(t *target) *gateway {
 			continue
 		}
 		listen := endpoint{g.address, l.GetPort()}
-		switch taken := slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen }); {
+		switch taken := slices.ContainsFunc(slices.Concat(t.inbounds, t.egresses),
+			func(in inbound) bool { return in.listen.same(listen) }); {
 		case !listen.dialable():
 			g.problem(field, "the Dataplane's address is not an IP address")
 		case taken:
-			g.problem(field, "an inbound of the Dataplane listens on "+listen.String())
+			g.problem(field, "an inbound or a listener of the Dataplane listens on "+listen.String())
+		case t.capture.port != 0 && t.capture.isAt(listen):
+			g.problem(field, "connections are redirected to "+listen.String())
 		default:
 			g.add(kri.WithSection(strconv.Itoa(int(l.GetPort()))).String(), listen, l, field)
 		}

@@ -53,6 +53,13 @@ func (e endpoint) String() string {
 	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))
 }
 
+// same reports whether both are one place, in whatever spelling.
+func (e endpoint) same(other endpoint) bool {
+	a, errA := resources.ParseIP(e.address)
+	b, errB := resources.ParseIP(other.address)
+	return e == other || e.port == other.port && errA == nil && errB == nil && a.Unmap() == b.Unmap()
+}
+
 func (e endpoint) proto() *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 		Address: e.address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: e.port},
