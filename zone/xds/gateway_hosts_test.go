@@ -24,14 +24,15 @@ func routeFor(policy *matching.Policy, match string, hosts ...string) *gatewayRo
 func portFor(hostnames ...string) *gatewayPort {
 	port := &gatewayPort{name: "port"}
 	for _, h := range hostnames {
-		port.listeners = append(port.listeners, &gatewayListener{hostname: h, MeshGateway_Listener: &meshpb.MeshGateway_Listener{}})
+		port.listeners = append(port.listeners, &gatewayListener{hostname: h,
+			MeshGateway_Listener: &meshpb.MeshGateway_Listener{}})
 	}
 	return port
 }
 
 func somePolicy() *matching.Policy {
-	return matching.NewPolicy(testResource(resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "r"}, nil,
-		map[string]any{}), "")
+	return matching.NewPolicy(testResource(resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "r"},
+		nil, map[string]any{}), "")
 }
 
 // TestHostsOfAGatewayAreBounded: any number of hostnames cost a bounded configuration, whatever routes they have.
