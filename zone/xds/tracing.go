@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"net/url"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tracev3 "github.com/envoyproxy/go-control-plane/envoy/config/trace/v3"
@@ -90,9 +91,9 @@ func newProvider(b *resources.TraceBackend, service string) (*tracev3.Tracing_Ht
 	return nil, nil, nil
 }
 
-// datadogProvider returns the provider for Datadog's agent.
-func datadogProvider(b *resources.DatadogBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
-	u, err := resources.ParseCollectorURL(b.URL)
+// traceCollector returns the cluster of a collector with a URL, and the URL.
+func traceCollector(address string) (*url.URL, *resource, error) {
+	u, err := resources.ParseCollectorURL(address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -101,6 +102,12 @@ func datadogProvider(b *resources.DatadogBackend, service string) (*tracev3.Trac
 		return nil, nil, err
 	}
 	cluster, err := newCollector(traceCluster, host, port, false)
+	return u, cluster, err
+}
+
+// datadogProvider returns the provider for Datadog's agent.
+func datadogProvider(b *resources.DatadogBackend, service string) (*tracev3.Tracing_Http, *resource, error) {
+	u, cluster, err := traceCollector(b.URL)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,15 +118,7 @@ func datadogProvider(b *resources.DatadogBackend, service string) (*tracev3.Trac
 }
 
 func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resource, error) {
-	u, err := resources.ParseCollectorURL(b.URL)
-	if err != nil {
-		return nil, nil, err
-	}
-	host, port, err := resources.CollectorAddress(u)
-	if err != nil {
-		return nil, nil, err
-	}
-	cluster, err := newCollector(traceCluster, host, port, false)
+	u, cluster, err := traceCollector(b.URL)
 	if err != nil {
 		return nil, nil, err
 	}
