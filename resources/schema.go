@@ -41,6 +41,8 @@ type schema struct {
 	min, max float64
 	// enum holds the names of an enumShape.
 	enum []string
+	// owner is the Go type or the protobuf message that a fieldsShape decodes into.
+	owner string
 	// noNull makes null an error for a field here. Elsewhere null means absent, but here an absent field has a meaning
 	// of its own.
 	noNull bool
@@ -103,7 +105,8 @@ func goSchema(t reflect.Type, owner Type, tag string) *schema {
 	case reflect.Pointer:
 		return goSchema(t.Elem(), owner, tag)
 	case reflect.Struct:
-		s := &schema{shape: fieldsShape, fields: map[string]schemaField{}, noNull: t == reflect.TypeFor[AccessRule]()}
+		s := &schema{shape: fieldsShape, fields: map[string]schemaField{}, owner: t.Name(),
+			noNull: t == reflect.TypeFor[AccessRule]()}
 		addStructFields(s, t, owner)
 		return s
 	case reflect.Slice:
@@ -167,11 +170,10 @@ func messageSchema(d protoreflect.MessageDescriptor) *schema {
 		"google.protobuf.UInt32Value", "google.protobuf.DoubleValue":
 		return scalarSchema(d.Fields().ByName("value"))
 	}
-	s := &schema{shape: fieldsShape, fields: map[string]schemaField{}}
+	message := strings.ReplaceAll(strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+"."), ".", "_")
+	s := &schema{shape: fieldsShape, fields: map[string]schemaField{}, owner: message}
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
-		message := strings.ReplaceAll(strings.TrimPrefix(string(d.FullName()), string(d.ParentFile().Package())+"."),
-			".", "_")
 		field := schemaField{name: f.JSONName(), origin: message + "." + string(f.Name()), schema: protoFieldSchema(f)}
 		s.fields[f.JSONName()] = field
 		s.fields[string(f.Name())] = field

@@ -2,19 +2,14 @@ package main
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/test/notes"
 )
 
 func typesPage(root string) (string, error) {
-	notes, err := fieldNotes(root)
+	read, err := notes.Read(root)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +39,7 @@ item of a list, `+"`{}`"+` the value of a free key.
 			writtenOn(d.WrittenOn), travels(d), d.Path, quotedOr(d.Short))
 	}
 	for _, d := range resources.Descriptors() {
-		describeType(&b, d, notes)
+		describeType(&b, d, read)
 	}
 	return b.String(), nil
 }
@@ -81,9 +76,9 @@ func travels(d *resources.Descriptor) string {
 	return strings.Join(ways, ", ")
 }
 
-func describeType(b *strings.Builder, d *resources.Descriptor, notes *notes) {
+func describeType(b *strings.Builder, d *resources.Descriptor, read *notes.Notes) {
 	fmt.Fprintf(b, "\n## %s\n", d.Type)
-	if text := notes.types[string(d.Type)]; text != "" {
+	if text := read.Types[string(d.Type)]; text != "" {
 		fmt.Fprintf(b, "\n%s\n", text)
 	}
 	of := "Belongs to a mesh"
@@ -97,7 +92,7 @@ func describeType(b *strings.Builder, d *resources.Descriptor, notes *notes) {
 	}
 	b.WriteString("\n| field | is | |\n| --- | --- | --- |\n")
 	for _, f := range fields {
-		about := notes.fields[f.Origin]
+		about := read.Fields[f.Origin]
 		if f.Limits != "" {
 			about = strings.TrimSpace(upperFirst(f.Limits) + ". " + about)
 		}
@@ -127,80 +122,4 @@ func lists(p *resources.PolicyShape) string {
 		text += " Its items carry `rules` of matches and backends in place of a `default`."
 	}
 	return text
-}
-
-// notes are the comments in the sources about types and fields.
-type notes struct {
-	types, fields map[string]string
-}
-
-var protoName = regexp.MustCompile(`\bname=(\w+)`)
-
-// fieldNotes reads the comments of the structs that specs are decoded into. A field without a comment gets that of its
-// type.
-func fieldNotes(root string) (*notes, error) {
-	n := &notes{types: map[string]string{}, fields: map[string]string{}}
-	for _, dir := range []string{"resources", "resources/meshpb", "resources/systempb"} {
-		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range files {
-			if strings.HasSuffix(path, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-			if err != nil {
-				return nil, err
-			}
-			n.read(file)
-		}
-	}
-	return n, nil
-}
-
-func (n *notes) read(file *ast.File) {
-	for _, decl := range file.Decls {
-		group, ok := decl.(*ast.GenDecl)
-		if !ok || group.Tok != token.TYPE {
-			continue
-		}
-		for _, spec := range group.Specs {
-			t := spec.(*ast.TypeSpec)
-			fields, ok := t.Type.(*ast.StructType)
-			if !ok {
-				continue
-			}
-			n.types[t.Name.Name] = oneLine(group.Doc)
-			for _, f := range fields.Fields.List {
-				n.readField(t.Name.Name, f)
-			}
-		}
-	}
-}
-
-func (n *notes) readField(owner string, f *ast.Field) {
-	about := oneLine(f.Doc)
-	if about == "" {
-		about = oneLine(f.Comment)
-	}
-	names := make([]string, 0, len(f.Names))
-	for _, name := range f.Names {
-		names = append(names, name.Name)
-	}
-	if f.Tag != nil {
-		if m := protoName.FindStringSubmatch(reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("protobuf")); m != nil {
-			names = append(names, m[1])
-		}
-	}
-	for _, name := range names {
-		n.fields[owner+"."+name] = about
-	}
-}
-
-// source matches the sentence of a comment that names the source of a rule: readers of the reference do not have it.
-var source = regexp.MustCompile(`\s*(Source: |\(seed |\(design)[^.]*\.?\)?`)
-
-func oneLine(c *ast.CommentGroup) string {
-	return strings.TrimSpace(source.ReplaceAllString(strings.Join(strings.Fields(c.Text()), " "), ""))
 }

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// written heads each file.
+const written = "# Written by `go run ./deploy/crds` from the code: change the code, not the file.\n"
+
+// object is an object of YAML.
+type object = map[string]any
+
+// definitions returns the files by name. root is the root of the repository.
+func definitions(root string) (map[string][]byte, error) {
+	describe, err := descriptions(root)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, d := range resources.Descriptors() {
+		text, err := yaml.Marshal(definition(d, describe))
+		if err != nil {
+			return nil, err
+		}
+		group, _, _ := strings.Cut(d.APIVersion(), "/")
+		files[group+"_"+plural(d)+".yaml"] = append([]byte(written), bytes.TrimSpace(text)...)
+		files[group+"_"+plural(d)+".yaml"] = append(files[group+"_"+plural(d)+".yaml"], '\n')
+	}
+	return files, nil
+}
+
+// plural is the type's name in URLs of the API server.
+func plural(d *resources.Descriptor) string { return strings.ReplaceAll(d.Path, "-", "") }
+
+// clusterScoped are the types whose objects have no namespace, as in other control planes of the ecosystem. All others
+// have one, also those that belong to no mesh.
+var clusterScoped = map[resources.Type]bool{
+	resources.TypeMesh: true, resources.TypeZone: true, resources.TypeZoneInsight: true, resources.TypeMeshGateway: true,
+	resources.TypeAccessRole: true, resources.TypeAccessRoleBinding: true,
+}
+
+func definition(d *resources.Descriptor, describe func(string) string) object {
+	group, version, _ := strings.Cut(d.APIVersion(), "/")
+	name := string(d.Type)
+	scope := "Namespaced"
+	if clusterScoped[d.Type] {
+		scope = "Cluster"
+	}
+	names := object{
+		"kind": name, "listKind": name + "List", "plural": plural(d), "singular": strings.ToLower(name),
+		"categories": categories(d),
+	}
+	if short := shortNames(d); len(short) > 0 {
+		names["shortNames"] = short
+	}
+	return object{
+		"apiVersion": "apiextensions.k8s.io/v1",
+		"kind":       "CustomResourceDefinition",
+		"metadata": object{
+			"name":   plural(d) + "." + group,
+			"labels": object{"app.kubernetes.io/part-of": "causeway"},
+		},
+		"spec": object{
+			"group": group, "scope": scope, "names": names,
+			"versions": []any{object{
+				"name": version, "served": true, "storage": true,
+				"schema":                   object{"openAPIV3Schema": root(d, describe)},
+				"additionalPrinterColumns": columns(d),
+				"subresources":             object{"status": object{}},
+			}},
+		},
+	}
+}
+
+// categories name sets of types for kubectl: `kubectl get kuma` lists everything, `kubectl get kuma-policies` policies.
+func categories(d *resources.Descriptor) []string {
+	if d.Policy != nil {
+		return []string{"kuma", "kuma-policies"}
+	}
+	return []string{"kuma"}
+}
+
+// shortNames are those of KRIs, and others that people know.
+func shortNames(d *resources.Descriptor) []string {
+	switch d.Type {
+	case resources.TypeDataplane:
+		return []string{d.Short, "dpp"}
+	case resources.TypeHTTPRouteGroup:
+		return []string{d.Short, "htr"}
+	}
+	if d.Short == "" {
+		return nil
+	}
+	return []string{d.Short}
+}
+
+// root is the schema of a whole object.
+func root(d *resources.Descriptor, describe func(string) string) object {
+	spec := resources.OpenAPI(d.Type, describe)
+	if spec["description"] == nil {
+		spec["description"] = describe(string(d.Type))
+	}
+	if rules := specRules(d); len(rules) > 0 {
+		spec["x-kubernetes-validations"] = rules
+	}
+	fields := object{
+		"apiVersion": object{"type": "string", "description": "The group and the version: " + d.APIVersion() + "."},
+		"kind":       object{"type": "string", "description": "The type: " + string(d.Type) + "."},
+		"metadata":   metadata(d),
+		"spec":       spec,
+		"status":     status(),
+	}
+	if d.Codec == resources.Protobuf && d.Scope == resources.ScopeMesh {
+		fields["mesh"] = object{"type": "string",
+			"description": "The mesh, in place of the label kuma.io/mesh. Without either, it is default."}
+	}
+	return object{
+		"type": "object", "description": summary(d, describe), "properties": fields,
+		"x-kubernetes-preserve-unknown-fields": true,
+	}
+}
+
+// summary describes the type, and where its objects belong.
+func summary(d *resources.Descriptor, describe func(string) string) string {
+	text := policySummaries[d.Type]
+	if text == "" {
+		text = describe(string(d.Type))
+	}
+	if d.Scope == resources.ScopeMesh {
+		text += " The label kuma.io/mesh names its mesh; without it, that is default."
+	}
+	return strings.TrimSpace(text)
+}
+
+// metadata limits names of meshes and zones, which are parts of other names.
+func metadata(d *resources.Descriptor) object {
+	if d.Type != resources.TypeMesh && d.Type != resources.TypeZone {
+		return object{"type": "object"}
+	}
+	return object{"type": "object", "properties": object{"name": object{
+		"type": "string", "maxLength": resources.MaxShortNameBytes, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+	}}}
+}
+
+// status is written by servers only.
+func status() object {
+	condition := object{
+		"type": "object", "required": []string{"type", "status"},
+		"properties": object{
+			"type": object{"type": "string", "maxLength": 316,
+				"description": "The subject: Accepted, ResolvedRefs, Programmed and others."},
+			"status":  object{"type": "string", "enum": []string{"True", "False", "Unknown"}},
+			"reason":  object{"type": "string", "description": "One word, for programs."},
+			"message": object{"type": "string", "description": "A text for people."},
+			"observedGeneration": object{"type": "integer", "format": "int64",
+				"description": "The metadata.generation that the condition is about."},
+			"lastTransitionTime": object{"type": "string", "format": "date-time",
+				"description": "When status last changed."},
+		},
+	}
+	return object{
+		"type": "object", "description": "What servers know about the object. Servers write it.",
+		"x-kubernetes-preserve-unknown-fields": true,
+		"properties": object{
+			"conditions": object{
+				"type": "array", "items": condition,
+				"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []string{"type"},
+				"description": "Statements about the object: whether it is valid (Accepted), whether what it refers to exists " +
+					"(ResolvedRefs), and whether zones and proxies have it (Programmed).",
+			},
+		},
+	}
+}
+
+// specRules are rules over several fields of a spec, in CEL. Only those whose cost does not grow with the spec are here.
+func specRules(d *resources.Descriptor) []any {
+	if d.Policy == nil {
+		return nil
+	}
+	var rules []any
+	together := func(field, other, message string) {
+		rules = append(rules, object{
+			"rule":    fmt.Sprintf("!(%s && %s)", present(field), present(other)),
+			"message": message, "fieldPath": "." + field,
+		})
+	}
+	p := d.Policy
+	switch {
+	case p.Rules && p.From:
+		together("from", "rules", "cannot be together with rules: use one of them")
+		together("default", "from", "stands for one item of rules and cannot be together with from: use one of them")
+		fallthrough
+	case p.Rules:
+		together("default", "rules", "stands for one item of rules and cannot be together with rules: use one of them")
+	}
+	if p.Rules && p.To {
+		together("to", "rules", "cannot be together with rules: make two policies")
+		together("default", "to", "stands for one item of rules and cannot be together with to: use one of them")
+	}
+	return rules
+}
+
+func present(field string) string {
+	if field == "default" {
+		return "has(self.default)"
+	}
+	return fmt.Sprintf("has(self.%s) && self.%s.size() > 0", field, field)
+}
