@@ -182,7 +182,9 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 // the secrets by which zones are admitted. It leaves nothing open if it fails.
 func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
 	fields := secrets.NewFields(box)
-	durable, err := backend.OpenSealed(ctx, c.Store, fields)
+	stored := c.Store
+	stored.Background = kds.Bookkeeping
+	durable, err := backend.OpenSealed(ctx, stored, fields)
 	if err != nil {
 		return nil, err
 	}

@@ -69,15 +69,28 @@ func (s *sender) look() error {
 // lookAt is look for one store. It reports whether there were new commits.
 func (s *sender) lookAt(from *source) bool {
 	commits, ok := from.store.Changes(from.seen)
-	if !ok {
-		from.seen, s.gate.stale = from.store.Snapshot().Revision(), true
+	if ok {
+		s.note(from, commits)
+		return len(commits) > 0
+	}
+	// The window may be full of bookkeeping: then only the gate has missed something.
+	s.gate.stale = true
+	now := from.store.Snapshot().Revision()
+	if commits, ok = from.store.Notable(from.seen); ok {
+		s.note(from, commits)
+	} else {
 		for _, sub := range s.order {
 			if sub.source == from {
 				sub.dirty = true // its own cursor is older still, and fold will report that
 			}
 		}
-		return true
 	}
+	from.seen = max(from.seen, now)
+	return true
+}
+
+// note marks the types that commits of a store concern.
+func (s *sender) note(from *source, commits []*store.Commit) {
 	for _, c := range commits {
 		s.gate.note(c)
 		for _, sub := range s.order {
@@ -91,7 +104,17 @@ func (s *sender) lookAt(from *source) bool {
 		}
 		from.seen = c.Revision
 	}
-	return len(commits) > 0
+}
+
+// Bookkeeping reports whether a change on the global concerns no type that zones are sent, whatever it says: a zone that
+// connects, a claim, an insight. It is a store.ReplicaConfig.Background. Whatever concerns a type is not bookkeeping.
+func Bookkeeping(c store.Change) bool {
+	t := c.Key().Type
+	if t == resources.TypeZone {
+		return takesPart(c.Old) == takesPart(c.New)
+	}
+	d, ok := resources.LookupStored(t)
+	return ok && !d.GlobalToZone && !d.AcrossZones
 }
 
 // concerns reports whether a commit can change what a peer gets of a type.

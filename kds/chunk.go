@@ -81,7 +81,7 @@ func (k *packer) chunkKey(sub *subscription, t *transfer) (chunkKey, bool) {
 
 // unchanged reports whether no commit between the revisions concerns the type.
 func (k *packer) unchanged(sub *subscription, from, to uint64) bool {
-	commits, ok := sub.source.store.Changes(from)
+	commits, ok := sub.source.store.Notable(from)
 	if !ok {
 		return false
 	}

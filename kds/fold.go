@@ -21,7 +21,7 @@ var errWindow = errors.New("past the changelog's window")
 // enabled or disabled affects everything that it wrote.
 func (k *packer) fold(sub *subscription, t *transfer, v *view) ([]step, store.Cause, error) {
 	var cause store.Cause
-	commits, ok := sub.source.store.Changes(t.since)
+	commits, ok := sub.source.store.Notable(t.since)
 	if !ok {
 		return nil, cause, errWindow
 	}

@@ -35,7 +35,15 @@ func (o *Opened) Snapshot() store.Snapshot { return openedSnapshot{o.Reader.Snap
 
 // Changes implements store.Reader.
 func (o *Opened) Changes(since uint64) ([]*store.Commit, bool) {
-	commits, ok := o.Reader.Changes(since)
+	return o.commits(o.Reader.Changes(since))
+}
+
+// Notable implements store.Reader.
+func (o *Opened) Notable(since uint64) ([]*store.Commit, bool) {
+	return o.commits(o.Reader.Notable(since))
+}
+
+func (o *Opened) commits(commits []*store.Commit, ok bool) ([]*store.Commit, bool) {
 	for i, c := range commits {
 		commits[i] = o.commit(c)
 	}

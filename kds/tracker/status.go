@@ -157,7 +157,7 @@ func newLatest(s store.Reader) *latest { return &latest{store: s} }
 func (l *latest) of(t resources.Type, since uint64) uint64 {
 	if !l.read || since < l.floor {
 		var commits []*store.Commit
-		commits, l.ok = l.store.Changes(since)
+		commits, l.ok = l.store.Notable(since)
 		l.read, l.floor, l.newest = true, since, map[resources.Type]uint64{}
 		for _, c := range commits {
 			for _, change := range c.Changes {

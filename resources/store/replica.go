@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,9 @@ type ReplicaConfig struct {
 	// WindowBytes bounds the changelog by the size of what its commits replaced or removed. Default:
 	// DefaultWindowBytes.
 	WindowBytes int
+	// Background reports whether a change is this server's bookkeeping, which readers of Notable do without. It must
+	// depend on the change alone, be quick, and not write. Nil: no change is.
+	Background func(Change) bool
 	// Now is the clock for creation and modification times, time.Now by default.
 	Now func() time.Time
 }
@@ -26,8 +30,9 @@ type ReplicaConfig struct {
 // Replica is the view in memory that every store reads from: an indexed copy of all resources and the changelog.
 // It implements Reader. Writers go through Begin, one at a time.
 type Replica struct {
-	db  *memdb.MemDB
-	now func() time.Time
+	db         *memdb.MemDB
+	now        func() time.Time
+	background func(Change) bool
 	// current is replaced as a whole by each commit, so a reader always sees a consistent state.
 	current atomic.Pointer[state]
 	// counts has every type of the registry. The map never changes; its values do.
@@ -42,8 +47,9 @@ type Replica struct {
 // state is everything that readers see, at one revision. It is immutable.
 type state struct {
 	snapshot
-	log  changelog
-	next chan struct{}
+	// log has all commits, notable those with a change that is not background.
+	log, notable changelog
+	next         chan struct{}
 }
 
 // NewReplica returns an empty view at revision 0.
@@ -67,15 +73,16 @@ func NewReplica(config ReplicaConfig) *Replica {
 	r := &Replica{
 		// memdb tracks changed nodes for its own watches, except in a snapshot of a database, which can still be
 		// written to. Readers here follow the changelog, so a snapshot saves that work.
-		db:     db.Snapshot(),
-		now:    config.Now,
-		counts: map[resources.Type]*atomic.Int64{},
+		db:         db.Snapshot(),
+		now:        config.Now,
+		background: config.Background,
+		counts:     map[resources.Type]*atomic.Int64{},
 	}
 	for _, d := range resources.Stored() {
 		r.counts[d.Type] = new(atomic.Int64)
 	}
 	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges, maxBytes: config.WindowBytes}
-	r.publish(0, log)
+	r.publish(0, log, log)
 	return r
 }
 
@@ -102,15 +109,16 @@ func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision 
 	r.assigned = revision
 	log := r.current.Load().log
 	log.floor = revision
-	r.publish(revision, log)
+	r.publish(revision, log, log)
 	return nil
 }
 
 // publish makes the committed state of the database visible to readers.
-func (r *Replica) publish(revision uint64, log changelog) {
+func (r *Replica) publish(revision uint64, log, notable changelog) {
 	previous := r.current.Swap(&state{
 		snapshot: snapshot{revision: revision, txn: r.db.Txn(false)},
 		log:      log,
+		notable:  notable,
 		next:     make(chan struct{}),
 	})
 	if previous != nil {
@@ -140,6 +148,37 @@ func (r *Replica) Changes(since uint64) ([]*Commit, bool) {
 		return nil, false
 	}
 	return s.log.after(since)
+}
+
+// Notable implements Reader.
+func (r *Replica) Notable(since uint64) ([]*Commit, bool) {
+	s := r.current.Load()
+	if since > s.revision {
+		return nil, false
+	}
+	return s.notable.after(since)
+}
+
+// log returns the changelogs with commits added.
+func (r *Replica) log(commits []*Commit) (all, notable changelog) {
+	s := r.current.Load()
+	all = s.log.append(commits)
+	if r.background == nil {
+		return all, all
+	}
+	if i := slices.IndexFunc(commits, r.isBackground); i >= 0 {
+		commits = slices.DeleteFunc(slices.Clone(commits), r.isBackground)
+	}
+	return all, s.notable.append(commits)
+}
+
+func (r *Replica) isBackground(c *Commit) bool {
+	for _, change := range c.Changes {
+		if !r.background(change) {
+			return false
+		}
+	}
+	return true
 }
 
 // Changed implements Reader.

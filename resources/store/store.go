@@ -16,6 +16,10 @@ type Reader interface {
 	// if the window no longer reaches back to since, or if since is ahead of the store: compare in full then. Revisions
 	// have gaps where writes failed. The caller owns the slice. The commits are shared and must not be changed.
 	Changes(since uint64) (commits []*Commit, ok bool)
+	// Notable returns what Changes returns without the commits that have only background changes
+	// (ReplicaConfig.Background). Its window has the same limits and is filled by notable commits alone, so it reaches
+	// further back while a server keeps books, as when thousands of zones register. Each commit has all of its changes.
+	Notable(since uint64) (commits []*Commit, ok bool)
 	// Changed returns the current revision and a channel that the first commit after it closes. All callers share the
 	// channel, so any number may wait. A waiting caller holds nothing but the channel, however long it waits, and
 	// several commits may have happened when it wakes.

@@ -104,9 +104,9 @@ func (t *Transaction) Commit() {
 		for _, c := range t.commits {
 			r.count(c.Changes)
 		}
-		log := r.current.Load().log.append(t.commits)
+		log, notable := r.log(t.commits)
 		t.txn.Commit()
-		r.publish(t.revision, log)
+		r.publish(t.revision, log, notable)
 	}
 	t.Abort()
 }

@@ -63,6 +63,8 @@ type Config struct {
 	Owner archive.Header
 	// Now is the clock for the times in resources, backups and file names; time.Now when nil.
 	Now func() time.Time
+	// Background is store.ReplicaConfig.Background; nil for none.
+	Background func(store.Change) bool
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -182,7 +184,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			return nil, err
 		}
 		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version,
-			View: store.ReplicaConfig{Now: c.Now}, Registerer: c.Registerer, Log: c.Log})
+			View: c.view(), Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +196,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	config := etcd.Config{
 		Endpoints: c.Endpoints, Prefix: c.Prefix, TLS: secured, Username: c.Username, Password: c.Password,
-		Program: c.Owner.Version, View: store.ReplicaConfig{Now: c.Now}, Registerer: c.Registerer, Log: c.Log,
+		Program: c.Owner.Version, View: c.view(), Registerer: c.Registerer, Log: c.Log,
 		Unfinished: c.replacing,
 	}
 	if c.Owner.Server != "" {
@@ -205,6 +207,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	return &Store{Store: s, healthy: s.Healthy, held: c.Held, heldBefore: c.Held, shared: s}, nil
+}
+
+func (c *Config) view() store.ReplicaConfig {
+	return store.ReplicaConfig{Now: c.Now, Background: c.Background}
 }
 
 // ErrLost reports that a data folder has been in use, and the file of its store is gone.

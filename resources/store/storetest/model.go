@@ -22,7 +22,11 @@ type model struct {
 	commits  []*store.Commit
 	window   int
 	now      time.Time
+	// kept is the name whose changes are background.
+	kept string
 }
+
+func (m *model) background(c store.Change) bool { return c.Key().Name == m.kept }
 
 var errRefused = errors.New("refused by the check")
 
@@ -159,8 +163,9 @@ func compareKeys(a, b resources.Key) int {
 func testModel(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{state: map[resources.Key]*resources.Resource{}, window: rapid.IntRange(1, 20).Draw(rt, "window"),
-			now: time.Unix(2e9, 0).UTC()}
-		s := open(t, store.ReplicaConfig{WindowCommits: m.window, Now: func() time.Time { return m.now }})
+			now: time.Unix(2e9, 0).UTC(), kept: drawName.Draw(rt, "background")}
+		s := open(t, store.ReplicaConfig{WindowCommits: m.window, Now: func() time.Time { return m.now },
+			Background: m.background})
 		defer func() { _ = s.Close() }()
 		var kept store.Snapshot
 		var keptModel model
@@ -169,6 +174,7 @@ func testModel(t *testing.T, open Open) {
 			m.step(rt, s)
 			m.compare(rt, s.Snapshot())
 			m.compareChanges(rt, s)
+			m.compareNotable(rt, s)
 			if kept == nil || rapid.IntRange(0, 4).Draw(rt, "keep") == 0 {
 				kept, keptModel = s.Snapshot(), *m
 			}
@@ -250,6 +256,35 @@ func (m *model) compareChanges(t *rapid.T, s store.Store) {
 	want := m.commits[since:]
 	if len(got) != len(want) {
 		t.Fatalf("changes since %d: got %d commits, want %d", since, len(got), len(want))
+	}
+	for i := range got {
+		compareCommit(t, got[i], want[i])
+	}
+}
+
+// compareNotable expects the commits with a change that is not background, from a window that only they fill.
+func (m *model) compareNotable(t *rapid.T, s store.Store) {
+	since := rapid.Uint64Range(0, m.revision+1).Draw(t, "notable since")
+	var notable []*store.Commit
+	for _, c := range m.commits {
+		if slices.ContainsFunc(c.Changes, func(c store.Change) bool { return !m.background(c) }) {
+			notable = append(notable, c)
+		}
+	}
+	floor := uint64(0)
+	if past := len(notable) - m.window; past > 0 {
+		floor, notable = notable[past-1].Revision, notable[past:]
+	}
+	got, ok := s.Notable(since)
+	if reached := since <= m.revision && since >= floor; ok != reached {
+		t.Fatalf("notable since %d at %d with a floor of %d: %t", since, m.revision, floor, ok)
+	}
+	if !ok {
+		return
+	}
+	want := slices.DeleteFunc(notable, func(c *store.Commit) bool { return c.Revision <= since })
+	if len(got) != len(want) {
+		t.Fatalf("notable since %d: got %d commits, want %d", since, len(got), len(want))
 	}
 	for i := range got {
 		compareCommit(t, got[i], want[i])
