@@ -16,14 +16,14 @@ import (
 
 // behindOf lists the proxies that are behind, and returns how many streams this takes into account.
 func behindOf(proxies *xds.Proxies) (list []tracker.ProxyBehind, streams uint32) {
-	streams = proxies.Streams() // first, so that the standings include at least these
-	return behind(proxies.Standings()), streams
+	streams = proxies.Streams() // first, so that the statuses include at least these
+	return behind(proxies.SyncStatuses()), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(standings []xds.Standing) []tracker.ProxyBehind {
+func behind(statuses []xds.SyncStatus) []tracker.ProxyBehind {
 	list := []tracker.ProxyBehind{}
-	for _, one := range standings {
+	for _, one := range statuses {
 		if one.Behind {
 			list = append(list, nameOf(one))
 		}
@@ -31,7 +31,7 @@ func behind(standings []xds.Standing) []tracker.ProxyBehind {
 	return list
 }
 
-func nameOf(one xds.Standing) tracker.ProxyBehind {
+func nameOf(one xds.SyncStatus) tracker.ProxyBehind {
 	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name,
 		Reason: one.Reason}
 }
@@ -42,8 +42,8 @@ type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	// started is the time since which this server can know about proxies.
-	started   time.Time
-	standings func() []xds.Standing
+	started  time.Time
+	statuses func() []xds.SyncStatus
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 	// routes authorizes the caller.
@@ -77,9 +77,9 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 // unknown.
 func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
 	reader *api.Reader) {
-	standings := map[resources.Key]xds.Standing{}
-	for _, one := range o.standings() {
-		standings[one.Dataplane] = one
+	statuses := map[resources.Key]xds.SyncStatus{}
+	for _, one := range o.statuses() {
+		statuses[one.Dataplane] = one
 	}
 	proxies, status := &answer.Proxies, o.status.Snapshot()
 	services := slices.Collect(snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: selection.Mesh}))
@@ -92,7 +92,7 @@ func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection
 			continue
 		}
 		proxies.Total++
-		one, connected := standings[dataplane.Key]
+		one, connected := statuses[dataplane.Key]
 		switch {
 		case !connected:
 			proxies.Unknown = append(proxies.Unknown, o.away(dataplane, status))

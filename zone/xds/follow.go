@@ -73,8 +73,8 @@ func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
 		if named, ok := secrets.NamedOf(key); ok {
 			x.workInSourceLocked(named.Mesh)
 		}
-		if realm, ok := identity.RealmOf(key); ok && x.meshes[identity.MeshOfRealm(realm)] != nil {
-			x.workInIdentitiesLocked(x.meshes[identity.MeshOfRealm(realm)])
+		if meshDomain, ok := identity.MeshDomainOf(key); ok && x.meshes[identity.MeshOfDomain(meshDomain)] != nil {
+			x.workInIdentitiesLocked(x.meshes[identity.MeshOfDomain(meshDomain)])
 		}
 	case resources.TypeMeshIdentity:
 		if m != nil {

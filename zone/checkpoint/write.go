@@ -1,4 +1,4 @@
-package holdings
+package checkpoint
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ const (
 
 // Run writes changes to the file until ctx ends, and then returns nil; Close writes the rest. It logs failed writes and
 // retries them.
-func (b *Book) Run(ctx context.Context) error {
+func (b *Cache) Run(ctx context.Context) error {
 	if b == nil {
 		<-ctx.Done()
 		return nil
@@ -52,14 +52,14 @@ func (b *Book) Run(ctx context.Context) error {
 }
 
 // Close writes the remaining changes. Callers must not call Put afterwards.
-func (b *Book) Close() {
+func (b *Cache) Close() {
 	if b != nil {
 		_ = b.save() // reported
 	}
 }
 
 // save brings the file up to date.
-func (b *Book) save() error {
+func (b *Cache) save() error {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	changed := b.take()
@@ -93,7 +93,7 @@ func (b *Book) save() error {
 }
 
 // take returns the changes that are not in the file yet: the current entries, or nil for deleted ones.
-func (b *Book) take() map[ID]*entry {
+func (b *Cache) take() map[ID]*entry {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.cfg.Now(); now.Sub(b.tidied) >= tidyEvery {
@@ -110,7 +110,7 @@ func (b *Book) take() map[ID]*entry {
 
 // write appends lines to the file. It rewrites the whole file the first time, after a failure, and when too much of the
 // file is obsolete.
-func (b *Book) write(changed map[ID]*entry) error {
+func (b *Cache) write(changed map[ID]*entry) error {
 	lines := map[ID][]byte{}
 	var out []byte
 	for id, e := range changed {
@@ -154,7 +154,7 @@ func appendFile(path string, size int, out []byte) (err error) {
 
 // replace rewrites the file with all entries. It reseals those of an earlier process: each process derives another key
 // from a passphrase, and deriving many keys at a start takes long.
-func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
+func (b *Cache) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 	b.mu.Lock()
 	b.expireLocked()
 	all := make(map[ID]*entry, len(b.entries))
@@ -195,7 +195,7 @@ func (b *Book) replace(changed map[ID]*entry, lines map[ID][]byte) error {
 }
 
 // written drops the plaintext of entries that are in the file now and have not changed since.
-func (b *Book) written(changed map[ID]*entry, lines map[ID][]byte) {
+func (b *Cache) written(changed map[ID]*entry, lines map[ID][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, e := range changed {
@@ -206,7 +206,7 @@ func (b *Book) written(changed map[ID]*entry, lines map[ID][]byte) {
 }
 
 // resealed stores the new lines of entries that an earlier process had sealed.
-func (b *Book) resealed(anew map[ID]*entry, lines map[ID][]byte) {
+func (b *Cache) resealed(anew map[ID]*entry, lines map[ID][]byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id := range anew {

@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestStandingAmongMetrics: which readiness checks pass, and when certificates end.
-func TestStandingAmongMetrics(t *testing.T) {
+// TestReadyAmongMetrics: which readiness checks pass, and when certificates end.
+func TestReadyAmongMetrics(t *testing.T) {
 	d := server.NewDiagnostics()
 	d.AddCheck("store", func() error { return errors.New("the disk is full") })
 	d.AddCheck("other", func() error { return nil })

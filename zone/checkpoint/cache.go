@@ -1,4 +1,4 @@
-package holdings
+package checkpoint
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ type ID struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// Config sets where a Book is stored. Path and Box are required.
+// Config sets where a Cache is stored. Path and Box are required.
 type Config struct {
 	// Path is the file.
 	Path string
@@ -48,9 +48,9 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Book holds the entries. None of its methods but Close waits for the disk, and a nil Book keeps nothing. Safe for
+// Cache holds the entries. None of its methods but Close waits for the disk, and a nil Cache keeps nothing. Safe for
 // concurrent use.
-type Book struct {
+type Cache struct {
 	cfg     Config
 	metrics *metrics
 	wake    chan struct{}
@@ -72,7 +72,7 @@ type Book struct {
 }
 
 // entry is held in the clear until it is in the file, and then in its sealed form. Only the goroutine that writes the
-// file changes it, with Book.mu held.
+// file changes it, with Cache.mu held.
 type entry struct {
 	plain, line []byte
 	size        int
@@ -84,14 +84,14 @@ type entry struct {
 func (e *entry) expired(now time.Time) bool { return !e.until.IsZero() && !now.Before(e.until) }
 
 // Open reads what was kept. What cannot be read is reported in the log and the metrics, and is no reason not to start.
-func Open(cfg Config) *Book {
+func Open(cfg Config) *Cache {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	b := &Book{cfg: cfg, wake: make(chan struct{}, 1), entries: map[ID]*entry{}, pending: map[ID]struct{}{}}
+	b := &Cache{cfg: cfg, wake: make(chan struct{}, 1), entries: map[ID]*entry{}, pending: map[ID]struct{}{}}
 	b.metrics = newMetrics(cfg.Registerer, func() float64 { return b.count(func() int { return len(b.entries) }) },
 		func() float64 { return b.count(func() int { return len(b.pending) + b.underway }) })
 	found, err := readFile(&cfg)
@@ -115,7 +115,7 @@ func Open(cfg Config) *Book {
 }
 
 // Get returns an entry. ok is false if it does not exist or has expired. The caller must not change plain.
-func (b *Book) Get(id ID) (plain []byte, ok bool) {
+func (b *Cache) Get(id ID) (plain []byte, ok bool) {
 	if b == nil {
 		return nil, false
 	}
@@ -139,7 +139,7 @@ func (b *Book) Get(id ID) (plain []byte, ok bool) {
 
 // Put keeps an entry until the given time, or until it is deleted if that is zero. Run writes it soon. Put drops
 // entries that exceed the limits. The caller must not change plain afterwards.
-func (b *Book) Put(id ID, plain []byte, until time.Time) {
+func (b *Cache) Put(id ID, plain []byte, until time.Time) {
 	if b == nil {
 		return
 	}
@@ -165,7 +165,7 @@ func (b *Book) Put(id ID, plain []byte, until time.Time) {
 }
 
 // IDs returns the IDs of all entries, in no particular order.
-func (b *Book) IDs() []ID {
+func (b *Cache) IDs() []ID {
 	if b == nil {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (b *Book) IDs() []ID {
 }
 
 // Delete drops entries. It ignores IDs without an entry.
-func (b *Book) Delete(ids ...ID) {
+func (b *Cache) Delete(ids ...ID) {
 	if b == nil {
 		return
 	}
@@ -186,8 +186,8 @@ func (b *Book) Delete(ids ...ID) {
 	}
 }
 
-// Retain drops the entries for which keep returns false. It calls keep with a lock held: keep must not call the Book.
-func (b *Book) Retain(keep func(ID) bool) {
+// Retain drops the entries for which keep returns false. It calls keep with a lock held: keep must not call the Cache.
+func (b *Cache) Retain(keep func(ID) bool) {
 	if b == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (b *Book) Retain(keep func(ID) bool) {
 	}
 }
 
-func (b *Book) removeLocked(id ID) {
+func (b *Cache) removeLocked(id ID) {
 	e := b.entries[id]
 	if e == nil {
 		return
@@ -211,7 +211,7 @@ func (b *Book) removeLocked(id ID) {
 }
 
 // touchLocked marks an entry as changed and wakes Run.
-func (b *Book) touchLocked(id ID) {
+func (b *Cache) touchLocked(id ID) {
 	b.pending[id] = struct{}{}
 	select {
 	case b.wake <- struct{}{}:
@@ -220,7 +220,7 @@ func (b *Book) touchLocked(id ID) {
 }
 
 // expireLocked drops expired entries. The file needs no change: expired lines are ignored when it is read.
-func (b *Book) expireLocked() {
+func (b *Cache) expireLocked() {
 	now := b.cfg.Now()
 	for id, e := range b.entries {
 		if e.expired(now) {
@@ -231,13 +231,13 @@ func (b *Book) expireLocked() {
 }
 
 // roomLocked reports whether a new entry fits within the limits.
-func (b *Book) roomLocked(id ID, size int) bool {
+func (b *Cache) roomLocked(id ID, size int) bool {
 	return size+len(id.Mesh)+len(id.Namespace)+len(id.Name) <= maxEntry && len(b.entries) < maxEntries &&
 		b.total+size <= maxTotal
 }
 
 // count is for the metrics.
-func (b *Book) count(of func() int) float64 {
+func (b *Cache) count(of func() int) float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return float64(of())

@@ -1,4 +1,4 @@
-package holdings
+package checkpoint
 
 import (
 	"encoding/base64"

@@ -31,32 +31,32 @@ func TestMembersHaveKeysOfOneKind(t *testing.T) {
 	}
 	for _, key := range []crypto.Signer{good, large} {
 		der, err := x509.CreateCertificateRequest(rand.Reader,
-			&x509.CertificateRequest{URIs: []*url.URL{Member{"zone-1", someID}.URI()}}, key)
+			&x509.CertificateRequest{URIs: []*url.URL{ZoneIdentity{"zone-1", someID}.URI()}}, key)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := ParseMemberRequest(der); (err == nil) != (key == crypto.Signer(good)) {
+		if _, _, err := ParseSigningRequest(der); (err == nil) != (key == crypto.Signer(good)) {
 			t.Errorf("%T: %v", key, err)
 		}
 		der[len(der)-1] ^= 1
-		if _, _, err := ParseMemberRequest(der); err == nil ||
+		if _, _, err := ParseSigningRequest(der); err == nil ||
 			strings.Contains(err.Error(), "another key") == (key == crypto.Signer(good)) {
 			t.Errorf("%T, with a wrong signature: %v", key, err)
 		}
 	}
 }
 
-// FuzzMemberRequest checks that a signing request is accepted only if its own key signed it and it names one zone in
+// FuzzSigningRequest checks that a signing request is accepted only if its own key signed it and it names one zone in
 // the one form.
-func FuzzMemberRequest(f *testing.F) {
+func FuzzSigningRequest(f *testing.F) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, uris := range [][]*url.URL{
-		{Member{"zone-1", someID}.URI()}, nil, {Member{"zone-1", someID}.URI(), Member{"zone-2", someID}.URI()},
+		{ZoneIdentity{"zone-1", someID}.URI()}, nil, {ZoneIdentity{"zone-1", someID}.URI(), ZoneIdentity{"zone-2", someID}.URI()},
 		{{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/x"}},
-		{{Scheme: memberScheme, Host: memberHost, Path: "/a/../b/" + someID}},
+		{{Scheme: uriScheme, Host: uriHost, Path: "/a/../b/" + someID}},
 	} {
 		der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: uris}, key)
 		if err != nil {
@@ -66,17 +66,17 @@ func FuzzMemberRequest(f *testing.F) {
 		f.Add(der[:len(der)/2])
 	}
 	f.Fuzz(func(t *testing.T, der []byte) {
-		m, request, err := ParseMemberRequest(der)
+		m, request, err := ParseSigningRequest(der)
 		if err != nil {
 			if !errors.Is(err, kds.ErrRequest) {
 				t.Fatalf("%v is no kds.ErrRequest", err)
 			}
 			return
 		}
-		if kds.CheckZoneName(m.Zone) != nil || !memberID.MatchString(m.ID) || request.CheckSignature() != nil {
+		if kds.CheckZoneName(m.Zone) != nil || !idPattern.MatchString(m.ID) || request.CheckSignature() != nil {
 			t.Fatalf("taken: %+v", m)
 		}
-		if back, err := parseMember([]*url.URL{m.URI()}); err != nil || back != m {
+		if back, err := parseZoneURI([]*url.URL{m.URI()}); err != nil || back != m {
 			t.Fatalf("%+v came back as %+v, %v", m, back, err)
 		}
 	})

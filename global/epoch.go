@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// renameCopy gives the store in a copied data directory a new incarnation: the copy may be old, and the original may
+// renameCopy gives the store in a copied data directory a new epoch: the copy may be old, and the original may
 // still run.
 func renameCopy(ctx context.Context, keeper *secrets.Keeper, dir string, log *slog.Logger) error {
 	copied, err := server.IsCopy(dir)

@@ -18,35 +18,35 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// notedIncarnation is Incarnations in memory.
-type notedIncarnation struct {
+// notedEpoch is Epochs in memory.
+type notedEpoch struct {
 	mu   sync.Mutex
 	name string // guarded by mu
 	err  error  // guarded by mu: what Accept returns
 	seen Seen   // guarded by mu
 }
 
-func (n *notedIncarnation) Seen(context.Context) (Seen, error) {
+func (n *notedEpoch) Seen(context.Context) (Seen, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.seen, nil
 }
 
 // See records at once, and needs no operation for it.
-func (n *notedIncarnation) See(_ context.Context, seen Seen) ([]store.Op, error) {
+func (n *notedEpoch) See(_ context.Context, seen Seen) ([]store.Op, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen = seen
 	return nil, nil
 }
 
-func (n *notedIncarnation) Accepted(context.Context) (string, error) {
+func (n *notedEpoch) Accepted(context.Context) (string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name, nil
 }
 
-func (n *notedIncarnation) Accept(_ context.Context, name string) error {
+func (n *notedEpoch) Accept(_ context.Context, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.err == nil {
@@ -55,7 +55,7 @@ func (n *notedIncarnation) Accept(_ context.Context, name string) error {
 	return n.err
 }
 
-func (n *notedIncarnation) now() string {
+func (n *notedEpoch) now() string {
 	name, _ := n.Accepted(context.Background())
 	return name
 }
@@ -72,10 +72,10 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	put(t, other, written(t, globalHome, key, spec, "step", "other"))
 	service := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}
 	put(t, own, written(t, zoneHome("zone-1"), service, `{"ports":[{"port":80}]}`))
-	g := startGlobal(t, first, func(c *GlobalConfig) { c.Incarnation = firstStore })
+	g := startGlobal(t, first, func(c *GlobalConfig) { c.Epoch = firstStore })
 	var open atomic.Bool // which of the two the zone tries first is random
 	then := startGlobal(t, other, func(c *GlobalConfig) {
-		c.Incarnation = otherStore
+		c.Epoch = otherStore
 		c.Authenticate = func(context.Context) (string, Pass, error) {
 			if !open.Load() {
 				return "", nil, ErrNotAllowed
@@ -85,7 +85,7 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	})
 	compare := make(chan struct{})
 	z := startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) {
-		c.Others, c.Incarnations = []string{then.address}, &notedIncarnation{name: firstStore}
+		c.Others, c.Epochs = []string{then.address}, &notedEpoch{name: firstStore}
 		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 		c.Validate = func(r *resources.Resource) error {
 			if r.Labels["step"] == "other" {
@@ -118,7 +118,7 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 // some.
 type reopened struct {
 	t     *testing.T
-	kept  *notedIncarnation
+	kept  *notedEpoch
 	own   store.Store
 	all   []*resources.Resource
 	above store.Store
@@ -129,9 +129,9 @@ type reopened struct {
 
 const firstStore, otherStore = "first", "other"
 
-func reopen(t *testing.T, lacking int, incarnation string) *reopened {
+func reopen(t *testing.T, lacking int, epoch string) *reopened {
 	t.Helper()
-	r := &reopened{t: t, kept: &notedIncarnation{}, own: store.NewMemory(), above: store.NewMemory()}
+	r := &reopened{t: t, kept: &notedEpoch{}, own: store.NewMemory(), above: store.NewMemory()}
 	r.known = NewVersionFiles(t.TempDir(), testLog(), r.own)
 	for i := range 10 {
 		key, spec := permission(fmt.Sprintf("p%d", i))
@@ -143,15 +143,15 @@ func reopen(t *testing.T, lacking int, incarnation string) *reopened {
 	r.part()
 	r.above = store.NewMemory()
 	put(t, r.above, r.all[lacking:]...)
-	r.meet(incarnation)
+	r.meet(epoch)
 	r.compared()
 	return r
 }
 
-func (r *reopened) meet(incarnation string) {
+func (r *reopened) meet(epoch string) {
 	r.t.Helper()
-	r.g = startGlobal(r.t, r.above, func(c *GlobalConfig) { c.Incarnation = incarnation })
-	r.z = startZone(r.t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) { c.Incarnations, c.Versions = r.kept, r.known })
+	r.g = startGlobal(r.t, r.above, func(c *GlobalConfig) { c.Epoch = epoch })
+	r.z = startZone(r.t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) { c.Epochs, c.Versions = r.kept, r.known })
 }
 
 func (r *reopened) part() {
@@ -186,11 +186,11 @@ func (r *reopened) want(permissions, held int, strange bool) {
 }
 
 // TestAnotherStoreDeletesNothing checks that an unknown store causes no deletions, however few. The known store does,
-// and one without an incarnation is subject to the guard.
+// and one without an epoch is subject to the guard.
 func TestAnotherStoreDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		incarnation         string
+		epoch               string
 		lacking, left, held int
 	}{
 		"another, one":  {otherStore, 1, 10, 1},
@@ -198,11 +198,11 @@ func TestAnotherStoreDeletesNothing(t *testing.T) {
 		"another, none": {otherStore, 0, 10, 0},
 		"the same":      {firstStore, 3, 7, 0},
 		"not announced": {"", 3, 7, 0},
-		"too long":      {strings.Repeat("x", maxIncarnation+1), 3, 7, 0},
+		"too long":      {strings.Repeat("x", maxEpoch+1), 3, 7, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := reopen(t, tt.lacking, tt.incarnation)
-			if tt.held == 0 && tt.incarnation == otherStore {
+			r := reopen(t, tt.lacking, tt.epoch)
+			if tt.held == 0 && tt.epoch == otherStore {
 				eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore })
 			}
 			r.want(tt.left, tt.held, tt.held > 0)
@@ -225,9 +225,9 @@ func TestOlderContentIsTold(t *testing.T) {
 	r.above = store.NewMemory()
 	put(t, r.above, r.all...)
 	put(t, r.above, older)
-	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
+	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Epoch = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Versions, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Epochs, c.Versions, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")
@@ -290,7 +290,7 @@ func TestOperatorAcceptsAnotherStore(t *testing.T) {
 	}
 }
 
-// TestStoreThatCannotBeRemembered checks that a zone whose own store cannot save the incarnation keeps holding, and
+// TestStoreThatCannotBeRemembered checks that a zone whose own store cannot save the epoch keeps holding, and
 // tries again.
 func TestStoreThatCannotBeRemembered(t *testing.T) {
 	t.Parallel()
@@ -310,9 +310,9 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 2, otherStore)
 	r.part()
-	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
+	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Epoch = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Proxies = r.kept, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Epochs, c.Proxies = r.kept, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	told := func() tracker.SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
 	eventually(t, "the report", func() bool {
@@ -325,13 +325,13 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 	eventually(t, "the end of it", func() bool { return told().NewStore == nil && told().HeldByZone == nil })
 }
 
-func TestIncarnationOfAHeader(t *testing.T) {
+func TestEpochOfAHeader(t *testing.T) {
 	t.Parallel()
 	for want, header := range map[string]metadata.MD{
-		"a": metadata.Pairs(metadataIncarnation, "a"),
-		"":  metadata.Pairs(metadataIncarnation, "a", metadataIncarnation, "b"),
+		"a": metadata.Pairs(metadataEpoch, "a"),
+		"":  metadata.Pairs(metadataEpoch, "a", metadataEpoch, "b"),
 	} {
-		if got := incarnationOf(header); got != want {
+		if got := epochOf(header); got != want {
 			t.Errorf("%v: %q", header, got)
 		}
 	}

@@ -20,7 +20,7 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStanding(t)
+			s := newZoneAdmin(t)
 			if joined {
 				s.has(t)
 			}
@@ -44,12 +44,12 @@ func TestDeletionThatWasCutOff(t *testing.T) {
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStanding(t)
+			s := newZoneAdmin(t)
 			if joined {
 				s.has(t)
 			}
 			begun := func(at time.Time) {
-				err := s.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+				err := s.registry.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
 					m.Draining, m.DrainingAt = true, at
 					return nil
 				})
@@ -80,7 +80,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStanding(t)
+			s := newZoneAdmin(t)
 			s.allowTokens = row.tokens
 			if row.joined {
 				s.has(t)
@@ -94,7 +94,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 			if seen, err := s.storeOf("zone-1").Seen(t.Context()); err != nil || seen.Word != "" {
 				t.Errorf("what was seen of its store is still %s, %v", seen, err)
 			}
-			m, _, err := s.members.Get(t.Context(), "zone-1")
+			m, _, err := s.registry.Get(t.Context(), "zone-1")
 			if err != nil || (m != nil) != row.left {
 				t.Errorf("of the zone is left %+v, %v; want something: %v", m, err, row.left)
 			}
@@ -108,7 +108,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 }
 
 // sees records that something was seen of the store of zone-1.
-func (s *standing) sees(t *testing.T) {
+func (s *zoneAdmin) sees(t *testing.T) {
 	t.Helper()
 	of, seen := s.storeOf("zone-1"), kds.Seen{Word: "word", At: 1, Most: 2}
 	err := of.Accept(t.Context(), "its store")
@@ -127,15 +127,15 @@ func (s *standing) sees(t *testing.T) {
 	}
 }
 
-// newStanding returns the standing of zone-1, which has no credential, where none is required.
-func newStanding(t *testing.T) *standing {
+// newZoneAdmin returns the zoneAdmin of zone-1, which has no credential, where none is required.
+func newZoneAdmin(t *testing.T) *zoneAdmin {
 	t.Helper()
 	a, _ := watched(t)
 	a.allowAnonymous, a.allowTokens = true, false
 	durable := a.store.(store.Store)
 	sync := kds.NewGlobal(kds.GlobalConfig{Store: durable, Replica: "me"})
 	status := store.NewMemory()
-	s := &standing{admission: a, store: durable, sync: sync}
+	s := &zoneAdmin{admission: a, store: durable, sync: sync}
 	quiet := slog.New(slog.DiscardHandler)
 	s.zones = &zones{
 		store: durable, status: status, insights: newInsights(status, "me", nil, quiet), replicas: &replicas{}, sync: sync,
@@ -146,9 +146,9 @@ func newStanding(t *testing.T) *standing {
 }
 
 // has gives the zone a credential.
-func (s *standing) has(t *testing.T) {
+func (s *zoneAdmin) has(t *testing.T) {
 	t.Helper()
-	err := s.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+	err := s.registry.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
 		m.ID, m.Certificates = "an-id", []enrolment.IssuedCertificate{{Serial: "1", Issued: time.Now(),
 			Expires: time.Now().Add(time.Hour), Stored: true}}
 		return nil
@@ -159,13 +159,13 @@ func (s *standing) has(t *testing.T) {
 }
 
 // letsIn returns the reason why the zone is not admitted, by its credential or without one.
-func (s *standing) letsIn(t *testing.T, joined bool) error {
+func (s *zoneAdmin) letsIn(t *testing.T, joined bool) error {
 	t.Helper()
 	if !joined {
 		_, err := s.anonymous(t.Context(), "zone-1")
 		return err
 	}
-	m, _, err := s.members.Get(t.Context(), "zone-1")
+	m, _, err := s.registry.Get(t.Context(), "zone-1")
 	if err != nil {
 		return err
 	}

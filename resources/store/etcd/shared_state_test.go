@@ -15,22 +15,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// listener records the news of a board.
+// listener records the news of the shared state.
 type listener struct {
-	mu      sync.Mutex
-	members []string          // guarded by mu
-	notes   map[string]string // guarded by mu
+	mu       sync.Mutex
+	replicas []string          // guarded by mu
+	notes    map[string]string // guarded by mu
 }
 
-func (l *listener) hear(n News) {
+func (l *listener) apply(n StateChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n.Whole {
 		l.notes = map[string]string{}
 	}
-	l.members = nil
-	for _, m := range n.Members {
-		l.members = append(l.members, m.ID+"="+string(m.Value))
+	l.replicas = nil
+	for _, m := range n.Replicas {
+		l.replicas = append(l.replicas, m.ID+"="+string(m.Value))
 	}
 	for _, note := range n.Notes {
 		if note.Value == nil {
@@ -41,13 +41,13 @@ func (l *listener) hear(n News) {
 	}
 }
 
-func (l *listener) says(members, notes string) bool {
+func (l *listener) says(replicas, notes string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprint(l.members) == members && fmt.Sprint(l.notes) == notes
+	return fmt.Sprint(l.replicas) == replicas && fmt.Sprint(l.notes) == notes
 }
 
-// during runs a part of a board until the test ends, or the function that it returns is called.
+// during runs a part of the shared state until the test ends, or the function that it returns is called.
 func during(t *testing.T, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -63,21 +63,21 @@ func during(t *testing.T, run func(context.Context)) (stop func()) {
 	return stop
 }
 
-// TestBoard checks that all followers see the members, the oldest first, and the notes. A member that leaves is gone at
-// once, one that dies when its lease ends; an interruption loses nothing. The store is not affected.
-func TestBoard(t *testing.T) {
+// TestSharedState checks that all followers see the replicas, the oldest first, and the notes. A replica that leaves is
+// gone at once, one that dies when its lease ends; an interruption loses nothing. The store is not affected.
+func TestSharedState(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	stores := several(t, 2, Config{Endpoints: c.Endpoints(), Timeout: time.Second})
-	one, other := stores[0].Board(2*time.Second), stores[1].Board(2*time.Second)
+	one, other := stores[0].SharedState(2*time.Second), stores[1].SharedState(2*time.Second)
 	heard, late := &listener{}, &listener{}
-	during(t, func(ctx context.Context) { one.Follow(ctx, heard.hear) })
+	during(t, func(ctx context.Context) { one.Follow(ctx, heard.apply) })
 	during(t, func(ctx context.Context) {
-		one.Attend(ctx, Attendance{ID: "z", Value: func() []byte { return []byte("1") }})
+		one.Register(ctx, Registration{ID: "z", Value: func() []byte { return []byte("1") }})
 	})
 	eventually(t, "the first", func() bool { return heard.says("[z=1]", "map[]") })
 	leave := during(t, func(ctx context.Context) {
-		other.Attend(ctx, Attendance{ID: "a", Value: func() []byte { return []byte("2") }})
+		other.Register(ctx, Registration{ID: "a", Value: func() []byte { return []byte("2") }})
 	})
 	eventually(t, "both, by age", func() bool { return heard.says("[z=1 a=2]", "map[]") })
 	if err := other.Put(t.Context(), []Note{{"x/1", []byte("one")}, {"x/2", []byte("two")},
@@ -87,7 +87,7 @@ func TestBoard(t *testing.T) {
 	if err := one.Put(t.Context(), []Note{{"x/1", []byte("uno")}, {"x/2", nil}}); err != nil {
 		t.Fatal(err)
 	}
-	during(t, func(ctx context.Context) { other.Follow(ctx, late.hear) })
+	during(t, func(ctx context.Context) { other.Follow(ctx, late.apply) })
 	for _, l := range []*listener{heard, late} {
 		eventually(t, "the notes", func() bool { return l.says("[z=1 a=2]", "map[x/1:uno y:why]") })
 	}
@@ -114,7 +114,7 @@ func TestBoard(t *testing.T) {
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})
-	b := s.Board(0)
+	b := s.SharedState(0)
 	step := func(before int64, ours bool) int64 {
 		t.Helper()
 		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("a"), int(before), nil)))
@@ -143,7 +143,7 @@ func TestHistory(t *testing.T) {
 func TestNoteThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := open(t, Config{Endpoints: etcdtest.StartLimited(t, 64<<10).Endpoints()})
-	b := s.Board(0)
+	b := s.SharedState(0)
 	notes := []Note{{Key: "a", Value: []byte("1")}, {Key: "large", Value: make([]byte, 300<<10)},
 		{Key: "b", Value: []byte("2")}}
 	if err := b.Put(t.Context(), notes); !errors.Is(err, ErrNoteTooLarge) || !strings.Contains(err.Error(), "large") {

@@ -13,29 +13,29 @@ import (
 // revokeTimeout bounds how long a stopping server waits for etcd to revoke its lease.
 const revokeTimeout = time.Second
 
-// Attendance describes a server as a member of a board.
-type Attendance struct {
-	// ID identifies the member. Value returns what the member shows; it is called when the member arrives and on each
+// Registration describes a server that registers as a live replica.
+type Registration struct {
+	// ID identifies the replica. Value returns what the replica shows; it is called when the replica arrives and on each
 	// signal of Changed, which may be nil. Value must not block.
 	ID      string
 	Value   func() []byte
 	Changed <-chan struct{}
-	// Arrived, if not nil, is called each time that the server becomes a member.
-	Arrived func()
+	// Registered, if not nil, is called each time that the server is registered.
+	Registered func()
 }
 
-// Attend keeps a server among the board's members until ctx ends, and then removes it at once. A dead server stays a
-// member until its lease ends. A server that lost its lease returns as the youngest member.
-func (b *Board) Attend(ctx context.Context, a Attendance) {
+// Register keeps a server among the live replicas until ctx ends, and then removes it at once. A dead server stays a
+// replica until its lease ends. A server that lost its lease returns as the youngest replica.
+func (b *SharedState) Register(ctx context.Context, a Registration) {
 	for ctx.Err() == nil {
-		if err := b.attend(ctx, a); err != nil && ctx.Err() == nil {
-			b.log.Debug("cannot join the board: trying again", "error", err)
+		if err := b.register(ctx, a); err != nil && ctx.Err() == nil {
+			b.log.Debug("cannot register this replica: trying again", "error", err)
 			wait(ctx, b.lease/10)
 		}
 	}
 }
 
-func (b *Board) attend(ctx context.Context, a Attendance) error {
+func (b *SharedState) register(ctx context.Context, a Registration) error {
 	client := b.store.client
 	asked, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 	defer cancel()
@@ -50,7 +50,7 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 		_, _ = client.Revoke(revoke, granted.ID)
 	}()
 	show := func(ctx context.Context) error {
-		_, err := client.Put(ctx, b.store.keys.members()+a.ID, string(a.Value()), clientv3.WithLease(granted.ID))
+		_, err := client.Put(ctx, b.store.keys.replicas()+a.ID, string(a.Value()), clientv3.WithLease(granted.ID))
 		return err
 	}
 	if err := show(asked); err != nil {
@@ -60,8 +60,8 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 	if err != nil {
 		return err
 	}
-	if a.Arrived != nil {
-		a.Arrived()
+	if a.Registered != nil {
+		a.Registered()
 	}
 	for {
 		select {
@@ -72,7 +72,7 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 		case <-a.Changed:
 			shown, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 			if err := show(shown); err != nil {
-				b.log.Debug("cannot update this server's entry on the board", "error", err) // until the next change
+				b.log.Debug("cannot update this server's entry in the shared state", "error", err) // until the next change
 			}
 			cancel()
 		}
@@ -81,7 +81,7 @@ func (b *Board) attend(ctx context.Context, a Attendance) error {
 
 // History compacts etcd's history from before the last keep, until ctx ends. It does so only while leads returns true,
 // so that one server does it. A server that is at most keep behind need not compare everything.
-func (b *Board) History(ctx context.Context, keep time.Duration, leads func() bool) {
+func (b *SharedState) History(ctx context.Context, keep time.Duration, leads func() bool) {
 	var before int64
 	for {
 		wait(ctx, keep)
@@ -98,7 +98,7 @@ func (b *Board) History(ctx context.Context, keep time.Duration, leads func() bo
 }
 
 // compact returns etcd's revision. If ours is set, it compacts up to before.
-func (b *Board) compact(ctx context.Context, before int64, ours bool) (now int64, err error) {
+func (b *SharedState) compact(ctx context.Context, before int64, ours bool) (now int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*b.store.config.Timeout)
 	defer cancel()
 	r, err := b.store.client.Get(ctx, b.store.keys.head(), clientv3.WithKeysOnly())

@@ -23,8 +23,8 @@ const (
 	drainInterval    = 10 * time.Millisecond
 )
 
-// standing serves an operator's decisions about a zone that has been admitted.
-type standing struct {
+// zoneAdmin serves an operator's decisions about a zone that has been admitted.
+type zoneAdmin struct {
 	*admission
 	store store.Store
 	sync  *kds.Global
@@ -33,7 +33,7 @@ type standing struct {
 	routes *api.Server
 }
 
-func (s *standing) register(routes *api.Server, i *issuer) {
+func (s *zoneAdmin) register(routes *api.Server, i *issuer) {
 	s.routes = routes
 	routes.Handle(api.RouteZoneJoin, i.serveJoin)
 	routes.Handle(api.RouteZoneToken, i.serveToken)
@@ -48,7 +48,7 @@ func (s *standing) register(routes *api.Server, i *issuer) {
 }
 
 // exists returns an error if the zone of a request does not exist.
-func (s *standing) exists(r *http.Request) (zone string, err error) {
+func (s *zoneAdmin) exists(r *http.Request) (zone string, err error) {
 	zone = r.PathValue("name")
 	if key := kds.ZoneKey(zone); s.store.Snapshot().Get(key) == nil {
 		return zone, api.NotFound(key.String())
@@ -56,12 +56,12 @@ func (s *standing) exists(r *http.Request) (zone string, err error) {
 	return zone, nil
 }
 
-func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
+func (s *zoneAdmin) credentials(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
 		return err
 	}
-	m, _, err := s.members.Get(r.Context(), zone)
+	m, _, err := s.registry.Get(r.Context(), zone)
 	if err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func (s *standing) credentials(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
+func (s *zoneAdmin) revoke(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
 		return err
 	}
 	out := enrolment.Revoked{Zone: zone}
-	err = s.members.Update(r.Context(), zone, func(m *enrolment.Record) error {
+	err = s.registry.Update(r.Context(), zone, func(m *enrolment.Record) error {
 		out.Certificates, out.Tokens, out.Joins = m.Withdraw(s.now())
 		return nil
 	})
@@ -97,7 +97,7 @@ func (s *standing) revoke(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-func (s *standing) enabler(on bool) api.HandlerFunc {
+func (s *zoneAdmin) enabler(on bool) api.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		zone, err := s.exists(r)
 		if err != nil {
@@ -112,7 +112,7 @@ func (s *standing) enabler(on bool) api.HandlerFunc {
 }
 
 // enable writes the zone's resource; sessions react to it.
-func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bool, err error) {
+func (s *zoneAdmin) enable(ctx context.Context, zone string, on bool) (changed bool, err error) {
 	for {
 		old := s.store.Snapshot().Get(kds.ZoneKey(zone))
 		if old == nil {
@@ -135,7 +135,7 @@ func (s *standing) enable(ctx context.Context, zone string, on bool) (changed bo
 	}
 }
 
-func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
+func (s *zoneAdmin) delete(w http.ResponseWriter, r *http.Request) error {
 	zone, err := s.exists(r)
 	if err != nil {
 		return err
@@ -149,13 +149,13 @@ func (s *standing) delete(w http.ResponseWriter, r *http.Request) error {
 
 // remove lets the zone finish its writes and leave, buries its credentials, and then withdraws its resources: in this
 // order, so that none comes back. Of a zone that had no credentials, where none are required, nothing is left.
-func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err error) {
-	before, _, err := s.members.Get(ctx, zone)
+func (s *zoneAdmin) remove(ctx context.Context, zone string) (withdrawn int, err error) {
+	before, _, err := s.registry.Get(ctx, zone)
 	if err != nil {
 		return 0, err
 	}
 	unproven := before == nil && s.allowAnonymous && !s.allowTokens // a token that was issued elsewhere ends with what is buried
-	err = s.members.Update(ctx, zone, func(m *enrolment.Record) error {
+	err = s.registry.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Draining, m.DrainingAt = true, s.now().UTC()
 		return nil
 	})
@@ -177,22 +177,22 @@ func (s *standing) remove(ctx context.Context, zone string) (withdrawn int, err 
 	if err := s.zones.withdraw(ctx, zone); err != nil || !unproven {
 		return withdrawn, err
 	}
-	return withdrawn, s.members.Drop(ctx, zone)
+	return withdrawn, s.registry.Drop(ctx, zone)
 }
 
 // stay admits a zone again whose deletion failed. unknown says that it had no record before.
-func (s *standing) stay(ctx context.Context, zone string, unknown bool) error {
+func (s *zoneAdmin) stay(ctx context.Context, zone string, unknown bool) error {
 	if unknown {
-		return s.members.Drop(context.WithoutCancel(ctx), zone)
+		return s.registry.Drop(context.WithoutCancel(ctx), zone)
 	}
-	return s.members.Update(context.WithoutCancel(ctx), zone, func(m *enrolment.Record) error {
+	return s.registry.Update(context.WithoutCancel(ctx), zone, func(m *enrolment.Record) error {
 		m.Draining, m.DrainingAt = false, time.Time{}
 		return nil
 	})
 }
 
 // drain ends the zone's session and waits until it is over.
-func (s *standing) drain(ctx context.Context, zone string) error {
+func (s *zoneAdmin) drain(ctx context.Context, zone string) error {
 	ctx, cancel := context.WithTimeout(ctx, zoneDrainTimeout)
 	defer cancel()
 	tick := time.NewTicker(drainInterval)

@@ -14,22 +14,22 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// DefaultMemberLease is how long a dead server still counts as a member.
-const DefaultMemberLease = 5 * time.Second
+// DefaultReplicaLease is how long a dead server still counts as live.
+const DefaultReplicaLease = 5 * time.Second
 
-// Board is what servers with the same store share beside it: the members that are present, and notes, of which the last
-// write wins. It has no revisions, no checks and no history. Its methods are safe for concurrent use.
-type Board struct {
+// SharedState is what servers with the same store share beside it: which replicas are live, and notes, of which the
+// last write wins. It has no revisions, no checks and no history. Its methods are safe for concurrent use.
+type SharedState struct {
 	store *Store
 	lease time.Duration
 	log   *slog.Logger
 }
 
-// Member is a server that is present. The first in a list leads.
-type Member struct {
+// Replica is a live server. The first in a list leads.
+type Replica struct {
 	ID    string
 	Value []byte
-	// since orders members by arrival.
+	// since orders replicas by arrival.
 	since int64
 }
 
@@ -39,25 +39,25 @@ type Note struct {
 	Value []byte
 }
 
-// News is a change of a board.
-type News struct {
-	// Members are all present members, in order of arrival.
-	Members []Member
+// StateChange is a change of the shared state.
+type StateChange struct {
+	// Replicas are all live replicas, in order of arrival.
+	Replicas []Replica
 	// Notes are those that changed, or all notes if Whole is set.
 	Notes []Note
 	Whole bool
 }
 
-// Board returns the board beside the store. A lease of zero means DefaultMemberLease. etcd counts whole seconds, with a
-// minimum of two.
-func (s *Store) Board(lease time.Duration) *Board {
-	setDefault(&lease, DefaultMemberLease)
-	return &Board{store: s, lease: lease, log: s.log}
+// SharedState returns the shared state beside the store. A lease of zero means DefaultReplicaLease. etcd counts whole
+// seconds, with a minimum of two.
+func (s *Store) SharedState(lease time.Duration) *SharedState {
+	setDefault(&lease, DefaultReplicaLease)
+	return &SharedState{store: s, lease: lease, log: s.log}
 }
 
 // Put writes notes, in several transactions if there are many. It returns ErrNoteTooLarge, with the keys, if it wrote
 // all notes except those that etcd never accepts. Other errors are etcd's, and some notes may have been written.
-func (b *Board) Put(ctx context.Context, notes []Note) error {
+func (b *SharedState) Put(ctx context.Context, notes []Note) error {
 	var large []string
 	for chunk := range slices.Chunk(notes, b.store.config.MaxOps) {
 		for len(chunk) > 0 {
@@ -82,7 +82,7 @@ func (b *Board) Put(ctx context.Context, notes []Note) error {
 
 // each writes notes one by one if etcd refused them together for their size, and returns the keys of those that it
 // refuses even alone.
-func (b *Board) each(ctx context.Context, notes []Note, together error) (refused []string, err error) {
+func (b *SharedState) each(ctx context.Context, notes []Note, together error) (refused []string, err error) {
 	if !isTooLarge(errors.Unwrap(together)) {
 		return nil, together
 	}
@@ -98,7 +98,7 @@ func (b *Board) each(ctx context.Context, notes []Note, together error) (refused
 	return refused, nil
 }
 
-func (b *Board) op(n Note) clientv3.Op {
+func (b *SharedState) op(n Note) clientv3.Op {
 	if n.Value == nil {
 		return clientv3.OpDelete(b.store.keys.notes() + n.Key)
 	}
@@ -106,11 +106,11 @@ func (b *Board) op(n Note) clientv3.Op {
 }
 
 // Clear removes all notes whose keys begin with prefix. Errors are etcd's.
-func (b *Board) Clear(ctx context.Context, prefix string) error {
+func (b *SharedState) Clear(ctx context.Context, prefix string) error {
 	return b.commit(ctx, []clientv3.Op{clientv3.OpDelete(b.store.keys.notes()+prefix, clientv3.WithPrefix())})
 }
 
-func (b *Board) commit(ctx context.Context, ops []clientv3.Op) error {
+func (b *SharedState) commit(ctx context.Context, ops []clientv3.Op) error {
 	ctx, cancel := context.WithTimeout(ctx, b.store.config.Timeout)
 	defer cancel()
 	if _, err := b.store.client.Txn(ctx).Then(ops...).Commit(); err != nil {
@@ -119,68 +119,68 @@ func (b *Board) commit(ctx context.Context, ops []clientv3.Op) error {
 	return nil
 }
 
-// Follow calls hear with the contents of the board and then with each change, one call at a time, until ctx ends. After
-// an interruption it reports the whole board again.
-func (b *Board) Follow(ctx context.Context, hear func(News)) {
+// Follow calls apply with the contents of the shared state and then with each change, one call at a time, until ctx
+// ends. After an interruption it reports the whole shared state again.
+func (b *SharedState) Follow(ctx context.Context, apply func(StateChange)) {
 	pause := backoff.NewExponentialBackOff(backoff.WithInitialInterval(50*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
 		begin := time.Now()
-		err := b.follow(ctx, hear)
+		err := b.follow(ctx, apply)
 		if time.Since(begin) > time.Minute {
 			pause.Reset()
 		}
-		b.log.Debug("following the board again", "error", err)
+		b.log.Debug("following the shared state again", "error", err)
 		wait(ctx, pause.NextBackOff())
 	}
 }
 
-func (b *Board) follow(ctx context.Context, hear func(News)) error {
+func (b *SharedState) follow(ctx context.Context, apply func(StateChange)) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	members, notes, next, err := b.load(ctx)
+	replicas, notes, next, err := b.load(ctx)
 	if err != nil {
 		return err
 	}
-	hear(News{Members: members, Notes: notes, Whole: true})
+	apply(StateChange{Replicas: replicas, Notes: notes, Whole: true})
 	for r := range b.store.client.Watch(ctx, b.store.keys.prefix+"/board/", clientv3.WithPrefix(),
 		clientv3.WithRev(next)) {
 		if err := r.Err(); err != nil {
 			return err
 		}
-		news := News{}
+		change := StateChange{}
 		for _, e := range r.Events {
 			gone := e.Type == clientv3.EventTypeDelete
-			if id, ok := strings.CutPrefix(string(e.Kv.Key), b.store.keys.members()); ok {
-				members = slices.DeleteFunc(slices.Clone(members), func(m Member) bool { return m.ID == id })
+			if id, ok := strings.CutPrefix(string(e.Kv.Key), b.store.keys.replicas()); ok {
+				replicas = slices.DeleteFunc(slices.Clone(replicas), func(m Replica) bool { return m.ID == id })
 				if !gone {
-					members = append(members, Member{ID: id, Value: e.Kv.Value, since: e.Kv.CreateRevision})
+					replicas = append(replicas, Replica{ID: id, Value: e.Kv.Value, since: e.Kv.CreateRevision})
 				}
 			} else if key, ok := strings.CutPrefix(string(e.Kv.Key), b.store.keys.notes()); ok {
 				n := Note{Key: key}
 				if !gone {
 					n.Value = e.Kv.Value
 				}
-				news.Notes = append(news.Notes, n)
+				change.Notes = append(change.Notes, n)
 			}
 		}
-		slices.SortFunc(members, byArrival)
-		news.Members = members
-		hear(news)
+		slices.SortFunc(replicas, byArrival)
+		change.Replicas = replicas
+		apply(change)
 	}
 	return ctx.Err()
 }
 
-func byArrival(a, b Member) int { return int(a.since - b.since) }
+func byArrival(a, b Replica) int { return int(a.since - b.since) }
 
-// Members returns the present members, in order of arrival. Errors are etcd's.
-func (b *Board) Members(ctx context.Context) ([]Member, error) {
-	members, _, _, err := b.load(ctx)
-	return members, err
+// Replicas returns the live replicas, in order of arrival. Errors are etcd's.
+func (b *SharedState) Replicas(ctx context.Context) ([]Replica, error) {
+	replicas, _, _, err := b.load(ctx)
+	return replicas, err
 }
 
-// load reads the board. next is the revision to watch from.
-func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next int64, err error) {
+// load reads the shared state. next is the revision to watch from.
+func (b *SharedState) load(ctx context.Context) (replicas []Replica, notes []Note, next int64, err error) {
 	s := b.store
 	read := func(prefix string, at int64, each func(*mvccpb.KeyValue)) (int64, error) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
@@ -203,8 +203,8 @@ func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next 
 			from = string(got.Kvs[len(got.Kvs)-1].Key) + "\x00"
 		}
 	}
-	at, err := read(s.keys.members(), 0, func(kv *mvccpb.KeyValue) {
-		members = append(members, Member{ID: strings.TrimPrefix(string(kv.Key), s.keys.members()), Value: kv.Value,
+	at, err := read(s.keys.replicas(), 0, func(kv *mvccpb.KeyValue) {
+		replicas = append(replicas, Replica{ID: strings.TrimPrefix(string(kv.Key), s.keys.replicas()), Value: kv.Value,
 			since: kv.CreateRevision})
 	})
 	if err != nil {
@@ -213,8 +213,8 @@ func (b *Board) load(ctx context.Context) (members []Member, notes []Note, next 
 	_, err = read(s.keys.notes(), at, func(kv *mvccpb.KeyValue) {
 		notes = append(notes, Note{Key: strings.TrimPrefix(string(kv.Key), s.keys.notes()), Value: kv.Value})
 	})
-	slices.SortFunc(members, byArrival)
-	return members, notes, at + 1, err
+	slices.SortFunc(replicas, byArrival)
+	return replicas, notes, at + 1, err
 }
 
 func wait(ctx context.Context, d time.Duration) {

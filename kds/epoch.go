@@ -17,24 +17,24 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// IncarnationSecret is the secret in a server's store that holds the store's incarnation. A restore from a backup omits
+// EpochSecret is the secret in a server's store that holds the store's epoch. A restore from a backup omits
 // it, so that the server makes a new one at its next start. A copy of the whole store keeps it.
-const IncarnationSecret = "store-incarnation" //nolint:gosec // the name of a secret
+const EpochSecret = "store-incarnation" //nolint:gosec // the name of a secret
 
-// metadataIncarnation is the header in which a global names the incarnation of its store, in HealthCheck's answer, and
+// metadataEpoch is the header in which a global names the epoch of its store, in HealthCheck's answer, and
 // a zone that of its own, in all calls. Peers that do not know it skip it.
-const metadataIncarnation = "causeway-store-incarnation"
+const metadataEpoch = "causeway-store-incarnation"
 
-// maxIncarnation bounds the incarnation that a peer announces, in bytes.
-const maxIncarnation = 128
+// maxEpoch bounds the epoch that a peer announces, in bytes.
+const maxEpoch = 128
 
-// Incarnations keeps, in a server's own store, which store of the peer the server has accepted last, and how much it has
+// Epochs keeps, in a server's own store, which store of the peer the server has accepted last, and how much it has
 // seen of it.
-type Incarnations interface {
-	// Accepted returns the incarnation; empty before the first session.
+type Epochs interface {
+	// Accepted returns the epoch; empty before the first session.
 	Accepted(ctx context.Context) (string, error)
 	// Accept replaces it. Errors are the store's.
-	Accept(ctx context.Context, incarnation string) error
+	Accept(ctx context.Context, epoch string) error
 	// Seen returns what the last stored operation of See says; zero if there was none.
 	Seen(ctx context.Context) (Seen, error)
 	// See returns the operations that record how much was seen, for the batch that stores it: so the server never has
@@ -44,25 +44,25 @@ type Incarnations interface {
 
 // OwnStore identifies a zone's own store.
 type OwnStore interface {
-	// Announce returns the incarnation and position of the store. If the store does not continue what the global has
-	// seen of it, as after a rollback, the store has got another incarnation, and renamed is set.
-	Announce(ctx context.Context, seen Seen) (incarnation string, now Seen, renamed bool, err error)
+	// Announce returns the epoch and position of the store. If the store does not continue what the global has
+	// seen of it, as after a rollback, the store has got another epoch, and renamed is set.
+	Announce(ctx context.Context, seen Seen) (epoch string, now Seen, renamed bool, err error)
 }
 
 // replacedFor is how long a replacement is reported: still the morning after.
 const replacedFor = 72 * time.Hour
 
-// validStore reports whether the incarnations that a peer reports are short and printable.
+// validStore reports whether the epochs that a peer reports are short and printable.
 func validStore(n *tracker.NewStore) bool {
-	return n == nil || len(n.Known) <= maxIncarnation && len(n.Announced) <= maxIncarnation && isWord(n.Known) &&
+	return n == nil || len(n.Known) <= maxEpoch && len(n.Announced) <= maxEpoch && isWord(n.Known) &&
 		isWord(n.Announced)
 }
 
-// peerStore tracks the incarnation of the peer's store. While the store is a strange one, it holds deletions. The
+// peerStore tracks the epoch of the peer's store. While the store is a strange one, it holds deletions. The
 // store counts as known once every type was compared and no deletion is held: then the store has caught up, or an
 // operator has accepted what it lacks. Safe for concurrent use.
 type peerStore struct {
-	kept Incarnations
+	kept Epochs
 	// store is this server's own.
 	store  store.Store
 	ledger *tracker.Ledger
@@ -76,7 +76,7 @@ type peerStore struct {
 	strange *tracker.NewStore
 	// replaced holds what strange stores replaced; guarded by mu.
 	replaced *tracker.Replaced
-	// announced is the incarnation of this session, and point the last position of its store; guarded by mu.
+	// announced is the epoch of this session, and point the last position of its store; guarded by mu.
 	announced string
 	point     Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
@@ -101,9 +101,9 @@ func (a *peerStore) here() string {
 // meet begins a session with a peer that announced its store.
 func (a *peerStore) meet(ctx context.Context, h health) error {
 	a.mu.Lock()
-	a.announced, a.point = h.incarnation, h.point
+	a.announced, a.point = h.epoch, h.point
 	a.mu.Unlock()
-	if a.kept == nil || h.incarnation == "" {
+	if a.kept == nil || h.epoch == "" {
 		a.settle(nil)
 		return nil
 	}
@@ -113,15 +113,15 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 	}
 	switch {
 	case known == "":
-		if err := a.kept.Accept(ctx, h.incarnation); err != nil {
+		if err := a.kept.Accept(ctx, h.epoch); err != nil {
 			return err
 		}
 		a.settle(nil)
-	case known != h.incarnation:
-		a.settle(&tracker.NewStore{Known: known, Announced: h.incarnation, Since: a.now()})
+	case known != h.epoch:
+		a.settle(&tracker.NewStore{Known: known, Announced: h.epoch, Since: a.now()})
 		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+
 			" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
-			"known", known, "announced", h.incarnation)
+			"known", known, "announced", h.epoch)
 	case h.forgotten:
 		seen, err := a.seen(ctx)
 		if err != nil {
@@ -144,8 +144,8 @@ func (a *peerStore) seen(ctx context.Context) (Seen, error) {
 	return a.kept.Seen(ctx)
 }
 
-// current returns ErrMoved if this server has seen more of the peer's store than the peer compared its store with. A peer
-// that compared nothing is of another version.
+// current returns ErrMoved if this server has seen more of the peer's store than the peer compared its store with. A
+// peer that compared nothing is of another version.
 func (a *peerStore) current(ctx context.Context, compared []string) error {
 	if len(compared) == 0 {
 		return nil
@@ -158,10 +158,10 @@ func (a *peerStore) current(ctx context.Context, compared []string) error {
 }
 
 // rolledBack returns the NewStore of a store that does not continue from what was seen of it.
-func rolledBack(incarnation string, seen, now Seen, since time.Time) *tracker.NewStore {
+func rolledBack(epoch string, seen, now Seen, since time.Time) *tracker.NewStore {
 	at := func(revision uint64) string {
 		suffix := fmt.Sprintf("@%d", revision)
-		return incarnation[:min(len(incarnation), maxIncarnation-len(suffix))] + suffix
+		return epoch[:min(len(epoch), maxEpoch-len(suffix))] + suffix
 	}
 	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: since}
 }
@@ -186,8 +186,8 @@ func (a *peerStore) reached(said progress) {
 	a.point = a.point.behind(said)
 }
 
-// see returns the operations that record that a message was seen. What is seen of a strange store is recorded once it is
-// accepted.
+// see returns the operations that record that a message was seen. What is seen of a strange store is recorded once it
+// is accepted.
 func (a *peerStore) see(ctx context.Context, said progress) ([]store.Op, error) {
 	if a == nil || a.kept == nil {
 		return nil, nil
@@ -289,7 +289,7 @@ func (a *peerStore) review(ctx context.Context) error {
 		return err
 	}
 	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it",
-		"incarnation", a.announced)
+		"epoch", a.announced)
 	a.strange = nil
 	return nil
 }
@@ -306,10 +306,10 @@ func (a *peerStore) record(ctx context.Context) error {
 	return err
 }
 
-// incarnationOf reads the incarnation from a header; empty if there is none or it is too long.
-func incarnationOf(header metadata.MD) string {
-	values := header.Get(metadataIncarnation)
-	if len(values) != 1 || len(values[0]) > maxIncarnation {
+// epochOf reads the epoch from a header; empty if there is none or it is too long.
+func epochOf(header metadata.MD) string {
+	values := header.Get(metadataEpoch)
+	if len(values) != 1 || len(values[0]) > maxEpoch {
 		return ""
 	}
 	return values[0]

@@ -16,13 +16,13 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// acquaintance reports who trusts the authorities of this zone: its own proxies, the global, and, as the global
+// propagation reports who trusts the authorities of this zone: its own proxies, the global, and, as the global
 // reports, the other zones and their proxies.
-type acquaintance struct {
+type propagation struct {
 	home        resources.Home
 	store       store.Reader
 	authorities *identity.Authorities
-	standings   func() []xds.Standing
+	statuses    func() []xds.SyncStatus
 	// awaited counts the proxies of a mesh that are expected to reconnect after a start.
 	awaited func(mesh string) int
 	// link is nil for a zone that runs alone.
@@ -32,16 +32,16 @@ type acquaintance struct {
 // otherZones stands for zones whose names are unknown.
 const otherZones = "other zones"
 
-// unaware lists who does not yet trust the current authorities of a realm.
-func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unaware {
+// unaware lists who does not yet trust the current authorities of a mesh domain.
+func (k *propagation) unaware(ctx context.Context, meshDomain string) identity.Unaware {
 	var out identity.Unaware
 	wait := func(format string, args ...any) { out.Waited = append(out.Waited, fmt.Sprintf(format, args...)) }
-	all, err := k.authorities.All(realm)
+	all, err := k.authorities.All(meshDomain)
 	if err != nil || len(all) == 0 {
 		wait("its authorities, which cannot be read")
 		return out
 	}
-	mesh, snapshot := identity.MeshOfRealm(realm), k.store.Snapshot()
+	mesh, snapshot := identity.MeshOfDomain(meshDomain), k.store.Snapshot()
 	if believed := identity.BundlesOf(snapshot, mesh, k.home); slices.ContainsFunc(all,
 		func(one *identity.Authority) bool { return !believed.Has(one) }) {
 		wait("a MeshTrust that holds it")
@@ -53,7 +53,7 @@ func (k *acquaintance) unaware(ctx context.Context, realm string) identity.Unawa
 	if n := k.awaited(mesh); n > 0 {
 		wait("%d proxies of this zone that are to come back after its start", n)
 	}
-	published := snapshot.Get(identity.TrustKey(realm, k.home.Zone))
+	published := snapshot.Get(identity.TrustKey(meshDomain, k.home.Zone))
 	if k.link == nil || published == nil {
 		return out
 	}
@@ -95,9 +95,9 @@ func offline(zone tracker.RolloutOffline) string {
 }
 
 // behind counts the zone's proxies in a mesh that have not acknowledged their whole configuration.
-func (k *acquaintance) behind(mesh string) int {
+func (k *propagation) behind(mesh string) int {
 	n := 0
-	for _, one := range k.standings() {
+	for _, one := range k.statuses() {
 		if one.Behind && one.Dataplane.Mesh == mesh {
 			n++
 		}

@@ -1,4 +1,4 @@
-package holdings
+package checkpoint
 
 import "github.com/prometheus/client_golang/prometheus"
 

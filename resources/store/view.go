@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ReplicaConfig configures a Replica. The zero value is valid.
-type ReplicaConfig struct {
+// ViewConfig configures a View. The zero value is valid.
+type ViewConfig struct {
 	// WindowCommits and WindowChanges bound the changelog: it holds as many of the latest commits as fit within both.
 	// Defaults: DefaultWindowCommits, DefaultWindowChanges. It uses memory for up to twice that.
 	WindowCommits, WindowChanges int
@@ -27,9 +27,9 @@ type ReplicaConfig struct {
 	Now func() time.Time
 }
 
-// Replica is the view in memory that every store reads from: an indexed copy of all resources and the changelog.
+// View is the view in memory that every store reads from: an indexed copy of all resources and the changelog.
 // It implements Reader. Writers go through Begin, one at a time.
-type Replica struct {
+type View struct {
 	db         *memdb.MemDB
 	now        func() time.Time
 	background func(Change) bool
@@ -52,8 +52,8 @@ type state struct {
 	next         chan struct{}
 }
 
-// NewReplica returns an empty view at revision 0.
-func NewReplica(config ReplicaConfig) *Replica {
+// NewView returns an empty view at revision 0.
+func NewView(config ViewConfig) *View {
 	if config.WindowCommits <= 0 {
 		config.WindowCommits = DefaultWindowCommits
 	}
@@ -70,7 +70,7 @@ func NewReplica(config ReplicaConfig) *Replica {
 	if err != nil {
 		panic(fmt.Sprintf("schema of the view: %v", err)) // The schema is fixed: this is a programming error.
 	}
-	r := &Replica{
+	v := &View{
 		// memdb tracks changed nodes for its own watches, except in a snapshot of a database, which can still be
 		// written to. Readers here follow the changelog, so a snapshot saves that work.
 		db:         db.Snapshot(),
@@ -79,20 +79,20 @@ func NewReplica(config ReplicaConfig) *Replica {
 		counts:     map[resources.Type]*atomic.Int64{},
 	}
 	for _, d := range resources.Stored() {
-		r.counts[d.Type] = new(atomic.Int64)
+		v.counts[d.Type] = new(atomic.Int64)
 	}
 	log := changelog{maxCommits: config.WindowCommits, maxChanges: config.WindowChanges, maxBytes: config.WindowBytes}
-	r.publish(0, log, log)
-	return r
+	v.publish(0, log, log)
+	return v
 }
 
 // Load fills an empty view with the contents of a store: read calls put for each resource and returns the revision of
 // the store. Resources are stored without a copy, so the caller must not change them afterwards. put is not safe for
 // concurrent use. If read fails, Load loads nothing and returns its error. The changelog starts at the revision.
-func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision uint64, err error)) error {
-	r.writer.Lock()
-	defer r.writer.Unlock()
-	txn := r.db.Txn(true)
+func (v *View) Load(read func(put func(*resources.Resource) error) (revision uint64, err error)) error {
+	v.writer.Lock()
+	defer v.writer.Unlock()
+	txn := v.db.Txn(true)
 	defer txn.Abort()
 	loaded := map[resources.Type]int64{}
 	revision, err := read(func(res *resources.Resource) error {
@@ -103,20 +103,20 @@ func (r *Replica) Load(read func(put func(*resources.Resource) error) (revision 
 		return err
 	}
 	for t, n := range loaded {
-		r.counts[t].Add(n)
+		v.counts[t].Add(n)
 	}
 	txn.Commit()
-	r.assigned = revision
-	log := r.current.Load().log
+	v.assigned = revision
+	log := v.current.Load().log
 	log.floor = revision
-	r.publish(revision, log, log)
+	v.publish(revision, log, log)
 	return nil
 }
 
 // publish makes the committed state of the database visible to readers.
-func (r *Replica) publish(revision uint64, log, notable changelog) {
-	previous := r.current.Swap(&state{
-		snapshot: snapshot{revision: revision, txn: r.db.Txn(false)},
+func (v *View) publish(revision uint64, log, notable changelog) {
+	previous := v.current.Swap(&state{
+		snapshot: snapshot{revision: revision, txn: v.db.Txn(false)},
 		log:      log,
 		notable:  notable,
 		next:     make(chan struct{}),
@@ -127,23 +127,23 @@ func (r *Replica) publish(revision uint64, log, notable changelog) {
 }
 
 // count updates the number of resources by type.
-func (r *Replica) count(changes []Change) {
+func (v *View) count(changes []Change) {
 	for _, c := range changes {
 		switch {
 		case c.Old == nil:
-			r.counts[c.New.Type].Add(1)
+			v.counts[c.New.Type].Add(1)
 		case c.New == nil:
-			r.counts[c.Old.Type].Add(-1)
+			v.counts[c.Old.Type].Add(-1)
 		}
 	}
 }
 
 // Snapshot implements Reader.
-func (r *Replica) Snapshot() Snapshot { return &r.current.Load().snapshot }
+func (v *View) Snapshot() Snapshot { return &v.current.Load().snapshot }
 
 // Changes implements Reader.
-func (r *Replica) Changes(since uint64) ([]*Commit, bool) {
-	s := r.current.Load()
+func (v *View) Changes(since uint64) ([]*Commit, bool) {
+	s := v.current.Load()
 	if since > s.revision {
 		return nil, false
 	}
@@ -151,8 +151,8 @@ func (r *Replica) Changes(since uint64) ([]*Commit, bool) {
 }
 
 // Notable implements Reader.
-func (r *Replica) Notable(since uint64) ([]*Commit, bool) {
-	s := r.current.Load()
+func (v *View) Notable(since uint64) ([]*Commit, bool) {
+	s := v.current.Load()
 	if since > s.revision {
 		return nil, false
 	}
@@ -160,21 +160,21 @@ func (r *Replica) Notable(since uint64) ([]*Commit, bool) {
 }
 
 // log returns the changelogs with commits added.
-func (r *Replica) log(commits []*Commit) (all, notable changelog) {
-	s := r.current.Load()
+func (v *View) log(commits []*Commit) (all, notable changelog) {
+	s := v.current.Load()
 	all = s.log.append(commits)
-	if r.background == nil {
+	if v.background == nil {
 		return all, all
 	}
-	if i := slices.IndexFunc(commits, r.isBackground); i >= 0 {
-		commits = slices.DeleteFunc(slices.Clone(commits), r.isBackground)
+	if i := slices.IndexFunc(commits, v.isBackground); i >= 0 {
+		commits = slices.DeleteFunc(slices.Clone(commits), v.isBackground)
 	}
 	return all, s.notable.append(commits)
 }
 
-func (r *Replica) isBackground(c *Commit) bool {
+func (v *View) isBackground(c *Commit) bool {
 	for _, change := range c.Changes {
-		if !r.background(change) {
+		if !v.background(change) {
 			return false
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Replica) isBackground(c *Commit) bool {
 }
 
 // Changed implements Reader.
-func (r *Replica) Changed() (uint64, <-chan struct{}) {
-	s := r.current.Load()
+func (v *View) Changed() (uint64, <-chan struct{}) {
+	s := v.current.Load()
 	return s.revision, s.next
 }

@@ -1,4 +1,4 @@
-package holdings
+package checkpoint
 
 import (
 	"bytes"
@@ -46,7 +46,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (s *shelf) open() *Book {
+func (s *shelf) open() *Cache {
 	s.t.Helper()
 	s.log.Reset()
 	return Open(Config{Path: s.path, Box: s.box, Now: func() time.Time { return s.now },
@@ -54,7 +54,7 @@ func (s *shelf) open() *Book {
 }
 
 // saved has the book write what it has, as Run would.
-func (s *shelf) saved(b *Book) {
+func (s *shelf) saved(b *Cache) {
 	s.t.Helper()
 	must(s.t, b.save())
 }
@@ -66,7 +66,7 @@ func (s *shelf) file() string {
 	return string(raw)
 }
 
-func (s *shelf) has(b *Book, want map[string]string) {
+func (s *shelf) has(b *Cache, want map[string]string) {
 	s.t.Helper()
 	got := map[string]string{}
 	for i := range b.entries {
@@ -418,9 +418,9 @@ func TestRunFolds(t *testing.T) {
 	}
 }
 
-// TestNoBook: a nil Book keeps nothing.
+// TestNoBook: a nil Cache keeps nothing.
 func TestNoBook(t *testing.T) {
-	var b *Book
+	var b *Cache
 	b.Put(id("a"), []byte("a"), time.Time{})
 	b.Delete(id("a"))
 	b.Retain(func(ID) bool { return false })
