@@ -130,6 +130,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	if err == nil {
 		t.admin, t.dns, t.logFiles, t.own = p.admin, p.dns, &p.logFiles, x.cfg.Own
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
+		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
@@ -316,6 +317,7 @@ func (x *Proxies) reloadLocked() {
 		m.received.Clear()
 		m.confs.Clear()
 		m.whole.Clear()
+		m.patches = newPatchReader()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)
 		x.workInIdentitiesLocked(m)

@@ -120,6 +120,8 @@ type target struct {
 	// out unless a policy does.
 	capture    capture
 	closedMesh bool
+	// patches reads MeshProxyPatches; nil for a target without a proxy.
+	patches *patchReader
 	// observed holds what the policies of wholeTypes configure.
 	observed observed
 }
