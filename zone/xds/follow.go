@@ -128,7 +128,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.admin, t.dns, t.logFiles, t.own = p.admin, p.dns, &p.logFiles, x.cfg.Own
+		t.measured, t.dns, t.logFiles, t.own = p.measured, p.dns, &p.logFiles, x.cfg.Own
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)

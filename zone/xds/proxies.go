@@ -134,7 +134,7 @@ func (x *Proxies) addLocked(id proxyID, s *session) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, admin: s.admin, dns: s.dns, mesh: m, names: secretsOf(key, &identity.Assigned{}),
+		key: key, proxyless: id.proxyless, measured: s.measured, dns: s.dns, mesh: m, names: secretsOf(key, &identity.Assigned{}),
 		since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}
