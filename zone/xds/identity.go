@@ -67,7 +67,7 @@ func (x *Proxies) ensureIdentity(p *proxy) {
 	has := p.dataplane == nil || p.names.spire || p.secret != nil || x.cfg.Now().Before(p.retryAt)
 	p.mu.Unlock()
 	if !has {
-		x.issue(p)
+		x.aside.do(func() { x.issue(p) })
 	}
 }
 

@@ -129,7 +129,9 @@ func (p *proxy) full() bool { return len(p.sessions) >= maxProxyStreams }
 
 // attached adds the stream to its proxy, unless the proxy has too many.
 func (s *session) attached(id proxyID) error {
-	p, ok := s.proxies.attach(id, s)
+	var p *proxy
+	var ok bool
+	s.proxies.aside.do(func() { p, ok = s.proxies.attach(id, s) })
 	if !ok {
 		s.proxies.metrics.over.WithLabelValues(limitStreams).Inc()
 		if p.record.setProblem(problemLimits, fmt.Sprintf("over a limit: more than %d streams", maxProxyStreams)) {

@@ -60,6 +60,8 @@ type Proxies struct {
 	insights *insights
 	renewals *renewals
 	metrics  *metrics
+	// aside does what streams need a deep stack for. Callers do not hold mu.
+	aside aside
 	// streams counts the streams opened since the start.
 	streams atomic.Uint32
 
