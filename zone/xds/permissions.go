@@ -3,8 +3,6 @@ package xds
 import (
 	"fmt"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -46,11 +44,3 @@ func permissions(t *target, in *inbound, policies []*matching.Policy, before acc
 
 // statPrefix returns the prefix of the network filters' statistics; Envoy appends `rbac.` to it.
 func (in *inbound) statPrefix() string { return in.name() + "." }
-
-func newExtension(name string, filter message) (*resource, error) {
-	packed, err := pack(filter)
-	if err != nil {
-		return nil, err
-	}
-	return newResource(kindExtension, name, &corev3.TypedExtensionConfig{Name: name, TypedConfig: packed})
-}

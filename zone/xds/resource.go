@@ -72,12 +72,17 @@ func newResource(k kind, name string, m message) (*resource, error) {
 	if a.TypeUrl != typeURLs[k] {
 		return nil, fmt.Errorf("%w: %s is not a %s resource", ErrConfig, a.TypeUrl, k)
 	}
+	return resourceOf(name, a), nil
+}
+
+// resourceOf returns the resource of a marshalled message.
+func resourceOf(name string, a *anypb.Any) *resource {
 	sum := sha256.Sum256(a.Value)
 	version := hex.EncodeToString(sum[:12])
 	return &resource{
 		name: name, version: version,
 		delta: &discovery.Resource{Name: name, Version: version, Resource: a},
-	}, nil
+	}
 }
 
 // pack validates m and marshals it into an Any, deterministically.
@@ -89,7 +94,11 @@ func pack(m message) (*anypb.Any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: b}, nil
+	return &anypb.Any{TypeUrl: typeURLOf(m), Value: b}, nil
+}
+
+func typeURLOf(m message) string {
+	return "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())
 }
 
 // set is the resources of one kind, sorted by name. It is immutable.
