@@ -16,7 +16,7 @@ type Rules struct {
 // and TrafficTarget. The order of policies does not matter. A policy labelled `kuma.io/effect: shadow` yields a warning
 // and no rules. Source: seed 000, "Algorithm".
 func Inbound(proxy *Proxy, in *InboundPort, policies []*Policy) Rules {
-	var selecting []*Policy
+	selecting := make([]*Policy, 0, len(policies))
 	for _, p := range policies {
 		if isPermission(p.Resource.Type) && SelectsInbound(p, proxy, in) {
 			selecting = append(selecting, p)
@@ -24,7 +24,14 @@ func Inbound(proxy *Proxy, in *InboundPort, policies []*Policy) Rules {
 	}
 	sortPolicies(selecting)
 	var out Rules
-	var holding []*Policy
+	size := 0
+	for _, p := range selecting {
+		size += max(len(p.rules), len(p.traffic))
+	}
+	if size > 0 {
+		out.Items = make([]Rule, 0, size)
+	}
+	holding := selecting[:0]
 	for _, p := range selecting {
 		if !p.Enforced() {
 			out.Warnings = append(out.Warnings, p.notEnforced())

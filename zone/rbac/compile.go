@@ -50,10 +50,11 @@ func compiledMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 // segmentsOf cuts the steps into segments. It also returns the action for requests that no segment answers. A step's
 // narrow and wide items may come in either order, so each step begins with those that need no new segment.
 func segmentsOf(list []step) ([]segment, *onMatch) {
-	c := cutter{list: list}
+	c := newCutter(list)
+	var narrow, wide []item
 	for rank := range list {
 		s := &list[rank]
-		var narrow, wide []item
+		narrow, wide = narrow[:0], wide[:0]
 		for i := range s.entries {
 			e := &s.entries[i]
 			switch {
@@ -80,8 +81,18 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 type cutter struct {
 	list     []step
 	segments []segment
+	// room is where the next items go. It has room for those of all steps, and each segment has a part of it.
+	room []item
 	// keys are all identities and prefixes that the steps name, sorted. It is nil until isWide needs them.
 	keys []string
+}
+
+func newCutter(list []step) *cutter {
+	n := 0
+	for i := range list {
+		n += len(list[i].entries)
+	}
+	return &cutter{list: list, room: make([]item, 0, n)}
 }
 
 func (c *cutter) inTree() bool { return len(c.segments) == 0 || c.segments[len(c.segments)-1].tree }
@@ -91,13 +102,14 @@ func (c *cutter) add(tree bool, items []item) {
 		return
 	}
 	n := len(c.segments)
-	switch {
-	case n == maxSegments || n > 0 && c.segments[n-1].tree == tree:
-		c.segments[n-1].items = append(c.segments[n-1].items, items...)
-	default:
+	if n < maxSegments && (n == 0 || c.segments[n-1].tree != tree) {
 		// The last segment takes all remaining items, which only a list can hold.
-		c.segments = append(c.segments, segment{tree: tree && n < maxSegments-1, items: items})
+		c.segments = append(c.segments, segment{tree: tree && n < maxSegments-1})
+		c.room = c.room[len(c.room):] // behind the segment before
+		n++
 	}
+	c.room = append(c.room, items...)
+	c.segments[n-1].items = c.room
 }
 
 // isWide reports whether the entry would have to be copied to too many keys of a map, or has no key.

@@ -14,7 +14,21 @@ import (
 type identityKey struct {
 	value string
 	exact bool
+	// at is the place of the first item among all items.
+	at    int
 	items []item
+}
+
+func (k *identityKey) compare(o *identityKey) int {
+	switch c := strings.Compare(k.value, o.value); {
+	case c != 0:
+		return c
+	case k.exact != o.exact && k.exact:
+		return 1
+	case k.exact != o.exact:
+		return -1
+	}
+	return cmp.Compare(k.at, o.at)
 }
 
 // writeTree writes items as a map of exact identities, followed by a map of prefixes. The answer under each key
@@ -22,9 +36,17 @@ type identityKey struct {
 // exact allow never beats a prefix deny. It does not matter whether Envoy tries shorter prefixes when a key has no
 // answer: they have no answer either.
 func writeTree(items []item, otherwise *onMatch) *onMatch {
-	exact, prefix := make(map[string]*onMatch, len(items)), map[string]*onMatch{}
+	keys := keysOf(items)
+	exacts := 0
+	for i := range keys {
+		if keys[i].exact {
+			exacts++
+		}
+	}
+	exact, prefix := make(map[string]*onMatch, exacts), make(map[string]*onMatch, len(keys)-exacts)
 	var enclosing []*identityKey // prefixes of the current key, each a prefix of the next
-	for _, key := range keysOf(items) {
+	for i := range keys {
+		key := &keys[i]
 		for len(enclosing) > 0 && !strings.HasPrefix(key.value, enclosing[len(enclosing)-1].value) {
 			enclosing = enclosing[:len(enclosing)-1]
 		}
@@ -58,37 +80,24 @@ func identityMap(tree *xdsmatcher.Matcher_MatcherTree, otherwise *onMatch) *xdsm
 }
 
 // keysOf gathers the items under their keys, sorted so that a prefix comes before all keys that begin with it.
-func keysOf(items []item) []*identityKey {
-	type name struct {
-		value string
-		exact bool
-	}
-	// Most keys have one item, which stays in place.
-	byName := make(map[name]*identityKey, len(items))
-	all := make([]identityKey, 0, len(items))
-	keys := make([]*identityKey, 0, len(items))
+func keysOf(items []item) []identityKey {
+	keys := make([]identityKey, len(items))
 	for i, it := range items {
 		t := it.entry.identity[0]
-		n := name{t.value, t.kind == resources.MatchExact}
-		if key := byName[n]; key != nil {
-			key.items = append(key.items, it)
+		// Most keys have one item, which stays in place.
+		keys[i] = identityKey{value: t.value, exact: t.kind == resources.MatchExact, at: i, items: items[i : i+1 : i+1]}
+	}
+	slices.SortFunc(keys, func(a, b identityKey) int { return a.compare(&b) })
+	n := 0
+	for i := range keys {
+		if n > 0 && keys[n-1].value == keys[i].value && keys[n-1].exact == keys[i].exact {
+			keys[n-1].items = append(keys[n-1].items, keys[i].items...)
 			continue
 		}
-		all = append(all, identityKey{value: n.value, exact: n.exact, items: items[i : i+1 : i+1]})
-		key := &all[len(all)-1]
-		byName[n] = key
-		keys = append(keys, key)
+		keys[n] = keys[i]
+		n++
 	}
-	slices.SortFunc(keys, func(a, b *identityKey) int {
-		if c := cmp.Compare(a.value, b.value); c != 0 || a.exact == b.exact {
-			return c
-		}
-		if a.exact {
-			return 1
-		}
-		return -1
-	})
-	return keys
+	return keys[:n]
 }
 
 // answersOf returns the items that can decide under a key, by rank, up to the first that needs only the identity. It
