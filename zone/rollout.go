@@ -16,14 +16,14 @@ import (
 
 // behindOf lists the proxies that are behind, and returns how many streams this takes into account.
 func behindOf(proxies *xds.Proxies) (list []tracker.ProxyBehind, streams uint32) {
-	streams = proxies.Streams() // first, so that the statuses include at least these
-	return behind(proxies.SyncStatuses()), streams
+	streams = proxies.Streams() // first, so that the standings include at least these
+	return behind(proxies.Standings()), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(statuses []xds.SyncStatus) []tracker.ProxyBehind {
+func behind(standings []xds.Standing) []tracker.ProxyBehind {
 	list := []tracker.ProxyBehind{}
-	for _, one := range statuses {
+	for _, one := range standings {
 		if one.Behind {
 			list = append(list, nameOf(one))
 		}
@@ -31,7 +31,7 @@ func behind(statuses []xds.SyncStatus) []tracker.ProxyBehind {
 	return list
 }
 
-func nameOf(one xds.SyncStatus) tracker.ProxyBehind {
+func nameOf(one xds.Standing) tracker.ProxyBehind {
 	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name,
 		Reason: one.Reason}
 }
@@ -42,8 +42,8 @@ type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	// started is the time since which this server can know about proxies.
-	started  time.Time
-	statuses func() []xds.SyncStatus
+	started   time.Time
+	standings func() []xds.Standing
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 	// routes authorizes the caller.
@@ -60,6 +60,12 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
+}
+
+// of returns how far a resource has come, as far as the reader may know.
+func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
+	snapshot := o.store.Snapshot()
 	answer := tracker.NewRollout(found)
 	if o.link != nil {
 		answer = o.link.Rollout(found)
@@ -68,18 +74,18 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if selection := matching.NewSelection(found, o.systemNamespace,
 		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
-		o.proxies(answer, selection, snapshot, o.routes.Reader(r))
+		o.proxies(answer, selection, snapshot, reader)
 	}
-	return api.WriteJSON(w, http.StatusOK, answer)
+	return answer
 }
 
 // proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
 // unknown.
 func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
 	reader *api.Reader) {
-	statuses := map[resources.Key]xds.SyncStatus{}
-	for _, one := range o.statuses() {
-		statuses[one.Dataplane] = one
+	standings := map[resources.Key]xds.Standing{}
+	for _, one := range o.standings() {
+		standings[one.Dataplane] = one
 	}
 	proxies, status := &answer.Proxies, o.status.Snapshot()
 	services := slices.Collect(snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: selection.Mesh}))
@@ -92,7 +98,7 @@ func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection
 			continue
 		}
 		proxies.Total++
-		one, connected := statuses[dataplane.Key]
+		one, connected := standings[dataplane.Key]
 		switch {
 		case !connected:
 			proxies.Unknown = append(proxies.Unknown, o.away(dataplane, status))

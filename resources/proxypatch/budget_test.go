@@ -39,11 +39,10 @@ func TestWorkIsBounded(t *testing.T) {
 			Modification{Cluster: &ClusterChange{Change: Change{Operation: Patch, Value: &small}}})
 	}
 	for name, conf := range map[string]*Conf{"a result that grows": grow, "copies that are removed": churn} {
-		patch, err := conf.Read(true)
-		if err != nil {
-			t.Fatal(name, err)
+		if wrong := conf.Problems(true); len(wrong) > 0 {
+			t.Fatal(name, wrong[0].Error())
 		}
-		_, err = c.Apply("p", patch)
+		_, err := c.Apply("p", conf)
 		if err == nil || !strings.Contains(err.Error(), "changes more than 64 MiB") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -53,11 +52,7 @@ func TestWorkIsBounded(t *testing.T) {
 	if wrong := many.Problems(true); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the values have 196608 bytes, more than 131072") {
 		t.Errorf("values of many bytes: %v", wrong)
 	}
-	patch, err := few.Read(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Apply("p", patch); err != nil {
+	if _, err := c.Apply("p", few); err != nil {
 		t.Errorf("a kilobyte for each cluster is refused: %v", err)
 	}
 }

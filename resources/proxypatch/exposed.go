@@ -73,7 +73,7 @@ func exposedListener(before, after *listenerv3.Listener) string {
 			return why
 		}
 	}
-	return ""
+	return gained(dangers(before, exposed, nil), dangers(after, exposed, nil))
 }
 
 // keeps returns why a list of filters does not keep those of another: all of them must be there, in their order. same
@@ -207,7 +207,7 @@ func exposedRoutes(before, after *routev3.RouteConfiguration, judges map[string]
 			}
 		}
 	}
-	return ""
+	return gained(dangers(before, exposed, nil), dangers(after, exposed, nil))
 }
 
 func sameRoute(before, after *routev3.Route, judges map[string]bool) string {

@@ -7,18 +7,18 @@ import (
 
 // Memory is a Store without a disk: its contents end with the process. It is for live status and for tests.
 type Memory struct {
-	*View
+	*Replica
 	closed atomic.Bool
 }
 
 var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty store in memory with the default configuration.
-func NewMemory() *Memory { return NewMemoryWith(ViewConfig{}) }
+func NewMemory() *Memory { return NewMemoryWith(ReplicaConfig{}) }
 
 // NewMemoryWith returns an empty store in memory with the caller's window and clock.
-func NewMemoryWith(config ViewConfig) *Memory {
-	return &Memory{View: NewView(config)}
+func NewMemoryWith(config ReplicaConfig) *Memory {
+	return &Memory{Replica: NewReplica(config)}
 }
 
 // Apply implements Store. It waits for earlier writers and never fails with ErrUnavailable.

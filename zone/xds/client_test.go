@@ -24,7 +24,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
-	"github.com/causeway-mesh/causeway/zone/checkpoint"
+	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
@@ -55,7 +55,7 @@ type zoneServer struct {
 	store, status *store.Memory
 	keeper        *secrets.Keeper
 	box           *secrets.Box
-	checkpoint    string // file
+	holdings      string // file
 	log           *slog.Logger
 	address       string
 	registry      *prometheus.Registry
@@ -70,8 +70,8 @@ func newZoneServer(t *testing.T) *zoneServer {
 	must(t, err)
 	z := &zoneServer{
 		t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box),
-		box:        box,
-		checkpoint: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
+		box:      box,
+		holdings: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
 	}
 	z.start()
 	t.Cleanup(func() { z.stop() })
@@ -85,9 +85,9 @@ func (z *zoneServer) start() {
 	must(z.t, err)
 	z.address = listener.Addr().String()
 	z.registry = prometheus.NewRegistry()
-	held := checkpoint.Open(checkpoint.Config{Path: z.checkpoint, Box: z.box, Log: z.log, Registerer: z.registry})
+	held := holdings.Open(holdings.Config{Path: z.holdings, Box: z.box, Log: z.log, Registerer: z.registry})
 	proxies := xds.New(xds.Config{
-		Registerer: z.registry, Tracer: z.tracer, Checkpoint: held,
+		Registerer: z.registry, Tracer: z.tracer, Holdings: held,
 		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: z.log,
 		Authorities: identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}),
 	})

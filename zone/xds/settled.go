@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// SyncStatus reports whether a connected proxy has the configuration that it should have.
-type SyncStatus struct {
+// Standing reports whether a connected proxy has the configuration that it should have.
+type Standing struct {
 	// Dataplane is the key of the proxy's Dataplane.
 	Dataplane resources.Key
 	// Behind means that it has not acknowledged everything. Reason is set if time alone does not resolve it.
@@ -21,25 +21,25 @@ type SyncStatus struct {
 	Reason string
 }
 
-// SyncStatuses returns the sync status of each connected proxy, ordered by key. While there are commits to apply, all
-// proxies are behind.
-func (x *Proxies) SyncStatuses() []SyncStatus {
+// Standings returns the standing of each connected proxy, ordered by key. While there are commits to apply, all proxies
+// are behind.
+func (x *Proxies) Standings() []Standing {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.syncStatusesLocked()
+	return x.standingsLocked()
 }
 
-func (x *Proxies) syncStatusesLocked() []SyncStatus {
+func (x *Proxies) standingsLocked() []Standing {
 	latest := x.cfg.Store.Snapshot().Revision()
-	out := make([]SyncStatus, 0, len(x.proxies))
+	out := make([]Standing, 0, len(x.proxies))
 	for id, p := range x.proxies {
-		one := SyncStatus{Dataplane: id.Key, Behind: x.since < latest}
+		one := Standing{Dataplane: id.Key, Behind: x.since < latest}
 		if outstanding, reason := p.record.outstanding(p.filtered()); outstanding || reason != "" {
 			one.Behind, one.Reason = true, reason
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b SyncStatus) int {
+	slices.SortFunc(out, func(a, b Standing) int {
 		return cmp.Or(cmp.Compare(a.Dataplane.Mesh, b.Dataplane.Mesh),
 			cmp.Compare(a.Dataplane.Namespace, b.Dataplane.Namespace), cmp.Compare(a.Dataplane.Name, b.Dataplane.Name))
 	})
@@ -143,11 +143,11 @@ func (c byState) Collect(out chan<- prometheus.Metric) {
 			return // changes are being applied for long: how the proxies are is not known
 		}
 	}
-	statuses := c.proxies.syncStatusesLocked()
+	standings := c.proxies.standingsLocked()
 	c.proxies.mu.Unlock()
 	counts := map[string]int{stateSettled: 0, stateBehind: 0, stateFailing: 0, stateOffline: 0}
 	connected := map[resources.Key]bool{}
-	for _, one := range statuses {
+	for _, one := range standings {
 		connected[one.Dataplane] = true
 		switch {
 		case one.Reason != "":
