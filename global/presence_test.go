@@ -34,7 +34,7 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	put(durable, resources.TypeDataplane, `{"networking":{"address":"127.0.0.1","inbound":[{"port":80}]}}`)
 	put(status, resources.TypeDataplaneInsight, `{"subscriptions":[{"id":"1","connectTime":"2026-01-01T00:00:00Z"}]}`)
 	withStatus := func(c *kds.ZoneConfig) {
-		c.Status, c.Proxies = status, func() ([]tracker.ProxyBehind, uint32) { return nil, 1 }
+		c.Status, c.Proxies = status, func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return nil, 1 }
 	}
 	disconnect := r.connect(dir, "zone-1", durable, withStatus)
 	if code, body := r.call("PUT", "/meshes/default/meshtrafficpermissions/p",

@@ -116,9 +116,15 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 		proxies.Behind = append(proxies.Behind, name)
 	case !c.selection.Enforced():
 	default:
-		left := c.selection.LeftOut(dataplane, c.insight(dataplane), c.services)
-		if c.answer.NotEnforced = matching.NameLeftOut(c.answer.NotEnforced, dataplane, left); left == "" {
+		left, known := c.selection.LeftOut(dataplane, matching.ProblemsOf(c.insight(dataplane)), c.services)
+		switch {
+		case !known:
+			proxies.Unknown = append(proxies.Unknown, tracker.ProxyUnknown{Mesh: name.Mesh, Namespace: name.Namespace,
+				Name: name.Name, Zone: zone, Reason: left})
+		case left == "":
 			proxies.Enforced++
+		default:
+			c.answer.NotEnforced = matching.NameLeftOut(c.answer.NotEnforced, dataplane, left)
 		}
 	}
 }

@@ -62,7 +62,10 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 	var tells atomic.Pointer[told]
 	tells.Store(&told{behind: many, streams: 7})
 	disconnect := r.connect(dir, "zone-1", durable, func(c *kds.ZoneConfig) {
-		c.Status, c.Proxies = status, func() ([]tracker.ProxyBehind, uint32) { now := tells.Load(); return now.behind, now.streams }
+		c.Status, c.Proxies = status, func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) {
+			now := tells.Load()
+			return now.behind, now.streams
+		}
 	})
 	stored := func(name, value string) {
 		t.Helper()

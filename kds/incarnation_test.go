@@ -86,7 +86,7 @@ func TestWhatAnotherStoreWasAnsweredIsForgotten(t *testing.T) {
 	compare := make(chan struct{})
 	z := startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) {
 		c.Others, c.Incarnations = []string{then.address}, &notedIncarnation{name: firstStore}
-		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Proxies = func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 		c.Validate = func(r *resources.Resource) error {
 			if r.Labels["step"] == "other" {
 				<-compare
@@ -227,7 +227,7 @@ func TestOlderContentIsTold(t *testing.T) {
 	put(t, r.above, older)
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Versions, c.Proxies = r.kept, r.known, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Incarnations, c.Versions, c.Proxies = r.kept, r.known, func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	eventually(t, "the store to be accepted", func() bool { return r.kept.now() == otherStore && r.z.Status("").NewStore == nil })
 	status := r.z.Status("")
@@ -312,7 +312,7 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 	r.part()
 	r.g = startGlobal(t, r.above, func(c *GlobalConfig) { c.Incarnation = otherStore })
 	r.z = startZone(t, "zone-1", r.g.address, r.own, func(c *ZoneConfig) {
-		c.Incarnations, c.Proxies = r.kept, func() ([]tracker.ProxyBehind, uint32) { return nil, 0 }
+		c.Incarnations, c.Proxies = r.kept, func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return nil, 0 }
 	})
 	told := func() tracker.SyncStatus { status, _ := r.g.Status("zone-1", ""); return status }
 	eventually(t, "the report", func() bool {

@@ -167,7 +167,7 @@ func TestGlobalOfThePreviousVersion(t *testing.T) {
 	})
 	behind := []tracker.ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}}
 	z := startZone(t, "zone-1", target, store.NewMemory(), func(c *ZoneConfig) {
-		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return behind, 4 }
+		c.Proxies = func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behind, 4 }
 	})
 	eventually(t, "a report", func() bool {
 		previous.mu.Lock()

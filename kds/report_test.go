@@ -21,7 +21,7 @@ func TestZoneReportsItsProxies(t *testing.T) {
 	var late atomic.Pointer[[]tracker.ProxyBehind]
 	late.Store(&[]tracker.ProxyBehind{{Mesh: "default", Name: "dp-1", Reason: "no such cluster"}})
 	startZone(t, "zone-1", g.address, store.NewMemory(), func(c *ZoneConfig) {
-		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 }
+		c.Proxies = func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 }
 	})
 	key, spec := permission("p")
 	revision := put(t, s, written(t, globalHome, key, spec))
@@ -118,7 +118,9 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	var late atomic.Pointer[[]tracker.ProxyBehind]
 	late.Store(&[]tracker.ProxyBehind{{Mesh: "default", Name: "dp-1"}})
 	other := startZone(t, "zone-2", g.address, store.NewMemory(),
-		func(c *ZoneConfig) { c.Proxies = func() ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 } })
+		func(c *ZoneConfig) {
+			c.Proxies = func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return *late.Load(), 1 }
+		})
 	startZone(t, "zone-3", g.address, store.NewMemory(), func(c *ZoneConfig) { c.Validate = refusing("identity-zone-1") })
 	key := resources.Key{Type: resources.TypeMeshTrust, Mesh: "default", Name: "identity-zone-1"}
 	trust := written(t, zoneHome("zone-1"), key, `{"trustDomain":"default.zone-1.mesh.local","caBundles":[]}`)
@@ -139,7 +141,7 @@ func TestZoneIsToldHowFarItsOwnHasCome(t *testing.T) {
 	})
 	told := make(chan struct{})
 	startZone(t, "zone-4", g.address, store.NewMemory(), func(c *ZoneConfig) {
-		c.Proxies = func() ([]tracker.ProxyBehind, uint32) { <-told; return nil, 0 }
+		c.Proxies = func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { <-told; return nil, 0 }
 	})
 	tell := sync.OnceFunc(func() { close(told) })
 	t.Cleanup(tell)

@@ -64,6 +64,11 @@ func (z *Zone) source(t resources.Type) *tracker.RolloutOffline {
 	return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: z.ledger.SessionSince(), Comparing: true}
 }
 
+// told reports whether the global has what a revision of the store of volatile resources says of proxies.
+func (z *Zone) told(revision uint64) bool {
+	return z.ledger.Line(exchange.ZoneToGlobal, resources.TypeDataplaneInsight, true).Reached(revision)
+}
+
 // Rollout reports whether a resource of this zone's store has reached the global. A copy of a global resource goes
 // nowhere; it is known to be the newest while the global is connected.
 func (z *Zone) Rollout(r *resources.Resource) *tracker.Rollout {

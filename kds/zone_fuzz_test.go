@@ -238,7 +238,7 @@ func playZone(t *testing.T, raw []byte) {
 		MaxMessageSize: 2048, SendTimeout: 5 * time.Second,
 		BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond,
 		AcceptDeletes: func(string, resources.Type) bool { return true },
-		Proxies:       func() ([]tracker.ProxyBehind, uint32) { return nil, 0 },
+		Proxies:       func(func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return nil, 0 },
 	})
 	ctx, cancel := withoutEnd()
 	done := make(chan error, 1)

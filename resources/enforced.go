@@ -35,6 +35,9 @@ const (
 	ProblemGateway   = "gateway"
 )
 
+// ProblemsCut ends the text of a problem in a DataplaneInsight that has more than is kept.
+const ProblemsCut = "; and more than is kept"
+
 // RequestsOnly reports whether the confs for received traffic of a policy type are about requests only, so that they
 // have no effect on inbounds that take connections.
 func RequestsOnly(t Type) bool { return byRoute(t) }

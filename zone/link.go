@@ -30,7 +30,7 @@ type linkParts struct {
 	instance string
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
-	proxies  func() ([]tracker.ProxyBehind, uint32)
+	proxies  func(told func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
 	known    *kds.VersionFiles
 	// fields decrypts the secrets in resources of the durable store. keeper holds the secrets that have names of their
 	// own.

@@ -14,17 +14,19 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// behindOf lists the proxies that are behind, and returns how many streams this takes into account.
-func behindOf(proxies *xds.Proxies) (list []tracker.ProxyBehind, streams uint32) {
+// behindOf lists the proxies that are behind, and returns how many streams this takes into account. A proxy whose problems
+// the global does not know yet counts as behind: what the global does not know it cannot tell from success. told reports
+// whether the global has a revision of the status store.
+func behindOf(proxies *xds.Proxies, told func(revision uint64) bool) (list []tracker.ProxyBehind, streams uint32) {
 	streams = proxies.Streams() // first, so that the standings include at least these
-	return behind(proxies.Standings()), streams
+	return behind(proxies.Standings(), told), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(standings []xds.Standing) []tracker.ProxyBehind {
+func behind(standings []xds.Standing, told func(revision uint64) bool) []tracker.ProxyBehind {
 	list := []tracker.ProxyBehind{}
 	for _, one := range standings {
-		if one.Behind {
+		if one.Behind || one.Untold || one.ToldAt > 0 && !told(one.ToldAt) {
 			list = append(list, nameOf(one))
 		}
 	}
@@ -84,8 +86,10 @@ func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rol
 func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
 	reader *api.Reader) {
 	standings := map[resources.Key]xds.Standing{}
-	for _, one := range o.standings() {
-		standings[one.Dataplane] = one
+	for _, one := range o.standings() { // an Envoy and a program without a proxy may have one Dataplane
+		if before, twice := standings[one.Dataplane]; !twice || !before.Behind {
+			standings[one.Dataplane] = one
+		}
 	}
 	proxies, status := &answer.Proxies, o.status.Snapshot()
 	services := slices.Collect(snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: selection.Mesh}))
@@ -106,9 +110,15 @@ func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection
 			proxies.Behind = append(proxies.Behind, nameOf(one))
 		case !selection.Enforced():
 		default:
-			why := selection.LeftOut(dataplane, status.Get(insightKey(dataplane)), services)
-			if answer.NotEnforced = matching.NameLeftOut(answer.NotEnforced, dataplane, why); why == "" {
+			why, known := selection.LeftOut(dataplane, one.Problems, services)
+			switch {
+			case !known:
+				proxies.Unknown = append(proxies.Unknown, tracker.ProxyUnknown{Mesh: dataplane.Mesh,
+					Namespace: dataplane.Namespace, Name: dataplane.Name, Reason: why})
+			case why == "":
 				proxies.Enforced++
+			default:
+				answer.NotEnforced = matching.NameLeftOut(answer.NotEnforced, dataplane, why)
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	accesslog.Register(routes, accesslog.Config{Store: durable, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 	known := kds.NewVersionFiles(filepath.Join(cfg.DataDir, knownDir), cfg.Log, durable)
 	link, err := newLink(ctx, cfg, linkParts{memberships: memberships, keeper: keeper, known: known, fields: fields, durable: durable, status: status, instance: instance, registry: diagnostics.Registry, detail: diagnostics.Detail,
-		proxies: func() ([]tracker.ProxyBehind, uint32) { return behindOf(proxies) }})
+		proxies: func(told func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, told) }})
 	if err != nil {
 		return err
 	}

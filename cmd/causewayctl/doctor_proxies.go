@@ -94,7 +94,7 @@ func behindFindings(mesh string, behind []tracker.ProxyBehind) []finding {
 	if len(failing) > 0 {
 		out = append(out, finding{
 			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf(
-				"%d refuse their configuration, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
+				"%d refuse their configuration, do not answer, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
 			"they keep their last configuration: what was changed since, permissions among it, does not hold there",
 			"the reason names what is wrong; causewayctl inspect dataplane NAME shows the policies, the proxy's own log the details",
 		})

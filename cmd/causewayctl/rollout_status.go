@@ -85,7 +85,8 @@ func (s *rolloutStatus) settled() bool {
 // concernsProxies reports whether resources of the type change the configuration of proxies.
 func (s *rolloutStatus) concernsProxies() bool {
 	d, ok := resources.Lookup(s.Type)
-	return ok && (d.Policy != nil || d.Type == resources.TypeTrafficTarget || d.Type == resources.TypeMesh)
+	return ok && (d.Policy != nil || d.Type == resources.TypeTrafficTarget || d.Type == resources.TypeMesh ||
+		d.Type == resources.TypeMeshGateway)
 }
 
 // sentence returns the status as text: the progress, and which zones and proxies are behind and why.

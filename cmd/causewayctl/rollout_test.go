@@ -31,6 +31,16 @@ func TestRolloutSentence(t *testing.T) {
 			answer: `{"revision":1,"stored":true,"zones":{"acknowledged":1,"total":1,"refused":[{"zone":"a","reason":"b"}]}}`,
 			want:   "revision 1: stored; acknowledged by 1 of 1 zones; a refused: b", settled: true,
 		},
+		"a gateway without a proxy": {
+			answer: `{"type":"MeshGateway","revision":1,"stored":true,"zones":{"acknowledged":1,"total":1}}`,
+			want:   "revision 1: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known", settled: true,
+		},
+		"a gateway whose proxy refuses a listener": {
+			answer: `{"type":"MeshGateway","revision":1,"stored":true,"zones":{"acknowledged":1,"total":1},"proxies":{"total":1,
+				"behind":[{"mesh":"default","name":"edge-1","reason":"it refuses listeners (a) since 2026-01-02T03:04:05Z: no"}]}}`,
+			want: "revision 1: stored; acknowledged by 1 of 1 zones; enforced by 0 of 1 proxies; " +
+				"waiting for proxies default/edge-1 (it refuses listeners (a) since 2026-01-02T03:04:05Z: no)",
+		},
 		"many pending": {
 			answer: `{"revision":1,"stored":true,"zones":{"total":6,"pending":["a","b","c","d","e","f"]}}`,
 			want: "revision 1: stored; acknowledged by 0 of 6 zones; " +

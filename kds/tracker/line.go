@@ -141,7 +141,8 @@ func (n *Line) forgetGone(s store.Snapshot) {
 	}
 }
 
-func (n *Line) reached(revision uint64) bool {
+// Reached reports whether the peer has acknowledged everything up to revision.
+func (n *Line) Reached(revision uint64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.acknowledged >= revision

@@ -146,10 +146,10 @@ func (z *RolloutZones) Add(name string, revision uint64, l *Ledger, refused []Re
 	l.mu.Unlock()
 	unnamed, nameless := over.since(LimitRefusals)
 	switch {
-	case n != nil && n.reached(revision) && nameless:
+	case n != nil && n.Reached(revision) && nameless:
 		z.Unknown = append(z.Unknown, RolloutRefused{Zone: name, Reason: "since " + unnamed.UTC().Format(time.RFC3339) +
 			" not all that it refuses is remembered by name"})
-	case n != nil && n.reached(revision):
+	case n != nil && n.Reached(revision):
 		z.Acknowledged++
 		if z.reached == nil {
 			z.reached = map[string]bool{}

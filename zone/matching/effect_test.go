@@ -23,6 +23,7 @@ func TestLeftOut(t *testing.T) {
 	tcp := made(resources.TypeDataplane, "db", `{"networking":{"address":"192.0.2.1","inbound":[{"port":80}]}}`)
 	client := made(resources.TypeDataplane, "client", `{"networking":{"address":"192.0.2.1"}}`)
 	unsaid := made(resources.TypeDataplaneInsight, "web", `{"metadata":{"problems":{"proxyless":"inbound \"a\": other; inbound \"a\": kri_mrl_default___limit_: a gRPC server takes no MeshRateLimit"}}}`)
+	cut := made(resources.TypeDataplaneInsight, "web", `{"metadata":{"problems":{"policies":"kri_mrl_default___another_: no; kri_mrl_de`+resources.ProblemsCut+`"}}}`)
 	limit := `{"default":{"local":{"http":{"requestRate":{"num":1,"interval":"1s"}}}}}`
 	for _, tt := range []struct {
 		typ                resources.Type
@@ -35,12 +36,14 @@ func TestLeftOut(t *testing.T) {
 		{resources.TypeMeshRateLimit, limit, client, nil, ""},
 		{resources.TypeMeshRateLimit, limit, http, unsaid, "a gRPC server takes no MeshRateLimit"},
 		{resources.TypeMeshFaultInjection, limit, http, unsaid, ""},
+		{resources.TypeMeshRateLimit, limit, http, cut, "more problems than are kept"},
 		{resources.TypeMeshTimeout, `{"to":[{"default":{"idleTimeout":"1s"}}],"from":[{"default":{"http":{"requestTimeout":"1s"}}}]}`, tcp, nil, ""},
 		{resources.TypeMeshTimeout, `{"targetRef":{"kind":"Dataplane","sectionName":"81"},"default":{"http":{"requestTimeout":"1s"}}}`, http, nil, "_81 takes connections only"},
 	} {
-		got := matching.NewSelection(made(tt.typ, "limit", tt.spec), "", nil).LeftOut(tt.dataplane, tt.insight, nil)
-		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%s on %s: %q, want %q", tt.typ, tt.dataplane.Name, got, tt.want)
+		got, known := matching.NewSelection(made(tt.typ, "limit", tt.spec), "", nil).LeftOut(tt.dataplane,
+			matching.ProblemsOf(tt.insight), nil)
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || known == (tt.insight == cut) {
+			t.Errorf("%s on %s: %q, known: %v, want %q", tt.typ, tt.dataplane.Name, got, known, tt.want)
 		}
 	}
 }

@@ -66,23 +66,44 @@ func (s *Selection) Enforced() bool {
 	return !none && (s.policy == nil || s.policy.Enforced())
 }
 
+// Problems are those of a proxy, by source, as its insight has them.
+type Problems map[string]string
+
+// ProblemsOf reads the problems in a DataplaneInsight, which may be nil.
+func ProblemsOf(insight *resources.Resource) Problems {
+	if insight == nil {
+		return nil
+	}
+	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
+	if err != nil {
+		return nil
+	}
+	out := Problems{}
+	for source, text := range spec.GetMetadata().GetFields()["problems"].GetStructValue().GetFields() {
+		out[source] = text.GetStringValue()
+	}
+	return out
+}
+
 // LeftOut returns the reason why the resource has no effect on a Dataplane that it selects, according to the Dataplane
-// and its proxy's insight, which may be nil. It is empty if the resource has an effect.
-func (s *Selection) LeftOut(dataplane, insight *resources.Resource, services []*resources.Resource) string {
+// and its proxy's problems. It is empty if the resource has an effect. known is false if the proxy has more problems than
+// are kept: then the reason is why that is unknown.
+func (s *Selection) LeftOut(dataplane *resources.Resource, problems Problems,
+	services []*resources.Resource) (why string, known bool) {
 	switch {
 	case s.Resource.Type == resources.TypeMeshGateway:
-		return unsaid(insight, resources.KRIOf(s.Resource).String(), resources.ProblemGateway)
+		return problems.about(resources.KRIOf(s.Resource).String(), resources.ProblemGateway)
 	case s.policy == nil:
-		return ""
+		return "", true
 	}
 	if resources.RequestsOnly(s.Resource.Type) {
 		if proxy, err := NewProxy(dataplane); err == nil {
 			if why := WithoutHTTP(s.policy, proxy.WithServices(services)); why != "" {
-				return why
+				return why, true
 			}
 		}
 	}
-	return unsaid(insight, s.policy.KRI.String(), resources.ProblemProxyless, resources.ProblemPolicies,
+	return problems.about(s.policy.KRI.String(), resources.ProblemProxyless, resources.ProblemPolicies,
 		resources.ProblemGateway)
 }
 
@@ -98,25 +119,24 @@ func NameLeftOut(list []string, dataplane *resources.Resource, why string) []str
 	return append(list, "on "+resources.KRIOf(dataplane).String()+": "+why)
 }
 
-// unsaid returns the insight's report of a policy that the proxy cannot be configured with, or that has no effect on
-// it.
-func unsaid(insight *resources.Resource, kri string, sources ...string) string {
-	if insight == nil {
-		return ""
-	}
-	spec, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
-	if err != nil {
-		return ""
-	}
-	problems := spec.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()
+// moreProblems is why it is unknown whether a resource is among a proxy's problems.
+const moreProblems = "its proxy has more problems than are kept, and whether this is among them is not known"
+
+// about returns what the problems say of a policy that the proxy cannot be configured with, or that has no effect on it.
+func (p Problems) about(kri string, sources ...string) (text string, known bool) {
+	cut := false
 	for _, source := range sources {
-		for _, part := range strings.Split(problems[source].GetStringValue(), "; ") {
+		for _, part := range strings.Split(p[source], "; ") {
 			if strings.Contains(part, kri) {
-				return part
+				return part, true
 			}
 		}
+		cut = cut || strings.HasSuffix(p[source], resources.ProblemsCut)
 	}
-	return ""
+	if cut {
+		return moreProblems, false
+	}
+	return "", true
 }
 
 // NotEnforced lists the parts of the resource that have no effect, and why.

@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -62,6 +65,7 @@ type zoneServer struct {
 	tracer        trace.Tracer
 	proxies       *xds.Proxies
 	stop          func()
+	ahead         atomic.Int64 // of the clock, in nanoseconds
 }
 
 func newZoneServer(t *testing.T) *zoneServer {
@@ -89,6 +93,7 @@ func (z *zoneServer) start() {
 	proxies := xds.New(xds.Config{
 		Registerer: z.registry, Tracer: z.tracer, Holdings: held,
 		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: z.log,
+		Now:         func() time.Time { return time.Now().Add(time.Duration(z.ahead.Load())) },
 		Authorities: identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}),
 	})
 	z.proxies = proxies
@@ -193,7 +198,8 @@ func nodeOf(dataplane, namespace string) *corev3.Node {
 type deltaClient struct {
 	received[*discovery.DeltaDiscoveryResponse]
 	stream   discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
-	refuse   bool // answer with an error from now on
+	refuse   bool   // answer with an error from now on
+	refuses  string // answer so to what contains a resource with this in its name
 	versions map[string]map[string]string
 }
 
@@ -273,20 +279,7 @@ func (c *deltaClient) any() *discovery.DeltaDiscoveryResponse {
 	c.t.Helper()
 	select {
 	case r := <-c.responses:
-		answer := &discovery.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
-		if c.refuse {
-			answer.ErrorDetail = &status.Status{Code: 3, Message: "no, thank you"}
-		}
-		c.send(answer)
-		if c.versions[r.TypeUrl] == nil {
-			c.versions[r.TypeUrl] = map[string]string{}
-		}
-		for _, x := range r.Resources {
-			c.versions[r.TypeUrl][x.Name] = x.Version
-		}
-		for _, name := range r.RemovedResources {
-			delete(c.versions[r.TypeUrl], name)
-		}
+		c.answer(r)
 		return r
 	case err := <-c.err:
 		c.t.Fatalf("the stream ended: %v", err)
@@ -294,6 +287,25 @@ func (c *deltaClient) any() *discovery.DeltaDiscoveryResponse {
 		c.t.Fatal("no response")
 	}
 	return nil
+}
+
+// answer takes a response, or refuses it.
+func (c *deltaClient) answer(r *discovery.DeltaDiscoveryResponse) {
+	c.t.Helper()
+	answer := &discovery.DeltaDiscoveryRequest{TypeUrl: r.TypeUrl, ResponseNonce: r.Nonce}
+	if c.refuse || c.refuses != "" && slices.ContainsFunc(names(r), func(name string) bool { return strings.Contains(name, c.refuses) }) {
+		answer.ErrorDetail = &status.Status{Code: 3, Message: "no, thank you"}
+	}
+	c.send(answer)
+	if c.versions[r.TypeUrl] == nil {
+		c.versions[r.TypeUrl] = map[string]string{}
+	}
+	for _, x := range r.Resources {
+		c.versions[r.TypeUrl][x.Name] = x.Version
+	}
+	for _, name := range r.RemovedResources {
+		delete(c.versions[r.TypeUrl], name)
+	}
 }
 
 // nothing says that no response came until now.

@@ -147,17 +147,16 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 	if !served {
 		req.ResourceNamesSubscribe, req.ResourceNamesUnsubscribe, req.InitialResourceVersions = nil, nil, nil
 	}
-	awaited := s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(),
-		req.GetErrorDetail() != nil)
+	refused := req.GetErrorDetail() != nil
+	var of answer
+	if k, ok := kindOf(req.GetTypeUrl()); ok {
+		of.resources = s.judged(k, req.GetResponseNonce(), refused)
+	}
+	awaited := s.answered(req.GetTypeUrl(), req.GetResponseNonce(), of, req.GetErrorDetail().GetMessage(), refused)
 	names := len(req.GetResourceNamesSubscribe()) + len(req.GetResourceNamesUnsubscribe()) +
 		len(req.GetInitialResourceVersions())
-	if names > 0 || !awaited || req.GetErrorDetail() != nil {
-		if err := s.paced(1 + names/namesPerRequest); err != nil {
-			return err
-		}
-	}
-	if k, ok := kindOf(req.GetTypeUrl()); ok {
-		s.judged(k, req.GetResponseNonce(), req.GetErrorDetail() != nil)
+	if names > 0 || !awaited || refused {
+		return s.paced(1 + names/namesPerRequest)
 	}
 	return nil
 }

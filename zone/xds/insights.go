@@ -148,18 +148,24 @@ func (x *insights) flush(ctx context.Context) {
 	x.dirty, x.due = map[*record]struct{}{}, time.Time{}
 	x.mu.Unlock()
 	var batch store.Batch
+	var wrote []func(revision uint64)
 	write := func() {
 		if _, err := x.status.Apply(ctx, batch); err != nil {
 			x.log.Warn("cannot write insights", "error", err)
+		} else {
+			for _, one := range wrote {
+				one(x.status.Snapshot().Revision())
+			}
 		}
-		batch.Ops = nil
+		batch.Ops, wrote = nil, nil
 	}
 	for r := range dirty {
-		out, err := r.write(x.home)
+		out, done, err := r.write(x.home)
 		if err != nil {
 			x.log.Warn("cannot write an insight", "mesh", r.key.Mesh, "name", r.key.Name, "error", err)
 			continue
 		}
+		wrote = append(wrote, done)
 		if batch.Ops = append(batch.Ops, out); len(batch.Ops) == maxFlush {
 			write()
 		}

@@ -310,7 +310,9 @@ func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
 		if now := n.known[port.service.Resource.Key]; now != nil && now != port.service {
 			if b, ok := newBackend(now, port.section); ok {
 				b.localOnly, b.prefer, b.egress = port.localOnly, port.prefer, port.egress
-				port.backend = b.of(port.subset)
+				if b = b.of(port.subset); b.assignment() == port.assignment() { // otherwise it is another port: see use
+					port.backend = b
+				}
 			}
 		}
 		if n.resolve(port, trusted(port.mesh())) {

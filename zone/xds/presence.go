@@ -114,7 +114,7 @@ func (s *session) noteListening() {
 	if p.listens.Load() {
 		return
 	}
-	if outstanding, _ := p.record.outstanding(p.filtered()); !outstanding {
+	if outstanding, _ := p.record.outstanding(p.filtered(), s.proxies.cfg.Now()); !outstanding {
 		s.proxies.listening(p)
 	}
 }

@@ -75,8 +75,8 @@ func (w *presenceWorld) takeIn(s *session) {
 		for _, r := range state.sets[k] {
 			known[r.name] = r.version
 		}
-		s.proxy.record.sent(s.subscription, k, "1")
-		s.answered(typeURLs[k], "1", "", false)
+		s.proxy.record.sent(s.subscription, k, "1", time.Now())
+		s.answered(typeURLs[k], "1", answer{}, "", false)
 		sub := stream.NewDeltaSubscription([]string{"*"}, nil, known, true)
 		cancel, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k], ResponseNonce: "1"},
 			sub, make(chan cache.DeltaResponse, 10))

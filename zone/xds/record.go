@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -61,6 +62,8 @@ type record struct {
 	subscriptions []*subscription                 // guarded by mu, oldest first
 	mtls          *meshpb.DataplaneInsight_MTLS   // guarded by mu
 	problems      map[string]string               // guarded by mu, by source
+	written       map[string]string               // guarded by mu: the problems in the insight in the status store
+	writtenAt     uint64                          // guarded by mu: revision of the status store at which these got there
 }
 
 // subscription is one stream; its record's mu guards it.
@@ -71,12 +74,20 @@ type subscription struct {
 	connected, ended time.Time
 	updated          time.Time
 	stats            [kinds]stats
-	// awaited holds the nonces of unanswered responses, the oldest first.
-	awaited [kinds][]string
+	// awaited holds the unanswered responses, the oldest first.
+	awaited [kinds][]awaited
 	// asked marks the kinds that the stream asks for, withheld those of them for which there is nothing to send yet.
 	asked, withheld [kinds]bool
+	// refused holds what the proxy refuses on this stream.
+	refused [kinds]refusals
 	// inlined means that the stream gets filters within its listeners.
 	inlined bool
+}
+
+// awaited is a response without an answer, by its nonce, and when it was sent.
+type awaited struct {
+	nonce string
+	at    time.Time
 }
 
 type stats struct{ sent, acknowledged, rejected uint64 }
@@ -121,49 +132,26 @@ func (r *record) asks(s *subscription, k kind, told bool) {
 // unanswered counts as behind for as long as the stream lasts.
 const maxAwaited = 64
 
-func (r *record) sent(s *subscription, k kind, nonce string) {
+func (r *record) sent(s *subscription, k kind, nonce string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.stats[k].sent++
 	if len(s.awaited[k]) == maxAwaited {
 		s.awaited[k] = slices.Delete(s.awaited[k], 0, 1)
 	}
-	s.awaited[k] = append(s.awaited[k], nonce)
+	s.awaited[k] = append(s.awaited[k], awaited{nonce, now})
 }
 
 // awaited reports whether a response with the nonce was unanswered, and marks it answered.
 func (r *record) awaited(s *subscription, k kind, nonce string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.Index(s.awaited[k], nonce)
+	at := slices.IndexFunc(s.awaited[k], func(one awaited) bool { return one.nonce == nonce })
 	if at < 0 {
 		return false
 	}
 	s.awaited[k] = slices.Delete(s.awaited[k], at, at+1)
 	return true
-}
-
-// acknowledged notes an ACK, and reports whether it ends a rejection.
-func (r *record) acknowledged(s *subscription, k kind, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.stats[k].acknowledged++
-	s.updated = now
-	_, refused := r.problems[problemRefused(k)]
-	delete(r.problems, problemRefused(k))
-	if _, over := r.problems[problemLimits]; over && r.openLocked() < maxProxyStreams {
-		delete(r.problems, problemLimits)
-		refused = true
-	}
-	return refused
-}
-
-func (r *record) rejected(s *subscription, k kind, reason string, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.stats[k].rejected++
-	s.updated = now
-	r.setProblemLocked(problemRefused(k), reason)
 }
 
 // setProblem sets the problem of a source; an empty text clears it. It reports whether that is a change.
@@ -183,15 +171,23 @@ func (r *record) setProblemLocked(source, text string) {
 	if r.problems == nil {
 		r.problems = map[string]string{}
 	}
-	r.problems[source] = shorten(text)
+	if len(text) > maxProblem { // a list that says that it is one of some
+		text = clipped(text, maxProblem-len(resources.ProblemsCut)) + resources.ProblemsCut
+	}
+	r.problems[source] = text
 }
 
-// shorten cuts a text between characters: one cut within a character cannot be stored.
+// shorten cuts a text.
 func shorten(text string) string {
 	if len(text) <= maxProblem {
 		return text
 	}
-	return strings.Clone(strings.ToValidUTF8(text[:maxProblem], "")) // a substring would keep the whole string in memory
+	return clipped(text, maxProblem)
+}
+
+// clipped cuts a text between characters: one cut within a character cannot be stored.
+func clipped(text string, size int) string {
+	return strings.Clone(strings.ToValidUTF8(text[:size], "")) // a substring would keep the whole string in memory
 }
 
 // issued notes the proxy's identity. A resumed identity does not count as a new one.
@@ -221,15 +217,35 @@ func (r *record) setDataplane(there bool) {
 	r.dataplane = there
 }
 
-// write returns the operation that brings the status store up to date.
-func (r *record) write(home resources.Home) (store.Op, error) {
+// write returns the operation that brings the status store up to date, and what to call with the store's revision once
+// that is done.
+func (r *record) write(home resources.Home) (op store.Op, wrote func(revision uint64), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	problems := r.problemsLocked()
+	wrote = func(revision uint64) { r.wrote(problems, revision) }
 	if !r.dataplane {
-		return store.Op{Delete: r.key}, nil
+		return store.Op{Delete: r.key}, wrote, nil
 	}
 	insight, err := r.insightLocked(home)
-	return store.Op{Put: insight}, err
+	return store.Op{Put: insight}, wrote, err
+}
+
+func (r *record) wrote(problems map[string]string, revision uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !maps.Equal(r.written, problems) {
+		r.written, r.writtenAt = problems, revision
+	}
+}
+
+// told returns the record's problems, and the revision of the status store since which it has these; told is false
+// before.
+func (r *record) told() (problems map[string]string, at uint64, told bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	problems = r.problemsLocked()
+	return problems, r.writtenAt, maps.Equal(problems, r.written)
 }
 
 // insightLocked returns the record as a resource.
@@ -240,9 +256,9 @@ func (r *record) insightLocked(home resources.Home) (*resources.Resource, error)
 	for _, s := range r.subscriptions {
 		out.Subscriptions = append(out.Subscriptions, s.proto())
 	}
-	if len(r.problems) > 0 {
+	if problems := r.problemsLocked(); len(problems) > 0 {
 		fields := map[string]*structpb.Value{}
-		for source, text := range r.problems {
+		for source, text := range problems {
 			fields[source] = structpb.NewStringValue(text)
 		}
 		out.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"problems": structpb.NewStructValue(

@@ -129,7 +129,7 @@ func (s *session) accept(typeURL string, names []string, versions map[string]str
 // answered applies the proxy's answer to a response, once, and reports whether one was awaited. A state-of-the-world
 // client that asks for other names repeats the nonce that it answered last; this does not answer what was sent
 // meanwhile.
-func (s *session) answered(typeURL, nonce, problem string, rejected bool) (awaited bool) {
+func (s *session) answered(typeURL, nonce string, of answer, problem string, rejected bool) (awaited bool) {
 	k, ok := kindOf(typeURL)
 	if !ok || !s.proxy.record.awaited(s.subscription, k, nonce) {
 		return false
@@ -142,7 +142,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) (await
 	if !rejected {
 		s.proxies.metrics.acks.WithLabelValues(k.String()).Inc()
 		within := later
-		if s.proxy.record.acknowledged(s.subscription, k, s.proxies.cfg.Now()) {
+		if s.proxy.record.acknowledged(s.subscription, k, of, s.proxies.cfg.Now()) {
 			within = soon
 		}
 		s.proxies.insights.mark(s.proxy.record, within)
@@ -152,7 +152,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) (await
 	s.proxies.metrics.nacks.WithLabelValues(k.String()).Inc()
 	s.log.Warn("the proxy rejected a response and keeps its configuration", "type", k.String(), "nonce", nonce,
 		"reason", problem)
-	s.proxy.record.rejected(s.subscription, k, problem, s.proxies.cfg.Now())
+	s.proxy.record.rejected(s.subscription, k, of, problem, s.proxies.cfg.Now())
 	s.proxies.insights.mark(s.proxy.record, soon)
 	s.proxies.configRefused(s.proxy, k, problem)
 	return true
@@ -161,7 +161,7 @@ func (s *session) answered(typeURL, nonce, problem string, rejected bool) (await
 func (s *session) sent(typeURL, nonce string) {
 	if k, ok := kindOf(typeURL); ok {
 		s.proxies.metrics.responses.WithLabelValues(k.String()).Inc()
-		s.proxy.record.sent(s.subscription, k, nonce)
+		s.proxy.record.sent(s.subscription, k, nonce, s.proxies.cfg.Now())
 	}
 }
 
@@ -253,6 +253,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		s.ordered = sub.IsWildcard()
 	}
 	if sub.IsWildcard() {
+		s.takeBack(k, all)
 		s.told[k] = all
 		return all, ok
 	}
@@ -262,10 +263,18 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		}
 	}
 	out = newSet(out...)
+	s.takeBack(k, out)
 	if k != kindExtension { // no kind waits for these
 		s.told[k] = out
 	}
 	return out, true
+}
+
+// takeBack forgets refusals of what the stream is not to have any more.
+func (s *session) takeBack(k kind, want set) {
+	if s.proxy.record.takeBack(s.subscription, k, want) {
+		s.proxies.insights.mark(s.proxy.record, soon)
+	}
 }
 
 // Fetch is part of cache.Cache; nothing here is polled.

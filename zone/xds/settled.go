@@ -10,6 +10,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // Standing reports whether a connected proxy has the configuration that it should have.
@@ -19,6 +20,12 @@ type Standing struct {
 	// Behind means that it has not acknowledged everything. Reason is set if time alone does not resolve it.
 	Behind bool
 	Reason string
+	// Problems are all that the proxy has, those among them that leave out a policy only.
+	Problems matching.Problems
+	// Untold means that its insight does not show these problems yet. It does from a revision of the status store on,
+	// ToldAt.
+	Untold bool
+	ToldAt uint64
 }
 
 // Standings returns the standing of each connected proxy, ordered by key. While there are commits to apply, all proxies
@@ -34,9 +41,12 @@ func (x *Proxies) standingsLocked() []Standing {
 	out := make([]Standing, 0, len(x.proxies))
 	for id, p := range x.proxies {
 		one := Standing{Dataplane: id.Key, Behind: x.since < latest}
-		if outstanding, reason := p.record.outstanding(p.filtered()); outstanding || reason != "" {
+		if outstanding, reason := p.record.outstanding(p.filtered(), x.cfg.Now()); outstanding || reason != "" {
 			one.Behind, one.Reason = true, reason
 		}
+		var told bool
+		one.Problems, one.ToldAt, told = p.record.told()
+		one.Untold = !told && x.cfg.Status != nil
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b Standing) int {
@@ -71,13 +81,16 @@ func (p *proxy) filtered() bool {
 	return state != nil && len(state.sets[kindExtension]) > 0
 }
 
+// answerWithin is how long a proxy may take to answer, or to ask, before that is a lasting problem: not time alone.
+const answerWithin = 30 * time.Second
+
 // outstanding reports whether a response is unanswered, or whether the proxy asks for nothing that covers what it
 // should have. The text is the proxy's lasting problem. filtered is the result of proxy.filtered.
-func (r *record) outstanding(filtered bool) (bool, string) {
+func (r *record) outstanding(filtered bool, now time.Time) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var reasons []string
-	for source, text := range r.problems {
+	for source, text := range r.problemsLocked() {
 		if source != problemIdentity && source != problemUnsaid && source != problemPolicies &&
 			source != problemGateway {
 			reasons = append(reasons, text)
@@ -85,12 +98,23 @@ func (r *record) outstanding(filtered bool) (bool, string) {
 	}
 	slices.Sort(reasons)
 	unanswered, asks := false, false
+	var connected time.Time // the oldest open stream
 	for _, s := range r.subscriptions {
 		if !s.ended.IsZero() {
 			continue
 		}
+		if connected.IsZero() {
+			connected = s.connected
+		}
 		unanswered = unanswered || s.unanswered()
 		asks = asks || s.asksForAll(filtered)
+		if what, since := s.oldest(); !since.IsZero() && now.Sub(since) >= answerWithin {
+			reasons = append(reasons, "it does not answer about "+nouns[what]+" since "+since.UTC().Format(time.RFC3339))
+		}
+	}
+	if !asks && !connected.IsZero() && now.Sub(connected) >= answerWithin {
+		reasons = append(reasons, "it is connected since "+connected.UTC().Format(time.RFC3339)+
+			" and has not asked for all that it should have")
 	}
 	return unanswered || !asks, strings.Join(reasons, "; ")
 }
@@ -106,6 +130,17 @@ func (s *subscription) unanswered() bool {
 	return false
 }
 
+// oldest returns the kind of the oldest response without an answer, and when it was sent; zero if there is none. Its
+// record's mu is held.
+func (s *subscription) oldest() (what kind, since time.Time) {
+	for k := range s.awaited {
+		if len(s.awaited[k]) > 0 && (since.IsZero() || s.awaited[k][0].at.Before(since)) {
+			what, since = kind(k), s.awaited[k][0].at
+		}
+	}
+	return what, since
+}
+
 // asksForAll reports whether the stream asks for listeners and for the filters and routes in them. A stream that was
 // just opened does not yet, and gets no changes, whatever its proxy had before. Its record's mu is held.
 func (s *subscription) asksForAll(filtered bool) bool {
@@ -116,12 +151,12 @@ func (s *subscription) asksForAll(filtered bool) bool {
 const (
 	stateSettled = "settled" // it has acknowledged everything
 	stateBehind  = "behind"  // it has not yet
-	stateFailing = "failing" // it refused a response, or its config cannot be built
+	stateFailing = "failing" // it refused a response, does not answer, or its config cannot be built
 	stateOffline = "offline" // a Dataplane, or a ZoneIngress of this zone, whose proxy is not connected
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
-	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, or their config cannot be built) or offline; no series while a scrape waits in vain for changes to be applied.",
+	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, do not answer for half a minute, or their config cannot be built) or offline; no series while a scrape waits in vain for changes to be applied.",
 	[]string{"state"}, nil)
 
 // While changes are applied, a scrape waits for at most scrapePatience, and looks every scrapePause.

@@ -115,7 +115,7 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 		req.ResourceNames = nil
 	}
 	each := namesPerRequest
-	if s.answered(req.GetTypeUrl(), req.GetResponseNonce(), req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil) {
+	if s.answered(req.GetTypeUrl(), req.GetResponseNonce(), answer{whole: true}, req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil) {
 		each = repeatedPerRequest // and may ask for other names
 	}
 	return s.paced(1 + len(req.GetResourceNames())/each)

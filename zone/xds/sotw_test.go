@@ -155,7 +155,7 @@ func TestRepeatedNonceAnswersNothing(t *testing.T) {
 	c.next(ecds, "no", mainFilter)
 	again(first.Nonce, mainFilter)
 	z.eventually("the refusal to be known", func() bool {
-		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return s.Reason == "no" })
+		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return strings.HasSuffix(s.Reason, ": no") })
 	})
 	z.permission("ours", "backend", "spiffe://td/unanswered")
 	select {

@@ -1,36 +1,51 @@
 package xds
 
-import discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+import (
+	"slices"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+)
 
 // suspects handles refusals on a delta stream. A proxy refuses a whole response for one bad resource, so the resources
 // of a refused response are sent once more, each alone. Guarded by session.mu.
 type suspects struct {
-	nonce [kinds]string                // of the last response
-	sent  [kinds][]*discovery.Resource // of the last response, until it is answered
+	sent  [kinds][]unjudged            // responses without an answer, the oldest first; at most maxAwaited
 	alone [kinds][]*discovery.Resource // to be sent one by one
 	// clusters means that the proxy has refused a cluster at some time.
 	clusters bool
 }
 
-// sending notes a response that is about to leave.
+// unjudged is a response without an answer.
+type unjudged struct {
+	nonce     string
+	resources []*discovery.Resource
+}
+
+// sending notes a response that is about to leave. A proxy that asks for more before it has answered gets another one.
 func (s *session) sending(k kind, r *discovery.DeltaDiscoveryResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.suspects.nonce[k], s.suspects.sent[k] = r.GetNonce(), r.GetResources()
+	if len(s.suspects.sent[k]) == maxAwaited {
+		s.suspects.sent[k] = slices.Delete(s.suspects.sent[k], 0, 1)
+	}
+	s.suspects.sent[k] = append(s.suspects.sent[k], unjudged{r.GetNonce(), r.GetResources()})
 }
 
-// judged applies the proxy's answer to a response.
-func (s *session) judged(k kind, nonce string, refused bool) {
+// judged applies the proxy's answer to a response, and returns the resources of that.
+func (s *session) judged(k kind, nonce string, refused bool) (sent []*discovery.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if nonce != s.suspects.nonce[k] {
-		return
+	at := slices.IndexFunc(s.suspects.sent[k], func(one unjudged) bool { return one.nonce == nonce })
+	if at < 0 {
+		return nil
 	}
+	sent = s.suspects.sent[k][at].resources
+	s.suspects.sent[k] = slices.Delete(s.suspects.sent[k], at, at+1)
 	s.suspects.clusters = s.suspects.clusters || refused && k == kindCluster
-	if sent := s.suspects.sent[k]; refused && len(sent) > 1 {
+	if refused && len(sent) > 1 {
 		s.suspects.alone[k] = append(s.suspects.alone[k], sent...)
 	}
-	s.suspects.sent[k] = nil
+	return sent
 }
 
 // nextSuspectLocked returns the next resource to send alone, or nil. It leaves resources that changed meanwhile to the
