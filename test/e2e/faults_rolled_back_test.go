@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
@@ -110,9 +113,20 @@ func TestFaultsRolledBack(t *testing.T) {
 
 // TestFaultsEtcdRolledBackBesideAPausedReplica puts etcd back to a state from before writes that a paused replica has not
 // seen, and that the other one has sent to a zone. The paused one goes on as if nothing had been, and writes further than
-// the zone has seen. The zone, which moves to it, deletes nothing of what was lost.
+// the zone has seen. The zone, which moves to it, deletes nothing of what was lost; neither if etcd's history of that time
+// is gone.
 func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
 	t.Parallel()
+	for name, compacted := range map[string]bool{"history": false, "compacted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rolledBackBesideAPausedReplica(t, compacted)
+		})
+	}
+}
+
+func rolledBackBesideAPausedReplica(t *testing.T, compacted bool) {
+	t.Helper()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
 	r.mesh = newCluster(t)
 	member := r.etcd.Members[0]
@@ -160,6 +174,15 @@ func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
 		r.apply(paused, timeout("further", fmt.Sprintf("%ds", 20+i)))
 	}
 	r.apply(paused, timeout("after", "10s"))
+	if compacted {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.Endpoint}, Logger: zap.NewNop()})
+		r.must(err)
+		defer client.Close()
+		last, err := client.Get(t.Context(), "/")
+		r.must(err)
+		_, err = client.Compact(t.Context(), last.Header.Revision)
+		r.must(err)
+	}
 	link.Lead(paused.Address("kds"))
 	r.arrives(zone, "after")
 	r.holds(paused, zone, "early", "late", "after")

@@ -227,7 +227,7 @@ func (f *follower) compare(ctx context.Context) error {
 	}
 	t.Adopt(state.revision, differences(t, state.resources))
 	t.Commit()
-	s.place.move(state.at, state.head)
+	s.place.leap(state.at, state.head)
 	return nil
 }
 

@@ -35,7 +35,7 @@ func (s *Store) load(ctx context.Context) error {
 				return 0, err
 			}
 		}
-		s.place.move(state.at, state.head)
+		s.place.leap(state.at, state.head)
 		s.place.next, s.place.cluster = state.next, state.cluster
 		return state.revision, nil
 	})

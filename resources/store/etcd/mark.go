@@ -20,8 +20,10 @@ func (s *Store) Mark() string {
 	return fmt.Sprintf("%d.%s", at, digestOf(value))
 }
 
-// Recognises reports whether etcd has the write of a Mark. It also does if etcd has forgotten what it had then, or the
-// mark is of another form: then that is unknown. Errors are etcd's.
+// Recognises reports whether etcd has the write of a Mark. If etcd has forgotten what it had then, this server goes by what
+// it has followed itself. It also reports that etcd has the write if that is unknown, because this server did not run
+// then, or the mark is of another form: a store that was put back without a server that went on has another lineage, so
+// that the mark is not asked for. It logs that. Errors are etcd's.
 func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
 	revision, digest, _ := strings.Cut(mark, ".")
 	at, err := strconv.ParseInt(revision, 10, 64)
@@ -35,7 +37,12 @@ func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return false, nil
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return true, nil
+		is, known := s.place.had(at, digest)
+		if !known {
+			s.log.Warn("store: it is not known whether etcd has a write that a peer has seen: etcd's history of that time is compacted, and this server did not run then; deletions that the peer is told of are carried out",
+				"prefix", s.config.Prefix, "etcd_revision", at)
+		}
+		return is || !known, nil
 	case err != nil:
 		return false, err
 	}

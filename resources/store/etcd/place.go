@@ -14,6 +14,8 @@ type place struct {
 	at        int64
 	value     string
 	confirmed int64
+	// passed are the writes up to at; guarded by mu.
+	passed passed
 	// moved is closed when at increases.
 	moved chan struct{}
 	// next is where following begins, and cluster the id of etcd's cluster; they are set before.
@@ -37,15 +39,29 @@ func (p *place) mark() (at int64, value string) {
 	return p.at, p.value
 }
 
-func (p *place) move(at int64, value string) {
+// move goes on to the next write.
+func (p *place) move(at int64, value string) { p.to(at, value, true) }
+
+// leap goes to a write before which there may be others that were not seen.
+func (p *place) leap(at int64, value string) { p.to(at, value, false) }
+
+func (p *place) to(at int64, value string, follows bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at == p.at {
 		return
 	}
 	p.at, p.value = at, value
+	p.passed.add(at, value, follows)
 	close(p.moved)
 	p.moved = make(chan struct{})
+}
+
+// had reports whether the view went through a write with the digest at the revision; known is false if it cannot tell.
+func (p *place) had(at int64, digest string) (is, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed.has(at, digest)
 }
 
 // confirm records that at etcd's revision now, the write at was still the last one.
