@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestMarksOutliveTheHistory checks that a server that has followed etcd all the time tells whether it had a write, also
+// TestMarksOutliveTheHistory checks that a server that has followed etcd all the time knows whether it had a write, also
 // once etcd has compacted its history of then. One that did not run then does not know, and says so.
 func TestMarksOutliveTheHistory(t *testing.T) {
 	t.Parallel()
