@@ -5,8 +5,11 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// connect prepares a client. It sends nothing yet.
+// connect prepares a client for the server that the flags, a context or the environment name. It sends nothing yet.
 func (c *cli) connect() (*api.Client, error) {
+	if err := c.choose(); err != nil {
+		return nil, err
+	}
 	if c.timeout <= 0 {
 		return nil, usagef("--timeout %s: want more than none, such as 30s", c.timeout)
 	}

@@ -33,6 +33,8 @@ type credentialFlags struct {
 	clientCert, clientKey string
 	pin                   string
 	flags                 *pflag.FlagSet
+	// noEnv leaves out what the environment says: a context has a credential of its own.
+	noEnv bool
 }
 
 func (c *credentialFlags) add(f *pflag.FlagSet) {
@@ -95,8 +97,8 @@ func (c *credentialFlags) noneEmpty() error {
 			return usagef("--%s is empty: give it a value, or leave it out", flag)
 		}
 	}
-	asks := c.flags.Changed("token") || c.flags.Changed("token-file") || c.flags.Changed("client-cert")
-	knows := c.flags.Lookup("ca").Value.String() != "" || c.pin != ""
+	asks := c.noEnv || c.flags.Changed("token") || c.flags.Changed("token-file") || c.flags.Changed("client-cert")
+	knows := c.noEnv || c.flags.Lookup("ca").Value.String() != "" || c.pin != ""
 	for env, overruled := range map[string]bool{tokenEnv: asks, tokenFileEnv: asks, caEnv: knows, pinEnv: knows} {
 		if value, there := os.LookupEnv(env); there && !overruled && strings.TrimSpace(value) == "" {
 			return usagef("the variable %s is there and empty: give it a value, or unset it", env)
@@ -110,6 +112,9 @@ func (c *credentialFlags) noneEmpty() error {
 func (c *credentialFlags) readToken() (string, error) {
 	file := c.flags.Changed("token-file")
 	env := os.Getenv(tokenEnv)
+	if c.noEnv {
+		env = ""
+	}
 	switch flag := c.flags.Changed("token"); {
 	case flag && file:
 		return "", usagef("--token and --token-file are both given: give one")

@@ -30,6 +30,7 @@ type cli struct {
 	address    string
 	caFile     string
 	credential credentialFlags
+	context    contextFlags
 	timeout    time.Duration
 	revision   uint64
 	output     outputFormat
@@ -66,6 +67,8 @@ func newRoot(c *cli) *cobra.Command {
 	f.StringVar(&c.caFile, "ca", os.Getenv(caEnv),
 		"PEM `file` of the CA that signed the server's certificate, for https addresses; also "+caEnv)
 	c.credential.add(f)
+	c.context.add(f)
+	_ = root.RegisterFlagCompletionFunc("context", c.completeContext)
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
 	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
 	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json")
@@ -74,7 +77,7 @@ func newRoot(c *cli) *cobra.Command {
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDelete(c), newInspect(c), newExplain(c), newLint(c),
 		newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
-		newAuth(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
+		newAuth(c), newConfig(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
 		newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newVersion(c),
 		settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))
 	return root

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/credential/contexts"
+)
+
+func newConfig(c *cli) *cobra.Command {
+	group := newGroup("config", "Name the servers that you use, and choose one", newGetContexts(c), newCurrentContext(c),
+		newUseContext(c), newSetContext(c), newDeleteContext(c))
+	group.Long = "A context is one server, global or zone: its address, the CA that it is recognised by, and the credential that it is\n" +
+		"shown. They are in the files that --config or " + contexts.Env + " names, or else in causeway/config.yaml of your\n" +
+		"folder of configurations ($XDG_CONFIG_HOME, ~/.config). The file holds no secret; it names the files that do.\n\n" +
+		"A command asks the server of --context, or of --address or " + addressEnv + ", or of the current context, or else\n" +
+		defaultAddress + ". Flags for the CA and the credential win over those of a context, which win over the\n" +
+		"environment."
+	return group
+}
+
+// contextRow is a context as commands show it.
+type contextRow struct {
+	Current bool `json:"current"`
+	contexts.Context
+}
+
+func newGetContexts(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "get-contexts",
+		Short:   "List the contexts",
+		Example: "  causewayctl config get-contexts\n  causewayctl config get-contexts -o yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			files, err := c.readContexts()
+			if err != nil {
+				return err
+			}
+			rows := []contextRow{}
+			t := &table{header: []string{"CURRENT", "NAME", "ADDRESS", "CREDENTIAL"}}
+			for _, one := range files.All() {
+				row := contextRow{one.Name == files.Current(), *one}
+				rows = append(rows, row)
+				mark := " "
+				if row.Current {
+					mark = "*"
+				}
+				t.add(mark, one.Name, one.Address, credentialText(one))
+			}
+			return failed(c.printAnswer(rows, func() error {
+				if len(rows) == 0 {
+					_, err := fmt.Fprintln(c.errOut, "no contexts; causewayctl config set-context NAME --address URL adds one")
+					return err
+				}
+				return t.print(c.out)
+			}))
+		},
+	}
+}
+
+func credentialText(one *contexts.Context) string {
+	switch {
+	case one.TokenFile != "":
+		return "token in " + one.TokenFile
+	case one.ClientCert != "":
+		return "certificate in " + one.ClientCert
+	}
+	return "none"
+}
+
+func newCurrentContext(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "current-context", Short: "Print the name of the current context", Args: cobra.NoArgs,
+		Long:    "Exit status: 0 there is one, 1 there is none.",
+		Example: "  causewayctl config current-context",
+		RunE: func(*cobra.Command, []string) error {
+			files, err := c.readContexts()
+			if err != nil {
+				return err
+			}
+			if files.Current() == "" {
+				return failed(fmt.Errorf("no context is the current one: causewayctl config use-context NAME chooses one"))
+			}
+			_, err = fmt.Fprintln(c.out, files.Current())
+			return failed(err)
+		},
+	}
+}
+
+func newUseContext(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "use-context NAME", Short: "Make a context the current one", Args: cobra.ExactArgs(1),
+		Example:           "  causewayctl config use-context zone-1",
+		ValidArgsFunction: c.completeContext,
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := c.readContexts()
+			if err != nil {
+				return err
+			}
+			if _, err := files.Find(args[0]); err != nil {
+				return usagef("%w", err)
+			}
+			first := files.First()
+			first.CurrentContext = args[0]
+			if err := first.Save(); err != nil {
+				return failed(err)
+			}
+			fmt.Fprintf(c.errOut, "commands now ask %s (%s)\n", args[0], first.Path())
+			return nil
+		},
+	}
+}
+
+func newSetContext(c *cli) *cobra.Command {
+	use := false
+	cmd := &cobra.Command{
+		Use:   "set-context NAME --address URL",
+		Short: "Add a context, or replace it",
+		Long: "The context gets what --address, --ca or --ca-sha256, and --token-file or --client-cert with --client-key say. Paths are\n" +
+			"kept as absolute ones. The first context becomes the current one. Nothing is sent to the server.",
+		Example: "  causewayctl config set-context global --address https://global.example:5681 --ca ca.crt --token-file admin.token\n" +
+			"  causewayctl config set-context zone-1 --address http://127.0.0.1:15681 --use",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeContext,
+		RunE: func(_ *cobra.Command, args []string) error {
+			set, err := c.contextOfFlags(args[0])
+			if err != nil {
+				return err
+			}
+			files, err := contexts.ReadFiles(c.context.file)
+			if err != nil {
+				return usagef("%w", err)
+			}
+			file, first := files.Holding(set.Name), files.First()
+			if file == nil {
+				return usagef("there is no folder of configurations: set --config FILE")
+			}
+			file.Set(*set)
+			if use || files.Current() == "" {
+				first.CurrentContext = set.Name
+			}
+			if err := file.Save(); err != nil {
+				return failed(err)
+			}
+			if first != file {
+				if err := first.Save(); err != nil {
+					return failed(err)
+				}
+			}
+			fmt.Fprintf(c.errOut, "context %s is in %s\n", set.Name, file.Path())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&use, "use", false, "also make it the current context")
+	return cmd
+}
+
+// contextOfFlags returns the context that the flags describe. It does not look at the environment.
+func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
+	flags := c.credential.flags
+	if !flags.Changed("address") {
+		return nil, usagef("--address is missing: the URL of the server's HTTP API")
+	}
+	if flags.Changed("token") {
+		return nil, usagef("--token: contexts hold no secrets; write it to a file that only you may read, and give --token-file")
+	}
+	set := &contexts.Context{Name: name, Address: c.address}
+	for flag, field := range map[string]*string{"ca": &set.CA, "token-file": &set.TokenFile,
+		"client-cert": &set.ClientCert, "client-key": &set.ClientKey} {
+		if !flags.Changed(flag) {
+			continue
+		}
+		path, err := filepath.Abs(flags.Lookup(flag).Value.String())
+		if err != nil {
+			return nil, failed(err)
+		}
+		*field = path
+	}
+	if flags.Changed("ca-sha256") {
+		set.CASHA256 = c.credential.pin
+	}
+	// What a command would refuse, with its words: an unreadable file, two credentials, a plaintext address with a token.
+	trial := &cli{address: set.Address, timeout: c.timeout, context: contextFlags{chosen: true}, credential: c.credential}
+	trial.credential.noEnv = true
+	trial.caFile, trial.credential.pin, trial.credential.tokenFile = set.CA, set.CASHA256, set.TokenFile
+	if _, err := trial.connect(); err != nil {
+		return nil, err
+	}
+	if err := set.Validate(); err != nil {
+		return nil, usagef("%w", err)
+	}
+	return set, nil
+}
+
+func newDeleteContext(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use: "delete-context NAME", Short: "Forget a context; the files that it names stay", Args: cobra.ExactArgs(1),
+		Example:           "  causewayctl config delete-context zone-1",
+		ValidArgsFunction: c.completeContext,
+		RunE: func(_ *cobra.Command, args []string) error {
+			files, err := c.readContexts()
+			if err != nil {
+				return err
+			}
+			if _, err := files.Find(args[0]); err != nil {
+				return usagef("%w", err)
+			}
+			file := files.Holding(args[0])
+			file.Delete(args[0])
+			if err := file.Save(); err != nil {
+				return failed(err)
+			}
+			if _, err := files.Find(args[0]); err != nil && files.First().CurrentContext == args[0] {
+				files.First().CurrentContext = ""
+				if err := files.First().Save(); err != nil {
+					return failed(err)
+				}
+			}
+			fmt.Fprintf(c.errOut, "context %s is gone from %s\n", args[0], file.Path())
+			return nil
+		},
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/credential/contexts"
+)
+
+// contextFlags choose a server by its name in a file.
+type contextFlags struct {
+	name, file string
+	chosen     bool
+}
+
+func (f *contextFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.name, "context", "", "`name` of the server to ask, as in causewayctl config get-contexts")
+	flags.StringVar(&f.file, "config", "", "`file` of contexts; also "+contexts.Env+", which may name several")
+}
+
+// choose applies the context of this command, if there is one: --context, or else the current one unless --address or
+// its variable says which server to ask. A context comes whole: its address is never asked with the trust or credential
+// of the environment where the context has its own, and never the other way round. Flags win over it.
+func (c *cli) choose() error {
+	if c.context.chosen {
+		return nil
+	}
+	flags := c.credential.flags
+	named := flags.Changed("address")
+	switch {
+	case flags.Changed("context") && named:
+		return usagef("--context and --address are both given: a context has an address; give one")
+	case flags.Changed("context") && c.context.name == "":
+		return usagef("--context is empty: give it a name, or leave it out")
+	case c.context.name == "" && (named || os.Getenv(addressEnv) != ""):
+		return nil
+	}
+	files, err := c.readContexts()
+	if err != nil {
+		return err
+	}
+	name := c.context.name
+	if name == "" {
+		name = files.Current()
+	}
+	if name == "" {
+		return nil
+	}
+	found, err := files.Find(name)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	c.context.chosen = true
+	return c.apply(found)
+}
+
+// readContexts reads the files of contexts. Those that a flag or the environment names have to be there.
+func (c *cli) readContexts() (*contexts.Files, error) {
+	files, err := contexts.ReadFiles(c.context.file)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if c.context.file == "" && os.Getenv(contexts.Env) == "" {
+		return files, nil
+	}
+	for _, path := range files.Paths() {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			return files, nil
+		}
+	}
+	return nil, usagef("there is no file of contexts at %v: causewayctl config set-context makes one", files.Paths())
+}
+
+// apply sets the flags that the command line left out to what the context says.
+func (c *cli) apply(found *contexts.Context) error {
+	flags := c.credential.flags
+	given := func(names ...string) bool {
+		for _, name := range names {
+			if flags.Changed(name) {
+				return true
+			}
+		}
+		return false
+	}
+	values := map[string]string{"address": found.Address}
+	if (found.CA != "" || found.CASHA256 != "") && !given("ca", "ca-sha256") {
+		c.caFile, c.credential.pin = "", "" // what the environment says
+		values["ca"], values["ca-sha256"] = found.CA, found.CASHA256
+	}
+	if (found.TokenFile != "" || found.ClientCert != "") && !given("token", "token-file", "client-cert", "client-key") {
+		c.credential.tokenFile, c.credential.noEnv = "", true
+		values["token-file"], values["client-cert"], values["client-key"] = found.TokenFile, found.ClientCert, found.ClientKey
+	}
+	for name, value := range values {
+		if value == "" {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return usagef("context %s: %s: %w", found.Name, name, err)
+		}
+	}
+	return nil
+}
+
+// completeContext completes the names of contexts.
+func (c *cli) completeContext(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	files, err := contexts.ReadFiles(c.context.file)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return files.Names(), cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,166 @@
+// Package contexts reads and writes the files in which a person keeps the servers that causewayctl talks to: where each
+// is, by what it is recognised, and which credential it is shown. A file holds no secret, it names the files that do.
+package contexts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/credential"
+)
+
+// MaxContexts is the maximum number of contexts in one file.
+const MaxContexts = 1000
+
+// Context is one server, global or zone, and how to reach it. Paths are absolute, or relative to the file's folder.
+type Context struct {
+	// Name is 1 to 63 letters, digits, dots, dashes and underscores.
+	Name string `json:"name"`
+	// Address is the URL of the server's HTTP API.
+	Address string `json:"address"`
+	// CA is a PEM file of the CA that signed the server's certificate; CASHA256 the hash of the CA's certificate. At
+	// most one is set.
+	CA       string `json:"ca,omitempty"`
+	CASHA256 string `json:"caSha256,omitempty"`
+	// TokenFile is the file with the user token; ClientCert and ClientKey are PEM files. At most one of the two kinds is
+	// set.
+	TokenFile  string `json:"tokenFile,omitempty"`
+	ClientCert string `json:"clientCert,omitempty"`
+	ClientKey  string `json:"clientKey,omitempty"`
+}
+
+// File is one file of contexts. It is not safe for concurrent use.
+type File struct {
+	// CurrentContext is the context of commands that name none; empty for none.
+	CurrentContext string    `json:"currentContext,omitempty"`
+	Contexts       []Context `json:"contexts"`
+
+	path string
+}
+
+// Path returns the file's path.
+func (f *File) Path() string { return f.path }
+
+var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+// Read returns the file's contents, and an empty File if there is no file. It refuses fields that it does not know, and
+// a file that others may write: who writes it decides whom causewayctl gives credentials to.
+func Read(path string) (*File, error) {
+	f := &File{path: path}
+	raw, err := credential.Public(path, path)
+	if errors.Is(err, os.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.UnmarshalStrict(raw, f); err != nil {
+		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))
+	}
+	if err := f.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+func (f *File) validate() error {
+	if len(f.Contexts) > MaxContexts {
+		return fmt.Errorf("contexts: %d, more than %d", len(f.Contexts), MaxContexts)
+	}
+	seen := map[string]bool{}
+	for i := range f.Contexts {
+		c := &f.Contexts[i]
+		if err := c.Validate(); err != nil {
+			return fmt.Errorf("contexts[%d].%w", i, err)
+		}
+		if seen[c.Name] {
+			return fmt.Errorf("contexts[%d].name: %q is there twice", i, c.Name)
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}
+
+// Validate returns an error that begins with the wrong field.
+func (c *Context) Validate() error {
+	switch {
+	case !names.MatchString(c.Name):
+		return fmt.Errorf("name: %q: want 1 to 63 letters, digits, dots, dashes and underscores", c.Name)
+	case c.Address == "":
+		return errors.New("address: missing: want the URL of the server's HTTP API, such as https://global.example:5681")
+	case c.CA != "" && c.CASHA256 != "":
+		return errors.New("ca: caSha256 is set too: one of the two is enough")
+	case (c.ClientCert == "") != (c.ClientKey == ""):
+		return errors.New("clientCert: clientCert and clientKey belong together")
+	case c.TokenFile != "" && c.ClientCert != "":
+		return errors.New("tokenFile: clientCert is set too: one credential is enough")
+	}
+	return nil
+}
+
+// Find returns a copy of the named context with absolute paths, or nil.
+func (f *File) Find(name string) *Context {
+	i := slices.IndexFunc(f.Contexts, func(c Context) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	c := f.Contexts[i]
+	for _, p := range []*string{&c.CA, &c.TokenFile, &c.ClientCert, &c.ClientKey} {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(f.path), *p)
+		}
+	}
+	return &c
+}
+
+// Set adds the context, or replaces the one of its name.
+func (f *File) Set(c Context) {
+	if i := slices.IndexFunc(f.Contexts, func(old Context) bool { return old.Name == c.Name }); i >= 0 {
+		f.Contexts[i] = c
+		return
+	}
+	f.Contexts = append(f.Contexts, c)
+}
+
+// Delete removes the named context, and reports whether there was one. If it was the current one, none is.
+func (f *File) Delete(name string) bool {
+	before := len(f.Contexts)
+	f.Contexts = slices.DeleteFunc(f.Contexts, func(c Context) bool { return c.Name == name })
+	if f.CurrentContext == name {
+		f.CurrentContext = ""
+	}
+	return len(f.Contexts) < before
+}
+
+// Save replaces the file as a whole, so that an interrupted write leaves the old one. Only its owner may read it. It
+// creates the folder. Errors are those of the operating system, and of contexts that are not valid.
+func (f *File) Save() error {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	raw, err := yaml.Marshal(f)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(f.path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(folder, ".contexts-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(next.Name()) }()
+	_, err = next.Write(raw)
+	if err := errors.Join(err, next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), f.path)
+}

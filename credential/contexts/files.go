@@ -1,0 +1,130 @@
+package contexts
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Env names the files of contexts, separated as in PATH.
+const Env = "CAUSEWAY_CONFIG"
+
+// Files are the files of contexts in force. As with KUBECONFIG, the first file that says something wins: the first that
+// has a context, and the first that has a current one.
+type Files struct{ files []*File }
+
+// ReadFiles reads the file of a flag, or else those of Env, or else the default one: causeway/config.yaml in the user's
+// folder of configurations. A file that does not exist is empty.
+func ReadFiles(flag string) (*Files, error) {
+	paths := []string{flag}
+	if flag == "" {
+		paths = filepath.SplitList(os.Getenv(Env))
+	}
+	if len(paths) == 0 {
+		folder, err := os.UserConfigDir()
+		if err != nil {
+			return &Files{}, nil //nolint:nilerr // a user without a home has no contexts
+		}
+		paths = []string{filepath.Join(folder, "causeway", "config.yaml")}
+	}
+	out := &Files{}
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		f, err := Read(path)
+		if err != nil {
+			return nil, err
+		}
+		out.files = append(out.files, f)
+	}
+	return out, nil
+}
+
+// Current returns the name of the current context; empty if there is none.
+func (f *Files) Current() string {
+	for _, one := range f.files {
+		if one.CurrentContext != "" {
+			return one.CurrentContext
+		}
+	}
+	return ""
+}
+
+// Find returns the named context, with absolute paths. Its error names the contexts that there are.
+func (f *Files) Find(name string) (*Context, error) {
+	for _, one := range f.files {
+		if c := one.Find(name); c != nil {
+			return c, nil
+		}
+	}
+	return nil, &UnknownError{Name: name, Known: f.Names(), Paths: f.Paths()}
+}
+
+// UnknownError reports that no file has the named context.
+type UnknownError struct {
+	Name         string
+	Known, Paths []string
+}
+
+// Error implements error.
+func (e *UnknownError) Error() string {
+	if len(e.Known) == 0 {
+		return fmt.Sprintf("there is no context %q: %s has none", e.Name, cmp.Or(strings.Join(e.Paths, ", "), "no file"))
+	}
+	return fmt.Sprintf("there is no context %q: there are %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// Names returns the names of all contexts, in the order of the files, each once.
+func (f *Files) Names() []string {
+	var names []string
+	for _, c := range f.All() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// All returns the contexts in force, in the order of the files, with absolute paths.
+func (f *Files) All() []*Context {
+	var all []*Context
+	seen := map[string]bool{}
+	for _, one := range f.files {
+		for i := range one.Contexts {
+			if name := one.Contexts[i].Name; !seen[name] {
+				seen[name] = true
+				all = append(all, one.Find(name))
+			}
+		}
+	}
+	return all
+}
+
+// Paths returns the paths of the files.
+func (f *Files) Paths() []string {
+	var paths []string
+	for _, one := range f.files {
+		paths = append(paths, one.path)
+	}
+	return paths
+}
+
+// Holding returns the file that has the named context, or else the first, to which a new one is added; nil if there is no
+// file at all.
+func (f *Files) Holding(name string) *File {
+	for _, one := range f.files {
+		if one.Find(name) != nil {
+			return one
+		}
+	}
+	return f.First()
+}
+
+// First returns the file whose current context is in force whatever the others say; nil if there is no file.
+func (f *Files) First() *File {
+	if len(f.files) == 0 {
+		return nil
+	}
+	return f.files[0]
+}
