@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,6 +67,7 @@ func TestAccessLogs(t *testing.T) {
 	const policy = "kri_mtp_default_zone-1__p_"
 	t.Run("file", func(t *testing.T) { checkLogFile(t, file, policy) })
 	t.Run("report", func(t *testing.T) { checkShadowReport(t, z, policy) })
+	t.Run("denied", func(t *testing.T) { checkDenied(t, z) })
 	t.Run("metrics", func(t *testing.T) {
 		resp, err := http.Get("http://" + z.addresses["diagnostics"] + "/metrics")
 		must(t, err)
@@ -152,6 +154,48 @@ func checkShadowReport(t *testing.T, z *runningZone, policy string) {
 	}
 	if code, answer := z.call(http.MethodGet, "/_report/shadow?policy=p", ""); code != http.StatusBadRequest {
 		t.Errorf("no KRI: %d %s", code, answer)
+	}
+}
+
+// checkDenied expects what carol was denied, with the whole path, and nothing of those who were let in.
+func checkDenied(t *testing.T, z *runningZone) {
+	t.Helper()
+	type item struct {
+		Client, Inbound, Method, Path, PathPrefix, Policy string
+		Count                                             int
+	}
+	var report struct {
+		Items   []item
+		Unknown string
+	}
+	ask := func(query string) []item {
+		report.Items = nil // absent fields must not keep old values
+		z.get("/_report/denied?"+query, &report)
+		var hers []item
+		for _, i := range report.Items {
+			if i.Client != "" { // alice's first attempts may have come before her permission
+				hers = append(hers, i)
+			}
+			if i.Client == spiffe+"bob" {
+				t.Errorf("bob was let in, and is reported: %+v", i)
+			}
+		}
+		return hers
+	}
+	for _, want := range []item{
+		{spiffe + "carol", "kri_dp_default_zone-1__backend_web", "GET", "/hello", "", "default", 1},
+		{spiffe + "carol", "kri_dp_default_zone-1__backend_db", "", "", "", "default", 1},
+	} {
+		eventually(t, fmt.Sprintf("%+v", want), func() bool { return slices.Contains(ask("mesh=default&since=1h"), want) })
+	}
+	if ask("mesh=other"); report.Unknown == "" || len(report.Items) > 0 {
+		t.Errorf("of a mesh that is not there: %+v", report)
+	}
+	report.Unknown = ""
+	for _, query := range []string{"since=yesterday", "since=-1h", "size=0", "size=10001", "size=many"} {
+		if code, answer := z.call(http.MethodGet, "/_report/denied?"+query, ""); code != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", query, code, answer)
+		}
 	}
 }
 

@@ -180,11 +180,7 @@ func (c *cli) printExplained(answer *explained, err error) error {
 
 // writeAnswer writes the answer as text: the verdict, who decided, and all matches in the order of evaluation.
 func writeAnswer(w io.Writer, a *explain.Answer) {
-	verdict := "denied"
-	if a.Allowed() {
-		verdict = "allowed"
-	}
-	fmt.Fprintf(w, "%s by %s\n", verdict, joined(a.Policy, a.Field))
+	fmt.Fprintf(w, "%s by %s\n", verdictText(a), joined(a.Policy, a.Field))
 	fmt.Fprintf(w, "  %s\n", a.Reason)
 	fmt.Fprintf(w, "  %s at %s (%s)\n", requestText(a.Request), a.Inbound, a.Protocol)
 	if a.Shadow != nil {
@@ -215,6 +211,13 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 	writeList(w, "what would change it", a.Would)
 	writeList(w, "patches that may let in whom permissions deny", a.Unguarded)
 	writeList(w, "warnings", a.Warnings)
+}
+
+func verdictText(a *explain.Answer) string {
+	if a.Allowed() {
+		return "allowed"
+	}
+	return "denied"
 }
 
 func joined(policy, field string) string {

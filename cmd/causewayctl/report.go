@@ -16,7 +16,7 @@ import (
 )
 
 func newReport(c *cli) *cobra.Command {
-	return newGroup("report", "Show what a zone has seen its proxies do", newReportShadow(c))
+	return newGroup("report", "Show what a zone has seen its proxies do", newReportShadow(c), newReportDenied(c))
 }
 
 func newReportShadow(c *cli) *cobra.Command {

@@ -34,6 +34,40 @@ type ShadowDenial struct {
 	LastSeen   time.Time `json:"lastSeen"`
 }
 
+// DenialReport is the response to `GET /_report/denied`: the requests, and the connections on TCP, that the zone's proxies
+// denied.
+type DenialReport struct {
+	// Items have the most recent first.
+	Items []Denial `json:"items"`
+	// More counts the items beyond the size that was asked for.
+	More int `json:"more,omitempty"`
+	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
+	Dropped uint64 `json:"dropped"`
+	// Since is the time from which on everything that the proxies reported is counted.
+	Since time.Time `json:"since"`
+	// Unknown is the reason why nothing is known about the question. An empty list then means nothing. It is empty if
+	// something is known.
+	Unknown string `json:"unknown,omitempty"`
+	// LeftOut counts the items whose Dataplane, and the names of policies, that the caller may not read.
+	LeftOut int `json:"leftOut,omitempty"`
+}
+
+// Denial is one kind of request that was denied.
+type Denial struct {
+	// Client is the verified SPIFFE ID; empty if there was none.
+	Client  string `json:"client"`
+	Inbound string `json:"inbound"`
+	// Method and the path are empty on TCP. Path is without its query. PathPrefix, the first segment, stands for paths
+	// that are not kept one by one.
+	Method     string `json:"method,omitempty"`
+	Path       string `json:"path,omitempty"`
+	PathPrefix string `json:"pathPrefix,omitempty"`
+	// Policy is the KRI of the policy that denied, or the name of a decision that no policy made.
+	Policy   string    `json:"policy"`
+	Count    uint64    `json:"count"`
+	LastSeen time.Time `json:"lastSeen"`
+}
+
 // Readiness reports whether the shadow denials of a policy can be enforced without denying a client.
 type Readiness struct {
 	Policy string `json:"policy"`

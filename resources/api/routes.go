@@ -64,6 +64,7 @@ const (
 	RouteLint
 	RouteTrust
 	RouteShadowReport
+	RouteDenialReport
 	RouteSuggest
 
 	RouteSVID
@@ -239,6 +240,8 @@ var rows = [routeCount]Row{
 		Scope: mesh, Name: "mesh"},
 	RouteShadowReport: {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer,
 		Scope: server, Expensive: true, Query: "mesh,policy"},
+	RouteDenialReport: {Pattern: "GET /_report/denied", On: OnZone, Verb: read, Type: resources.AccessServer,
+		Scope: server, Expensive: true, Query: "mesh,since,size"},
 	RouteSuggest: {Pattern: "GET /_suggest/permissions", On: OnZone, Verb: read, Type: resources.AccessServer,
 		Scope: server, Expensive: true, Query: "dataplane,mesh,namespace,since,paths"},
 

@@ -39,7 +39,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			"/_keys", "/_replicas"}},
 		{zone, []string{"/", "/_keys", "/_sync", "/_sync?type=dataplanes",
 			"/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
-			"/meshes/nowhere/_trust", "/_report/shadow",
+			"/meshes/nowhere/_trust", "/_report/shadow", "/_report/denied",
 			"/_suggest/permissions?dataplane=frontend&namespace=frontend-ns", "/dataplanes/_overview",
 			"/meshes/default/dataplanes/_overview", "/_rollout/nothings/default/x"}},
 	} {

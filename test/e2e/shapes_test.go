@@ -37,7 +37,7 @@ var shapes = map[string]any{
 	"OutboundPolicies": inspect.OutboundPolicies{}, "PolicyTypes": api.PolicyTypes{},
 	"ProxyPolicies": inspect.ProxyPolicies{}, "ProxyRules": inspect.ProxyRules{}, "Query": explain.Query{},
 	"Replicas": api.ReplicaList{}, "ResourceTypes": api.ResourceTypes{}, "Rollout": tracker.Rollout{},
-	"SVID": api.SVID{}, "ServicePolicies": inspect.ServicePolicies{}, "ShadowReport": api.ShadowReport{},
+	"SVID": api.SVID{}, "ServicePolicies": inspect.ServicePolicies{}, "ShadowReport": api.ShadowReport{}, "DenialReport": api.DenialReport{},
 	"Steered": tracker.Steered{}, "Suggestion": api.Suggestion{}, "SyncStatus": tracker.SyncStatus{},
 	"TokenOffer": enrolment.TokenOffer{}, "Trust": api.Trust{}, "UserTokenRequest": api.UserTokenRequest{},
 	"WhoAmI": api.WhoAmI{}, "Written": api.Written{}, "ZoneCandidate": enrolment.Candidate{},

@@ -3,6 +3,8 @@ package accesslog
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/causeway-mesh/causeway/printing"
@@ -11,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// defaultSince is the default period of suggestions.
+// defaultSince is the default period of suggestions and of denials.
 const defaultSince = 24 * time.Hour
 
 // Config holds the sources of the routes' answers.
@@ -32,13 +34,14 @@ const (
 
 const notCollecting = "nothing is known: the zone runs without --access-log als"
 
-// Register adds GET /_report/shadow and GET /_suggest/permissions.
+// Register adds GET /_report/shadow, GET /_report/denied and GET /_suggest/permissions.
 func Register(server *api.Server, cfg Config) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
 	h := &handlers{cfg, server}
 	server.Handle(api.RouteShadowReport, h.report)
+	server.Handle(api.RouteDenialReport, h.denials)
 	server.Handle(api.RouteSuggest, h.suggest)
 }
 
@@ -68,14 +71,44 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, out)
 }
 
-func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
+func (h *handlers) denials(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
+	since, err := h.since(query)
+	if err != nil {
+		return err
+	}
+	q := denialQuery{mesh: query.Get("mesh"), since: since, size: defaultDenials, reader: h.server.Reader(r)}
+	if text := query.Get("size"); text != "" {
+		if q.size, err = strconv.Atoi(text); err != nil || q.size < 1 || q.size > maxDenials {
+			return api.BadField("size", "%q: want a number from 1 to %d", text, maxDenials)
+		}
+	}
+	out := denials(h.Journal, q)
+	named := reportQuery{mesh: q.mesh}
+	out.Unknown = named.unknown(h.Store.Snapshot())
+	if !h.Collecting {
+		out.Unknown = notCollecting
+	}
+	return answer(w, out)
+}
+
+// since returns the beginning of the period that a request asks about.
+func (h *handlers) since(query url.Values) (time.Time, error) {
 	since := defaultSince
 	if text := query.Get("since"); text != "" {
 		var err error
 		if since, err = time.ParseDuration(text); err != nil || since <= 0 {
-			return api.BadField("since", "%q: want a duration, such as 24h", text)
+			return time.Time{}, api.BadField("since", "%q: want a duration, such as 24h", text)
 		}
+	}
+	return h.Now().Add(-since), nil
+}
+
+func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	since, err := h.since(query)
+	if err != nil {
+		return err
 	}
 	paths := query.Get("paths")
 	if paths != "" && paths != pathsExact && paths != pathsPrefix {
@@ -93,7 +126,7 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := suggest(h.Journal, suggestQuery{dataplane: dp, since: h.Now().Add(-since),
+	out, err := suggest(h.Journal, suggestQuery{dataplane: dp, since: since,
 		prefixes: paths == pathsPrefix, reader: h.server.Reader(r)})
 	if err != nil {
 		return err

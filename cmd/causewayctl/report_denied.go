@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newReportDenied(c *cli) *cobra.Command {
+	mesh, client, to, size, since := "", "", "", 100, 24*time.Hour
+	cmd := &cobra.Command{
+		Use:   "denied",
+		Short: "Show what the zone's proxies denied, and which policy did",
+		Long: "Requests, and connections on TCP, that were denied, the most recent first: by client, inbound, method and path. A zone\n" +
+			"counts what its own proxies report, since it was started: --address or --context must name the zone. causewayctl why\n" +
+			"tells what would let one of them in.\n\n" +
+			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, or did not answer.",
+		Example: "  causewayctl report denied --since 1h\n" +
+			"  causewayctl report denied --to backend --client frontend",
+		Args: cobra.NoArgs,
+		RunE: c.question(func(ctx context.Context, server *api.Client, _ []string) error {
+			report, err := askDenied(ctx, server, mesh, since, size)
+			if report != nil {
+				report.keep(client, to)
+			}
+			if err := c.show(report, zoneOnly(err)); err != nil {
+				return err
+			}
+			if report.Unknown != "" {
+				return errUnknown
+			}
+			return nil
+		}),
+	}
+	f := cmd.Flags()
+	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`")
+	f.StringVar(&client, "client", "", "only clients whose SPIFFE ID contains this `text`")
+	f.StringVar(&to, "to", "", "only inbounds whose KRI contains this `text`, such as the Dataplane's name")
+	f.DurationVar(&since, "since", since, "how far to look back")
+	f.IntVar(&size, "size", size, "ask for at most this `number` of denials, up to 10000")
+	return cmd
+}
+
+// deniedReport is the answer to GET /_report/denied.
+type deniedReport api.DenialReport
+
+func askDenied(ctx context.Context, client *api.Client, mesh string, since time.Duration, size int) (*deniedReport, error) {
+	query := url.Values{"since": {since.String()}, "size": {strconv.Itoa(size)}}
+	if mesh != "" {
+		query.Set("mesh", mesh)
+	}
+	report := &deniedReport{}
+	if err := client.JSON(ctx, api.Request{Path: "/_report/denied", Query: query}, report); err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// keep drops the denials of other clients and inbounds.
+func (r *deniedReport) keep(client, to string) {
+	kept := []api.Denial{}
+	for _, d := range r.Items {
+		if strings.Contains(d.Client, client) && strings.Contains(d.Inbound, to) {
+			kept = append(kept, d)
+		}
+	}
+	r.Items = kept
+}
+
+func (r *deniedReport) print(w io.Writer) error {
+	now := time.Now()
+	switch {
+	case r.Unknown != "":
+		fmt.Fprintf(w, "unknown what was denied: %s\n", r.Unknown)
+	case len(r.Items) == 0 && r.More > 0:
+		fmt.Fprintln(w, "none of the most recent denials is of that kind")
+	case len(r.Items) == 0:
+		fmt.Fprintf(w, "no such denial was reported since %s\n", r.Since.UTC().Format(time.RFC3339))
+	default:
+		t := &table{header: []string{"CLIENT", "INBOUND", "METHOD", "PATH", "COUNT", "LAST", "DECIDED BY"}}
+		for _, d := range r.Items {
+			t.add(cmp.Or(d.Client, "(none verified)"), d.Inbound, d.Method, pathText(&d), strconv.FormatUint(d.Count, 10),
+				age(d.LastSeen, now), d.Policy)
+		}
+		if err := t.print(w); err != nil {
+			return err
+		}
+	}
+	if r.More > 0 {
+		fmt.Fprintf(w, "\n%d more: --size shows them\n", r.More)
+	}
+	if r.Dropped > 0 {
+		fmt.Fprintf(w, "\n%d more requests, allowed or denied, are not told apart, for want of room\n", r.Dropped)
+	}
+	return nil
+}
+
+// pathText is a denial's path; `/orders...` where paths below it are not told apart.
+func pathText(d *api.Denial) string {
+	if d.Path == "" && d.PathPrefix != "" {
+		return d.PathPrefix + "..."
+	}
+	return d.Path
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/explain"
+)
+
+// whyFlags are the flags of why.
+type whyFlags struct {
+	scopeFlags
+	inbound, method, path string
+	since                 time.Duration
+	apply                 bool
+}
+
+func newWhy(c *cli) *cobra.Command {
+	flags := &whyFlags{since: 24 * time.Hour}
+	cmd := &cobra.Command{
+		Use:   "why CLIENT SERVICE",
+		Short: "Say why a client is denied, and which policy would let in exactly that",
+		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or segments at its end (sa/frontend).\n" +
+			"SERVICE is what explain --to takes: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
+			"A zone that collects what its proxies report shows the denials that it has seen. The most recent one is judged, unless\n" +
+			"--method, --path or --inbound name another request. If nothing allows the request, the smallest policy that does is printed:\n" +
+			"one identity, one method, one path. --apply stores it, and asks again. Where a deny entry decides, no policy can allow\n" +
+			"it, and the answer names the entry.\n\n" +
+			"Exit status: 0 allowed, 1 denied, 2 unknown.",
+		Example: "  causewayctl why frontend backend\n" +
+			"  causewayctl why frontend backend --method POST --path /orders\n" +
+			"  causewayctl why spiffe://default.zone-1.mesh.local/workload/frontend backend --apply",
+		Args: cobra.ExactArgs(2),
+		RunE: c.question(func(ctx context.Context, client *api.Client, args []string) error {
+			return c.why(ctx, client, flags, args[0], args[1])
+		}),
+	}
+	flags.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&flags.inbound, "inbound", "", "`name` or port of the inbound; may be left out where there is only one")
+	f.StringVar(&flags.method, "method", "", "HTTP `method`; that of the most recent denial when left out, or else GET")
+	f.StringVar(&flags.path, "path", "", "HTTP `path`; that of the most recent denial when left out, or else /")
+	f.DurationVar(&flags.since, "since", flags.since, "how far to look back for denials")
+	f.BoolVar(&flags.apply, "apply", false, "store the policy that is printed")
+	c.completeZoneAndType(cmd)
+	return cmd
+}
+
+// whyAnswer is the answer of why.
+type whyAnswer struct {
+	*explained
+	// Denials are those of the client at the inbounds in question, the most recent first.
+	Denials []api.Denial `json:"denials"`
+	// DenialsUnknown is the reason why it is not known what was denied; empty if it is known.
+	DenialsUnknown string `json:"denialsUnknown,omitempty"`
+	// Proposals are the smallest policies, one for each proxy, that allow the request, if added policies can.
+	Proposals []*proposal `json:"proposals,omitempty"`
+}
+
+func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who, service string) error {
+	seen, unseen := deniedHere(ctx, client, flags)
+	from, err := resolveIdentity(ctx, client, flags.mesh, who, seen)
+	if err != nil {
+		return err
+	}
+	q := &explain.Query{Mesh: flags.mesh, Namespace: flags.namespace, To: service, From: from, Inbound: flags.inbound,
+		Method: flags.method, Path: flags.path}
+	answer, err := askWhy(ctx, client, q, seen)
+	if err != nil {
+		return err
+	}
+	answer.DenialsUnknown = unseen
+	if answer.Proposals, err = propose(ctx, client, answer.Answer); err != nil {
+		return err
+	}
+	if err := c.printAnswer(answer, func() error { return answer.print(c.out) }); err != nil {
+		return err
+	}
+	switch {
+	case answer.Allowed():
+		return nil
+	case !flags.apply:
+		return errNo
+	case len(answer.Proposals) == 0:
+		return usagef("--apply: there is no policy to apply: what decides is said above")
+	}
+	return c.applyProposals(ctx, client, answer.Proposals, q)
+}
+
+// deniedHere returns what the server has seen denied, or the reason why it does not know.
+func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen []api.Denial, unknown string) {
+	report, err := askDenied(ctx, client, flags.mesh, flags.since, 10_000)
+	switch {
+	case api.IsNotFound(err):
+		return nil, "only a zone has seen what its proxies did"
+	case err != nil:
+		return nil, err.Error()
+	case report.Unknown != "":
+		return nil, report.Unknown
+	}
+	return report.Items, ""
+}
+
+// askWhy judges the request, and completes one that is not named by the most recent denial of the client at the service.
+func askWhy(ctx context.Context, client *api.Client, q *explain.Query, seen []api.Denial) (*whyAnswer, error) {
+	all, one := *q, q.Inbound != ""
+	first, err := askServer(ctx, client, &all)
+	if err != nil && !one {
+		// Several inbounds: a denial says which.
+		if d := latestAt(seen, q.From, ""); d != nil {
+			q.Inbound = sectionOfKRI(d.Inbound)
+			first, err = askServer(ctx, client, q)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := &whyAnswer{explained: first, Denials: []api.Denial{}}
+	for _, d := range seen {
+		if d.Client == q.From && answer.about(d.Inbound) {
+			answer.Denials = append(answer.Denials, d)
+		}
+	}
+	if q.Method != "" || q.Path != "" || len(answer.Denials) == 0 {
+		return answer, nil
+	}
+	latest := answer.Denials[0]
+	if latest.Path == "" && latest.Method != "" { // its path was not kept
+		return answer, nil
+	}
+	q.Inbound, q.Method, q.Path = sectionOfKRI(latest.Inbound), latest.Method, latest.Path
+	answer.explained, err = askServer(ctx, client, q)
+	return answer, err
+}
+
+// about reports whether the answer is about an inbound.
+func (a *whyAnswer) about(inbound string) bool {
+	if a.Inbound == inbound {
+		return true
+	}
+	for _, p := range a.Proxies {
+		if p.Inbound == inbound {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *whyAnswer) print(w io.Writer) error {
+	if a.DenialsUnknown != "" {
+		fmt.Fprintf(w, "what was denied lately is unknown: %s\n\n", a.DenialsUnknown)
+	}
+	if len(a.Denials) > 0 {
+		recent := &deniedReport{Items: a.Denials[:min(len(a.Denials), 5)]}
+		if err := recent.print(w); err != nil {
+			return err
+		}
+		if more := len(a.Denials) - len(recent.Items); more > 0 {
+			fmt.Fprintf(w, "%d more: causewayctl report denied\n", more)
+		}
+		fmt.Fprintln(w)
+	}
+	writeAnswer(w, a.Answer)
+	writeKnowledge(w, a.Zones)
+	if len(a.Proposals) > 0 {
+		fmt.Fprintf(w, "\nthis would allow exactly that request, to nobody but %s:\n\n", a.Request.From)
+		return printYAML(w, a.Proposals...)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// proposal is a policy that allows one request and nothing else.
+type proposal struct {
+	resource *resources.Resource
+	document json.RawMessage
+}
+
+// MarshalJSON returns the policy as it can be applied.
+func (p *proposal) MarshalJSON() ([]byte, error) { return p.document, nil }
+
+// maxProposals is the maximum number of proxies that policies are proposed for, one by one.
+const maxProposals = 20
+
+// propose returns the smallest policies, one for each proxy, that allow a denied request. It returns none if no policy
+// that is added can allow it: an entry denies it, or Envoy refuses it before it evaluates the rules; or if the server is
+// not the zone of the proxies, whose owners decide.
+func propose(ctx context.Context, client *api.Client, answer *explain.Answer) ([]*proposal, error) {
+	if answer.Allowed() || !isZone(ctx, client) {
+		return nil, nil
+	}
+	proxies := answer.Proxies
+	if len(proxies) == 0 {
+		proxies = []explain.ProxyVerdict{{Inbound: answer.Inbound, Verdict: answer.Verdict, Policy: answer.Policy}}
+	}
+	var out []*proposal
+	for _, proxy := range proxies {
+		switch {
+		case proxy.Verdict == explain.Allow:
+		case proxy.Policy != rbac.NameDefault || len(out) == maxProposals:
+			return nil, nil
+		default:
+			p, err := proposeAt(ctx, client, proxy.Inbound, answer.Request)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// proposeAt returns the policy for one inbound.
+func proposeAt(ctx context.Context, client *api.Client, inbound string, request explain.Request) (*proposal, error) {
+	kri, err := resources.ParseKRI(inbound)
+	if err != nil {
+		return nil, err
+	}
+	dp, err := fetchKRI(ctx, client, kri.WithSection("").String())
+	if err != nil {
+		return nil, err
+	}
+	entry := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: request.From}}
+	if request.Method != "" {
+		entry.Method = resources.Methods{request.Method}
+		path, _, _ := strings.Cut(request.Path, "?") // rules do not see a query
+		entry.Path = &resources.PathMatch{Type: resources.MatchExact, Value: path}
+	}
+	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: kri.Name, Namespace: kri.Namespace,
+		SectionName: kri.Section}
+	raw, err := json.Marshal(map[string]any{"targetRef": target,
+		"rules": []any{map[string]any{"default": map[string]any{"allow": []any{entry}}}}})
+	if err != nil {
+		return nil, err
+	}
+	spec, err := resources.NewSpec(resources.TypeMeshTrafficPermission, raw)
+	if err != nil {
+		return nil, err
+	}
+	p := &proposal{resource: &resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeMeshTrafficPermission,
+		Mesh: dp.Mesh, Namespace: dp.Namespace, Name: proposalName(request.From, kri.Name, raw)}}}
+	p.document, err = json.Marshal(struct {
+		Type      resources.Type  `json:"type"`
+		Mesh      string          `json:"mesh"`
+		Namespace string          `json:"namespace,omitempty"`
+		Name      string          `json:"name"`
+		Spec      json.RawMessage `json:"spec"`
+	}{p.resource.Type, p.resource.Mesh, p.resource.Namespace, p.resource.Name, spec.JSON()})
+	return p, err
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// proposalName returns a name that says what the policy is for, and that no policy with another content has.
+func proposalName(from, to string, spec []byte) string {
+	sum := sha256.Sum256(spec)
+	words := notInNames.ReplaceAllString(strings.ToLower(from[strings.LastIndexByte(from, '/')+1:]+"-to-"+to), "-")
+	return "allow-" + strings.Trim(words[:min(len(words), 40)], "-") + "-" + hex.EncodeToString(sum[:4])
+}
+
+// applyProposals stores the policies, and asks again.
+func (c *cli) applyProposals(ctx context.Context, client *api.Client, all []*proposal, q *explain.Query) error {
+	var docs []document
+	for i, p := range all {
+		docs = append(docs, document{source: "the policies above", number: i + 1, resource: p.resource})
+	}
+	result, err := applyDocuments(ctx, client, docs)
+	if err != nil {
+		return err
+	}
+	for _, one := range result.Results {
+		for _, warning := range one.Warnings {
+			fmt.Fprintf(c.errOut, "warning: %s\n", warning)
+		}
+	}
+	client.AtLeast(result.Revision)
+	answer, err := askServer(ctx, client, q)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.errOut, "stored; the request is now %s by %s\n", verdictText(answer.Answer), answer.Policy)
+	if !answer.Allowed() {
+		return errNo
+	}
+	return nil
+}
