@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -59,7 +60,7 @@ type whyAnswer struct {
 	// DenialsUnknown is the reason why it is not known what was denied; empty if it is known.
 	DenialsUnknown string `json:"denialsUnknown,omitempty"`
 	// Proposals are the smallest policies, one for each proxy, that allow the request, if added policies can.
-	Proposals []*proposal `json:"proposals,omitempty"`
+	Proposals []json.RawMessage `json:"proposals,omitempty"`
 }
 
 func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who, service string) error {
@@ -75,8 +76,12 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 		return err
 	}
 	answer.DenialsUnknown = unseen
-	if answer.Proposals, err = propose(ctx, client, answer.Answer); err != nil {
+	proposals, err := propose(ctx, client, answer.Answer)
+	if err != nil {
 		return err
+	}
+	for _, p := range proposals {
+		answer.Proposals = append(answer.Proposals, p.document)
 	}
 	if err := c.printAnswer(answer, func() error { return answer.print(c.out) }); err != nil {
 		return err
@@ -86,10 +91,10 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 		return nil
 	case !flags.apply:
 		return errNo
-	case len(answer.Proposals) == 0:
+	case len(proposals) == 0:
 		return usagef("--apply: there is no policy to apply: what decides is said above")
 	}
-	return c.applyProposals(ctx, client, answer.Proposals, q)
+	return c.applyProposals(ctx, client, proposals, q)
 }
 
 // deniedHere returns what the server has seen denied, or the reason why it does not know.

@@ -18,11 +18,9 @@ import (
 // proposal is a policy that allows one request and nothing else.
 type proposal struct {
 	resource *resources.Resource
+	// document is the resource as it can be applied.
 	document json.RawMessage
 }
-
-// MarshalJSON returns the policy as it can be applied.
-func (p *proposal) MarshalJSON() ([]byte, error) { return p.document, nil }
 
 // maxProposals is the maximum number of proxies that policies are proposed for, one by one.
 const maxProposals = 20
