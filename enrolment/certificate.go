@@ -28,13 +28,13 @@ func newSerial() (*big.Int, error) {
 
 // Certificate describes a certificate that was verified or just signed.
 type Certificate struct {
-	Member
+	ZoneIdentity
 	Serial, Authority string
 	Issued, Expires   time.Time
 }
 
-// Sign signs a certificate of a member for the key of its request.
-func (a *Authority) Sign(ctx context.Context, m Member, request *x509.CertificateRequest) (der []byte, held Certificate,
+// Sign signs a zone certificate for the key of its request.
+func (a *Authority) Sign(ctx context.Context, m ZoneIdentity, request *x509.CertificateRequest) (der []byte, held Certificate,
 	err error) {
 	if err := checkZoneKey(request.PublicKey); err != nil {
 		return nil, held, err
@@ -55,7 +55,7 @@ func (a *Authority) Sign(ctx context.Context, m Member, request *x509.Certificat
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err = x509.CreateCertificate(rand.Reader, template, ca.Cert, request.PublicKey, ca.key)
-	return der, Certificate{Member: m, Serial: serial.Text(16), Authority: ca.ID, Issued: now, Expires: expires}, err
+	return der, Certificate{ZoneIdentity: m, Serial: serial.Text(16), Authority: ca.ID, Issued: now, Expires: expires}, err
 }
 
 // checkZoneKey accepts the kinds of keys that Causeway's zones make.
@@ -100,7 +100,7 @@ func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held
 	if err != nil {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
-	if held.Member, err = parseMember(leaf.URIs); err != nil {
+	if held.ZoneIdentity, err = parseZoneURI(leaf.URIs); err != nil {
 		return held, fmt.Errorf("%w: the certificate names no zone", kds.ErrUnauthenticated)
 	}
 	issuer := slices.IndexFunc(ring, func(ca CA) bool { return bytes.Equal(ca.Cert.Raw, chains[0][len(chains[0])-1].Raw) })

@@ -65,8 +65,8 @@ type HeldCredential struct {
 	since time.Time
 }
 
-// member returns the zone's name and ID as the certificate states them.
-func (m *HeldCredential) member() Member { return Member{Zone: m.Zone, ID: m.ID} }
+// identity returns the zone's name and ID as the certificate states them.
+func (m *HeldCredential) identity() ZoneIdentity { return ZoneIdentity{Zone: m.Zone, ID: m.ID} }
 
 // due returns how long to wait until the credential should be renewed, at half of its life. The result is not positive
 // if that is now. The global sets the life, and this zone's clock measures the age, so a difference between the two
@@ -97,7 +97,7 @@ func (m *HeldCredential) load() error {
 	if m.pair, err = tls.X509KeyPair([]byte(m.Certificate), []byte(m.Key)); err != nil {
 		return fmt.Errorf("the zone's certificate and key: %w", err)
 	}
-	if who, err := parseMember(m.pair.Leaf.URIs); err != nil || who != m.member() {
+	if who, err := parseZoneURI(m.pair.Leaf.URIs); err != nil || who != m.identity() {
 		return errors.New("the zone's certificate names another zone")
 	}
 	m.roots = x509.NewCertPool()
@@ -194,8 +194,8 @@ type nextKey struct {
 }
 
 // request returns a key and a signing request for it. It reuses the key of an earlier request that had no answer.
-// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one. With a
-// join string that the current credential was traded for, it is the same request again: its caller may not have heard
+// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one. With
+// a join string that the current credential was traded for, it is the same request again: its caller may not have heard
 // the answer.
 func (s *Holder) request(zone string, offer *JoinString) (nextKey, []byte, error) {
 	var next nextKey
@@ -223,7 +223,7 @@ func (s *Holder) request(zone string, offer *JoinString) (nextKey, []byte, error
 	if err != nil {
 		return next, nil, fmt.Errorf("%s: %w", nextFile, secrets.ErrDamaged)
 	}
-	who := Member{Zone: next.Zone, ID: next.ID}
+	who := ZoneIdentity{Zone: next.Zone, ID: next.ID}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{who.URI()}}, key)
 	return next, csr, err
 }

@@ -22,7 +22,7 @@ type Record struct {
 	Certificates []IssuedCertificate `json:"certificates,omitempty"`
 	Tokens       []IssuedToken       `json:"tokens,omitempty"`
 	Joins        []IssuedJoin        `json:"joins,omitempty"`
-	// Store is the incarnation of the zone's store that the global has accepted last; empty for none.
+	// Store is the epoch of the zone's store that the global has accepted last; empty for none.
 	Store string `json:"store,omitempty"`
 	// RevokedAt is when all credentials were last revoked; older tokens of other issuers are invalid.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// memberSecret is the prefix of the names of the secrets that hold records.
-const memberSecret = "zone-member-"
+// recordSecret is the prefix of the names of the secrets that hold records.
+const recordSecret = "zone-member-"
 
 // Registry stores a record for each zone as a secret, which the API cannot write. Safe for concurrent use.
 type Registry struct {
@@ -40,7 +40,7 @@ func (s *Registry) Forget() time.Time { return s.forgetting() }
 
 // Get returns a zone's record in the store, nil if there is none. The caller must not change it.
 func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error) {
-	name := memberSecret + zone
+	name := recordSecret + zone
 	version := s.keeper.Version(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Registry) Update(ctx context.Context, zone string, change func(*Record)
 		m := old.Clone(zone)
 		m.Tidy(s.forgetting())
 		if why := change(m); why != nil {
-			err := s.keeper.Confirm(ctx, memberSecret+zone, version)
+			err := s.keeper.Confirm(ctx, recordSecret+zone, version)
 			switch {
 			case errors.Is(err, secrets.ErrChanged):
 				continue
@@ -93,7 +93,7 @@ func (s *Registry) Update(ctx context.Context, zone string, change func(*Record)
 		if err != nil {
 			return err
 		}
-		_, err = s.keeper.Put(ctx, memberSecret+zone, plain, version)
+		_, err = s.keeper.Put(ctx, recordSecret+zone, plain, version)
 		if !errors.Is(err, secrets.ErrChanged) {
 			return err
 		}
@@ -107,7 +107,7 @@ func (s *Registry) Drop(ctx context.Context, zone string) error {
 		if err != nil || m == nil || !m.Blank() {
 			return err
 		}
-		if err := s.keeper.Delete(ctx, memberSecret+zone, version); !errors.Is(err, secrets.ErrChanged) {
+		if err := s.keeper.Delete(ctx, recordSecret+zone, version); !errors.Is(err, secrets.ErrChanged) {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ var ErrNothing = errors.New("nothing to change")
 func (s *Registry) Zones() []string {
 	var out []string
 	for _, name := range s.keeper.Names() {
-		if zone, ok := strings.CutPrefix(name, memberSecret); ok {
+		if zone, ok := strings.CutPrefix(name, recordSecret); ok {
 			out = append(out, zone)
 		}
 	}

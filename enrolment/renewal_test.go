@@ -75,7 +75,7 @@ func (g *signingGlobal) sign(csr []byte) (*enrolmentpb.Credential, error) {
 	if g.away(now) {
 		return nil, status.Error(codes.Unavailable, "the global is away")
 	}
-	who, request, err := ParseMemberRequest(csr)
+	who, request, err := ParseSigningRequest(csr)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

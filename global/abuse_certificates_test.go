@@ -68,7 +68,7 @@ func certificateAttempts() []attempt {
 		}),
 		row("with the zone's true id, of a foreign authority", codes.Unauthenticated, func(g *gated) error {
 			s := g.join("zone-1")
-			return g.enter(g.dial(g.forgedAs(enrolment.Member{Zone: "zone-1", ID: s.id}.URI(), g.foreignAuthority())), "zone-1")
+			return g.enter(g.dial(g.forgedAs(enrolment.ZoneIdentity{Zone: "zone-1", ID: s.id}.URI(), g.foreignAuthority())), "zone-1")
 		}),
 		row("a workload's identity", codes.Unauthenticated, func(g *gated) error {
 			id := &url.URL{Scheme: "spiffe", Host: "default.zone-1.mesh.local", Path: "/workload/zone-1"}
@@ -178,7 +178,7 @@ func (g *gated) foreignAuthority() *authority {
 
 // forged returns a certificate of a zone, signed by an authority or by itself.
 func (g *gated) forged(zone string, by *authority) *tls.Certificate {
-	return g.forgedAs(enrolment.Member{Zone: zone, ID: newID(g.t)}.URI(), by)
+	return g.forgedAs(enrolment.ZoneIdentity{Zone: zone, ID: newID(g.t)}.URI(), by)
 }
 
 func (g *gated) forgedAs(id *url.URL, by *authority) *tls.Certificate {

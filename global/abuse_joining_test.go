@@ -139,7 +139,7 @@ func joinAttempts() []attempt {
 		row("a weak key", codes.InvalidArgument, asking(func(g *gated) []byte {
 			key, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
 			g.must(err)
-			return requestOf(g.t, key, enrolment.Member{Zone: "zone-1", ID: newID(g.t)}.URI())
+			return requestOf(g.t, key, enrolment.ZoneIdentity{Zone: "zone-1", ID: newID(g.t)}.URI())
 		})),
 	}
 }

@@ -35,7 +35,7 @@ const (
 // are allowed, and without proof only if a flag allows it, and only for a zone that never had a credential.
 type admission struct {
 	store     store.Reader
-	members   *enrolment.Registry
+	registry  *enrolment.Registry
 	keeper    *secrets.Keeper
 	authority *enrolment.Authority
 	tokens    *tokens.Issuer
@@ -168,7 +168,7 @@ func (p *certificatePass) Err() error {
 	if err != nil {
 		return err
 	}
-	m, _, err := a.members.Get(ctx, held.Zone)
+	m, _, err := a.registry.Get(ctx, held.Zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
@@ -267,7 +267,7 @@ func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
 // listed checks that the zone's record still has this token. A token of another issuer, whose key was imported, is not
 // in the record, and is valid unless it is older than the last revocation.
 func (p *tokenPass) listed(ctx context.Context) error {
-	m, _, err := p.admission.members.Get(ctx, p.zone)
+	m, _, err := p.admission.registry.Get(ctx, p.zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
@@ -312,7 +312,7 @@ type anonymousPass struct {
 func (p *anonymousPass) Err() error { return p.errNow(context.Background()) }
 
 func (p *anonymousPass) errNow(ctx context.Context) error {
-	m, _, err := p.admission.members.Get(ctx, p.zone)
+	m, _, err := p.admission.registry.Get(ctx, p.zone)
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}

@@ -41,7 +41,7 @@ func watched(t *testing.T) (*admission, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	return &admission{
-		store: s, members: enrolment.NewRegistry(keeper, time.Now), keeper: keeper, tokens: issuer, allowTokens: true, now: time.Now,
+		store: s, registry: enrolment.NewRegistry(keeper, time.Now), keeper: keeper, tokens: issuer, allowTokens: true, now: time.Now,
 		audit: auditor{log: slog.New(slog.DiscardHandler)}, log: slog.New(slog.NewTextHandler(log, nil)),
 	}, log
 }
@@ -106,7 +106,7 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = a.members.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
+				err = a.registry.Update(t.Context(), "zone-1", func(m *enrolment.Record) error {
 					m.Tokens = append(m.Tokens, enrolment.IssuedToken{ID: claims.ID, Issued: claims.IssuedAt, Expires: claims.Expires})
 					return nil
 				})
@@ -139,7 +139,7 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 
 // withdrawn revokes the zone's credentials.
 func (a *admission) withdrawn(zone string) error {
-	return a.members.Update(context.Background(), zone, func(m *enrolment.Record) error {
+	return a.registry.Update(context.Background(), zone, func(m *enrolment.Record) error {
 		m.Withdraw(a.now())
 		return nil
 	})

@@ -114,7 +114,7 @@ func (a *adoptions) forget(zone string) {
 	delete(a.zones, zone)
 }
 
-func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
+func (s *zoneAdmin) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
 	out := enrolment.Candidates{Items: []enrolment.Candidate{}, Since: s.adoptions.since(),
 		Others: max(len(s.zones.replicas.list())-1, 0)}
@@ -129,7 +129,7 @@ func (s *standing) candidates(w http.ResponseWriter, r *http.Request) error {
 }
 
 // serveAdopt answers POST /zones/{name}/_adopt.
-func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
+func (s *zoneAdmin) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 	zone := r.PathValue("name")
 	if err := kds.CheckZoneName(zone); err != nil {
 		return api.NewError(http.StatusBadRequest, "Bad Request", err.Error())
@@ -150,7 +150,7 @@ func (s *standing) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 }
 
 // choose finds the one server that is meant: the newest certificate of the ID, or of the only ID.
-func (s *standing) choose(zone, id string) (candidate, error) {
+func (s *zoneAdmin) choose(zone, id string) (candidate, error) {
 	of := s.adoptions.list(zone)
 	var ids []string
 	for _, c := range of {
@@ -171,10 +171,10 @@ func (s *standing) choose(zone, id string) (candidate, error) {
 }
 
 // adopt admits a server by its certificate, and registers its zone. Certificates from before the last revocation of the
-// zone's credentials stay invalid; a server that replaces another must be named. The zone comes first: if the global ends
-// in between, the server is still one that asks, and can be adopted.
-func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
-	before, _, err := s.members.Get(ctx, c.Zone)
+// zone's credentials stay invalid; a server that replaces another must be named. The zone comes first: if the global
+// ends in between, the server is still one that asks, and can be adopted.
+func (s *zoneAdmin) adopt(ctx context.Context, c candidate, named bool) error {
+	before, _, err := s.registry.Get(ctx, c.Zone)
 	if err == nil {
 		err = s.adoptable(before.Clone(c.Zone), c, named)
 	}
@@ -184,7 +184,7 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 	if err != nil {
 		return err
 	}
-	return s.members.Update(ctx, c.Zone, func(m *enrolment.Record) error {
+	return s.registry.Update(ctx, c.Zone, func(m *enrolment.Record) error {
 		if err := s.adoptable(m, c, named); err != nil {
 			return err
 		}
@@ -195,13 +195,13 @@ func (s *standing) adopt(ctx context.Context, c candidate, named bool) error {
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
 			Serial: c.Serial, Authority: c.held.Authority, Issued: c.Issued, Expires: c.Expires, Stored: true,
 		})
-		m.Tidy(s.members.Forget())
+		m.Tidy(s.registry.Forget())
 		return nil
 	})
 }
 
 // adoptable returns the reason why a server cannot be adopted.
-func (s *standing) adoptable(m *enrolment.Record, c candidate, named bool) error {
+func (s *zoneAdmin) adoptable(m *enrolment.Record, c candidate, named bool) error {
 	refused := func(why string) error {
 		return api.NewError(http.StatusConflict, "Conflict", fmt.Sprintf("zone %s: %s", c.Zone, why))
 	}

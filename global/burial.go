@@ -10,7 +10,7 @@ import (
 // buryKnown is bury for a zone that was removed in another way. One that never had a credential has nothing to bury,
 // also while remove runs.
 func (a *admission) buryKnown(ctx context.Context, zone string) error {
-	m, _, err := a.members.Get(ctx, zone)
+	m, _, err := a.registry.Get(ctx, zone)
 	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.Blank() {
 		return err
 	}
@@ -19,7 +19,7 @@ func (a *admission) buryKnown(ctx context.Context, zone string) error {
 
 // bury leaves a tombstone: a record without credentials.
 func (a *admission) bury(ctx context.Context, zone string) error {
-	err := a.members.Update(ctx, zone, func(m *enrolment.Record) error {
+	err := a.registry.Update(ctx, zone, func(m *enrolment.Record) error {
 		m.Withdraw(a.now())
 		m.ID, m.Store, m.Draining, m.DrainingAt, m.DeletedAt = "", "", false, time.Time{}, a.now().UTC()
 		return nil

@@ -49,8 +49,8 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		return nil, err
 	}
 	audit := auditor{guard.Audit(), c.Log}
-	members := enrolment.NewRegistry(keeper, c.Now)
-	rotations, err := newRotations(ctx, authority, members, audit, c.Log)
+	registry := enrolment.NewRegistry(keeper, c.Now)
+	rotations, err := newRotations(ctx, authority, registry, audit, c.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 		config: c, lineage: past, rotations: rotations, clones: newClones(c.Now, c.Log),
 		issuer: guard.Issuer(),
 		admission: &admission{
-			store: durable, members: members, keeper: keeper, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
+			store: durable, registry: registry, keeper: keeper, authority: authority, tokens: guard.Issuer(), adoptions: newAdoptions(c.Now),
 			allowTokens: c.KDSZoneTokens, allowAnonymous: c.KDSInsecureAnonymous, now: c.Now, audit: audit, log: c.Log,
 		},
 	}, nil
@@ -100,8 +100,8 @@ func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Se
 	if port.certificate != nil && g.config.KDSTLS {
 		i.caSHA256 = port.certificate.CASHA256
 	}
-	standing := &standing{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
-	standing.register(routes, i)
+	zoneAdmin := &zoneAdmin{admission: g.admission, store: zones.store, sync: zones.sync, zones: zones}
+	zoneAdmin.register(routes, i)
 	keyrings{enrolment.AuthoritySecret: g.rotations, tokenPurpose: tokenKeys{g.issuer}}.register(routes)
 	routes.AddConditions(g.clones.conditions)
 	return s, nil

@@ -159,10 +159,10 @@ func newID(t *testing.T) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// request returns a signing request for the member that the server claims to be.
+// request returns a signing request for the zone that the server claims to be.
 func (s *joiner) request(t *testing.T) []byte {
 	t.Helper()
-	return requestOf(t, s.key, enrolment.Member{Zone: s.zone, ID: s.id}.URI())
+	return requestOf(t, s.key, enrolment.ZoneIdentity{Zone: s.zone, ID: s.id}.URI())
 }
 
 func requestOf(t *testing.T, key crypto.Signer, uris ...*url.URL) []byte {

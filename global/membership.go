@@ -100,7 +100,7 @@ func (s *membership) join(ctx context.Context, r *enrolmentpb.JoinRequest, event
 	if err := s.besideJoin(ctx, claims.Zone); err != nil {
 		return nil, err
 	}
-	who, request, err := enrolment.ParseMemberRequest(r.GetCsr())
+	who, request, err := enrolment.ParseSigningRequest(r.GetCsr())
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func admit(m *enrolment.Record, token, id, key string) error {
 
 // issue signs a certificate, which becomes the zone's once allowed has agreed and the record is stored. The audit log
 // records the intent before that.
-func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.Member,
+func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.ZoneIdentity,
 	request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolmentpb.Credential,
 	enrolment.Certificate, error) {
 	der, held, err := s.authority.Sign(ctx, who, request)
@@ -167,7 +167,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 	if err := s.audit.begin(ctx, event); err != nil {
 		return nil, held, unaudited(err)
 	}
-	err = s.members.Update(ctx, who.Zone, func(m *enrolment.Record) error {
+	err = s.registry.Update(ctx, who.Zone, func(m *enrolment.Record) error {
 		if err := allowed(m); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{
 			Serial: held.Serial, Authority: held.Authority, Issued: s.now().UTC(), Expires: held.Expires.UTC(),
 		})
-		m.Tidy(s.members.Forget())
+		m.Tidy(s.registry.Forget())
 		return nil
 	})
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		Expires: timestamppb.New(held.Expires)}, held, nil
 }
 
-// caller returns the member that made a call, and its connection.
+// caller returns the zone that made a call, and its connection.
 func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Certificate, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	zone, err := kds.ClientID(md)
@@ -223,11 +223,11 @@ func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, eve
 		return nil, err
 	}
 	event.Zone = held.Zone
-	who, request, err := enrolment.ParseMemberRequest(r.GetCsr())
+	who, request, err := enrolment.ParseSigningRequest(r.GetCsr())
 	if err != nil {
 		return nil, err
 	}
-	if who != held.Member {
+	if who != held.ZoneIdentity {
 		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
 	}
 	credential, next, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
@@ -250,7 +250,7 @@ func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest)
 	if err != nil {
 		return nil, err
 	}
-	err = s.members.Update(ctx, held.Zone, func(m *enrolment.Record) error {
+	err = s.registry.Update(ctx, held.Zone, func(m *enrolment.Record) error {
 		c := m.Certificate(r.GetSerial())
 		if c == nil {
 			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)

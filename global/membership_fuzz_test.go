@@ -118,7 +118,7 @@ func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, st
 	conn := g.dial(f, nil)
 	defer conn.Close()
 	credential, err := enrolment.Membership{Conn: conn}.Join(f.Context(), &enrolmentpb.JoinRequest{Token: parsed.Token,
-		Csr: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.Member{Zone: zone, ID: id}.URI()}})})
+		Csr: csr(f, key, &x509.CertificateRequest{URIs: []*url.URL{enrolment.ZoneIdentity{Zone: zone, ID: id}.URI()}})})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -144,8 +144,8 @@ const signed = 3
 
 // makeRequests makes signing requests of many kinds.
 func (g *fuzzedGlobal) makeRequests(f *testing.F) {
-	own := []*url.URL{enrolment.Member{Zone: "evil", ID: evilID}.URI()}
-	other := []*url.URL{enrolment.Member{Zone: "sound", ID: soundID}.URI()}
+	own := []*url.URL{enrolment.ZoneIdentity{Zone: "evil", ID: evilID}.URI()}
+	other := []*url.URL{enrolment.ZoneIdentity{Zone: "sound", ID: soundID}.URI()}
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	large, _ := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	_, ed, _ := ed25519.GenerateKey(rand.Reader)

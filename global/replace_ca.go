@@ -37,7 +37,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, durable.Close()) }()
-	shared := durable.Board() != nil
+	shared := durable.SharedState() != nil
 	switch keeper := secrets.NewKeeper(durable, box); {
 	case take && (!shared || keeper.Version(serverCASecret) == 0):
 		return nil, errNotShared

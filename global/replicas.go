@@ -28,10 +28,10 @@ const (
 
 // replicas shares between the globals of a store what is not in the store: who is present, and the status of each zone.
 // A replica sends the others the status of its zones, which they show as their own. The longest present leads: it does
-// what only one may do. It is a kds.Observer. A global with a store of its own has replicas without a board.
+// what only one may do. It is a kds.Observer. A global with a store of its own has replicas without shared state.
 type replicas struct {
 	replicaParts
-	board   *etcd.Board
+	shared  *etcd.SharedState
 	history time.Duration
 	// kind is the kind of store: backend.Bolt or backend.Etcd.
 	kind    string
@@ -43,15 +43,15 @@ type replicas struct {
 	wake, urgent, moved chan struct{}
 
 	mu         sync.Mutex
-	members    []replica                // guarded by mu: in order of arrival
+	present    []replica                // guarded by mu: in order of arrival
 	dirtyZones map[string]bool          // guarded by mu: zones whose state changed
-	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ on the board
-	published  map[resources.Key]string // guarded by mu: resources of own zones that are on the board, with the zone
+	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ in the shared state
+	published  map[resources.Key]string // guarded by mu: resources of own zones that are in the shared state, with the zone
 	remote     map[string]remoteZone    // guarded by mu
 	lost       time.Time                // guarded by mu: since when etcd does not answer; zero while it does
 }
 
-// replica is a member of the board.
+// replica is one of the live replicas.
 type replica struct {
 	Instance  string    `json:"-"`
 	Addresses []string  `json:"addresses"`
@@ -61,7 +61,7 @@ type replica struct {
 	Revision uint64 `json:"revision"`
 }
 
-// remoteZone is the last state of a zone on the board.
+// remoteZone is the last state of a zone in the shared state.
 type remoteZone struct {
 	replica   string
 	connected bool
@@ -80,7 +80,7 @@ type replicaParts struct {
 
 func newReplicas(c *Config, p replicaParts) *replicas {
 	return &replicas{
-		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), board: p.durable.Board(), started: c.Now().UTC(),
+		replicaParts: p, kind: cmp.Or(c.Store.Kind, backend.Bolt), shared: p.durable.SharedState(), started: c.Now().UTC(),
 		moved: make(chan struct{}, 1), history: c.EtcdHistory, now: c.Now, log: c.Log,
 		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		dirtyZones: map[string]bool{}, dirtyKeys: map[resources.Key]bool{}, published: map[resources.Key]string{},
@@ -90,13 +90,13 @@ func newReplicas(c *Config, p replicaParts) *replicas {
 
 // leads reports whether this replica does what only one may do.
 func (r *replicas) leads() bool {
-	if r.board == nil {
+	if r.shared == nil {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// One that is cut off is no member any more.
-	return len(r.members) > 0 && r.members[0].Instance == r.instance &&
+	// One that is cut off is no longer live.
+	return len(r.present) > 0 && r.present[0].Instance == r.instance &&
 		(r.lost.IsZero() || r.now().Sub(r.lost) < doubtAfter)
 }
 
@@ -105,7 +105,7 @@ func (r *replicas) everyAddress(own []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := slices.Clone(own)
-	for _, m := range r.members {
+	for _, m := range r.present {
 		for _, address := range m.Addresses {
 			if !slices.Contains(out, address) && len(out) < enrolment.MaxJoinAddresses {
 				out = append(out, address)
@@ -120,7 +120,7 @@ func (r *replicas) has(zone string) bool { return r.sync.Has(zone) }
 
 // Observe implements kds.Observer.
 func (r *replicas) Observe(e kds.Event) {
-	if r.board == nil || e.Zone == "" {
+	if r.shared == nil || e.Zone == "" {
 		return
 	}
 	r.mu.Lock()
@@ -142,19 +142,19 @@ func poke(signal chan struct{}) {
 
 // run sends and receives news until ctx ends.
 func (r *replicas) run(ctx context.Context) error {
-	if r.board == nil {
+	if r.shared == nil {
 		return nil
 	}
 	var group errgroup.Group
 	group.Go(func() error {
-		r.board.Attend(ctx, etcd.Attendance{ID: r.instance, Value: r.shown, Changed: r.moved, Arrived: r.publishAll})
+		r.shared.Register(ctx, etcd.Registration{ID: r.instance, Value: r.shown, Changed: r.moved, Registered: r.publishAll})
 		return nil
 	})
 	group.Go(func() error { return r.showAlways(ctx) })
-	group.Go(func() error { return r.hearAlways(ctx) })
+	group.Go(func() error { return r.followState(ctx) })
 	if r.history > 0 {
 		group.Go(func() error {
-			r.board.History(ctx, r.history, r.leads)
+			r.shared.History(ctx, r.history, r.leads)
 			return nil
 		})
 	}
@@ -176,16 +176,16 @@ func (r *replicas) publishAll() {
 	poke(r.urgent)
 }
 
-// forget removes a deleted zone from the board.
+// forget removes a deleted zone from the shared state.
 func (r *replicas) forget(ctx context.Context, zone string) {
-	if r.board == nil {
+	if r.shared == nil {
 		return
 	}
 	r.mu.Lock()
 	delete(r.dirtyZones, zone)
 	delete(r.remote, zone)
 	r.mu.Unlock()
-	if err := r.board.Clear(ctx, zonePrefix(zone)); err != nil && ctx.Err() == nil {
+	if err := r.shared.Clear(ctx, zonePrefix(zone)); err != nil && ctx.Err() == nil {
 		r.log.Error("cannot remove the status of a deleted zone from the other replicas", "zone", zone, "error", err)
 	}
 }

@@ -17,18 +17,18 @@ const (
 	listenInterval = time.Second
 	// doubtAfter is how long a replica hears nothing before it calls unknown what it was told: as long as the others take
 	// it for present.
-	doubtAfter = etcd.DefaultMemberLease
+	doubtAfter = etcd.DefaultReplicaLease
 )
 
-// hearAlways follows the board while etcd answers, until ctx ends. When etcd has not answered for a while, what the
-// others told is unknown until the whole board is heard again.
-func (r *replicas) hearAlways(ctx context.Context) error {
+// followState follows the shared state while etcd answers, until ctx ends. When etcd has not answered for a while, what
+// the others told is unknown until all shared state is heard again.
+func (r *replicas) followState(ctx context.Context) error {
 	for ctx.Err() == nil {
 		following, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			r.board.Follow(following, r.apply)
+			r.shared.Follow(following, r.apply)
 		}()
 		lost := r.listens(ctx)
 		stop()
@@ -95,11 +95,11 @@ func (r *replicas) why() string {
 
 // apply applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
 // before it had the zone: it sends its own again.
-func (r *replicas) apply(news etcd.News) {
-	r.setMembers(news.Members)
+func (r *replicas) apply(change etcd.StateChange) {
+	r.setPresent(change.Replicas)
 	b := store.Batch{}
 	named := map[resources.Key]bool{}
-	for _, n := range news.Notes {
+	for _, n := range change.Notes {
 		rest, ok := strings.CutPrefix(n.Key, zonesPrefix)
 		if !ok {
 			continue
@@ -114,7 +114,7 @@ func (r *replicas) apply(news etcd.News) {
 			r.applyResource(&b, zone, key, n.Value)
 		}
 	}
-	if news.Whole {
+	if change.Whole {
 		r.dropUnnamed(&b, named)
 	}
 	if len(b.Ops) > 0 {
@@ -125,10 +125,10 @@ func (r *replicas) apply(news etcd.News) {
 	poke(r.wake)
 }
 
-// setMembers records which replicas are present.
-func (r *replicas) setMembers(members []etcd.Member) {
+// setPresent records which replicas are present.
+func (r *replicas) setPresent(listed []etcd.Replica) {
 	var present []replica
-	for _, m := range members {
+	for _, m := range listed {
 		one := replica{}
 		if err := json.Unmarshal(m.Value, &one); err != nil {
 			r.log.Error("cannot decode another replica's entry", "replica", m.ID, "error", err)
@@ -137,8 +137,8 @@ func (r *replicas) setMembers(members []etcd.Member) {
 		present = append(present, one)
 	}
 	r.mu.Lock()
-	before := len(r.members)
-	r.members = present
+	before := len(r.present)
+	r.present = present
 	r.mu.Unlock()
 	if before != len(present) {
 		r.log.Info("replicas of this global", "count", len(present), "leads", r.leads())
@@ -198,7 +198,7 @@ func (r *replicas) applyResource(b *store.Batch, zone string, key resources.Key,
 	}
 }
 
-// dropUnnamed adds the removal of what the whole board does not contain to b.
+// dropUnnamed adds the removal of what all shared state does not contain to b.
 func (r *replicas) dropUnnamed(b *store.Batch, named map[resources.Key]bool) {
 	snapshot := r.status.Snapshot()
 	for _, t := range []resources.Type{resources.TypeZoneInsight, resources.TypeDataplaneInsight} {

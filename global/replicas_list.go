@@ -16,7 +16,7 @@ func (r *replicas) self() replica {
 		Revision: r.durable.Snapshot().Revision()}
 }
 
-// shown returns self as it is on the board.
+// shown returns self as it is in the shared state.
 func (r *replicas) shown() []byte {
 	value, err := json.Marshal(r.self())
 	if err != nil {
@@ -25,8 +25,8 @@ func (r *replicas) shown() []byte {
 	return value
 }
 
-// showAlways updates the revision in this replica's entry, at most once in publishInterval, until ctx ends. While nothing
-// changes it waits without a timer.
+// showAlways updates the revision in this replica's entry, at most once in publishInterval, until ctx ends. While
+// nothing changes it waits without a timer.
 func (r *replicas) showAlways(ctx context.Context) error {
 	for seen := r.durable.Snapshot().Revision(); ; {
 		now, changed := r.durable.Changed()
@@ -63,10 +63,10 @@ func (r *replicas) zonesOf() map[string]int {
 	return zones
 }
 
-// list returns all replicas: this one first if the board does not have it, then in order of arrival.
+// list returns all replicas: this one first if the shared state does not have it, then in order of arrival.
 func (r *replicas) list() []api.Replica {
 	r.mu.Lock()
-	members := r.members
+	present := r.present
 	r.mu.Unlock()
 	zones, away := r.zonesOf(), r.durable.Healthy()
 	var out []api.Replica
@@ -76,7 +76,7 @@ func (r *replicas) list() []api.Replica {
 			Revision: m.Revision,
 			Zones:    zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
 		}
-		// A replica on the board has a lease that etcd has renewed recently.
+		// A replica in the shared state has a lease that etcd has renewed recently.
 		if reachable := away == nil; reachable || one.Asked {
 			one.Store.Reachable = &reachable
 		}
@@ -89,16 +89,16 @@ func (r *replicas) list() []api.Replica {
 		out = append(out, one)
 	}
 	self, there := r.self(), false
-	for i := range members {
-		if members[i].Instance == r.instance {
+	for i := range present {
+		if present[i].Instance == r.instance {
 			there = true
 			add(&self, r.leads())
 		} else {
-			add(&members[i], i == 0)
+			add(&present[i], i == 0)
 		}
 	}
 	if !there {
-		add(&self, r.board == nil)
+		add(&self, r.shared == nil)
 		out = append(out[len(out)-1:], out[:len(out)-1]...)
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// zoneNote is the state of a zone on the board, beside its resources.
+// zoneNote is the state of a zone in the shared state, beside its resources.
 type zoneNote struct {
 	// Replica is the one that has the zone, or had it last.
 	Replica string             `json:"replica"`
@@ -99,7 +99,7 @@ func (r *replicas) publish(ctx context.Context, seen uint64) (uint64, error) {
 	if len(notes) == 0 {
 		return next, nil
 	}
-	err := r.board.Put(ctx, notes)
+	err := r.shared.Put(ctx, notes)
 	if errors.Is(err, etcd.ErrNoteTooLarge) {
 		r.log.Error("cannot send the whole status of zones to the other replicas", "error", err)
 		return next, nil
@@ -119,7 +119,7 @@ func (r *replicas) publish(ctx context.Context, seen uint64) (uint64, error) {
 		}
 		for _, zone := range offline {
 			if heard, known := r.remote[zone]; known {
-				heard.connected = true // as on the board still
+				heard.connected = true // as in the shared state still
 				r.remote[zone] = heard
 			}
 		}
@@ -208,7 +208,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []etcd.Note, gone []string) {
 	r.mu.Lock()
 	for zone, heard := range r.remote {
-		alive := slices.ContainsFunc(r.members, func(m replica) bool { return m.Instance == heard.replica })
+		alive := slices.ContainsFunc(r.present, func(m replica) bool { return m.Instance == heard.replica })
 		if heard.connected && !alive && !r.has(zone) {
 			gone = append(gone, zone)
 			r.remote[zone] = remoteZone{replica: heard.replica}

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-// TestWhatCouldNotBeToldIsToldLater checks what was deleted, and a zone whose replica died, while the board could not
-// be written: once it can, they are removed from the board and shown as offline.
+// TestWhatCouldNotBeToldIsToldLater checks what was deleted, and a zone whose replica died, while the shared state
+// could not be written: once it can, they are removed from the shared state and shown as offline.
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)
@@ -42,23 +42,23 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	r := newReplicas(&Config{Now: time.Now, Log: slog.New(slog.DiscardHandler)}, replicaParts{durable: durable, instance: "me",
 		status: status, sync: kds.NewGlobal(kds.GlobalConfig{Store: claims, Status: status, Replica: "me"})})
 	r.sync.Adopt("lost", &tracker.ZoneState{Connected: true, Since: time.Now()})
-	r.members = []replica{{Instance: "me"}}
+	r.present = []replica{{Instance: "me"}}
 	r.remote["lost"] = remoteZone{replica: "dead", connected: true}
 	insight := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "gone"}
 	put(status, &resources.Resource{Key: insight, Labels: map[string]string{resources.LabelZone: "own"}}, `{}`)
 
-	onBoard := func(what string) bool {
+	inSharedState := func(what string) bool {
 		return strings.Contains(strings.Join(cluster.Keys(t), "\n"), what)
 	}
-	r.members = nil // no replica leads yet
+	r.present = nil // no replica leads yet
 	seen, err := r.publish(t.Context(), 0)
-	if err != nil || !onBoard("zones/own/r/") {
-		t.Fatalf("the insight is not on the board: %v", err)
+	if err != nil || !inSharedState("zones/own/r/") {
+		t.Fatalf("the insight is not in the shared state: %v", err)
 	}
 	if _, err := status.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: insight}}}); err != nil {
 		t.Fatal(err)
 	}
-	r.members = []replica{{Instance: "me"}}
+	r.present = []replica{{Instance: "me"}}
 	cut, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := r.publish(cut, seen); err == nil {
@@ -67,10 +67,10 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	if _, err := r.publish(t.Context(), seen); err != nil {
 		t.Fatal(err)
 	}
-	if onBoard("zones/own/r/") {
-		t.Error("what is gone stays on the board")
+	if inSharedState("zones/own/r/") {
+		t.Error("what is gone stays in the shared state")
 	}
-	if !onBoard("zones/lost/state") {
+	if !inSharedState("zones/lost/state") {
 		t.Error("a zone whose replica died is not said to be away")
 	}
 }

@@ -37,7 +37,7 @@ func TestRolloutCountsWhatWasTold(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, dir)
 	home := resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace}
-	ahead := store.NewMemoryWith(store.ReplicaConfig{Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
+	ahead := store.NewMemoryWith(store.ViewConfig{Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
 	durable, status := ahead, store.NewMemory()
 	put := func(s store.Store, typ resources.Type, name, spec string) {
 		t.Helper()

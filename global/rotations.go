@@ -19,7 +19,7 @@ const retireInterval = 2 * time.Second
 // depends on them.
 type rotations struct {
 	authority *enrolment.Authority
-	members   *enrolment.Registry
+	registry  *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
 	// ended is closed when the server ends.
@@ -30,11 +30,11 @@ type rotations struct {
 	changed chan struct{} // guarded by mu; closed when signing changes
 }
 
-func newRotations(ctx context.Context, authority *enrolment.Authority, members *enrolment.Registry, audit auditor,
+func newRotations(ctx context.Context, authority *enrolment.Authority, registry *enrolment.Registry, audit auditor,
 	log *slog.Logger) (*rotations, error) {
 	signing, err := authority.Signing(ctx)
 	return &rotations{
-		authority: authority, members: members, audit: audit, log: log, ended: make(chan struct{}), signing: signing,
+		authority: authority, registry: registry, audit: audit, log: log, ended: make(chan struct{}), signing: signing,
 		changed: make(chan struct{}),
 	}, err
 }
@@ -89,15 +89,15 @@ func (r *rotations) run(ctx context.Context, leads func() bool) error {
 // uses counts, by authority, the zones that could not connect without it: those whose newest certificate it signed.
 func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
 	uses := map[string]int{}
-	for _, zone := range r.members.Zones() {
-		m, _, err := r.members.Get(ctx, zone)
+	for _, zone := range r.registry.Zones() {
+		m, _, err := r.registry.Get(ctx, zone)
 		if err != nil {
 			return nil, err
 		}
 		if m == nil {
 			continue
 		}
-		for authority := range m.DependsOn(r.members.Forget()) {
+		for authority := range m.DependsOn(r.registry.Forget()) {
 			uses[authority]++
 		}
 	}

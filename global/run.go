@@ -97,7 +97,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	}
 
 	// Insights are rewritten often; a long changelog would keep all old ones.
-	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: c.Now})
+	status := store.NewMemoryWith(store.ViewConfig{WindowCommits: 64, WindowChanges: 1024, Now: c.Now})
 	known := kds.NewVersionFiles(c.knownDir(), c.Log, durable, status)
 	sync := newSync(c, o, status, known, instance)
 	insights := newInsights(status, instance, sync.Has, c.Log)
@@ -130,11 +130,11 @@ func newSync(c *Config, o *opened, status store.Store, known *kds.VersionFiles, 
 		Store: o.store, Status: status, Validate: resources.ValidatePeer, SystemNamespace: c.SystemNamespace,
 		MaxMessageSize: c.KDSMaxMessageSize, SendTimeout: c.KDSSendTimeout, FullSyncLimit: c.KDSFullSyncLimit,
 		Limits: c.KDSZoneLimits, FullSyncs: server.CollectEagerly, HealthInterval: time.Minute, Versions: known, Log: c.Log,
-		Authenticate: gate.admission.authenticate, Incarnation: gate.lineage.Incarnation(), StoreOf: gate.storeOf,
+		Authenticate: gate.admission.authenticate, Epoch: gate.lineage.Epoch(), StoreOf: gate.storeOf,
 		Compare: gate.lineage.Compare, WordAt: gate.wordAt(), Self: kds.Peer{Instance: instance, Version: server.Version()}, Tracer: c.Tracer,
 		Panics: c.Panics, Open: o.fields.Open, Now: c.Now,
 	}
-	if o.store.Board() != nil {
+	if o.store.SharedState() != nil {
 		config.Replica = instance
 	}
 	return kds.NewGlobal(config)
@@ -194,7 +194,7 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 			err = errors.Join(err, durable.Close())
 		}
 	}()
-	if durable.Board() != nil {
+	if durable.SharedState() != nil {
 		if err := share(ctx, c, durable, box); err != nil {
 			return nil, err
 		}

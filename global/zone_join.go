@@ -75,7 +75,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 	if err != nil {
 		return nil, err
 	}
-	err = i.members.Update(ctx, zone, func(m *enrolment.Record) error {
+	err = i.registry.Update(ctx, zone, func(m *enrolment.Record) error {
 		if m.Joined() && m.DeletedAt.IsZero() && !rejoin {
 			return api.NewError(http.StatusConflict, "Conflict",
 				"a server has joined as zone "+zone+" already; when it is lost, ask again with rejoin (causewayctl zone create --rejoin): the next server then takes its place")
@@ -83,7 +83,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 		m.DeletedAt, m.Draining, m.DrainingAt = time.Time{}, false, time.Time{}
 		m.Joins = append(m.Joins, enrolment.IssuedJoin{ID: claims.ID, Issued: claims.IssuedAt.UTC(),
 			Expires: claims.Expires.UTC(), Rejoin: rejoin})
-		m.Tidy(i.members.Forget())
+		m.Tidy(i.registry.Forget())
 		return nil
 	})
 	if err != nil {
@@ -183,7 +183,7 @@ func (i *issuer) issueToken(ctx context.Context, zone string, scopes []string, t
 	if err != nil {
 		return nil, err
 	}
-	err = i.members.Update(ctx, zone, func(m *enrolment.Record) error {
+	err = i.registry.Update(ctx, zone, func(m *enrolment.Record) error {
 		if len(m.Tokens) >= enrolment.MaxZoneTokens {
 			return api.NewError(http.StatusConflict, "Conflict",
 				fmt.Sprintf("zone %s has %d tokens that have not expired: revoke them first (causewayctl zone revoke %s)", zone, len(m.Tokens), zone))

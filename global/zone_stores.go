@@ -13,40 +13,40 @@ import (
 // zoneSeenSecret is the prefix of the names of the secrets that hold how much this global has seen of zones' stores.
 const zoneSeenSecret = "zone-store-seen-" //nolint:gosec // the name of a secret
 
-// zoneStore implements kds.Incarnations for a zone's store: the incarnation is in the zone's record, what was seen in a
+// zoneStore implements kds.Epochs for a zone's store: the epoch is in the zone's record, what was seen in a
 // secret beside it, because each batch from the zone writes it. A zone that has not joined has neither.
 type zoneStore struct {
-	members *enrolment.Registry
-	keeper  *secrets.Keeper
-	zone    string
+	registry *enrolment.Registry
+	keeper   *secrets.Keeper
+	zone     string
 }
 
 // storeOf implements kds.GlobalConfig's StoreOf.
-func (g *gate) storeOf(zone string) kds.Incarnations { return g.admission.storeOf(zone) }
+func (g *gate) storeOf(zone string) kds.Epochs { return g.admission.storeOf(zone) }
 
-func (a *admission) storeOf(zone string) zoneStore { return zoneStore{a.members, a.keeper, zone} }
+func (a *admission) storeOf(zone string) zoneStore { return zoneStore{a.registry, a.keeper, zone} }
 
-// Accepted implements kds.Incarnations.
+// Accepted implements kds.Epochs.
 func (z zoneStore) Accepted(ctx context.Context) (string, error) {
-	m, _, err := z.members.Get(ctx, z.zone)
+	m, _, err := z.registry.Get(ctx, z.zone)
 	if err != nil || m == nil {
 		return "", err
 	}
 	return m.Store, nil
 }
 
-// Accept implements kds.Incarnations.
-func (z zoneStore) Accept(ctx context.Context, incarnation string) error {
-	return z.members.Update(ctx, z.zone, func(m *enrolment.Record) error {
-		if m.Blank() || m.Store == incarnation {
+// Accept implements kds.Epochs.
+func (z zoneStore) Accept(ctx context.Context, epoch string) error {
+	return z.registry.Update(ctx, z.zone, func(m *enrolment.Record) error {
+		if m.Blank() || m.Store == epoch {
 			return enrolment.ErrNothing
 		}
-		m.Store = incarnation
+		m.Store = epoch
 		return nil
 	})
 }
 
-// Seen implements kds.Incarnations.
+// Seen implements kds.Epochs.
 func (z zoneStore) Seen(ctx context.Context) (kds.Seen, error) {
 	raw, _, err := z.keeper.Get(ctx, zoneSeenSecret+z.zone)
 	if errors.Is(err, secrets.ErrNotFound) {
@@ -55,7 +55,7 @@ func (z zoneStore) Seen(ctx context.Context) (kds.Seen, error) {
 	return kds.ParseSeen(string(raw)), err
 }
 
-// See implements kds.Incarnations.
+// See implements kds.Epochs.
 func (z zoneStore) See(ctx context.Context, seen kds.Seen) ([]store.Op, error) {
 	accepted, err := z.Accepted(ctx)
 	if err != nil || accepted == "" {

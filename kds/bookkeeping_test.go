@@ -17,7 +17,7 @@ import (
 func TestRegistrationsLeaveTheWindow(t *testing.T) {
 	t.Parallel()
 	const window = 8
-	g := startGlobal(t, store.NewMemoryWith(store.ReplicaConfig{WindowCommits: window, Background: Bookkeeping}))
+	g := startGlobal(t, store.NewMemoryWith(store.ViewConfig{WindowCommits: window, Background: Bookkeeping}))
 	p := dialPeer(t, "zone-1", g.address, plainFeatures)
 	permissions, timeouts := resources.TypeMeshTrafficPermission, resources.TypeMeshTimeout
 	p.openDown(permissions, timeouts)

@@ -107,7 +107,7 @@ func (s *sender) note(from *source, commits []*store.Commit) {
 }
 
 // Bookkeeping reports whether a change on the global concerns no type that zones are sent, whatever it says: a zone that
-// connects, a claim, an insight. It is a store.ReplicaConfig.Background. Whatever concerns a type is not bookkeeping.
+// connects, a claim, an insight. It is a store.ViewConfig.Background. Whatever concerns a type is not bookkeeping.
 func Bookkeeping(c store.Change) bool {
 	t := c.Key().Type
 	if t == resources.TypeZone {

@@ -63,12 +63,12 @@ type GlobalConfig struct {
 	Limits Limits
 	// AcceptDeletes reports whether an operator lets removals pass that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
-	// Incarnation identifies the store's history: zones hold the deletions that they would make because a store of
-	// another incarnation lacks the resources. If empty, it is not announced.
-	Incarnation string
-	// StoreOf keeps which incarnation of a zone's store the global has accepted. What a store of another incarnation
+	// Epoch identifies the store's history: zones hold the deletions that they would make because a store of
+	// another epoch lacks the resources. If empty, it is not announced.
+	Epoch string
+	// StoreOf keeps which epoch of a zone's store the global has accepted. What a store of another epoch
 	// lacks is held, not removed. Nil compares nothing.
-	StoreOf func(zone string) Incarnations
+	StoreOf func(zone string) Epochs
 	// Compare returns the position of the store, and whether the store continues the one that a zone has seen; nil
 	// compares nothing.
 	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
@@ -130,7 +130,7 @@ type zoneData struct {
 	ledger   *tracker.Ledger
 	over     *tracker.Over
 	report   atomic.Pointer[tracker.Report]
-	// met tracks the incarnation of the zone's store.
+	// met tracks the epoch of the zone's store.
 	met *peerStore
 }
 
@@ -372,8 +372,8 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 	}
 	header := metadata.MD{}
 	header.Append(metadataFeatures, g.config.Self.Features.Names()...)
-	if g.config.Incarnation != "" {
-		header.Append(metadataIncarnation, g.config.Incarnation)
+	if g.config.Epoch != "" {
+		header.Append(metadataEpoch, g.config.Epoch)
 	}
 	if err := g.compare(ctx, parseSeen(md.Get(metadataSeen)), header); err != nil {
 		return nil, ToStatus(err)

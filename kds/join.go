@@ -137,7 +137,7 @@ func (g *Global) begins(claim func() error, s *session, data *zoneData, md metad
 		}
 		err := data.met.current(s.ctx, md.Get(metadataCompared))
 		if err == nil {
-			err = data.met.meet(s.ctx, health{incarnation: incarnationOf(md), point: parseSeen(md.Get(metadataPoint))})
+			err = data.met.meet(s.ctx, health{epoch: epochOf(md), point: parseSeen(md.Get(metadataPoint))})
 		}
 		if err != nil {
 			return fmt.Errorf("zone %s: what is known of its store: %w", s.zone, err)

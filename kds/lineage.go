@@ -29,7 +29,7 @@ const (
 // Lineage is a store's own history: the servers that were started on it. A store that was rolled back, by whatever
 // means, lacks the later starts, or has another next start at an earlier revision than was seen.
 type Lineage struct {
-	// Store is the store's incarnation.
+	// Store is the store's epoch.
 	Store string `json:"store"`
 	// Shared is set if several servers write the store, so that a start does not end the writes of earlier ones.
 	Shared bool `json:"shared,omitempty"`
@@ -164,8 +164,8 @@ func parseSeen(values []string) Seen {
 
 // ParseSeen reads String's form; anything else yields the zero value.
 func ParseSeen(text string) Seen {
-	parts := strings.Split(text[:min(len(text), maxIncarnation+1)], ":")
-	if len(text) > maxIncarnation || len(parts) != 3 || !isWord(parts[0]) {
+	parts := strings.Split(text[:min(len(text), maxEpoch+1)], ":")
+	if len(text) > maxEpoch || len(parts) != 3 || !isWord(parts[0]) {
 		return Seen{}
 	}
 	at, err := strconv.ParseUint(parts[1], 10, 64)

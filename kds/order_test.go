@@ -128,9 +128,9 @@ func TestTypesInOrderOfDependency(t *testing.T) {
 // years, back and forth, with every write; the stores end up the same, and a reconnect sends nothing.
 func TestClocksThatJump(t *testing.T) {
 	t.Parallel()
-	jumping := func(first time.Duration) store.ReplicaConfig {
+	jumping := func(first time.Duration) store.ViewConfig {
 		leap := first
-		return store.ReplicaConfig{Now: func() time.Time {
+		return store.ViewConfig{Now: func() time.Time {
 			leap = -leap * 3 / 2
 			if leap > 50*365*24*time.Hour || leap < -50*365*24*time.Hour {
 				leap = first

@@ -143,7 +143,7 @@ func TestComingAndGoingBetweenParts(t *testing.T) {
 func TestPastTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, features := range []exchange.Features{plainFeatures, exchange.OwnFeatures()} {
-		g := startGlobal(t, store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8, WindowChanges: 8}))
+		g := startGlobal(t, store.NewMemoryWith(store.ViewConfig{WindowCommits: 8, WindowChanges: 8}))
 		keys := many(t, g.store, "a", 3)
 		p := dialPeer(t, "behind", g.address, features)
 		p.openDown(keys[0].Type)

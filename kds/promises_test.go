@@ -206,7 +206,7 @@ func TestRandomOperationsConverge(t *testing.T) {
 
 func converge(t *testing.T, random *rand.Rand) {
 	t.Helper()
-	small := store.ReplicaConfig{WindowCommits: 64, WindowChanges: 64}
+	small := store.ViewConfig{WindowCommits: 64, WindowChanges: 64}
 	g := startGlobal(t, store.NewMemoryWith(small), func(c *GlobalConfig) { c.MaxMessageSize = 1500 })
 	accept := func(c *ZoneConfig) {
 		c.MaxMessageSize = 1500

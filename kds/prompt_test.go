@@ -202,7 +202,7 @@ func TestFlushesTakeNoSlot(t *testing.T) {
 	t.Parallel()
 	for name, writes := range map[string]int{"a list that was too big before": 1, "past the window": 5} {
 		t.Run(name, func(t *testing.T) {
-			s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 2})
+			s := store.NewMemoryWith(store.ViewConfig{WindowCommits: 2})
 			sender, stream := promptSender(t, s)
 			sender.types["MeshTrafficPermission"].full = writes == 1
 			for i := range writes {

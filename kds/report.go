@@ -83,7 +83,7 @@ func checkReport(r *tracker.Report) error {
 		return fmt.Errorf("replaced: %d resources with %d names", r.Replaced.Count, len(r.Replaced.Names))
 	}
 	if !validStore(r.NewStore) {
-		return fmt.Errorf("newStore: an incarnation is longer than %d bytes", maxIncarnation)
+		return fmt.Errorf("newStore: an epoch is longer than %d bytes", maxEpoch)
 	}
 	return nil
 }

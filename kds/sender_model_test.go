@@ -65,8 +65,8 @@ func (p *modelPeer) apply(t *rapid.T, m *discovery.DeltaDiscoveryResponse) {
 	}
 }
 
-// modelStream hands what a sender sends to the peer. It asserts that what is sent by whoever brings an answer or a flush
-// cannot block: invariant 5.
+// modelStream hands what a sender sends to the peer. It asserts that what is sent by whoever brings an answer or a
+// flush cannot block: invariant 5.
 type modelStream struct {
 	recordingStream
 	sender *sender
@@ -271,7 +271,7 @@ func (m *senderModel) settle(t *rapid.T) {
 func TestSenderModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 5})
+		s := store.NewMemoryWith(store.ViewConfig{WindowCommits: 5})
 		put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`), written(t, globalHome, ZoneKey("zone-2"), `{}`))
 		m := &senderModel{tb: t, store: s, peer: &modelPeer{has: map[resources.Type]map[string]string{}},
 			config: senderConfig{direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, features: exchange.OwnFeatures(),

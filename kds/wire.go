@@ -263,7 +263,7 @@ func parseProgress(s string) (p progress, ok bool) {
 		case "more":
 			p.more = true
 		default:
-			if word, ok := strings.CutPrefix(w, wordStart); ok && len(word) <= maxIncarnation && isWord(word) {
+			if word, ok := strings.CutPrefix(w, wordStart); ok && len(word) <= maxEpoch && isWord(word) {
 				p.word = word
 			}
 			p.parseCause(w)

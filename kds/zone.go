@@ -71,8 +71,8 @@ type ZoneConfig struct {
 	Proxies func(told func(revision uint64) bool) (behind []tracker.ProxyBehind, streams uint32)
 	// Own identifies the zone's own store; nil announces nothing.
 	Own OwnStore
-	// Incarnations keeps which incarnation of the global's store the zone has accepted; nil accepts any.
-	Incarnations Incarnations
+	// Epochs keeps which epoch of the global's store the zone has accepted; nil accepts any.
+	Epochs Epochs
 	// Versions persists the versions of the global's copies over restarts; nil keeps them in memory only.
 	Versions *VersionFiles
 	// Open decrypts the secrets of resources that are sent; nil if nothing is sealed.
@@ -154,7 +154,7 @@ func NewZone(c ZoneConfig) *Zone {
 		over: tracker.NewOver(c.Now), ledger: tracker.NewLedger(c.Now)}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
-	z.met = &peerStore{kept: c.Incarnations, store: c.Store, ledger: z.ledger, log: c.Log,
+	z.met = &peerStore{kept: c.Epochs, store: c.Store, ledger: z.ledger, log: c.Log,
 		from: exchange.GlobalToZone, now: c.Now}
 	return z
 }
@@ -307,7 +307,7 @@ func (z *Zone) identified(ctx context.Context, seen []string) (context.Context, 
 		z.config.Log.Warn("this zone's store is an older copy of the one that the global knew: its disk or file was rolled back; the global deletes nothing for that reason until an operator accepts it",
 			"global_has_seen", parseSeen(seen).String(), "is_at", now.String())
 	}
-	pairs := []string{metadataIncarnation, name, metadataPoint, now.String()}
+	pairs := []string{metadataEpoch, name, metadataPoint, now.String()}
 	if len(seen) == 1 {
 		pairs = append(pairs, metadataCompared, seen[0])
 	}
@@ -322,9 +322,9 @@ const (
 
 // health is a global's answer to HealthCheck. It is zero for one without the method.
 type health struct {
-	interval    time.Duration
-	features    exchange.Features
-	incarnation string
+	interval time.Duration
+	features exchange.Features
+	epoch    string
 	// point is the position of the store, empty from a global that does not send it. forgotten is set if the store is
 	// not the one that was seen.
 	point     Seen
@@ -362,8 +362,8 @@ func (z *Zone) checkHealth(ctx context.Context, conn *grpc.ClientConn, limit tim
 	}
 	return health{
 		interval: interval, features: exchange.ParseFeatures(header.Get(metadataFeatures)),
-		incarnation: incarnationOf(header),
-		point:       parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
+		epoch: epochOf(header),
+		point: parseSeen(header.Get(metadataPoint)), forgotten: len(header.Get(metadataForgotten)) > 0,
 		seen: header.Get(metadataSeen),
 	}, nil
 }

@@ -80,7 +80,7 @@ func (g *evilGlobal) HealthCheck(ctx context.Context,
 	_ *meshpb.ZoneHealthCheckRequest) (*meshpb.ZoneHealthCheckResponse, error) {
 	g.mu.Lock()
 	header := metadata.MD{metadataFeatures: g.features.Names(),
-		metadataIncarnation: []string{strings.Repeat("i", int(g.features)%200)}}
+		metadataEpoch: []string{strings.Repeat("i", int(g.features)%200)}}
 	interval := g.interval
 	g.mu.Unlock()
 	return &meshpb.ZoneHealthCheckResponse{Interval: durationpb.New(interval)}, grpc.SetHeader(ctx, header)

@@ -16,7 +16,7 @@ import (
 func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		incarnation         string
+		epoch               string
 		lacking, left, held int
 	}{
 		"another, one":  {otherStore, 1, 10, 1},
@@ -27,24 +27,24 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kept := &notedIncarnation{}
+			kept := &notedEpoch{}
 			above := store.NewMemory()
 			var all []*resources.Resource
 			for i := range 10 {
 				key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: fmt.Sprintf("s%d", i)}
 				all = append(all, written(t, zoneHome("zone-1"), key, `{"ports":[{"port":80}]}`))
 			}
-			g := startGlobal(t, above, func(c *GlobalConfig) { c.StoreOf = func(string) Incarnations { return kept } })
-			begin := func(incarnation string, rs []*resources.Resource) (store.Store, *testZone) {
+			g := startGlobal(t, above, func(c *GlobalConfig) { c.StoreOf = func(string) Epochs { return kept } })
+			begin := func(epoch string, rs []*resources.Resource) (store.Store, *testZone) {
 				own := store.NewMemory()
 				put(t, own, rs...)
-				return own, startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Own = namedStore(incarnation) })
+				return own, startZone(t, "zone-1", g.address, own, func(c *ZoneConfig) { c.Own = namedStore(epoch) })
 			}
 			_, z := begin(firstStore, all)
 			eventually(t, "ten services", func() bool { return count(above, all[0].Type) == 10 && kept.now() == firstStore })
 			z.stop()
 			seen := g.events.count(Received, "")
-			own, _ := begin(tt.incarnation, all[tt.lacking:])
+			own, _ := begin(tt.epoch, all[tt.lacking:])
 			eventually(t, "every type compared",
 				func() bool { return g.events.count(Received, "") >= seen+typesOf(exchange.ZoneToGlobal) })
 			wantHeld := func(left, held int, strange bool) {

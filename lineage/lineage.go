@@ -1,6 +1,6 @@
-// Package lineage keeps, in a server's own store, what identifies the store to peers: its incarnation, and its lineage,
-// the servers that were started on it. By them a store that was restored, begun anew or rolled back is not taken for the
-// one that peers have seen. It does not depend on what else is in the store.
+// Package lineage keeps, in a server's own store, what identifies the store to peers: its epoch, and its lineage,
+// the servers that were started on it. By them a store that was restored, begun anew or rolled back is not taken for
+// the one that peers have seen. It does not depend on what else is in the store.
 package lineage
 
 import (
@@ -23,13 +23,13 @@ type Book struct {
 	marks  marker
 
 	mu      sync.Mutex
-	name    string       // guarded by mu: the incarnation
+	name    string       // guarded by mu: the epoch
 	version uint64       // guarded by mu: that of the secret from which last was read
 	last    *kds.Lineage // guarded by mu
 }
 
-// marker is implemented by stores whose writes can be recognised later, though servers go on beside each other: a server
-// that was away while the store was put back does not start again, and so leaves no trace in the lineage.
+// marker is implemented by stores whose writes can be recognised later, though servers go on beside each other: a
+// server that was away while the store was put back does not start again, and so leaves no trace in the lineage.
 type marker interface {
 	// Mark identifies the last write that this server knows; empty if writes cannot be recognised.
 	Mark() string
@@ -49,7 +49,7 @@ func (unmarked) Recognises(context.Context, string) (bool, error) { return true,
 // Open reads the identity of a store, which it makes in a store that is new or restored, and records that this server
 // has started on it. shared says that other servers may write it. Errors are those of secrets.Keeper.
 func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shared bool) (*Book, error) {
-	name, err := incarnation(ctx, keeper)
+	name, err := epoch(ctx, keeper)
 	if err != nil {
 		return nil, err
 	}
@@ -80,17 +80,17 @@ func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shar
 	}
 }
 
-// incarnation returns the store's incarnation. A new store has none yet, nor has one that was restored from a backup:
+// epoch returns the store's epoch. A new store has none yet, nor has one that was restored from a backup:
 // both get a new one, by which peers know that missing resources were not deleted. It is a sealed secret, so that
 // replicas share it and the API cannot change it.
-func incarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
+func epoch(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
-		name, _, err := keeper.Get(ctx, kds.IncarnationSecret)
+		name, _, err := keeper.Get(ctx, kds.EpochSecret)
 		if !errors.Is(err, secrets.ErrNotFound) {
 			return string(name), err
 		}
 		fresh := uuid.NewString()
-		if _, err = keeper.Put(ctx, kds.IncarnationSecret, []byte(fresh), 0); err == nil {
+		if _, err = keeper.Put(ctx, kds.EpochSecret, []byte(fresh), 0); err == nil {
 			return fresh, nil
 		}
 		if !errors.Is(err, secrets.ErrChanged) {
@@ -99,15 +99,15 @@ func incarnation(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	}
 }
 
-// Rename gives a store that has an incarnation another one: the store is a copy, or lacks what peers have seen of it.
+// Rename gives a store that has an epoch another one: the store is a copy, or lacks what peers have seen of it.
 func Rename(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
-		version := keeper.Version(kds.IncarnationSecret)
+		version := keeper.Version(kds.EpochSecret)
 		if version == 0 {
 			return "", nil
 		}
 		fresh := uuid.NewString()
-		if _, err := keeper.Put(ctx, kds.IncarnationSecret, []byte(fresh), version); err == nil {
+		if _, err := keeper.Put(ctx, kds.EpochSecret, []byte(fresh), version); err == nil {
 			return fresh, nil
 		} else if !errors.Is(err, secrets.ErrChanged) {
 			return "", err
@@ -115,8 +115,8 @@ func Rename(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	}
 }
 
-// Incarnation returns the name of the store.
-func (b *Book) Incarnation() string {
+// Epoch returns the name of the store.
+func (b *Book) Epoch() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.name
@@ -192,7 +192,7 @@ func (b *Book) Announce(ctx context.Context, seen kds.Seen) (name string, now kd
 			return "", kds.Seen{}, false, err
 		}
 	}
-	return b.Incarnation(), now, !continues, nil
+	return b.Epoch(), now, !continues, nil
 }
 
 // rename gives the store another name, under which its lineage goes on.

@@ -2,15 +2,15 @@ package resources
 
 import (
 	"fmt"
-	"net"
 	"path"
+	"regexp/syntax"
 	"strings"
 )
 
 // MetricConf is the `default` of a MeshMetric, in Kuma's format.
 type MetricConf struct {
 	Sidecar *MetricSidecar `json:"sidecar,omitempty"`
-	// Applications would add their metrics to the proxy's.
+	// Applications are asked for their metrics, which are shown behind the proxy's.
 	Applications []MetricApplication `json:"applications,omitempty"`
 	Backends     []MetricBackend     `json:"backends,omitempty"`
 }
@@ -23,7 +23,8 @@ type MetricSidecar struct {
 	Profiles      *MetricProfiles `json:"profiles,omitempty"`
 }
 
-// MetricProfiles shows what one of AppendProfiles has.
+// MetricProfiles shows what one of AppendProfiles has, all if there is none, without what Exclude selects, and with what
+// Include selects.
 type MetricProfiles struct {
 	AppendProfiles []MetricProfile  `json:"appendProfiles,omitempty"`
 	Include        []MetricSelector `json:"include,omitempty"`
@@ -43,13 +44,25 @@ type MetricProfile struct {
 	Name string `json:"name,omitempty"`
 }
 
-// MetricSelector selects metrics by their names. Type is Prefix, Exact or Regex.
+// Types of MetricSelectors.
+const (
+	SelectPrefix   = "Prefix"
+	SelectExact    = "Exact"
+	SelectContains = "Contains"
+	SelectRegex    = "Regex"
+)
+
+// MetricSelector selects metrics by the names that Prometheus shows, with underscores. An expression may match a part.
 type MetricSelector struct {
 	Type  string `json:"type,omitempty"`
 	Match string `json:"match,omitempty"`
 }
 
-// MetricApplication is the endpoint of an application's metrics.
+// DefaultApplicationPath is where an application shows its metrics unless its MetricApplication says so.
+const DefaultApplicationPath = "/metrics/prometheus"
+
+// MetricApplication is the endpoint of an application's metrics, on the proxy's machine: 127.0.0.1 unless Address is
+// set. Name, if there is one, becomes the label `application` of its metrics.
 type MetricApplication struct {
 	Name    *string `json:"name,omitempty"`
 	Path    *string `json:"path,omitempty"`
@@ -87,7 +100,7 @@ type PrometheusTLS struct {
 	Mode string `json:"mode,omitempty"`
 }
 
-// MetricPush is a collector to which metrics would be sent.
+// MetricPush is a collector that metrics are sent to over OTLP and gRPC, without TLS.
 type MetricPush struct {
 	Endpoint        string  `json:"endpoint,omitempty"`
 	RefreshInterval *string `json:"refreshInterval,omitempty"`
@@ -107,10 +120,15 @@ func (v *validation) metric(c *MetricConf, at *fieldPath) {
 	if c.Sidecar != nil {
 		v.metricSidecar(c.Sidecar, at.field("sidecar"))
 	}
-	for i := range c.Applications {
-		v.metricApplication(&c.Applications[i], at.field("applications").item(i))
+	if len(c.Applications) > MaxApplications {
+		v.fail(at.field("applications"), "want at most %d, got %d", MaxApplications, len(c.Applications))
 	}
-	prometheus := 0
+	for i := range c.Applications {
+		if field, err := c.Applications[i].Check(); err != nil {
+			v.fail(at.field("applications").item(i).field(field), "%v", err)
+		}
+	}
+	prometheus, pushes := 0, 0
 	for i := range c.Backends {
 		b, at := &c.Backends[i], at.field("backends").item(i)
 		if !v.backendType(b.Type, map[string]bool{BackendPrometheus: b.Prometheus != nil,
@@ -122,6 +140,9 @@ func (v *validation) metric(c *MetricConf, at *fieldPath) {
 				v.fail(at.field("openTelemetry").field("endpoint"), "%v", err)
 			}
 			v.duration(b.OpenTelemetry.RefreshInterval, at.field("openTelemetry").field("refreshInterval"), true)
+			if pushes++; pushes > 1 {
+				v.fail(at, "a proxy sends its metrics to one place: leave one backend of type OpenTelemetry")
+			}
 			continue
 		}
 		if prometheus++; prometheus > 1 {
@@ -154,29 +175,93 @@ func (v *validation) metricSidecar(s *MetricSidecar, at *fieldPath) {
 		}
 	}
 	for name, list := range map[string][]MetricSelector{"include": s.Profiles.Include, "exclude": s.Profiles.Exclude} {
-		for i, one := range list {
-			at := at.field(name).item(i)
-			if one.Type != "Prefix" && one.Type != "Exact" && one.Type != "Regex" {
-				v.fail(at.field("type"), "want Prefix, Exact or Regex, got %q", shorten(one.Type))
-			}
-			if one.Match == "" {
-				v.fail(at.field("match"), "is required")
+		if len(list) > MaxMetricSelectors {
+			v.fail(at.field(name), "want at most %d, got %d", MaxMetricSelectors, len(list))
+		}
+		for i := range list {
+			if field, err := list[i].Check(); err != nil {
+				v.fail(at.field(name).item(i).field(field), "%v", err)
 			}
 		}
 	}
 }
 
-func (v *validation) metricApplication(a *MetricApplication, at *fieldPath) {
-	if a.Port == 0 || a.Port > 65535 {
-		v.fail(at.field("port"), "want 1 to 65535")
+// Limits of a MetricConf.
+const (
+	MaxApplications    = 8
+	MaxMetricSelectors = 32
+)
+
+// Check reports what is wrong with a selector, and the field.
+func (s *MetricSelector) Check() (field string, err error) {
+	switch s.Type {
+	case SelectPrefix, SelectExact, SelectContains, SelectRegex:
+	default:
+		return "type", fmt.Errorf("want Prefix, Exact, Contains or Regex, got %q", shorten(s.Type))
 	}
-	if a.Path != nil && !strings.HasPrefix(*a.Path, "/") {
-		v.fail(at.field("path"), "%q does not begin with /", shorten(*a.Path))
+	if s.Type == SelectRegex {
+		_, err := MetricNames(s.Match)
+		return "match", err
 	}
-	if a.Address != nil && net.ParseIP(*a.Address) == nil {
-		v.fail(at.field("address"), "%q is not an IP address", shorten(*a.Address))
+	if s.Match == "" || len(s.Match) > maxTagBytes {
+		return "match", fmt.Errorf("want 1 to %d bytes, got %d", maxTagBytes, len(s.Match))
 	}
+	return "", nil
 }
+
+// MetricNames compiles an expression for the names that Prometheus shows. One that is empty, too long, too big or asks
+// for the bounds of words is an error.
+func MetricNames(expr string) (*syntax.Prog, error) {
+	if expr == "" || len(expr) > maxTagBytes {
+		return nil, fmt.Errorf("want an expression of 1 to %d bytes, got %d", maxTagBytes, len(expr))
+	}
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	if programSize(re) > maxMetricProgram {
+		return nil, fmt.Errorf("the expression %q is too big: want at most %d steps", shorten(expr), maxMetricProgram)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	for _, inst := range prog.Inst {
+		if op := syntax.EmptyOp(inst.Arg); inst.Op == syntax.InstEmptyWidth &&
+			op&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0 {
+			return nil, fmt.Errorf("%q asks for the bounds of words: a name is one word", shorten(expr))
+		}
+	}
+	return prog, nil
+}
+
+// maxMetricProgram bounds an expression that a proxy holds against each name.
+const maxMetricProgram = 500
+
+// Check reports the first thing that is wrong with an application, and the field.
+func (a *MetricApplication) Check() (field string, err error) {
+	switch {
+	case a.Port == 0 || a.Port > 65535:
+		return "port", fmt.Errorf("want 1 to 65535, got %d", a.Port)
+	case a.Path != nil && (!path.IsAbs(*a.Path) || strings.ContainsFunc(*a.Path, unprintable) || len(*a.Path) > maxTagBytes):
+		return "path", fmt.Errorf("%q is not a path: write /metrics", shorten(*a.Path))
+	case a.Name != nil && (*a.Name == "" || strings.ContainsFunc(*a.Name, unprintable) || len(*a.Name) > maxTagBytes):
+		return "name", fmt.Errorf("want 1 to %d printable characters without blanks, got %q", maxTagBytes, shorten(*a.Name))
+	case a.Address == nil:
+		return "", nil
+	}
+	ip, err := ParseIP(*a.Address)
+	if err != nil {
+		return "address", fmt.Errorf("%q is not an IP address", shorten(*a.Address))
+	}
+	if why := NoApplication(ip); why != "" {
+		return "address", fmt.Errorf("%s %s: give the application's, or leave it out for 127.0.0.1", *a.Address, why)
+	}
+	return "", nil
+}
+
+// unprintable reports whether a character is a blank, or neither a letter nor a sign of ASCII.
+func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
 // MetricExpression is an expression for names of metrics as the RE2 of proxies takes it, which does not know all that
 // Go's does and would answer nothing but an error. One that is empty, too long or too big is an error.

@@ -254,7 +254,11 @@ var receivedFields = map[Type]confField{
 	TypeMeshAccessLog: logFields,
 	TypeMeshMetric: fieldsOf(
 		"backends[].type", "backends[].prometheus.port", "backends[].prometheus.path", "backends[].prometheus.tls.mode",
+		"backends[].openTelemetry.endpoint",
 		"sidecar.regex", "sidecar.includeUnused", "sidecar.profiles.appendProfiles[].name",
+		"sidecar.profiles.include[].type", "sidecar.profiles.include[].match",
+		"sidecar.profiles.exclude[].type", "sidecar.profiles.exclude[].match",
+		"applications[].name", "applications[].path", "applications[].address", "applications[].port",
 	),
 	TypeMeshProxyPatch: fieldsOf(patchFields("cluster"), patchFields("listener", "tags.*"),
 		patchFields("networkFilter", "listenerName", "listenerTags.*"),

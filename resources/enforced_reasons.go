@@ -9,11 +9,8 @@ var unenforcedReasons = map[Type]map[string]string{
 		"backends.tcp": "Envoy has no logger that writes lines to a connection: use OpenTelemetry or a file",
 	},
 	TypeMeshMetric: {
-		"applications":                 "Envoy cannot merge what others count with its own metrics: have the application scraped at its own port",
-		"backends.opentelemetry":       "Envoy takes sinks of metrics from its bootstrap only, and no discovery service brings them: have a collector scrape the Prometheus endpoint",
-		"backends.prometheus.clientid": "it tells scrape targets of one discovery service apart, which this server does not have",
-		"sidecar.profiles.include":     "its names are those that Prometheus shows, and Envoy selects by its own: write sidecar.regex",
-		"sidecar.profiles.exclude":     "Envoy's filter of metrics selects, and cannot leave out: write sidecar.regex",
+		"backends.opentelemetry.refreshinterval": "Envoy takes the interval from its bootstrap only: give --push-metrics-every to causeway-zone bootstrap",
+		"backends.prometheus.clientid":           "it tells scrape targets of one discovery service apart, which this server does not have",
 	},
 	TypeMeshTrace: {
 		"backends.datadog.splitservice": "a span of Envoy has one service for all directions and destinations",

@@ -15,7 +15,7 @@ type Audience string
 const (
 	// AudienceJoin is for a zone that joins the global, once.
 	AudienceJoin Audience = "causeway-join"
-	// AudienceZone is for a zone without a member certificate that speaks KDS.
+	// AudienceZone is for a zone without a zone certificate that speaks KDS.
 	AudienceZone Audience = "causeway-zone"
 	// AudienceDataplane is for a proxy that requests its configuration and identity from its zone.
 	AudienceDataplane Audience = "causeway-dataplane"

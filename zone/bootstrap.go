@@ -61,6 +61,8 @@ type BootstrapConfig struct {
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
 	// "none" turns the interface off.
 	AdminAddress string
+	// PushMetricsEvery is how often the proxy sends its metrics to the collector of a MeshMetric. Zero turns that off.
+	PushMetricsEvery time.Duration
 	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
 	MaxConnections int64
 	// DrainTime limits how long the TCP connections of clients that lost their access stay open: whole seconds, 30 when
@@ -121,10 +123,13 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 			return nil, fmt.Errorf("admin address: %w", err)
 		}
 		b.Admin = &bootstrapv3.Admin{Address: address}
-		if address.GetSocketAddress().GetPortValue() != 0 && cfg.ZoneIngress == "" {
+		if port := address.GetSocketAddress().GetPortValue(); port != 0 && cfg.ZoneIngress == "" {
 			b.StaticResources.Clusters = append(b.StaticResources.Clusters, adminCluster(address))
-			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewBoolValue(true))
+			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewNumberValue(float64(port)))
 		}
+	}
+	if err := cfg.addPush(b); err != nil {
+		return nil, err
 	}
 	if err := b.Validate(); err != nil {
 		return nil, err

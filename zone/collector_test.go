@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	logsv1 "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	metricsv1 "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	tracesv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	otlogsv1 "go.opentelemetry.io/proto/otlp/logs/v1"
@@ -26,7 +27,9 @@ type collector struct {
 
 	mu    sync.Mutex
 	spans []*ottracev1.ResourceSpans // guarded by mu
-	logs  []*otlogsv1.ResourceLogs   // guarded by mu
+	// metrics maps each name to the service that sent it.
+	metrics map[string]string        // guarded by mu
+	logs    []*otlogsv1.ResourceLogs // guarded by mu
 }
 
 // logsOf serves the logs of a collector, whose method has the name of that for spans.
@@ -35,15 +38,43 @@ type logsOf struct {
 	*collector
 }
 
+// metricsOf serves the metrics of a collector, whose method has the name of that for spans.
+type metricsOf struct {
+	metricsv1.UnimplementedMetricsServiceServer
+	*collector
+}
+
+// Export takes metrics.
+func (m metricsOf) Export(_ context.Context,
+	r *metricsv1.ExportMetricsServiceRequest) (*metricsv1.ExportMetricsServiceResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, from := range r.GetResourceMetrics() {
+		service := ""
+		for _, a := range from.GetResource().GetAttributes() {
+			if a.GetKey() == "service.name" {
+				service = a.GetValue().GetStringValue()
+			}
+		}
+		for _, scope := range from.GetScopeMetrics() {
+			for _, one := range scope.GetMetrics() {
+				m.metrics[one.GetName()] = service
+			}
+		}
+	}
+	return &metricsv1.ExportMetricsServiceResponse{}, nil
+}
+
 // startCollector runs a collector until the test ends.
 func startCollector(t *testing.T) *collector {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	c := &collector{address: listener.Addr().String()}
+	c := &collector{address: listener.Addr().String(), metrics: map[string]string{}}
 	server := grpc.NewServer()
 	tracesv1.RegisterTraceServiceServer(server, c)
 	logsv1.RegisterLogsServiceServer(server, logsOf{collector: c})
+	metricsv1.RegisterMetricsServiceServer(server, metricsOf{collector: c})
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return c

@@ -16,7 +16,6 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/enrolment"
-	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -80,8 +79,6 @@ type Config struct {
 	// them, for reports and suggestions), stdout (each proxy's own) and absolute paths of files. If it is empty,
 	// proxies do not log them.
 	AccessLog string
-	// Kubernetes connects the zone with the API server of a cluster, in which its users write. Nil connects it with none.
-	Kubernetes *kubernetes.Settings
 	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now when nil.
 	Now func() time.Time
 
@@ -102,8 +99,8 @@ type Config struct {
 	otherGlobals []string
 }
 
-// member reports whether the zone is to join, or has joined in this data directory.
-func (c *Config) member() bool {
+// joins reports whether the zone is to join, or has joined in this data directory.
+func (c *Config) joins() bool {
 	return c.Join != "" || HasJoined(c.DataDir)
 }
 
@@ -124,8 +121,8 @@ var dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 // Validate returns an error for every invalid field, which names the valid values.
 func (c *Config) Validate() error {
 	var errs []error
-	member := c.member()
-	if c.Zone == "" && !member {
+	joins := c.joins()
+	if c.Zone == "" && !joins {
 		errs = append(errs, errors.New("zone: there is no name (--zone), and the data directory has no membership to take it from: join first, or again if a join was interrupted (causeway-zone join)"))
 	} else if c.Zone != "" && !dnsLabel.MatchString(c.Zone) {
 		errs = append(errs, fmt.Errorf("zone %q: want a DNS label: 1 to 63 lower-case letters, digits and dashes, a letter or digit at both ends", c.Zone))
@@ -156,17 +153,17 @@ func (c *Config) Validate() error {
 	if err := c.Store.Validate(); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, c.validateGlobal(member)...)...)
+	return errors.Join(append(errs, c.validateGlobal(joins)...)...)
 }
 
-func (c *Config) validateGlobal(member bool) []error {
+func (c *Config) validateGlobal(joins bool) []error {
 	trust := 0
 	for _, given := range []bool{c.GlobalCA != "", c.GlobalCASHA256 != "", c.GlobalInsecure} {
 		if given {
 			trust++
 		}
 	}
-	if member && (trust > 0 || strings.HasPrefix(c.Global, "grpc:")) {
+	if joins && (trust > 0 || strings.HasPrefix(c.Global, "grpc:")) {
 		return []error{errors.New("global: a zone that joins pins the CA of its global, and speaks TLS: leave the trust settings out, and say grpcs://")}
 	}
 	if c.Global == "" {
@@ -186,7 +183,7 @@ func (c *Config) validateGlobal(member bool) []error {
 			errs = append(errs, fmt.Errorf("global %q: plaintext is for loopback only: use grpcs://", u))
 		case u.Scheme == "grpc" && trust > 0:
 			errs = append(errs, fmt.Errorf("global %q is plaintext: the trust settings need grpcs://", u))
-		case u.Scheme == "grpcs" && trust != 1 && !member:
+		case u.Scheme == "grpcs" && trust != 1 && !joins:
 			errs = append(errs, errors.New("global: want exactly one of its CA file, the SHA-256 of its CA, and insecure"))
 			return errs
 		}

@@ -100,10 +100,12 @@ func TestGatewayTerminatesTLS(t *testing.T) {
 	})
 	for _, tt := range []struct{ name, host, want string }{
 		{"x.example", "x.example", "blog"}, {"x.example", "shop.example", ""}, {"shop.example", "x.example", ""},
+		{"SHOP.Example", "shop.Example:8443", "shop"}, {"shop.example", "shop.example.", "shop"}, {"x.example", "SHOP.EXAMPLE.", ""},
+		{"x.example", "late.example", ""}, {"x.example", "nobody.test", ""}, {"shop.example", "a.shop.example", ""},
 	} {
 		// The host of a request is not that of another listener, whatever the handshake asked for.
 		code, body := askGateway(secure(tt.name), "https", port, tt.host, "/")
-		if tt.want == "" && code != http.StatusNotFound || tt.want != "" && !strings.HasPrefix(body, tt.want) {
+		if tt.want == "" && code != http.StatusMisdirectedRequest || tt.want != "" && !strings.HasPrefix(body, tt.want) {
 			t.Errorf("%s, then %s: %d %s", tt.name, tt.host, code, body)
 		}
 	}

@@ -95,7 +95,7 @@ func (w *world) knowsTrust(mesh string) bool {
 		resources.Home{Zone: "zone-1"}).Certificates(all[0].TrustDomain())) != len(all) {
 		return false
 	}
-	for _, one := range w.proxies.Standings() {
+	for _, one := range w.proxies.SyncStatuses() {
 		if one.Behind {
 			return false
 		}
@@ -106,8 +106,8 @@ func (w *world) knowsTrust(mesh string) bool {
 // issuedBy counts the proxies whose identity an authority has signed.
 func (w *world) issuedBy(authority string) int { return w.proxies.IssuedBy("default")[authority] }
 
-func (w *world) unaware(_ context.Context, realm string) identity.Unaware {
-	if w.knowsTrust(realm) {
+func (w *world) unaware(_ context.Context, meshDomain string) identity.Unaware {
+	if w.knowsTrust(meshDomain) {
 		return identity.Unaware{}
 	}
 	return identity.Unaware{Waited: []string{"proxies"}}

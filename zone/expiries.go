@@ -18,9 +18,9 @@ func expiries(memberships *enrolment.Holder, authorities *identity.Authorities,
 		all["member"] = m.Expires
 	}
 	for mesh := range durable.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-		for _, realm := range authorities.Realms(mesh.Name) {
-			if a, err := authorities.For(realm); err == nil {
-				all["mesh/"+realm] = a.Certificate().NotAfter
+		for _, meshDomain := range authorities.MeshDomains(mesh.Name) {
+			if a, err := authorities.For(meshDomain); err == nil {
+				all["mesh/"+meshDomain] = a.Certificate().NotAfter
 			}
 		}
 	}

@@ -26,26 +26,26 @@ func TestExpiriesOfEachTrustDomain(t *testing.T) {
 	}
 	authorities := identity.NewAuthorities(identity.Config{Keeper: secrets.NewKeeper(memory, box), Store: memory,
 		Zone: "zone-1"})
-	const realm = "default:pay.example"
-	id, err := authorities.Prepare(t.Context(), realm)
+	const meshDomain = "default:pay.example"
+	id, err := authorities.Prepare(t.Context(), meshDomain)
 	if err == nil {
-		err = authorities.Promote(t.Context(), realm, id)
+		err = authorities.Promote(t.Context(), meshDomain, id)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	members, err := enrolment.OpenHolder(t.TempDir(), box, time.Now)
+	holder, err := enrolment.OpenHolder(t.TempDir(), box, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signing, err := authorities.For(realm)
+	signing, err := authorities.For(meshDomain)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if age := time.Since(signing.Created()); age < 0 || age > time.Minute {
 		t.Errorf("the authority that was just made is %v old", age)
 	}
-	if got := expiries(members, authorities, memory)["mesh/"+realm]; !got.Equal(signing.Certificate().NotAfter) {
-		t.Errorf("the authority of %s ends %v, and shown is %v", realm, signing.Certificate().NotAfter, got)
+	if got := expiries(holder, authorities, memory)["mesh/"+meshDomain]; !got.Equal(signing.Certificate().NotAfter) {
+		t.Errorf("the authority of %s ends %v, and shown is %v", meshDomain, signing.Certificate().NotAfter, got)
 	}
 }

@@ -21,7 +21,7 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeMeshIdentity {
 		return nil
 	}
-	standing := identity.StandingOf(r, c.zone)
+	effect := identity.EffectOf(r, c.zone)
 	condition := func(kind string, holds bool, reason, message string) resources.Condition {
 		out := resources.Condition{Type: kind, Status: resources.ConditionTrue, Reason: kind, Message: message}
 		if !holds {
@@ -29,26 +29,26 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 		}
 		return out
 	}
-	if standing.Problem != "" {
+	if effect.Problem != "" {
 		return []resources.Condition{condition(resources.ConditionReady, false, "NoIdentities",
-			"it gives nobody an identity here: "+standing.Problem)}
+			"it gives nobody an identity here: "+effect.Problem)}
 	}
-	if standing.Spire {
+	if effect.Spire {
 		return []resources.Condition{condition(resources.ConditionReady, true, "",
 			"certificates come from the SPIRE agent beside each proxy")}
 	}
-	published := c.store.Snapshot().Get(identity.TrustKey(standing.Realm, c.zone))
+	published := c.store.Snapshot().Get(identity.TrustKey(effect.MeshDomain, c.zone))
 	trust := condition(resources.ConditionMeshTrustCreated, published != nil, "NotPublished", "")
 	if published != nil {
 		trust.Message = resources.KRIOf(published).String()
-	} else if standing.Unpublished {
+	} else if effect.Unpublished {
 		trust.Reason, trust.Message = "Disabled",
 			"provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
 	}
-	if problem := c.publisher.Problem(standing.Realm); problem != "" {
+	if problem := c.publisher.Problem(effect.MeshDomain); problem != "" {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "ProvidedCARefused", problem)}
 	}
-	signing, err := c.authorities.For(standing.Realm)
+	signing, err := c.authorities.For(effect.MeshDomain)
 	if err != nil {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "NotSigning",
 			"no authority signs yet: it is published first, and signs when it is known everywhere; causewayctl keys list tells how far it is")}

@@ -28,8 +28,8 @@ type keyHandler struct {
 	store       store.Reader
 	issuer      *tokens.Issuer
 	authorities *identity.Authorities
-	// unaware lists who does not yet trust the authorities of a realm.
-	unaware func(ctx context.Context, realm string) identity.Unaware
+	// unaware lists who does not yet trust the authorities of a mesh domain.
+	unaware func(ctx context.Context, meshDomain string) identity.Unaware
 }
 
 func (h *keyHandler) register(routes *api.Server) {
@@ -50,17 +50,17 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 		return api.NewError(http.StatusConflict, "Conflict", "this is "+h.zone+": ask the HTTP API of "+zone)
 	}
 	rotate := h.issuer.Rotate
-	if realm, ok, err := h.realm(purpose); err != nil {
+	if meshDomain, ok, err := h.meshDomain(purpose); err != nil {
 		return err
 	} else if ok {
-		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, realm) }
+		rotate = func(ctx context.Context) (string, error) { return h.authorities.Prepare(ctx, meshDomain) }
 		var body struct {
 			Own bool `json:"own"`
 		}
 		if err := readBody(r, &body); err != nil {
 			return err
 		}
-		if signing, err := h.authorities.For(realm); err == nil && signing.Provided() && !body.Own {
+		if signing, err := h.authorities.For(meshDomain); err == nil && signing.Provided() && !body.Own {
 			return api.NewError(http.StatusConflict, "Conflict",
 				"an authority that was provided signs: give the next one by causewayctl keys import, or say --own to have the zone make one again")
 		}
@@ -80,7 +80,7 @@ const maxProvision = 128 << 10
 // a log or an answer.
 func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 	purpose := r.PathValue("purpose")
-	realm, ok, err := h.realm(purpose)
+	meshDomain, ok, err := h.meshDomain(purpose)
 	switch {
 	case err != nil:
 		return err
@@ -97,7 +97,7 @@ func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 	if err := api.ReadJSON(r, maxProvision, "key", want, &body); err != nil {
 		return err
 	}
-	id, err := h.authorities.Import(r.Context(), realm, &identity.Provision{
+	id, err := h.authorities.Import(r.Context(), meshDomain, &identity.Provision{
 		Certificates: []byte(body.Certificates), Key: []byte(body.Key), AllowSelfSigned: body.AllowSelfSigned,
 	})
 	if err != nil {
@@ -115,12 +115,12 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	if err := readBody(r, &body); err != nil {
 		return err
 	}
-	realm, ok, err := h.realm(purpose)
+	meshDomain, ok, err := h.meshDomain(purpose)
 	switch {
 	case err != nil:
 		return err
 	case ok:
-		err = h.authorities.Retire(r.Context(), realm, id, body.Force)
+		err = h.authorities.Retire(r.Context(), meshDomain, id, body.Force)
 	default:
 		err = h.issuer.Retire(r.Context(), id)
 	}
@@ -131,18 +131,18 @@ func (h *keyHandler) retire(w http.ResponseWriter, r *http.Request) error {
 	return h.answer(r.Context(), w, "", func(p string) bool { return p == purpose })
 }
 
-// realm returns the realm whose authorities a purpose names; ok is false for tokens.
-func (h *keyHandler) realm(purpose string) (realm string, ok bool, err error) {
+// meshDomain returns the mesh domain whose authorities a purpose names; ok is false for tokens.
+func (h *keyHandler) meshDomain(purpose string) (meshDomain string, ok bool, err error) {
 	if purpose == tokenPurpose {
 		return "", false, nil
 	}
-	realm, ok = strings.CutPrefix(purpose, identityPurpose)
-	mesh := identity.MeshOfRealm(realm)
+	meshDomain, ok = strings.CutPrefix(purpose, identityPurpose)
+	mesh := identity.MeshOfDomain(meshDomain)
 	if !ok || h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) == nil ||
-		!slices.Contains(h.authorities.Realms(mesh), realm) {
+		!slices.Contains(h.authorities.MeshDomains(mesh), meshDomain) {
 		return "", false, api.NotFound("keys for " + purpose)
 	}
-	return realm, true, nil
+	return meshDomain, true, nil
 }
 
 func keyError(err error) error {
@@ -161,11 +161,11 @@ func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made str
 	wanted func(purpose string) bool) error {
 	out := api.SigningKeyList{New: made, Keys: []api.SigningKey{}}
 	for mesh := range h.store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-		for _, realm := range h.authorities.Realms(mesh.Name) {
-			if !wanted(identityPurpose + realm) {
+		for _, meshDomain := range h.authorities.MeshDomains(mesh.Name) {
+			if !wanted(identityPurpose + meshDomain) {
 				continue
 			}
-			shown, err := h.shown(ctx, realm)
+			shown, err := h.shown(ctx, meshDomain)
 			if err != nil {
 				return err
 			}
@@ -185,9 +185,9 @@ func (h *keyHandler) answer(ctx context.Context, w http.ResponseWriter, made str
 	return api.WriteJSON(w, http.StatusOK, out)
 }
 
-// shown returns the authorities of a realm, newest first.
-func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey, error) {
-	all, err := h.authorities.All(realm)
+// shown returns the authorities of a mesh domain, newest first.
+func (h *keyHandler) shown(ctx context.Context, meshDomain string) ([]api.SigningKey, error) {
+	all, err := h.authorities.All(meshDomain)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +195,12 @@ func (h *keyHandler) shown(ctx context.Context, realm string) ([]api.SigningKey,
 	for _, one := range slices.Backward(all) {
 		expires := one.Certificate().NotAfter.UTC()
 		key := api.SigningKey{
-			Purpose: identityPurpose + realm, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(),
+			Purpose: identityPurpose + meshDomain, ID: one.ID(), State: string(one.State()), Algorithm: one.Algorithm(),
 			Created: one.Created().UTC(),
 			Expires: &expires, Provided: one.Provided(), Unaware: one.Unaware(),
 		}
 		if one.State() == identity.Next {
-			unaware := h.unaware(ctx, realm)
+			unaware := h.unaware(ctx, meshDomain)
 			key.WaitsFor = append(unaware.Waited, unaware.Away...)
 		}
 		out = append(out, key)

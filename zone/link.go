@@ -74,7 +74,7 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 		Self:            kds.Peer{Instance: parts.instance, Version: server.Version()},
 		MaxMessageSize:  cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Versions: parts.known,
-		Incarnations: incarnations{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
+		Epochs: epochs{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
 		Panics: cfg.Panics, Open: parts.fields.Open, Now: cfg.Now,
 	})
 	statuses := func() []tracker.SyncStatus { return []tracker.SyncStatus{link.Status("")} }

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
@@ -24,7 +24,7 @@ import (
 // proxyParts are the dependencies of the server for proxies.
 type proxyParts struct {
 	home        resources.Home
-	holdings    *holdings.Book
+	checkpoint  *checkpoint.Cache
 	proxies     *xds.Proxies
 	issuer      *tokens.Issuer
 	durable     store.Reader
@@ -77,8 +77,8 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 	parts.routes.AddConditions(egresses.of)
 	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
 		admission: admission}).register(parts.routes)
-	known := &acquaintance{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link,
-		standings: parts.proxies.Standings, awaited: parts.proxies.Awaited}
+	known := &propagation{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link,
+		statuses: parts.proxies.SyncStatuses, awaited: parts.proxies.Awaited}
 	(&keyHandler{zone: parts.home.Zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities,
 		unaware: known.unaware}).register(parts.routes)
 	rotation := &identity.Rotation{
@@ -86,7 +86,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 		Now: cfg.Now, Log: cfg.Log,
 	}
 	group.Go(func() error { return rotation.Run(ctx) })
-	group.Go(func() error { return parts.holdings.Run(ctx) })
+	group.Go(func() error { return parts.checkpoint.Run(ctx) })
 	group.Go(func() error { return parts.issuer.Run(ctx) })
 	group.Go(func() error { return admission.Run(ctx) })
 	group.Go(func() error {

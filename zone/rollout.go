@@ -18,14 +18,14 @@ import (
 // the global does not know yet counts as behind: what the global does not know it cannot tell from success. told reports
 // whether the global has a revision of the status store.
 func behindOf(proxies *xds.Proxies, told func(revision uint64) bool) (list []tracker.ProxyBehind, streams uint32) {
-	streams = proxies.Streams() // first, so that the standings include at least these
-	return behind(proxies.Standings(), told), streams
+	streams = proxies.Streams() // first, so that the statuses include at least these
+	return behind(proxies.SyncStatuses(), told), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(standings []xds.Standing, told func(revision uint64) bool) []tracker.ProxyBehind {
+func behind(statuses []xds.SyncStatus, told func(revision uint64) bool) []tracker.ProxyBehind {
 	list := []tracker.ProxyBehind{}
-	for _, one := range standings {
+	for _, one := range statuses {
 		if one.Behind || one.Untold || one.ToldAt > 0 && !told(one.ToldAt) {
 			list = append(list, nameOf(one))
 		}
@@ -33,7 +33,7 @@ func behind(standings []xds.Standing, told func(revision uint64) bool) []tracker
 	return list
 }
 
-func nameOf(one xds.Standing) tracker.ProxyBehind {
+func nameOf(one xds.SyncStatus) tracker.ProxyBehind {
 	return tracker.ProxyBehind{Mesh: one.Dataplane.Mesh, Namespace: one.Dataplane.Namespace, Name: one.Dataplane.Name,
 		Reason: one.Reason}
 }
@@ -44,8 +44,8 @@ type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
 	// started is the time since which this server can know about proxies.
-	started   time.Time
-	standings func() []xds.Standing
+	started  time.Time
+	statuses func() []xds.SyncStatus
 	// link is nil for a zone that runs alone.
 	link *kds.Zone
 	// routes authorizes the caller.
@@ -62,12 +62,6 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
-}
-
-// of returns how far a resource has come, as far as the reader may know.
-func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
-	snapshot := o.store.Snapshot()
 	answer := tracker.NewRollout(found)
 	if o.link != nil {
 		answer = o.link.Rollout(found)
@@ -76,19 +70,19 @@ func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rol
 	if selection := matching.NewSelection(found, o.systemNamespace,
 		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
-		o.proxies(answer, selection, snapshot, reader)
+		o.proxies(answer, selection, snapshot, o.routes.Reader(r))
 	}
-	return answer
+	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
 // proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
 // unknown.
 func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
 	reader *api.Reader) {
-	standings := map[resources.Key]xds.Standing{}
-	for _, one := range o.standings() { // an Envoy and a program without a proxy may have one Dataplane
-		if before, twice := standings[one.Dataplane]; !twice || !before.Behind {
-			standings[one.Dataplane] = one
+	statuses := map[resources.Key]xds.SyncStatus{}
+	for _, one := range o.statuses() { // an Envoy and a program without a proxy may have one Dataplane
+		if before, twice := statuses[one.Dataplane]; !twice || !before.Behind {
+			statuses[one.Dataplane] = one
 		}
 	}
 	proxies, status := &answer.Proxies, o.status.Snapshot()
@@ -102,7 +96,7 @@ func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection
 			continue
 		}
 		proxies.Total++
-		one, connected := standings[dataplane.Key]
+		one, connected := statuses[dataplane.Key]
 		switch {
 		case !connected:
 			proxies.Unknown = append(proxies.Unknown, o.away(dataplane, status))

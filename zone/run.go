@@ -18,7 +18,6 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
-	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -29,8 +28,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/explain"
-	"github.com/causeway-mesh/causeway/zone/holdings"
 	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/inspect"
@@ -43,9 +42,9 @@ const (
 	identityDir = "identity" // one folder for each mesh's authority
 	knownDir    = "known"    // known copies of the global; may be deleted, it only saves work after a restart
 	tlsDir      = "tls"      // the serving certificate of ports off loopback
-	// holdingsFile records what proxies were given, sealed. It may be deleted; it only spares proxies a change after a
+	// checkpointFile records what proxies were given, sealed. It may be deleted; it only spares proxies a change after a
 	// restart.
-	holdingsFile = "holdings.sealed"
+	checkpointFile = "holdings.sealed"
 )
 
 // Run runs the zone server. It serves until ctx ends, then drains and returns nil. It returns early with the first
@@ -142,10 +141,11 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
-	status := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 64, WindowChanges: 1024, Now: cfg.Now})
+	status := store.NewMemoryWith(store.ViewConfig{WindowCommits: 64, WindowChanges: 1024, Now: cfg.Now})
 	if err := errors.Join(api.EnsureDefaults(ctx, durable, home), api.EnsureInitialPolicies(ctx, durable, home)); err != nil {
 		return err
 	}
+
 	keeper, fields := secrets.NewKeeper(durable, memberships.Box()), secrets.NewFields(memberships.Box())
 	sinks, err := cfg.sinks()
 	if err != nil {
@@ -156,21 +156,19 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err := publishAll(ctx, publisher, durable); err != nil {
 		return err
 	}
-	held := openHoldings(cfg, memberships.Box(), diagnostics)
+	held := openCheckpoint(cfg, memberships.Box(), diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, now: cfg.Now, log: cfg.Log}
 	var ports *ports // before a proxy is served
 	proxies := xds.New(xds.Config{
 		Own:     func(address string, port uint32) bool { return ports.own(address, port) },
-		Sources: sources.read, AccessLogs: sinks, Holdings: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
+		Sources: sources.read, AccessLogs: sinks, Checkpoint: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
 		RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
-	var bridge *kubernetes.Bridge // before a request is served
 	routes := api.New(api.Config{
 		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
 		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now,
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
-		Objects: objectsOf(cfg, &bridge),
 	})
 	addRoutes(routes, cfg, durable, publisher)
 	sources.register(routes)
@@ -184,32 +182,25 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
-	spread := &rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, standings: proxies.Standings, link: link, routes: routes}
-	routes.Handle(api.RouteRollout, spread.serve)
-	if bridge, err = newBridge(cfg, home, spread, memberships.Box(), diagnostics); err == nil {
-		ports, err = listen(ctx, cfg, memberships.Box(), guard, diagnostics)
-	}
-	if err != nil {
+	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}).serve)
+	if ports, err = listen(ctx, cfg, memberships.Box(), guard); err != nil {
 		return err
 	}
+	diagnostics.AddListeners(cfg.Log, ports.bare...)
+	diagnostics.AddExpiries(ports.certificate.Expiries)
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(memberships, authorities, durable) })
 	group, ctx := errgroup.WithContext(ctx)
-	runAll(ctx, group, publisher.Run, proxies.Run, bridge.Run, func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) })
+	group.Go(func() error { return publisher.Run(ctx) })
+	group.Go(func() error { return proxies.Run(ctx) })
+	group.Go(func() error { return sources.follow(ctx, proxies.SourcesChanged) })
 	serveProxies(ctx, group, cfg, ports, &proxyParts{
-		holdings: held, home: home, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
+		checkpoint: held, home: home, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
 	runLink(ctx, group, link, known)
 	ports.tend(ctx, group, diagnostics, cfg.Log)
 	group.Go(func() error { return announce(ctx, cfg, ports) })
 	return group.Wait()
-}
-
-// runAll runs parts of the server in a group.
-func runAll(ctx context.Context, group *errgroup.Group, parts ...func(context.Context) error) {
-	for _, run := range parts {
-		group.Go(func() error { return run(ctx) })
-	}
 }
 
 // watchFolder watches the data folder and the files in it that a restart needs.
@@ -227,10 +218,10 @@ func runLink(ctx context.Context, group *errgroup.Group, link *kds.Zone, known *
 	group.Go(func() error { return known.Run(ctx) })
 }
 
-// openHoldings reads the record of what proxies were given before.
-func openHoldings(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics) *holdings.Book {
-	return holdings.Open(holdings.Config{
-		Path: filepath.Join(cfg.DataDir, holdingsFile), Box: box, Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry,
+// openCheckpoint reads the record of what proxies were given before.
+func openCheckpoint(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics) *checkpoint.Cache {
+	return checkpoint.Open(checkpoint.Config{
+		Path: filepath.Join(cfg.DataDir, checkpointFile), Box: box, Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry,
 	})
 }
 

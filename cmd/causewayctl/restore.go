@@ -85,7 +85,7 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
 	// was not deleted.
 	b.Resources = slices.DeleteFunc(b.Resources, func(r *resources.Resource) bool {
-		return r.Type == resources.TypeSecret && r.Name == kds.IncarnationSecret
+		return r.Type == resources.TypeSecret && r.Name == kds.EpochSecret
 	})
 	aside, err := backend.Replace(ctx, place, b.Header.Revision+restoredGap, b.Resources, f.overwrite)
 	if err == nil {

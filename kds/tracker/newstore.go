@@ -8,7 +8,7 @@ import (
 // rolled back, in which case both names end in a revision. Until it is accepted, nothing is deleted because a list does
 // not name it.
 type NewStore struct {
-	// Known is the known incarnation, Announced that of the peer's store now.
+	// Known is the known epoch, Announced that of the peer's store now.
 	Known     string    `json:"known"`
 	Announced string    `json:"announced"`
 	Since     time.Time `json:"since"`

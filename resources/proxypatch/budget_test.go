@@ -39,10 +39,11 @@ func TestWorkIsBounded(t *testing.T) {
 			Modification{Cluster: &ClusterChange{Change: Change{Operation: Patch, Value: &small}}})
 	}
 	for name, conf := range map[string]*Conf{"a result that grows": grow, "copies that are removed": churn} {
-		if wrong := conf.Problems(true); len(wrong) > 0 {
-			t.Fatal(name, wrong[0].Error())
+		patch, err := conf.Read(true)
+		if err != nil {
+			t.Fatal(name, err)
 		}
-		_, err := c.Apply("p", conf)
+		_, err = c.Apply("p", patch)
 		if err == nil || !strings.Contains(err.Error(), "changes more than 64 MiB") {
 			t.Errorf("%s: error %v", name, err)
 		}
@@ -52,7 +53,11 @@ func TestWorkIsBounded(t *testing.T) {
 	if wrong := many.Problems(true); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "the values have 196608 bytes, more than 131072") {
 		t.Errorf("values of many bytes: %v", wrong)
 	}
-	if _, err := c.Apply("p", few); err != nil {
+	patch, err := few.Read(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Apply("p", patch); err != nil {
 		t.Errorf("a kilobyte for each cluster is refused: %v", err)
 	}
 }

@@ -136,7 +136,7 @@ func (k *checker) value(c *change, whole bool) {
 		return
 	}
 	if reasons := dangers(m, ofCallers, nil); len(reasons) > 0 {
-		k.fail("value", "%s%s", reasons[0], NeedsVerb)
+		k.fail("value", "%s%s", reasons[0].reason, NeedsVerb)
 	}
 	if c.Operation != Add {
 		return

@@ -62,13 +62,12 @@ type editor struct {
 
 // Apply returns the configuration after the modifications of a policy. It is c itself if they match nothing. The error
 // is a *Problem that names the modification; nothing of the policy is applied then.
-func (c *Config) Apply(policy string, conf *Conf) (*Config, error) {
+func (c *Config) Apply(policy string, edits *Edits) (*Config, error) {
 	e := &editor{Config: c.clone(), policy: policy, budget: newBudget()}
-	for i := range conf.AppendModifications {
-		for _, one := range conf.AppendModifications[i].changes() {
-			if err := e.apply(&one); err != nil {
-				return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(i), one.kind}, Text: err.Error()}
-			}
+	for i := range edits.changes {
+		one := &edits.changes[i]
+		if err := e.apply(one); err != nil {
+			return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(one.index), one.kind}, Text: err.Error()}
 		}
 	}
 	if err := e.valid(c); err != nil {
@@ -77,26 +76,21 @@ func (c *Config) Apply(policy string, conf *Conf) (*Config, error) {
 	return e.Config, nil
 }
 
-func (e *editor) apply(c *change) error {
-	var value proto.Message
+func (e *editor) apply(c *readChange) error {
 	if c.Value != nil {
-		var err error
-		if value, err = parse(c.kind, *c.Value); err != nil {
-			return fmt.Errorf("value: %w", err)
-		}
-		if err = e.budget.spend(len(*c.Value)); err != nil {
+		if err := e.budget.spend(len(*c.Value)); err != nil {
 			return err
 		}
 	}
 	switch c.kind {
 	case kindCluster:
-		return e.whole(e.Clusters, c, value)
+		return e.whole(e.Clusters, &c.change, c.message)
 	case kindListener:
-		return e.whole(e.Listeners, c, value)
+		return e.whole(e.Listeners, &c.change, c.message)
 	case kindNetworkFilter, kindHTTPFilter:
-		return e.filters(c, value)
+		return e.filters(&c.change, c.message)
 	}
-	return e.hosts(c, value)
+	return e.hosts(&c.change, c.message)
 }
 
 // whole adds, patches and removes clusters or listeners.

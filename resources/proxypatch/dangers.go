@@ -19,53 +19,97 @@ import (
 // NeedsVerb ends the reasons of refusals.
 const NeedsVerb = ": only a policy with the label causeway.io/unguarded may, whose writer needs the verb unguard"
 
-// dangers lists what a message has that an ordinary patch may not bring, with one reason for each occurrence: extensions
-// that are not allowed in the place, files and secrets of the machine, and clusters that are protected. It looks into
-// packed messages.
-func dangers(m proto.Message, at place, protected map[string]bool) []string {
+// danger is something in a message that an ordinary patch may not bring: an extension that is not allowed in the place,
+// a file or secret of the machine, or a cluster that is protected.
+type danger struct {
+	reason string
+	// unit is the item of a list or map that has it, such as a filter or a route, or the whole message.
+	unit protoreflect.Message
+}
+
+// dangers lists the dangers in a message, one for each occurrence. It looks into packed messages.
+func dangers(m proto.Message, at place, protected map[string]bool) []danger {
 	s := search{at: at, protected: protected}
-	s.message(m.ProtoReflect())
+	if m != nil {
+		s.message(m.ProtoReflect(), m.ProtoReflect())
+	}
 	return s.found
 }
 
-// gained returns the first reason that after has more often than before.
-func gained(before, after []string) string {
-	left := slices.Clone(before)
-	for _, reason := range after {
-		i := slices.Index(left, reason)
+// gained returns the first reason in after that is neither in before, in the same unit, nor in the proxy's own
+// configuration as often. What the proxy has by itself may stand in a unit that was changed, since a list says what may
+// be changed there. What another patch brought may not: the text of a script, for example, is its writer's.
+func gained(own, before, after []danger) string {
+	before, left := slices.Clone(before), slices.Clone(own)
+	var changed []danger
+	for _, d := range after {
+		i := slices.IndexFunc(before, d.same)
 		if i < 0 {
-			return reason
+			changed = append(changed, d)
+			continue
+		}
+		before = slices.Delete(before, i, i+1)
+		if i = slices.IndexFunc(left, d.same); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+	}
+	for _, d := range changed {
+		i := slices.IndexFunc(left, func(o danger) bool { return o.reason == d.reason })
+		if i < 0 {
+			return d.reason
 		}
 		left = slices.Delete(left, i, i+1)
 	}
 	return ""
 }
 
+// same reports whether two dangers are one, in units that are equal.
+func (d danger) same(o danger) bool {
+	return d.reason == o.reason && (d.unit == o.unit || proto.Equal(d.unit.Interface(), o.unit.Interface()))
+}
+
 // search collects dangers.
 type search struct {
 	at        place
 	protected map[string]bool
-	found     []string
+	found     []danger
+	unit      protoreflect.Message // that of what is looked at
 }
 
 func (s *search) note(format string, args ...any) {
-	s.found = append(s.found, fmt.Sprintf(format, args...))
+	s.found = append(s.found, danger{fmt.Sprintf(format, args...), s.unit})
 }
 
-func (s *search) message(m protoreflect.Message) {
+// message looks into a message that belongs to a unit.
+func (s *search) message(m, unit protoreflect.Message) {
+	s.unit = unit
+	if a, ok := m.Interface().(*anypb.Any); ok {
+		s.extension(a, unit)
+		return
+	}
 	s.fields(m)
-	// visit fails never
-	_ = eachMessage(m, func(below protoreflect.Message) (bool, error) {
-		if a, ok := below.Interface().(*anypb.Any); ok {
-			s.extension(a)
-			return false, nil
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.IsMap():
+			if fd.MapValue().Kind() == protoreflect.MessageKind {
+				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+					s.message(v.Message(), v.Message())
+					return true
+				})
+			}
+		case fd.Kind() != protoreflect.MessageKind:
+		case fd.IsList():
+			for i := range v.List().Len() {
+				s.message(v.List().Get(i).Message(), v.List().Get(i).Message())
+			}
+		default:
+			s.message(v.Message(), unit)
 		}
-		s.fields(below)
-		return true, nil
+		return true
 	})
 }
 
-func (s *search) extension(a *anypb.Any) {
+func (s *search) extension(a *anypb.Any, unit protoreflect.Message) {
 	if name := typeName(a); !mayBring(name, s.at) {
 		s.note("brings the extension %s, which not everybody may add here", name)
 	}
@@ -74,7 +118,7 @@ func (s *search) extension(a *anypb.Any) {
 		s.note("brings %s, which this server cannot read", typeName(a))
 		return
 	}
-	s.message(inner.ProtoReflect())
+	s.message(inner.ProtoReflect(), unit)
 }
 
 // fields notes what is dangerous in a message itself.

@@ -112,8 +112,7 @@ func (g *Guard) cluster(before, after *Resource) string {
 		}
 	}
 	// An HTTP filter of the cluster would change requests after they were judged.
-	was, is := dangers(before.Message, exposed, nil), dangers(after.Message, exposed, nil)
-	if why := gained(was, is); why != "" {
+	if why := more(g.Original.Clusters[before.Name], before, after, exposed, nil); why != "" {
 		return why
 	}
 	if field := changedOption(before.Message.(*clusterv3.Cluster), after.Message.(*clusterv3.Cluster)); field != "" {
@@ -137,7 +136,7 @@ func checksOf(m proto.Message) proto.Message {
 
 // added returns why an ordinary patch may not add a cluster or listener; empty if it may.
 func (g *Guard) added(m proto.Message) string {
-	if why := gained(nil, dangers(m, ofCallers, nil)); why != "" {
+	if why := gained(nil, nil, dangers(m, ofCallers, nil)); why != "" {
 		return why
 	}
 	switch v := m.(type) {
@@ -255,7 +254,7 @@ func (g *Guard) listener(before, after *Resource, protected map[string]bool) str
 		if why := g.added(now); why != "" {
 			return why
 		}
-		if why := gained(nil, dangers(now, ofCallers, protected)); why != "" {
+		if why := gained(nil, nil, dangers(now, ofCallers, protected)); why != "" {
 			return why
 		}
 		return g.portTaken(now)
@@ -265,12 +264,24 @@ func (g *Guard) listener(before, after *Resource, protected map[string]bool) str
 	}
 	then := before.Message.(*listenerv3.Listener)
 	if g.isExposed(before.Name, g.Original.Listeners, before) {
-		return exposedListener(then, now)
+		if why := exposedListener(then, now); why != "" {
+			return why
+		}
+		return more(g.Original.Listeners[before.Name], before, after, exposed, nil)
 	}
 	if field := differs(then, now, callerFields...); field != "" {
 		return "would change its " + field
 	}
-	return gained(dangers(then, ofCallers, protected), dangers(now, ofCallers, protected))
+	return more(g.Original.Listeners[before.Name], before, after, ofCallers, protected)
+}
+
+// more returns what a resource has more than before, and not by itself, of what an ordinary patch may not bring.
+func more(own, before, after *Resource, at place, protected map[string]bool) string {
+	var mine []danger
+	if own != nil {
+		mine = dangers(own.Message, at, protected)
+	}
+	return gained(mine, dangers(before.Message, at, protected), dangers(after.Message, at, protected))
 }
 
 // portTaken returns why a new listener may not have its port.
@@ -293,7 +304,10 @@ func (g *Guard) routes(before, after *Resource, protected, judges map[string]boo
 	}
 	then, now := before.Message.(*routev3.RouteConfiguration), after.Message.(*routev3.RouteConfiguration)
 	if g.isExposed(before.Name, g.Original.Routes, before) {
-		return exposedRoutes(then, now, judges)
+		if why := exposedRoutes(then, now, judges); why != "" {
+			return why
+		}
+		return more(g.Original.Routes[before.Name], before, after, exposed, nil)
 	}
-	return gained(dangers(then, ofCallers, protected), dangers(now, ofCallers, protected))
+	return more(g.Original.Routes[before.Name], before, after, ofCallers, protected)
 }

@@ -59,11 +59,12 @@ func FuzzPatches(f *testing.F) {
 			return
 		}
 		_ = conf.Problems(true)
-		if len(conf.Problems(false)) > 0 {
+		edits, err := conf.Read(false)
+		if err != nil {
 			return
 		}
 		empty := &Config{Clusters: map[string]*Resource{}, Listeners: map[string]*Resource{}, Routes: map[string]*Resource{}}
-		next, err := empty.Apply("p", &conf)
+		next, err := empty.Apply("p", edits)
 		if err == nil {
 			_ = (&Guard{Original: empty}).Check(empty, next)
 		}

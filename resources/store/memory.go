@@ -7,18 +7,18 @@ import (
 
 // Memory is a Store without a disk: its contents end with the process. It is for live status and for tests.
 type Memory struct {
-	*Replica
+	*View
 	closed atomic.Bool
 }
 
 var _ Store = (*Memory)(nil)
 
 // NewMemory returns an empty store in memory with the default configuration.
-func NewMemory() *Memory { return NewMemoryWith(ReplicaConfig{}) }
+func NewMemory() *Memory { return NewMemoryWith(ViewConfig{}) }
 
 // NewMemoryWith returns an empty store in memory with the caller's window and clock.
-func NewMemoryWith(config ReplicaConfig) *Memory {
-	return &Memory{Replica: NewReplica(config)}
+func NewMemoryWith(config ViewConfig) *Memory {
+	return &Memory{View: NewView(config)}
 }
 
 // Apply implements Store. It waits for earlier writers and never fails with ErrUnavailable.

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestMemory(t *testing.T) {
-	storetest.Run(t, func(t testing.TB, view store.ReplicaConfig) store.Store {
+	storetest.Run(t, func(t testing.TB, view store.ViewConfig) store.Store {
 		s := store.NewMemoryWith(view)
 		t.Cleanup(func() { _ = s.Close() })
 		return s

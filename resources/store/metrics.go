@@ -19,7 +19,7 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of the store that view belongs to. With a nil registerer it registers nothing.
 // Errors are the registerer's.
-func NewMetrics(registerer prometheus.Registerer, view *Replica) (*Metrics, error) {
+func NewMetrics(registerer prometheus.Registerer, view *View) (*Metrics, error) {
 	m := &Metrics{
 		registerer: registerer,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -76,7 +76,7 @@ func (m *Metrics) Group(batches int) { m.batches.Observe(float64(batches)) }
 func (m *Metrics) Failed() { m.failures.Inc() }
 
 // viewCollector reads the view's figures at each scrape.
-type viewCollector struct{ view *Replica }
+type viewCollector struct{ view *View }
 
 func (viewCollector) descs() (revision, window, byType *prometheus.Desc) {
 	return prometheus.NewDesc("causeway_store_revision", "Revision of the last commit that this server has seen.", nil, nil),

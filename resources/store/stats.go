@@ -12,15 +12,15 @@ type Stats struct {
 }
 
 // Stats returns figures about the view. During a write they may be inconsistent by that write.
-func (r *Replica) Stats() Stats {
-	s := r.current.Load()
+func (v *View) Stats() Stats {
+	s := v.current.Load()
 	stats := Stats{
 		Revision:      s.revision,
 		WindowCommits: len(s.log.commits),
 		WindowChanges: s.log.changes,
-		ByType:        make(map[resources.Type]int64, len(r.counts)),
+		ByType:        make(map[resources.Type]int64, len(v.counts)),
 	}
-	for t, n := range r.counts {
+	for t, n := range v.counts {
 		stats.ByType[t] = n.Load()
 	}
 	return stats

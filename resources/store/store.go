@@ -17,7 +17,7 @@ type Reader interface {
 	// have gaps where writes failed. The caller owns the slice. The commits are shared and must not be changed.
 	Changes(since uint64) (commits []*Commit, ok bool)
 	// Notable returns what Changes returns without the commits that have only background changes
-	// (ReplicaConfig.Background). Its window has the same limits and is filled by notable commits alone, so it reaches
+	// (ViewConfig.Background). Its window has the same limits and is filled by notable commits alone, so it reaches
 	// further back while a server keeps books, as when thousands of zones register. Each commit has all of its changes.
 	Notable(since uint64) (commits []*Commit, ok bool)
 	// Changed returns the current revision and a channel that the first commit after it closes. All callers share the

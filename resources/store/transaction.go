@@ -17,9 +17,9 @@ import (
 const MaxKeySize = 2048
 
 // Transaction is a set of batches that become visible together or not at all. It is for use by one goroutine and holds
-// the write lock of its Replica until Commit or Abort.
+// the write lock of its View until Commit or Abort.
 type Transaction struct {
-	replica  *Replica
+	view     *View
 	txn      *memdb.Txn
 	revision uint64
 	commits  []*Commit
@@ -27,17 +27,17 @@ type Transaction struct {
 }
 
 // Begin starts a transaction once the current one has ended.
-func (r *Replica) Begin() *Transaction {
-	r.writer.Lock()
-	return &Transaction{replica: r, txn: r.db.Txn(true), revision: r.current.Load().revision}
+func (v *View) Begin() *Transaction {
+	v.writer.Lock()
+	return &Transaction{view: v, txn: v.db.Txn(true), revision: v.current.Load().revision}
 }
 
 // Apply evaluates a batch on the state that the previous batches leave and adds its effect to the transaction. Errors
 // are those of Store.Apply. After an error the transaction is as if the batch had never been applied. The result is
 // final only after Commit: the outcome of any batch, even a refused one, may depend on others in the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
-	now := t.replica.now()
-	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.replica.assigned + 1, synced: b.Synced}
+	now := t.view.now()
+	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced}
 	for i := range b.Ops {
 		if err := p.add(&b.Ops[i]); err != nil {
 			return nil, err
@@ -60,7 +60,7 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	}
 	t.revision = p.revision
 	// Never assigned again, even if the transaction is aborted: a revision identifies one content.
-	t.replica.assigned = p.revision
+	t.view.assigned = p.revision
 	commit := &Commit{Revision: p.revision, Changes: changes, Cause: b.Cause}
 	if commit.Cause.Written.IsZero() {
 		commit.Cause.Written = now
@@ -100,13 +100,13 @@ func (t *Transaction) Commit() {
 		return
 	}
 	if len(t.commits) > 0 {
-		r := t.replica
+		v := t.view
 		for _, c := range t.commits {
-			r.count(c.Changes)
+			v.count(c.Changes)
 		}
-		log, notable := r.log(t.commits)
+		log, notable := v.log(t.commits)
 		t.txn.Commit()
-		r.publish(t.revision, log, notable)
+		v.publish(t.revision, log, notable)
 	}
 	t.Abort()
 }
@@ -118,7 +118,7 @@ func (t *Transaction) Abort() {
 	}
 	t.ended = true
 	t.txn.Abort()
-	t.replica.writer.Unlock()
+	t.view.writer.Unlock()
 }
 
 // plan computes the effect of a batch without applying it, so that a refused batch leaves no trace.
@@ -277,7 +277,7 @@ func (t *Transaction) Adopt(revision uint64, changes []Change) {
 		}
 		commit.Changes = append(commit.Changes, c)
 	}
-	t.replica.assigned = max(t.replica.assigned, revision)
+	t.view.assigned = max(t.view.assigned, revision)
 	// A revision without changes still counts: a caller that waits for it now has everything up to it.
 	if revision > t.revision {
 		t.revision = revision

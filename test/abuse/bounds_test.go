@@ -62,8 +62,8 @@ func (s *aServer) join(t *testing.T, name string) *peer.Zone {
 	return z
 }
 
-// standing is the part of GET /zones/{name}/_sync that the tests read.
-type standing struct {
+// syncStatus is the part of GET /zones/{name}/_sync that the tests read.
+type syncStatus struct {
 	Types []struct {
 		Type    string
 		Refused []struct{ Name, Reason string }
@@ -74,9 +74,9 @@ type standing struct {
 	}
 }
 
-func (s *aServer) standing(t *testing.T, zone string) (refused int, over map[string]int) {
+func (s *aServer) syncStatus(t *testing.T, zone string) (refused int, over map[string]int) {
 	t.Helper()
-	var said standing
+	var said syncStatus
 	if err := s.admin.JSON(t.Context(), api.Request{Path: "/zones/" + zone + "/_sync"}, &said); err != nil {
 		return 0, nil
 	}
@@ -148,7 +148,7 @@ func TestAZoneWithManyRefusedNames(t *testing.T) {
 			offer(t, z, all...)
 			eventually(t, "an answer", func() bool { return len(z.Refusals()) > j })
 		}
-		if refused, over := s.standing(t, "evil"); refused == 0 || refused > 10_000 || over["refusals"] == 0 {
+		if refused, over := s.syncStatus(t, "evil"); refused == 0 || refused > 10_000 || over["refusals"] == 0 {
 			t.Errorf("%d refusals are kept, over %v", refused, over)
 		}
 		if i == 0 {
@@ -175,7 +175,7 @@ func TestAZoneWithManyResources(t *testing.T) {
 	defer evil.Close()
 	offer(t, evil, servicesOf("evil", zoneResources+7)...)
 	eventually(t, "those that are too many to be refused", func() bool {
-		refused, over := s.standing(t, "evil")
+		refused, over := s.syncStatus(t, "evil")
 		return refused == 7 && over["resources"] == 7
 	})
 	eventually(t, "the zone to be told of them",

@@ -251,7 +251,7 @@ func (w *world) signingRequest() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	is := enrolment.Member{Zone: w.newcomer(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", w.newcomers)}
+	is := enrolment.ZoneIdentity{Zone: w.newcomer(), ID: fmt.Sprintf("00000000-0000-4000-8000-%012d", w.newcomers)}
 	return x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{is.URI()}}, key)
 }
 

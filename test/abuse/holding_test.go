@@ -22,9 +22,9 @@ const oneProxy = 64 << 20
 // asked are requests of one stream.
 type asked []*discovery.DeltaDiscoveryRequest
 
-// holdings are streams by which a proxy would have the zone keep hundreds of MiB for it. Types, names and versions are
+// hoards are streams by which a proxy would have the zone keep hundreds of MiB for it. Types, names and versions are
 // all that it says.
-var holdings = map[string]struct {
+var hoards = map[string]struct {
 	streams  int
 	requests func() asked
 }{
@@ -100,7 +100,7 @@ func TestWhatAProxyHasTheZoneKeep(t *testing.T) {
 	if _, err := s.admin.ApplyDocuments(t.Context(), []byte(proxiesOfTheTable), "application/yaml"); err != nil {
 		t.Fatal(err)
 	}
-	for name, row := range holdings {
+	for name, row := range hoards {
 		t.Run(name, func(t *testing.T) {
 			conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 			if err != nil {

@@ -119,19 +119,31 @@ var policyTypes = []policyType{
 	{resources.TypeMeshMetric,
 		"In `default`, for the proxy's own metrics, which it shows on a listener of its own; no other listener moves. The bootstrap must be of this version or later, " +
 			"with an `--admin-address` that names a port: otherwise the policy is among the problems of the DataplaneInsight and not enforced there. Nothing else of the admin " +
-			"interface is reachable by the listener.",
+			"interface is reachable by the listener. What is selected by the names that Prometheus shows, and what applications say, is done by a Lua filter on that listener: without " +
+			"either there is none. Applications are of the proxy's machine: on loopback, or on an address of the Dataplane. Without profiles, all metrics are shown. " +
+			"Envoy takes a sender of metrics, and its interval, from its bootstrap only: `causeway-zone bootstrap --push-metrics-every 30s` gives it one, and the policy a collector. Such proxies " +
+			"send all that they ever counted, so `sidecar` and `applications` have no effect there, which is among the problems, too.",
 		[]policyField{
 			{"backends[].type", "which of the next is read", "the proxy answers"},
+			{"backends[].openTelemetry.endpoint", "the cluster `causeway_push_to`, for which that of the bootstrap stands", "metrics come over OTLP/gRPC"},
 			{"backends[].prometheus.port", "the port of the listener `causeway_metrics`, on the Dataplane's address; 5670 unless set", "the proxy answers there"},
 			{"backends[].prometheus.path", "its one route; `/metrics` unless set",
 				"the metrics, in Prometheus' text; 404 elsewhere"},
 			{"backends[].prometheus.tls.mode", "`ActiveMTLSBackend`: mutual TLS with the mesh's identities; `Disabled`: none", "a client without an identity is refused"},
 			{"sidecar.includeUnused", "without it, `usedonly`", "also metrics that were never counted"},
 			{"sidecar.regex", "`filter`, held against Envoy's names, with dots", "only metrics whose names it matches"},
-			{"sidecar.profiles.appendProfiles[].name", "`filter` for All, Basic or None",
+			{"sidecar.profiles.appendProfiles[].name", "`filter` for All, Basic or None; with `regex` or `include` a Lua filter",
 				"Basic: requests, connections, permissions and the proxy's state"},
+			{"sidecar.profiles.exclude[].type", "how a Lua filter compares: Exact, Prefix, Contains, or Regex of RE2", "metrics that it selects are left out"},
+			{"sidecar.profiles.exclude[].match", "what a Lua filter compares with the names that Prometheus shows", "metrics that it selects are left out"},
+			{"sidecar.profiles.include[].type", "the same", "metrics that it selects are there, whatever else leaves them out but `regex`"},
+			{"sidecar.profiles.include[].match", "the same", "metrics that it selects are there, whatever else leaves them out but `regex`"},
+			{"applications[].name", "the label `application` of the application's metrics; none unless set", "the label in each of them"},
+			{"applications[].address", "the address of a cluster; 127.0.0.1 unless set", "the application's metrics stand behind the proxy's"},
+			{"applications[].port", "its port", "the same, and `causeway_application_up` is 0 if it does not answer in 2 s"},
+			{"applications[].path", "the path that a Lua filter asks for; `/metrics/prometheus` unless set", "the same"},
 		},
-		"applications, backends[].openTelemetry, backends[].prometheus.clientId, sidecar.profiles.include, sidecar.profiles.exclude"},
+		"backends[].openTelemetry.refreshInterval, backends[].prometheus.clientId"},
 	{resources.TypeMeshTLS,
 		"In `rules`, `from` and `default`, for connections between proxies of the mesh. Without one, inbounds take mutual TLS only, of version 1.2 or 1.3. `tlsVersion` and " +
 			"`tlsCiphers` are for what a proxy receives and sends, so they stand in policies whose `targetRef` is of kind Mesh. A change of them replaces listeners and clusters, " +

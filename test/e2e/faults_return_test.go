@@ -172,7 +172,7 @@ func (z *returningZone) join(ctx context.Context, r *returning) error {
 	}
 	id := make([]byte, 16)
 	_, _ = rand.Read(id)
-	member := enrolment.Member{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8],
+	member := enrolment.ZoneIdentity{Zone: z.name, ID: fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8],
 		id[8:10], id[10:])}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{member.URI()}}, key)
 	if err != nil {

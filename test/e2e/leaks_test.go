@@ -29,7 +29,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 )
 
 const (
@@ -83,7 +83,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 	l.openStore(m.global, secrets.Config{Passphrase: ofGlobal}, "kds-tls", "token-signing", "zone-ca")
 	l.openStore(zone, secrets.Config{Dir: zone.DataDir}, "tls", "token-signing", "identity-ca-default")
 	l.openMembership(zone)
-	l.openHoldings(zone, "backend")
+	l.openCheckpoint(zone, "backend")
 	l.judge(planted)
 }
 
@@ -415,14 +415,14 @@ func (l *leaks) openMembership(zone *cluster.Server) {
 	}
 }
 
-// openHoldings adds the key of the identity that the zone keeps for a Dataplane's proxy. No backup has it, sealed or
+// openCheckpoint adds the key of the identity that the zone keeps for a Dataplane's proxy. No backup has it, sealed or
 // not.
-func (l *leaks) openHoldings(zone *cluster.Server, dataplane string) {
+func (l *leaks) openCheckpoint(zone *cluster.Server, dataplane string) {
 	l.t.Helper()
 	box, err := secrets.OpenBox(secrets.Config{Dir: zone.DataDir})
 	l.must(err)
-	book := holdings.Open(holdings.Config{Path: filepath.Join(zone.DataDir, "holdings.sealed"), Box: box})
-	kept, there := book.Get(holdings.ID{Kind: "svid", Mesh: "default", Name: dataplane})
+	book := checkpoint.Open(checkpoint.Config{Path: filepath.Join(zone.DataDir, "holdings.sealed"), Box: box})
+	kept, there := book.Get(checkpoint.ID{Kind: "svid", Mesh: "default", Name: dataplane})
 	if !there || l.given["zone-1/holdings.sealed"] == nil {
 		l.t.Fatalf("the zone keeps no identity for %s (%t), or its file was not looked at", dataplane, there)
 	}

@@ -43,8 +43,8 @@ var noCredentials = map[string]string{
 	"server/birth.go":                           "says which folder it is in",
 	"server/resources_linux.go":                 "counts open files",
 	"zone/external_sources.go":                  "the folder that package credential reads in",
-	"zone/holdings/file.go":                     "what proxies hold, sealed, of any size",
-	"zone/holdings/write.go":                    "what proxies hold, sealed",
+	"zone/checkpoint/file.go":                   "what proxies hold, sealed, of any size",
+	"zone/checkpoint/write.go":                  "what proxies hold, sealed",
 }
 
 // TestCredentialsAreReadInOnePlace checks that no program opens a file directly, except for known files that are not

@@ -21,8 +21,8 @@ var replicaRounds = flag.Int("replica-rounds", 1,
 	"how many rounds TestReplicasKilledInTurn goes: each kills a replica, an etcd member, and both at once")
 
 const (
-	// standing is the number of policies that no writer touches.
-	standing = 20
+	// untouched is the number of policies that no writer touches.
+	untouched = 20
 	// longTimeout is the smallest value, in milliseconds. Requests through Envoys take less.
 	longTimeout = 100_000
 )
@@ -61,8 +61,8 @@ func newKilledInTurn(t *testing.T) *killedInTurn {
 	t.Helper()
 	k := &killedInTurn{replicated: newReplicated(t, 3, 3, 4), rng: rand.New(rand.NewPCG(*crashSeed, 8)),
 		untouch: map[string]string{}}
-	for i := range standing {
-		name, value := fmt.Sprintf("standing-%d", i), fmt.Sprint(longTimeout+i)
+	for i := range untouched {
+		name, value := fmt.Sprintf("untouched-%d", i), fmt.Sprint(longTimeout+i)
 		k.untouch[name] = value
 		k.must(k.globals[i%3].API.Put(t.Context(), "/meshes/default/meshtimeouts/"+name, timeoutOf(name, value)))
 	}

@@ -27,7 +27,7 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	}
 	var out []Finding
 	for _, name := range names {
-		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, standing: map[placedKey]*standing{},
+		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, coverage: map[placedKey]*coverage{},
 			clear: map[placedKey]bool{}}
 		l.policies()
 		l.effects(name)
@@ -57,8 +57,8 @@ type linter struct {
 	mesh  *mesh
 	found []Finding
 	seen  map[Finding]bool
-	// standing holds the standing of each entry on the checked inbounds.
-	standing map[placedKey]*standing
+	// coverage holds the coverage of each entry on the checked inbounds.
+	coverage map[placedKey]*coverage
 	// clear holds the entries that were reported for an inbound that takes clients in the clear.
 	clear map[placedKey]bool
 }

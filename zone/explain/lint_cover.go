@@ -80,8 +80,8 @@ func (l *linter) covered(p *matching.Policy, r *matching.Rule) {
 	}
 }
 
-// standing is the effect of an entry on the inbounds to which its policy applies.
-type standing struct {
+// coverage is the effect of an entry on the inbounds to which its policy applies.
+type coverage struct {
 	entry placed
 	// on counts the kinds of inbounds that were checked, and idle those on which the entry never decides because of an
 	// entry of another policy; by is the last such entry.
@@ -109,10 +109,10 @@ func (l *linter) crossing(rules matching.Rules) {
 		return
 	}
 	for i, e := range asked {
-		st := l.standing[e.key()]
+		st := l.coverage[e.key()]
 		if st == nil {
-			st = &standing{entry: e}
-			l.standing[e.key()] = st
+			st = &coverage{entry: e}
+			l.coverage[e.key()] = st
 		}
 		st.on++
 		n := slices.IndexFunc(asked[:i], func(by placed) bool {
@@ -127,7 +127,7 @@ func (l *linter) crossing(rules matching.Rules) {
 
 // crossed reports the entries that decide nothing on any inbound.
 func (l *linter) crossed() {
-	for _, st := range l.standing {
+	for _, st := range l.coverage {
 		if st.idle < st.on {
 			continue
 		}

@@ -25,32 +25,32 @@ type Assigned struct {
 	Wait  time.Duration
 	// Lifetime is how long a certificate is valid.
 	Lifetime time.Duration
-	// realm names the realm whose authorities sign.
-	realm string
+	// meshDomain names the mesh domain whose authorities sign.
+	meshDomain string
 }
 
 // Assignments give the Dataplanes of a mesh in one zone their identities. They are immutable.
 type Assignments struct {
 	mesh, zone string
 	list       []*assignment
-	ready      func(realm string) bool
+	ready      func(meshDomain string) bool
 }
 
 // assignment is a MeshIdentity that selects Dataplanes, read for one zone.
 type assignment struct {
-	resource *resources.Resource
-	spec     *resources.MeshIdentity
-	labels   map[string]string
-	domain   spiffeid.TrustDomain
-	realm    string
+	resource   *resources.Resource
+	spec       *resources.MeshIdentity
+	labels     map[string]string
+	domain     spiffeid.TrustDomain
+	meshDomain string
 	// err is the reason why the assignment has no effect.
 	err error
 }
 
 // AssignmentsOf reads the MeshIdentities in list that apply in a zone: its own and the global's. It skips a
-// MeshIdentity whose realm is not ready, as if it did not exist; if ready is nil, all are ready. These are the rules of
-// MeshIdentity in Kuma's KDS.
-func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready func(realm string) bool) *Assignments {
+// MeshIdentity whose mesh domain is not ready, as if it did not exist; if ready is nil, all are ready. These are the
+// rules of MeshIdentity in Kuma's KDS.
+func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready func(meshDomain string) bool) *Assignments {
 	out := &Assignments{mesh: mesh, zone: zone, ready: ready}
 	for r := range list {
 		if r.Zone() != "" && r.Zone() != zone {
@@ -69,7 +69,7 @@ func AssignmentsOf(list iter.Seq[*resources.Resource], mesh, zone string, ready 
 }
 
 // AssignmentsIn is AssignmentsOf for the resources in a store.
-func AssignmentsIn(snap store.Snapshot, mesh, zone string, ready func(realm string) bool) *Assignments {
+func AssignmentsIn(snap store.Snapshot, mesh, zone string, ready func(meshDomain string) bool) *Assignments {
 	return AssignmentsOf(snap.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}), mesh, zone, ready)
 }
 
@@ -97,7 +97,7 @@ func readAssignment(r *resources.Resource, mesh, zone string) *assignment {
 	case spec.Provider.Type != resources.ProviderBundled && spec.Provider.Type != resources.ProviderSpire:
 		one.err = fmt.Errorf("provider.type: %q is not known here", spec.Provider.Type)
 	}
-	one.realm = Realm(mesh, zone, name)
+	one.meshDomain = MeshDomain(mesh, zone, name)
 	return one
 }
 
@@ -113,7 +113,7 @@ func (x *Assignments) Of(dp *resources.Resource) (Assigned, error) {
 		if one.err != nil || !carries(dp.Labels, one.labels) {
 			continue
 		}
-		if one.bundled() && x.ready != nil && !x.ready(one.realm) {
+		if one.bundled() && x.ready != nil && !x.ready(one.meshDomain) {
 			continue
 		}
 		return one.assign(dp)
@@ -123,12 +123,12 @@ func (x *Assignments) Of(dp *resources.Resource) (Assigned, error) {
 		return Assigned{}, err
 	}
 	id, err := IDOf(dp, domain)
-	return Assigned{ID: id, Lifetime: Lifetime, realm: x.mesh}, err
+	return Assigned{ID: id, Lifetime: Lifetime, meshDomain: x.mesh}, err
 }
 
 func (i *assignment) assign(dp *resources.Resource) (Assigned, error) {
 	out := Assigned{By: i.resource, Spire: i.spec.Provider.Type == resources.ProviderSpire, Lifetime: Lifetime,
-		realm: i.realm}
+		meshDomain: i.meshDomain}
 	if b := i.spec.Provider.Bundled; b != nil && b.CertificateParameters != nil {
 		if d, err := time.ParseDuration(b.CertificateParameters.Expiry); err == nil {
 			out.Lifetime = min(max(d, shortestLifetime), Lifetime)
@@ -178,27 +178,27 @@ func carries(have, want map[string]string) bool {
 	return true
 }
 
-// Standing is the effect of a MeshIdentity in a zone.
-type Standing struct {
+// Effect is the effect of a MeshIdentity in a zone.
+type Effect struct {
 	// Problem is the reason why it gives no identities there; empty if it does.
 	Problem string
-	// Spire reports that certificates come from SPIRE. Otherwise authorities of Realm sign. Unpublished reports that no
-	// MeshTrust of the zone publishes them.
+	// Spire reports that certificates come from SPIRE. Otherwise authorities of MeshDomain sign. Unpublished reports
+	// that no MeshTrust of the zone publishes them.
 	Spire       bool
-	Realm       string
+	MeshDomain  string
 	Unpublished bool
 }
 
-// StandingOf returns the effect of a MeshIdentity in a zone.
-func StandingOf(r *resources.Resource, zone string) Standing {
+// EffectOf returns the effect of a MeshIdentity in a zone.
+func EffectOf(r *resources.Resource, zone string) Effect {
 	one := readAssignment(r, r.Mesh, zone)
 	switch {
 	case one == nil:
-		return Standing{Problem: "it has no selector.dataplane, so it selects nothing"}
+		return Effect{Problem: "it has no selector.dataplane, so it selects nothing"}
 	case one.err != nil:
-		return Standing{Problem: one.err.Error()}
+		return Effect{Problem: one.err.Error()}
 	}
-	return Standing{Spire: !one.bundled(), Realm: one.realm, Unpublished: one.unpublished() && one.realm != r.Mesh}
+	return Effect{Spire: !one.bundled(), MeshDomain: one.meshDomain, Unpublished: one.unpublished() && one.meshDomain != r.Mesh}
 }
 
 func (i *assignment) unpublished() bool {
@@ -206,9 +206,9 @@ func (i *assignment) unpublished() bool {
 	return b != nil && b.MeshTrustCreation == resources.MeshTrustDisabled
 }
 
-// wanted is what MeshIdentities require of a realm.
+// wanted is what MeshIdentities require of a mesh domain.
 type wanted struct {
-	// unpublished reports that the zone publishes no MeshTrust for the realm.
+	// unpublished reports that the zone publishes no MeshTrust for the mesh domain.
 	unpublished bool
 	// ca is the authority that the operator provides; nil if the zone makes one. selfSigned reports whether it may be a
 	// root.
@@ -216,21 +216,21 @@ type wanted struct {
 	selfSigned bool
 }
 
-// realms returns the realms for which MeshIdentities require authorities. The zone's own realm is among them only if a
-// MeshIdentity provides its authority. If several provide one, the MeshIdentity that comes first for Dataplanes
-// decides.
-func (x *Assignments) realms() map[string]*wanted {
+// meshDomains returns the mesh domains for which MeshIdentities require authorities. The zone's own mesh domain is
+// among them only if a MeshIdentity provides its authority. If several provide one, the MeshIdentity that comes first
+// for Dataplanes decides.
+func (x *Assignments) meshDomains() map[string]*wanted {
 	out := map[string]*wanted{}
 	for _, one := range x.list {
 		bundled := one.spec.Provider.Bundled
 		gives := bundled != nil && bundled.CA != nil
-		if !one.bundled() || one.realm == x.mesh && !gives {
+		if !one.bundled() || one.meshDomain == x.mesh && !gives {
 			continue
 		}
-		ask := out[one.realm]
+		ask := out[one.meshDomain]
 		if ask == nil {
-			ask = &wanted{unpublished: one.realm != x.mesh}
-			out[one.realm] = ask
+			ask = &wanted{unpublished: one.meshDomain != x.mesh}
+			out[one.meshDomain] = ask
 		}
 		ask.unpublished = ask.unpublished && one.unpublished()
 		if gives && ask.ca == nil {

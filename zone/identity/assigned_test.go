@@ -63,7 +63,7 @@ func TestWhoIsAssignedWhat(t *testing.T) {
 			for range 2 {
 				slices.Reverse(all) // the order of reading must not matter
 				assignments := identity.AssignmentsOf(slices.Values(all), "default", "zone-1",
-					func(realm string) bool { return realm != c.unready })
+					func(meshDomain string) bool { return meshDomain != c.unready })
 				got, err := assignments.Of(dataplane(t, c.namespace, "backend", c.labels))
 				if c.want == "" {
 					if !errors.Is(err, identity.ErrIdentity) {
@@ -127,14 +127,14 @@ func TestOtherTrustDomain(t *testing.T) {
 		}
 		return len(identity.BundlesOf(memory.Snapshot(), "default", home).Domains())
 	}
-	const realm = "default:pay.example"
+	const meshDomain = "default:pay.example"
 	apply(store.Op{Put: resource(t, resources.Home{}, resources.Key{Type: resources.TypeMesh, Name: "default"},
 		`{}`, nil)})
 	settle()
 	pay := meshIdentity(t, resources.Home{}, "pay", `{"selector":{"dataplane":{"matchLabels":{"team":"pay"}}},"spiffeID":{"trustDomain":"pay.example"},"provider":{"type":"Bundled"}}`)
 	apply(store.Op{Put: pay})
 	settle()
-	if a.Ready(realm) || bundles() != 2 {
+	if a.Ready(meshDomain) || bundles() != 2 {
 		t.Errorf("it signs already, or is not published")
 	}
 	who := func() string {
@@ -145,9 +145,9 @@ func TestOtherTrustDomain(t *testing.T) {
 	if got := who(); got != "spiffe://default.zone-1.mesh.local/workload/x" {
 		t.Errorf("before it signs, it is %s", got)
 	}
-	all, err := a.All(realm)
+	all, err := a.All(meshDomain)
 	must(t, err)
-	must(t, a.Promote(t.Context(), realm, all[0].ID()))
+	must(t, a.Promote(t.Context(), meshDomain, all[0].ID()))
 	if got := who(); got != "spiffe://pay.example/workload/x" {
 		t.Errorf("then it is %s", got)
 	}
@@ -156,13 +156,13 @@ func TestOtherTrustDomain(t *testing.T) {
 	if got := who(); got != "spiffe://default.zone-1.mesh.local/workload/x" {
 		t.Errorf("without the MeshIdentity it is %s", got)
 	}
-	if refused := a.Retire(t.Context(), realm, all[0].ID(), false); !errors.Is(refused, identity.ErrRotation) {
+	if refused := a.Retire(t.Context(), meshDomain, all[0].ID(), false); !errors.Is(refused, identity.ErrRotation) {
 		t.Errorf("retired while what it signed is in use: %v", refused)
 	}
 	now = now.Add(identity.Lifetime + time.Hour)
-	must(t, a.Retire(t.Context(), realm, all[0].ID(), false))
+	must(t, a.Retire(t.Context(), meshDomain, all[0].ID(), false))
 	settle()
-	if got := a.Realms("default"); len(got) != 1 {
+	if got := a.MeshDomains("default"); len(got) != 1 {
 		t.Errorf("left are %v", got)
 	}
 	if n := bundles(); n != 1 {

@@ -37,9 +37,9 @@ type Authorities struct {
 	// forget is secrets.Forgetting.
 	forget func() time.Time
 
-	mu      sync.Mutex
-	byRealm map[string]*held // guarded by mu
-	leaps   leaps            // guarded by mu
+	mu       sync.Mutex
+	byDomain map[string]*held // guarded by mu
+	leaps    leaps            // guarded by mu
 }
 
 // NewAuthorities returns the authorities in cfg.Keeper. They are read, or made, on the first request for a mesh.
@@ -47,66 +47,67 @@ func NewAuthorities(cfg Config) *Authorities {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byRealm: map[string]*held{}, leaps: leaps{}}
+	return &Authorities{cfg: cfg, forget: secrets.Forgetting(cfg.Now), byDomain: map[string]*held{}, leaps: leaps{}}
 }
 
-// For returns the signing authority of a realm. A mesh's own realm makes its first authority if it has none. Errors
-// wrap ErrAuthority.
-func (a *Authorities) For(realm string) (*Authority, error) {
-	h, err := a.hold(context.Background(), realm)
+// For returns the signing authority of a mesh domain. A mesh's own mesh domain makes its first authority if it has
+// none. Errors wrap ErrAuthority.
+func (a *Authorities) For(meshDomain string) (*Authority, error) {
+	h, err := a.hold(context.Background(), meshDomain)
 	if err != nil {
 		return nil, err
 	}
 	if h.signing == nil {
 		return nil, fmt.Errorf("%w: %s: none signs: it is not known everywhere yet, or no MeshIdentity asks for it",
-			ErrAuthority, realm)
+			ErrAuthority, meshDomain)
 	}
 	return h.signing, nil
 }
 
-// All returns all authorities of a realm that peers must trust, oldest first. The caller must not change the slice.
-func (a *Authorities) All(realm string) ([]*Authority, error) {
-	h, err := a.hold(context.Background(), realm)
+// All returns all authorities of a mesh domain that peers must trust, oldest first. The caller must not change the
+// slice.
+func (a *Authorities) All(meshDomain string) ([]*Authority, error) {
+	h, err := a.hold(context.Background(), meshDomain)
 	if err != nil {
 		return nil, err
 	}
 	return h.all, nil
 }
 
-// Ready reports whether a realm has an authority that signs.
-func (a *Authorities) Ready(realm string) bool {
-	_, err := a.For(realm)
+// Ready reports whether a mesh domain has an authority that signs.
+func (a *Authorities) Ready(meshDomain string) bool {
+	_, err := a.For(meshDomain)
 	return err == nil
 }
 
-func (a *Authorities) hold(ctx context.Context, realm string) (*held, error) {
-	domain, err := domainOf(realm, a.cfg.Zone)
+func (a *Authorities) hold(ctx context.Context, meshDomain string) (*held, error) {
+	domain, err := domainOf(meshDomain, a.cfg.Zone)
 	if err != nil {
 		return nil, err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	version := a.cfg.Keeper.Version(secretName(realm))
-	if known := a.byRealm[realm]; known != nil && known.version == version {
+	version := a.cfg.Keeper.Version(secretName(meshDomain))
+	if known := a.byDomain[meshDomain]; known != nil && known.version == version {
 		return known, nil
 	}
-	_, h, err := a.read(ctx, realm, domain)
-	if errors.Is(err, secrets.ErrNotFound) && realm == MeshOfRealm(realm) {
-		if err = a.create(ctx, realm, domain); err == nil {
-			_, h, err = a.read(ctx, realm, domain)
+	_, h, err := a.read(ctx, meshDomain, domain)
+	if errors.Is(err, secrets.ErrNotFound) && meshDomain == MeshOfDomain(meshDomain) {
+		if err = a.create(ctx, meshDomain, domain); err == nil {
+			_, h, err = a.read(ctx, meshDomain, domain)
 		}
 	}
 	if errors.Is(err, secrets.ErrNotFound) {
-		delete(a.byRealm, realm)
+		delete(a.byDomain, meshDomain)
 		return &held{}, nil
 	}
-	if err == nil && a.byRealm[realm] == nil {
-		err = a.takenOver(realm, h)
+	if err == nil && a.byDomain[meshDomain] == nil {
+		err = a.takenOver(meshDomain, h)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
+		return nil, fmt.Errorf("%w: mesh %s: %w", ErrAuthority, meshDomain, err)
 	}
-	a.byRealm[realm] = h
+	a.byDomain[meshDomain] = h
 	return h, nil
 }
 
@@ -160,7 +161,7 @@ func (a *Authorities) Expect(dp *resources.Resource) (spiffeid.ID, []*x509.Certi
 	if err != nil {
 		return spiffeid.ID{}, nil, err
 	}
-	all, err := a.All(who.realm)
+	all, err := a.All(who.meshDomain)
 	if err != nil {
 		return spiffeid.ID{}, nil, err
 	}
@@ -193,6 +194,6 @@ func (a *Authorities) forDataplane(dp *resources.Resource) (*Authority, Assigned
 	if who.Spire {
 		return nil, who, fmt.Errorf("%w: %s, by %s", ErrSpire, dp.Key, resources.KRIOf(who.By))
 	}
-	authority, err := a.For(who.realm)
+	authority, err := a.For(who.meshDomain)
 	return authority, who, err
 }

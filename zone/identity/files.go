@@ -52,11 +52,11 @@ func loadAuthority(dir string, domain spiffeid.TrustDomain, now time.Time) (*Aut
 }
 
 // takenOver removes the files of an authority that the keeper has. A server that was killed before may have left them.
-func (a *Authorities) takenOver(realm string, h *held) error {
-	if a.cfg.Dir == "" || realm != MeshOfRealm(realm) {
+func (a *Authorities) takenOver(meshDomain string, h *held) error {
+	if a.cfg.Dir == "" || meshDomain != MeshOfDomain(meshDomain) {
 		return nil
 	}
-	dir := filepath.Join(a.cfg.Dir, realm)
+	dir := filepath.Join(a.cfg.Dir, meshDomain)
 	der, err := readPEM(dir, certificateFile, "CERTIFICATE", credential.Public)
 	if err != nil || !slices.ContainsFunc(h.all, func(one *Authority) bool { return bytes.Equal(one.cert.Raw, der) }) {
 		return nil //nolint:nilerr // there are no such files, or those of an authority that was not taken over

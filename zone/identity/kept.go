@@ -27,13 +27,13 @@ type State string
 const (
 	// Next signs nothing yet: all peers must learn of it first.
 	Next State = "next"
-	// Signing signs. A realm has at most one such authority, and a mesh's own realm always has one.
+	// Signing signs. A mesh domain has at most one such authority, and a mesh's own mesh domain always has one.
 	Signing State = "signing"
 	// Accepted no longer signs. Certificates that it signed may still be in use.
 	Accepted State = "accepted"
 )
 
-// maxAuthorities bounds the authorities of a realm: the next one, the signing one, and the accepted ones.
+// maxAuthorities bounds the authorities of a mesh domain: the next one, the signing one, and the accepted ones.
 const maxAuthorities = 8
 
 // keptAuthority is an authority as stored in its secret.
@@ -52,12 +52,12 @@ type keptAuthority struct {
 	Since time.Time `json:"since"`
 }
 
-// keptAuthorities is the secret of a realm, oldest first.
+// keptAuthorities is the secret of a mesh domain, oldest first.
 type keptAuthorities struct {
 	Authorities []keptAuthority `json:"authorities"`
 }
 
-// held holds the authorities of a realm at one version of their secret. It is immutable.
+// held holds the authorities of a mesh domain at one version of their secret. It is immutable.
 type held struct {
 	version uint64
 	all     []*Authority
@@ -82,10 +82,10 @@ func keep(a *Authority, state State, now time.Time) (keptAuthority, error) {
 	return out, err
 }
 
-// read reads the authorities of a realm from the keeper. Errors wrap secrets.ErrNotFound if it has none.
-func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.TrustDomain) (*keptAuthorities,
+// read reads the authorities of a mesh domain from the keeper. Errors wrap secrets.ErrNotFound if it has none.
+func (a *Authorities) read(ctx context.Context, meshDomain string, domain spiffeid.TrustDomain) (*keptAuthorities,
 	*held, error) {
-	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(realm))
+	plain, version, err := a.cfg.Keeper.Get(ctx, secretName(meshDomain))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +105,7 @@ func (a *Authorities) read(ctx context.Context, realm string, domain spiffeid.Tr
 		}
 	}
 	switch {
-	case h.signing == nil && realm == MeshOfRealm(realm):
+	case h.signing == nil && meshDomain == MeshOfDomain(meshDomain):
 		return nil, nil, fmt.Errorf("its secret names none that signs")
 	case h.signing != nil && a.cfg.Now().After(h.signing.cert.NotAfter):
 		return nil, nil, fmt.Errorf("the certificate of %s expired on %s", h.signing.id,
@@ -179,15 +179,15 @@ func (a *Authorities) create(ctx context.Context, mesh string, domain spiffeid.T
 	return nil // takenOver removes the files, now that the sealed copy is durable
 }
 
-// write replaces one version of a realm's secret. A realm without authorities has no secret.
-func (a *Authorities) write(ctx context.Context, realm string, kept *keptAuthorities, version uint64) error {
+// write replaces one version of a mesh domain's secret. A mesh domain without authorities has no secret.
+func (a *Authorities) write(ctx context.Context, meshDomain string, kept *keptAuthorities, version uint64) error {
 	if len(kept.Authorities) == 0 {
-		return a.cfg.Keeper.Delete(ctx, secretName(realm), version)
+		return a.cfg.Keeper.Delete(ctx, secretName(meshDomain), version)
 	}
 	plain, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	_, err = a.cfg.Keeper.Put(ctx, secretName(realm), plain, version)
+	_, err = a.cfg.Keeper.Put(ctx, secretName(meshDomain), plain, version)
 	return err
 }

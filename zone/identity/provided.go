@@ -172,11 +172,11 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// Import makes a provided authority the next of a realm, as Prepare does with a generated one, and returns its id. If
-// the realm already has the authority, it stays in its state, except that an accepted one becomes the next again.
-// Errors: ErrProvided, ErrRotation.
-func (a *Authorities) Import(ctx context.Context, realm string, p *Provision) (id string, err error) {
-	domain, err := domainOf(realm, a.cfg.Zone)
+// Import makes a provided authority the next of a mesh domain, as Prepare does with a generated one, and returns its
+// id. If the mesh domain already has the authority, it stays in its state, except that an accepted one becomes the next
+// again. Errors: ErrProvided, ErrRotation.
+func (a *Authorities) Import(ctx context.Context, meshDomain string, p *Provision) (id string, err error) {
+	domain, err := domainOf(meshDomain, a.cfg.Zone)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +188,7 @@ func (a *Authorities) Import(ctx context.Context, realm string, p *Provision) (i
 	if err != nil {
 		return "", err
 	}
-	return given.id, a.addNext(ctx, realm, given.id, next)
+	return given.id, a.addNext(ctx, meshDomain, given.id, next)
 }
 
 // algorithm returns a readable name of a key's signature algorithm.

@@ -17,7 +17,7 @@ const fileLook = 30 * time.Second
 
 // provide ensures that the authority in a MeshIdentity's files signs or is the next to sign. If it already is, provide
 // writes nothing. Errors wrap ErrProvided if the files are at fault.
-func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) error {
+func (p *Publisher) provide(ctx context.Context, meshDomain string, ask *wanted) error {
 	certificates, err := readSource("certificate", ask.ca.Certificate, false)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (p *Publisher) provide(ctx context.Context, realm string, ask *wanted) erro
 	if err != nil {
 		return err
 	}
-	_, err = p.Authorities.Import(ctx, realm, &Provision{Certificates: certificates, Key: key,
+	_, err = p.Authorities.Import(ctx, meshDomain, &Provision{Certificates: certificates, Key: key,
 		AllowSelfSigned: ask.selfSigned})
 	if errors.Is(err, ErrRotation) {
 		return nil // another is the next: this one is checked again once that signs
@@ -51,26 +51,27 @@ func readSource(name string, source *resources.SecureDataSource, secret bool) ([
 	return text, nil
 }
 
-// Problem returns the reason why the authority that MeshIdentities provide for a realm is refused. It is empty if the
-// authority is accepted or none is provided.
-func (p *Publisher) Problem(realm string) string {
+// Problem returns the reason why the authority that MeshIdentities provide for a mesh domain is refused. It is empty if
+// the authority is accepted or none is provided.
+func (p *Publisher) Problem(meshDomain string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.problems[realm]
+	return p.problems[meshDomain]
 }
 
-// settle makes the authorities of a realm that MeshIdentities require. Faulty files do not stop other publications.
-func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error {
+// settle makes the authorities of a mesh domain that MeshIdentities require. Faulty files do not stop other
+// publications.
+func (p *Publisher) settle(ctx context.Context, meshDomain string, ask *wanted) error {
 	if ask.ca == nil {
-		p.note(realm, nil)
-		if realm == MeshOfRealm(realm) {
+		p.note(meshDomain, nil)
+		if meshDomain == MeshOfDomain(meshDomain) {
 			return nil
 		}
-		return p.Authorities.want(ctx, realm)
+		return p.Authorities.want(ctx, meshDomain)
 	}
-	err := p.provide(ctx, realm, ask)
-	if p.note(realm, err) {
-		p.Log.Error("cannot use the authority that a MeshIdentity provides; trying again", "mesh", realm, "error", err)
+	err := p.provide(ctx, meshDomain, ask)
+	if p.note(meshDomain, err) {
+		p.Log.Error("cannot use the authority that a MeshIdentity provides; trying again", "mesh", meshDomain, "error", err)
 	}
 	if errors.Is(err, ErrProvided) {
 		return nil
@@ -79,16 +80,16 @@ func (p *Publisher) settle(ctx context.Context, realm string, ask *wanted) error
 }
 
 // note records a problem and reports whether it is new.
-func (p *Publisher) note(realm string, err error) bool {
+func (p *Publisher) note(meshDomain string, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	before := p.problems[realm]
+	before := p.problems[meshDomain]
 	if p.problems == nil {
 		p.problems = map[string]string{}
 	}
-	delete(p.problems, realm)
+	delete(p.problems, meshDomain)
 	if err != nil {
-		p.problems[realm] = err.Error()
+		p.problems[meshDomain] = err.Error()
 	}
 	return err != nil && before != err.Error()
 }

@@ -17,9 +17,9 @@ import (
 // retryAfter is how long a failed publication waits, unless the store changes earlier.
 const retryAfter = 2 * time.Second
 
-// Publisher maintains, for each Mesh in the zone's store, one MeshTrust for each realm with the bundle of the zone's
-// authorities. It creates the MeshTrust with the mesh or a MeshIdentity, restores it if it was changed, and removes it
-// once no certificate that they signed is in use.
+// Publisher maintains, for each Mesh in the zone's store, one MeshTrust for each mesh domain with the bundle of the
+// zone's authorities. It creates the MeshTrust with the mesh or a MeshIdentity, restores it if it was changed, and
+// removes it once no certificate that they signed is in use.
 type Publisher struct {
 	Store       store.Store
 	Home        resources.Home
@@ -27,7 +27,7 @@ type Publisher struct {
 	Log         *slog.Logger
 
 	mu       sync.Mutex
-	problems map[string]string // guarded by mu: what is wrong with provided authorities, by realm
+	problems map[string]string // guarded by mu: what is wrong with provided authorities, by mesh domain
 	files    []string          // guarded by mu: meshes whose MeshIdentities name files
 }
 
@@ -105,8 +105,8 @@ func (p *Publisher) concerns(k resources.Key) (mesh string, ok bool) {
 	case k.Type == resources.TypeMesh:
 		return k.Name, true
 	case k.Type == resources.TypeSecret: // an authority was added or removed
-		realm, ok := RealmOf(k)
-		return MeshOfRealm(realm), ok
+		meshDomain, ok := MeshDomainOf(k)
+		return MeshOfDomain(meshDomain), ok
 	case k.Type == resources.TypeMeshIdentity, k.Type == resources.TypeMeshTrust &&
 		strings.HasPrefix(k.Name, resources.ZoneTrustName(p.Home.Zone)):
 		return k.Mesh, true
@@ -133,7 +133,7 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 	snap := p.Store.Snapshot()
 	want := map[resources.Key]*resources.Resource{}
 	if snap.Get(resources.Key{Type: resources.TypeMesh, Name: mesh}) != nil {
-		if err := p.settleRealms(ctx, snap, mesh, want); err != nil {
+		if err := p.settleDomains(ctx, snap, mesh, want); err != nil {
 			return err
 		}
 	}
@@ -157,26 +157,26 @@ func (p *Publisher) Ensure(ctx context.Context, mesh string) error {
 	return errors.Join(errs...)
 }
 
-// settleRealms makes the authorities that MeshIdentities require, and collects the MeshTrusts of all realms.
-func (p *Publisher) settleRealms(ctx context.Context, snap store.Snapshot, mesh string,
+// settleDomains makes the authorities that MeshIdentities require, and collects the MeshTrusts of all mesh domains.
+func (p *Publisher) settleDomains(ctx context.Context, snap store.Snapshot, mesh string,
 	want map[resources.Key]*resources.Resource) error {
-	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).realms()
+	asked := AssignmentsIn(snap, mesh, p.Home.Zone, nil).meshDomains()
 	p.watchFiles(mesh, asked)
-	for realm, ask := range asked {
-		if err := p.settle(ctx, realm, ask); err != nil {
+	for meshDomain, ask := range asked {
+		if err := p.settle(ctx, meshDomain, ask); err != nil {
 			return err
 		}
 	}
-	for _, realm := range p.Authorities.Realms(mesh) {
-		if asked[realm] == nil && realm != mesh {
-			if err := p.Authorities.withdraw(ctx, realm); err != nil {
+	for _, meshDomain := range p.Authorities.MeshDomains(mesh) {
+		if asked[meshDomain] == nil && meshDomain != mesh {
+			if err := p.Authorities.withdraw(ctx, meshDomain); err != nil {
 				return err
 			}
 		}
-		if asked[realm] != nil && asked[realm].unpublished {
+		if asked[meshDomain] != nil && asked[meshDomain].unpublished {
 			continue
 		}
-		trust, err := p.trust(realm)
+		trust, err := p.trust(meshDomain)
 		if err != nil {
 			return err
 		}
@@ -192,9 +192,9 @@ func (p *Publisher) apply(ctx context.Context, op store.Op) error {
 	return err
 }
 
-// trust returns the MeshTrust that the zone publishes for a realm; nil if the realm has no authority.
-func (p *Publisher) trust(realm string) (*resources.Resource, error) {
-	all, err := p.Authorities.All(realm)
+// trust returns the MeshTrust that the zone publishes for a mesh domain; nil if the mesh domain has no authority.
+func (p *Publisher) trust(meshDomain string) (*resources.Resource, error) {
+	all, err := p.Authorities.All(meshDomain)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -210,15 +210,15 @@ func (p *Publisher) trust(realm string) (*resources.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := TrustKey(realm, p.Home.Zone)
+	key := TrustKey(meshDomain, p.Home.Zone)
 	return p.Home.Labelled(&resources.Resource{Key: key, Spec: spec}), nil
 }
 
-// TrustKey returns the key of the MeshTrust with which a zone publishes the authorities of a realm.
-func TrustKey(realm, zone string) resources.Key {
+// TrustKey returns the key of the MeshTrust with which a zone publishes the authorities of a mesh domain.
+func TrustKey(meshDomain, zone string) resources.Key {
 	name := resources.ZoneTrustName(zone)
-	if _, domain, other := strings.Cut(realm, ":"); other {
+	if _, domain, other := strings.Cut(meshDomain, ":"); other {
 		name += "-" + idOf([]byte(domain))[:8]
 	}
-	return resources.Key{Type: resources.TypeMeshTrust, Mesh: MeshOfRealm(realm), Name: name}
+	return resources.Key{Type: resources.TypeMeshTrust, Mesh: MeshOfDomain(meshDomain), Name: name}
 }

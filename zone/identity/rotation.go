@@ -22,33 +22,33 @@ const (
 	rotationLook = 2 * time.Second
 )
 
-// edit changes the authorities of a realm with compare-and-swap.
-func (a *Authorities) edit(ctx context.Context, realm string, change func(*keptAuthorities, *held) error) error {
-	if _, err := a.hold(ctx, realm); err != nil {
+// edit changes the authorities of a mesh domain with compare-and-swap.
+func (a *Authorities) edit(ctx context.Context, meshDomain string, change func(*keptAuthorities, *held) error) error {
+	if _, err := a.hold(ctx, meshDomain); err != nil {
 		return err
 	}
-	domain, err := domainOf(realm, a.cfg.Zone)
+	domain, err := domainOf(meshDomain, a.cfg.Zone)
 	if err != nil {
 		return err
 	}
 	for attempt := 0; ; attempt++ {
-		kept, h, err := a.read(ctx, realm, domain)
+		kept, h, err := a.read(ctx, meshDomain, domain)
 		if errors.Is(err, secrets.ErrNotFound) {
 			kept, h, err = &keptAuthorities{}, &held{}, nil
 		}
 		if err != nil {
-			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, realm, err)
+			return fmt.Errorf("%w: mesh %s: %w", ErrAuthority, meshDomain, err)
 		}
 		before := slices.Clone(kept.Authorities)
 		refusal := change(kept, h)
 		if refusal != nil || slices.EqualFunc(before, kept.Authorities, same) {
-			err := a.cfg.Keeper.Confirm(ctx, secretName(realm), h.version)
+			err := a.cfg.Keeper.Confirm(ctx, secretName(meshDomain), h.version)
 			if errors.Is(err, secrets.ErrChanged) && attempt < maxEdits {
 				continue
 			}
 			return cmp.Or(err, refusal)
 		}
-		err = a.write(ctx, realm, kept, h.version)
+		err = a.write(ctx, meshDomain, kept, h.version)
 		if !errors.Is(err, secrets.ErrChanged) || attempt == maxEdits {
 			return err
 		}
@@ -60,10 +60,10 @@ func same(x, y keptAuthority) bool {
 	return x.State == y.State && bytes.Equal(x.Certificate, y.Certificate)
 }
 
-// Prepare makes the next authority of a realm and returns its id. The authority is published, and does not sign before
-// Promote. Errors: ErrRotation if a rotation is in progress.
-func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err error) {
-	domain, err := domainOf(realm, a.cfg.Zone)
+// Prepare makes the next authority of a mesh domain and returns its id. The authority is published, and does not sign
+// before Promote. Errors: ErrRotation if a rotation is in progress.
+func (a *Authorities) Prepare(ctx context.Context, meshDomain string) (id string, err error) {
+	domain, err := domainOf(meshDomain, a.cfg.Zone)
 	if err != nil {
 		return "", err
 	}
@@ -75,12 +75,12 @@ func (a *Authorities) Prepare(ctx context.Context, realm string) (id string, err
 	if err != nil {
 		return "", err
 	}
-	return made.id, a.addNext(ctx, realm, made.id, next)
+	return made.id, a.addNext(ctx, meshDomain, made.id, next)
 }
 
 // addNext stores an authority as the next to sign.
-func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAuthority) error {
-	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
+func (a *Authorities) addNext(ctx context.Context, meshDomain, id string, next keptAuthority) error {
+	return a.edit(ctx, meshDomain, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		if at >= 0 && h.all[at].state != Accepted {
 			return nil
@@ -103,11 +103,11 @@ func (a *Authorities) addNext(ctx context.Context, realm, id string, next keptAu
 
 // Promote makes the next authority sign. The previous signing authority becomes accepted. unaware names those that may
 // not know the authority yet; they are stored with it. Errors: ErrRotation.
-func (a *Authorities) Promote(ctx context.Context, realm, id string, unaware ...string) error {
-	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
+func (a *Authorities) Promote(ctx context.Context, meshDomain, id string, unaware ...string) error {
+	return a.edit(ctx, meshDomain, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		if at < 0 || kept.Authorities[at].State != Next {
-			return fmt.Errorf("%w: %s is not the next authority of mesh %s", ErrRotation, id, realm)
+			return fmt.Errorf("%w: %s is not the next authority of mesh %s", ErrRotation, id, meshDomain)
 		}
 		now := a.cfg.Now().UTC()
 		for i := range kept.Authorities {
@@ -122,12 +122,12 @@ func (a *Authorities) Promote(ctx context.Context, realm, id string, unaware ...
 
 // Retire removes an authority that does not sign; peers then refuse certificates that it signed. Unless forced, it
 // fails while such certificates may be in use. Errors: ErrRotation, ErrNoAuthority.
-func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) error {
-	return a.edit(ctx, realm, func(kept *keptAuthorities, h *held) error {
+func (a *Authorities) Retire(ctx context.Context, meshDomain, id string, force bool) error {
+	return a.edit(ctx, meshDomain, func(kept *keptAuthorities, h *held) error {
 		at := indexOf(h, id)
 		switch {
 		case at < 0:
-			return fmt.Errorf("%w: mesh %s has none of the id %q", ErrNoAuthority, realm, id)
+			return fmt.Errorf("%w: mesh %s has none of the id %q", ErrNoAuthority, meshDomain, id)
 		case h.all[at].state == Signing:
 			return fmt.Errorf("%w: %s signs: rotate first", ErrRotation, id)
 		case h.all[at].state == Accepted && !force && !a.unused(h.all[at]):
@@ -139,26 +139,28 @@ func (a *Authorities) Retire(ctx context.Context, realm, id string, force bool) 
 	})
 }
 
-// want ensures that a realm other than a mesh's own has a signing or a next authority. It writes nothing if it has one.
-func (a *Authorities) want(ctx context.Context, realm string) error {
-	all, err := a.All(realm)
+// want ensures that a mesh domain other than a mesh's own has a signing or a next authority. It writes nothing if it
+// has one.
+func (a *Authorities) want(ctx context.Context, meshDomain string) error {
+	all, err := a.All(meshDomain)
 	if err != nil || slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
 		return err
 	}
-	_, err = a.Prepare(ctx, realm)
+	_, err = a.Prepare(ctx, meshDomain)
 	if errors.Is(err, ErrRotation) {
 		return nil // another server of the same store was faster
 	}
 	return err
 }
 
-// withdraw stops signing in a realm that no MeshIdentity requires. Issued certificates stay valid until they expire.
-func (a *Authorities) withdraw(ctx context.Context, realm string) error {
-	all, err := a.All(realm)
+// withdraw stops signing in a mesh domain that no MeshIdentity requires. Issued certificates stay valid until they
+// expire.
+func (a *Authorities) withdraw(ctx context.Context, meshDomain string) error {
+	all, err := a.All(meshDomain)
 	if err != nil || !slices.ContainsFunc(all, func(one *Authority) bool { return one.state != Accepted }) {
 		return err
 	}
-	return a.edit(ctx, realm, func(kept *keptAuthorities, _ *held) error {
+	return a.edit(ctx, meshDomain, func(kept *keptAuthorities, _ *held) error {
 		kept.Authorities = slices.DeleteFunc(kept.Authorities, func(k keptAuthority) bool { return k.State == Next })
 		for i := range kept.Authorities {
 			if kept.Authorities[i].State == Signing {
@@ -178,7 +180,7 @@ func indexOf(h *held, id string) int {
 	return slices.IndexFunc(h.all, func(one *Authority) bool { return one.id == id })
 }
 
-// Unaware names, in readable form, those that do not trust the current authorities of a realm.
+// Unaware names, in readable form, those that do not trust the current authorities of a mesh domain.
 type Unaware struct {
 	// Waited are waited for without a limit: connected zones and this zone's proxies.
 	Waited []string
@@ -193,8 +195,8 @@ type Rotation struct {
 	Authorities *Authorities
 	// Overlap is how long the next authority waits for zones that are not connected (Unaware.Away).
 	Overlap time.Duration
-	// Known returns those that have not acknowledged the authorities of a realm as currently published.
-	Known func(ctx context.Context, realm string) Unaware
+	// Known returns those that have not acknowledged the authorities of a mesh domain as currently published.
+	Known func(ctx context.Context, meshDomain string) Unaware
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger
@@ -209,8 +211,8 @@ func (r *Rotation) Run(ctx context.Context) error {
 		_, next := r.Store.Changed()
 		pending := false
 		for mesh := range r.Store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
-			for _, realm := range r.Authorities.Realms(mesh.Name) {
-				pending = r.look(ctx, realm) || pending
+			for _, meshDomain := range r.Authorities.MeshDomains(mesh.Name) {
+				pending = r.look(ctx, meshDomain) || pending
 			}
 		}
 		if !r.wait(ctx, next, pending) {
@@ -238,9 +240,9 @@ func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool)
 	return true
 }
 
-// look takes the next step for a realm, and reports whether more steps follow.
-func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
-	all, err := r.Authorities.All(realm)
+// look takes the next step for a mesh domain, and reports whether more steps follow.
+func (r *Rotation) look(ctx context.Context, meshDomain string) (pending bool) {
+	all, err := r.Authorities.All(meshDomain)
 	if err != nil {
 		return false // the publisher logs it
 	}
@@ -249,16 +251,16 @@ func (r *Rotation) look(ctx context.Context, realm string) (pending bool) {
 		case one.state == Signing:
 			continue
 		case one.state == Next:
-			unaware := r.Known(ctx, realm)
+			unaware := r.Known(ctx, meshDomain)
 			if len(unaware.Waited) > 0 || len(unaware.Away) > 0 && r.Now().Sub(one.since) < r.Overlap {
 				break
 			}
-			err = r.Authorities.Promote(ctx, realm, one.id, unaware.Away...)
-			r.Log.Info("a new authority signs the identities of the mesh", "mesh", realm, "authority", one.id,
+			err = r.Authorities.Promote(ctx, meshDomain, one.id, unaware.Away...)
+			r.Log.Info("a new authority signs the identities of the mesh", "mesh", meshDomain, "authority", one.id,
 				"unaware", unaware.Away, "error", err)
 		case one.state == Accepted && r.Authorities.unused(one):
-			err = r.Authorities.Retire(ctx, realm, one.id, false)
-			r.Log.Info("retired an authority of the mesh: all certificates that it signed have expired", "mesh", realm,
+			err = r.Authorities.Retire(ctx, meshDomain, one.id, false)
+			r.Log.Info("retired an authority of the mesh: all certificates that it signed have expired", "mesh", meshDomain,
 				"authority", one.id, "error", err)
 		}
 		pending = true

@@ -15,16 +15,18 @@ type ProxyRule struct {
 	Warnings []Warning
 }
 
-// ProxyConfs returns the confs that ProxyConf merges, each by itself with its one origin, in merge order.
-func ProxyConfs(t resources.Type, proxy *Proxy, policies []*Policy) []ProxyRule {
-	selecting, _ := enforced(t, policies, func(p *Policy) bool { return Selects(p, proxy) })
-	var out []ProxyRule
-	for _, p := range selecting {
-		if one := p.items.single; one != nil {
-			out = append(out, ProxyRule{Conf: encodeConf(one.conf), Origins: []Origin{one.origin()}})
-		}
+// ProxyPolicies returns the policies whose confs ProxyConf merges, in merge order.
+func ProxyPolicies(t resources.Type, proxy *Proxy, policies []*Policy) []*Policy {
+	selecting, _ := enforced(t, policies, func(p *Policy) bool { return p.items.single != nil && Selects(p, proxy) })
+	return selecting
+}
+
+// ConfOfProxy returns the policy's conf for a whole proxy; nil if it has none.
+func (p *Policy) ConfOfProxy() json.RawMessage {
+	if p.items.single == nil {
+		return nil
 	}
-	return out
+	return encodeConf(p.items.single.conf)
 }
 
 // ProxyConf merges the confs of all policies of type t that select the proxy, in the order of Compare. Policies may be

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
@@ -28,10 +28,10 @@ func TestAwaited(t *testing.T) {
 		}
 		box, path := testBox(), filepath.Join(t.TempDir(), "holdings.sealed")
 		keeper := secrets.NewKeeper(store.NewMemory(), box)
-		start := func() (*Proxies, *holdings.Book) {
-			book := holdings.Open(holdings.Config{Path: path, Box: box})
+		start := func() (*Proxies, *checkpoint.Cache) {
+			book := checkpoint.Open(checkpoint.Config{Path: path, Box: box})
 			return New(Config{
-				Store: s, Status: store.NewMemory(), Home: testHome, Log: slog.New(slog.DiscardHandler), Holdings: book,
+				Store: s, Status: store.NewMemory(), Home: testHome, Log: slog.New(slog.DiscardHandler), Checkpoint: book,
 				Authorities: identity.NewAuthorities(identity.Config{Keeper: keeper, Zone: testHome.Zone}),
 			}), book
 		}

@@ -27,7 +27,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
@@ -58,7 +58,7 @@ type zoneServer struct {
 	store, status *store.Memory
 	keeper        *secrets.Keeper
 	box           *secrets.Box
-	holdings      string // file
+	checkpoint    string // file
 	log           *slog.Logger
 	address       string
 	registry      *prometheus.Registry
@@ -74,8 +74,8 @@ func newZoneServer(t *testing.T) *zoneServer {
 	must(t, err)
 	z := &zoneServer{
 		t: t, store: store.NewMemory(), status: store.NewMemory(), keeper: secrets.NewKeeper(store.NewMemory(), box),
-		box:      box,
-		holdings: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
+		box:        box,
+		checkpoint: filepath.Join(t.TempDir(), "holdings.sealed"), log: slog.New(slog.DiscardHandler),
 	}
 	z.start()
 	t.Cleanup(func() { z.stop() })
@@ -89,9 +89,9 @@ func (z *zoneServer) start() {
 	must(z.t, err)
 	z.address = listener.Addr().String()
 	z.registry = prometheus.NewRegistry()
-	held := holdings.Open(holdings.Config{Path: z.holdings, Box: z.box, Log: z.log, Registerer: z.registry})
+	held := checkpoint.Open(checkpoint.Config{Path: z.checkpoint, Box: z.box, Log: z.log, Registerer: z.registry})
 	proxies := xds.New(xds.Config{
-		Registerer: z.registry, Tracer: z.tracer, Holdings: held,
+		Registerer: z.registry, Tracer: z.tracer, Checkpoint: held,
 		Store: z.store, Status: z.status, Home: home, Instance: "test", Log: z.log,
 		Now:         func() time.Time { return time.Now().Add(time.Duration(z.ahead.Load())) },
 		Authorities: identity.NewAuthorities(identity.Config{Keeper: z.keeper, Zone: home.Zone}),

@@ -154,11 +154,11 @@ func (b *backend) viaEgress() *backend {
 
 // egresses returns the egresses of this zone in a mesh. Only those of the operator count: what goes through an egress
 // is in the clear there, and the owner of a namespace must not read that of others.
-func (n *network) egresses(mesh string) []*member {
+func (n *network) egresses(mesh string) []*candidate {
 	if known, ok := n.gates[mesh]; ok {
 		return known
 	}
-	out := []*member{}
+	out := []*candidate{}
 	for _, r := range n.dataplanesIn(mesh) {
 		if n.isEgress(r) {
 			if m := n.read(r); m != nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// member is a Dataplane as a possible endpoint. It is immutable.
-type member struct {
+// candidate is a Dataplane as a possible endpoint. It is immutable.
+type candidate struct {
 	dataplane *resources.Resource
 	match     *matching.Proxy
 	// places holds the address of each inbound; one that is not ready has no port.
 	places []endpoint
 }
 
-// read returns a Dataplane as a member, or nil if it does not decode.
-func (n *network) read(dp *resources.Resource) *member {
-	if m := n.members[dp.Key]; m != nil && m.dataplane == dp {
+// read returns a Dataplane as a candidate, or nil if it does not decode.
+func (n *network) read(dp *resources.Resource) *candidate {
+	if m := n.decoded[dp.Key]; m != nil && m.dataplane == dp {
 		return m
 	}
 	match, err := matching.NewProxy(dp)
@@ -35,7 +35,7 @@ func (n *network) read(dp *resources.Resource) *member {
 	if err != nil {
 		return nil
 	}
-	m := &member{dataplane: dp, match: match}
+	m := &candidate{dataplane: dp, match: match}
 	net := spec.GetNetworking()
 	for _, in := range net.GetInbound() {
 		at := endpoint{address: cmp.Or(in.GetAddress(), net.GetAdvertisedAddress(), net.GetAddress()), port: in.GetPort()}
@@ -47,7 +47,7 @@ func (n *network) read(dp *resources.Resource) *member {
 	for len(m.places) < len(match.Inbounds) {
 		m.places = append(m.places, endpoint{}) // egresses serve no service of the mesh
 	}
-	n.members[dp.Key] = m
+	n.decoded[dp.Key] = m
 	return m
 }
 
@@ -63,8 +63,8 @@ func (e endpoint) dialable() bool {
 	return err == nil && !ip.IsUnspecified() && e.port > 0 && e.port <= 65535
 }
 
-// servesAny reports whether one of the services selects an inbound of the member, ready or not.
-func (m *member) servesAny(services []*resources.Resource) bool {
+// servesAny reports whether one of the services selects an inbound of the candidate, ready or not.
+func (m *candidate) servesAny(services []*resources.Resource) bool {
 	for _, s := range services {
 		for i := range m.match.Inbounds {
 			if matching.Serves(s, m.match, &m.match.Inbounds[i], "") {
@@ -76,7 +76,7 @@ func (m *member) servesAny(services []*resources.Resource) bool {
 }
 
 // candidates returns the Dataplanes that a service of this zone may select. The store's indexes keep them few.
-func (n *network) candidates(service *resources.Resource) []*member {
+func (n *network) candidates(service *resources.Resource) []*candidate {
 	spec, err := resources.SpecAs[resources.MeshService](service)
 	if err != nil {
 		return nil
@@ -88,14 +88,14 @@ func (n *network) candidates(service *resources.Resource) []*member {
 			Name: spec.Selector.DataplaneRef.Name}
 		if dp := n.store.Snapshot().Get(key); dp != nil {
 			if m := n.read(dp); m != nil {
-				return []*member{m}
+				return []*candidate{m}
 			}
 		}
 		return nil
 	case spec.Selector.DataplaneLabels != nil:
 		query.Labels = spec.Selector.DataplaneLabels.MatchLabels
 	}
-	var out []*member
+	var out []*candidate
 	for dp := range n.store.Snapshot().List(query) {
 		if m := n.read(dp); m != nil {
 			out = append(out, m)

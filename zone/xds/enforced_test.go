@@ -72,7 +72,8 @@ func configWith(t *testing.T, policy *resources.Resource) []byte {
 	session := newSession(testProxies(s))
 	defer session.end()
 	node := testNode("caller")
-	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewBoolValue(true)}}
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewNumberValue(9901),
+		PushKey: structpb.NewBoolValue(true)}}
 	if err := session.identify(node); err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,8 @@ func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
 		if named, ok := secrets.NamedOf(key); ok {
 			x.workInSourceLocked(named.Mesh)
 		}
-		if realm, ok := identity.RealmOf(key); ok && x.meshes[identity.MeshOfRealm(realm)] != nil {
-			x.workInIdentitiesLocked(x.meshes[identity.MeshOfRealm(realm)])
+		if meshDomain, ok := identity.MeshDomainOf(key); ok && x.meshes[identity.MeshOfDomain(meshDomain)] != nil {
+			x.workInIdentitiesLocked(x.meshes[identity.MeshOfDomain(meshDomain)])
 		}
 	case resources.TypeMeshIdentity:
 		if m != nil {
@@ -128,8 +128,9 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.admin, t.dns, t.logFiles, t.own = p.admin, p.dns, &p.logFiles, x.cfg.Own
+		t.measured, t.dns, t.logFiles, t.own = p.measured, p.dns, &p.logFiles, x.cfg.Own
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
+		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
 		err = t.setLogs(x.cfg.AccessLogs)
 	}
@@ -316,6 +317,7 @@ func (x *Proxies) reloadLocked() {
 		m.received.Clear()
 		m.confs.Clear()
 		m.whole.Clear()
+		m.patches = newPatchReader()
 		x.loadPoliciesLocked(m, snap)
 		x.workInTrustLocked(m)
 		x.workInIdentitiesLocked(m)

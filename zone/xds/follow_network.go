@@ -128,8 +128,8 @@ func (x *Proxies) workInInitialPoliciesLocked(key resources.Key, r *resources.Re
 	}
 }
 
-// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere, and the ingresses, which lead to
-// the subsets that it names.
+// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere, and the ingresses, which lead
+// to the subsets that it names.
 func (x *Proxies) workInGrantLocked(key resources.Key) {
 	x.network.forget(key)
 	x.serviceForIngressesLocked()
@@ -196,7 +196,7 @@ func (n *network) reload() {
 	clear(n.named)
 	clear(n.gates)
 	clear(n.known)
-	clear(n.members)
+	clear(n.decoded)
 	n.allChanged()
 }
 

@@ -88,7 +88,7 @@ func watchAll(s *session, k kind) chan cache.DeltaResponse {
 func TestChangesLeadWhereABuildFromScratchDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8})
+		s := store.NewMemoryWith(store.ViewConfig{WindowCommits: 8})
 		x := testProxies(s)
 		sessions := map[string]*session{}
 		names := rapid.SampledFrom([]string{"a", "b", "c", "d"})

@@ -46,6 +46,9 @@ func (r *gatewayRoute) size() int { return len(r.rule.Match) + len(r.rule.Conf) 
 type gatewayHost struct {
 	domain string
 	routes []*gatewayRoute
+	// misdirected means that the domain is another listener's, or nobody's: the handshake asked for something else, as
+	// browsers do that use a connection for all names of its certificate.
+	misdirected bool
 }
 
 // resolveGateway reads the routes for the gateway that the proxy serves, and finds the services that they send to.
@@ -133,11 +136,13 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 			// What a less specific domain has must not answer for one that is left out, and all of those come after it.
 			s.problem(s.target.gateway.kri, fmt.Sprintf("the hostnames and routes of %s take more than %d bytes: %s, and those behind it, get 404",
 				port.name, maxRouteBytes, domain))
-			break
+			return out
 		}
 		host := &gatewayHost{domain: domain}
 		if owner := port.ownerOf(domain); slices.Contains(own, owner) {
 			host.routes = routesOn(byHost, owner, domain)
+		} else {
+			host.misdirected = true
 		}
 		for i, r := range host.routes {
 			if size += r.size(); size > maxRouteBytes {
@@ -148,6 +153,9 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 			}
 		}
 		out = append(out, host)
+	}
+	if own[0].tls() && !domains[resources.AnyHost] {
+		out = append(out, &gatewayHost{domain: resources.AnyHost, misdirected: true})
 	}
 	return out
 }

@@ -168,6 +168,7 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
 		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: name}},
 	}
+	out.EarlyHeaderMutationExtensions = []*corev3.TypedExtensionConfig{same.outsiders}
 	s.target.observed.trace.onManager(out)
 	return out, nil
 }

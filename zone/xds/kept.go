@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
@@ -19,11 +19,11 @@ const (
 	keptMarks     = "marks"
 )
 
-func keptID(kind string, dp resources.Key) holdings.ID {
-	return holdings.ID{Kind: kind, Mesh: dp.Mesh, Namespace: dp.Namespace, Name: dp.Name}
+func keptID(kind string, dp resources.Key) checkpoint.ID {
+	return checkpoint.ID{Kind: kind, Mesh: dp.Mesh, Namespace: dp.Namespace, Name: dp.Name}
 }
 
-func (p *proxy) keptID() holdings.ID {
+func (p *proxy) keptID() checkpoint.ID {
 	if p.proxyless {
 		return keptID(keptProxyless, p.key)
 	}
@@ -61,7 +61,7 @@ func outcomeOf(err error) string {
 func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err error) {
 	id := p.keptID()
 	if p.svid == nil {
-		if kept, there := x.cfg.Holdings.Get(id); there {
+		if kept, there := x.cfg.Checkpoint.Get(id); there {
 			svid, err = x.cfg.Authorities.Resume(p.dataplane, kept)
 			x.metrics.kept.WithLabelValues(outcomeOf(err)).Inc()
 			if err == nil {
@@ -75,7 +75,7 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 		return nil, false, err
 	}
 	x.metrics.issued.Inc()
-	x.cfg.Holdings.Put(id, svid.Kept(), svid.Leaf.NotAfter)
+	x.cfg.Checkpoint.Put(id, svid.Kept(), svid.Leaf.NotAfter)
 	return svid, false, nil
 }
 
@@ -86,7 +86,7 @@ const awaitFor = 30 * time.Second
 // left since.
 func (x *Proxies) await() {
 	x.awaited, x.awaitUntil = map[proxyID]struct{}{}, x.cfg.Now().Add(awaitFor)
-	for _, id := range x.cfg.Holdings.IDs() {
+	for _, id := range x.cfg.Checkpoint.IDs() {
 		if id.Kind == keptIdentity || id.Kind == keptProxyless {
 			dp := resources.Key{Type: resources.TypeDataplane, Mesh: id.Mesh, Namespace: id.Namespace, Name: id.Name}
 			x.awaited[proxyID{dp, id.Kind == keptProxyless}] = struct{}{}
@@ -122,7 +122,7 @@ func (x *Proxies) accessesLocked(key resources.Key) accesses {
 	if known, there := x.accesses[key]; there {
 		return known
 	}
-	kept, there := x.cfg.Holdings.Get(keptID(keptMarks, key))
+	kept, there := x.cfg.Checkpoint.Get(keptID(keptMarks, key))
 	marks := map[string]keptMark{}
 	if !there || json.Unmarshal(kept, &marks) != nil {
 		return nil
@@ -142,11 +142,11 @@ func (x *Proxies) keepAccessesLocked(key resources.Key, now accesses) {
 	switch {
 	case maps.Equal(marks, before):
 	case len(marks) == 0:
-		x.cfg.Holdings.Delete(keptID(keptMarks, key))
+		x.cfg.Checkpoint.Delete(keptID(keptMarks, key))
 	default:
 		kept, err := json.Marshal(marks)
 		if err == nil {
-			x.cfg.Holdings.Put(keptID(keptMarks, key), kept, time.Time{})
+			x.cfg.Checkpoint.Put(keptID(keptMarks, key), kept, time.Time{})
 		}
 	}
 }
@@ -166,13 +166,13 @@ func (a accesses) marks() map[string]keptMark {
 func (x *Proxies) dropKeptLocked(dp resources.Key) {
 	delete(x.awaited, proxyID{dp, false})
 	delete(x.awaited, proxyID{dp, true})
-	x.cfg.Holdings.Delete(keptID(keptIdentity, dp), keptID(keptProxyless, dp), keptID(keptMarks, dp))
+	x.cfg.Checkpoint.Delete(keptID(keptIdentity, dp), keptID(keptProxyless, dp), keptID(keptMarks, dp))
 }
 
 // retainKept drops what is kept of Dataplanes that the store no longer has.
 func (x *Proxies) retainKept() {
 	snap := x.cfg.Store.Snapshot()
-	x.cfg.Holdings.Retain(func(id holdings.ID) bool {
+	x.cfg.Checkpoint.Retain(func(id checkpoint.ID) bool {
 		return snap.Get(resources.Key{Type: resources.TypeDataplane, Mesh: id.Mesh, Namespace: id.Namespace,
 			Name: id.Name}) != nil
 	})

@@ -258,12 +258,12 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			z.dataplane("backend", httpInbound)
 		}, "", ""},
 		{"the file is damaged", func(z *zoneServer) {
-			raw, err := os.ReadFile(z.holdings)
+			raw, err := os.ReadFile(z.checkpoint)
 			must(z.t, err)
 			raw[len(raw)-100] ^= 1
-			must(z.t, os.WriteFile(z.holdings, raw, 0o600))
+			must(z.t, os.WriteFile(z.checkpoint, raw, 0o600))
 		}, "", "cannot be read"},
-		{"the file is gone", func(z *zoneServer) { must(z.t, os.Remove(z.holdings)) }, "", ""},
+		{"the file is gone", func(z *zoneServer) { must(z.t, os.Remove(z.checkpoint)) }, "", ""},
 		{"it is sealed with another key", func(z *zoneServer) {
 			var err error
 			z.box, err = secrets.OpenBox(secrets.Config{Dir: z.t.TempDir(), Log: slog.New(slog.DiscardHandler)})

@@ -14,7 +14,7 @@ import (
 func TestServicesOfOneZoneAreLookedUpOnce(t *testing.T) {
 	const few, many = 10, 500
 	cost := func(services int) float64 {
-		s := store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8})
+		s := store.NewMemoryWith(store.ViewConfig{WindowCommits: 8})
 		var batch store.Batch
 		put := func(typ resources.Type, mesh, name, zone string, spec map[string]any) {
 			r := testResource(resources.Key{Type: typ, Mesh: mesh, Name: name}, nil, spec)

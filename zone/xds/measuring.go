@@ -2,7 +2,7 @@ package xds
 
 import (
 	"encoding/json"
-	"net/url"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,14 +22,12 @@ import (
 const (
 	// AdminCluster is the cluster in proxies' bootstrap that leads to their own admin interface.
 	AdminCluster = "causeway_admin"
-	// AdminKey is the key of node.metadata by which a proxy announces that it has that cluster.
+	// AdminKey is the key of node.metadata by which a proxy announces that it has that cluster, and the port of the
+	// interface.
 	AdminKey = "causeway.io/admin"
 	// metricsListener serves a proxy's metrics. It is a listener of its own, so that it replaces no other.
 	metricsListener = "causeway_metrics"
 )
-
-// basicMetrics matches the metric names of profile Basic.
-const basicMetrics = `(_rq_|_cx_|\.rbac\.|^server\.(live|state|uptime|memory)|^listener_manager\.|^cluster_manager\.|^control_plane\.|membership_)`
 
 // measureBy applies a merged MeshMetric.
 func (t *target) measureBy(rule matching.ProxyRule) error {
@@ -42,11 +40,26 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 		t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
 		return nil
 	}
-	at := slices.IndexFunc(conf.Backends, func(b resources.MetricBackend) bool { return b.Prometheus != nil })
-	if at < 0 {
-		return nil // apply and rollout status report that metrics go nowhere else
+	shown, pushed := false, false
+	for i := range conf.Backends {
+		b, err := &conf.Backends[i], error(nil)
+		switch {
+		case b.Prometheus != nil && !shown:
+			shown, err = true, t.showMetrics(origin, b.Prometheus, &conf)
+		case b.OpenTelemetry != nil && !pushed:
+			pushed, err = true, t.pushMetrics(origin, b.OpenTelemetry, &conf)
+		case b.Prometheus != nil || b.OpenTelemetry != nil:
+			t.observed.problem(origin, fmt.Sprintf("backends[%d]: a proxy has one of type %s: this one is left out", i, b.Type))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	backend := conf.Backends[at].Prometheus
+	return nil
+}
+
+// showMetrics makes the proxy show its metrics to Prometheus.
+func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend, conf *resources.MetricConf) error {
 	field, err := backend.Check()
 	spec, _ := resources.SpecAs[meshpb.Dataplane](t.dataplane)
 	listen := endpoint{spec.GetNetworking().GetAddress(), resources.DefaultMetricsPort}
@@ -58,20 +71,34 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 	switch {
 	case err != nil:
 		t.observed.problem(origin, "prometheus."+field+": "+err.Error())
+		return nil
 	case !listen.dialable() || taken:
 		t.observed.problem(origin, "prometheus.port: nothing can listen on "+listen.String()+", or an inbound or a gateway does")
-	case !t.admin:
+		return nil
+	case !t.measured.admin:
 		t.observed.problem(origin, "the proxy cannot reach its own admin interface: write its bootstrap anew, with an --admin-address that names a port")
-	default:
-		t.observed.metrics, err = t.newMetrics(listen, backend, conf.Sidecar)
+		return nil
+	}
+	selected, problems := selectMetrics(conf.Sidecar)
+	for _, p := range problems {
+		t.observed.problem(origin, p)
+	}
+	apps, err := t.askApplications(origin, conf.Applications)
+	if err != nil {
 		return err
 	}
-	return nil
+	changes, err := metricsFilter(apps, selected)
+	if err != nil {
+		return err
+	}
+	t.observed.metrics, err = t.newMetrics(listen, backend, selected.path(), changes)
+	return err
 }
 
-// newMetrics builds the listener that serves the proxy's metrics, and nothing else of its admin interface.
-func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend,
-	sidecar *resources.MetricSidecar) (*resource, error) {
+// newMetrics builds the listener that serves the proxy's metrics, and nothing else of its admin interface: what that
+// has at the path from, after changes, which may be nil.
+func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend, from string,
+	changes *hcmv3.HttpFilter) (*resource, error) {
 	router, err := pack(&routerv3.Router{})
 	if err != nil {
 		return nil, err
@@ -80,11 +107,16 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	if backend.Path != nil {
 		path = *backend.Path
 	}
+	filters := []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}}
+	var limit *wrapperspb.UInt32Value
+	if changes != nil {
+		filters, limit = append([]*hcmv3.HttpFilter{changes}, filters...), wrapperspb.UInt32(maxMetrics)
+	}
 	manager, err := pack(&hcmv3.HttpConnectionManager{
 		StatPrefix:    metricsListener,
 		NormalizePath: wrapperspb.Bool(true),
-		HttpFilters: []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
-			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
+		HttpFilters:   filters,
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: metricsListener, ValidateClusters: wrapperspb.Bool(false),
 			VirtualHosts: []*routev3.VirtualHost{{Name: metricsListener, Domains: []string{"*"}, Routes: []*routev3.Route{{
@@ -97,7 +129,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
 					RegexRewrite: &matcherv3.RegexMatchAndSubstitute{
-						Pattern: &matcherv3.RegexMatcher{Regex: "^.*$"}, Substitution: strings.ReplaceAll(statsPath(sidecar), `\`, `\\`),
+						Pattern: &matcherv3.RegexMatcher{Regex: "^.*$"}, Substitution: strings.ReplaceAll(from, `\`, `\\`),
 					},
 				}},
 			}}}},
@@ -120,48 +152,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	}
 	return newResource(kindListener, metricsListener, &listenerv3.Listener{
 		Name: metricsListener, StatPrefix: metricsListener, Address: listen.proto(),
-		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		FilterChains:     []*listenerv3.FilterChain{chain},
+		TrafficDirection: corev3.TrafficDirection_INBOUND, PerConnectionBufferLimitBytes: limit,
+		FilterChains: []*listenerv3.FilterChain{chain},
 	})
-}
-
-// statsPath returns the path of the metrics on the admin interface.
-func statsPath(sidecar *resources.MetricSidecar) string {
-	query := url.Values{}
-	var filters []string
-	if sidecar == nil || sidecar.IncludeUnused == nil || !*sidecar.IncludeUnused {
-		query.Set("usedonly", "")
-	}
-	if sidecar != nil && sidecar.Regex != nil {
-		expr, err := resources.MetricExpression(*sidecar.Regex)
-		if err != nil {
-			expr = "^$" // only a peer can send it: nothing rather than everything
-		}
-		filters = append(filters, expr)
-	}
-	if sidecar != nil && sidecar.Profiles != nil {
-		filters = append(filters, profilesFilter(sidecar.Profiles.AppendProfiles)...)
-	}
-	if len(filters) > 0 && !slices.Contains(filters, "") {
-		query.Set("filter", strings.Join(filters, "|"))
-	}
-	if len(query) == 0 {
-		return "/stats/prometheus"
-	}
-	return "/stats/prometheus?" + query.Encode()
-}
-
-// profilesFilter returns expressions of which one matches each metric of the profiles; the empty one matches all.
-func profilesFilter(profiles []resources.MetricProfile) (out []string) {
-	for _, p := range profiles {
-		switch p.Name {
-		case resources.ProfileAll:
-			return []string{""}
-		case resources.ProfileBasic:
-			out = append(out, basicMetrics)
-		case resources.ProfileNone:
-			out = append(out, "^$")
-		}
-	}
-	return out
 }

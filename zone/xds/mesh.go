@@ -21,6 +21,8 @@ type mesh struct {
 	confs *matching.Set
 	// whole holds the policies of wholeTypes.
 	whole *matching.Set
+	// patches reads those of them that patch proxies.
+	patches *patchReader
 	// proxies holds the connected proxies, including those without a Dataplane.
 	proxies map[*proxy]struct{}
 	// meeting holds the proxies with a Dataplane, under each condition that they meet.
@@ -32,7 +34,7 @@ type mesh struct {
 func newMesh(name string) *mesh {
 	return &mesh{
 		name: name, received: matching.NewSet(), confs: matching.NewSet(), whole: matching.NewSet(),
-		proxies: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
+		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
 	}
 }
 

@@ -27,9 +27,9 @@ type network struct {
 	// named holds the names of the services of each mesh, as destinations does the destinations.
 	named map[string]*hostnames.Names
 	// gates holds the egresses of each mesh; a mesh has no entry if one of them changed since.
-	gates    map[string][]*member
+	gates    map[string][]*candidate
 	ports    map[string]*usedPort // by backend.assignment
-	members  map[resources.Key]*member
+	decoded  map[resources.Key]*candidate
 	presence *presence
 
 	// Ports and proxies that the commits in progress concern.
@@ -63,7 +63,7 @@ func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh 
 		store:    reader, home: home, assignments: assignments, destinations: map[string]*matching.Destinations{},
 		named: map[string]*hostnames.Names{},
 		known: map[resources.Key]*matching.Destination{},
-		gates: map[string][]*member{}, ports: map[string]*usedPort{}, members: map[resources.Key]*member{},
+		gates: map[string][]*candidate{}, ports: map[string]*usedPort{}, decoded: map[resources.Key]*candidate{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}
 }
@@ -157,7 +157,7 @@ func (n *network) leave(p *proxy, port *usedPort) {
 		delete(n.dirtyPorts, port)
 	}
 	if len(n.ports) == 0 {
-		clear(n.members)
+		clear(n.decoded)
 		clear(n.gates)
 	}
 }
@@ -246,7 +246,7 @@ func (n *network) dataplaneChanged(old, next *resources.Resource) {
 		}
 	}
 	if next == nil {
-		delete(n.members, key)
+		delete(n.decoded, key)
 	}
 }
 

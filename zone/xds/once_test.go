@@ -42,7 +42,7 @@ func TestClustersAreSentOnce(t *testing.T) {
 	const rounds = 3
 	got := map[string]int{}
 	for i := range rounds {
-		z.eventually("all is acknowledged, and nothing came twice", func() bool { return !z.proxies.Standings()[0].Behind })
+		z.eventually("all is acknowledged, and nothing came twice", func() bool { return !z.proxies.SyncStatuses()[0].Behind })
 		z.put(resources.TypeMeshTimeout, "changing", fmt.Sprintf(
 			`{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "%ds", "http": {"requestTimeout": "%ds"}}}]}`, i+1, i+20), nil)
 		for seen := map[string]bool{}; len(seen) < 3; {

@@ -1,9 +1,6 @@
 package xds
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"strings"
@@ -23,7 +20,7 @@ type patch struct {
 	kri string
 	// id identifies the policy with its conf.
 	id   string
-	conf *proxypatch.Conf
+	conf *proxypatch.Edits
 	// unguarded means that its writer may open what permissions close.
 	unguarded bool
 }
@@ -52,23 +49,14 @@ func (s *state) served(k kind) set {
 	return s.sets[k]
 }
 
-// patchBy reads the MeshProxyPatches of a target. One that is not valid, which only a peer can send, has no effect.
+// patchBy finds the MeshProxyPatches of a target. One that is not valid, which only a peer can send, has no effect.
 func (t *target) patchBy(policies []*matching.Policy) {
-	for _, rule := range matching.ProxyConfs(resources.TypeMeshProxyPatch, t.match, policies) {
-		policy := rule.Origins[0].Policy
-		sum := sha256.Sum256(rule.Conf)
-		p := &patch{kri: policy.KRI.String(), conf: &proxypatch.Conf{}}
-		p.id = p.kri + " " + hex.EncodeToString(sum[:8])
-		p.unguarded = resources.Unguarded(policy.Resource) && isOwn(policy.Resource, t.dataplane)
-		if err := json.Unmarshal(rule.Conf, p.conf); err != nil {
-			t.observed.problem(p.kri, "the conf has not the form of its type: "+err.Error())
-			continue
+	for _, policy := range matching.ProxyPolicies(resources.TypeMeshProxyPatch, t.match, policies) {
+		if read := t.patches.read(policy, t.dataplane); read.problem != "" {
+			t.observed.problem(policy.KRI.String(), read.problem)
+		} else {
+			t.observed.patches = append(t.observed.patches, read.patch)
 		}
-		if wrong := p.conf.Problems(!p.unguarded); len(wrong) > 0 {
-			t.observed.problem(p.kri, oneLine(wrong[0].Error()))
-			continue
-		}
-		t.observed.patches = append(t.observed.patches, p)
 	}
 }
 

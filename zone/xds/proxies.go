@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
-	"github.com/causeway-mesh/causeway/zone/holdings"
+	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
@@ -34,8 +34,8 @@ type Config struct {
 	RBACForm rbac.Form
 	// AccessLogs are the sinks of the inbounds' access logs.
 	AccessLogs []accesslog.Sink
-	// Holdings keep what proxies are given, for the next start; nil keeps nothing.
-	Holdings *holdings.Book
+	// Checkpoint keep what proxies are given, for the next start; nil keeps nothing.
+	Checkpoint *checkpoint.Cache
 	// Sources reads what MeshExternalServices refer to. If nil, no source can be read.
 	Sources SourceFunc
 	// Own reports this server's ports on loopback; nil means that it has none. It must not change once Run runs.
@@ -136,7 +136,7 @@ func (x *Proxies) addLocked(id proxyID, s *session) *proxy {
 		m = x.loadMeshLocked(key.Mesh, snap)
 	}
 	p := &proxy{
-		key: key, proxyless: id.proxyless, admin: s.admin, dns: s.dns, mesh: m, names: secretsOf(key, &identity.Assigned{}),
+		key: key, proxyless: id.proxyless, measured: s.measured, dns: s.dns, mesh: m, names: secretsOf(key, &identity.Assigned{}),
 		since: snap.Revision(), sessions: map[*session]struct{}{},
 		record: x.insights.open(key),
 	}

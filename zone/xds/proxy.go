@@ -21,8 +21,8 @@ type proxy struct {
 	key resources.Key // of the Dataplane
 	// proxyless means that the proxy is the application itself, a gRPC server.
 	proxyless bool
-	// admin means that its bootstrap has AdminCluster, according to its first stream.
-	admin bool
+	// measured is how its metrics can be had, according to its first stream.
+	measured measured
 	// dns is where the proxy is asked for names, according to its first stream; nil if it is not.
 	dns    *dnsServer
 	mesh   *mesh

@@ -59,7 +59,7 @@ func TestWhatIsRefusedStaysRefused(t *testing.T) {
 	c.refuses = "other"
 	z.dataplane("backend", strings.ReplaceAll(inbounds, `"http"`, `"tcp"`))
 	c.answersUntil("it has refused three listeners, and then one of the three", z.lists(5, 2))
-	if got := z.standing(); got != "failing" {
+	if got := z.syncStatus(); got != "failing" {
 		t.Errorf("a proxy that refuses one of three listeners is %q", got)
 	}
 	z.insight("backend", func(i *meshpb.DataplaneInsight) bool {
@@ -70,11 +70,11 @@ func TestWhatIsRefusedStaysRefused(t *testing.T) {
 	c.refuses = ""
 	z.dataplane("backend", strings.ReplaceAll(httpInbound+otherInbound, `"http"`, `"tcp"`)+zzInbound)
 	c.answersUntil("it has accepted a change of another", z.lists(6, 2))
-	if got := z.standing(); got != "failing" {
+	if got := z.syncStatus(); got != "failing" {
 		t.Errorf("after it has accepted another one it is %q", got)
 	}
 	z.dataplane("backend", inbounds)
-	c.answersUntil("it has everything", func() bool { return z.standing() == "settled" })
+	c.answersUntil("it has everything", func() bool { return z.syncStatus() == "settled" })
 	z.insight("backend", func(i *meshpb.DataplaneInsight) bool { return i.GetMetadata() == nil })
 }
 
@@ -87,9 +87,9 @@ func TestWhatIsRefusedAndThenTakenBack(t *testing.T) {
 	z.comesTo("settled")
 	c.refuses = "other"
 	z.dataplane("backend", httpInbound+otherInbound)
-	c.answersUntil("it refuses", func() bool { return z.standing() == "failing" })
+	c.answersUntil("it refuses", func() bool { return z.syncStatus() == "failing" })
 	z.dataplane("backend", httpInbound)
-	c.answersUntil("it has everything", func() bool { return z.standing() == "settled" })
+	c.answersUntil("it has everything", func() bool { return z.syncStatus() == "settled" })
 }
 
 // TestAProxyThatDoesNotAnswer: what a proxy does not answer for half a minute is named, with since when.
@@ -103,7 +103,7 @@ func TestAProxyThatDoesNotAnswer(t *testing.T) {
 	z.comesTo("behind")
 	z.ahead.Store(int64(time.Minute))
 	z.comesTo("failing")
-	if got := z.proxies.Standings()[0].Reason; !strings.HasPrefix(got, "it does not answer about filters since 20") {
+	if got := z.proxies.SyncStatuses()[0].Reason; !strings.HasPrefix(got, "it does not answer about filters since 20") {
 		t.Errorf("the reason is %q", got)
 	}
 	c.next(ecds)
@@ -116,7 +116,7 @@ func TestAProxyThatDoesNotAnswer(t *testing.T) {
 	z.comesTo("behind")
 	z.ahead.Store(int64(2 * time.Minute))
 	z.eventually("it to be named for what it does not ask", func() bool {
-		got := z.proxies.Standings()[0].Reason
+		got := z.proxies.SyncStatuses()[0].Reason
 		return strings.HasPrefix(got, "it is connected since 20") && strings.HasSuffix(got, "has not asked for all that it should have")
 	})
 }
@@ -129,18 +129,18 @@ func TestProblemsAreToldAfterTheyAreThere(t *testing.T) {
 	z.dataplane("backend", httpInbound)
 	c := z.connected()
 	z.comesTo("settled")
-	z.eventually("the insight to be written", func() bool { return !z.proxies.Standings()[0].Untold })
+	z.eventually("the insight to be written", func() bool { return !z.proxies.SyncStatuses()[0].Untold })
 	c.refuse = true
 	z.permission("ours", "backend", "spiffe://td/a")
 	c.next(ecds)
-	z.eventually("the refusal to be known", func() bool { return z.proxies.Standings()[0].Reason != "" })
-	one := z.proxies.Standings()[0]
+	z.eventually("the refusal to be known", func() bool { return z.proxies.SyncStatuses()[0].Reason != "" })
+	one := z.proxies.SyncStatuses()[0]
 	shown := z.insight("backend", func(*meshpb.DataplaneInsight) bool { return true })
 	if !one.Untold && refused(shown, "ecds") == "" {
 		t.Error("it is told, and the insight does not show it")
 	}
 	z.eventually("it to be told", func() bool {
-		one := z.proxies.Standings()[0]
+		one := z.proxies.SyncStatuses()[0]
 		return !one.Untold && one.ToldAt > 0 && one.ToldAt <= z.status.Snapshot().Revision()
 	})
 	if refused(z.insight("backend", func(*meshpb.DataplaneInsight) bool { return true }), "ecds") == "" {

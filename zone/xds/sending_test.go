@@ -157,7 +157,7 @@ func connectKey(x *Proxies, name string) *session {
 func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		d := &drawnNetwork{store: store.NewMemoryWith(store.ReplicaConfig{WindowCommits: 8})}
+		d := &drawnNetwork{store: store.NewMemoryWith(store.ViewConfig{WindowCommits: 8})}
 		d.x = testProxies(d.store)
 		sessions := map[string]*session{}
 		connected := rapid.SampledFrom([]string{"a", "b", "c", "ingress"})
@@ -187,8 +187,8 @@ func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 		for _, s := range sessions {
 			s.end()
 		}
-		if n := d.x.network; len(n.ports)+len(n.members)+len(n.dirtyPorts)+len(n.dirtyProxies) > 0 {
-			t.Errorf("left behind: %d ports, %d members, %d and %d dirty", len(n.ports), len(n.members),
+		if n := d.x.network; len(n.ports)+len(n.decoded)+len(n.dirtyPorts)+len(n.dirtyProxies) > 0 {
+			t.Errorf("left behind: %d ports, %d decoded Dataplanes, %d and %d dirty", len(n.ports), len(n.decoded),
 				len(n.dirtyPorts), len(n.dirtyProxies))
 		}
 	})

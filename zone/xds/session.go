@@ -29,7 +29,7 @@ type session struct {
 	// Set by the first request, before any watch exists.
 	proxy        *proxy
 	node         *corev3.Node // the fields of the node that are kept
-	admin        bool         // the node has AdminCluster
+	measured     measured     // how its metrics can be had, as the node says
 	dns          *dnsServer   // where the node is asked for names
 	subscription *subscription
 	unknown      map[string]struct{}
@@ -81,7 +81,7 @@ func (s *session) identify(node *corev3.Node) error {
 		return status.Errorf(codes.InvalidArgument, "%v: %s is for an Envoy, not for %.64q", ErrNode, key,
 			node.GetUserAgentName())
 	}
-	s.node, s.admin = &corev3.Node{Id: node.GetId()}, node.GetMetadata().GetFields()[AdminKey].GetBoolValue()
+	s.node, s.measured = &corev3.Node{Id: node.GetId()}, measuredOf(node)
 	if s.dns, err = dnsOf(node); err != nil {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}

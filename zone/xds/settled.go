@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Standing reports whether a connected proxy has the configuration that it should have.
-type Standing struct {
+// SyncStatus reports whether a connected proxy has the configuration that it should have.
+type SyncStatus struct {
 	// Dataplane is the key of the proxy's Dataplane.
 	Dataplane resources.Key
 	// Behind means that it has not acknowledged everything. Reason is set if time alone does not resolve it.
@@ -28,19 +28,19 @@ type Standing struct {
 	ToldAt uint64
 }
 
-// Standings returns the standing of each connected proxy, ordered by key. While there are commits to apply, all proxies
-// are behind.
-func (x *Proxies) Standings() []Standing {
+// SyncStatuses returns the sync status of each connected proxy, ordered by key. While there are commits to apply, all
+// proxies are behind.
+func (x *Proxies) SyncStatuses() []SyncStatus {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.standingsLocked()
+	return x.syncStatusesLocked()
 }
 
-func (x *Proxies) standingsLocked() []Standing {
+func (x *Proxies) syncStatusesLocked() []SyncStatus {
 	latest := x.cfg.Store.Snapshot().Revision()
-	out := make([]Standing, 0, len(x.proxies))
+	out := make([]SyncStatus, 0, len(x.proxies))
 	for id, p := range x.proxies {
-		one := Standing{Dataplane: id.Key, Behind: x.since < latest}
+		one := SyncStatus{Dataplane: id.Key, Behind: x.since < latest}
 		if outstanding, reason := p.record.outstanding(p.filtered(), x.cfg.Now()); outstanding || reason != "" {
 			one.Behind, one.Reason = true, reason
 		}
@@ -49,7 +49,7 @@ func (x *Proxies) standingsLocked() []Standing {
 		one.Untold = !told && x.cfg.Status != nil
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b Standing) int {
+	slices.SortFunc(out, func(a, b SyncStatus) int {
 		return cmp.Or(cmp.Compare(a.Dataplane.Mesh, b.Dataplane.Mesh),
 			cmp.Compare(a.Dataplane.Namespace, b.Dataplane.Namespace), cmp.Compare(a.Dataplane.Name, b.Dataplane.Name))
 	})
@@ -178,11 +178,11 @@ func (c byState) Collect(out chan<- prometheus.Metric) {
 			return // changes are being applied for long: how the proxies are is not known
 		}
 	}
-	standings := c.proxies.standingsLocked()
+	statuses := c.proxies.syncStatusesLocked()
 	c.proxies.mu.Unlock()
 	counts := map[string]int{stateSettled: 0, stateBehind: 0, stateFailing: 0, stateOffline: 0}
 	connected := map[resources.Key]bool{}
-	for _, one := range standings {
+	for _, one := range statuses {
 		connected[one.Dataplane] = true
 		switch {
 		case one.Reason != "":

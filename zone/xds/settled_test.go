@@ -2,8 +2,8 @@ package xds_test
 
 import "testing"
 
-// standing is the state that the one connected proxy is in now.
-func (z *zoneServer) standing() string {
+// sync status is the state that the one connected proxy is in now.
+func (z *zoneServer) syncStatus() string {
 	z.t.Helper()
 	for _, m := range z.metric("causeway_xds_proxies_by_state") {
 		if m.GetGauge().GetValue() == 1 {
@@ -15,7 +15,7 @@ func (z *zoneServer) standing() string {
 
 func (z *zoneServer) comesTo(state string) {
 	z.t.Helper()
-	z.holds("the proxy is "+state, func() bool { return z.standing() == state })
+	z.holds("the proxy is "+state, func() bool { return z.syncStatus() == state })
 }
 
 // answered waits until the zone has heard so many answers.
@@ -45,13 +45,13 @@ func TestOneThatComesBackIsBehind(t *testing.T) {
 	back.subscribe(nodeOf("backend", ""), cds, "*")
 	back.next(cds)
 	z.answered(4)
-	if got := z.standing(); got != "behind" {
+	if got := z.syncStatus(); got != "behind" {
 		t.Errorf("a proxy that has asked for clusters only is %q", got)
 	}
 	back.subscribe(nil, lds, "*")
 	back.next(lds)
 	z.answered(5)
-	if got := z.standing(); got != "behind" {
+	if got := z.syncStatus(); got != "behind" {
 		t.Errorf("a proxy that has not asked for the filters, which decide, is %q", got)
 	}
 	back.subscribe(nil, ecds, mainFilter)

@@ -144,7 +144,7 @@ func TestRepeatedNonceAnswersNothing(t *testing.T) {
 			ResponseNonce: nonce, ResourceNames: names}))
 	}
 	behind := func() bool {
-		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return s.Behind })
+		return slices.ContainsFunc(z.proxies.SyncStatuses(), func(s xds.SyncStatus) bool { return s.Behind })
 	}
 	z.eventually("the proxy to be settled", func() bool { return !behind() })
 	for range 3 {
@@ -155,7 +155,7 @@ func TestRepeatedNonceAnswersNothing(t *testing.T) {
 	c.next(ecds, "no", mainFilter)
 	again(first.Nonce, mainFilter)
 	z.eventually("the refusal to be known", func() bool {
-		return slices.ContainsFunc(z.proxies.Standings(), func(s xds.Standing) bool { return strings.HasSuffix(s.Reason, ": no") })
+		return slices.ContainsFunc(z.proxies.SyncStatuses(), func(s xds.SyncStatus) bool { return strings.HasSuffix(s.Reason, ": no") })
 	})
 	z.permission("ours", "backend", "spiffe://td/unanswered")
 	select {

@@ -108,8 +108,8 @@ type target struct {
 	egresses []inbound
 	// proxyless means that the state is for a gRPC server.
 	proxyless bool
-	// admin means that the proxy reaches its own admin interface by AdminCluster.
-	admin bool
+	// measured is how the proxy's metrics can be had.
+	measured measured
 	// own reports which addresses may lead to this server.
 	own OwnFunc
 	// dns is where the proxy is asked for the names of services; nil if it is not.
@@ -120,6 +120,8 @@ type target struct {
 	// out unless a policy does.
 	capture    capture
 	closedMesh bool
+	// patches reads MeshProxyPatches; nil for a target without a proxy.
+	patches *patchReader
 	// observed holds what the policies of wholeTypes configure.
 	observed observed
 }

@@ -3,6 +3,7 @@ package xds
 import (
 	"sync"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -25,10 +26,16 @@ type unvarying struct {
 	unregistered []*routev3.HeaderMatcher
 	// identityHeaders are removed from requests. Envoy itself removes one spelling of them.
 	identityHeaders []string
+	// outsiders removes what no client outside of the mesh may say.
+	outsiders *corev3.TypedExtensionConfig
 }
 
 var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 	out := &unvarying{unregistered: unregisteredMethods(), identityHeaders: rbac.Spellings("x-forwarded-client-cert")}
+	var err error
+	if out.outsiders, err = withoutOutsideHeaders(); err != nil {
+		return nil, err
+	}
 	for _, one := range []struct {
 		into **anypb.Any
 		from message
@@ -36,7 +43,6 @@ var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 		{&out.denyHTTP, rbac.DenyAllHTTP()}, {&out.router, &routerv3.Router{}},
 		{&out.inspector, &inspectorv3.TlsInspector{}}, {&out.unasked, &rbacv3.RBACPerRoute{}},
 	} {
-		var err error
 		if *one.into, err = pack(one.from); err != nil {
 			return nil, err
 		}

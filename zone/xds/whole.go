@@ -76,6 +76,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 	}
 	selected := map[*proxy]struct{}{}
 	m.remove(m.whole, key, selected)
+	m.patches.forget(key)
 	if r != nil && isWhole(r) {
 		m.add(m.whole, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
 	}

@@ -63,7 +63,7 @@ type Config struct {
 	Owner archive.Header
 	// Now is the clock for the times in resources, backups and file names; time.Now when nil.
 	Now func() time.Time
-	// Background is store.ReplicaConfig.Background; nil for none.
+	// Background is store.ViewConfig.Background; nil for none.
 	Background func(store.Change) bool
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
@@ -138,12 +138,13 @@ func inPlace(held func() error) error {
 	return nil
 }
 
-// Board returns the board on which servers with the same store share what is not in it; nil for a store of one server.
-func (s *Store) Board() *etcd.Board {
+// SharedState returns the shared state on which servers with the same store share what is not in it; nil for a store of
+// one server.
+func (s *Store) SharedState() *etcd.SharedState {
 	if s.shared == nil {
 		return nil
 	}
-	return s.shared.Board(0)
+	return s.shared.SharedState(0)
 }
 
 // Healthy returns nil while the store can be written to, as far as is known. It returns at once.
@@ -209,8 +210,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return &Store{Store: s, healthy: s.Healthy, held: c.Held, heldBefore: c.Held, shared: s}, nil
 }
 
-func (c *Config) view() store.ReplicaConfig {
-	return store.ReplicaConfig{Now: c.Now, Background: c.Background}
+func (c *Config) view() store.ViewConfig {
+	return store.ViewConfig{Now: c.Now, Background: c.Background}
 }
 
 // ErrLost reports that a data folder has been in use, and the file of its store is gone.

@@ -19,8 +19,8 @@ var ErrNotEmpty = errors.New("there is a store already")
 // ErrInUse reports that servers use the store in etcd.
 var ErrInUse = errors.New("the store is in use")
 
-// Replaceable returns the error of a Replace that would change nothing: those of Validate, ErrNotEmpty, ErrInUse, bolt.ErrInUse,
-// store.ErrUnavailable, and the operating system's.
+// Replaceable returns the error of a Replace that would change nothing: those of Validate, ErrNotEmpty, ErrInUse,
+// bolt.ErrInUse, store.ErrUnavailable, and the operating system's.
 func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
 	if err := c.Validate(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
 
 // vacant refuses to replace what is in etcd.
 func vacant(ctx context.Context, opened *Store, c Config, overwrite bool) error {
-	if err := deserted(ctx, opened.Board(), c.Prefix); err != nil {
+	if err := deserted(ctx, opened.SharedState(), c.Prefix); err != nil {
 		return err
 	}
 	if n := count(opened); n > 0 && !overwrite {
@@ -74,21 +74,21 @@ func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Res
 }
 
 // leaving is how long Replace waits for servers to go: the lease of one that was killed ends by then.
-const leaving = etcd.DefaultMemberLease + 2*time.Second
+const leaving = etcd.DefaultReplicaLease + 2*time.Second
 
 // deserted fails if servers use the store.
-func deserted(ctx context.Context, board *etcd.Board, prefix string) error {
+func deserted(ctx context.Context, shared *etcd.SharedState, prefix string) error {
 	wait, cancel := context.WithTimeout(ctx, leaving)
 	defer cancel()
 	for {
-		members, err := board.Members(ctx)
-		if err != nil || len(members) == 0 {
+		present, err := shared.Replicas(ctx)
+		if err != nil || len(present) == 0 {
 			return err
 		}
 		select {
 		case <-wait.Done():
 			return fmt.Errorf("%s in etcd: %w by %d servers, of which one is %s: stop them first", prefix, ErrInUse,
-				len(members), members[0].ID)
+				len(present), present[0].ID)
 		case <-time.After(500 * time.Millisecond):
 		}
 	}

@@ -1,5 +1,5 @@
 // Package bolt implements the durable store: one bbolt file, the committer that writes it, and the format of the file.
-// Reads use the in-memory view (store.Replica), which is loaded from the file at start; later reads never touch the
+// Reads use the in-memory view (store.View), which is loaded from the file at start; later reads never touch the
 // file. The package must not depend on what resources mean.
 //
 // The file has two buckets. "resources" has one entry for each resource: the parts of the key joined by NUL, and the

@@ -21,7 +21,7 @@ type Config struct {
 	// Path is the file. Open creates it and its directory if needed.
 	Path string
 	// View configures the view in memory: the changelog's window and the clock.
-	View store.ReplicaConfig
+	View store.ViewConfig
 	// Program is the version of the program that opens the file. An older program that cannot read the file names it.
 	// Empty records nothing.
 	Program string
@@ -64,7 +64,7 @@ func (c *Config) fillDefaults() error {
 
 // Store is a durable store.Store in one bbolt file. Only one process can have a file open.
 type Store struct {
-	*store.Replica
+	*store.View
 	file    *file
 	held    func() error
 	log     *slog.Logger
@@ -99,16 +99,16 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}
 	s := &Store{
-		Replica: store.NewReplica(config.View),
-		file:    f,
-		held:    config.Held,
-		log:     config.Log,
-		queue:   store.NewQueue(config.QueueSize),
+		View:  store.NewView(config.View),
+		file:  f,
+		held:  config.Held,
+		log:   config.Log,
+		queue: store.NewQueue(config.QueueSize),
 	}
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}
-	if s.metrics, err = store.NewMetrics(config.Registerer, s.Replica); err != nil {
+	if s.metrics, err = store.NewMetrics(config.Registerer, s.View); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), f.close())
 	}
 	if config.Program != "" {

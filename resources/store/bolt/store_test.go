@@ -42,7 +42,7 @@ func open(t testing.TB, config Config) *Store {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB, view store.ReplicaConfig) store.Store {
+	storetest.Run(t, func(t testing.TB, view store.ViewConfig) store.Store {
 		return open(t, Config{View: view})
 	})
 }

@@ -1,5 +1,5 @@
 // Package etcd implements the store that several servers share: resources in an etcd cluster, and in each server one
-// committer and one view in memory (store.Replica), kept up to date by an etcd watch. It must not depend on what
+// committer and one view in memory (store.View), kept up to date by an etcd watch. It must not depend on what
 // resources mean.
 //
 // These keys are below the prefix:
@@ -8,7 +8,7 @@
 //	program     the version of the program that last opened the store
 //	head        the revision of the last write, and which part of it (JSON)
 //	writer      there while a server writes a batch in several parts; it hangs on a lease, so it ends with the server
-//	board/      what servers tell each other beside the store: who is there, on leases, and notes (Board)
+//	board/      what replicas tell each other beside the store: who is there, on leases, and notes (SharedState)
 //	r/KEY       a resource: key and value as resources/store/record.go describes them; in format N from 2 on, r.N/KEY
 //
 // Each write compares head with the writer's view, so batches are evaluated on exactly the state that they apply to, as

@@ -25,14 +25,14 @@ type keys struct {
 	version int
 }
 
-// store and end bound the names of the store. Those of the board sort before them.
-func (k keys) store() string   { return k.prefix + "/f" }
-func (k keys) end() string     { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
-func (k keys) members() string { return k.prefix + "/board/m/" }
-func (k keys) notes() string   { return k.prefix + "/board/n/" }
-func (k keys) format() string  { return k.prefix + "/format" }
-func (k keys) head() string    { return k.prefix + "/head" }
-func (k keys) writer() string  { return k.prefix + "/writer" }
+// store and end bound the names of the store. Those of the shared state sort before them.
+func (k keys) store() string    { return k.prefix + "/f" }
+func (k keys) end() string      { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
+func (k keys) replicas() string { return k.prefix + "/board/m/" }
+func (k keys) notes() string    { return k.prefix + "/board/n/" }
+func (k keys) format() string   { return k.prefix + "/format" }
+func (k keys) head() string     { return k.prefix + "/head" }
+func (k keys) writer() string   { return k.prefix + "/writer" }
 
 // unfinished marks contents of which only some parts were written by Replace.
 func (k keys) unfinished() string { return k.prefix + "/unfinished" }

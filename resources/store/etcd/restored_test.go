@@ -62,7 +62,7 @@ func TestComparisonKnowsTheStore(t *testing.T) {
 			client := clientOf(t, c)
 			restore(t, client, s, late, 5)
 			if compacted {
-				if _, err := client.Put(t.Context(), "/elsewhere", "a board, a lease"); err != nil {
+				if _, err := client.Put(t.Context(), "/elsewhere", "a note, a lease"); err != nil {
 					t.Fatal(err)
 				}
 				r, err := client.Put(t.Context(), "/elsewhere", "another")

@@ -40,7 +40,7 @@ type Config struct {
 	// Backup keeps the contents in an older format before they are migrated. Without it an older format is refused.
 	Backup func(format int, revision uint64, rs []*resources.Resource) error
 	// View configures the view in memory: the changelog's window and the clock.
-	View store.ReplicaConfig
+	View store.ViewConfig
 	// Timeout bounds one request to etcd and how long a write is retried. Default 3 s.
 	Timeout time.Duration
 	// MaxOps and MaxBytes bound one transaction; bigger batches are cut. Defaults 100 and 1 MiB: etcd's own defaults
@@ -84,7 +84,7 @@ func setDefault[T int | time.Duration](field *T, value T) {
 
 // Store is a store.Store whose resources are in etcd. Any number of servers may have it open.
 type Store struct {
-	*store.Replica
+	*store.View
 	config  Config
 	client  *clientv3.Client
 	keys    keys
@@ -110,8 +110,8 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open loads the keys below the prefix and follows them until Close. It first migrates an older format; only one of
-// several servers does so. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, ErrUnfinished, Backup's, store.ErrUnavailable if
-// no member answers, which may be temporary, ErrRefused, store.ErrChecksum, ctx's.
+// several servers does so. ctx bounds the loading. Errors: ErrFormat, ErrOldFormat, ErrUnfinished, Backup's,
+// store.ErrUnavailable if no member answers, which may be temporary, ErrRefused, store.ErrChecksum, ctx's.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	return openWith(ctx, config, formats())
 }
@@ -125,8 +125,8 @@ func openWith(ctx context.Context, config Config, formats []entryReader) (*Store
 		return nil, fmt.Errorf("open the store: %w", config.unreachable(ctx, err))
 	}
 	s := &Store{
-		Replica: store.NewReplica(config.View),
-		config:  config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats,
+		View:   store.NewView(config.View),
+		config: config, client: client, keys: keys{config.Prefix, len(formats)}, formats: formats,
 		writer: uuid.NewString(), log: config.Log,
 		queue: store.NewQueue(config.QueueSize),
 	}
@@ -134,7 +134,7 @@ func openWith(ctx context.Context, config Config, formats []entryReader) (*Store
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), client.Close())
 	}
-	if s.metrics, err = store.NewMetrics(config.Registerer, s.Replica); err != nil {
+	if s.metrics, err = store.NewMetrics(config.Registerer, s.View); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), client.Close())
 	}
 	following, stop := context.WithCancel(context.Background())

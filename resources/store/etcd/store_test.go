@@ -50,7 +50,7 @@ func open(t testing.TB, config Config) *Store {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
-	storetest.Run(t, func(t testing.TB, view store.ReplicaConfig) store.Store {
+	storetest.Run(t, func(t testing.TB, view store.ViewConfig) store.Store {
 		return open(t, Config{Endpoints: c.Endpoints(), View: view})
 	})
 }
@@ -65,7 +65,7 @@ func TestConformanceCut(t *testing.T) {
 	if err := checks.Value.Set("10"); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Run(t, func(t testing.TB, view store.ReplicaConfig) store.Store {
+	storetest.Run(t, func(t testing.TB, view store.ViewConfig) store.Store {
 		return open(t, Config{Endpoints: c.Endpoints(), View: view, MaxOps: 1})
 	})
 }

@@ -137,8 +137,8 @@ func unfinished(name string) bool {
 
 func validJSON(_ int, line []byte) bool { return json.Valid(line) }
 
-// validHolding reports whether a line of the holdings of a zone's proxies is valid: each line but the first is sealed,
-// in base64. The key is unknown here, so only the zone's start shows whether it opens.
+// validHolding reports whether a line of the checkpoint of a zone's proxies is valid: each line but the first is
+// sealed, in base64. The key is unknown here, so only the zone's start shows whether it opens.
 func validHolding(number int, line []byte) bool {
 	if number == 1 {
 		return bytes.HasPrefix(line, []byte("causeway-holdings "))

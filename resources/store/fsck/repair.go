@@ -81,7 +81,7 @@ func (r *Report) Salvage(w io.Writer, h archive.Header, folders ...string) (int,
 		return 0, err
 	}
 	all := append(append([]*resources.Resource(nil), r.scan.Resources...), r.scan.Strays...)
-	view := store.NewReplica(store.ReplicaConfig{})
+	view := store.NewView(store.ViewConfig{})
 	err = view.Load(func(put func(*resources.Resource) error) (uint64, error) {
 		seen := map[resources.Key]bool{}
 		for _, one := range all {

@@ -13,7 +13,7 @@ import (
 
 // testConcurrentWriters counts up one resource by optimistic writes of many writers: each success must count once.
 func testConcurrentWriters(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	const writers, each = 8, 20
 	Apply(t, s, Put(Resource(Key("counter"), 0, nil)))
 	var wg sync.WaitGroup
@@ -66,7 +66,7 @@ func content(r *resources.Resource) (n int, err error) {
 
 // testConcurrentReaders writes batches that give two resources the same content: no reader may ever see them differ.
 func testConcurrentReaders(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	left, right := Key("left"), Key("right")
 	pair := func(n int) store.Batch {
 		labels := map[string]string{"n": fmt.Sprint(n % 3)}
@@ -115,7 +115,7 @@ func testConcurrentReaders(t *testing.T, open Open) {
 
 // testFollow follows the changelog while others write: the changes together must make up the state.
 func testFollow(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	const writers, each = 4, 50
 	var wg sync.WaitGroup
 	for w := range writers {

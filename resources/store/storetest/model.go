@@ -164,7 +164,7 @@ func testModel(t *testing.T, open Open) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{state: map[resources.Key]*resources.Resource{}, window: rapid.IntRange(1, 20).Draw(rt, "window"),
 			now: time.Unix(2e9, 0).UTC(), kept: drawName.Draw(rt, "background")}
-		s := open(t, store.ReplicaConfig{WindowCommits: m.window, Now: func() time.Time { return m.now },
+		s := open(t, store.ViewConfig{WindowCommits: m.window, Now: func() time.Time { return m.now },
 			Background: m.background})
 		defer func() { _ = s.Close() }()
 		var kept store.Snapshot

@@ -10,7 +10,7 @@ import (
 )
 
 func testOrder(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	label := map[string]string{"app": "web"}
 	for i, at := range [][3]string{
 		{"b", "", "a"}, {"a", "z", "a"}, {"a", "", "b"}, {"a", "", "a-b"}, {"a", "", "a"}, {"a-b", "", "a"},
@@ -52,7 +52,7 @@ func testOrder(t *testing.T, open Open) {
 }
 
 func testSnapshot(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	a, b := Key("a"), Key("b")
 	Apply(t, s, Put(Resource(a, 1, map[string]string{"v": "1"})))
 	before := s.Snapshot()
@@ -72,7 +72,7 @@ func testSnapshot(t *testing.T, open Open) {
 
 func testWindowCommits(t *testing.T, open Open) {
 	const window = 8
-	s := open(t, store.ReplicaConfig{WindowCommits: window})
+	s := open(t, store.ViewConfig{WindowCommits: window})
 	for i := 1; i <= 5*window; i++ {
 		Apply(t, s, Put(Resource(Key("a"), i, nil)))
 		for since := 0; since <= i+1; since++ {
@@ -93,7 +93,7 @@ func testWindowCommits(t *testing.T, open Open) {
 }
 
 func testWindowChanges(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{WindowChanges: 10})
+	s := open(t, store.ViewConfig{WindowChanges: 10})
 	batch := func(n, content int) store.Batch {
 		var b store.Batch
 		for i := range n {
@@ -121,7 +121,7 @@ func testWindowChanges(t *testing.T, open Open) {
 }
 
 func testWatchers(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	const watchers = 100
 	woken := make(chan struct{}, watchers)
 	for range watchers {

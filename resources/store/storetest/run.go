@@ -9,7 +9,7 @@ import (
 )
 
 // Open creates an empty store for one test, with the given window and clock, and closes it when the test ends.
-type Open func(t testing.TB, view store.ReplicaConfig) store.Store
+type Open func(t testing.TB, view store.ViewConfig) store.Store
 
 // Run checks the whole contract of store.Store.
 func Run(t *testing.T, open Open) {

@@ -8,7 +8,7 @@ import (
 
 // testVersions checks that a copy keeps its version, and that any other change removes it.
 func testVersions(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	copied := Resource(Key("copy"), 1, nil)
 	copied.Version = "v1"
 	Apply(t, s, Put(copied))

@@ -39,7 +39,7 @@ func testConditions(t *testing.T, open Open) {
 			store.ErrConflict},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t, store.ReplicaConfig{})
+			s := open(t, store.ViewConfig{})
 			Apply(t, s, Put(Resource(Key("other"), 1, nil)))
 			Apply(t, s, Put(Resource(there, 1, nil)))
 			before := s.Snapshot()
@@ -58,7 +58,7 @@ func testConditions(t *testing.T, open Open) {
 }
 
 func testBatch(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	a, b, c, d := Key("a"), Key("b"), Key("c"), Key("d")
 	Apply(t, s, store.Batch{Ops: []store.Op{{Put: Resource(a, 1, nil)}, {Put: Resource(b, 1, nil)}}})
 
@@ -107,7 +107,7 @@ func testBatch(t *testing.T, open Open) {
 }
 
 func testEqualContent(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	r := Resource(Key("a"), 1, map[string]string{"x": "y"})
 	r.Status = json.RawMessage(`{"ready":"<yes>"}`)
 	first := Apply(t, s, Put(r))
@@ -139,7 +139,7 @@ func testEqualContent(t *testing.T, open Open) {
 }
 
 func testCheck(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	a := Resource(Key("a"), 1, map[string]string{"l": "v"})
 	refused := errors.New("refused")
 	b := Put(a)
@@ -178,7 +178,7 @@ func testTimes(t *testing.T, open Open) {
 	}
 	set := func(hour int) { v := at(hour); now.Store(&v) }
 	set(1)
-	s := open(t, store.ReplicaConfig{Now: func() time.Time { return *now.Load() }})
+	s := open(t, store.ViewConfig{Now: func() time.Time { return *now.Load() }})
 	expect := func(k resources.Key, created, modified time.Time) {
 		t.Helper()
 		r := s.Snapshot().Get(k)
@@ -214,7 +214,7 @@ func testTimes(t *testing.T, open Open) {
 }
 
 func testOwnership(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	r := Resource(Key("a"), 1, map[string]string{"app": "one"})
 	Apply(t, s, Put(r))
 	r.Labels["app"] = "two"
@@ -233,7 +233,7 @@ func testOwnership(t *testing.T, open Open) {
 }
 
 func testInvalid(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	for name, spoil := range map[string]func(*resources.Resource){
 		"no name":              func(r *resources.Resource) { r.Name = "" },
 		"unknown type":         func(r *resources.Resource) { r.Type = "Nothing" },
@@ -266,7 +266,7 @@ func testInvalid(t *testing.T, open Open) {
 }
 
 func testContext(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := s.Apply(ctx, Put(Resource(Key("a"), 1, nil))); !errors.Is(err, context.Canceled) {
@@ -278,7 +278,7 @@ func testContext(t *testing.T, open Open) {
 }
 
 func testClosed(t *testing.T, open Open) {
-	s := open(t, store.ReplicaConfig{})
+	s := open(t, store.ViewConfig{})
 	r := Resource(Key("a"), 1, nil)
 	Apply(t, s, Put(r))
 	if err := s.Close(); err != nil {

@@ -47,8 +47,8 @@ rules! {
     fence: "what a session brings is stored only if the zone is the replica's in the state that it applies to",
     /// changeset.go, guard.
     guard: "lists that remove most of a type, or come from another store than was known, are held",
-    /// incarnation.go.
-    incarnation: "a store that was restored has another name",
-    /// lineage.go; incarnation.go, see.
+    /// epoch.go.
+    epoch: "a store that was restored has another name",
+    /// lineage.go; epoch.go, see.
     lineage: "what was seen of a store is stored with what it brought, and a store that has lost it is a strange one",
 }

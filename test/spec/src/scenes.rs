@@ -98,6 +98,6 @@ pub const WITHOUT: [(&str, &str); 12] = [
     ("fence", "moves"),
     ("confirmclaim", "moves"),
     ("guard", "backup"),
-    ("incarnation", "backup"),
+    ("epoch", "backup"),
     ("lineage", "restore"),
 ];

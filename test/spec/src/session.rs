@@ -161,7 +161,7 @@ impl State {
         // A change carries only what is not as the zone has answered for.
         let carried = [0, 1].map(|i| m.list || s.cursor[i] != brought[i]);
         let gone = [0, 1].map(|i| carried[i] && brought[i] == 0 && copies[i] != 0);
-        let strange = zone.incarnation != self.replicas[r].incarnation || rules.lineage && zone.ahead && !m.lost;
+        let strange = zone.epoch != self.replicas[r].epoch || rules.lineage && zone.ahead && !m.lost;
         let held = rules.guard && m.list && (strange && gone != [false; 2] || gone == [true; 2]);
         if m.of != 0 && m.of < zone.seen {
             self.break_promise(VIEW);
@@ -183,7 +183,7 @@ impl State {
                 zone.held[i] = false;
             }
         }
-        zone.come_to_terms(self.replicas[r].incarnation, m.lost);
+        zone.come_to_terms(self.replicas[r].epoch, m.lost);
         let s = &mut self.sessions[r][z];
         (s.cursor, s.listed, s.inflight) = (brought, true, Message::default());
         true
@@ -200,9 +200,9 @@ impl State {
         }
         zone.held = [false; 2];
         if let Some(r) = (zone.session as usize).checked_sub(1) {
-            let (incarnation, lost) = (self.replicas[r].incarnation, self.etcd.has_lost(self.replicas[r].id));
+            let (epoch, lost) = (self.replicas[r].epoch, self.etcd.has_lost(self.replicas[r].id));
             if self.sessions[r][z].listed {
-                self.zones[z].come_to_terms(incarnation, lost);
+                self.zones[z].come_to_terms(epoch, lost);
             }
         }
     }
@@ -245,9 +245,9 @@ impl State {
 
 impl crate::state::Zone {
     /// With the store behind the global, once nothing of it is held. A replica may still show what that store has lost.
-    fn come_to_terms(&mut self, incarnation: u8, lost: bool) {
+    fn come_to_terms(&mut self, epoch: u8, lost: bool) {
         if self.held == [false; 2] {
-            self.incarnation = incarnation;
+            self.epoch = epoch;
             self.ahead = lost;
         } else {
             self.ahead |= lost;

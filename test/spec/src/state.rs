@@ -36,7 +36,7 @@ pub struct Etcd {
     /// The first and the last write that a restore has lost; 0 for none.
     pub lost: [u8; 2],
     /// The name of the store: another one when it was filled from a backup.
-    pub incarnation: u8,
+    pub epoch: u8,
     pub len: u8,
     pub log: [Write; WRITES],
 }
@@ -89,7 +89,7 @@ pub struct Replica {
     pub pos: u8,
     pub watching: bool,
     /// The name of the store when the replica started.
-    pub incarnation: u8,
+    pub epoch: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
@@ -107,8 +107,8 @@ pub struct Zone {
     pub answered: u8,
     /// Removals that wait for an operator: of the policy, of the other zone's service.
     pub held: [bool; 2],
-    /// The incarnation of the store that it has come to terms with.
-    pub incarnation: u8,
+    /// The epoch of the store that it has come to terms with.
+    pub epoch: u8,
     /// It has seen writes that the store behind the global has lost, and has not come to terms with that.
     pub ahead: bool,
     pub crashed: bool,

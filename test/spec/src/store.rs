@@ -188,7 +188,7 @@ impl State {
             return false;
         }
         self.etcd.push(content);
-        self.etcd.incarnation = u8::from(rules.incarnation);
+        self.etcd.epoch = u8::from(rules.epoch);
         for r in 0..self.replicas.len() {
             self.restart(r);
         }
@@ -209,7 +209,7 @@ impl State {
             next: rev + 1,
             pos: rev + 1,
             watching: true,
-            incarnation: self.etcd.incarnation,
+            epoch: self.etcd.epoch,
         };
     }
 }

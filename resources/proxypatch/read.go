@@ -1,0 +1,38 @@
+package proxypatch
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Edits are the modifications of a Conf that was read: their values are messages. They are immutable, and applied to any number of proxies.
+type Edits struct{ changes []readChange }
+
+// readChange is a change with its value. index is its place among the modifications.
+type readChange struct {
+	change
+	index   int
+	message proto.Message
+}
+
+// Read reads a conf. The error is a *Problem, the first of those of Problems or of a value.
+func (c *Conf) Read(guarded bool) (*Edits, error) {
+	if wrong := c.Problems(guarded); len(wrong) > 0 {
+		return nil, &wrong[0]
+	}
+	out := &Edits{}
+	for i := range c.AppendModifications {
+		for _, one := range c.AppendModifications[i].changes() {
+			read := readChange{change: one, index: i}
+			if one.Value != nil {
+				var err error
+				if read.message, err = parse(one.kind, *one.Value); err != nil {
+					return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(i), one.kind, "value"}, Text: err.Error()}
+				}
+			}
+			out.changes = append(out.changes, read)
+		}
+	}
+	return out, nil
+}

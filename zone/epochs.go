@@ -1,0 +1,55 @@
+package zone
+
+import (
+	"context"
+	"errors"
+
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/secrets"
+)
+
+// metSecret is the name of the secret, in the zone's store, with the epoch of the global's store that the zone
+// has accepted, and seenSecret that of the one with how much the zone has seen of it.
+const (
+	metSecret  = "global-store-incarnation" //nolint:gosec // the name of a secret
+	seenSecret = "global-store-seen"        //nolint:gosec // the name of a secret
+)
+
+// epochs implements kds.Epochs in the zone's own store, so that a restarted or restored zone remembers what
+// it has accepted.
+type epochs struct{ keeper *secrets.Keeper }
+
+// Accepted implements kds.Epochs.
+func (i epochs) Accepted(ctx context.Context) (string, error) {
+	name, _, err := i.keeper.Get(ctx, metSecret)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return "", nil
+	}
+	return string(name), err
+}
+
+// Accept implements kds.Epochs.
+func (i epochs) Accept(ctx context.Context, epoch string) error {
+	for {
+		_, err := i.keeper.Put(ctx, metSecret, []byte(epoch), i.keeper.Version(metSecret))
+		if !errors.Is(err, secrets.ErrChanged) {
+			return err
+		}
+	}
+}
+
+// Seen implements kds.Epochs.
+func (i epochs) Seen(ctx context.Context) (kds.Seen, error) {
+	raw, _, err := i.keeper.Get(ctx, seenSecret)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return kds.Seen{}, nil
+	}
+	return kds.ParseSeen(string(raw)), err
+}
+
+// See implements kds.Epochs.
+func (i epochs) See(_ context.Context, seen kds.Seen) ([]store.Op, error) {
+	op, err := i.keeper.Replacing(seenSecret, []byte(seen.String()))
+	return []store.Op{op}, err
+}

@@ -1,0 +1,42 @@
+package xds
+
+import (
+	"strings"
+
+	mutationrulesv3 "github.com/envoyproxy/go-control-plane/envoy/config/common/mutation_rules/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+)
+
+// outsideHeaders are expressions for the names of headers by which a client outside of the mesh steers proxies, says who
+// or where it is, or names another host or path than that of its request. A hyphen stands for an underscore, too:
+// applications behind CGI and WSGI read both as one. What the gateway says in these headers itself, it says later.
+var outsideHeaders = []string{
+	"x-envoy-.*", "x-client-trace-id", "traceparent", "tracestate", "b3", "x-b3-.*",
+	"forwarded", "x-real-ip", "x-original-.*", "x-rewrite-url",
+	// All of x-forwarded- but x-forwarded-for, to which the gateway appends the client's address.
+	"x-forwarded-(?:[^f].*|f[^o].*|fo[^r].*|for.+|f|fo)?",
+}
+
+// outsideExpressions returns outsideHeaders for all spellings, without the usual one of x-forwarded-for.
+func outsideExpressions() []string {
+	out := []string{"x_forwarded-for", "x-forwarded_for", "x_forwarded_for"}
+	for _, e := range outsideHeaders {
+		out = append(out, strings.ReplaceAll(e, "-", "[-_]"))
+	}
+	return out
+}
+
+// withoutOutsideHeaders removes headers before the gateway reads any: before tracing, routing and Envoy's own headers.
+func withoutOutsideHeaders() (*corev3.TypedExtensionConfig, error) {
+	out := &earlyv3.HeaderMutation{}
+	for _, e := range outsideExpressions() {
+		out.Mutations = append(out.Mutations, &mutationrulesv3.HeaderMutation{
+			Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{
+				KeyMatcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{
+					SafeRegex: &matcherv3.RegexMatcher{Regex: e}}}}}})
+	}
+	packed, err := pack(out)
+	return &corev3.TypedExtensionConfig{Name: "envoy.http.early_header_mutation.header_mutation", TypedConfig: packed}, err
+}
