@@ -34,6 +34,8 @@ const (
 	ByToken       Method = "token"
 	ByCertificate Method = "certificate"
 	ByOIDC        Method = "oidc"
+	// ByKubernetes is what arrives as objects of a Kubernetes cluster, whose API server has judged who wrote them.
+	ByKubernetes Method = "kubernetes"
 	// Anonymously means that nothing was proven, and the server does not ask for proof.
 	Anonymously Method = "none"
 )

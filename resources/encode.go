@@ -43,8 +43,14 @@ func AppendMeta(dst []byte, r *Resource, shownType string) []byte {
 	return o.dst
 }
 
-// AppendKubernetes appends r in Kubernetes form as JSON without white space.
+// AppendKubernetes appends r in Kubernetes form as JSON without white space. Labels that Kubernetes does not take, because
+// their value is too long or no text of a label, are annotations there.
 func AppendKubernetes(dst []byte, r *Resource) []byte {
+	return AppendObject(dst, r, r.Namespace, nil, nil)
+}
+
+// AppendObject is AppendKubernetes for an object in another namespace, with more labels and annotations.
+func AppendObject(dst []byte, r *Resource, namespace string, labels, annotations map[string]string) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	o.text("apiVersion", apiVersionOf(r.Type))
 	o.text("kind", string(r.Type))
@@ -53,25 +59,43 @@ func AppendKubernetes(dst []byte, r *Resource) []byte {
 	}
 	meta := objectWriter{dst: []byte("{")}
 	meta.text("name", r.Name)
-	meta.optional("namespace", r.Namespace)
+	meta.optional("namespace", namespace)
 	if !r.CreationTime.IsZero() {
 		meta.text("creationTimestamp", r.CreationTime.UTC().Format(time.RFC3339))
 	}
-	labels := r.Labels
-	if r.Mesh != "" && labels[LabelMesh] != r.Mesh {
-		labels = maps.Clone(labels)
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[LabelMesh] = r.Mesh
-	}
+	labels, annotations = objectLabels(r, labels, annotations)
 	meta.labels("labels", labels)
+	meta.labels("annotations", annotations)
 	o.raw("metadata", append(meta.dst, '}'))
 	o.raw("spec", r.Spec.JSON())
 	if len(r.Status) > 0 {
 		o.raw("status", r.Status)
 	}
 	return append(o.dst, '}')
+}
+
+// objectLabels returns the labels and annotations of r as an object, with more of both.
+func objectLabels(r *Resource, labels, annotations map[string]string) (map[string]string, map[string]string) {
+	outside, inside := maps.Clone(annotations), maps.Clone(labels)
+	if inside == nil {
+		inside = make(map[string]string, len(r.Labels)+1)
+	}
+	if r.Mesh != "" {
+		inside[LabelMesh] = r.Mesh
+	}
+	for key, value := range r.Labels {
+		switch {
+		case key == LabelMesh && r.Mesh != "":
+		case IsLabel(key, value):
+			inside[key] = value
+		default:
+			if outside == nil {
+				outside = map[string]string{}
+			}
+			outside[key] = value
+		}
+	}
+	return inside, outside
 }
 
 // objectWriter appends the members of one JSON object.

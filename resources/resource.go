@@ -45,6 +45,8 @@ type Resource struct {
 	// Version is the wire version in which a copy arrived. Every server with the store can thus report which resources
 	// it has from a peer. It is empty for resources written here.
 	Version string
+	// Object is the Kubernetes object that users wrote it as. Peers do not see it.
+	Object Object
 }
 
 // Clone returns a copy whose labels may be changed. Spec and Status are shared: replace them, but never modify them.
@@ -77,9 +79,10 @@ func (r *Resource) Descriptor() *Descriptor {
 	return d
 }
 
-// SameContent reports whether labels, spec and status are equal. It ignores revision, version and times.
+// SameContent reports whether labels, spec, status and object are equal. It ignores revision, version and times.
 func (r *Resource) SameContent(o *Resource) bool {
-	return r.Spec.Equal(o.Spec) && maps.Equal(r.Labels, o.Labels) && string(r.Status) == string(o.Status)
+	return r.Object == o.Object && r.Spec.Equal(o.Spec) && maps.Equal(r.Labels, o.Labels) &&
+		string(r.Status) == string(o.Status)
 }
 
 // DisplayName returns the name that the resource has at home.

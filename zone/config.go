@@ -16,6 +16,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -79,6 +80,8 @@ type Config struct {
 	// them, for reports and suggestions), stdout (each proxy's own) and absolute paths of files. If it is empty,
 	// proxies do not log them.
 	AccessLog string
+	// Kubernetes connects the zone with the API server of a cluster, in which its users write. Nil connects it with none.
+	Kubernetes *kubernetes.Settings
 	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now when nil.
 	Now func() time.Time
 

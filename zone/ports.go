@@ -27,7 +27,8 @@ type ports struct {
 	bare []net.Listener
 }
 
-func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard) (_ *ports, err error) {
+func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard,
+	diagnostics *server.Diagnostics) (_ *ports, err error) {
 	p := &ports{}
 	defer func() {
 		if err == nil {
@@ -53,6 +54,8 @@ func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Gu
 	if err := p.secure(cfg, box); err != nil {
 		return nil, err
 	}
+	diagnostics.AddListeners(cfg.Log, p.bare...)
+	diagnostics.AddExpiries(p.certificate.Expiries)
 	return p, p.admit(ctx, cfg, guard)
 }
 

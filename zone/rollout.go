@@ -62,6 +62,12 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
+}
+
+// of returns how far a resource has come, as far as the reader may know.
+func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
+	snapshot := o.store.Snapshot()
 	answer := tracker.NewRollout(found)
 	if o.link != nil {
 		answer = o.link.Rollout(found)
@@ -70,9 +76,9 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if selection := matching.NewSelection(found, o.systemNamespace,
 		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
-		o.proxies(answer, selection, snapshot, o.routes.Reader(r))
+		o.proxies(answer, selection, snapshot, reader)
 	}
-	return api.WriteJSON(w, http.StatusOK, answer)
+	return answer
 }
 
 // proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is

@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -145,7 +146,6 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	if err := errors.Join(api.EnsureDefaults(ctx, durable, home), api.EnsureInitialPolicies(ctx, durable, home)); err != nil {
 		return err
 	}
-
 	keeper, fields := secrets.NewKeeper(durable, memberships.Box()), secrets.NewFields(memberships.Box())
 	sinks, err := cfg.sinks()
 	if err != nil {
@@ -165,10 +165,12 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		Sources: sources.read, AccessLogs: sinks, Checkpoint: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
 		RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log, Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
+	var bridge *kubernetes.Bridge // before a request is served
 	routes := api.New(api.Config{
 		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
 		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now,
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
+		Objects: objectsOf(cfg, &bridge),
 	})
 	addRoutes(routes, cfg, durable, publisher)
 	sources.register(routes)
@@ -182,17 +184,17 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		return err
 	}
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
-	routes.Handle(api.RouteRollout, (&rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}).serve)
-	if ports, err = listen(ctx, cfg, memberships.Box(), guard); err != nil {
+	spread := &rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}
+	routes.Handle(api.RouteRollout, spread.serve)
+	if bridge, err = newBridge(cfg, home, spread, memberships.Box(), diagnostics); err == nil {
+		ports, err = listen(ctx, cfg, memberships.Box(), guard, diagnostics)
+	}
+	if err != nil {
 		return err
 	}
-	diagnostics.AddListeners(cfg.Log, ports.bare...)
-	diagnostics.AddExpiries(ports.certificate.Expiries)
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(memberships, authorities, durable) })
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return publisher.Run(ctx) })
-	group.Go(func() error { return proxies.Run(ctx) })
-	group.Go(func() error { return sources.follow(ctx, proxies.SourcesChanged) })
+	runAll(ctx, group, publisher.Run, proxies.Run, bridge.Run, func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) })
 	serveProxies(ctx, group, cfg, ports, &proxyParts{
 		checkpoint: held, home: home, routes: routes, link: link, proxies: proxies, issuer: guard.Issuer(), durable: durable, authorities: authorities, journal: journal, registry: diagnostics.Registry, audit: guard.Audit(),
 	})
@@ -201,6 +203,13 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	ports.tend(ctx, group, diagnostics, cfg.Log)
 	group.Go(func() error { return announce(ctx, cfg, ports) })
 	return group.Wait()
+}
+
+// runAll runs parts of the server in a group.
+func runAll(ctx context.Context, group *errgroup.Group, parts ...func(context.Context) error) {
+	for _, run := range parts {
+		group.Go(func() error { return run(ctx) })
+	}
 }
 
 // watchFolder watches the data folder and the files in it that a restart needs.

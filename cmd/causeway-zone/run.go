@@ -21,7 +21,7 @@ import (
 )
 
 func newRun() *cobra.Command {
-	cfg := zone.Config{}
+	cfg, kube := zone.Config{}, settings.Kubernetes{}
 	var logLevel, logFormat, joinFile string
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -53,6 +53,9 @@ func newRun() *cobra.Command {
 			defer tracing.Close()
 			cfg.Tracer = tracing.Tracer
 			cfg.Store.Password, cfg.SecretsPassphrase = os.Getenv(backend.PasswordEnv), os.Getenv(secrets.PassphraseEnv)
+			if cfg.Kubernetes, err = kube.Settings(); err != nil {
+				return err
+			}
 			defer server.SaveMemory()()
 			return zone.Run(cmd.Context(), cfg)
 		},
@@ -66,12 +69,10 @@ func newRun() *cobra.Command {
 	settings.UseCredential(f, "secrets-key-file", "causeway.secrets-key")
 	f.StringVar(&cfg.ExternalSecretsDir, "external-secrets-dir", "", "`folder` of keys and certificates that MeshExternalServices may refer to: those of a mesh in MESH/, those of a namespace in MESH/NAMESPACE/; without it they cannot refer to files")
 	addListenFlags(f, &cfg)
-	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "maximum `time` that a new authority of a mesh waits for offline zones before it signs; it always waits for connected zones, see causewayctl keys rotate")
-	f.IntVar(&cfg.NamespaceLimits.ServicePorts, "namespace-service-ports", api.DefaultNamespaceServicePorts, "maximum `number` of ports of all MeshServices of a namespace in a mesh; the zone refuses more and removes nothing. The system namespace has no limit")
-	f.IntVar(&cfg.NamespaceLimits.Dataplanes, "namespace-dataplanes", api.DefaultNamespaceDataplanes, "maximum `number` of Dataplanes of a namespace in a mesh, likewise")
-	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to the global, in `bytes`; larger ones are split")
+	addLimitFlags(f, &cfg)
 	f.StringVar(&cfg.RBACForm, "rbac-form", string(rbac.Auto), "`form` of permissions in Envoy: list, compiled, or auto, which compiles long ones")
 	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log allowed and denied requests: `als` (this zone collects them for reports), stdout, or files; default: nowhere")
+	kube.Add(f, "causeway-zone")
 	settings.AddAccessFlags(f, &cfg.Access)
 	settings.AddTLSFlag(f, &cfg.TLSMinVersion)
 	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of system resources")
@@ -87,6 +88,14 @@ func addStoreFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	settings.AddStoreFlags(f, &cfg.Store, "")
 	settings.AddStartFlag(f, &cfg.Store)
 	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
+}
+
+// addLimitFlags adds the bounds of what the zone takes, sends and waits for.
+func addLimitFlags(f *pflag.FlagSet, cfg *zone.Config) {
+	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "maximum `time` that a new authority of a mesh waits for offline zones before it signs; it always waits for connected zones, see causewayctl keys rotate")
+	f.IntVar(&cfg.NamespaceLimits.ServicePorts, "namespace-service-ports", api.DefaultNamespaceServicePorts, "maximum `number` of ports of all MeshServices of a namespace in a mesh; the zone refuses more and removes nothing. The system namespace has no limit")
+	f.IntVar(&cfg.NamespaceLimits.Dataplanes, "namespace-dataplanes", api.DefaultNamespaceDataplanes, "maximum `number` of Dataplanes of a namespace in a mesh, likewise")
+	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to the global, in `bytes`; larger ones are split")
 }
 
 // addListenFlags adds the addresses that the zone serves on.

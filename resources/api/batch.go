@@ -47,6 +47,9 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 		}
 		return WriteJSON(w, http.StatusOK, forecast)
 	}
+	if err := s.writtenByKubectl(docs); err != nil {
+		return err
+	}
 	stored, commit, err := s.apply(r.Context(), docs)
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := s.judge(r, resources.VerbDelete, key, s.config.Store.Snapshot().Get(key)); err != nil {
 		return err
 	}
+	if err := s.deletedByKubectl(s.config.Store.Snapshot().Get(key)); err != nil {
+		return err
+	}
 	reader := s.Reader(r)
 	batch := store.Batch{Ops: deleteOps(s.config.Store.Snapshot(), key), Check: func(state store.Snapshot) error {
 		if err := s.checkDelete(state, d, key, reader); err != nil {

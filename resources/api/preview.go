@@ -102,6 +102,11 @@ func wantsDryRun(r *http.Request) (bool, error) {
 
 // forecast evaluates docs as apply would, and returns what they would change. It needs the same permissions as apply.
 func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*Forecast, error) {
+	return s.foresee(ctx, docs, true)
+}
+
+// foresee is forecast. Without preview it leaves out what costs time in proportion to the mesh.
+func (s *Server) foresee(ctx context.Context, docs []*resources.Resource, preview bool) (*Forecast, error) {
 	before := s.config.Store.Snapshot()
 	if err := s.authorizePuts(ctx, before, docs); err != nil {
 		return nil, err
@@ -138,6 +143,9 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	p.After = store.Overlay(before, labelled)
 	for i, r := range labelled {
 		out.Results[i].Warnings = s.warningsOf(ctx, p.After, r)
+	}
+	if !preview {
+		return out, nil
 	}
 	for _, f := range s.previews {
 		if err := f(p); err != nil {

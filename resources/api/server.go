@@ -46,6 +46,8 @@ type Config struct {
 	Panics *panics.Guard
 	// NamespaceLimits bound what namespaces may hold here.
 	NamespaceLimits NamespaceLimits
+	// Objects, if set, reports what users write as objects of a Kubernetes cluster, and not here.
+	Objects Objects
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
 	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.
@@ -58,6 +60,14 @@ type Fields interface {
 	Seal(r, old *resources.Resource) (*resources.Resource, error)
 	// Open returns a resource with its secrets in plain text.
 	Open(*resources.Resource) (*resources.Resource, error)
+}
+
+// Objects reports what users write as objects of a Kubernetes cluster.
+type Objects interface {
+	// Are reports whether users write resources of the type as objects.
+	Are(resources.Type) bool
+	// Gone reports whether the object of a resource is gone, while the server keeps the resource.
+	Gone(resources.Key) bool
 }
 
 // HandlerFunc responds to a request, or returns an error that becomes the API's error object. If it returns an error,

@@ -22,6 +22,7 @@ type record struct {
 	Spec     json.RawMessage   `json:"spec"`
 	Status   json.RawMessage   `json:"status,omitempty"`
 	Version  string            `json:"version,omitempty"`
+	Object   resources.Object  `json:"object,omitzero"`
 }
 
 // ChecksumSize is the number of bytes before the JSON of a value.
@@ -57,6 +58,7 @@ func EncodeValue(key []byte, r *resources.Resource) ([]byte, error) {
 	err := enc.Encode(record{
 		Revision: r.Revision, Created: r.CreationTime, Modified: r.ModificationTime,
 		Labels: r.Labels, Spec: r.Spec.JSON(), Status: r.Status, Version: r.Version,
+		Object: r.Object,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Key, err)
@@ -90,6 +92,7 @@ func DecodeEntry(key, value []byte) (*resources.Resource, error) {
 	return &resources.Resource{
 		Key: k, Labels: rec.Labels, Spec: spec, Status: rec.Status,
 		Revision: rec.Revision, CreationTime: rec.Created, ModificationTime: rec.Modified, Version: rec.Version,
+		Object: rec.Object,
 	}, nil
 }
 

@@ -76,12 +76,14 @@ type entry struct {
 	Revision  uint64            `json:"revision"`
 	Created   time.Time         `json:"created"`
 	Modified  time.Time         `json:"modified"`
+	Object    resources.Object  `json:"object,omitzero"`
 }
 
 func entryOf(r *resources.Resource) *entry {
 	return &entry{
 		Type: r.Type, Mesh: r.Mesh, Namespace: r.Namespace, Name: r.Name, Labels: r.Labels,
 		Spec: r.Spec.JSON(), Status: r.Status, Revision: r.Revision, Created: r.CreationTime, Modified: r.ModificationTime,
+		Object: r.Object,
 	}
 }
 
@@ -97,5 +99,6 @@ func (e *entry) resource() (*resources.Resource, error) {
 		Key:    resources.Key{Type: e.Type, Mesh: e.Mesh, Namespace: e.Namespace, Name: e.Name},
 		Labels: e.Labels, Spec: spec, Status: e.Status,
 		Revision: e.Revision, CreationTime: e.Created, ModificationTime: e.Modified,
+		Object: e.Object,
 	}, nil
 }

@@ -1,0 +1,68 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+)
+
+// Error is a refusal of the API server.
+type Error struct {
+	// Code is the status of HTTP.
+	Code int
+	// Reason is a word for programs: NotFound, AlreadyExists, Conflict, Expired. Message is for people.
+	Reason, Message string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("the Kubernetes API server answers %d %s: %s", e.Code, e.Reason, e.Message)
+}
+
+// IsNotFound reports whether there is no such object, or no such kind.
+func IsNotFound(err error) bool { return codeOf(err) == http.StatusNotFound }
+
+// IsExists reports whether there is an object of that name already.
+func IsExists(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == http.StatusConflict && e.Reason == "AlreadyExists"
+}
+
+// IsConflict reports whether the object is not, or no longer, the one that the request was about.
+func IsConflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == http.StatusConflict && e.Reason != "AlreadyExists"
+}
+
+// IsExpired reports whether the API server no longer has the revision that was asked for.
+func IsExpired(err error) bool { return codeOf(err) == http.StatusGone }
+
+// IsRefused reports whether the API server decided against the request, so that the same request fails again.
+func IsRefused(err error) bool {
+	code := codeOf(err)
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests &&
+		code != http.StatusRequestTimeout
+}
+
+func codeOf(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
+
+// status is an object of kind Status.
+type status struct {
+	Code    int    `json:"code"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func errorOf(code int, body []byte) error {
+	var s status
+	if json.Unmarshal(body, &s) != nil || s.Message == "" {
+		s.Message = string(body[:min(len(body), 300)])
+	}
+	return &Error{Code: code, Reason: s.Reason, Message: s.Message}
+}

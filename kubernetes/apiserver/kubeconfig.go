@@ -1,0 +1,168 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// serviceAccountDir is where a pod finds the credential of its service account.
+const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// access is where the API server is, and what proves who asks.
+type access struct {
+	server string
+	tls    *tls.Config
+	// tokenFile is read again now and then: tokens of service accounts are short-lived. token is a fixed one.
+	tokenFile, token string
+}
+
+// inCluster returns the access of the pod that this process runs in.
+func inCluster() (*access, error) {
+	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return nil, errors.New("not in a Kubernetes cluster: KUBERNETES_SERVICE_HOST is not set; outside of one, say --kubernetes-kubeconfig")
+	}
+	ca, err := os.ReadFile(filepath.Join(serviceAccountDir, "ca.crt"))
+	if err != nil {
+		return nil, fmt.Errorf("service account: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, errors.New("service account: ca.crt has no certificate")
+	}
+	return &access{server: "https://" + net.JoinHostPort(host, port),
+		tls: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, tokenFile: filepath.Join(serviceAccountDir, "token")}, nil
+}
+
+// kubeconfig is a file as kubectl reads it, as far as it is needed here.
+type kubeconfig struct {
+	Current  string `yaml:"current-context"`
+	Contexts []struct {
+		Name    string
+		Context struct{ Cluster, User string }
+	}
+	Clusters []struct {
+		Name    string
+		Cluster struct {
+			Server   string
+			CA       string `yaml:"certificate-authority"`
+			CAData   string `yaml:"certificate-authority-data"`
+			Insecure bool   `yaml:"insecure-skip-tls-verify"`
+			Name     string `yaml:"tls-server-name"`
+		}
+	}
+	Users []struct {
+		Name string
+		User kubeconfigUser
+	}
+}
+
+type kubeconfigUser struct {
+	Cert      string `yaml:"client-certificate"`
+	CertData  string `yaml:"client-certificate-data"`
+	Key       string `yaml:"client-key"`
+	KeyData   string `yaml:"client-key-data"`
+	Token     string
+	TokenFile string         `yaml:"tokenFile"`
+	Exec      map[string]any `yaml:"exec"`
+}
+
+// fromKubeconfig returns the access of the current context of a file.
+func fromKubeconfig(path string) (*access, error) {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	var k kubeconfig
+	if err := yaml.Unmarshal(raw, &k); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	a, err := k.access(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return a, nil
+}
+
+func (k *kubeconfig) access(dir string) (*access, error) {
+	cluster, user := "", ""
+	for _, c := range k.Contexts {
+		if c.Name == k.Current {
+			cluster, user = c.Context.Cluster, c.Context.User
+		}
+	}
+	if cluster == "" {
+		return nil, fmt.Errorf("there is no context %q, which current-context names", k.Current)
+	}
+	a := &access{tls: &tls.Config{MinVersion: tls.VersionTLS12}}
+	for _, c := range k.Clusters {
+		if c.Name != cluster {
+			continue
+		}
+		if c.Cluster.Insecure {
+			return nil, errors.New("insecure-skip-tls-verify: whoever answers could then decide about the mesh: give certificate-authority")
+		}
+		a.server, a.tls.ServerName = c.Cluster.Server, c.Cluster.Name
+		ca, err := fileOrData(dir, c.Cluster.CA, c.Cluster.CAData)
+		if err != nil {
+			return nil, err
+		}
+		if len(ca) > 0 {
+			if a.tls.RootCAs = x509.NewCertPool(); !a.tls.RootCAs.AppendCertsFromPEM(ca) {
+				return nil, errors.New("certificate-authority has no certificate")
+			}
+		}
+	}
+	if a.server == "" {
+		return nil, fmt.Errorf("cluster %q has no server", cluster)
+	}
+	for _, u := range k.Users {
+		if u.Name == user {
+			return a, a.as(&u.User, dir)
+		}
+	}
+	return a, nil
+}
+
+// as takes the user's credential.
+func (a *access) as(u *kubeconfigUser, dir string) error {
+	if len(u.Exec) > 0 {
+		return errors.New("users with exec are not supported: use a client certificate, a token or tokenFile")
+	}
+	a.token, a.tokenFile = u.Token, u.TokenFile
+	cert, err := fileOrData(dir, u.Cert, u.CertData)
+	if err != nil || len(cert) == 0 {
+		return err
+	}
+	key, err := fileOrData(dir, u.Key, u.KeyData)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("client certificate: %w", err)
+	}
+	a.tls.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+func fileOrData(dir, file, data string) ([]byte, error) {
+	if data != "" {
+		return base64.StdEncoding.DecodeString(data)
+	}
+	if file == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	return os.ReadFile(file)
+}

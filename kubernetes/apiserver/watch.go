@@ -1,0 +1,173 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Sink receives the objects of one kind. Its methods are called by one goroutine. They must be quick, and may keep the
+// objects.
+type Sink interface {
+	// Replace receives the complete list: whatever is not in it is gone. It is called first, and whenever changes may
+	// have been missed.
+	Replace([]*Object)
+	// Changed receives an object that is new or differs, Deleted one that is gone, in its last state.
+	Changed(*Object)
+	Deleted(*Object)
+	// Failed is called when the API server cannot be followed, with the reason. What it holds now is unknown, until
+	// Replace, or Resumed: then nothing was missed.
+	Failed(error)
+	Resumed()
+}
+
+// The wait between attempts doubles from minBackoff to maxBackoff, with jitter.
+const (
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 10 * time.Second
+	// watchTime is how long a watch lasts at least. Then it is begun anew where it ended.
+	watchTime = 5 * time.Minute
+)
+
+// Follow lists the objects of a kind, watches them, and reports all to the sink until ctx ends. selector is a field
+// selector, or empty.
+func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink) {
+	f := &following{client: c, kind: k, selector: selector, sink: sink}
+	backoff := minBackoff
+	for ctx.Err() == nil {
+		progressed, err := f.once(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			backoff = minBackoff
+			continue
+		}
+		if IsExpired(err) {
+			f.revision = ""
+			continue
+		}
+		f.failed = true
+		sink.Failed(err)
+		if progressed {
+			backoff = minBackoff
+		}
+		wait := time.NewTimer(backoff/2 + rand.N(backoff)) //nolint:gosec // jitter is no secret
+		backoff = min(2*backoff, maxBackoff)
+		select {
+		case <-ctx.Done():
+			wait.Stop()
+			return
+		case <-wait.C:
+		}
+	}
+}
+
+// following is one kind that is followed.
+type following struct {
+	client   *Client
+	kind     Kind
+	selector string
+	sink     Sink
+	// revision is where the next watch begins; empty before a list.
+	revision string
+	failed   bool
+}
+
+// once lists if it must, and then watches until the watch ends. progressed is set if the API server answered anything.
+func (f *following) once(ctx context.Context) (progressed bool, err error) {
+	if f.revision == "" {
+		all, revision, err := f.client.List(ctx, f.kind, f.selector)
+		if err != nil {
+			return false, err
+		}
+		f.revision, f.failed = revision, false
+		f.sink.Replace(all)
+	}
+	begun, at := f.revision, time.Now()
+	err = f.watch(ctx)
+	progressed = f.revision != begun
+	if err == nil && !progressed && time.Since(at) < time.Second {
+		err = fmt.Errorf("watch of %s: it ended at once", f.kind.Plural)
+	}
+	return progressed, err
+}
+
+func (f *following) watch(ctx context.Context) error {
+	seconds := int((watchTime + rand.N(watchTime)).Seconds()) //nolint:gosec // jitter is no secret
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds+30)*time.Second)
+	defer cancel()
+	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {f.revision},
+		"timeoutSeconds": {strconv.Itoa(seconds)}}
+	if f.selector != "" {
+		query.Set("fieldSelector", f.selector)
+	}
+	answer, err := f.client.send(ctx, http.MethodGet, f.kind.path("", "", ""), query, "", nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if f.failed {
+		f.failed = false
+		f.sink.Resumed()
+	}
+	events := json.NewDecoder(answer.Body)
+	for {
+		var e event
+		if err := events.Decode(&e); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil // its time was over
+			}
+			return fmt.Errorf("watch of %s: %w", f.kind.Plural, err)
+		}
+		if err := f.take(&e); err != nil {
+			return err
+		}
+	}
+}
+
+type event struct {
+	Type   string          `json:"type"`
+	Object json.RawMessage `json:"object"`
+}
+
+func (f *following) take(e *event) error {
+	switch e.Type {
+	case "ERROR":
+		var s status
+		if err := json.Unmarshal(e.Object, &s); err != nil {
+			return err
+		}
+		return &Error{Code: s.Code, Reason: s.Reason, Message: s.Message}
+	case "BOOKMARK":
+		var head struct {
+			Metadata Metadata `json:"metadata"`
+		}
+		if err := json.Unmarshal(e.Object, &head); err != nil {
+			return err
+		}
+		f.revision = head.Metadata.ResourceVersion
+		return nil
+	}
+	o, err := Parse(e.Object)
+	if err != nil {
+		return err
+	}
+	switch e.Type {
+	case "ADDED", "MODIFIED":
+		f.sink.Changed(o)
+	case "DELETED":
+		f.sink.Deleted(o)
+	default:
+		return fmt.Errorf("watch of %s: unknown event %q", f.kind.Plural, e.Type)
+	}
+	f.revision = o.Meta.ResourceVersion
+	return nil
+}

@@ -1,0 +1,180 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/panics"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// Settings are what an operator decides.
+type Settings struct {
+	// Kubeconfig is a file as kubectl reads it. If it is empty, the server is a pod, and asks as its service account.
+	Kubeconfig string
+	// WebhookAddress is where the webhook listens, host:port. Without it there is none: what is not valid is noticed only
+	// once it is there.
+	WebhookAddress string
+	// WebhookConfiguration is the name of the configurations of the webhook, the mutating and the validating one.
+	WebhookConfiguration string
+	// RequestsPerSecond bounds the requests to the API server; a default when zero.
+	RequestsPerSecond float64
+}
+
+// Config configures New. All fields are required, unless they say otherwise.
+type Config struct {
+	Settings Settings
+	Client   *apiserver.Client
+	// Home identifies the server.
+	Home resources.Home
+	// Store is read. It is written by Routes only.
+	Store store.Reader
+	// Routes judges and stores what users write.
+	Routes *api.Server
+	// Rollout returns how far a stored resource has come.
+	Rollout func(*resources.Resource) *tracker.Rollout
+	// Pulse returns a text that differs once rollouts may differ although the store does not: because a peer or a proxy has
+	// come, gone or answered.
+	Pulse func() string
+	// Serving is the certificate of the webhook; see OpenCertificate.
+	Serving *Certificate
+	// Panics may be nil.
+	Panics *panics.Guard
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+// Bridge connects one server with one cluster.
+type Bridge struct {
+	Config
+	// selfName is the name by which the API server knows this server; nil until it is known.
+	selfName atomic.Pointer[string]
+	// listener is the webhook's socket; nil without one.
+	listener net.Listener
+
+	// work wakes the feed, report the writer of conditions, project the projection.
+	work, report, project chan struct{}
+
+	mu    sync.Mutex
+	kinds map[resources.Type]*kindState // guarded by mu, like all that it holds
+	// pending are the changes that the feed has not taken yet.
+	pending map[objectID]*change
+	// waiting are documents that the store refuses as it is now; what they wait for may come.
+	waiting map[objectID]*resources.Resource
+	// due are the objects whose conditions are to be looked at, and when.
+	due map[objectID]time.Time
+	// unprojected are the objects that are to be compared with the resources that they are copies of.
+	unprojected map[objectID]bool
+	// lastHeld is when the held deletions were last looked at.
+	lastHeld time.Time
+}
+
+// New returns a bridge that listens for its webhook. Run starts it.
+func New(c Config) (*Bridge, error) {
+	b := &Bridge{
+		Config: c, work: make(chan struct{}, 1), report: make(chan struct{}, 1), project: make(chan struct{}, 1),
+		kinds: map[resources.Type]*kindState{}, pending: map[objectID]*change{},
+		waiting: map[objectID]*resources.Resource{}, due: map[objectID]time.Time{}, unprojected: map[objectID]bool{},
+	}
+	for _, k := range Kinds() {
+		if k.Type.Live() {
+			continue
+		}
+		b.kinds[k.Type] = &kindState{Kind: k, objects: map[apiserver.Name]*objectState{}, held: map[resources.Key]*heldDelete{}}
+	}
+	if c.Settings.WebhookAddress == "" {
+		return b, nil
+	}
+	var err error
+	if b.listener, err = server.Listen(c.Settings.WebhookAddress); err != nil {
+		return nil, fmt.Errorf("webhook: %w", err)
+	}
+	return b, nil
+}
+
+// Run works until ctx ends. A nil bridge does nothing.
+func (b *Bridge) Run(ctx context.Context) error {
+	if b == nil {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, k := range b.kinds {
+		group.Go(func() error {
+			b.Client.Follow(ctx, k.Kind.Kind, "", &sink{bridge: b, kind: k})
+			return nil
+		})
+	}
+	for _, run := range []func(context.Context) error{b.feed, b.reports, b.projection, b.followStore,
+		b.learnSelf} {
+		group.Go(func() error { return run(ctx) })
+	}
+	if b.listener != nil {
+		group.Go(func() error { return b.serveWebhook(ctx) })
+		group.Go(func() error { return b.tendConfigurations(ctx) })
+	}
+	return group.Wait()
+}
+
+// wake signals a loop that there is work, without waiting for it.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// objectID identifies an object.
+type objectID struct {
+	Type resources.Type
+	apiserver.Name
+}
+
+// kindState is what is known of the objects of one kind.
+type kindState struct {
+	Kind
+	// listed is set once there was a complete list. absent is set while the API server does not know the kind.
+	listed, absent bool
+	// failed is why the API server cannot be followed now, and since when.
+	failed error
+	since  time.Time
+	// compare is set after a complete list: what the store has beyond it is gone.
+	compare bool
+	objects map[apiserver.Name]*objectState
+	held    map[resources.Key]*heldDelete
+}
+
+// objectState is one object.
+type objectState struct {
+	uid        string
+	generation int64
+	version    string // its resourceVersion
+	copy       bool
+	content    string // of a copy: annotationContent
+	// key is the resource that it is, or was before it became invalid; zero if it never was one.
+	key resources.Key
+	// refused is why it is not in the store as it is written.
+	refused error
+	// conditions are those in its status, reported is when they were last written, wait the time to the next look.
+	conditions []condition
+	reported   time.Time
+	wait       time.Duration
+}
+
+// change is what the feed has to do about one object.
+type change struct {
+	object *apiserver.Object // nil if it is gone
+	uid    string            // of the one that is gone
+	at     time.Time
+}

@@ -1,0 +1,199 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+)
+
+// configurationKinds are the kinds that tell the API server of a webhook.
+var configurationKinds = []apiserver.Kind{
+	{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations",
+		Name: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "validatingwebhookconfigurations",
+		Name: "ValidatingWebhookConfiguration"},
+}
+
+// certificateInterval is how often the webhook's certificate is looked at.
+const certificateInterval = time.Minute
+
+// tendConfigurations keeps in the configurations of the webhook which CA to trust and which secret path to call, and the
+// certificate valid, until ctx ends.
+func (b *Bridge) tendConfigurations(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, kind := range configurationKinds {
+		group.Go(func() error {
+			s := &configurationSink{bridge: b, kind: kind, news: make(chan struct{}, 1)}
+			inner, ctx := errgroup.WithContext(ctx)
+			inner.Go(func() error {
+				b.Client.Follow(ctx, kind, "metadata.name="+b.Settings.WebhookConfiguration, s)
+				return nil
+			})
+			inner.Go(func() error { return s.run(ctx) })
+			return inner.Wait()
+		})
+	}
+	return group.Wait()
+}
+
+// configurationSink follows one configuration of the webhook.
+type configurationSink struct {
+	bridge *Bridge
+	kind   apiserver.Kind
+	news   chan struct{}
+
+	mu     sync.Mutex
+	latest *apiserver.Object // guarded by mu; nil if there is none
+	failed error             // guarded by mu
+}
+
+func (s *configurationSink) set(o *apiserver.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest = o
+	wake(s.news)
+}
+
+// Replace implements apiserver.Sink.
+func (s *configurationSink) Replace(all []*apiserver.Object) {
+	s.set(nil)
+	for _, o := range all {
+		s.set(o)
+	}
+	if len(all) == 0 {
+		s.bridge.Log.Warn("there is no configuration of the webhook: what is not valid is noticed only once it is there",
+			"kind", s.kind.Name, "name", s.bridge.Settings.WebhookConfiguration)
+	}
+}
+
+// Changed implements apiserver.Sink.
+func (s *configurationSink) Changed(o *apiserver.Object) { s.set(o) }
+
+// Deleted implements apiserver.Sink.
+func (s *configurationSink) Deleted(*apiserver.Object) { s.set(nil) }
+
+// Failed implements apiserver.Sink.
+func (s *configurationSink) Failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.bridge.Log.Warn("the configuration of the webhook cannot be followed", "kind", s.kind.Name, "error", err)
+	}
+	s.failed = err
+}
+
+// Resumed implements apiserver.Sink.
+func (s *configurationSink) Resumed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = nil
+}
+
+func (s *configurationSink) run(ctx context.Context) error {
+	ticker := time.NewTicker(certificateInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.news:
+		case <-ticker.C:
+		}
+		s.mu.Lock()
+		o := s.latest
+		s.mu.Unlock()
+		if err := s.bridge.tend(ctx, s.kind, o); err != nil && ctx.Err() == nil && !apiserver.IsConflict(err) {
+			s.bridge.Log.Error("the webhook cannot be kept up", "kind", s.kind.Name, "error", err)
+		}
+	}
+}
+
+// tend makes the certificate cover what a configuration calls, and the configuration trust the certificate.
+func (b *Bridge) tend(ctx context.Context, kind apiserver.Kind, o *apiserver.Object) error {
+	if o == nil {
+		return b.Serving.cover(nil)
+	}
+	webhooks, hosts, differs, err := trusting(o.Raw, b.Serving.caPEM(), b.Serving.secret)
+	if err != nil {
+		return err
+	}
+	if err := b.Serving.cover(hosts); err != nil || !differs {
+		return err
+	}
+	patch, err := json.Marshal(map[string]any{"webhooks": webhooks,
+		"metadata": map[string]string{"resourceVersion": o.Meta.ResourceVersion}})
+	if err != nil {
+		return err
+	}
+	_, err = b.Client.Patch(ctx, kind, o.ID(), "", patch)
+	if err == nil {
+		b.Log.Info("the API server trusts the webhook", "kind", kind.Name, "name", o.Meta.Name)
+	}
+	return err
+}
+
+// trusting returns the webhooks of a configuration with the CA and the secret path, the hosts that they call, and whether
+// they differ from what they were.
+func trusting(raw, ca []byte, secret string) (webhooks []map[string]any, hosts []string, differs bool, err error) {
+	var configuration struct {
+		Webhooks []map[string]any `json:"webhooks"`
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&configuration); err != nil {
+		return nil, nil, false, err
+	}
+	bundle := base64.StdEncoding.EncodeToString(ca)
+	for i, w := range configuration.Webhooks {
+		client, ok := w["clientConfig"].(map[string]any)
+		if !ok {
+			return nil, nil, false, fmt.Errorf("webhooks[%d] has no clientConfig", i)
+		}
+		host, changed, err := trust(client, bundle, secret)
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("webhooks[%d].clientConfig: %w", i, err)
+		}
+		hosts, differs = append(hosts, host), differs || changed
+	}
+	return configuration.Webhooks, hosts, differs, nil
+}
+
+// trust completes one clientConfig, and returns the host that it calls.
+func trust(client map[string]any, bundle, secret string) (host string, changed bool, err error) {
+	if client["caBundle"] != bundle {
+		client["caBundle"], changed = bundle, true
+	}
+	if service, ok := client["service"].(map[string]any); ok {
+		path, _ := service["path"].(string)
+		if with := secretPath(path, secret); with != path {
+			service["path"], changed = with, true
+		}
+		return fmt.Sprintf("%v.%v.svc", service["name"], service["namespace"]), changed, nil
+	}
+	text, _ := client["url"].(string)
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "", false, fmt.Errorf("it has neither a service nor a URL")
+	}
+	if with := secretPath(u.Path, secret); with != u.Path {
+		u.Path, changed = with, true
+		client["url"] = u.String()
+	}
+	return u.Hostname(), changed, nil
+}
+
+// secretPath returns a path of the webhook with its secret part.
+func secretPath(path, secret string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return "/" + first + "/" + secret
+}

@@ -1,0 +1,72 @@
+package kubernetes
+
+import (
+	"errors"
+	"maps"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// LabelCopy marks an object that a server made of a resource that others wrote. Users cannot change it.
+const LabelCopy = "causeway.io/copy"
+
+const copied = "true"
+
+// annotationContent is a hash of what a copy was made of.
+const annotationContent = "causeway.io/content"
+
+// isCopy reports whether an object is a copy.
+func isCopy(o *apiserver.Object) bool { return o.Meta.Labels[LabelCopy] == copied }
+
+// decoded is what a user's object says. Errors are of resources: with the field and the reason.
+func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
+	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: resources.FormatJSON})
+	var invalid *resources.DocumentsError
+	if errors.As(err, &invalid) {
+		for _, one := range invalid.Invalid {
+			one.Document = 0
+			for i := range one.Problems {
+				one.Problems[i].Line = 0 // of the API server's JSON, which nobody has seen
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc := docs[0]
+	// A type that belongs to no mesh is in the system namespace, and has no namespace in the store.
+	if d := doc.Descriptor(); d.Scope == resources.ScopeGlobal && doc.Namespace == systemNamespace(home) {
+		doc.Namespace = ""
+	}
+	return doc, nil
+}
+
+func systemNamespace(home resources.Home) string {
+	if home.SystemNamespace == "" {
+		return resources.DefaultSystemNamespace
+	}
+	return home.SystemNamespace
+}
+
+// withoutStale returns doc without computed labels that an earlier version of the object already had: the server added
+// them, and computes them anew.
+func withoutStale(doc *resources.Resource, before map[string]string, home resources.Home) *resources.Resource {
+	out := doc
+	for key, want := range computed(doc, home) {
+		have, ok := out.Labels[key]
+		if !ok || have == want || before[key] != have || key == resources.LabelMesh {
+			continue
+		}
+		if out == doc {
+			out = doc.Clone()
+		}
+		out.Labels[key] = want
+	}
+	return out
+}
+
+func computed(doc *resources.Resource, home resources.Home) map[string]string {
+	labels := maps.Clone(home.ComputedLabels(doc))
+	return labels
+}

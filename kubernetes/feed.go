@@ -1,0 +1,298 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+const (
+	// maxBatch bounds the objects of one batch.
+	maxBatch = 500
+	// retryInterval is how often the feed tries again what failed or waits.
+	retryInterval = 2 * time.Second
+)
+
+// feed brings what users write into the store until ctx ends.
+func (b *Bridge) feed(ctx context.Context) error {
+	ticker := time.NewTicker(retryInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.work:
+		case <-ticker.C:
+			b.retryWaiting(ctx)
+			b.retryHeld(ctx)
+		}
+		for b.feedOnce(ctx) && ctx.Err() == nil {
+		}
+		if b.complete() {
+			b.compareAll(ctx)
+		}
+	}
+}
+
+// taken is a change that the feed works on.
+type taken struct {
+	id     objectID
+	change *change
+	doc    *resources.Resource
+}
+
+// feedOnce brings one batch into the store. It returns false if there is nothing more to do now.
+func (b *Bridge) feedOnce(ctx context.Context) bool {
+	batch := b.take()
+	if len(batch) == 0 {
+		return false
+	}
+	var f api.Feed
+	var puts []*taken
+	for i := range batch {
+		one := &batch[i]
+		switch {
+		case one.change.object == nil:
+			b.gone(one, &f)
+		case isCopy(one.change.object):
+			b.sawCopy(one)
+		case !Fed(one.id.Type):
+			b.sawForeign(one)
+		default:
+			if one.doc = b.read(one, &f); one.doc != nil {
+				puts = append(puts, one)
+				f.Puts = append(f.Puts, one.doc)
+			}
+		}
+	}
+	if f.Deletes = b.permitted(ctx, f.Deletes); len(f.Puts)+len(f.Deletes) == 0 {
+		return true
+	}
+	result, err := b.Routes.Feed(ctx, f)
+	if err != nil {
+		b.Log.Error("what users wrote in Kubernetes cannot be stored; trying again", "objects", len(batch), "error", err)
+		b.putBack(batch)
+		return false
+	}
+	b.settle(puts, &f, result)
+	return true
+}
+
+// take takes the next changes, in order of dependency: what others refer to first.
+func (b *Bridge) take() []taken {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make([]taken, 0, min(len(b.pending), maxBatch))
+	for id, c := range b.pending {
+		out = append(out, taken{id: id, change: c})
+	}
+	rank := map[resources.Type]int{}
+	for i, k := range Kinds() {
+		rank[k.Type] = i
+	}
+	slices.SortFunc(out, func(x, y taken) int {
+		return cmp.Or(cmp.Compare(rank[x.id.Type], rank[y.id.Type]), cmp.Compare(x.id.Namespace, y.id.Namespace),
+			cmp.Compare(x.id.Name.Name, y.id.Name.Name))
+	})
+	out = out[:min(len(out), maxBatch)]
+	for _, one := range out {
+		delete(b.pending, one.id)
+	}
+	return out
+}
+
+// putBack returns changes that were not stored, unless there are newer ones.
+func (b *Bridge) putBack(batch []taken) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range batch {
+		if b.pending[one.id] == nil && !(one.change.object != nil && isCopy(one.change.object)) {
+			b.pending[one.id] = one.change
+		}
+	}
+}
+
+// gone notes that an object is gone, and adds the deletion of what it was.
+func (b *Bridge) gone(one *taken, f *api.Feed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[one.id.Type]
+	known := k.objects[one.id.Name]
+	if known == nil {
+		return
+	}
+	delete(b.waiting, one.id)
+	delete(b.due, one.id)
+	delete(k.objects, one.id.Name)
+	if known.copy {
+		b.projectLocked(one.id)
+		return
+	}
+	if known.key != (resources.Key{}) {
+		f.Deletes = append(f.Deletes, api.FeedDelete{Key: known.key, UID: known.uid})
+	}
+}
+
+// read decodes an object, and notes its state. It returns nil if it is not valid.
+func (b *Bridge) read(one *taken, f *api.Feed) *resources.Resource {
+	o := one.change.object
+	doc, err := decoded(o.Raw, b.Home)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[one.id.Type]
+	known := k.objects[one.id.Name]
+	if known == nil || known.uid != o.Meta.UID || known.copy {
+		known = &objectState{uid: o.Meta.UID}
+		k.objects[one.id.Name] = known
+	}
+	same := known.generation == o.Meta.Generation && known.version != ""
+	known.generation, known.version, known.conditions = o.Meta.Generation, o.Meta.ResourceVersion, conditionsIn(o)
+	delete(b.waiting, one.id)
+	if err != nil {
+		if known.refused == nil || !same {
+			b.Log.Warn("an object in Kubernetes is not valid, and has no effect", "type", one.id.Type, "object",
+				one.id.Name.String(), "error", err)
+		}
+		known.refused = err
+		b.dueLocked(one.id, 0)
+		return nil
+	}
+	doc = withoutRole(doc)
+	doc.Object = resources.Object{UID: o.Meta.UID, Generation: o.Meta.Generation}
+	doc.CreationTime = o.Meta.CreationTimestamp
+	if known.key != (resources.Key{}) && known.key != doc.Key { // it moved to another mesh
+		f.Deletes = append(f.Deletes, api.FeedDelete{Key: known.key, UID: known.uid})
+	}
+	return doc
+}
+
+// withoutRole returns doc without the label of its role, which follows from the spec. The webhook keeps it right; while
+// the webhook is away it may be that of an earlier spec.
+func withoutRole(doc *resources.Resource) *resources.Resource {
+	if _, ok := doc.Labels[resources.LabelPolicyRole]; !ok {
+		return doc
+	}
+	doc = doc.Clone()
+	delete(doc.Labels, resources.LabelPolicyRole)
+	return doc
+}
+
+// settle notes what became of the documents and deletions of a batch.
+func (b *Bridge) settle(puts []*taken, f *api.Feed, result *api.FeedResult) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range puts {
+		b.settleLocked(one, result.Refused[one.doc.Key])
+	}
+	for _, d := range f.Deletes {
+		if err := result.Refused[d.Key]; err != nil {
+			b.holdLocked(d, heldInUse, api.Explained(err).Error())
+		}
+	}
+}
+
+// settleLocked notes what became of one document, unless there is a newer one of the object.
+func (b *Bridge) settleLocked(one *taken, refused error) {
+	k := b.kinds[one.id.Type]
+	known := k.objects[one.id.Name]
+	if known == nil || known.uid != one.doc.Object.UID || known.generation != one.doc.Object.Generation {
+		return
+	}
+	was := known.refused
+	known.refused = refused
+	if refused == nil {
+		known.key = one.doc.Key
+		delete(k.held, one.doc.Key)
+		delete(b.waiting, one.id)
+	} else {
+		b.waiting[one.id] = one.doc
+	}
+	if refused != nil && was != nil && was.Error() == refused.Error() {
+		return
+	}
+	if refused != nil {
+		b.Log.Warn("an object in Kubernetes is not accepted", "type", one.id.Type, "object", one.id.Name.String(),
+			"error", refused)
+	}
+	known.wait = 0
+	b.dueLocked(one.id, 0)
+}
+
+// retryWaiting tries documents again that the store refused as it was.
+func (b *Bridge) retryWaiting(ctx context.Context) {
+	b.mu.Lock()
+	var puts []*taken
+	var f api.Feed
+	for id, doc := range b.waiting {
+		if len(puts) == maxBatch {
+			break
+		}
+		puts = append(puts, &taken{id: id, doc: doc})
+		f.Puts = append(f.Puts, doc)
+	}
+	b.mu.Unlock()
+	if len(puts) == 0 {
+		return
+	}
+	if result, err := b.Routes.Feed(ctx, f); err == nil {
+		b.settle(puts, &f, result)
+	}
+}
+
+// sawCopy notes an object that this server made.
+func (b *Bridge) sawCopy(one *taken) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k, o := b.kinds[one.id.Type], one.change.object
+	known := k.objects[one.id.Name]
+	if known == nil || known.uid != o.Meta.UID {
+		known = &objectState{uid: o.Meta.UID}
+		k.objects[one.id.Name] = known
+	}
+	changed := known.generation != 0 && known.generation != o.Meta.Generation
+	known.copy, known.generation, known.version = true, o.Meta.Generation, o.Meta.ResourceVersion
+	if known.content = o.Meta.Annotations[annotationContent]; changed {
+		known.content = "" // somebody else may have changed it
+	}
+	b.projectLocked(one.id)
+}
+
+// sawForeign notes an object of a type that users do not write so, made while the webhook was away.
+func (b *Bridge) sawForeign(one *taken) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := one.change.object
+	b.kinds[one.id.Type].objects[one.id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation,
+		version: o.Meta.ResourceVersion, conditions: conditionsIn(o), refused: b.unwritable(one.id.Type)}
+	b.dueLocked(one.id, 0)
+}
+
+// unwritable returns the error for an object of a type that users do not write as objects.
+func (b *Bridge) unwritable(t resources.Type) error {
+	reason := fmt.Sprintf("a %s is made by the servers and is read-only", t)
+	if t == resources.TypeZone {
+		reason = "a Zone is created with its join string: use causewayctl zone create on the global"
+	}
+	return api.BadField("kind", "%s", reason)
+}
+
+// complete reports whether all kinds that the API server knows were listed.
+func (b *Bridge) complete() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.completeLocked()
+}
+
+func (b *Bridge) completeLocked() bool {
+	for _, k := range b.kinds {
+		if !k.listed && !k.absent {
+			return false
+		}
+	}
+	return len(b.pending) == 0
+}

@@ -1,0 +1,257 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// AnnotationAcceptDeletions on a CustomResourceDefinition lets the deletions of its kind that are held happen. The server
+// removes it once they have.
+const AnnotationAcceptDeletions = "causeway.io/accept-deletions"
+
+// Why a deletion is held.
+const (
+	heldDefinition = "DefinitionGone"
+	heldMass       = "MassDeletion"
+	heldInUse      = "InUse"
+)
+
+// minMass is the number of deletions up to which a comparison never holds them.
+const minMass = 10
+
+// heldDelete is a resource that the store keeps although its object is gone.
+type heldDelete struct {
+	uid, reason, message string
+	since                time.Time
+}
+
+func (b *Bridge) holdLocked(d api.FeedDelete, reason, message string) {
+	k := b.kinds[d.Key.Type]
+	if old := k.held[d.Key]; old != nil && old.uid == d.UID && old.reason == reason {
+		return
+	}
+	k.held[d.Key] = &heldDelete{uid: d.UID, reason: reason, message: message, since: b.Now()}
+	b.Log.Warn("a deletion is held", "type", d.Key.Type, "mesh", d.Key.Mesh, "namespace", d.Key.Namespace, "name", d.Key.Name,
+		"reason", reason, "message", message)
+}
+
+// definition is what the API server says of a kind.
+type definition struct {
+	created  time.Time
+	gone     string // why its objects are gone together with it; empty if they are not
+	accepted bool
+}
+
+func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
+	o, err := b.Client.Get(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group})
+	switch {
+	case apiserver.IsNotFound(err):
+		return &definition{gone: "its CustomResourceDefinition is gone"}, nil
+	case err != nil:
+		return nil, err
+	case o.Meta.DeletionTimestamp != nil:
+		return &definition{gone: "its CustomResourceDefinition is being deleted"}, nil
+	}
+	_, accepted := o.Meta.Annotations[AnnotationAcceptDeletions]
+	return &definition{created: o.Meta.CreationTimestamp, accepted: accepted}, nil
+}
+
+// permitted returns the deletions that users meant. An object that went with its CustomResourceDefinition was not deleted
+// by a user of the mesh. Deletions that cannot be judged now are put back.
+func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete) []api.FeedDelete {
+	var out []api.FeedDelete
+	known := map[resources.Type]*definition{}
+	for _, d := range deletes {
+		t := d.Key.Type
+		if known[t] == nil {
+			definition, err := b.definition(ctx, b.kinds[t].Kind)
+			if err != nil {
+				b.Log.Warn("deletions wait: the CustomResourceDefinition cannot be read", "type", t, "error", err)
+				b.delay(d)
+				continue
+			}
+			known[t] = definition
+		}
+		if why := b.lost(d, known[t]); why != "" {
+			b.mu.Lock()
+			b.holdLocked(d, heldDefinition, why)
+			b.mu.Unlock()
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// delay lets the next look at held deletions judge one.
+func (b *Bridge) delay(d api.FeedDelete) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.kinds[d.Key.Type].held[d.Key] = &heldDelete{uid: d.UID, since: b.Now()}
+}
+
+// lost returns why the object of a deletion was lost rather than deleted; empty if it was deleted. An object that is older
+// than its definition was in another one of the same name, and went with that.
+func (b *Bridge) lost(d api.FeedDelete, is *definition) string {
+	if is.gone != "" || is.accepted {
+		return is.gone
+	}
+	old := b.Store.Snapshot().Get(d.Key)
+	if old != nil && old.CreationTime.Before(is.created) {
+		return "its CustomResourceDefinition was deleted and created again"
+	}
+	return ""
+}
+
+// compareAll removes what the store has of objects that are not there, for kinds with a complete list. All kinds were
+// listed.
+func (b *Bridge) compareAll(ctx context.Context) {
+	for _, t := range slices.Sorted(maps.Keys(b.kinds)) {
+		k := b.kinds[t]
+		b.mu.Lock()
+		wanted := k.compare && k.listed && !k.absent
+		k.compare = false
+		there := map[resources.Key]string{}
+		for _, o := range k.objects {
+			there[o.key] = o.uid
+		}
+		b.mu.Unlock()
+		if !wanted {
+			continue
+		}
+		b.compare(ctx, k, there)
+	}
+}
+
+// compare removes the resources of one kind whose objects are not there.
+func (b *Bridge) compare(ctx context.Context, k *kindState, there map[resources.Key]string) {
+	var missing []api.FeedDelete
+	total := 0
+	for r := range b.Store.Snapshot().List(store.Query{Type: k.Type}) {
+		if r.Object.IsZero() || !b.Home.Owns(r) {
+			continue
+		}
+		total++
+		if there[r.Key] != r.Object.UID {
+			missing = append(missing, api.FeedDelete{Key: r.Key, UID: r.Object.UID})
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	b.Log.Info("objects are gone that were there before", "type", k.Type, "gone", len(missing), "before", total)
+	if len(missing) > minMass && 2*len(missing) > total {
+		b.mu.Lock()
+		for _, d := range missing {
+			b.holdLocked(d, heldMass, fmt.Sprintf("%d of %d objects are gone at once, while the server did not watch", len(missing), total))
+		}
+		b.mu.Unlock()
+		return
+	}
+	b.remove(ctx, b.permitted(ctx, missing))
+}
+
+// remove removes resources whose objects are gone.
+func (b *Bridge) remove(ctx context.Context, deletes []api.FeedDelete) {
+	if len(deletes) == 0 {
+		return
+	}
+	f := api.Feed{Deletes: deletes}
+	result, err := b.Routes.Feed(ctx, f)
+	if err != nil {
+		b.Log.Error("what is gone in Kubernetes cannot be removed; trying again", "error", err)
+		for _, d := range deletes {
+			b.delay(d)
+		}
+		return
+	}
+	b.mu.Lock()
+	for _, d := range deletes {
+		if result.Refused[d.Key] == nil {
+			delete(b.kinds[d.Key.Type].held, d.Key)
+		}
+	}
+	b.mu.Unlock()
+	b.settle(nil, &f, result)
+}
+
+// heldInterval is how often held deletions are looked at again.
+const heldInterval = 4 * time.Second
+
+// retryHeld removes what was held and need not be any longer: because an operator accepts it, or what used it is gone.
+func (b *Bridge) retryHeld(ctx context.Context) {
+	b.mu.Lock()
+	if b.Now().Sub(b.lastHeld) < heldInterval {
+		b.mu.Unlock()
+		return
+	}
+	b.lastHeld = b.Now()
+	held := map[*kindState]map[resources.Key]*heldDelete{}
+	for _, k := range b.kinds {
+		if len(k.held) > 0 {
+			held[k] = maps.Clone(k.held)
+		}
+	}
+	b.mu.Unlock()
+	for k, deletes := range held {
+		b.retryKind(ctx, k, deletes)
+	}
+}
+
+func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources.Key]*heldDelete) {
+	is, err := b.definition(ctx, k.Kind)
+	if err != nil {
+		return // the API server is away: what is held stays
+	}
+	var now []api.FeedDelete
+	for key, one := range held {
+		d := api.FeedDelete{Key: key, UID: one.uid}
+		why := b.lost(d, is)
+		old := b.Store.Snapshot().Get(key)
+		switch {
+		case old == nil || old.Object.UID != one.uid:
+			b.mu.Lock()
+			delete(k.held, key)
+			b.mu.Unlock()
+		case is.accepted || one.reason == heldInUse || one.reason == "" && why == "":
+			now = append(now, d)
+		case one.reason == "":
+			b.mu.Lock()
+			b.holdLocked(d, heldDefinition, why)
+			b.mu.Unlock()
+		}
+	}
+	b.remove(ctx, now)
+	if is.accepted {
+		b.clearAcceptance(ctx, k)
+	}
+}
+
+// clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions.
+func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{AnnotationAcceptDeletions: nil}}})
+	if err != nil {
+		return
+	}
+	if _, err := b.Client.Patch(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group}, "", patch); err != nil {
+		b.Log.Warn("the annotation that accepts deletions cannot be removed", "type", k.Type, "error", err)
+	}
+}
+
+// Gone reports whether the object of a resource is gone, and the store keeps the resource.
+func (b *Bridge) Gone(key resources.Key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.kinds[key.Type]
+	return k != nil && k.held[key] != nil
+}

@@ -1,0 +1,264 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+const (
+	// reportInterval is the least time between two writes of one object's conditions.
+	reportInterval = time.Second
+	// maxReportWait bounds the time between two looks at what is still on its way.
+	maxReportWait = 10 * time.Second
+	// reportWriters is how many writes of conditions are under way at once.
+	reportWriters = 8
+	// pulseInterval is how often the server is asked whether rollouts may differ.
+	pulseInterval = time.Second
+)
+
+// dueLocked schedules a look at the conditions of an object.
+func (b *Bridge) dueLocked(id objectID, in time.Duration) {
+	at := b.Now().Add(in)
+	if k := b.kinds[id.Type]; k != nil {
+		if o := k.objects[id.Name]; o != nil && o.reported.Add(reportInterval).After(at) {
+			at = o.reported.Add(reportInterval)
+		}
+	}
+	if old, ok := b.due[id]; !ok || at.Before(old) {
+		b.due[id] = at
+		wake(b.report)
+	}
+}
+
+// reports writes conditions until ctx ends.
+func (b *Bridge) reports(ctx context.Context) error {
+	timer := time.NewTimer(time.Hour)
+	pulse := time.NewTicker(pulseInterval)
+	defer timer.Stop()
+	defer pulse.Stop()
+	s := sweep{bridge: b}
+	for {
+		if next, ok := b.nextDue(); ok {
+			timer.Reset(max(next.Sub(b.Now()), 0))
+		} else {
+			timer.Reset(time.Hour)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.report:
+		case <-timer.C:
+		case <-pulse.C:
+			s.step()
+		}
+		b.reportAll(ctx, b.takeDue())
+	}
+}
+
+func (b *Bridge) nextDue() (next time.Time, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.due {
+		if !ok || at.Before(next) {
+			next, ok = at, true
+		}
+	}
+	return next, ok
+}
+
+func (b *Bridge) takeDue() []objectID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []objectID
+	now := b.Now()
+	for id, at := range b.due {
+		if !at.After(now) {
+			out = append(out, id)
+			delete(b.due, id)
+		}
+	}
+	return out
+}
+
+func (b *Bridge) reportAll(ctx context.Context, ids []objectID) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reportWriters)
+	for _, id := range ids {
+		group.Go(func() error { b.reportOne(ctx, id); return nil })
+	}
+	_ = group.Wait() // none fails
+}
+
+// reportOne compares the conditions of an object with what is known, and writes them if they differ.
+func (b *Bridge) reportOne(ctx context.Context, id objectID) {
+	b.mu.Lock()
+	o := b.kinds[id.Type].objects[id.Name]
+	if o == nil || o.copy {
+		b.mu.Unlock()
+		return
+	}
+	uid, key, was := o.uid, o.key, o.conditions
+	n := known{refused: o.refused, generation: o.generation}
+	b.mu.Unlock()
+	if key != (resources.Key{}) {
+		n.stored = b.Store.Snapshot().Get(key)
+	}
+	if n.stored != nil && n.stored.Object.UID != uid {
+		n.stored = nil
+	}
+	if n.stored != nil && n.refused == nil {
+		n.others, n.rollout = b.Routes.ConditionsOf(n.stored), b.Rollout(n.stored)
+	}
+	is := b.stamped(n.conditions(), was, n.generation)
+	final := settled(is)
+	var err error
+	if !slices.Equal(is, was) {
+		err = b.writeConditions(ctx, id, uid, is)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o = b.kinds[id.Type].objects[id.Name]; o == nil || o.uid != uid {
+		return
+	}
+	switch {
+	case err != nil && apiserver.IsRefused(err):
+		b.Log.Debug("conditions cannot be written", "type", id.Type, "object", id.Name.String(), "error", err)
+		o.wait = maxReportWait
+	case err == nil && !slices.Equal(is, was):
+		o.conditions, o.reported = is, b.Now()
+	}
+	if err != nil || !final {
+		o.wait = min(max(2*o.wait, reportInterval/2), maxReportWait)
+		b.dueLocked(id, o.wait)
+	} else {
+		o.wait = 0
+	}
+}
+
+// settled reports whether nothing is on its way.
+func settled(list []condition) bool {
+	for _, c := range list {
+		if c.Type == conditionProgrammed && c.Reason == "Pending" || c.Type == resources.ConditionAccepted && c.Reason == "Pending" {
+			return false
+		}
+	}
+	return true
+}
+
+// stamped adds to conditions what Kubernetes wants to know of them. A condition whose status is that of before keeps the
+// time at which it became so.
+func (b *Bridge) stamped(list []resources.Condition, was []condition, generation int64) []condition {
+	now := b.Now().UTC().Format(time.RFC3339)
+	out := make([]condition, 0, len(list))
+	for _, c := range list {
+		one := condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
+			ObservedGeneration: generation, LastTransitionTime: now}
+		if i := slices.IndexFunc(was, func(w condition) bool { return w.Type == c.Type && w.Status == c.Status }); i >= 0 {
+			one.LastTransitionTime = was[i].LastTransitionTime
+		}
+		if slices.ContainsFunc(out, func(o condition) bool { return o.Type == c.Type }) {
+			continue // Kubernetes takes one of each type
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (b *Bridge) writeConditions(ctx context.Context, id objectID, uid string, list []condition) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"uid": uid},
+		"status": map[string]any{"conditions": list}})
+	if err != nil {
+		return err
+	}
+	o, err := b.Client.Patch(ctx, b.kinds[id.Type].Kind.Kind, id.Name, "status", patch)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known := b.kinds[id.Type].objects[id.Name]; known != nil && known.uid == o.Meta.UID &&
+		known.generation == o.Meta.Generation {
+		known.version = o.Meta.ResourceVersion // the watch need not tell
+	}
+	return nil
+}
+
+// sweep looks again at all objects after something happened that may concern any of them.
+type sweep struct {
+	bridge *Bridge
+	pulse  string
+	left   []objectID
+}
+
+// step looks at some objects, as many as a small share of a core can bear.
+func (s *sweep) step() {
+	b := s.bridge
+	if pulse := b.Pulse(); pulse != s.pulse {
+		s.pulse, s.left = pulse, s.left[:0]
+		b.mu.Lock()
+		for _, k := range b.kinds {
+			for name, o := range k.objects {
+				if !o.copy {
+					s.left = append(s.left, objectID{k.Type, name})
+				}
+			}
+		}
+		b.mu.Unlock()
+	}
+	n := min(len(s.left), maxSweep)
+	b.mu.Lock()
+	for _, id := range s.left[:n] {
+		b.dueLocked(id, 0)
+	}
+	b.mu.Unlock()
+	s.left = s.left[n:]
+}
+
+// maxSweep is the number of objects that a sweep looks at each second.
+const maxSweep = 50
+
+// followStore schedules what follows from changes of the store, until ctx ends.
+func (b *Bridge) followStore(ctx context.Context) error {
+	since, next := b.Store.Changed()
+	b.projectAll()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		}
+		var revision uint64
+		revision, next = b.Store.Changed()
+		commits, ok := b.Store.Changes(since)
+		since = revision
+		if !ok {
+			b.projectAll()
+			continue
+		}
+		for _, c := range commits {
+			b.followCommit(c)
+			since = max(since, c.Revision)
+		}
+	}
+}
+
+func (b *Bridge) followCommit(c *store.Commit) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, change := range c.Changes {
+		if change.Key().Type == resources.TypeMesh {
+			wake(b.work)
+		}
+		if id, ok := b.idOf(change.Key()); ok {
+			b.projectLocked(id)
+		}
+	}
+}

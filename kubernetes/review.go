@@ -1,0 +1,102 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// admissionReview is a question of the API server, and its answer. Source: admission.k8s.io/v1.
+type admissionReview struct {
+	APIVersion string             `json:"apiVersion"`
+	Kind       string             `json:"kind"`
+	Request    *admissionRequest  `json:"request,omitempty"`
+	Response   *admissionResponse `json:"response,omitempty"`
+}
+
+type admissionRequest struct {
+	UID  string `json:"uid"`
+	Kind struct {
+		Group string `json:"group"`
+		Kind  string `json:"kind"`
+	} `json:"kind"`
+	SubResource string `json:"subResource"`
+	Name        string `json:"name"`
+	Namespace   string `json:"namespace"`
+	Operation   string `json:"operation"`
+	UserInfo    struct {
+		Username string `json:"username"`
+	} `json:"userInfo"`
+	Object    json.RawMessage `json:"object"`
+	OldObject json.RawMessage `json:"oldObject"`
+	DryRun    bool            `json:"dryRun"`
+}
+
+type admissionResponse struct {
+	UID       string           `json:"uid"`
+	Allowed   bool             `json:"allowed"`
+	Status    *admissionStatus `json:"status,omitempty"`
+	Warnings  []string         `json:"warnings,omitempty"`
+	PatchType string           `json:"patchType,omitempty"`
+	Patch     []byte           `json:"patch,omitempty"`
+}
+
+// admissionStatus is a refusal, as kubectl shows it.
+type admissionStatus struct {
+	Status  string `json:"status"`
+	Message string `json:"message"`
+	Reason  string `json:"reason,omitempty"`
+	Code    int    `json:"code"`
+	Details any    `json:"details,omitempty"`
+}
+
+// parseReview reads a question.
+func parseReview(raw []byte) (*admissionRequest, error) {
+	var r admissionReview
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, err
+	}
+	if r.Request == nil || r.Request.UID == "" {
+		return nil, errors.New("it has no request")
+	}
+	return r.Request, nil
+}
+
+// refused is the answer that says why not.
+func refused(err error) *admissionResponse {
+	e := api.Explained(err)
+	s := &admissionStatus{Status: "Failure", Message: explained(err), Reason: "Invalid", Code: e.Status}
+	if s.Code == http.StatusBadRequest || s.Code == http.StatusMethodNotAllowed {
+		s.Code = http.StatusUnprocessableEntity
+	} else {
+		s.Reason = ""
+	}
+	if len(e.InvalidParameters) > 0 {
+		type cause struct {
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+			Field   string `json:"field"`
+		}
+		causes := make([]cause, len(e.InvalidParameters))
+		for i, p := range e.InvalidParameters {
+			causes[i] = cause{Reason: "FieldValueInvalid", Message: p.Reason, Field: p.Field}
+		}
+		s.Details = map[string]any{"causes": causes}
+	}
+	return &admissionResponse{Status: s}
+}
+
+// maxWarning is the length above which Kubernetes cuts a warning.
+const maxWarning = 250
+
+// oneLine makes a text that kubectl shows as one warning.
+func oneLine(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxWarning {
+		text = strings.ToValidUTF8(text[:maxWarning-3], "") + "..."
+	}
+	return text
+}

@@ -1,0 +1,81 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// The paths of the webhook. A secret part follows, which only the configurations in the cluster have: nobody else can ask.
+const (
+	pathMutate   = "/mutate"
+	pathValidate = "/validate"
+)
+
+// maxReview bounds a question: an object and the one that it replaces.
+const maxReview = 8 << 20
+
+// serveWebhook answers the API server until ctx ends.
+func (b *Bridge) serveWebhook(ctx context.Context) error {
+	secured := tls.NewListener(b.listener, b.Serving.config())
+	return server.ServeHTTP(ctx, secured, http.HandlerFunc(b.answer), b.Panics)
+}
+
+// answer answers one question.
+func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
+	path, secret, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !b.Serving.knows(secret) || r.Method != http.MethodPost || "/"+path != pathMutate && "/"+path != pathValidate {
+		http.Error(w, "not found", http.StatusNotFound)
+		return
+	}
+	server.GuestOf(r.Context()).Prove()
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxReview))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		return
+	}
+	question, err := parseReview(raw)
+	if err != nil {
+		http.Error(w, "this is no AdmissionReview: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	response := b.judge(r.Context(), question, "/"+path == pathMutate)
+	response.UID = question.UID
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(admissionReview{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview",
+		Response: response}) // the API server has gone
+}
+
+// learnSelf asks the API server who this server is, until it knows or ctx ends.
+func (b *Bridge) learnSelf(ctx context.Context) error {
+	for {
+		name, err := b.Client.WhoAmI(ctx)
+		if err == nil && name == "" {
+			err = errors.New("the answer has no name")
+		}
+		if err == nil {
+			b.selfName.Store(&name)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(retryInterval):
+		}
+	}
+}
+
+// self is the name by which the API server knows this server; empty until it is known.
+func (b *Bridge) self() string {
+	if name := b.selfName.Load(); name != nil {
+		return *name
+	}
+	return ""
+}

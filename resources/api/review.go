@@ -1,0 +1,41 @@
+package api
+
+import (
+	"context"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// Review judges a resource that a user is about to write elsewhere, as `PUT` would, and returns what would happen:
+// warnings, and with preview also role, destinations and proxies. It stores nothing. Errors are those of PUT.
+func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bool) (*ForecastItem, error) {
+	ctx, _ = s.asFeed(ctx, access.EventWrite)
+	forecast, err := s.foresee(ctx, []*resources.Resource{doc}, preview)
+	if err != nil {
+		return nil, err
+	}
+	return &forecast.Results[0], nil
+}
+
+// ReviewDelete judges a deletion that a user is about to make elsewhere, as `DELETE` would. A resource that is not in
+// the store may be deleted.
+func (s *Server) ReviewDelete(key resources.Key) error {
+	state := s.config.Store.Snapshot()
+	if state.Get(key) == nil {
+		return nil
+	}
+	return s.checkDelete(state, descriptorOfType(key.Type), key, nil)
+}
+
+// Explained returns the error object of the API for an error of its methods.
+func Explained(err error) *Error { return asError(err) }
+
+// ConditionsOf returns what the server knows of a stored resource, for its author.
+func (s *Server) ConditionsOf(r *resources.Resource) []resources.Condition {
+	var out []resources.Condition
+	for _, f := range s.conditions {
+		out = append(out, f(r)...)
+	}
+	return out
+}
