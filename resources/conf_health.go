@@ -28,7 +28,8 @@ type HealthCheckConf struct {
 	FailTrafficOnPanic    *bool           `json:"failTrafficOnPanic,omitempty"`
 	// NoTrafficInterval is the Interval for a service that has had no requests.
 	NoTrafficInterval *string `json:"noTrafficInterval,omitempty"`
-	// EventLogPath and AlwaysLogHealthCheckFailures write files on the callers' machines: no proxy is configured by them.
+	// EventLogPath is a file on the machine of each caller, or /dev/stdout: a line for each endpoint that becomes healthy or
+	// unhealthy and, with AlwaysLogHealthCheckFailures, for each check that fails.
 	EventLogPath                 *string `json:"eventLogPath,omitempty"`
 	AlwaysLogHealthCheckFailures *bool   `json:"alwaysLogHealthCheckFailures,omitempty"`
 	// ReuseConnection keeps a connection between checks.
@@ -97,6 +98,8 @@ var healthValues = map[string]valueKind{
 	"http.requestHeadersToAdd.add[].value": texts(HeaderText, "at most 4096 bytes in one line"),
 	"grpc.serviceName":                     texts(HealthText, "at most 1024 printable characters"),
 	"grpc.authority":                       texts(HealthText, "at most 1024 printable characters"),
+	"alwaysLogHealthCheckFailures":         flag,
+	"eventLogPath":                         texts(LogPath, "the absolute path of a file, or /dev/stdout"),
 }
 
 func payload(value any) string {
@@ -127,6 +130,10 @@ func texts(takes func(string) bool, want string) valueKind {
 // healthCheck checks the limits of a MeshHealthCheck; its values are checked by healthValues. What a peer sent and
 // Envoy does not take is left out where proxies are configured.
 func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
+	if c.WritesFile() && RoleOf(v.resource, v.home.systemNamespace()) == RoleProducer {
+		v.fail(at.field("eventLogPath"), "%q would be written on the machines of the service's clients: use /dev/stdout, or have the operator write it",
+			shorten(*c.EventLogPath))
+	}
 	if v.peer {
 		return
 	}
@@ -166,6 +173,14 @@ func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 		}
 	}
 }
+
+// WritesFile reports whether the proxy writes a file of its machine, other than its own output.
+func (c *HealthCheckConf) WritesFile() bool {
+	return c.EventLogPath != nil && *c.EventLogPath != "/dev/stdout" && *c.EventLogPath != "/dev/stderr"
+}
+
+// LogPath reports whether a proxy may write a log to a path.
+func LogPath(path string) bool { return checkLogPath(path) == nil }
 
 // HealthPath reports whether Envoy accepts a path for its checks.
 func HealthPath(path string) bool { return strings.HasPrefix(path, "/") && HealthText(path) }

@@ -46,7 +46,7 @@ var confFields = map[Type]confField{
 		"tcp.disabled", "tcp.send", "tcp.receive", "http.disabled", "http.path", "http.expectedStatuses",
 		"http.requestHeadersToAdd.set[].name", "http.requestHeadersToAdd.set[].value",
 		"http.requestHeadersToAdd.add[].name", "http.requestHeadersToAdd.add[].value",
-		"grpc.disabled", "grpc.serviceName", "grpc.authority",
+		"grpc.disabled", "grpc.serviceName", "grpc.authority", "eventLogPath", "alwaysLogHealthCheckFailures",
 	),
 	TypeMeshAccessLog: logFields,
 	TypeMeshHTTPRoute: fieldsOf(

@@ -18,10 +18,6 @@ var unenforcedReasons = map[Type]map[string]string{
 	TypeMeshLoadBalancingStrategy: {
 		"loadbalancer.leastrequest.activerequestbias": "it is about endpoints of different weights, and those of a service are all alike",
 	},
-	TypeMeshHealthCheck: {
-		"eventlogpath":                 "it is a file on the machine of each caller: read health_check in the proxy's metrics",
-		"alwaysloghealthcheckfailures": "there is no log of checks",
-	},
 	TypeMeshCircuitBreaker: {
 		"outlierdetection": "an inbound has one endpoint, which is its application, and no other to send to",
 	},

@@ -1,6 +1,9 @@
 package resources
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // header holds the fields around a spec.
 type header struct {
@@ -129,7 +132,7 @@ func (h *header) readType(c *strict, n *node, field string, doc *node) {
 	h.key.Type = Type(name)
 	d, ok := Lookup(h.key.Type)
 	if !ok {
-		c.fail(n, at, "unknown resource type %q%s", name, Suggestion(name, typeNames()))
+		c.fail(n, at, "unknown resource type %q%s", name, cmp.Or(insteadOf(name, doc), Suggestion(name, typeNames())))
 		return
 	}
 	h.descriptor = d

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,8 +48,10 @@ func TestHealthChecks(t *testing.T) {
 	w.allowAll()
 	ports, e := w.caller("caller", "{kind: MeshService, name: backend}", "{kind: MeshService, name: lines}",
 		"{kind: MeshService, name: streams}")
+	events := filepath.Join(t.TempDir(), "events")
 	w.apply(`{type: MeshHealthCheck, mesh: default, name: health, spec: {to: [{targetRef: {kind: Mesh}, default: {
   interval: 100ms, timeout: 2s, unhealthyThreshold: 1, healthyThreshold: 1, noTrafficInterval: 100ms, reuseConnection: false,
+  eventLogPath: ` + events + `, alwaysLogHealthCheckFailures: true,
   http: {path: /healthz, expectedStatuses: [204], requestHeadersToAdd: {set: [{name: X-Check, value: "yes"}]}},
   tcp: {send: Zm9v, receive: [YmFy]}, grpc: {serviceName: orders}}}]}}`)
 	// failed are the services with an endpoint that fails its checks.
@@ -85,6 +89,15 @@ func TestHealthChecks(t *testing.T) {
 	if got := answersOf(); got["b"] != 12 {
 		t.Errorf("while a fails its checks, requests go to %v", got)
 	}
+	soon(t, func() error {
+		raw, err := os.ReadFile(events)
+		for _, want := range []string{`"eject_unhealthy_event"`, `"health_check_failure_event"`} {
+			if err == nil && !strings.Contains(string(raw), want) {
+				err = fmt.Errorf("no %s in %.300s", want, raw)
+			}
+		}
+		return err
+	})
 	sick.Store(false)
 	states.SetServingStatus("orders", healthgrpc.HealthCheckResponse_SERVING)
 	eventually(t, "all to be healthy again", func() bool { return checked() && len(answersOf()) == 2 })

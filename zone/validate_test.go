@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,7 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 		"tls name":  {Dataplane: "backend", XDSAddress: "zone.example:5678", XDSCA: caFile, AdminAddress: "127.0.0.1:9000"},
 		"tls ip":    {Dataplane: "backend", XDSAddress: "grpcs://192.0.2.1:5678", XDSCA: string(certificate.CAPEM)},
 		"gateway":   {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", Gateway: true, MaxHeap: 128 << 20},
+		"push":      {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", PushMetricsEvery: time.Minute},
 		"tls local": {Dataplane: "backend", XDSAddress: "grpcs://localhost:5678", XDSCA: caFile, MaxConnections: 10},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,6 +64,34 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 	}
 }
 
+// TestLoggersOfEnvoy: none of the loggers that this Envoy has writes lines to a connection, so `backends[].tcp` of a
+// MeshAccessLog cannot take effect. One that is new here may.
+func TestLoggersOfEnvoy(t *testing.T) {
+	t.Parallel()
+	bootstrap, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: "127.0.0.1:5678"})
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "envoy.yaml")
+	must(t, os.WriteFile(file, bootstrap, 0o600))
+	out, err := exec.Command(envoyBinary(t), "--mode", "init_only", "-c", file, "--log-level", "info",
+		"--use-dynamic-base-id").CombinedOutput()
+	must(t, err)
+	var names []string
+	for line := range strings.Lines(string(out)) {
+		if _, list, found := strings.Cut(line, " envoy.access_loggers: "); found {
+			names = strings.Split(strings.TrimSpace(list), ", ")
+		}
+	}
+	known := []string{"dynamic_modules", "file", "fluentd", "http_grpc", "open_telemetry", "stats", "stderr", "stdout", "tcp_grpc", "wasm"}
+	for _, name := range names {
+		if short := strings.TrimPrefix(name, "envoy.access_loggers."); strings.HasPrefix(name, "envoy.access_loggers.") && !slices.Contains(known, short) {
+			t.Errorf("the logger %s is new: does it write lines to a connection?", name)
+		}
+	}
+	if !slices.Contains(names, "envoy.access_loggers.file") {
+		t.Errorf("Envoy names these loggers: %q", names)
+	}
+}
+
 func TestBootstrapRefuses(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]zone.BootstrapConfig{
@@ -72,6 +102,8 @@ func TestBootstrapRefuses(t *testing.T) {
 		"tls without ca":      {Dataplane: "backend", XDSAddress: "192.0.2.1:5678"},
 		"ca file missing":     {Dataplane: "backend", XDSAddress: "192.0.2.1:5678", XDSCA: "/nowhere/ca.crt"},
 		"gateway of a zone":   {ZoneIngress: "ingress", XDSAddress: "127.0.0.1:5678", Gateway: true},
+		"push of a zone":      {ZoneIngress: "ingress", XDSAddress: "127.0.0.1:5678", PushMetricsEvery: time.Minute},
+		"push too often":      {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", PushMetricsEvery: time.Millisecond},
 		"small heap":          {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", Gateway: true, MaxHeap: 1 << 20},
 		"open admin":          {Dataplane: "backend", XDSAddress: "127.0.0.1:5678", AdminAddress: "0.0.0.0:9901"},
 	} {

@@ -81,8 +81,10 @@ var sentTypes = []policyType{
 			{"grpc.disabled", "no check by gRPC", "the application is not asked"},
 			{"grpc.serviceName", "`grpc_health_check.service_name`", "grpc.health.v1 is asked for it"},
 			{"grpc.authority", "`grpc_health_check.authority`", "the authority of the check"},
+			{"eventLogPath", "a file sink of `event_logger`, on the machine of each caller", "a line for each endpoint that becomes healthy or unhealthy"},
+			{"alwaysLogHealthCheckFailures", "`always_log_health_check_failures`", "a line for each check that fails"},
 		},
-		"eventLogPath, alwaysLogHealthCheckFailures"},
+		""},
 	{resources.TypeMeshRetry,
 		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that, but for the choice of other endpoints.",
 		append(append([]policyField{

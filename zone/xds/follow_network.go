@@ -156,7 +156,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 		m.add(m.confs, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
 	}
 	for p := range selected {
-		if key.Type == resources.TypeMeshAccessLog {
+		if key.Type == resources.TypeMeshAccessLog || key.Type == resources.TypeMeshHealthCheck {
 			p.logFiles.again()
 		}
 		if p.sends() {

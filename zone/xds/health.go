@@ -3,10 +3,12 @@ package xds
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	sinkv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/health_check/event_sinks/file/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -29,6 +31,7 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	if !s.healthChecker(check, &conf, b, rule) {
 		return
 	}
+	s.logHealth(check, &conf, rule)
 	c.HealthChecks = []*corev3.HealthCheck{check}
 	if panics, ok := percentOf(conf.HealthyPanicThreshold); ok {
 		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(panics, 100)}
@@ -38,6 +41,37 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 			ZoneAwareLbConfig: &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig{FailTrafficOnPanic: true},
 		}
 	}
+}
+
+// logHealth makes the proxy log what its checks find. A cluster whose log cannot be opened is refused as a whole, so such
+// a log is left out.
+func (s *sender) logHealth(check *corev3.HealthCheck, conf *resources.HealthCheckConf, rule *matching.ResourceRule) {
+	always := conf.AlwaysLogHealthCheckFailures != nil && *conf.AlwaysLogHealthCheckFailures
+	why := ""
+	switch {
+	case conf.EventLogPath == nil && always:
+		s.problem(originOf(rule), "alwaysLogHealthCheckFailures: has no effect without an eventLogPath")
+		return
+	case conf.EventLogPath == nil:
+		return
+	case !resources.LogPath(*conf.EventLogPath):
+		why = "want the absolute path of a file, or /dev/stdout"
+	case conf.WritesFile() && slices.ContainsFunc(rule.Origins, ofProducer):
+		why = errFileOfOthers.Error()
+	case s.target.logFiles != nil:
+		why = s.target.logFiles.use(*conf.EventLogPath)
+	}
+	if why != "" {
+		s.problem(originOf(rule), "eventLogPath: "+why)
+		return
+	}
+	sink, err := pack(&sinkv3.HealthCheckEventFileSink{EventLogPath: *conf.EventLogPath})
+	if err != nil {
+		s.problem(originOf(rule), "eventLogPath: "+err.Error())
+		return
+	}
+	check.EventLogger = []*corev3.TypedExtensionConfig{{Name: "envoy.health_check.event_sinks.file", TypedConfig: sink}}
+	check.AlwaysLogHealthCheckFailures = always
 }
 
 // shortWait bounds the duration of a first check. Only a peer can send a longer one.
