@@ -113,7 +113,7 @@ func TestBrokenLinksAreFound(t *testing.T) {
 			t.Errorf("no anchor %s in %v", want, anchors)
 		}
 	}
-	broken := brokenLinks(root, "docs/x.md", "[a](nowhere.md) [b](../README.md#nothing) [c](../README.md#quick-start) [d](https://example.com/nowhere)", &checked)
+	broken := brokenLinks(root, "docs/x.md", "[a](nowhere.md) [b](../README.md#nothing) [c](../README.md#start) [d](https://example.com/nowhere)", &checked)
 	if len(broken) != 2 {
 		t.Errorf("found %v, want nowhere.md and #nothing", broken)
 	}

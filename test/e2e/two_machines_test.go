@@ -13,19 +13,19 @@ import (
 // mostCommands is the highest number of commands for a mesh on two machines.
 const mostCommands = 5
 
-// TestTwoMachines runs the README's commands for a mesh of two machines unchanged, except for addresses, folders and
+// TestTwoMachines runs the commands of docs/install/README.md for a mesh of two machines unchanged, except for addresses, folders and
 // the join string. The two machines are two sets of ports.
 func TestTwoMachines(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands, err := pages.Read(root, "README.md", "## Two machines")
+	commands, err := pages.Read(root, "docs/install/README.md", "## Two machines")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(commands) < 3 || len(commands) > mostCommands {
-		t.Fatalf("the README needs %d commands, want 3 to %d", len(commands), mostCommands)
+		t.Fatalf("the page needs %d commands, want 3 to %d", len(commands), mostCommands)
 	}
 	first, second := newReader(t, root, "first-policy"), newReader(t, root, "first-policy")
 	join := ""
