@@ -16,6 +16,25 @@ func Unguarded(r *Resource) bool {
 	return r.Type == TypeMeshProxyPatch && r.Labels[LabelUnguarded] == "true"
 }
 
+// LabelRequired with the value "true" on a MeshProxyPatch closes a proxy on which the policy cannot have its effect: nobody
+// reaches its inbounds, nor what it listens on as a gateway or an egress.
+const LabelRequired = "causeway.io/required"
+
+// Required reports whether a policy carries LabelRequired.
+func Required(r *Resource) bool {
+	return r.Type == TypeMeshProxyPatch && r.Labels[LabelRequired] == "true"
+}
+
+// requiredLabel checks LabelRequired.
+func (v *validation) requiredLabel(at *fieldPath, value string) {
+	switch {
+	case v.resource.Type != TypeMeshProxyPatch:
+		v.fail(at, "only a MeshProxyPatch may carry it")
+	case value != "true":
+		v.fail(at, "want %q, got %q", "true", shorten(value))
+	}
+}
+
 // proxyPatch checks a MeshProxyPatch by itself. What it does to a proxy is checked where proxies are configured.
 func (v *validation) proxyPatch(c *proxypatch.Conf, at *fieldPath) {
 	if v.peer {

@@ -36,6 +36,8 @@ func (v *validation) labels() {
 			v.reservedLabel(at, key, value)
 		case key == LabelUnguarded:
 			v.unguardedLabel(at, value)
+		case key == LabelRequired:
+			v.requiredLabel(at, value)
 		default:
 			v.labelSyntax(at, key, value)
 		}

@@ -171,6 +171,15 @@ func patched(m proto.Message, c *change, value proto.Message, b *budget) (proto.
 	return next, nil
 }
 
+// Closed returns the configuration without the listeners that others than the application reach.
+func (c *Config) Closed() *Config {
+	out := c.clone()
+	maps.DeleteFunc(out.Listeners, func(_ string, r *Resource) bool {
+		return r.Origin == OriginInbound || r.Origin == OriginGateway || r.Origin == OriginOther
+	})
+	return out
+}
+
 // nameOf returns the `name` of a resource.
 func nameOf(m proto.Message) string {
 	if named, ok := m.(interface{ GetName() string }); ok {

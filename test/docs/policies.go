@@ -163,7 +163,7 @@ var policyTypes = []policyType{
 		"In `default`, for Envoy's resources as this server makes them. Policies are applied in the order of merging, each to what those before it made, and each as a whole or not at all. " +
 			"It may move listeners and clusters, whose connections drain. Values are checked where they are written, and results before a proxy is sent them; what a proxy refuses is taken back. Each costs that policy only, " +
 			"which is among the problems of the DataplaneInsight, and not enforced there. What a result must not be is in [Security](../security.md#what-is-protected-by-what): " +
-			"only a policy with the label `causeway.io/unguarded: \"true\"`, whose writer needs the verb `unguard`, may have it. Origins are `inbound`, `outbound`, `gateway`, `prometheus` and `other`. Inbounds are called " +
+			"only a policy with the label `causeway.io/unguarded: \"true\"`, whose writer needs the verb `unguard`, may have it. With the label `causeway.io/required: \"true\"`, nobody reaches a proxy on which the policy cannot have its effect. Origins are `inbound`, `outbound`, `gateway`, `prometheus` and `other`. Inbounds are called " +
 			"`self_inbound_dp_<name>`, and their listener, routes and virtual host like that; outbounds are called by the KRI of their service, with its port. `virtualHost` is for routes within listeners and for those that are resources of their own. " +
 			"A merged value cannot set a field to false, 0 or the first of its names: write a JSON patch. Permissions come by extension discovery, and are not patched.",
 		patchRows(),

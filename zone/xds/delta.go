@@ -153,6 +153,9 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 		of.resources = s.judged(k, req.GetResponseNonce(), refused)
 	}
 	awaited := s.answered(req.GetTypeUrl(), req.GetResponseNonce(), of, req.GetErrorDetail().GetMessage(), refused)
+	if k, ok := kindOf(req.GetTypeUrl()); ok && awaited && !refused {
+		s.proxies.configAccepted(s.proxy, k, of.resources)
+	}
 	names := len(req.GetResourceNamesSubscribe()) + len(req.GetResourceNamesUnsubscribe()) +
 		len(req.GetInitialResourceVersions())
 	if names > 0 || !awaited || refused {

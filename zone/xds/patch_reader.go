@@ -44,7 +44,8 @@ func readPatchOf(policy *matching.Policy, dataplane *resources.Resource) *readPa
 	sum := sha256.Sum256(raw)
 	kri := policy.KRI.String()
 	p := &patch{kri: kri, id: kri + " " + hex.EncodeToString(sum[:8]),
-		unguarded: resources.Unguarded(policy.Resource) && isOwn(policy.Resource, dataplane)}
+		unguarded: resources.Unguarded(policy.Resource) && isOwn(policy.Resource, dataplane),
+		required:  resources.Required(policy.Resource), ofOperator: policy.Role == resources.RoleSystem}
 	var conf proxypatch.Conf
 	if err := json.Unmarshal(raw, &conf); err != nil {
 		return &readPatch{policy: policy, problem: "the conf has not the form of its type: " + err.Error()}

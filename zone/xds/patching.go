@@ -23,6 +23,10 @@ type patch struct {
 	conf *proxypatch.Edits
 	// unguarded means that its writer may open what permissions close.
 	unguarded bool
+	// required means that the proxy is not reached without it.
+	required bool
+	// ofOperator means that no owner of a namespace wrote it.
+	ofOperator bool
 }
 
 // patchedKinds are the kinds that patches change.
@@ -32,9 +36,11 @@ var patchedKinds = []kind{kindCluster, kindListener, kindRoute}
 type patched struct {
 	// sets holds what the proxy is sent of patchedKinds; nil if that is what the state has.
 	sets *[kinds]set
-	// of are the patches, and without those of them that the proxy refused.
+	// of are the patches. without is the state of those that the proxy refused.
 	of      []*patch
 	without int
+	// closed means that a required patch cannot be read.
+	closed bool
 	// by holds the ids of the patches that changed a resource.
 	by map[kind]map[string][]string
 	// problems names patches without effect.
@@ -54,6 +60,7 @@ func (t *target) patchBy(policies []*matching.Policy) {
 	for _, policy := range matching.ProxyPolicies(resources.TypeMeshProxyPatch, t.match, policies) {
 		if read := t.patches.read(policy, t.dataplane); read.problem != "" {
 			t.observed.problem(policy.KRI.String(), read.problem)
+			t.observed.closed = t.observed.closed || resources.Required(policy.Resource)
 		} else {
 			t.observed.patches = append(t.observed.patches, read.patch)
 		}
@@ -71,7 +78,7 @@ func oneLine(text string) string { return strings.ReplaceAll(text, "; ", ", ") }
 // serve sets what the proxy is sent. What a patch must not do, or the proxy does not take, costs that policy only.
 func (s *state) serve(x *Proxies, p *proxy) {
 	s.patched = patched{}
-	if p.target == nil || len(p.target.observed.patches) == 0 || p.proxyless {
+	if p.target == nil || len(p.target.observed.patches) == 0 && !p.target.observed.closed || p.proxyless {
 		return
 	}
 	old := p.state.Load()
@@ -79,11 +86,27 @@ func (s *state) serve(x *Proxies, p *proxy) {
 		s.patched = old.patched
 		return
 	}
-	s.patched = patched{of: p.target.observed.patches, without: len(p.unpatchable), by: map[kind]map[string][]string{}}
+	s.patched = patched{of: p.target.observed.patches, without: p.unpatchable.changes,
+		closed: p.target.observed.closed, by: map[kind]map[string][]string{}}
 	if _, err := built(x, func() (struct{}, error) { return struct{}{}, s.patchAll(p, old) }); err != nil {
 		s.patched.sets, s.patched.by = nil, nil
 		s.patched.problems = append(s.patched.problems, "no MeshProxyPatch has an effect: "+oneLine(err.Error()))
+		if slices.ContainsFunc(s.patched.of, func(one *patch) bool { return one.required }) {
+			s.close(p.target)
+		}
 	}
+}
+
+// close leaves out the listeners that others than the application reach.
+func (s *state) close(t *target) {
+	sets := s.sets
+	sets[kindListener] = nil
+	for _, r := range s.sets[kindListener] {
+		if t.gateway == nil && s.originOf(kindListener, r.name) == proxypatch.OriginOutbound {
+			sets[kindListener] = append(sets[kindListener], r)
+		}
+	}
+	s.patched.sets = &sets
 }
 
 // patchAll sets the result of the proxy's patches.
@@ -102,17 +125,18 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 			return false
 		}
 	}
-	return slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.without == len(p.unpatchable)
+	return slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.closed == p.target.observed.closed && old.patched.without == p.unpatchable.changes
 }
 
 // applyPatches returns the configuration after all patches that may be applied.
 func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
 	guard := proxypatch.Guard{Original: config, Own: p.target.addresses(), Trusted: p.target.own}
-	now := config
+	now, closed := config, p.target.observed.closed
 	for _, one := range p.target.observed.patches {
 		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }
-		if words, refused := p.unpatchable[one.id]; refused {
+		if words, refused := p.unpatchable.words[one.id]; refused {
 			problem("the proxy refuses the result, write the policy anew or restart the proxy: " + words)
+			closed = closed || one.required
 			continue
 		}
 		next, err := now.Apply(one.id, one.conf)
@@ -122,11 +146,16 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 		switch {
 		case err != nil:
 			problem(err.Error())
+			closed = closed || one.required
 		case next.Same(now):
 			problem("none of its modifications changes anything of this proxy")
 		default:
 			now = next
 		}
+	}
+	if closed {
+		s.patched.problems = slices.Insert(s.patched.problems, 0, "a required MeshProxyPatch has no effect: nobody reaches the proxy until it has")
+		return now.Closed()
 	}
 	return now
 }

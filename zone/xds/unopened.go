@@ -2,7 +2,10 @@ package xds
 
 import (
 	"maps"
+	"slices"
 	"strings"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
 // logFiles tracks the files that a proxy's logs name, and those of them that it could not open. The proxy refuses a
@@ -45,7 +48,7 @@ func (f *logFiles) refused(words string) bool {
 // again lets the proxy try all files once more.
 func (f *logFiles) again() { *f = logFiles{} }
 
-// configRefused leaves out a file that the proxy cannot open, or the patches that it does not take.
+// configRefused leaves out a file that the proxy cannot open, or a patch that it may not take.
 func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -56,6 +59,19 @@ func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 		x.settleLocked()
 	case p.unpatchable.refused(p.state.Load(), k, words):
 		next := *p.state.Load()
+		x.publishLocked(p, &next)
+	}
+}
+
+// configAccepted notes which patches the proxy takes.
+func (x *Proxies) configAccepted(p *proxy, k kind, sent []*discovery.Resource) {
+	if s := p.state.Load(); s == nil || len(s.patched.of) == 0 || !slices.Contains(patchedKinds, k) {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := p.state.Load(); s != nil && p.unpatchable.acceptedOf(s, k, sent) {
+		next := *s
 		x.publishLocked(p, &next)
 	}
 }

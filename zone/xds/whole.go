@@ -35,6 +35,8 @@ type observed struct {
 	tls handshakes
 	// patches are the MeshProxyPatches, in the order in which they are applied.
 	patches []*patch
+	// closed means that a required one cannot be read.
+	closed bool
 	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
 	// with.
 	problems, unsaid []string
@@ -85,7 +87,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 			p.logFiles.again()
 		}
 		if key.Type == resources.TypeMeshProxyPatch {
-			p.unpatchable = nil
+			p.unpatchable.again()
 		}
 		x.network.mark(p, everything)
 	}
