@@ -75,14 +75,15 @@ func (m *PassthroughMatch) Prefix() (netip.Prefix, error) {
 }
 
 // NeverPassed are the destinations outside the mesh that no proxy goes to on behalf of its application, whatever a
-// policy says: the machine itself, where the server and the proxy trust who comes from loopback, and what is on the
-// link, such as the metadata of a cloud with its credentials.
+// policy says: the machine itself, where the server and the proxy trust who comes from loopback, what is on the link,
+// and the metadata of clouds with their credentials, wherever they are.
 func NeverPassed() []netip.Prefix {
 	return slices.Clone(neverPassed)
 }
 
 var neverPassed = prefixes("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8", "224.0.0.0/4", "::1/128", "::/128", "fe80::/10",
-	"ff00::/8", "::ffff:0:0/96")
+	"ff00::/8", "::ffff:0:0/96", "64:ff9b::127.0.0.0/104", "64:ff9b::169.254.0.0/112",
+	"fd00:ec2::/32", "fd20:ce::254/128", "168.63.129.16/32", "100.100.100.200/32") // AWS, Google, Azure, Alibaba
 
 func prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))

@@ -3,6 +3,7 @@ package resources
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -44,8 +45,10 @@ func HostnameVariables() []string {
 // "key" }}`. It is immutable.
 type HostnameTemplate struct {
 	parts []templatePart
-	// namespaced means that the namespace is a whole part of the name, between dots.
-	namespaced bool
+	// namespace is the index of the part that is the namespace, whole, between dots; -1 if there is none.
+	namespace int
+	// reads finds the namespace in a name.
+	reads *regexp.Regexp
 }
 
 // ParseHostnameTemplate parses a template.
@@ -54,7 +57,7 @@ func ParseHostnameTemplate(text string) (*HostnameTemplate, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &HostnameTemplate{parts: parts}
+	t := &HostnameTemplate{parts: parts, namespace: -1}
 	var sample strings.Builder
 	for i := range parts {
 		text := parts[i].text
@@ -65,7 +68,9 @@ func ParseHostnameTemplate(text string) (*HostnameTemplate, error) {
 			return nil, fmt.Errorf("%q cannot be in a host name: want lower-case letters, digits, '-' and '.'", shorten(text))
 		}
 		sample.WriteString(text)
-		t.namespaced = t.namespaced || parts[i].variable == "Namespace" && t.isWhole(i)
+		if parts[i].variable == "Namespace" && t.isWhole(i) {
+			t.namespace = i
+		}
 	}
 	if err := checkHostname(sample.String()); err != nil {
 		return nil, err
@@ -73,7 +78,76 @@ func ParseHostnameTemplate(text string) (*HostnameTemplate, error) {
 	if len(parts) == 1 && parts[0].text != "" {
 		return nil, fmt.Errorf("%q is the same name for every service: name at least one variable or label", shorten(text))
 	}
+	t.read()
 	return t, nil
+}
+
+// read makes the expression that finds the namespace. Its place is fixed from the left if no variable is there, and
+// otherwise from the right, where a variable is one label then: see Misleading.
+func (t *HostnameTemplate) read() {
+	if t.namespace < 0 {
+		return
+	}
+	left, right := `(?:.+)`, `(?:[^.]+)`
+	if !t.variesBefore() {
+		left, right = `(?:[^.]+)`, `(?:.+)`
+	}
+	var out strings.Builder
+	for i := range t.parts {
+		switch {
+		case t.parts[i].text != "":
+			out.WriteString(regexp.QuoteMeta(t.parts[i].text))
+		case i == t.namespace:
+			out.WriteString(`([^.]+)`)
+		case i < t.namespace:
+			out.WriteString(left)
+		default:
+			out.WriteString(right)
+		}
+	}
+	t.reads = regexp.MustCompile("^" + out.String() + "$")
+}
+
+// variesBefore reports whether a variable stands before the namespace.
+func (t *HostnameTemplate) variesBefore() bool {
+	return slices.ContainsFunc(t.parts[:t.namespace], func(p templatePart) bool { return p.text == "" })
+}
+
+// NamespaceIn returns the namespace whose services have a name by the template; ok is false if none has it.
+func (t *HostnameTemplate) NamespaceIn(hostname string) (namespace string, ok bool) {
+	if t.reads == nil || !strings.HasSuffix(hostname, t.parts[len(t.parts)-1].text) {
+		return "", false
+	}
+	found := t.reads.FindStringSubmatch(hostname)
+	if found == nil {
+		return "", false
+	}
+	return found[1], true
+}
+
+// Misleading returns the variable or label of a service whose value has a dot behind the namespace, where another
+// namespace could stand by that; empty if there is none.
+func (t *HostnameTemplate) Misleading(r *Resource) string {
+	if t.namespace < 0 || !t.variesBefore() {
+		return ""
+	}
+	for i := t.namespace + 1; i < len(t.parts); i++ {
+		if name, value := t.parts[i].of(r); strings.Contains(value, ".") {
+			return name
+		}
+	}
+	return ""
+}
+
+// of returns a property of a service, by its name in a template; empty for text.
+func (p *templatePart) of(r *Resource) (name, value string) {
+	switch {
+	case p.text != "":
+		return "", ""
+	case p.label != "":
+		return "label " + p.label, r.Labels[p.label]
+	}
+	return "." + p.variable, hostnameVariable(r, p.variable)
 }
 
 var templateText = regexp.MustCompile(`^[-a-z0-9.]*$`)
@@ -85,9 +159,8 @@ func (t *HostnameTemplate) isWhole(i int) bool {
 	return left && right
 }
 
-// Namespaced reports whether the namespace is a whole part of each name, so that services of two namespaces never get
-// the same name from the template.
-func (t *HostnameTemplate) Namespaced() bool { return t.namespaced }
+// Namespaced reports whether the namespace is a whole part of each name.
+func (t *HostnameTemplate) Namespaced() bool { return t.namespace >= 0 }
 
 // Render returns the name of a service. A property that is empty, or cannot be in a host name, is an error that names
 // it.
@@ -99,10 +172,7 @@ func (t *HostnameTemplate) Render(r *Resource) (string, error) {
 			out.WriteString(p.text)
 			continue
 		}
-		name, value := "."+p.variable, hostnameVariable(r, p.variable)
-		if p.label != "" {
-			name, value = "label "+p.label, r.Labels[p.label]
-		}
+		name, value := p.of(r)
 		switch {
 		case value == "":
 			return "", fmt.Errorf("%s is empty", name)

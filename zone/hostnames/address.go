@@ -15,11 +15,12 @@ import (
 const firstOctet = 241
 
 // address gives each service an address that follows from its KRI. Of two with the same one, the service keeps it that
-// an operator owns, or that is there longer, and the other takes another.
+// an operator owns, or an owner of this zone, or that is there longer, and the other takes another: names of services are
+// free, and so what they hash to.
 func (n *Names) address() {
 	order := slices.Clone(n.Services)
 	slices.SortFunc(order, func(a, b *Service) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), a.Resource.CreationTime.Compare(b.Resource.CreationTime),
+		return cmp.Or(cmp.Compare(a.rank, b.rank), near(a, b), a.Resource.CreationTime.Compare(b.Resource.CreationTime),
 			strings.Compare(a.KRI.String(), b.KRI.String()))
 	})
 	taken := make(map[netip.Addr]bool, len(order))
@@ -31,6 +32,17 @@ func (n *Names) address() {
 			}
 		}
 	}
+}
+
+// near orders services of this zone and of the global before those of others.
+func near(a, b *Service) int {
+	switch {
+	case a.far == b.far:
+		return 0
+	case b.far:
+		return -1
+	}
+	return 1
 }
 
 // addressOf returns the address that a service has at a try. The second octet tells the kinds apart too, so that

@@ -29,7 +29,12 @@ type Service struct {
 	Refused []Refused
 
 	rank int
+	// far means that another zone wrote it.
+	far bool
 }
+
+// OfOperator reports whether an operator of the zone itself or of the global wrote the service.
+func (s *Service) OfOperator() bool { return s.rank == 0 }
 
 // Given is a name and the generator that gave it.
 type Given struct {
@@ -78,7 +83,8 @@ func Of(services, generators []*resources.Resource, home resources.Home) *Names 
 	n := &Names{byKey: make(map[resources.Key]*Service, len(services))}
 	system := cmp.Or(home.SystemNamespace, resources.DefaultSystemNamespace)
 	for _, r := range services {
-		s := &Service{Resource: r, KRI: resources.KRIOf(r), rank: rankOf(r, home.Zone, system)}
+		s := &Service{Resource: r, KRI: resources.KRIOf(r), rank: rankOf(r, home.Zone, system),
+			far: r.Zone() != "" && r.Zone() != home.Zone}
 		n.Services, n.byKey[r.Key] = append(n.Services, s), s
 	}
 	slices.SortFunc(n.Services, func(a, b *Service) int { return strings.Compare(a.KRI.String(), b.KRI.String()) })
@@ -142,7 +148,7 @@ func (n *Names) name(generators []*generator, system string) {
 			if !g.selects(s.Resource) {
 				continue
 			}
-			hostname, refused := g.claim(s, system)
+			hostname, refused := g.claim(s, system, generators)
 			if refused != nil {
 				s.Refused = append(s.Refused, *refused)
 				continue
@@ -168,7 +174,7 @@ func (n *Names) name(generators []*generator, system string) {
 
 // claim returns the name of a service, or why it gets none. A name without the namespace is for operators: the owner of
 // any namespace could otherwise have a service by another's name.
-func (g *generator) claim(s *Service, system string) (string, *Refused) {
+func (g *generator) claim(s *Service, system string, all []*generator) (string, *Refused) {
 	refuse := func(reason, message string) (string, *Refused) {
 		return "", &Refused{Generator: g.resource, Reason: reason, Message: message}
 	}
@@ -182,7 +188,30 @@ func (g *generator) claim(s *Service, system string) (string, *Refused) {
 	if !g.template.Namespaced() && !resources.OwnerOf(s.Resource, system).IsOperator() {
 		return refuse(ReasonNamespace, fmt.Sprintf("%s: the template does not have {{ .Namespace }} between dots, so that a service of any namespace could take the name: only services without a namespace get one", hostname))
 	}
+	if text := g.misleads(s, hostname, system, all); text != "" {
+		return refuse(ReasonNamespace, text)
+	}
 	return hostname, nil
+}
+
+// misleads returns why a name of an owner's service reads as one of another namespace, whether or not that has a service:
+// the owner chooses names and labels, and dots in them.
+func (g *generator) misleads(s *Service, hostname, system string, all []*generator) string {
+	if resources.OwnerOf(s.Resource, system).IsOperator() {
+		return ""
+	}
+	if name := g.template.Misleading(s.Resource); name != "" {
+		return fmt.Sprintf("%s: %s has a dot, so that the name could be one of another namespace", hostname, name)
+	}
+	for _, other := range all {
+		if other == g || other.problem != nil {
+			continue
+		}
+		if ns, ok := other.template.NamespaceIn(hostname); ok && ns != s.Resource.HomeNamespace() {
+			return fmt.Sprintf("%s is a name of the namespace %s by the HostnameGenerator %s", hostname, ns, other.resource.DisplayName())
+		}
+	}
+	return ""
 }
 
 // winnerOf returns the only service of the best rank; nil if several have it.

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -55,30 +56,67 @@ func (s *sender) reachable() func(matching.ResourceKey) bool {
 	return func(k matching.ResourceKey) bool { return within[k] || within[k.Whole()] }
 }
 
+// namedService is a service with a name, and its ports.
+type namedService struct {
+	*hostnames.Service
+	backends []*backend
+	// first, then turn say when it gets its listeners.
+	first, turn int
+}
+
+// namedServices returns the services with names, in the order in which they get listeners until there are too many:
+// those of operators, those of the proxy's own namespace, then the others, so that each namespace of the zone, and each
+// other zone, has as many as every other. The owner of one could otherwise leave none for the rest.
+func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedService {
+	var out []*namedService
+	taken := map[resources.Owner]int{}
+	for _, service := range s.names.Services {
+		if len(service.Given) == 0 {
+			continue
+		}
+		next := &namedService{Service: service, first: 2}
+		for _, b := range s.backendsOf(service.Resource) {
+			if may(b.key()) {
+				next.backends = append(next.backends, b)
+			}
+		}
+		owner := resources.Owner{Zone: service.Resource.Zone(), Namespace: service.Resource.HomeNamespace()}
+		switch {
+		case service.OfOperator():
+			next.first = 0
+		case owner == (resources.Owner{Zone: s.target.dataplane.Zone(), Namespace: s.target.dataplane.HomeNamespace()}):
+			next.first = 1
+		case owner.Zone != s.target.dataplane.Zone():
+			owner.Namespace = "" // its zone says whose it is
+		}
+		next.turn = taken[owner]
+		taken[owner] += len(next.backends)
+		out = append(out, next)
+	}
+	slices.SortStableFunc(out, func(a, b *namedService) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.turn, b.turn))
+	})
+	return out
+}
+
 // resolveNamed adds a listener for each port of a service with a name, on the address that the name stands for, and
-// collects the names. Services come in the order of their KRIs, so that the limit leaves out the same ones each time.
+// collects the names.
 func (s *sender) resolveNamed() (found []*destined) {
 	if !s.target.takesNames() {
 		return nil
 	}
 	s.out.named, s.table = true, map[string]netip.Addr{}
-	may, left := s.reachable(), 0
+	left := 0
 	taken := map[endpoint]bool{}
 	for i := range s.target.outbounds {
 		taken[s.target.outbounds[i].listen] = true
 	}
-	for _, service := range s.names.Services {
-		if len(service.Given) == 0 {
-			continue
-		}
+	for _, service := range s.namedServices(s.reachable()) {
 		at, some := service.VIP, false
 		if s.target.capture.port == 0 {
 			at = hostnames.Loopback(at)
 		}
-		for _, b := range s.backendsOf(service.Resource) {
-			if !may(b.key()) {
-				continue
-			}
+		for _, b := range service.backends {
 			if len(found) == maxNamed {
 				left++
 				continue
