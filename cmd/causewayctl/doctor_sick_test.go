@@ -41,6 +41,9 @@ func TestDoctorOfASickServer(t *testing.T) {
 	pages.HandleFunc("GET /_rollout/Mesh/-/default", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"revision":1,"stored":true,"proxies":{"behind":[{"mesh":"default","name":"frontend","reason":"no such filter"}]}}`)
 	})
+	pages.HandleFunc("GET /meshexternalservices", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"items":[{"type":"MeshExternalService","mesh":"default","name":"bank","status":{"conditions":[{"type":"Egress","status":"False","reason":"NoEgress","message":"no proxy of this zone reaches it"}]}}],"next":null}`)
+	})
 	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE causeway_panics_total counter\ncauseway_panics_total{serving=\"xds\"} 0\ncauseway_panics_total{serving=\"kds\"} 2\n")
 	})
@@ -64,6 +67,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit",
 		"sync":    "not connected to the global",
 		"proxies": "no such filter", "panics": "2 since the server started", "keys": "Not Found",
+		"egress": "no proxy of this zone reaches it",
 	} {
 		found := false
 		for _, f := range d.Findings {

@@ -44,7 +44,13 @@ func patchOf(c *patchCase, labels map[string]string) *resources.Resource {
 // patchedBy returns what the proxy of caller is sent with a policy, and its problems with policies.
 func patchedBy(t *testing.T, policies ...*resources.Resource) (sent, problems string) {
 	t.Helper()
-	s := storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))
+	return patchedIn(t, filepath.Join("testdata", "enforced", "mesh.yaml"), policies...)
+}
+
+// patchedIn is patchedBy with another zone's store.
+func patchedIn(t *testing.T, file string, policies ...*resources.Resource) (sent, problems string) {
+	t.Helper()
+	s := storeOf(t, file)
 	for _, p := range policies {
 		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: p}}}); err != nil {
 			t.Fatal(err)
