@@ -111,10 +111,15 @@ test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of
 	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 2 -parallel 4 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
-TOOLED := ^Test(Helm|Judge|Promtool|Release)
+TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
 .PHONY: test-deploy
 test-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
 	$(GOTESTSUM) --packages=./test/deploy -- -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
+
+# As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.
+.PHONY: test-kubernetes
+test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
+	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
 
 # Without SPIRE, make test passes this test over, with a word.
 .PHONY: test-spire
@@ -213,6 +218,11 @@ tools: $(envoy_ready) $(proxies_ready) $(generators_ready) $(golangci_lint_ready
 
 .PHONY: tools-deploy
 tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
+
+.PHONY: tools-kubernetes
+tools-kubernetes: ## build what a node of Kubernetes runs, and install its Debian packages (10 minutes and more, the first time)
+	test/tools/kubernetes/packages.sh
+	GO="$(GO)" test/tools/kubernetes/build.sh $(TOOLS)/kubernetes
 
 .PHONY: tools-envoy
 tools-envoy: $(envoy_ready) ## install only Envoy

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -24,15 +23,24 @@ func definitions(root string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for _, d := range resources.Descriptors() {
+		if !defined(d) {
+			continue
+		}
 		text, err := yaml.Marshal(definition(d, describe))
 		if err != nil {
 			return nil, err
 		}
 		group, _, _ := strings.Cut(d.APIVersion(), "/")
-		files[group+"_"+plural(d)+".yaml"] = append([]byte(written), bytes.TrimSpace(text)...)
-		files[group+"_"+plural(d)+".yaml"] = append(files[group+"_"+plural(d)+".yaml"], '\n')
+		files[group+"_"+plural(d)+".yaml"] = append([]byte(written), text...)
 	}
 	return files, nil
+}
+
+// defined reports whether users write or read objects of the type in Kubernetes. Roles of the HTTP API are written there,
+// and types of the Service Mesh Interface belong to another group.
+func defined(d *resources.Descriptor) bool {
+	return strings.HasPrefix(d.APIVersion(), "kuma.io/") && d.Type != resources.TypeAccessRole &&
+		d.Type != resources.TypeAccessRoleBinding
 }
 
 // plural is the type's name in URLs of the API server.
@@ -42,7 +50,6 @@ func plural(d *resources.Descriptor) string { return strings.ReplaceAll(d.Path, 
 // have one, also those that belong to no mesh.
 var clusterScoped = map[resources.Type]bool{
 	resources.TypeMesh: true, resources.TypeZone: true, resources.TypeZoneInsight: true, resources.TypeMeshGateway: true,
-	resources.TypeAccessRole: true, resources.TypeAccessRoleBinding: true,
 }
 
 func definition(d *resources.Descriptor, describe func(string) string) object {
@@ -88,13 +95,10 @@ func categories(d *resources.Descriptor) []string {
 
 // shortNames are those of KRIs, and others that people know.
 func shortNames(d *resources.Descriptor) []string {
-	switch d.Type {
-	case resources.TypeDataplane:
+	switch {
+	case d.Type == resources.TypeDataplane:
 		return []string{d.Short, "dpp"}
-	case resources.TypeHTTPRouteGroup:
-		return []string{d.Short, "htr"}
-	}
-	if d.Short == "" {
+	case d.Short == "":
 		return nil
 	}
 	return []string{d.Short}

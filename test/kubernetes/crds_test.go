@@ -1,0 +1,183 @@
+package kubernetes
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+var definitions sync.Once
+
+// defineTypes applies deploy/crds, once.
+func (k *kube) defineTypes() {
+	k.t.Helper()
+	definitions.Do(func() {
+		k.kubectl("apply", "--server-side", "-f", filepath.Join(root, "deploy", "crds"))
+		k.kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s")
+	})
+}
+
+// TestKubernetesDefinitions checks that the API server finds nothing to say against the schemas, and what kubectl
+// explain makes of them.
+func TestKubernetesDefinitions(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	bad := k.kubectl("get", "crd", "-o", `jsonpath={range .items[*]}{.metadata.name}{range .status.conditions[*]} {.type}={.status}{end}{"\n"}{end}`)
+	for _, line := range strings.Split(strings.TrimSpace(bad), "\n") {
+		if strings.HasSuffix(strings.Fields(line)[0], ".kuma.io") && !strings.HasSuffix(line, " NamesAccepted=True Established=True") {
+			t.Errorf("the API server says of a definition: %s", line)
+		}
+	}
+	for question, want := range map[string]string{
+		"meshtrafficpermission.spec.rules":         "Confs for the requests that the inbounds of the selected proxies receive.",
+		"mtp.spec.rules.default.deny.spiffeId":     "Exact compares the whole ID, Prefix its",
+		"mesh":                                     "Mesh is the boundary",
+		"mt.spec.to.default.http.requestTimeout":   "How long a request may take",
+		"meshtrafficpermission.status.conditions":  "Accepted",
+		"meshgateway.mesh":                         "in place of the label",
+		"meshhttproute.spec.to.rules.default":      "FIELDS",
+		"meshtrafficpermission.spec.targetRef":     "Dataplane selects",
+		"zone.spec.enabled":                        "FIELD: enabled",
+		"hostnamegenerator.spec.template":          "FIELD: template",
+		"dataplane.spec.networking.inbound.health": "FIELD: health",
+	} {
+		if got := k.kubectl("explain", question); !strings.Contains(strings.Join(strings.Fields(got), " "), want) {
+			t.Errorf("kubectl explain %s does not say %q:\n%s", question, want, got)
+		}
+	}
+	for plural, namespaced := range map[string]string{"meshes": "false", "zones": "false", "zoneinsights": "false",
+		"meshgateways": "false", "meshtrafficpermissions": "true", "meshservices": "true", "dataplanes": "true",
+		"hostnamegenerators": "true"} {
+		if line := k.kubectl("api-resources", "--api-group=kuma.io", "--namespaced="+namespaced, "-o", "name"); !strings.Contains(
+			line, plural+".kuma.io") {
+			t.Errorf("no %s among the types with namespaced=%s:\n%s", plural, namespaced, line)
+		}
+	}
+}
+
+// TestKubernetesColumns checks what kubectl get shows of a policy, by its short name and by its categories.
+func TestKubernetesColumns(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	k.kubectl("create", "namespace", "columns")
+	defer k.kubectl("delete", "namespace", "columns")
+	k.apply(`
+apiVersion: kuma.io/v1alpha1
+kind: MeshTrafficPermission
+metadata:
+  name: shown
+  namespace: columns
+  labels: {kuma.io/mesh: default, kuma.io/origin: zone, kuma.io/policy-role: workload-owner}
+spec:
+  targetRef: {kind: Dataplane}
+  default: {allow: [{spiffeId: {type: Exact, value: "spiffe://a/b"}}]}
+`)
+	k.kubectl("-n", "columns", "patch", "mtp", "shown", "--subresource=status", "--type=merge", "-p",
+		`{"status":{"conditions":[{"type":"Accepted","status":"True","reason":"Valid","message":""}]}}`)
+	for _, by := range []string{"mtp", "kuma", "kuma-policies"} {
+		got := strings.Fields(k.kubectl("-n", "columns", "get", by, "--no-headers"))
+		want := []string{"Dataplane", "workload-owner", "zone", "True"}
+		if len(got) < 6 || !strings.HasSuffix(got[0], "shown") || strings.Join(got[1:5], " ") != strings.Join(want, " ") {
+			t.Errorf("kubectl get %s shows %q, want the name and then %q", by, got, want)
+		}
+	}
+	// A write of the object does not touch its status, so that who may write policies cannot say what holds.
+	k.kubectl("-n", "columns", "patch", "mtp", "shown", "--type=merge", "-p", `{"status":{"conditions":[]}}`)
+	if got := k.kubectl("-n", "columns", "get", "mtp", "shown", "-o", "jsonpath={.status.conditions[0].status}"); got != "True" {
+		t.Errorf("a write of the object leaves the condition %q, want True", got)
+	}
+}
+
+// TestKubernetesTakesValidDocuments sends every valid document of package resources to the API server, without any
+// webhook: the schemas are not stricter than our servers.
+func TestKubernetesTakesValidDocuments(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	for _, namespace := range []string{"kuma-system", "team"} {
+		k.namespace(namespace)
+	}
+	archive, err := txtar.ParseFile(filepath.Join(root, "resources", "testdata", "valid.txtar"))
+	must(t, err)
+	sent := 0
+	for _, f := range archive.Files {
+		if strings.HasSuffix(f.Name, ".stored") {
+			continue
+		}
+		docs, err := resources.DecodeDocuments(f.Data, resources.DecodeOptions{})
+		must(t, err)
+		for _, r := range docs {
+			if r.Descriptor().APIVersion() != "kuma.io/v1alpha1" || strings.HasPrefix(string(r.Type), "AccessRole") {
+				continue // there is no definition of it
+			}
+			sent++
+			out, err := k.Apply(t.Context(), string(asObject(r, "default")), "--dry-run=server", "--server-side")
+			if err != nil {
+				t.Errorf("%s: %v\n%s", f.Name, err, out)
+			}
+		}
+	}
+	if sent < 25 {
+		t.Errorf("only %d documents were sent", sent)
+	}
+}
+
+// asObject returns the Kubernetes form of a resource, in a namespace if the type has one.
+func asObject(r *resources.Resource, namespace string) []byte {
+	r = r.Clone()
+	if r.Namespace == "" && !clusterScoped[r.Type] {
+		r.Namespace = namespace
+	}
+	if clusterScoped[r.Type] {
+		r.Namespace = ""
+	}
+	return resources.AppendKubernetes(nil, r)
+}
+
+var clusterScoped = map[resources.Type]bool{resources.TypeMesh: true, resources.TypeZone: true,
+	resources.TypeZoneInsight: true, resources.TypeMeshGateway: true}
+
+// TestKubernetesRefusesWithoutUs sends broken documents without any webhook: what the schemas say by themselves.
+func TestKubernetesRefusesWithoutUs(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", "refused.txtar"))
+	must(t, err)
+	for i := 0; i+1 < len(archive.Files); i += 2 {
+		f, want := archive.Files[i], strings.TrimSpace(string(archive.Files[i+1].Data))
+		out, err := k.Apply(t.Context(), string(f.Data), "--dry-run=server")
+		if err == nil || !strings.Contains(out, want) {
+			t.Errorf("%s: %v, want %q in\n%s", f.Name, err, want, out)
+		}
+	}
+	if len(archive.Files) < 20 {
+		t.Errorf("only %d files", len(archive.Files))
+	}
+}
+
+// TestKubernetesKeepsUnknownFields checks that a field that no schema knows arrives at the webhooks, where a server
+// refuses it: the API server must not drop it in silence.
+func TestKubernetesKeepsUnknownFields(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	object := `
+apiVersion: kuma.io/v1alpha1
+kind: MeshTrafficPermission
+metadata: {name: misspelled, namespace: default}
+spec:
+  targetRef: {kind: Dataplane, lables: {app: a}}
+  default: {denny: [{spiffeId: {type: Exact, value: "spiffe://a/b"}}]}
+beside: true
+`
+	got, err := k.Apply(t.Context(), object, "--dry-run=server", "-o", "json", "--validate=ignore")
+	must(t, err)
+	for _, field := range []string{`"denny"`, `"lables"`, `"beside"`} {
+		if !strings.Contains(got, field) { // the annotation with the last applied object has its quotes escaped
+			t.Errorf("%s is gone:\n%s", field, got)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package kubernetes
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/kubernetes/node"
+)
+
+// patience is how long anything that happens by itself may take.
+const patience = 90 * time.Second
+
+// root is the repository, scratch a folder for what all tests share.
+var root, scratch string
+
+var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) (status int) {
+	var err error
+	if root, err = cluster.Root(); err == nil {
+		scratch, err = os.MkdirTemp("", "causeway-kubernetes-")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubernetes:", err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	defer func() {
+		if shared.node != nil {
+			if status != 0 {
+				fmt.Fprintln(os.Stderr, shared.node.Logs(5))
+			}
+			if err := shared.node.Stop(); err != nil {
+				fmt.Fprintln(os.Stderr, "kubernetes:", err)
+				status = 1
+			}
+		}
+	}()
+	return m.Run()
+}
+
+// shared is the cluster that all tests use, each in namespaces of its own. It starts with the first test that wants it.
+var shared struct {
+	once sync.Once
+	node *node.Node
+	err  error
+}
+
+// kube is a cluster as one test sees it.
+type kube struct {
+	*node.Node
+
+	t *testing.T
+}
+
+func newKube(t *testing.T) *kube {
+	t.Helper()
+	shared.once.Do(func() {
+		shared.node, shared.err = node.Start(context.Background(), node.Config{
+			Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: filepath.Join(scratch, "node")})
+	})
+	must(t, shared.err)
+	return &kube{Node: shared.node, t: t}
+}
+
+// kubectl runs a command that must succeed.
+func (k *kube) kubectl(args ...string) string {
+	k.t.Helper()
+	out, err := k.Kubectl(k.t.Context(), args...)
+	if err != nil {
+		k.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// apply applies manifests, which must succeed.
+func (k *kube) apply(manifests string, args ...string) string {
+	k.t.Helper()
+	out, err := k.Apply(k.t.Context(), manifests, args...)
+	if err != nil {
+		k.t.Fatalf("kubectl apply %s: %v\n%s\n%s", strings.Join(args, " "), err, out, manifests)
+	}
+	return out
+}
+
+// namespace makes a namespace, unless it is there.
+func (k *kube) namespace(name string) {
+	k.t.Helper()
+	k.apply(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "` + name + `"}}`)
+}
+
+// eventually waits for a condition.
+func (k *kube) eventually(what string, condition func(context.Context) error) {
+	k.t.Helper()
+	must(k.t, cluster.Until(k.t.Context(), patience, what, condition))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
