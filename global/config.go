@@ -45,6 +45,8 @@ type Config struct {
 	KDSTLS bool
 	// TLSMinVersion is the minimum version of TLS on every port, server.TLS12 or server.TLS13 (the default).
 	TLSMinVersion string
+	// TLSNames are names and addresses that the serving certificate covers beside KDSAdvertise and those of this machine.
+	TLSNames []string
 	// KDSInsecureAnonymous admits zones without proof, as long as they have no credential; for experiments and load
 	// generators.
 	KDSInsecureAnonymous bool
@@ -126,6 +128,9 @@ func (c *Config) fill() error {
 	if c.ZoneCredentialLifetime < minZoneCredentialLifetime || c.ZoneCredentialLifetime > maxZoneCredentialLifetime {
 		return fmt.Errorf("--zone-credential-lifetime is %s: want %s to %s", c.ZoneCredentialLifetime,
 			minZoneCredentialLifetime, maxZoneCredentialLifetime)
+	}
+	if err := server.CheckHosts(c.TLSNames); err != nil {
+		return fmt.Errorf("--tls-names: %w", err)
 	}
 	for _, address := range c.KDSAdvertise {
 		if err := enrolment.CheckAddress(address); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net"
 	"os"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -68,7 +69,7 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 	if !c.KDSTLS && server.IsLoopback(s.api.Addr()) && server.IsLoopback(s.diagnostics.Addr()) {
 		return nil, nil
 	}
-	var hosts []string
+	hosts := slices.Clone(c.TLSNames)
 	for _, l := range []net.Listener{s.kds, s.api, s.diagnostics} {
 		hosts = append(hosts, hostsOf(l.Addr())...)
 	}

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/causeway-mesh/causeway/credential"
@@ -74,8 +75,13 @@ func (c *Certificate) renew() error {
 // loadOrCreateLeaf returns the stored serving certificate if it can serve, and otherwise creates another one.
 func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, error) {
 	certPath, keyPath := filepath.Join(f.dir, tlsCertFile), filepath.Join(f.dir, tlsKeyFile)
-	if pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, f.box); err == nil && f.serves(pair, ca) {
+	pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, f.box)
+	if err == nil && f.serves(pair, ca) {
 		return withChain(pair, ca)
+	}
+	hosts := f.hosts
+	if err == nil {
+		hosts = withEarlier(hosts, pair, ca)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -87,7 +93,7 @@ func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, e
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	for _, h := range f.hosts {
+	for _, h := range hosts {
 		if ip := net.ParseIP(h); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 		} else if h != "" {
@@ -102,6 +108,35 @@ func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, e
 		return nil, err
 	}
 	return withChain(tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, ca)
+}
+
+// maxEarlierNames and maxEarlierAddresses bound what a serving certificate inherits. A machine or a pod may get another
+// address at each start; the names under which others know it are few.
+const (
+	maxEarlierNames     = 64
+	maxEarlierAddresses = 16
+)
+
+// withEarlier adds the names and addresses of the earlier serving certificate: peers were told them, and connect to no
+// other. An authority's certificates only ever name its own server.
+func withEarlier(hosts []string, earlier tls.Certificate, ca *authority) []string {
+	cert, err := x509.ParseCertificate(earlier.Certificate[0])
+	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil {
+		return hosts
+	}
+	out := slices.Clone(hosts)
+	add := func(h string) {
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	for _, name := range cert.DNSNames[:min(len(cert.DNSNames), maxEarlierNames)] {
+		add(name)
+	}
+	for _, ip := range cert.IPAddresses[:min(len(cert.IPAddresses), maxEarlierAddresses)] {
+		add(ip.String())
+	}
+	return out
 }
 
 // serves reports whether a stored serving certificate can still be used.

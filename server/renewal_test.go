@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net"
@@ -121,6 +122,59 @@ func TestRenewalKeepsToItsCA(t *testing.T) {
 		}
 		if presented().Cmp(first) != 0 {
 			t.Errorf("%s: the certificate was replaced", name)
+		}
+	}
+}
+
+// A peer that was told a name connects to that name for as long as it lives: another setting must not lock it out.
+func TestServingCertificateKeepsEarlierNames(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []struct{ hosts, want, not []string }{
+		{[]string{"a.example", "192.0.2.1"}, []string{"a.example", "192.0.2.1"}, []string{"b.example"}},
+		{[]string{"b.example"}, []string{"a.example", "192.0.2.1", "b.example", "localhost"}, []string{"c.example"}},
+		{[]string{"c.example", "192.0.2.2"}, []string{"a.example", "192.0.2.1", "b.example", "192.0.2.2"}, nil},
+	} {
+		c, err := LoadOrCreateCertificate(dir, step.hosts, openBox{}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := c.leaf.Load().Leaf
+		for _, name := range step.want {
+			if err := leaf.VerifyHostname(name); err != nil {
+				t.Errorf("with %v: %v", step.hosts, err)
+			}
+		}
+		for _, name := range step.not {
+			if leaf.VerifyHostname(name) == nil {
+				t.Errorf("with %v: the certificate covers %s", step.hosts, name)
+			}
+		}
+	}
+}
+
+// The names that a certificate inherits are bounded, and those of the settings come first.
+func TestServingCertificateForgetsAddresses(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 * maxEarlierAddresses {
+		c, err := LoadOrCreateCertificate(dir, []string{fmt.Sprintf("192.0.2.%d", i+1)}, openBox{}, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := c.leaf.Load().Leaf
+		if err := leaf.VerifyHostname(fmt.Sprintf("192.0.2.%d", i+1)); err != nil {
+			t.Error(err)
+		}
+		if len(leaf.IPAddresses) > maxEarlierAddresses+3 {
+			t.Fatalf("the certificate covers %d addresses", len(leaf.IPAddresses))
+		}
+	}
+}
+
+func TestCheckHosts(t *testing.T) {
+	for host, good := range map[string]bool{"a": true, "a.b-c.example": true, "*.example": true, "192.0.2.1": true, "::1": true,
+		"": false, "a:5678": false, "A": false, "https://a": false, "a..b": false, "-a": false, "a b": false} {
+		if err := CheckHosts([]string{host}); (err == nil) != good {
+			t.Errorf("%q: %v", host, err)
 		}
 	}
 }

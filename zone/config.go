@@ -58,6 +58,8 @@ type Config struct {
 	APIAddress, XDSAddress, DiagnosticsAddress string
 	// TLSMinVersion is the minimum version of TLS on those ports: server.TLS12 or server.TLS13, the latter when empty.
 	TLSMinVersion string
+	// TLSNames are names and addresses that the serving certificate covers beside those of this machine.
+	TLSNames []string
 	// XDSRequireCredentials requires a dataplane token or an SVID of proxies on loopback too. Off loopback they always
 	// need one.
 	XDSRequireCredentials bool
@@ -152,6 +154,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := server.ParseTLSVersion(c.TLSMinVersion); err != nil {
 		errs = append(errs, err)
+	}
+	if err := server.CheckHosts(c.TLSNames); err != nil {
+		errs = append(errs, fmt.Errorf("--tls-names: %w", err))
 	}
 	if err := c.Store.Validate(); err != nil {
 		errs = append(errs, err)

@@ -27,36 +27,50 @@ type ports struct {
 	bare []net.Listener
 }
 
-func listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard,
-	diagnostics *server.Diagnostics) (_ *ports, err error) {
+// listenFirst binds the port of diagnostics, which report the progress of the start: a zone that waits for its global
+// to let it in is alive.
+func listenFirst(cfg *Config, box *secrets.Box) (_ *ports, err error) {
 	p := &ports{}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for _, l := range p.bare {
-			_ = l.Close()
-		}
-	}()
+	if p.diagnostics, err = server.ListenOpen(cfg.DiagnosticsAddress); err != nil {
+		return nil, err
+	}
+	p.bare = []net.Listener{p.diagnostics}
+	if server.IsLoopback(p.diagnostics.Addr()) {
+		return p, nil
+	}
+	if err := p.certify(cfg, box); err != nil {
+		p.close()
+		return nil, err
+	}
+	p.diagnostics = server.SecureHTTP(p.diagnostics, p.certificate, server.Clients{})
+	return p, nil
+}
+
+// listen binds the others.
+func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard,
+	diagnostics *server.Diagnostics) (err error) {
 	for _, one := range []struct {
 		address string
 		into    *net.Listener
-		listen  func(string) (net.Listener, error)
-	}{
-		{cfg.APIAddress, &p.api, server.Listen}, {cfg.XDSAddress, &p.xds, server.Listen},
-		{cfg.DiagnosticsAddress, &p.diagnostics, server.ListenOpen},
-	} {
-		if *one.into, err = one.listen(one.address); err != nil {
-			return nil, err
+	}{{cfg.APIAddress, &p.api}, {cfg.XDSAddress, &p.xds}} {
+		if *one.into, err = server.Listen(one.address); err != nil {
+			return err
 		}
 		p.bare = append(p.bare, *one.into)
 	}
 	if err := p.secure(cfg, box); err != nil {
-		return nil, err
+		return err
 	}
 	diagnostics.AddListeners(cfg.Log, p.bare...)
 	diagnostics.AddExpiries(p.certificate.Expiries)
-	return p, p.admit(ctx, cfg, guard)
+	return p.admit(ctx, cfg, guard)
+}
+
+// close closes all listeners; those that were served are closed already.
+func (p *ports) close() {
+	for _, l := range p.bare {
+		_ = l.Close()
+	}
 }
 
 // admit creates a token for the first admin if loopback callers need a credential, or the API is off loopback.
@@ -71,22 +85,30 @@ func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) err
 	return err
 }
 
+// certify makes the certificate for all ports.
+func (p *ports) certify(cfg *Config, box *secrets.Box) error {
+	certificate, err := server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg), box, cfg.Now)
+	if err != nil {
+		return err
+	}
+	p.certificate = certificate
+	p.certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion)
+	return err
+}
+
 // secure adds TLS to the ports off loopback, with one certificate for all.
-func (p *ports) secure(cfg *Config, box *secrets.Box) (err error) {
+func (p *ports) secure(cfg *Config, box *secrets.Box) error {
 	if !slices.ContainsFunc(p.bare, func(l net.Listener) bool { return !server.IsLoopback(l.Addr()) }) {
 		return nil
 	}
-	if p.certificate, err = server.LoadOrCreateCertificate(filepath.Join(cfg.DataDir, tlsDir), servingHosts(cfg),
-		box, cfg.Now); err != nil {
-		return err
-	}
-	if p.certificate.MinVersion, err = server.ParseTLSVersion(cfg.TLSMinVersion); err != nil {
-		return err
+	if p.certificate == nil {
+		if err := p.certify(cfg, box); err != nil {
+			return err
+		}
 	}
 	// The API accepts client certificates of users, and of proxies, which request their identity there. The server
 	// names no acceptable authority, because that would keep all other certificates away.
 	p.api = server.SecureHTTP(p.api, p.certificate, server.Clients{Ask: true})
-	p.diagnostics = server.SecureHTTP(p.diagnostics, p.certificate, server.Clients{})
 	if !server.IsLoopback(p.xds.Addr()) {
 		p.xdsTLS = p.certificate.TLSConfig()
 	}
@@ -108,16 +130,15 @@ func (p *ports) own(address string, port uint32) bool {
 	})
 }
 
-// tend serves diagnostics, tells the init system of the server's state, and keeps the serving certificate valid.
+// tend tells the init system of the server's state, and keeps the serving certificate valid.
 func (p *ports) tend(ctx context.Context, group *errgroup.Group, diagnostics *server.Diagnostics, log *slog.Logger) {
-	group.Go(func() error { return diagnostics.Serve(ctx, p.diagnostics) })
 	group.Go(func() error { return diagnostics.Notify(ctx, p.diagnostics.Addr(), log) })
 	group.Go(func() error { return p.certificate.Run(ctx, log) })
 }
 
 // servingHosts returns the names and addresses at which this machine may be reachable.
 func servingHosts(cfg *Config) []string {
-	var hosts []string
+	hosts := slices.Clone(cfg.TLSNames)
 	for _, address := range []string{cfg.APIAddress, cfg.XDSAddress, cfg.DiagnosticsAddress} {
 		host, _, err := net.SplitHostPort(address)
 		if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {

@@ -48,7 +48,7 @@ const (
 	checkpointFile = "holdings.sealed"
 )
 
-// Run runs the zone server. It serves until ctx ends, then drains and returns nil. It returns early with the first
+// Run runs the zone server. It serves until ctx ends, then drains and returns nil. Diagnostics are served from the start. It returns early with the first
 // error that stops a part from working.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
@@ -60,23 +60,47 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer cfg.folder.Close()
+	ports, err := listenFirst(&cfg, box)
+	if err != nil {
+		return err
+	}
+	defer ports.close()
+	diagnostics := server.NewDiagnostics()
+	diagnostics.Guard(cfg.Panics)
+	diagnostics.SetStarting(errNotOpen)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return diagnostics.Serve(ctx, ports.diagnostics) })
+	group.Go(func() error { return start(ctx, &cfg, box, ports, diagnostics) })
+	return group.Wait()
+}
+
+// Why a zone is not ready while it starts.
+var (
+	errNotOpen   = errors.New("the store is not open yet")
+	errNotJoined = errors.New("the zone has not joined its global yet; the log says what it waits for")
+)
+
+// start joins if it has to, opens the store and serves it.
+func start(ctx context.Context, cfg *Config, box *secrets.Box, ports *ports, diagnostics *server.Diagnostics) error {
 	memberships, err := enrolment.OpenHolder(cfg.DataDir, box, cfg.Now)
 	if err != nil {
 		return err
 	}
 	memberships.InPlace = cfg.folder.Check
-	if err := settle(ctx, memberships, &cfg); err != nil {
+	if cfg.Join != "" {
+		diagnostics.SetStarting(errNotJoined)
+	}
+	if err := settle(ctx, memberships, cfg); err != nil {
 		return err
 	}
-	diagnostics := server.NewDiagnostics()
-	diagnostics.Guard(cfg.Panics)
+	diagnostics.SetStarting(errNotOpen)
 	cfg.Store.Registerer = diagnostics.Registry
 	cfg.Store.Owner = archive.Header{Server: "zone", Zone: cfg.Zone, Version: server.Version()}
 	cfg.Store.Prefix = cmp.Or(cfg.Store.Prefix, "/causeway/zones/"+cfg.Zone) // the name may come from the membership
 	var durable *backend.Store
 	var guard *access.Guard
-	err = cfg.Store.Insist(ctx, func(error) {}, func() error {
-		durable, guard, err = open(ctx, &cfg, box)
+	err = cfg.Store.Insist(ctx, diagnostics.SetStarting, func() error {
+		durable, guard, err = open(ctx, cfg, box)
 		return err
 	})
 	if err != nil {
@@ -86,7 +110,7 @@ func Run(ctx context.Context, cfg Config) error {
 	diagnostics.AddCheck("store", durable.Healthy)
 	diagnostics.AddCheck("audit log", func() error { return guard.Audit().Ready(ctx) })
 	diagnostics.AddResources(cfg.DataDir)
-	err = serve(ctx, &cfg, durable, guard, memberships, diagnostics)
+	err = serve(ctx, cfg, durable, guard, memberships, ports, diagnostics)
 	return errors.Join(err, durable.Close(), guard.Audit().Close())
 }
 
@@ -138,7 +162,7 @@ func (c *Config) hold() (err error) {
 }
 
 // serve wires the parts in order of dependency and runs them.
-func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *enrolment.Holder, diagnostics *server.Diagnostics) error {
+func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.Guard, memberships *enrolment.Holder, ports *ports, diagnostics *server.Diagnostics) error {
 	home := resources.Home{Zone: cfg.Zone, Alone: cfg.Global == "", SystemNamespace: cfg.SystemNamespace}
 	instance := uuid.NewString()
 	// Insights are written continually. A long changelog would keep all of their past versions.
@@ -159,7 +183,6 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	held := openCheckpoint(cfg, memberships.Box(), diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: keeper, dir: cfg.ExternalSecretsDir, store: durable, now: cfg.Now, log: cfg.Log}
-	var ports *ports // before a proxy is served
 	proxies := xds.New(xds.Config{
 		Own:     func(address string, port uint32) bool { return ports.own(address, port) },
 		Sources: sources.read, AccessLogs: sinks, Checkpoint: held, Store: fields.Opened(durable, cfg.Log), Status: status, Home: home, Authorities: authorities, Instance: instance,
@@ -187,7 +210,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	spread := &rollout{zone: cfg.Zone, store: durable, status: status, started: cfg.Now(), systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}
 	routes.Handle(api.RouteRollout, spread.serve)
 	if bridge, err = newBridge(cfg, home, spread, memberships.Box(), diagnostics); err == nil {
-		ports, err = listen(ctx, cfg, memberships.Box(), guard, diagnostics)
+		err = ports.listen(ctx, cfg, memberships.Box(), guard, diagnostics)
 	}
 	if err != nil {
 		return err
@@ -201,6 +224,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	group.Go(func() error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) })
 	runLink(ctx, group, link, known)
 	ports.tend(ctx, group, diagnostics, cfg.Log)
+	diagnostics.SetStarting(nil)
 	group.Go(func() error { return announce(ctx, cfg, ports) })
 	return group.Wait()
 }

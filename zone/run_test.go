@@ -25,6 +25,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
+	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/zone"
@@ -413,5 +414,41 @@ func TestConfigValidate(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A zone that waits for its global to let it in is alive, and says why it is not ready: whoever watches it must not
+// start it anew again and again.
+func TestJoiningZoneIsAlive(t *testing.T) {
+	join, err := (&enrolment.JoinString{Zone: "zone-1", Addresses: []string{fmt.Sprintf("127.0.0.1:%d", freePort(t))},
+		CASHA256: strings.Repeat("ab", 32), Token: "t"}).Encode()
+	must(t, err)
+	diagnostics := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- zone.Run(ctx, zone.Config{DataDir: filepath.Join(t.TempDir(), "data"), Join: join, Log: discardLog(),
+			APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0", DiagnosticsAddress: diagnostics})
+	}()
+	get := func(page string) (int, string) {
+		resp, err := http.Get("http://" + diagnostics + page)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		said, _ := io.ReadAll(resp.Body)
+		return resp.StatusCode, string(said)
+	}
+	eventually(t, "the zone to be alive", func() bool {
+		status, _ := get("/livez")
+		return status == http.StatusOK
+	})
+	eventually(t, "the zone to say that it has not joined", func() bool {
+		status, said := get("/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(said, "has not joined its global yet")
+	})
+	cancel()
+	if err := <-ended; err == nil || !strings.HasPrefix(err.Error(), "join: ") { // it was stopped before it served
+		t.Errorf("it ends with %v", err)
 	}
 }

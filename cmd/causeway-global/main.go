@@ -84,7 +84,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 	f.Int64Var(&cfg.KDSZoneLimits.Bytes, "kds-zone-bytes", kds.DefaultZoneBytes, "maximum size of all resources of one zone together, in `bytes`; the global refuses by name what exceeds it")
 	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "maximum `number` of zones that receive their full state at the same time; others wait in order of arrival")
 	settings.AddAccessFlags(f, &cfg.Access)
-	settings.AddTLSFlag(f, &cfg.TLSMinVersion)
+	settings.AddTLSFlags(f, &cfg.TLSMinVersion, &cfg.TLSNames)
 	f.BoolVar(&cfg.KDSInsecureAnonymous, "kds-insecure-anonymous", false, "accept zones without credentials, under any name that has not joined; for experiments and load generators")
 	f.BoolVar(&cfg.KDSZoneTokens, "kds-zone-tokens", false, "accept bearer tokens from zones too (causewayctl zone token), for peers that cannot join")
 	f.StringVar(&advertise, "kds-advertise-address", "", "`address` (HOST:PORT) in join strings; separate several with commas; default: this machine's")

@@ -74,7 +74,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log allowed and denied requests: `als` (this zone collects them for reports), stdout, or files; default: nowhere")
 	kube.Add(f, "causeway-zone")
 	settings.AddAccessFlags(f, &cfg.Access)
-	settings.AddTLSFlag(f, &cfg.TLSMinVersion)
+	settings.AddTLSFlags(f, &cfg.TLSMinVersion, &cfg.TLSNames)
 	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of system resources")
 	f.StringVar(&cfg.ReadyFile, "ready-file", "", "`file` to write when the server is ready: JSON with every bound address")
 	f.StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")

@@ -29,11 +29,13 @@ func newBackup(c *cli) *cobra.Command {
 func newBackupCreate(c *cli) *cobra.Command {
 	overwrite := false
 	cmd := &cobra.Command{
-		Use:   "create FILE",
+		Use:   "create FILE | create -",
 		Short: "Write everything that a server keeps to a file, at one revision, while it runs",
 		Long: "Writes everything that a server keeps to a file, at one revision, while it runs: resources, certificates, and keys as they\n" +
-			"are stored, sealed. It does not include the key that seals them (secrets.key, or the passphrase): keep that elsewhere.",
+			"are stored, sealed. It does not include the key that seals them (secrets.key, or the passphrase): keep that elsewhere.\n\n" +
+			"With - the backup goes to standard output, and what it holds is said on standard error.",
 		Example: "  causewayctl backup create global-$(date +%F).backup\n" +
+			"  kubectl -n causeway exec zone-1-causeway-zone-0 -- /usr/bin/causewayctl backup create - > zone-1.backup\n" +
 			"  causewayctl backup create zone-1.backup --address http://127.0.0.1:15681",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -45,7 +47,7 @@ func newBackupCreate(c *cli) *cobra.Command {
 }
 
 func (c *cli) createBackup(ctx context.Context, client *api.Client, path string, overwrite bool) error {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) && !overwrite {
+	if _, err := os.Lstat(path); path != stdout && !errors.Is(err, fs.ErrNotExist) && !overwrite {
 		return &advised{fmt.Errorf("%s is there already", path), "choose another name, or add --overwrite"}
 	}
 	body, err := client.Do(ctx, api.Request{Method: http.MethodPost, Path: "/_backup"})
@@ -56,6 +58,14 @@ func (c *cli) createBackup(ctx context.Context, client *api.Client, path string,
 	if err != nil {
 		return fmt.Errorf("what the server sent: %w", err)
 	}
+	if path == stdout {
+		if _, err := c.raw.Write(body); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(c.errOut, "%d resources and %d files at revision %d\n", len(b.Resources), len(b.Files),
+			b.Header.Revision)
+		return err
+	}
 	if err := server.WriteFile(path, body, 0o600); err != nil {
 		return err
 	}
@@ -65,6 +75,9 @@ func (c *cli) createBackup(ctx context.Context, client *api.Client, path string,
 		return err
 	})
 }
+
+// stdout in place of a file's name is standard output.
+const stdout = "-"
 
 // backupSummary is what backup inspect prints.
 type backupSummary struct {

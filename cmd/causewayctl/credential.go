@@ -41,7 +41,11 @@ func (c *credentialFlags) add(f *pflag.FlagSet) {
 	c.flags = f
 	f.StringVar(&c.token, "token", "",
 		"user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
-	f.StringVar(&c.tokenFile, "token-file", os.Getenv(tokenFileEnv), "`file` with the user token; also "+tokenFileEnv)
+	fromEnv := os.Getenv(tokenFileEnv)
+	if fromEnv == "" && os.Getenv(tokenEnv) == "" {
+		fromEnv = besideFile("admin.token")
+	}
+	f.StringVar(&c.tokenFile, "token-file", fromEnv, "`file` with the user token; also "+tokenFileEnv)
 	f.StringVar(&c.clientCert, "client-cert", "", "PEM `file` of a client certificate")
 	f.StringVar(&c.clientKey, "client-key", "", "PEM `file` of its key")
 	f.StringVar(&c.pin, "ca-sha256", os.Getenv(pinEnv),
@@ -65,16 +69,8 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	if caFile == "" && c.pin == "" && c.clientCert == "" && c.clientKey == "" {
 		return nil
 	}
-	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile != "" {
-		if config.TLS.RootCAs, err = credential.Pool("--ca", caFile); err != nil {
-			return usagef("%w", err)
-		}
-	}
-	if c.pin != "" {
-		if err := c.pinned(config.TLS, caFile); err != nil {
-			return err
-		}
+	if err := c.trust(config, caFile); err != nil {
+		return err
 	}
 	if (c.clientCert == "") != (c.clientKey == "") {
 		return usagef("--client-cert and --client-key belong together")
@@ -85,6 +81,20 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 			return usagef("%w", err)
 		}
 		config.TLS.Certificates = []tls.Certificate{pair}
+	}
+	return nil
+}
+
+// trust sets by which authority the server is verified: the one in a file, the one that is pinned, or the system's.
+func (c *credentialFlags) trust(config *api.ClientConfig, caFile string) (err error) {
+	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	if caFile != "" {
+		if config.TLS.RootCAs, err = credential.Pool("--ca", caFile); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	if c.pin != "" {
+		return c.pinned(config.TLS, caFile)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func newDoctor(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&flags.dataDir, "data-dir", "", "the server's data `folder`, on its own machine")
 	f.StringVar(&flags.diagnostics, "diagnostics", "",
-		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
+		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address, and what the server's own variables say beside it")
 	f.StringSliceVar(&flags.ports, "port", nil, "`address` (HOST:PORT) of another port of the server, such as the one for zones or for proxies; may be repeated")
 	return cmd
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -187,20 +188,24 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 
 // diagnosticsAddress returns the address of the diagnostics port, or an empty string if it is unknown.
 func (c *cli) diagnosticsAddress(flag string) string {
-	if flag == "" && c.address == defaultAddress {
+	switch {
+	case flag != "":
+		return flag
+	case c.address == defaultAddress:
 		return defaultDiagnostics
+	case c.address == beside(os.Getenv(serverAPIEnv)):
+		return beside(os.Getenv(serverDiagnosticsEnv))
 	}
-	return flag
+	return ""
 }
 
 // diagnosticsClient returns a client for the diagnostics port, which accepts no credentials.
 func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 	config := api.ClientConfig{Address: address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version()}
 	if c.caFile != "" || c.credential.pin != "" {
-		if err := (&credentialFlags{pin: c.credential.pin}).apply(&config, c.caFile); err != nil {
+		if err := c.credential.trust(&config, c.caFile); err != nil {
 			return nil, err
 		}
-		config.Token = ""
 	}
 	client, err := api.NewClient(config)
 	if err != nil {

@@ -21,7 +21,7 @@ func run(args []string) int {
 	// All output passes through these two writers, which escape control characters in text from other authors.
 	out, errOut := printing.NewWriter(os.Stdout), printing.NewWriter(os.Stderr)
 	defer func() { _ = errors.Join(out.Close(), errOut.Close()) }()
-	c := &cli{in: os.Stdin, out: out, errOut: errOut}
+	c := &cli{in: os.Stdin, out: out, errOut: errOut, raw: os.Stdout}
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

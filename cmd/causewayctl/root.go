@@ -26,6 +26,8 @@ const (
 type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
+	// raw is what out writes to: for bytes that are not for people.
+	raw io.Writer
 
 	address    string
 	caFile     string
@@ -62,9 +64,9 @@ func newRoot(c *cli) *cobra.Command {
 	root.SetErr(c.errOut)
 
 	f := root.PersistentFlags()
-	f.StringVar(&c.address, "address", cmp.Or(os.Getenv(addressEnv), defaultAddress),
+	f.StringVar(&c.address, "address", cmp.Or(os.Getenv(addressEnv), beside(os.Getenv(serverAPIEnv)), defaultAddress),
 		"`URL` of the control plane's HTTP API; also "+addressEnv)
-	f.StringVar(&c.caFile, "ca", os.Getenv(caEnv),
+	f.StringVar(&c.caFile, "ca", cmp.Or(os.Getenv(caEnv), besideFile("tls/ca.crt", "kds-tls/ca.crt")),
 		"PEM `file` of the CA that signed the server's certificate, for https addresses; also "+caEnv)
 	c.credential.add(f)
 	c.context.add(f)

@@ -156,7 +156,7 @@ func TestCharts(t *testing.T) {
 				checkPod(t, values, chart, &m)
 			}
 		}
-		if kinds["StatefulSet"] != 1 || kinds["Service"] != 2 || kinds["ServiceAccount"] != 1 {
+		if kinds["StatefulSet"] != 1 || kinds["Service"] != 3 || kinds["ServiceAccount"] != 1 {
 			t.Errorf("%s gives %v", values, kinds)
 		}
 		plain := strings.HasPrefix(filepath.Base(values), "zone-alone")

@@ -105,7 +105,7 @@ func (k *kube) run(manifests string) {
 	for _, name := range []string{program, "causewayctl"} {
 		m.write("usr/bin/"+name, readFile(k.t, programs, name))
 	}
-	m.write("etc/hosts", "127.0.0.1 localhost global.example\n") // the name in the page
+	m.write("etc/hosts", "127.0.0.1 localhost global-causeway-global.causeway.svc\n") // the name of its Service
 	for _, v := range c.VolumeMounts {
 		k.mount(p, v.Name, v.MountPath)
 	}

@@ -15,3 +15,21 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
+
+{{/* The names of the Services, and those that the values add, for the server's certificate. */}}
+{{- define "causeway-global.hosts" -}}
+{{- $name := include "causeway-global.name" . }}{{ $svc := printf "%s.svc" .Release.Namespace }}{{ $full := printf "%s.%s" $svc .Values.clusterDomain }}
+{{- $hosts := list }}
+{{- range $service := list $name (printf "%s-api" $name) }}
+{{- $hosts = concat $hosts (list $service (printf "%s.%s" $service $.Release.Namespace) (printf "%s.%s" $service $svc) (printf "%s.%s" $service $full)) }}
+{{- end }}
+{{- $hosts = concat $hosts (list (printf "*.%s-headless.%s" $name $svc) (printf "*.%s-headless.%s" $name $full)) .Values.tls.names }}
+{{- join "," $hosts }}
+{{- end }}
+
+{{/* The size in the StatefulSet's template: that of an installed one, as it cannot be changed. */}}
+{{- define "causeway-global.templateSize" -}}
+{{- $set := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "causeway-global.name" .) }}
+{{- $claims := dig "spec" "volumeClaimTemplates" (list) $set }}
+{{- if $claims }}{{ (first $claims).spec.resources.requests.storage }}{{ else }}4Gi{{ end }}
+{{- end }}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+)
+
+// Variables of the servers: where causewayctl runs beside one, as in its container, they say how to reach it.
+const (
+	serverAPIEnv         = "CAUSEWAY_API_ADDRESS"
+	serverDiagnosticsEnv = "CAUSEWAY_DIAGNOSTICS_ADDRESS"
+	serverDataEnv        = "CAUSEWAY_DATA_DIR"
+)
+
+// beside returns the URL of a server's port, from the address that the server listens on; empty if there is none. Off
+// loopback servers speak TLS.
+func beside(listens string) string {
+	host, port, err := net.SplitHostPort(listens)
+	if err != nil {
+		return ""
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "" || err == nil && ip.IsUnspecified():
+		return "https://" + net.JoinHostPort("127.0.0.1", port)
+	case host == "localhost" || err == nil && ip.IsLoopback():
+		return "http://" + net.JoinHostPort(host, port)
+	}
+	return "https://" + net.JoinHostPort(host, port)
+}
+
+// besideFile returns the first of the files of the server's data folder that is there; empty if none is, or if the
+// server beside us is not the one that is asked.
+func besideFile(names ...string) string {
+	dir := os.Getenv(serverDataEnv)
+	if dir == "" || os.Getenv(addressEnv) != "" || os.Getenv(serverAPIEnv) == "" {
+		return ""
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil { //nolint:gosec // the environment is the caller's
+			return path
+		}
+	}
+	return ""
+}

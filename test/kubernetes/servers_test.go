@@ -1,0 +1,142 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/kubernetes/node"
+)
+
+var images struct {
+	once sync.Once
+	err  error
+	bin  string
+}
+
+// loadServers builds the programs and loads their images, once: as deploy/containers/Containerfile makes them, and under
+// the names that the charts have by default.
+func (k *kube) loadServers() {
+	k.t.Helper()
+	images.once.Do(func() { images.err = k.buildImages(context.Background()) })
+	must(k.t, images.err)
+}
+
+func (k *kube) buildImages(ctx context.Context) error {
+	if images.bin = *binFlag; images.bin == "" {
+		images.bin = filepath.Join(scratch, "bin")
+		if err := cluster.Build(ctx, images.bin); err != nil {
+			return err
+		}
+	}
+	for _, program := range []string{"causeway-global", "causeway-zone"} {
+		if err := k.Load(ctx, &node.Image{
+			Name: "docker.io/library/" + program + ":dev", Entrypoint: "/usr/bin/" + program, Cmd: []string{"run"}, User: "65532:65532",
+			Env: []string{"CAUSEWAY_DATA_DIR=/var/lib/causeway"},
+			Files: map[string]string{
+				"usr/bin/" + program:      filepath.Join(images.bin, program),
+				"usr/bin/causewayctl":     filepath.Join(images.bin, "causewayctl"),
+				"etc/ssl/certs/README.md": filepath.Join(root, "deploy", "README.md"), // a folder that every image has
+			},
+			Folders: map[string]int{"var/lib/causeway": 65532, "run/causeway": 65532},
+		}); err != nil {
+			return err
+		}
+	}
+	envoy, err := envoyImage(ctx)
+	if err != nil {
+		return err
+	}
+	return k.Load(ctx, envoy)
+}
+
+// envoyImage is Envoy with the libraries of this machine that it is linked with.
+func envoyImage(ctx context.Context) (*node.Image, error) {
+	binary, err := exec.LookPath(cmp.Or(os.Getenv("ENVOY"), filepath.Join(root, ".tools", "bin", "envoy")))
+	if err == nil {
+		binary, err = filepath.EvalSymlinks(binary)
+	}
+	if err != nil {
+		return nil, err
+	}
+	image := &node.Image{Name: "localhost/envoy:dev", Entrypoint: "/usr/bin/envoy",
+		Files: map[string]string{"usr/bin/envoy": binary}, Folders: map[string]int{"tmp": 65532}}
+	out, err := exec.CommandContext(ctx, "ldd", binary).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", binary, err)
+	}
+	for _, line := range strings.Split(string(out), "\n") {
+		for _, word := range strings.Fields(line) {
+			if strings.HasPrefix(word, "/") {
+				image.Files[strings.TrimPrefix(word, "/")] = word
+			}
+		}
+	}
+	return image, nil
+}
+
+// helm runs helm, which must succeed.
+func (k *kube) helm(args ...string) string {
+	k.t.Helper()
+	out, err := k.tryHelm(args...)
+	if err != nil {
+		k.t.Fatalf("helm %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func (k *kube) tryHelm(args ...string) (string, error) {
+	cmd := exec.CommandContext(k.t.Context(), filepath.Join(root, ".tools", "bin", "helm"), args...)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.Kubeconfig(), "HELM_CACHE_HOME="+filepath.Join(scratch, "helm"),
+		"HELM_CONFIG_HOME="+filepath.Join(scratch, "helm"), "HELM_DATA_HOME="+filepath.Join(scratch, "helm"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// volumes makes volumes for a namespace: folders of the node, for a storage class that may let them grow.
+func (k *kube) volumes(class string, grows bool, claims ...string) {
+	k.t.Helper()
+	k.apply(fmt.Sprintf(`{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+ "metadata": {"name": %q, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+ "provisioner": "kubernetes.io/no-provisioner", "allowVolumeExpansion": %v, "volumeBindingMode": "WaitForFirstConsumer"}`, class, grows))
+	for _, claim := range claims {
+		namespace, name, _ := strings.Cut(claim, "/")
+		path := filepath.Join(scratch, "volumes", namespace+"-"+name)
+		must(k.t, os.MkdirAll(path, 0o700))
+		must(k.t, os.Chown(path, nobody, nobody)) // volumes of this kind know no fsGroup
+		k.apply(fmt.Sprintf(`{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": %q},
+ "spec": {"capacity": {"storage": "16Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": %q,
+  "persistentVolumeReclaimPolicy": "Retain", "hostPath": {"path": %q},
+  "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": %q, "name": %q}}}`,
+			namespace+"-"+name, class, path, namespace, name))
+	}
+}
+
+// ready waits until the pods of a StatefulSet are ready.
+func (k *kube) ready(namespace, set string) {
+	k.t.Helper()
+	out, err := k.Kubectl(k.t.Context(), "-n", namespace, "rollout", "status", "statefulset/"+set, "--timeout=120s")
+	if err != nil {
+		k.t.Fatalf("%s: %v\n%s\n%s", set, err, out, k.story(namespace, set))
+	}
+}
+
+// story says what happened to the pods of a StatefulSet.
+func (k *kube) story(namespace, set string) string {
+	ctx := context.WithoutCancel(k.t.Context())
+	describe, _ := k.Kubectl(ctx, "-n", namespace, "describe", "pod", set+"-0")
+	logs, _ := k.Kubectl(ctx, "-n", namespace, "logs", set+"-0", "--tail=20")
+	return describe + logs
+}
+
+// ctl runs causewayctl in the first pod of a StatefulSet.
+func (k *kube) ctl(namespace, set string, args ...string) (string, error) {
+	return k.Kubectl(k.t.Context(), append([]string{"-n", namespace, "exec", set + "-0", "--", "/usr/bin/causewayctl"}, args...)...)
+}
