@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -33,7 +34,28 @@ func definitions(root string) (map[string][]byte, error) {
 		group, _, _ := strings.Cut(d.APIVersion(), "/")
 		files[group+"_"+plural(d)+".yaml"] = append([]byte(written), text...)
 	}
+	for name, list := range map[string][]object{"roles.yaml": roles(), "admission.yaml": admission()} {
+		var all []byte
+		for i, one := range list {
+			text, err := yaml.Marshal(one)
+			if err != nil {
+				return nil, err
+			}
+			if i > 0 {
+				all = append(all, "---\n"...)
+			}
+			all = append(all, text...)
+		}
+		files[name] = append([]byte(written), all...)
+	}
 	return files, nil
+}
+
+// partOf returns the labels of everything here, with more.
+func partOf(more object) object {
+	labels := object{"app.kubernetes.io/part-of": "causeway"}
+	maps.Copy(labels, more)
+	return labels
 }
 
 // defined reports whether users write or read objects of the type in Kubernetes. Roles of the HTTP API are written there,
@@ -70,8 +92,9 @@ func definition(d *resources.Descriptor, describe func(string) string) object {
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
 		"metadata": object{
-			"name":   plural(d) + "." + group,
-			"labels": object{"app.kubernetes.io/part-of": "causeway"},
+			"name":        plural(d) + "." + group,
+			"labels":      partOf(nil),
+			"annotations": object{"helm.sh/resource-policy": "keep"}, // with a definition all of its objects would go
 		},
 		"spec": object{
 			"group": group, "scope": scope, "names": names,

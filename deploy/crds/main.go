@@ -1,5 +1,6 @@
 // Command crds writes the CustomResourceDefinitions of all types into deploy/crds, a file for each, from the registry
-// and the schemas that documents are decoded by. Descriptions are the comments of the Go types and messages.
+// and the schemas that documents are decoded by; and what belongs to them: ClusterRoles, and policies of admission for
+// what the API server can refuse by itself. Descriptions are those of fields.txt, or the comments of the code.
 package main
 
 import (

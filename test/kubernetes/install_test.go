@@ -130,7 +130,7 @@ func (k *kube) handshake(set, address, name string, port int) error {
 	pool.AppendCertsFromPEM(ca)
 	ctx, cancel := context.WithTimeout(k.t.Context(), 10*time.Second)
 	defer cancel()
-	dialer := tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: name, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13}}
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: pool, ServerName: name, NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS13}}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(address, fmt.Sprint(port)))
 	if err != nil {
 		return err
