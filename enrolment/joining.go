@@ -34,6 +34,9 @@ const (
 // ErrOtherZone reports that the data directory belongs to another zone.
 var ErrOtherZone = errors.New("a zone's name cannot be changed")
 
+// ErrNoAnswer reports that no address of the global answered in the time of a join. Another attempt may succeed.
+var ErrNoAnswer = errors.New("the global does not answer")
+
 // Joined describes the membership of a zone that has joined.
 type Joined struct {
 	// Zone is the zone's name. ID identifies the zone for its whole life.
@@ -61,8 +64,8 @@ func (s *Holder) SameZone(zone string) error {
 }
 
 // Join exchanges the join string's token for a credential at the first of addresses that answers, and keeps it; without
-// addresses, at those of the join string. It tries for two minutes. Errors wrap ErrOtherZone, or contain the global's
-// answer.
+// addresses, at those of the join string. It tries for two minutes. Errors wrap ErrOtherZone or ErrNoAnswer, or contain
+// the global's answer.
 func (s *Holder) Join(ctx context.Context, offer *JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
 	if err := s.SameZone(offer.Zone); err != nil {
 		return nil, err
@@ -91,7 +94,7 @@ func (s *Holder) Join(ctx context.Context, offer *JoinString, addresses []string
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, fmt.Errorf("join: %w", errors.Join(failures...))
+			return nil, fmt.Errorf("join: %w: %w", ErrNoAnswer, errors.Join(failures...))
 		}
 	}
 }

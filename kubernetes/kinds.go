@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"strings"
+
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -27,7 +29,7 @@ func Kinds() []Kind {
 			resources.TypeTCPRoute, resources.TypeTrafficTarget:
 			continue
 		}
-		out = append(out, Kind{Type: d.Type, Kind: apiserver.Kind{Group: group, Version: version, Plural: d.Path,
+		out = append(out, Kind{Type: d.Type, Kind: apiserver.Kind{Group: group, Version: version, Plural: strings.ReplaceAll(d.Path, "-", ""),
 			Name: string(d.Type), Namespaced: !clusterScoped(d.Type)}})
 	}
 	return out

@@ -85,6 +85,16 @@ func settle(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 	return nil
 }
 
+// insist joins, for as long as the global does not answer at all. A zone that has a credential goes on with that.
+func insist(ctx context.Context, s *enrolment.Holder, offer *enrolment.JoinString, addresses []string, cfg *Config) (*enrolment.Joined, error) {
+	for {
+		joined, err := s.Join(ctx, offer, addresses, cfg.Log)
+		if !errors.Is(err, enrolment.ErrNoAnswer) || ctx.Err() != nil || s.Current() != nil {
+			return joined, err
+		}
+	}
+}
+
 // joinOnce does nothing if the zone has joined with the same string, so that the string may stay in the settings. If
 // the global refuses another string, the zone continues with its current credential until that expires.
 func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
@@ -107,7 +117,7 @@ func joinOnce(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 			addresses = append(addresses, u.Host)
 		}
 	}
-	joined, err := s.Join(ctx, offer, addresses, cfg.Log)
+	joined, err := insist(ctx, s, offer, addresses, cfg)
 	switch {
 	case err == nil:
 		cfg.Log.Info("joined the global", "zone", joined.Zone, "id", joined.ID, "global", joined.Global, "expires",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -45,9 +46,9 @@ func admission() []object {
 
 func plurals(which func(*resources.Descriptor) bool) []string {
 	var out []string
-	for _, d := range resources.Descriptors() {
-		if defined(d) && which(d) {
-			out = append(out, plural(d))
+	for _, k := range kubernetes.Kinds() {
+		if d, ok := resources.Lookup(k.Type); ok && which(d) {
+			out = append(out, k.Plural)
 		}
 	}
 	return out

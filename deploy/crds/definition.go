@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -23,16 +24,12 @@ func definitions(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{}
-	for _, d := range resources.Descriptors() {
-		if !defined(d) {
-			continue
-		}
-		text, err := yaml.Marshal(definition(d, describe))
+	for _, k := range kubernetes.Kinds() {
+		text, err := yaml.Marshal(definition(&k, describe))
 		if err != nil {
 			return nil, err
 		}
-		group, _, _ := strings.Cut(d.APIVersion(), "/")
-		files[group+"_"+plural(d)+".yaml"] = append([]byte(written), text...)
+		files[k.Group+"_"+k.Plural+".yaml"] = append([]byte(written), text...)
 	}
 	for name, list := range map[string][]object{"roles.yaml": roles(), "admission.yaml": admission()} {
 		var all []byte
@@ -58,31 +55,14 @@ func partOf(more object) object {
 	return labels
 }
 
-// defined reports whether users write or read objects of the type in Kubernetes. Roles of the HTTP API are written there,
-// and types of the Service Mesh Interface belong to another group.
-func defined(d *resources.Descriptor) bool {
-	return strings.HasPrefix(d.APIVersion(), "kuma.io/") && d.Type != resources.TypeAccessRole &&
-		d.Type != resources.TypeAccessRoleBinding
-}
-
-// plural is the type's name in URLs of the API server.
-func plural(d *resources.Descriptor) string { return strings.ReplaceAll(d.Path, "-", "") }
-
-// clusterScoped are the types whose objects have no namespace, as in other control planes of the ecosystem. All others
-// have one, also those that belong to no mesh.
-var clusterScoped = map[resources.Type]bool{
-	resources.TypeMesh: true, resources.TypeZone: true, resources.TypeZoneInsight: true, resources.TypeMeshGateway: true,
-}
-
-func definition(d *resources.Descriptor, describe func(string) string) object {
-	group, version, _ := strings.Cut(d.APIVersion(), "/")
-	name := string(d.Type)
+func definition(k *kubernetes.Kind, describe func(string) string) object {
+	d, _ := resources.Lookup(k.Type)
 	scope := "Namespaced"
-	if clusterScoped[d.Type] {
+	if !k.Namespaced {
 		scope = "Cluster"
 	}
 	names := object{
-		"kind": name, "listKind": name + "List", "plural": plural(d), "singular": strings.ToLower(name),
+		"kind": k.Name, "listKind": k.Name + "List", "plural": k.Plural, "singular": strings.ToLower(k.Name),
 		"categories": categories(d),
 	}
 	if short := shortNames(d); len(short) > 0 {
@@ -92,14 +72,14 @@ func definition(d *resources.Descriptor, describe func(string) string) object {
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
 		"metadata": object{
-			"name":        plural(d) + "." + group,
+			"name":        k.Plural + "." + k.Group,
 			"labels":      partOf(nil),
 			"annotations": object{"helm.sh/resource-policy": "keep"}, // with a definition all of its objects would go
 		},
 		"spec": object{
-			"group": group, "scope": scope, "names": names,
+			"group": k.Group, "scope": scope, "names": names,
 			"versions": []any{object{
-				"name": version, "served": true, "storage": true,
+				"name": k.Version, "served": true, "storage": true,
 				"schema":                   object{"openAPIV3Schema": root(d, describe)},
 				"additionalPrinterColumns": columns(d),
 				"subresources":             object{"status": object{}},

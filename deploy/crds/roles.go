@@ -3,7 +3,7 @@ package main
 import (
 	"slices"
 
-	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/kubernetes"
 )
 
 // roles are ClusterRoles that Kubernetes adds to its own of the same names, so that whoever may edit a namespace may
@@ -11,13 +11,10 @@ import (
 // them.
 func roles() []object {
 	var all, written []string
-	for _, d := range resources.Descriptors() {
-		if !defined(d) {
-			continue
-		}
-		all = append(all, plural(d))
-		if !clusterScoped[d.Type] && !d.Type.Live() {
-			written = append(written, plural(d))
+	for _, k := range kubernetes.Kinds() {
+		all = append(all, k.Plural)
+		if k.Namespaced && !k.Type.Live() {
+			written = append(written, k.Plural)
 		}
 	}
 	slices.Sort(all)

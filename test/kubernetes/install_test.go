@@ -252,7 +252,14 @@ func TestKubernetesJoiningZone(t *testing.T) {
 	k := newKube(t)
 	k.loadServers()
 	k.namespace("alone")
-	t.Cleanup(func() { k.as(t).Kubectl(context.Background(), "delete", "namespace", "alone", "--wait=false") }) //nolint:errcheck // the cluster ends
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(k.story("alone", "z-causeway-zone"))
+		}
+		if out, err := k.Kubectl(context.Background(), "delete", "namespace", "alone", "--wait=false"); err != nil {
+			t.Error(err, out)
+		}
+	})
 	k.kubectl("-n", "alone", "create", "secret", "generic", "nowhere", "--from-literal=join="+joinString(t, "192.0.2.1:5685"))
 	k.helm("install", "z", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", "alone", "--set",
 		"join.secretName=nowhere,persistence.enabled=false")

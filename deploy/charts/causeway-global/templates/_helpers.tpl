@@ -33,3 +33,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- $claims := dig "spec" "volumeClaimTemplates" (list) $set }}
 {{- if $claims }}{{ (first $claims).spec.resources.requests.storage }}{{ else }}4Gi{{ end }}
 {{- end }}
+
+{{/* The data folder: the volume, or a folder in it. Everybody may write an emptyDir, which the server refuses. */}}
+{{- define "causeway-global.dataDir" -}}
+/var/lib/causeway{{ if not .Values.persistence.enabled }}/data{{ else if .Values.persistence.folder }}/{{ .Values.persistence.folder }}{{ end }}
+{{- end }}
