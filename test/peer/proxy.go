@@ -7,7 +7,9 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 )
 
@@ -32,6 +34,10 @@ type ProxyConfig struct {
 	StateOfTheWorld bool
 	// Secrets makes the proxy request the secrets that its listeners name.
 	Secrets bool
+	// Refuses is what the proxy answers to every response: it takes none. Empty for a proxy that takes all.
+	Refuses string
+	// Deaf makes the proxy read nothing from its socket once it has asked for clusters and listeners.
+	Deaf bool
 }
 
 // Proxy is a client of ADS that acknowledges every response. It requests clusters and listeners, and the filters that
@@ -75,7 +81,9 @@ func (p *Proxy) Reconnect(ctx context.Context) error {
 }
 
 func (p *Proxy) connect(ctx context.Context, again bool) error {
-	conn, err := grpc.NewClient(p.cfg.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	var ears ears
+	conn, err := grpc.NewClient(p.cfg.XDS, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(ears.dial))
 	if err != nil {
 		return err
 	}
@@ -86,6 +94,9 @@ func (p *Proxy) connect(ctx context.Context, again bool) error {
 		follow = p.stateOfTheWorld
 	}
 	p.wait.Go(func() {
+		if p.cfg.Deaf {
+			follow = func(ctx context.Context, again bool) error { return p.askAndHearNothing(ctx, &ears) }
+		}
 		err := follow(ctx, again)
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -229,6 +240,13 @@ func (p *Proxy) delta(ctx context.Context, again bool) error {
 		response := &discovery.DeltaDiscoveryResponse{}
 		if err := stream.RecvMsg(response); err != nil {
 			return err
+		}
+		if p.cfg.Refuses != "" {
+			if err := stream.SendMsg(&discovery.DeltaDiscoveryRequest{TypeUrl: response.TypeUrl,
+				ResponseNonce: response.Nonce, ErrorDetail: &status.Status{Code: int32(codes.InvalidArgument), Message: p.cfg.Refuses}}); err != nil {
+				return err
+			}
+			continue
 		}
 		changed := map[string]held{}
 		for _, r := range response.Resources {
