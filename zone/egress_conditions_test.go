@@ -1,10 +1,13 @@
 package zone
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // TestEgressConditions: where a mesh asks for an egress, the condition of a MeshExternalService follows the egresses.
@@ -25,14 +28,15 @@ func TestEgressConditions(t *testing.T) {
 		return r
 	}
 	s := store.NewMemory()
-	connected := false
-	c := &egressConditions{store: s, home: home, connected: func(resources.Key) bool { return connected }}
+	var is xds.Presence
+	c := &egressConditions{store: s, home: home, presence: func(resources.Key) xds.Presence { return is },
+		started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	external := put(s, resources.TypeMeshExternalService, "default", "", "bank", `{"match":{"port":443}}`)
 	want := func(about, reason string) {
 		t.Helper()
 		got := c.of(external)
 		if reason == "" && len(got) > 0 || reason != "" && (len(got) != 1 || got[0].Reason != reason ||
-			(got[0].Status == resources.ConditionTrue) != (reason == "Connected")) {
+			(got[0].Status == resources.ConditionTrue) != (reason == "Connected") || (got[0].Status == resources.ConditionUnknown) != (reason == "Awaited")) {
 			t.Errorf("%s: %v, want %q", about, got, reason)
 		}
 	}
@@ -45,6 +49,14 @@ func TestEgressConditions(t *testing.T) {
 	want("one in a namespace is none", "NoEgress")
 	put(s, resources.TypeDataplane, "default", "", "out", out)
 	want("it is not connected", "NotConnected")
-	connected = true
+	is = xds.Presence{Awaited: true}
+	want("it may come back after a start", "Awaited")
+	is = xds.Presence{Connected: true, Avoided: true}
+	want("its Envoy refuses all that it is told", "NotServing")
+	is = xds.Presence{Connected: true}
 	want("it is there", "Connected")
+	is = xds.Presence{Left: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)}
+	if got := c.of(external)[0].Message; !strings.Contains(got, "since 2026-02-03T04:05:06Z") {
+		t.Errorf("since when it is away: %q", got)
+	}
 }

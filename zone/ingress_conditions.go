@@ -13,7 +13,7 @@ type ingressConditions struct {
 	// started is the time since which this server can know.
 	started time.Time
 	// presence is Proxies.Ingress.
-	presence func(ingress resources.Key) xds.IngressPresence
+	presence func(ingress resources.Key) xds.Presence
 }
 
 // of returns the condition of a ZoneIngress of this zone, and nil for other resources: of the ingresses of other zones

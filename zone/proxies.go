@@ -73,7 +73,7 @@ func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *po
 	})
 	ingresses := &ingressConditions{zone: parts.home.Zone, started: cfg.Now(), presence: parts.proxies.Ingress}
 	parts.routes.AddConditions(ingresses.of)
-	egresses := &egressConditions{store: parts.durable, home: parts.home, connected: parts.proxies.Connected}
+	egresses := &egressConditions{store: parts.durable, home: parts.home, started: cfg.Now(), presence: parts.proxies.Egress}
 	parts.routes.AddConditions(egresses.of)
 	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
 		admission: admission}).register(parts.routes)

@@ -25,7 +25,7 @@ func newDoctor(c *cli) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check a server and its parts, and show how to fix what is wrong",
 		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions, the store, the audit\n" +
-			"log, each zone (online, behind, refusals, removals that are held, credentials), and the proxies. On the server's machine\n" +
+			"log, each zone (online, behind, refusals, removals that are held, credentials), the proxies and the gateways. On the server's machine\n" +
 			"--data-dir adds the disk, the certificates in files, and who may read the keys. It also reports what it could not check.\n\n" +
 			"A problem needs action; a warning may. Exit status: 0 no problems, 1 problems, 2 the server could not be asked.",
 		Example: "  causewayctl doctor\n" +
@@ -138,6 +138,7 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	e.proxies(ctx)
 	e.ingresses(ctx)
 	e.egress(ctx)
+	e.gateways(ctx)
 	if flags.dataDir != "" {
 		e.dataDir()
 	}

@@ -26,8 +26,12 @@ func (e *examination) egress(ctx context.Context) {
 		}
 		told[it.Mesh] = true
 		about := "mesh " + printing.Line(it.Mesh)
-		if all[at].Status == resources.ConditionTrue {
+		switch all[at].Status {
+		case resources.ConditionTrue:
 			e.add(finding{Status: findingOK, Check: "egress", About: about, What: all[at].Message})
+			continue
+		case resources.ConditionUnknown:
+			e.add(finding{findingUnknown, "egress", about, all[at].Message, "", "ask again in a minute"})
 			continue
 		}
 		e.add(finding{findingProblem, "egress", about, all[at].Message,

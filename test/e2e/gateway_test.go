@@ -180,3 +180,48 @@ func (k *clientKey) gatewayLookedFor(m *mesh, servers []*cluster.Server, proxies
 		k.absent(m.t, "the configuration of the Envoy", dump.body)
 	}
 }
+
+// TestGatewayThatEnvoyRefuses: a real Envoy refuses one listener of a MeshGateway, whose port another process has, and
+// takes the other. No server says that the gateway is served, also not after the proxy has accepted something else.
+func TestGatewayThatEnvoyRefuses(t *testing.T) {
+	t.Parallel()
+	m := &truth{newMesh(t, "zone-1")}
+	zone := m.zones["zone-1"]
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	m.must(err)
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	m.must(err)
+	free, err := porttest.Free()
+	m.must(err)
+	gateway := func(port string) string {
+		return fmt.Sprintf("{type: MeshGateway, mesh: default, name: edge, selectors: [{match: {kuma.io/service: edge}}], conf: {listeners: [{port: %s, protocol: HTTP}, {port: %d, protocol: HTTP}]}}", port, free)
+	}
+	m.apply(m.global, gateway(port))
+	status := []string{"rollout", "status", "kri_mgw_default___edge_"}
+	m.says(m.global, 1, []string{"it selects no proxy that is known"}, status...)
+	m.says(m.global, 0, []string{"warning", "gateways", "it selects no proxy that is known"}, "doctor")
+
+	m.apply(zone, "{type: Dataplane, mesh: default, name: edge-1, networking: {address: 127.0.0.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}}")
+	m.says(m.global, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/edge-1"}, status...)
+	proxy, err := m.StartProxy(t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "edge-1"})
+	m.must(err)
+	m.must(proxy.WaitListeners(t.Context(), free))
+	refused := []string{"enforced by 0 of 1 proxies", "it refuses listeners (", port + ") since 20", "Address already in use"}
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 1, refused, status...)
+		m.says(s, 1, []string{"gateways", "it refuses listeners ("}, "doctor")
+	}
+	m.apply(m.global, "{type: MeshTimeout, mesh: default, name: other, spec: {targetRef: {kind: Mesh}, to: [{targetRef: {kind: Mesh}, default: {http: {requestHeadersTimeout: 7s}}}]}}")
+	m.says(zone, 1, refused, "rollout", "status", "kri_mt_default___other_")
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 1, refused, status...)
+	}
+	other, err := porttest.Free()
+	m.must(err)
+	m.apply(m.global, gateway(fmt.Sprint(other)))
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 0, []string{"enforced by 1 of 1 proxies"}, status...)
+		m.says(s, 0, []string{"gateways", "1 of 1 are served by all of their proxies"}, "doctor")
+	}
+}

@@ -95,6 +95,10 @@ func (s *Status) Conditions(r *resources.Resource) []resources.Condition {
 		return nil
 	}
 	out := resources.Condition{Type: generated, Status: resources.ConditionTrue, Reason: generated}
+	if _, err := resources.SpecAs[resources.HostnameGenerator](r); err != nil {
+		out.Status, out.Reason, out.Message = resources.ConditionFalse, "NotRead", "no service has a name of it: "+err.Error()
+		return []resources.Condition{out}
+	}
 	given, refused := 0, []string{}
 	for mesh := range s.Store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
 		for _, service := range s.of(mesh.Name).Services {

@@ -151,6 +151,9 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 	var of answer
 	if k, ok := kindOf(req.GetTypeUrl()); ok {
 		of.resources = s.judged(k, req.GetResponseNonce(), refused)
+		if k == kindListener && len(req.GetInitialResourceVersions()) > 0 {
+			s.proxy.record.brings(s.subscription)
+		}
 	}
 	awaited := s.answered(req.GetTypeUrl(), req.GetResponseNonce(), of, req.GetErrorDetail().GetMessage(), refused)
 	if k, ok := kindOf(req.GetTypeUrl()); ok && awaited && !refused {

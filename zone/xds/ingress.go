@@ -51,7 +51,7 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 		}
 	}
 	if c.New == nil {
-		delete(x.presence.ingressLeft, c.Key())
+		delete(x.presence.left, c.Key())
 	}
 	p := x.proxies[proxyID{Key: c.Key()}]
 	switch {

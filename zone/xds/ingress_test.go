@@ -95,7 +95,7 @@ func TestIngressRetires(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if n := len(w.x.presence.ingressLeft); n != 0 {
+		if n := len(w.x.presence.left); n != 0 {
 			t.Errorf("when %d deleted ingresses left is kept", n)
 		}
 		if n := len(w.x.presence.retiring); n != 0 {
@@ -117,31 +117,31 @@ func TestIngressPresence(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- w.x.Run(ctx) }()
-		expect := func(when string, want IngressPresence) {
+		expect := func(when string, want Presence) {
 			t.Helper()
 			synctest.Wait()
 			if got := w.x.Ingress(key); got != want {
 				t.Errorf("%s: %+v, want %+v", when, got, want)
 			}
 		}
-		expect("at first", IngressPresence{Awaited: true})
+		expect("at first", Presence{Awaited: true})
 		time.Sleep(awaitFor)
-		expect("not seen", IngressPresence{})
+		expect("not seen", Presence{})
 		s := newSession(w.x)
 		node := testNode("in")
 		node.Id = NodeID("", "in")
 		if err := s.identify(node); err != nil {
 			t.Fatal(err)
 		}
-		expect("there", IngressPresence{Connected: true})
+		expect("there", Presence{Connected: true})
 		left := time.Now()
 		s.end()
 		time.Sleep(time.Minute)
-		expect("left", IngressPresence{Left: left})
+		expect("left", Presence{Left: left})
 		w.apply(store.Op{Delete: key})
 		synctest.Wait()
 		w.apply(put)
-		expect("made anew", IngressPresence{})
+		expect("made anew", Presence{})
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -25,8 +25,8 @@ type presence struct {
 	leaving map[resources.Key]time.Time
 	// retiring holds the proxies of deleted ZoneIngresses, with the time at which each listener is removed.
 	retiring map[*proxy]time.Time
-	// ingressLeft holds the ZoneIngresses of this zone whose last stream ended, with the time at which it did.
-	ingressLeft map[resources.Key]time.Time
+	// left holds the ZoneIngresses and egresses of this zone whose last stream ended, with the time at which it did.
+	left map[resources.Key]time.Time
 	// unknownUntil ends the time after a start in which proxies may still reconnect. It is zero after that.
 	unknownUntil time.Time
 	wake         chan struct{}
@@ -35,7 +35,7 @@ type presence struct {
 func newPresence() *presence {
 	return &presence{
 		absent: map[resources.Key]struct{}{}, leaving: map[resources.Key]time.Time{}, retiring: map[*proxy]time.Time{},
-		ingressLeft: map[resources.Key]time.Time{}, unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
+		left: map[resources.Key]time.Time{}, unknownUntil: time.Now().Add(awaitFor), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -43,6 +43,7 @@ func newPresence() *presence {
 func (a *presence) forget(dataplane resources.Key) {
 	delete(a.absent, dataplane)
 	delete(a.leaving, dataplane)
+	delete(a.left, dataplane)
 }
 
 // due returns when the next Dataplane becomes absent, or the next ingress retires; zero means never.
@@ -108,13 +109,13 @@ func (x *Proxies) listensLocked(dataplane resources.Key) bool {
 }
 
 // noteListening runs after each request of the stream that needed no response. A proxy that has answered everything
-// that it asks for, and asks for its listeners, takes requests.
+// that it asks for, asks for its listeners, and has not refused all of them takes requests.
 func (s *session) noteListening() {
 	p := s.proxy
 	if p.listens.Load() {
 		return
 	}
-	if outstanding, _ := p.record.outstanding(p.filtered(), s.proxies.cfg.Now()); !outstanding {
+	if outstanding, _ := p.record.outstanding(p.filtered(), s.proxies.cfg.Now()); !outstanding && p.record.listens() {
 		s.proxies.listening(p)
 	}
 }
@@ -136,8 +137,8 @@ func (x *Proxies) listening(p *proxy) {
 
 // leftLocked starts the time in which the proxy of a Dataplane may reconnect.
 func (x *Proxies) leftLocked(p *proxy) {
-	if p.ingress != nil {
-		x.presence.ingressLeft[p.key] = time.Now()
+	if p.ingress != nil || p.target != nil && len(p.target.egresses) > 0 && !x.connectedLocked(p.key) {
+		x.presence.left[p.key] = time.Now()
 	}
 	if p.key.Type != resources.TypeDataplane || p.target == nil || x.connectedLocked(p.key) {
 		return
@@ -238,26 +239,41 @@ func (x *Proxies) retainPresenceLocked(snap store.Snapshot) {
 			x.presence.forget(key)
 		}
 	}
-	for key := range x.presence.ingressLeft {
+	for key := range x.presence.left {
 		if snap.Get(key) == nil {
-			delete(x.presence.ingressLeft, key)
+			delete(x.presence.left, key)
 		}
 	}
 }
 
-// IngressPresence reports whether the proxy of a ZoneIngress of this zone is connected. Left is when its last stream
-// ended, zero for one that has not connected since the start; Awaited is set while such a one may still come back.
-type IngressPresence struct {
+// Presence reports whether the proxy of a ZoneIngress or an egress of this zone is connected. Left is when its last stream
+// ended, zero for one that has not connected since the start; Awaited is set while such a one may still come back. Avoided
+// means that clients in this zone avoid it: it left, or has not answered yet all that it was told.
+type Presence struct {
 	Connected bool
 	Left      time.Time
 	Awaited   bool
+	Avoided   bool
 }
 
 // Ingress returns the presence of the proxy of a ZoneIngress of this zone.
-func (x *Proxies) Ingress(ingress resources.Key) IngressPresence {
+func (x *Proxies) Ingress(ingress resources.Key) Presence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	out := IngressPresence{Connected: x.connectedLocked(ingress), Left: x.presence.ingressLeft[ingress]}
+	return x.presentLocked(ingress)
+}
+
+// Egress returns the presence of the proxy of an egress of this zone.
+func (x *Proxies) Egress(dataplane resources.Key) Presence {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := x.presentLocked(dataplane)
+	_, out.Avoided = x.presence.absent[dataplane]
+	return out
+}
+
+func (x *Proxies) presentLocked(key resources.Key) Presence {
+	out := Presence{Connected: x.connectedLocked(key), Left: x.presence.left[key]}
 	out.Awaited = !out.Connected && out.Left.IsZero() && !x.presence.unknownUntil.IsZero()
 	return out
 }

@@ -78,6 +78,8 @@ type subscription struct {
 	awaited [kinds][]awaited
 	// asked marks the kinds that the stream asks for, withheld those of them for which there is nothing to send yet.
 	asked, withheld [kinds]bool
+	// brought means that the proxy had listeners when it opened the stream.
+	brought bool
 	// refused holds what the proxy refuses on this stream.
 	refused [kinds]refusals
 	// inlined means that the stream gets filters within its listeners.
@@ -119,6 +121,24 @@ func (r *record) disconnect(s *subscription, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.ended = now
+}
+
+// brings notes that the proxy says which listeners it has from before the stream.
+func (r *record) brings(s *subscription) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.brought = true
+}
+
+// listens reports whether the proxy has a listener, as far as it can be told: it brought some, or has accepted one, or
+// has refused none.
+func (r *record) listens() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.subscriptions, func(s *subscription) bool {
+		n := &s.stats[kindListener]
+		return s.ended.IsZero() && (s.brought || n.acknowledged > 0 || n.rejected == 0)
+	})
 }
 
 // asks notes that a stream asks for a kind, and whether the server could send it.

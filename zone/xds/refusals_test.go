@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
@@ -146,4 +149,35 @@ func TestProblemsAreToldAfterTheyAreThere(t *testing.T) {
 	if refused(z.insight("backend", func(*meshpb.DataplaneInsight) bool { return true }), "ecds") == "" {
 		t.Error("it was told, and the insight does not show it")
 	}
+}
+
+// TestAProxyThatRefusesAllListeners: it takes no requests, so it is avoided; one that came back with its listeners, and
+// refuses a change of them, has those.
+func TestAProxyThatRefusesAllListeners(t *testing.T) {
+	t.Parallel()
+	z := newZoneServer(t)
+	z.dataplane("backend", httpInbound)
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "backend"}
+	c := z.delta()
+	c.refuses = mainListener
+	c.subscribe(nodeOf("backend", ""), cds, "*")
+	c.any()
+	c.subscribe(nil, lds, "*")
+	c.subscribe(nil, ecds, mainFilter)
+	c.answersUntil("it has refused", func() bool {
+		one := z.proxies.Standings()[0]
+		return strings.Contains(one.Reason, "it refuses listeners ("+mainListener+")") && strings.Contains(one.Reason, "it refuses clusters")
+	})
+	if is := z.proxies.Egress(key); !is.Connected || !is.Avoided {
+		t.Errorf("it is %+v", is)
+	}
+	c.close()
+
+	back := z.delta()
+	back.refuses = mainListener
+	back.subscribe(nodeOf("backend", ""), cds, "*")
+	back.send(&discovery.DeltaDiscoveryRequest{TypeUrl: lds, ResourceNamesSubscribe: []string{"*"},
+		InitialResourceVersions: map[string]string{mainListener: "of before"}})
+	back.subscribe(nil, ecds, mainFilter)
+	back.answersUntil("it is not avoided", func() bool { return !z.proxies.Egress(key).Avoided })
 }

@@ -114,6 +114,9 @@ func (s *session) OnStreamRequest(_ int64, req *discovery.DiscoveryRequest) erro
 	if !served {
 		req.ResourceNames = nil
 	}
+	if k, ok := kindOf(req.GetTypeUrl()); ok && k == kindListener && req.GetResponseNonce() == "" && req.GetVersionInfo() != "" {
+		s.proxy.record.brings(s.subscription)
+	}
 	each := namesPerRequest
 	if s.answered(req.GetTypeUrl(), req.GetResponseNonce(), answer{whole: true}, req.GetErrorDetail().GetMessage(), req.GetErrorDetail() != nil) {
 		each = repeatedPerRequest // and may ask for other names
