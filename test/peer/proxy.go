@@ -95,7 +95,7 @@ func (p *Proxy) connect(ctx context.Context, again bool) error {
 	}
 	p.wait.Go(func() {
 		if p.cfg.Deaf {
-			follow = func(ctx context.Context, again bool) error { return p.askAndHearNothing(ctx, &ears) }
+			follow = func(ctx context.Context, _ bool) error { return p.askAndHearNothing(ctx, &ears) }
 		}
 		err := follow(ctx, again)
 		p.mu.Lock()

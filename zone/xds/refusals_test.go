@@ -165,7 +165,7 @@ func TestAProxyThatRefusesAllListeners(t *testing.T) {
 	c.subscribe(nil, lds, "*")
 	c.subscribe(nil, ecds, mainFilter)
 	c.answersUntil("it has refused", func() bool {
-		one := z.proxies.Standings()[0]
+		one := z.proxies.SyncStatuses()[0]
 		return strings.Contains(one.Reason, "it refuses listeners ("+mainListener+")") && strings.Contains(one.Reason, "it refuses clusters")
 	})
 	if is := z.proxies.Egress(key); !is.Connected || !is.Avoided {
