@@ -1,0 +1,99 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKubernetesCopies joins the zone to a global: what the global's users write is shown in the system namespace, and
+// nobody changes it there.
+func TestKubernetesCopies(t *testing.T) {
+	w := newWorld(t)
+	ready := filepath.Join(w.dir, "global.ready")
+	global, err := w.Command("global", "causeway-global", "run", "--data-dir", filepath.Join(w.dir, "global"), "--api-address",
+		"127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--ready-file", ready)
+	must(t, err)
+	must(t, global.Start())
+	g := &zone{w: w}
+	var addresses struct{ API, KDS string }
+	w.eventually("the global to be ready", func(context.Context) error {
+		raw, err := os.ReadFile(ready)
+		if err == nil {
+			err = json.Unmarshal(raw, &addresses)
+		}
+		g.url = "http://" + addresses.API
+		return err
+	})
+	out, err := run(t.Context(), "", filepath.Join(shared.bin, "causewayctl"), "--address", g.url, "zone", "create", "zone-1")
+	must(t, err)
+	at := strings.Index(out, "causeway-join:")
+	if at < 0 {
+		t.Fatalf("there is no join string in:\n%s", out)
+	}
+	z := w.zone("--join", strings.Fields(out[at:])[0])
+	z.webhooks("Fail")
+	put := func(value string) {
+		t.Helper()
+		status, text, err := g.call(t.Context(), http.MethodPut, "/meshes/default/meshtrafficpermissions/of-all", fmt.Sprintf(
+			`{"type": "MeshTrafficPermission", "mesh": "default", "name": "of-all", "spec": {"default": {"deny": [{"spiffeId": {"type": "Exact", "value": %q}}]}}}`, value))
+		if err != nil || status >= http.StatusMultipleChoices {
+			t.Fatalf("%d %v: %s", status, err, text)
+		}
+	}
+	shown := func(what string) (name string) {
+		t.Helper()
+		w.eventually("the copy to be shown with "+what, func(ctx context.Context) error {
+			out, err := w.tryKubectl(ctx, admin, "get", "mtp", "-n", systemName, "-l", "kuma.io/display-name=of-all,kuma.io/origin=global,causeway.io/copy=true",
+				"-o", "jsonpath={range .items[*]}{.metadata.name} {.spec}{end}")
+			if err != nil || !strings.Contains(out, what) {
+				return fmt.Errorf("%v: %s", err, out)
+			}
+			name, _, _ = strings.Cut(out, " ")
+			return nil
+		})
+		return name
+	}
+	put("spiffe://a/b")
+	name := shown("spiffe://a/b")
+	if !strings.HasPrefix(name, "of-all-") {
+		t.Errorf("its name is %q", name)
+	}
+	put("spiffe://a/c")
+	shown("spiffe://a/c")
+	for _, args := range [][]string{{"delete", "mtp", "-n", systemName, name}, {"label", "mtp", "-n", systemName, name, "mine=yes"},
+		{"patch", "mtp", "-n", systemName, name, "--type=merge", "-p", `{"spec":{"default":{"deny":[]}}}`},
+		{"delete", "mesh", "default"}} {
+		out, err := w.tryKubectl(t.Context(), alice, args...)
+		if err == nil || !strings.Contains(out, "lives on the global") {
+			t.Errorf("%v: %v %s", args, err, out)
+		}
+	}
+	forged := strings.Replace(permission("forged", "backend-ns", "Exact"), `"namespace"`, `"labels": {"causeway.io/copy": "true"}, "namespace"`, 1)
+	if out := w.refused(forged); !strings.Contains(out, "is the server's to set") {
+		t.Errorf("a forged copy: %s", out)
+	}
+	if status, text, err := g.call(t.Context(), http.MethodDelete, "/meshes/default/meshtrafficpermissions/of-all", ""); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %v: %s", status, err, text)
+	}
+	w.eventually("the copy to be gone", func(ctx context.Context) error {
+		if out, err := w.tryKubectl(ctx, admin, "get", "mtp", "-n", systemName, name); err == nil {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
+
+	// What the zone's users write goes to the global, and its conditions say so.
+	w.apply(permission("up", "backend-ns", "Exact"))
+	if got := w.condition("mtp", "backend-ns", "up", "Programmed", "True"); !strings.Contains(got, "acknowledged by 1 of 1") {
+		t.Errorf("Programmed says %q", got)
+	}
+	global.Kill()
+	w.apply(permission("up", "backend-ns", "Prefix"))
+	w.condition("mtp", "backend-ns", "up", "Programmed", "Unknown")
+}

@@ -1,0 +1,237 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// patience is how long anything that happens by itself may take.
+const patience = 60 * time.Second
+
+var (
+	binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
+	shared  struct {
+		root, bin, dir string
+		once           sync.Once // for build
+		err            error
+	}
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	var err error
+	if shared.root, err = cluster.Root(); err == nil {
+		shared.dir, err = os.MkdirTemp("", "causeway-bridge-")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bridge:", err)
+		return 1
+	}
+	defer os.RemoveAll(shared.dir)
+	return m.Run()
+}
+
+// build builds the programs, once.
+func build(t *testing.T) {
+	t.Helper()
+	shared.once.Do(func() {
+		if shared.bin = *binFlag; shared.bin == "" {
+			shared.bin = filepath.Join(shared.dir, "bin")
+			shared.err = cluster.Build(context.Background(), shared.bin)
+		}
+	})
+	must(t, shared.err)
+}
+
+// The users of the API server. The zone's own is that of its service account in a cluster.
+const (
+	admin      = "admin"
+	alice      = "alice"
+	zoneUser   = "system:serviceaccount:kuma-system:causeway-zone"
+	masters    = "system:masters"
+	tokenOf    = "token-of-"
+	systemName = "kuma-system"
+)
+
+// world is an API server, and what a test runs beside it.
+type world struct {
+	t *testing.T
+	*cluster.Cluster
+
+	dir               string
+	apiPort, etcdPort int
+	hookPort          int
+	etcd, api         *cluster.Process
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	build(t)
+	w := &world{t: t, dir: t.TempDir()}
+	var err error
+	w.Cluster, err = cluster.New(cluster.Config{Bin: shared.bin, Dir: w.dir})
+	must(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			w.Tails(os.Stderr, 15)
+		}
+		for _, p := range []*cluster.Process{w.api, w.etcd} {
+			if p != nil {
+				p.Kill() // etcd calls every other end an error
+			}
+		}
+		must(t, w.Close())
+	})
+	for _, port := range []*int{&w.apiPort, &w.etcdPort, &w.hookPort} {
+		*port, err = porttest.Free()
+		must(t, err)
+	}
+	w.startAPIServer()
+	w.kubectl("apply", "--server-side", "-f", filepath.Join(shared.root, "deploy", "crds"))
+	w.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	for _, namespace := range []string{systemName, "backend-ns", "frontend-ns"} {
+		w.kubectl("create", "namespace", namespace)
+	}
+	w.apply(rights)
+	return w
+}
+
+// rights let alice do everything to objects, and the zone what a server needs.
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: server}
+rules:
+- {apiGroups: [kuma.io], resources: ["*"], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, patch]}
+- {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations], resourceNames: [causeway-zone], verbs: [get, list, watch, patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: server}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: server}
+subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: alice}, {kind: ServiceAccount, name: causeway-zone, namespace: kuma-system}]
+`
+
+// program is one that make tools-kubernetes builds.
+func program(name string) string { return filepath.Join(shared.root, ".tools", "kubernetes", name) }
+
+func (w *world) startAPIServer() {
+	w.t.Helper()
+	pki := filepath.Join(w.dir, "pki")
+	must(w.t, os.MkdirAll(pki, 0o700))
+	tokens := ""
+	for i, user := range []string{admin, alice, zoneUser} {
+		group := ""
+		if user == admin {
+			group = "," + masters
+		}
+		tokens += fmt.Sprintf("%s%s,%s,%d%s\n", tokenOf, user, user, i, group)
+	}
+	must(w.t, os.WriteFile(filepath.Join(pki, "tokens.csv"), []byte(tokens), 0o600))
+	must(w.t, os.WriteFile(filepath.Join(pki, "accounts.key"), keyPEM(w.t), 0o600))
+	etcd := fmt.Sprintf("http://127.0.0.1:%d", w.etcdPort)
+	peers, err := porttest.Free()
+	must(w.t, err)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", peers)
+	w.etcd, err = w.Command("etcd", program("etcd"), "--data-dir", filepath.Join(w.dir, "etcd"), "--unsafe-no-fsync",
+		"--listen-client-urls", etcd, "--advertise-client-urls", etcd, "--listen-peer-urls", peer,
+		"--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--log-level", "error")
+	must(w.t, err)
+	must(w.t, w.etcd.Start())
+	w.api, err = w.Command("kube-apiserver", program("kube-apiserver"), "--etcd-servers", etcd,
+		"--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", fmt.Sprint(w.apiPort),
+		"--cert-dir", pki, "--token-auth-file", filepath.Join(pki, "tokens.csv"), "--authorization-mode", "RBAC",
+		"--service-account-key-file", filepath.Join(pki, "accounts.key"), "--service-account-signing-key-file",
+		filepath.Join(pki, "accounts.key"), "--service-account-issuer", "https://127.0.0.1",
+		"--service-cluster-ip-range", "10.0.0.0/24", "--disable-admission-plugins", "ServiceAccount", "--v", "0")
+	must(w.t, err)
+	must(w.t, w.api.Start())
+	w.apiServerReady()
+}
+
+func (w *world) apiServerReady() {
+	w.t.Helper()
+	w.eventually("the API server to be ready", func(ctx context.Context) error {
+		_, err := w.tryKubectl(ctx, admin, "get", "--raw", "/readyz")
+		return err
+	})
+}
+
+// kubeconfig is a file by which a user reaches the API server.
+func (w *world) kubeconfig(user string) string {
+	path := filepath.Join(w.dir, strings.ReplaceAll(user, ":", "-")+".kubeconfig")
+	raw, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "Config", "current-context": "it",
+		"contexts": []any{map[string]any{"name": "it", "context": map[string]string{"cluster": "it", "user": "it"}}},
+		"clusters": []any{map[string]any{"name": "it", "cluster": map[string]string{
+			"server": fmt.Sprintf("https://127.0.0.1:%d", w.apiPort), "certificate-authority": filepath.Join(w.dir, "pki", "apiserver.crt")}}},
+		"users": []any{map[string]any{"name": "it", "user": map[string]string{"token": tokenOf + user}}}})
+	must(w.t, err)
+	must(w.t, os.WriteFile(path, raw, 0o600))
+	return path
+}
+
+func (w *world) tryKubectl(ctx context.Context, user string, args ...string) (string, error) {
+	return w.feedKubectl(ctx, user, "", args...)
+}
+
+func (w *world) feedKubectl(ctx context.Context, user, in string, args ...string) (string, error) {
+	return run(ctx, in, program("kubectl"), append([]string{"--kubeconfig", w.kubeconfig(user)}, args...)...)
+}
+
+// kubectl runs a command as the admin, which must succeed.
+func (w *world) kubectl(args ...string) string {
+	w.t.Helper()
+	out, err := w.tryKubectl(w.t.Context(), admin, args...)
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+// apply applies manifests, which must succeed.
+func (w *world) apply(manifests string) string {
+	w.t.Helper()
+	out, err := w.feedKubectl(w.t.Context(), admin, manifests, "apply", "-f", "-")
+	if err != nil {
+		w.t.Fatalf("kubectl apply: %v\n%s\n%s", err, out, manifests)
+	}
+	return out
+}
+
+// refused applies manifests as alice, which must fail, and returns what kubectl prints.
+func (w *world) refused(manifests string, args ...string) string {
+	w.t.Helper()
+	out, err := w.feedKubectl(w.t.Context(), alice, manifests, append([]string{"apply", "-f", "-"}, args...)...)
+	if err == nil {
+		w.t.Fatalf("it is applied: %s\n%s", out, manifests)
+	}
+	return out
+}
+
+func (w *world) eventually(what string, condition func(context.Context) error) {
+	w.t.Helper()
+	must(w.t, cluster.Until(w.t.Context(), patience, what, condition))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,192 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+)
+
+// zone is a server whose users write in the world's API server.
+type zone struct {
+	*cluster.Process
+
+	w     *world
+	ready string
+	url   string
+}
+
+// zone starts a zone that is connected with the API server. more are further flags.
+func (w *world) zone(more ...string) *zone {
+	w.t.Helper()
+	z := &zone{w: w, ready: filepath.Join(w.dir, "zone.ready")}
+	var err error
+	z.Process, err = w.Command("zone", "causeway-zone", append([]string{"run", "--zone", "zone-1", "--data-dir",
+		filepath.Join(w.dir, "zone"), "--api-address", "127.0.0.1:0", "--xds-address", "127.0.0.1:0",
+		"--diagnostics-address", "127.0.0.1:0", "--ready-file", z.ready, "--kubernetes-kubeconfig", w.kubeconfig(zoneUser),
+		"--kubernetes-webhook-address", fmt.Sprintf("127.0.0.1:%d", w.hookPort)}, more...)...)
+	must(w.t, err)
+	z.start()
+	return z
+}
+
+// start starts the zone, or starts it again.
+func (z *zone) start() {
+	z.w.t.Helper()
+	_ = os.Remove(z.ready)
+	must(z.w.t, z.Start())
+	z.w.eventually("the zone to be ready", func(context.Context) error {
+		raw, err := os.ReadFile(z.ready)
+		var addresses struct{ API string }
+		if err == nil {
+			err = json.Unmarshal(raw, &addresses)
+		}
+		z.url = "http://" + addresses.API
+		return err
+	})
+}
+
+// webhooks tells the API server of the zone's webhook, and waits until it asks.
+func (z *zone) webhooks(policy string) {
+	z.w.t.Helper()
+	for kind, path := range map[string]string{"MutatingWebhookConfiguration": "mutate", "ValidatingWebhookConfiguration": "validate"} {
+		operations := `["CREATE", "UPDATE"]`
+		if path == "validate" {
+			operations = `["CREATE", "UPDATE", "DELETE"]`
+		}
+		z.w.apply(fmt.Sprintf(`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": %q, "metadata": {"name": "causeway-zone"},
+ "webhooks": [{"name": "%s.causeway.io", "clientConfig": {"url": "https://127.0.0.1:%d/%s"}, "sideEffects": "None",
+ "admissionReviewVersions": ["v1"], "timeoutSeconds": 5, "failurePolicy": %q,
+ "rules": [{"apiGroups": ["kuma.io"], "apiVersions": ["v1alpha1"], "operations": %s, "resources": ["*"], "scope": "*"}]}]}`,
+			kind, path, z.w.hookPort, path, policy, operations))
+	}
+	z.w.eventually("the API server to ask", func(ctx context.Context) error {
+		out, err := z.w.feedKubectl(ctx, admin, permission("asked", "backend-ns", "Exactly"), "apply", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(out, "want Exact or Prefix") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
+}
+
+// permission is a MeshTrafficPermission with one entry of a type.
+func permission(name, namespace, matchType string) string {
+	return fmt.Sprintf(`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshTrafficPermission", "metadata": {"name": %q, "namespace": %q},
+ "spec": {"rules": [{"default": {"allow": [{"spiffeId": {"type": %q, "value": "spiffe://default.zone-1.mesh.local/ns/web/sa/%[1]s"}}]}}]}}
+`, name, namespace, matchType)
+}
+
+// condition waits for a condition of an object, and returns its message.
+func (w *world) condition(kind, namespace, name, condition, status string) string {
+	w.t.Helper()
+	message := ""
+	w.eventually(fmt.Sprintf("%s=%s of %s %s/%s", condition, status, kind, namespace, name), func(ctx context.Context) error {
+		out, err := w.tryKubectl(ctx, admin, "get", kind, "-n", namespace, name, "-o", "json")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		var object struct {
+			Metadata struct{ Generation int64 }
+			Status   struct {
+				Conditions []struct {
+					Type, Status, Reason, Message string
+					ObservedGeneration            int64
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &object); err != nil {
+			return err
+		}
+		for _, c := range object.Status.Conditions {
+			if c.Type == condition && c.Status == status && c.ObservedGeneration == object.Metadata.Generation {
+				message = c.Message
+				return nil
+			}
+		}
+		return fmt.Errorf("generation %d: %+v", object.Metadata.Generation, object.Status.Conditions)
+	})
+	return message
+}
+
+// call sends a request to the zone's API.
+func (z *zone) call(ctx context.Context, method, path, body string) (int, string, error) {
+	r, err := http.NewRequestWithContext(ctx, method, z.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(raw), err
+}
+
+// names lists the permissions in the zone's store, as namespace/name.
+func (z *zone) names(ctx context.Context) ([]string, error) {
+	status, text, err := z.call(ctx, http.MethodGet, "/meshtrafficpermissions?size=1000", "")
+	if err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("%d %s %w", status, text, err)
+	}
+	var list struct {
+		Items []struct{ Namespace, Name string }
+	}
+	err = json.Unmarshal([]byte(text), &list)
+	var out []string
+	for _, one := range list.Items {
+		out = append(out, one.Namespace+"/"+one.Name)
+	}
+	slices.Sort(out)
+	return out, err
+}
+
+// holds waits until the zone's store has these permissions, and no others.
+func (z *zone) holds(want ...string) {
+	z.w.t.Helper()
+	slices.Sort(want)
+	z.w.eventually(fmt.Sprintf("the store to hold %v", want), func(ctx context.Context) error {
+		got, err := z.names(ctx)
+		if err == nil && !slices.Equal(got, want) {
+			err = fmt.Errorf("it holds %v", got)
+		}
+		return err
+	})
+}
+
+// run runs a command and returns what it prints, errors included.
+func run(ctx context.Context, in, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var out bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(in), &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// keyPEM is a new private key.
+func keyPEM(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	der, err := x509.MarshalECPrivateKey(key)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
