@@ -139,6 +139,7 @@ func (b *bench) roundOfZone(ctx context.Context, t *table, p plan) error {
 	t.add("change of all, until at the last", "ms", 500, r.wide.p50)
 	t.add("change of all, CPU", "ms", 400, milliseconds(r.wide.cpuPerWrite))
 	t.add("memory per proxy", "MiB", 0.1, r.perProxy)
+	t.add("memory per proxy, in use: heap after a collection, and stacks", "MiB", 0.065, r.inUsePerProxy)
 	return nil
 }
 

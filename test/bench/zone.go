@@ -21,6 +21,7 @@ type zoneLoad struct {
 type zoneResult struct {
 	start, startCPU time.Duration
 	perProxy        float64 // MiB
+	inUsePerProxy   float64 // MiB
 	idleCores       float64
 	narrow, wide    proxyChange
 }
@@ -59,6 +60,10 @@ func (b *bench) measureZone(ctx context.Context, load zoneLoad) (zoneResult, err
 }
 
 func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLoad) error {
+	usedBefore, err := inUse(ctx, s)
+	if err != nil {
+		return err
+	}
 	before, err := usageOf(s.PID())
 	if err != nil {
 		return err
@@ -76,6 +81,11 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	}
 	r.startCPU = after.cpu - before.cpu
 	r.perProxy = float64(after.resident-before.resident) / float64(load.proxies) / mebibyte
+	used, err := inUse(ctx, s)
+	if err != nil {
+		return err
+	}
+	r.inUsePerProxy = (used - usedBefore) / float64(load.proxies)
 	if r.idleCores, err = idleCores(ctx, s, load.idle); err != nil {
 		return err
 	}
