@@ -142,6 +142,9 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 			return build(t, p.mesh.received.Candidates(t.match), p.state.Load(), x.accessesLocked(p.key))
 		})
 	}
+	if err == nil && !t.proxyless {
+		x.alike.share(next)
+	}
 	if err == nil {
 		next, err = x.sendLocked(p, t, next)
 	}

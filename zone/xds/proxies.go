@@ -62,6 +62,7 @@ type Proxies struct {
 	metrics  *metrics
 	// aside does what streams need a deep stack for. Callers do not hold mu.
 	aside aside
+	alike alike
 	// streams counts the streams opened since the start.
 	streams atomic.Uint32
 
