@@ -208,36 +208,55 @@ func (r *Rotation) Run(ctx context.Context) error {
 		r.Now = time.Now
 	}
 	for {
-		_, next := r.Store.Changed()
+		snap := r.Store.Snapshot()
 		pending := false
-		for mesh := range r.Store.Snapshot().List(store.Query{Type: resources.TypeMesh}) {
+		for mesh := range snap.List(store.Query{Type: resources.TypeMesh}) {
 			for _, meshDomain := range r.Authorities.MeshDomains(mesh.Name) {
 				pending = r.look(ctx, meshDomain) || pending
 			}
 		}
-		if !r.wait(ctx, next, pending) {
+		if !r.wait(ctx, snap.Revision(), pending) {
 			return nil
 		}
 	}
 }
 
-// wait blocks until the store changes, or until a rotation in progress is due for a check. It returns false when ctx
-// ends.
-func (r *Rotation) wait(ctx context.Context, next <-chan struct{}, pending bool) bool {
-	timer := time.NewTimer(rotationLook)
-	defer timer.Stop()
-	if pending {
-		next = nil // a busy store must not keep the loop busy
-	} else {
-		timer.Stop()
+// wait blocks until a mesh or a secret has changed since the revision, or until a rotation in progress is due for a
+// check. It returns false when ctx ends.
+func (r *Rotation) wait(ctx context.Context, since uint64, pending bool) bool {
+	if pending { // a busy store must not keep the loop busy
+		timer := time.NewTimer(rotationLook)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		}
 	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-next:
-	case <-timer.C:
+	for {
+		_, next := r.Store.Changed()
+		commits, ok := r.Store.Changes(since)
+		if !ok || slices.ContainsFunc(commits, changesAuthorities) {
+			return true
+		}
+		if len(commits) > 0 {
+			since = commits[len(commits)-1].Revision
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-next:
+		}
 	}
-	return true
+}
+
+// changesAuthorities reports whether a commit may have brought a mesh domain or changed its authorities, which are secrets.
+func changesAuthorities(c *store.Commit) bool {
+	return slices.ContainsFunc(c.Changes, func(change store.Change) bool {
+		t := change.Key().Type
+		return t == resources.TypeMesh || t == resources.TypeSecret
+	})
 }
 
 // look takes the next step for a mesh domain, and reports whether more steps follow.
