@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/causeway-mesh/causeway/access"
@@ -93,14 +94,17 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 	return certificate, nil
 }
 
-// admit makes a token for the first admin if the API requires a credential.
-func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) error {
-	if server.IsLoopback(s.api.Addr()) && !c.Access.RequireCredential {
-		return nil
+// admit writes the first admin's context, and her token if the API requires a credential.
+func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) (err error) {
+	token := ""
+	if !server.IsLoopback(s.api.Addr()) || c.Access.RequireCredential {
+		if token, err = guard.EnsureAdminToken(ctx, c.DataDir); err != nil {
+			return err
+		}
 	}
-	file, err := guard.EnsureAdminToken(ctx, c.DataDir)
+	file, err := access.WriteAdminContext(c.DataDir, "global", s.api.Addr(), filepath.Join(c.certificateDir(), "ca.crt"), token)
 	if err == nil {
-		c.Log.Info("the HTTP API requires a credential: causewayctl --token-file "+file, "api", s.api.Addr().String())
+		c.Log.Info("administer this server: causewayctl --config "+file, "api", s.api.Addr().String())
 	}
 	return err
 }

@@ -73,14 +73,18 @@ func (p *ports) close() {
 	}
 }
 
-// admit creates a token for the first admin if loopback callers need a credential, or the API is off loopback.
-func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) error {
-	if server.IsLoopback(p.api.Addr()) && !cfg.Access.RequireCredential {
-		return nil
+// admit writes the first admin's context. It creates her token if loopback callers need a credential, or the API is off
+// loopback.
+func (p *ports) admit(ctx context.Context, cfg *Config, guard *access.Guard) (err error) {
+	token := ""
+	if !server.IsLoopback(p.api.Addr()) || cfg.Access.RequireCredential {
+		if token, err = guard.EnsureAdminToken(ctx, cfg.DataDir); err != nil {
+			return err
+		}
 	}
-	file, err := guard.EnsureAdminToken(ctx, cfg.DataDir)
+	file, err := access.WriteAdminContext(cfg.DataDir, cfg.Zone, p.api.Addr(), filepath.Join(cfg.DataDir, tlsDir, "ca.crt"), token)
 	if err == nil {
-		cfg.Log.Info("the HTTP API requires a credential: causewayctl --token-file "+file, "api", p.api.Addr().String())
+		cfg.Log.Info("administer this server: causewayctl --config "+file, "api", p.api.Addr().String())
 	}
 	return err
 }

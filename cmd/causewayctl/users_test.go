@@ -53,6 +53,7 @@ func startForUsers(env *testscript.Env) error {
 	env.Setenv(addressEnv, "https://127.0.0.1:"+port)
 	env.Setenv(caEnv, filepath.Join(config.DataDir, "tls", "ca.crt"))
 	env.Setenv("TOKEN", filepath.Join(config.DataDir, "admin.token"))
+	env.Setenv("ADMIN_CONTEXT", filepath.Join(config.DataDir, "context.yaml"))
 	return err
 }
 
