@@ -137,6 +137,24 @@ func TestGatewayTerminatesTLS(t *testing.T) {
 	e.refusedNothing()
 }
 
+// TestGatewayBesideAnUnroutedCertificate: a listener with a certificate that no route sends anywhere is not there, and
+// holds up no routes of the others.
+func TestGatewayBesideAnUnroutedCertificate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.allowAll()
+	w.handler("backend", "backend", answers("backend"))
+	w.secret("idle", serverCertificate(t, 1, "idle.example"))
+	port := freePort(t)
+	e := w.gateway(fmt.Sprintf("{port: %d, protocol: HTTP}", port),
+		fmt.Sprintf("{port: %d, protocol: TLS, hostname: idle.example, tls: {mode: TERMINATE, certificates: [{secret: idle}]}}", freePort(t)))
+	w.route("web", "", to("/", "backend"))
+	w.gets(port, "a.example", "/x", http.StatusOK, "backend /x")
+	w.route("web", "", to("/y", "backend"))
+	w.gets(port, "a.example", "/x", http.StatusNotFound, "")
+	e.refusedNothing()
+}
+
 // TestGatewayPassesTLSOn: a listener with PASSTHROUGH sends connections by the server name of the handshake, and the
 // service has the certificate; one of TLS that terminates sends what it decrypts.
 func TestGatewayPassesTLSOn(t *testing.T) {

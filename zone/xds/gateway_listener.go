@@ -90,6 +90,7 @@ func (s *sender) gatewayChain(port *gatewayPort, l *gatewayListener) (*listenerv
 			chain.FilterChainMatch.ServerNames = []string{l.hostname}
 		}
 	}
+	certificates := len(s.out.certificates)
 	if l.terminates() {
 		socket, err := s.gatewayTLS(l, chain.Name)
 		if socket == nil || err != nil {
@@ -99,6 +100,7 @@ func (s *sender) gatewayChain(port *gatewayPort, l *gatewayListener) (*listenerv
 	}
 	filter, name, err := s.gatewayFilter(port, l)
 	if filter == nil || err != nil {
+		s.out.certificates = s.out.certificates[:certificates] // no chain asks for them, and routes wait for all secrets
 		return nil, err
 	}
 	packed, err := pack(filter)
