@@ -44,7 +44,7 @@ func (b *Bridge) reports(ctx context.Context) error {
 	pulse := time.NewTicker(pulseInterval)
 	defer timer.Stop()
 	defer pulse.Stop()
-	s := sweep{bridge: b}
+	s := sweep{bridge: b, pulse: b.Pulse()} // each object is looked at when it is new
 	for {
 		if next, ok := b.nextDue(); ok {
 			timer.Reset(max(next.Sub(b.Now()), 0))

@@ -32,7 +32,7 @@ func newBridge(cfg *Config, home resources.Home, spread *rollout, box *secrets.B
 		return nil, err
 	}
 	diagnostics.AddExpiries(certificate.Expiries)
-	return kubernetes.New(kubernetes.Config{
+	bridge, err := kubernetes.New(kubernetes.Config{
 		Settings: *cfg.Kubernetes, Client: client, Home: home, Store: spread.store, Routes: spread.routes,
 		Rollout: func(r *resources.Resource) *tracker.Rollout { return spread.of(r, nil) },
 		Pulse: func() string {
@@ -40,6 +40,10 @@ func newBridge(cfg *Config, home resources.Home, spread *rollout, box *secrets.B
 		},
 		Serving: certificate, Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
 	})
+	if err == nil {
+		diagnostics.Registry.MustRegister(cfg.Panics.Collector("metrics", bridge))
+	}
+	return bridge, err
 }
 
 // objects reports what users of the zone write as objects.

@@ -25,7 +25,7 @@ const metricPrefix = "causeway_"
 
 // metricFolders are the folders of the servers' sources.
 var metricFolders = []string{"server", "global", "zone", "kds", "resources", "access", "tokens", "secrets", "panics",
-	"enrolment"}
+	"enrolment", "kubernetes"}
 
 func metricsPage(root string) (string, error) {
 	all, err := metricsOf(root)
@@ -64,8 +64,11 @@ func metricsOf(root string) ([]metric, error) {
 				return err
 			}
 			servers := "both"
-			if dir == "global" || dir == "zone" {
+			switch dir {
+			case "global", "zone":
 				servers = dir
+			case "kubernetes":
+				servers = "zone"
 			}
 			for _, m := range metricsIn(file) {
 				m.servers = servers

@@ -92,12 +92,7 @@ func TestKubernetesDefinitionGone(t *testing.T) {
 	z.holds("backend-ns/a", "backend-ns/b")
 	w.condition("mtp", "backend-ns", "a", "Accepted", "True")
 	w.kubectl("delete", "crd", "meshtrafficpermissions.kuma.io")
-	w.eventually("the zone to notice", func(context.Context) error {
-		if log := z.Log(); !strings.Contains(log, "a deletion is held") {
-			return fmt.Errorf("its log has no held deletion")
-		}
-		return nil
-	})
+	z.measures(`causeway_kubernetes_held_deletions{type="MeshTrafficPermission"} 2`)
 	z.holds("backend-ns/a", "backend-ns/b")
 	z.Kill()
 	z.start()
@@ -139,12 +134,7 @@ func TestKubernetesMassDeletion(t *testing.T) {
 	z.Kill()
 	w.kubectl("delete", "mtp", "-n", "backend-ns", "--all")
 	z.start()
-	w.eventually("the zone to compare", func(context.Context) error {
-		if !strings.Contains(z.Log(), "MassDeletion") {
-			return fmt.Errorf("its log has no held deletion")
-		}
-		return nil
-	})
+	z.measures(`causeway_kubernetes_held_deletions{type="MeshTrafficPermission"} 13`)
 	z.holds(all...)
 	w.kubectl("annotate", "crd", "meshtrafficpermissions.kuma.io", "causeway.io/accept-deletions=yes")
 	z.holds()
@@ -164,6 +154,8 @@ func TestKubernetesWithoutTheWebhook(t *testing.T) {
 	if got := w.condition("mtp", "backend-ns", "bad", "Accepted", "False"); !strings.Contains(got, "spec.ruless: unknown field") {
 		t.Errorf("Accepted says %q", got)
 	}
+	z.measures(`causeway_kubernetes_refused_objects{type="MeshTrafficPermission"} 2`)
+	z.measures(`causeway_kubernetes_followed{type="MeshTrafficPermission"} 1`)
 	if got := w.condition("mtp", "backend-ns", "homeless", "Accepted", "False"); !strings.Contains(got, `there is no mesh "later"`) {
 		t.Errorf("Accepted says %q", got)
 	}

@@ -29,6 +29,8 @@ type zone struct {
 	w     *world
 	ready string
 	url   string
+	// diagnostics is where its metrics are.
+	diagnostics string
 }
 
 // zone starts a zone that is connected with the API server. more are further flags.
@@ -52,10 +54,11 @@ func (z *zone) start() {
 	must(z.w.t, z.Start())
 	z.w.eventually("the zone to be ready", func(context.Context) error {
 		raw, err := os.ReadFile(z.ready)
-		var addresses struct{ API string }
+		var addresses struct{ API, Diagnostics string }
 		if err == nil {
 			err = json.Unmarshal(raw, &addresses)
 		}
+		z.diagnostics = "http://" + addresses.Diagnostics
 		z.url = "http://" + addresses.API
 		return err
 	})
@@ -139,6 +142,18 @@ func (z *zone) call(ctx context.Context, method, path, body string) (int, string
 	defer answer.Body.Close()
 	raw, err := io.ReadAll(answer.Body)
 	return answer.StatusCode, string(raw), err
+}
+
+// measures waits for a line in the zone's metrics.
+func (z *zone) measures(line string) {
+	z.w.t.Helper()
+	z.w.eventually("the metric "+line, func(ctx context.Context) error {
+		_, text, err := (&zone{url: z.diagnostics}).call(ctx, http.MethodGet, "/metrics", "")
+		if err == nil && !strings.Contains(text, "\n"+line+"\n") {
+			err = fmt.Errorf("it is not there")
+		}
+		return err
+	})
 }
 
 // names lists the permissions in the zone's store, as namespace/name.
