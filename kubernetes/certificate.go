@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"crypto/tls"
-	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,7 +60,7 @@ func readOrCreateSecret(path string) (string, error) {
 	if _, err := rand.Read(random); err != nil {
 		return "", err
 	}
-	secret := base64.RawURLEncoding.EncodeToString(random)
+	secret := hex.EncodeToString(random) // segments of a path of a Service are lower case
 	return secret, os.WriteFile(path, []byte(secret), 0o600)
 }
 

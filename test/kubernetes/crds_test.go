@@ -217,3 +217,20 @@ func TestKubernetesRoles(t *testing.T) {
 		})
 	}
 }
+
+// TestKubernetesDefinitionsByHelm upgrades the definitions by their chart, also where kubectl made them, and checks that
+// uninstalling it deletes none: with a definition all of its objects would go.
+func TestKubernetesDefinitionsByHelm(t *testing.T) {
+	k := newKube(t)
+	k.defineTypes()
+	k.namespace("keeping")
+	k.apply(`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshTrafficPermission", "metadata": {"name": "kept", "namespace": "keeping"}, "spec": {"default": {}}}`)
+	k.kubectl("annotate", "crd", "meshtimeouts.kuma.io", "helm.sh/resource-policy=older", "--overwrite")
+	k.helm("upgrade", "--install", "causeway-crds", filepath.Join("deploy", "charts", "causeway-crds"), "--namespace", "keeping", "--take-ownership")
+	if got := k.kubectl("get", "crd", "meshtimeouts.kuma.io", "-o", `jsonpath={.metadata.annotations.helm\.sh/resource-policy}`); got != "keep" {
+		t.Errorf("after the upgrade a definition says %q, want keep", got)
+	}
+	k.helm("uninstall", "causeway-crds", "--namespace", "keeping", "--wait")
+	k.kubectl("-n", "keeping", "get", "mtp", "kept")
+	k.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "deploy", "crds")) // the roles went
+}
