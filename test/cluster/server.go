@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// readyTimeout is how long a server may take until it is ready.
-const readyTimeout = 20 * time.Second
+// readyTimeout is how long a server may take until it is ready, with 100,000 policies on a machine that has other work.
+const readyTimeout = time.Minute
 
 // Server is a control plane: the global or a zone.
 type Server struct {

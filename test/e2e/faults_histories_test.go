@@ -318,6 +318,10 @@ func TestFaultsHistories(t *testing.T) {
 	})
 }
 
+// longestHistory is how long histories of keys, tokens and batches may last: of longer ones Porcupine finds out nothing in
+// a minute.
+const longestHistory = 20 * time.Second
+
 // historiesUnder records histories while fault is called again and again, and judges them.
 func historiesUnder(t *testing.T, lasts time.Duration, servers []*cluster.Server, fault func(context.Context)) {
 	r := newRecorded(servers...)
@@ -325,7 +329,7 @@ func historiesUnder(t *testing.T, lasts time.Duration, servers []*cluster.Server
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	ctx, cancel := context.WithTimeout(t.Context(), min(lasts, longestHistory))
 	defer cancel()
 	var clients sync.WaitGroup
 	r.work(ctx, &clients)

@@ -94,6 +94,23 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	refused(t, path, ErrFormat, "format 7", "up to 1")
 }
 
+// TestTypeOfANewerProgramIsRefused checks that a resource of a type that this program does not know, but that is as it
+// was written, is not called damage: whoever restored an older backup for it would lose what came after.
+func TestTypeOfANewerProgramIsRefused(t *testing.T) {
+	t.Parallel()
+	path, _ := filled(t, 3)
+	edit(t, path, func(tx *bbolt.Tx) error {
+		b := tx.Bucket(resourcesBucket)
+		next := storetest.Key("policy-1")
+		value := bytes.Clone(b.Get(store.EncodeKey(next)))
+		next.Type = "TypeOfTomorrow"
+		key := store.EncodeKey(next)
+		binary.BigEndian.PutUint32(value, store.Checksum(key, value[store.ChecksumSize:]))
+		return b.Put(key, value)
+	})
+	refused(t, path, ErrFormat, "TypeOfTomorrow", "a newer program wrote it")
+}
+
 // edit changes a store's file behind its back.
 func edit(t *testing.T, path string, change func(*bbolt.Tx) error) {
 	t.Helper()

@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -77,6 +79,10 @@ func (d *decoder) take() error {
 		if err := d.put(r); err != nil {
 			return err
 		}
+	}
+	if errors.Is(c.err, resources.ErrUnknownType) { // its checksum is right
+		return fmt.Errorf("%s: resource %w: %w: a newer program wrote it: use that one, or restore a backup of this one", d.path, c.err,
+			ErrFormat)
 	}
 	if c.err != nil {
 		return damaged(d.path, "resource %w", c.err)
