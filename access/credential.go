@@ -19,8 +19,8 @@ const maxTokenBytes = 16 << 10
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
-		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d headers Authorization", len(values)),
-			Hint: "send one header Authorization"}
+		return Subject{}, &LoginError{Method: ByToken, Reason: fmt.Sprintf("%d Authorization headers", len(values)),
+			Hint: "send one Authorization header"}
 	}
 	if err := elsewhere(r); err != nil {
 		return Subject{}, err
@@ -44,11 +44,11 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 			Hint: "send a user token (Authorization: Bearer) or a client certificate"}
 	}
 	if !g.config.LocalAdmin {
-		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none on this server", Hint: "send a user token (Authorization: Bearer)"}
+		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and this server does not trust loopback alone", Hint: "send a user token (Authorization: Bearer)"}
 	}
 	if why := notLocal(r); why != "" {
-		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and loopback alone is none here: " + why,
-			Hint: "loopback is no credential here: " + why + "; send a user token (Authorization: Bearer)"}
+		return Subject{}, &LoginError{Method: ByLoopback, Reason: "no credential, and this server does not trust loopback alone: " + why,
+			Hint: "loopback is not a credential here: " + why + "; send a user token (Authorization: Bearer)"}
 	}
 	return localAdmin(), nil
 }
@@ -62,8 +62,8 @@ func (g *Guard) both(r *http.Request, header string) (Subject, error) {
 	}
 	if g.config.ClientCAs == nil {
 		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name,
-			Reason: "a token beside a client certificate, which proves nobody on this server",
-			Hint:   "a token and a client certificate are both sent, and certificates prove nobody here: send the token alone"}
+			Reason: "a token beside a client certificate, which identifies nobody on this server",
+			Hint:   "the request has a token and a client certificate, and certificates identify nobody here: send the token alone"}
 	}
 	of, err := g.certificate(r.TLS.PeerCertificates)
 	if err != nil {
@@ -72,7 +72,7 @@ func (g *Guard) both(r *http.Request, header string) (Subject, error) {
 	if of.Name != s.Name {
 		return Subject{}, &LoginError{Method: ByToken, Claimed: s.Name,
 			Reason: fmt.Sprintf("a token of %q beside a client certificate of %q", s.Name, of.Name),
-			Hint:   "the token and the client certificate are of different users: send one of them"}
+			Hint:   "the token and the client certificate belong to different users: send one of them"}
 	}
 	s.Groups = slices.DeleteFunc(slices.Clone(s.Groups),
 		func(group string) bool { return !slices.Contains(of.Groups, group) })
@@ -94,7 +94,7 @@ func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
 		return g.config.OIDC.Verify(r, token)
 	}
 	if g.config.Issuer == nil {
-		return Subject{}, &LoginError{Method: ByToken, Reason: "this server takes no user tokens",
+		return Subject{}, &LoginError{Method: ByToken, Reason: "this server accepts no user tokens",
 			Hint: "the token is not valid here"}
 	}
 	return userOf(g.config.Issuer, token)
@@ -141,8 +141,8 @@ func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	if issuer := g.config.Issuer; issuer != nil {
 		revoked, err := issuer.CertificateRevoked(leaf.SerialNumber)
 		if err != nil {
-			return refuse("client certificate: what is revoked cannot be read: "+err.Error(),
-				"the server cannot tell now whether the client certificate is valid")
+			return refuse("client certificate: cannot read the revocations: "+err.Error(),
+				"whether the client certificate is valid is unknown now")
 		}
 		if revoked {
 			return refuse("client certificate: "+leaf.SerialNumber.Text(16)+" was revoked",
@@ -155,7 +155,7 @@ func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	}
 	if Reserved(leaf.Subject.CommonName) || slices.ContainsFunc(leaf.Subject.Organization, Reserved) {
 		return refuse("the client certificate has a name that begins with "+ReservedPrefix,
-			"names that begin with "+ReservedPrefix+" are the server's own")
+			"names that begin with "+ReservedPrefix+" are reserved for the server")
 	}
 	return Subject{
 		Name: leaf.Subject.CommonName, Groups: append(slices.Clone(leaf.Subject.Organization), AuthenticatedGroup),

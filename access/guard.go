@@ -138,7 +138,7 @@ func (g *Guard) Readmit(r *http.Request, proof Proof, s Subject) (Subject, error
 	}
 	now, err := g.authenticate(r, proof)
 	if err == nil && (now.Name != s.Name || now.Method != s.Method) {
-		err = &LoginError{Method: s.Method, Claimed: s.Name, Reason: "the credential is now of " + now.Name,
+		err = &LoginError{Method: s.Method, Claimed: s.Name, Reason: "the credential now belongs to " + now.Name,
 			Hint: "the credential is no longer yours"}
 	}
 	return now, err

@@ -44,7 +44,7 @@ func (e *Entry) Mark(i *Intent) {
 }
 
 // errLate reports that the line about something that was done could not be written at the time.
-var errLate = errors.New("a line of it is late")
+var errLate = errors.New("it has a pending line")
 
 // Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what
 // belongs into the log asks first; while it is not ready, each call tries again, and then writes what is late.
@@ -65,7 +65,7 @@ func (l *Log) Ready(ctx context.Context) error {
 	if broken == nil {
 		return nil
 	}
-	err := l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "the audit log could not be written: " +
+	err := l.Record(ctx, Entry{Event: EventWrite, Outcome: Failed, Reason: "cannot write the audit log: " +
 		broken.Error()})
 	for i := range late {
 		if err != nil {
@@ -112,7 +112,7 @@ func (l *Log) recover() error {
 		}
 		e := *line.Entry
 		e.Outcome, e.Intent = Unknown, line.ID
-		e.Reason = cmp.Or(e.Reason, "the server ended before it wrote what became of this: it was done or it was not")
+		e.Reason = cmp.Or(e.Reason, "the server ended before it logged the outcome: it is unknown")
 		_ = l.Record(context.Background(), e) // what cannot be written now is late
 	}
 	return nil

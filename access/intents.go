@@ -115,7 +115,7 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 func damagedIntent(end int64, after uint64) intentLine {
 	return intentLine{ID: fmt.Sprintf("damaged-%d", end), After: after, Entry: &Entry{
 		Event: EventDamaged, Reason: "a line of audit/" + intentsFile +
-			" cannot be read: the file was damaged; something may have been begun of which nothing else tells",
+			" cannot be read: the file is damaged; it may be the only trace of a change that began",
 	}}
 }
 

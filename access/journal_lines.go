@@ -90,6 +90,6 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 func unreadable(file string, number int, seq uint64, at time.Time) Entry {
 	return Entry{
 		Seq: seq, Time: at, Event: EventDamaged, Outcome: Unknown,
-		Reason: fmt.Sprintf("line %d of audit/%s cannot be read: the file was damaged; what the line told of is not known", number, file),
+		Reason: fmt.Sprintf("line %d of audit/%s cannot be read: the file is damaged; what the line recorded is unknown", number, file),
 	}
 }

@@ -56,13 +56,13 @@ func notLocal(r *http.Request) string {
 	case len(r.Trailer) > 0:
 		return "the request has trailers, which proxies send"
 	case !hopOnly(r.Header["Connection"]):
-		return "the request may have come through a proxy: header \"Connection\" names headers that were taken out"
+		return "the request may have come through a proxy: header \"Connection\" names headers that were removed"
 	case !r.ProtoAtLeast(1, 1):
-		return "the request is in HTTP/1.0, which proxies speak"
+		return "the request uses HTTP/1.0, as proxies do"
 	case r.ProtoMajor != 1:
-		return "the request is not in HTTP/1.1"
+		return "the request does not use HTTP/1.1"
 	case r.URL.Host != "" || r.URL.Scheme != "":
-		return "the request is written as for a proxy: its target is a whole URL"
+		return "the request is in the form for a proxy: its target is a full URL"
 	}
 	if err := server.PeerIsOwner(r); err != nil {
 		return err.Error()
@@ -94,13 +94,13 @@ func elsewhere(r *http.Request) error {
 	for _, name := range misplaced {
 		if _, given := r.Header[name]; given {
 			return &LoginError{Method: ByToken, Reason: "a credential in the header " + name,
-				Hint: "send a token as Authorization: Bearer TOKEN, and in no other place"}
+				Hint: "send a token only as Authorization: Bearer TOKEN"}
 		}
 	}
 	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		if name, _, _ := strings.Cut(part, "="); strings.EqualFold(name, "access_token") {
 			return &LoginError{Method: ByToken, Reason: "a token in the URL",
-				Hint: "send a token as Authorization: Bearer TOKEN, and in no other place; this one is in the logs of what it passed: revoke it"}
+				Hint: "send a token only as Authorization: Bearer TOKEN; logs on its way contain this one: revoke it"}
 		}
 	}
 	return nil

@@ -61,12 +61,12 @@ func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVeri
 		return nil, fmt.Errorf("OIDC issuer %q: want an https URL, as the provider's discovery document spells it", s.Issuer)
 	}
 	if s.ClientID == "" {
-		return nil, errors.New("OIDC: the client id is missing: tokens must be for somebody")
+		return nil, errors.New("OIDC: the client ID is missing: tokens need an audience")
 	}
 	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"),
 		cmp.Or(s.Prefix, "oidc:")
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
-		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are the server's own, and with this prefix a name of the provider's may: choose another, oidc: for example", s.Prefix, ReservedPrefix)
+		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are reserved for the server, and with this prefix the provider's names could begin so: choose another, for example oidc:", s.Prefix, ReservedPrefix)
 	}
 	client, err := clientFor(s.CAFile, now)
 	if err != nil {
@@ -85,8 +85,8 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	}
 	verifier, err := v.provider()
 	if err != nil {
-		return refuse("the identity provider cannot be asked: "+err.Error(),
-			"the identity provider cannot be asked: try again later")
+		return refuse("the identity provider is unavailable: "+err.Error(),
+			"the identity provider is unavailable: try again later")
 	}
 	id, err := verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
 	if err != nil {

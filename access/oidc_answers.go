@@ -19,7 +19,7 @@ type briefly struct{ to http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (b briefly) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme != "https" {
-		return nil, fmt.Errorf("the provider has its keys at %.200q: want https, since whoever is on the way could give others", r.URL.String())
+		return nil, fmt.Errorf("the provider's keys are at %.200q: want https, because anyone on the network could replace them", r.URL.String())
 	}
 	resp, err := b.to.RoundTrip(r)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 )
 
 // errKeysAsked reports that the provider was asked for its keys a moment ago, and is not asked again yet.
-var errKeysAsked = errors.New("the provider was asked for its keys a moment ago")
+var errKeysAsked = errors.New("the provider's keys were requested a moment ago")
 
 // seldom is an http.RoundTripper that asks at the rate of a limiter and not sooner.
 type seldom struct {
@@ -61,14 +61,14 @@ func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	}
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || !decodePart(parts[0], &header) || !decodePart(parts[1], &claims) {
-		return errors.New("it is no JWT")
+		return errors.New("it is not a JWT")
 	}
 	expires, err := claims.Expires.Float64()
 	switch {
 	case !slices.Contains(oidcAlgorithms, header.Algorithm):
 		return fmt.Errorf("the algorithm %.20q is not accepted", header.Algorithm)
 	case !slices.Contains(claims.Audience, v.settings.ClientID):
-		return errors.New("it is for somebody else: claim aud")
+		return errors.New("it has another audience: claim aud")
 	case err != nil || now.After(time.Unix(int64(expires), 0)):
 		return errors.New("it has expired: claim exp")
 	}

@@ -62,7 +62,7 @@ func (k *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 		}
 	}
 	if age := k.age(answered); answered != 0 && age >= keysMost {
-		return nil, fmt.Errorf("the provider has not given its keys for %s", age.Round(time.Second))
+		return nil, fmt.Errorf("the provider has not returned its keys for %s", age.Round(time.Second))
 	}
 	return keys.VerifySignature(ctx, token)
 }

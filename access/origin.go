@@ -15,7 +15,7 @@ import (
 //   - Sec-Fetch-Site, which pages cannot set, must not name another site.
 func checkOrigin(r *http.Request) error {
 	if _, given := r.Header["Authorization"]; r.TLS == nil && !given && overLoopback(r) && !localHost(r.Host) {
-		return &OriginError{"the header Host names another machine than this one: call the server by its loopback address or localhost"}
+		return &OriginError{"the header Host names another machine: call the server by its loopback address or localhost"}
 	}
 	switch site := r.Header.Get("Sec-Fetch-Site"); site {
 	case "", "same-origin", "none":

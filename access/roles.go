@@ -159,7 +159,7 @@ func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Re
 	}
 	keep := About(resources.VerbUpdate, string(resources.TypeAccessRoleBinding), "", "", "")
 	if old.Allows(s, keep) && !now.Allows(s, keep) {
-		return &GrantError{fmt.Sprintf("this would take from %s the permission to change bindings: have somebody else do it, or do it on the server itself over loopback", s.Name)}
+		return &GrantError{fmt.Sprintf("this would take from %s the permission to change bindings: ask another user to do it, or do it on the server itself over loopback", s.Name)}
 	}
 	if old.admins() > 0 && now.admins() == 0 {
 		return &GrantError{fmt.Sprintf("this would remove the last binding of the role %s: bind another user or group first, or do it on the server itself over loopback", resources.RoleAdmin)}
@@ -180,11 +180,11 @@ func (r *Roles) mayGive(s Subject, now *Roles, changed *resources.Resource) erro
 	for _, role := range given {
 		rules, ok := now.roles[role]
 		if !ok && !r.Allows(s, Action{Verb: resources.AccessAny, Type: resources.AccessAny}) {
-			return &GrantError{fmt.Sprintf("there is no AccessRole %q: create it first, or in the same request", role)}
+			return &GrantError{fmt.Sprintf("unknown AccessRole %q: create it first, or in the same request", role)}
 		}
 		for i := range rules {
 			if !r.Covers(s, &rules[i]) {
-				return &GrantError{fmt.Sprintf("%s does not have everything that the role %q permits (rules[%d]): nobody gives away more than they have", s.Name, role, i)}
+				return &GrantError{fmt.Sprintf("%s does not have everything that the role %q permits (rules[%d]): users can grant only what they have", s.Name, role, i)}
 			}
 		}
 	}

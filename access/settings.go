@@ -98,7 +98,7 @@ func clientFor(caFile string, now func() time.Time) (*http.Client, error) {
 }
 
 // errElsewhere reports a redirect: a provider must serve its keys itself, at its own address.
-var errElsewhere = errors.New("the provider leads to another scheme or host, which is not followed")
+var errElsewhere = errors.New("the provider redirects to another scheme or host, which is not followed")
 
 func stay(next *http.Request, before []*http.Request) error {
 	if first := before[0].URL; next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || len(before) > 3 {

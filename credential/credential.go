@@ -153,10 +153,10 @@ func (r rule) judge(path string, info fs.FileInfo) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name the file", path)
 	case mode&fs.ModeNamedPipe != 0:
-		return fmt.Errorf("%s is no regular file, but a pipe, as <(...) makes: "+
+		return fmt.Errorf("%s is not a regular file, but a pipe, as <(...) makes: "+
 			"write the credential into a file with mode 0600, and name that", path)
 	case !mode.IsRegular():
-		return fmt.Errorf("%s is no regular file, but %s: name a file", path, kindOf(mode))
+		return fmt.Errorf("%s is not a regular file, but %s: name a file", path, kindOf(mode))
 	case mode.Perm()&forbidden == 0:
 		return nil
 	case mode.Perm()&forbidden&0o022 != 0:

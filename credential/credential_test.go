@@ -53,7 +53,7 @@ func TestWhatIsNoCredential(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := map[string]string{
-		folder: "is a folder", pipe: "is no regular file, but a pipe, as <(...) makes: write the credential into a file with mode 0600", dangling: "no such file", filepath.Join(dir, "none"): "no such file",
+		folder: "is a folder", pipe: "is not a regular file, but a pipe, as <(...) makes: write the credential into a file with mode 0600", dangling: "no such file", filepath.Join(dir, "none"): "no such file",
 		write(t, filepath.Join(dir, "empty"), "", 0o600): "is empty", write(t, filepath.Join(dir, "blank"), " \n\t\n",
 			0o600): "is empty",
 		write(t, filepath.Join(dir, "open"), "secret", 0o602):                                 "everybody may write",

@@ -127,7 +127,7 @@ func (p bothPasses) Err() error {
 func (a *admission) known(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
-		return fmt.Errorf("%w: this global has let in no such zone", kds.ErrUnauthenticated)
+		return fmt.Errorf("%w: this global has not admitted this zone", kds.ErrUnauthenticated)
 	case m.Leaving(a.now()), !m.DeletedAt.IsZero(), a.store.Snapshot().Get(kds.ZoneKey(zone)) == nil:
 		return fmt.Errorf("%w: the zone was deleted", kds.ErrUnauthenticated)
 	}
@@ -355,6 +355,6 @@ func (a *admission) run(ctx context.Context, recheck func()) error {
 
 func (a *admission) warnAnonymous() {
 	if a.allowAnonymous {
-		a.log.Warn("zones are let in without proof of who they are: anybody who reaches the KDS port can be any zone that has not joined; start without --kds-insecure-anonymous")
+		a.log.Warn("zones are admitted without credentials: anybody who reaches the KDS port can impersonate any zone that has not joined; start without --kds-insecure-anonymous")
 	}
 }

@@ -67,7 +67,7 @@ func TestAnonymousIsWarnedOfEachMinute(t *testing.T) {
 			stop := a.watch(t, func() {})
 			time.Sleep(10*time.Minute + 30*time.Second)
 			stop()
-			if n := strings.Count(log.String(), "without proof of who they are"); n != want {
+			if n := strings.Count(log.String(), "without credentials"); n != want {
 				t.Errorf("allowed is %t: %d warnings in ten and a half minutes, want %d", allowed, n, want)
 			}
 		})

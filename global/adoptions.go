@@ -27,7 +27,7 @@ const (
 // errUnrecorded reports a certificate of our zone CA that the store does not know. That holds for those issued after
 // the backup that the store was restored from, and for all if the store was begun anew. A revoked one looks the same,
 // but for its time.
-var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or begun anew, causewayctl zone adopt lets it in; otherwise make a join string")
+var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or recreated, causewayctl zone adopt lets it in; otherwise make a join string")
 
 // candidate is a Candidate with the certificate that it showed.
 type candidate struct {

@@ -124,7 +124,7 @@ func (c *clones) conditions(r *resources.Resource) []resources.Condition {
 }
 
 var clonedDesc = prometheus.NewDesc("causeway_zone_cloned",
-	"1 while two servers take turns with the credentials of one zone.", []string{"zone"}, nil)
+	"1 while two servers alternate with the credentials of one zone.", []string{"zone"}, nil)
 
 // Describe implements prometheus.Collector.
 func (c *clones) Describe(out chan<- *prometheus.Desc) { out <- clonedDesc }

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session, with this server or, as far as this server knows, with another replica; 0 while it has none, also one that has not been seen since the start. No series while it is unknown: the zone was with another replica, and this one and etcd are cut off from each other.", []string{"zone"}, nil)
+var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled zone has a session, with this server or, as far as this server knows, with another replica; 0 while it has none, or has not connected since the start. No series while this is unknown: the zone was with another replica, and this one has no connection to etcd.", []string{"zone"}, nil)
 
 // Describe implements prometheus.Collector.
 func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }

@@ -114,7 +114,7 @@ func absent(sync *kds.Global, zone string) *api.Unknown {
 		return &api.Unknown{Since: since.UTC(),
 			Reason: "of zone " + zone + " nothing is heard: this replica and etcd are cut off from each other"}
 	case since.IsZero():
-		return &api.Unknown{Since: sync.Started().UTC(), Reason: "zone " + zone + " was not seen"}
+		return &api.Unknown{Since: sync.Started().UTC(), Reason: "zone " + zone + " has not connected since this server started"}
 	}
 	return &api.Unknown{Since: since.UTC(), Reason: "zone " + zone + " is offline", Known: true}
 }

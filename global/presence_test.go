@@ -104,7 +104,7 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	}
 	if _, body := r.call("GET", "/meshes/default/dataplanes/_overview", ""); json.Unmarshal([]byte(body), &page) != nil ||
 		len(page.Items) != 1 || page.Items[0].Unknown == nil || page.Items[0].Unknown.Since.IsZero() ||
-		page.Items[0].Unknown.Reason != "zone zone-1 was not seen" {
+		page.Items[0].Unknown.Reason != "zone zone-1 has not connected since this server started" {
 		t.Errorf("after a restart it does not say since when it does not know: %s", body)
 	}
 	if err := r.stop(); err != nil {

@@ -36,7 +36,7 @@ func (r *replicas) followState(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.log.Warn("etcd does not answer: how zones of other replicas are is unknown", "since", lost)
+		r.log.Warn("etcd does not answer: the status of zones of other replicas is unknown", "since", lost)
 		r.sync.Doubt(lost)
 		for r.durable.Answers() != nil && ctx.Err() == nil {
 			pause(ctx, listenInterval)

@@ -31,16 +31,16 @@ func TestWhatAZoneClaimsOfItsResources(t *testing.T) {
 		"the system's role":        {label(resources.LabelPolicyRole, string(resources.RoleSystem)), ""},
 		"another mesh by label":    {label(resources.LabelMesh, "other"), ""},
 		"kept from sync":           {label(resources.LabelSync, resources.SyncDisabled), ""},
-		"a path for a name":        {label(resources.LabelDisplayName, "../../mesh"), "its name says nothing"},
+		"a path for a name":        {label(resources.LabelDisplayName, "../../mesh"), "its name does not match"},
 		"a long name":              {label(resources.LabelDisplayName, strings.Repeat("a", 1<<20)), "labels are larger"},
 		"a name with an escape":    {label(resources.LabelDisplayName, "a\x1b[2J"), "printable characters"},
-		"a namespace with a slash": {label(resources.LabelNamespace, "cats/../system"), "its name says nothing"},
+		"a namespace with a slash": {label(resources.LabelNamespace, "cats/../system"), "its name does not match"},
 		"the system namespace": {label(resources.LabelNamespace, resources.DefaultSystemNamespace),
-			"its name says nothing"},
-		"another's name on the wire": {func(r *resources.Resource) { r.Name = "theirs" }, "its name says nothing"},
+			"its name does not match"},
+		"another's name on the wire": {func(r *resources.Resource) { r.Name = "theirs" }, "its name does not match"},
 		"no mesh":                    {func(r *resources.Resource) { r.Mesh = "" }, "mesh"},
 		"a mesh that is a path":      {func(r *resources.Resource) { r.Mesh = "../x" }, "NAME.MESH"},
-		"a mesh that is not there":   {func(r *resources.Resource) { r.Mesh = "elsewhere" }, "its name says nothing"},
+		"a mesh that is not there":   {func(r *resources.Resource) { r.Mesh = "elsewhere" }, "its name does not match"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

@@ -120,7 +120,7 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 	case known != h.epoch:
 		a.settle(&tracker.NewStore{Known: known, Announced: h.epoch, Since: a.now()})
 		a.log.Warn("the store of the "+a.peer()+" is not the one that this "+a.here()+
-			" knew: it was restored or begun anew; missing resources are not deleted until the store has them again or an operator accepts their deletion",
+			" knew: it was restored or recreated; missing resources are not deleted until the store has them again or an operator accepts their deletion",
 			"known", known, "announced", h.epoch)
 	case h.forgotten:
 		seen, err := a.seen(ctx)

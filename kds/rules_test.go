@@ -56,7 +56,7 @@ var rulesOfReach = []ruleOfReach{
 			`},{"targetRef":{"kind":"MeshService","name":"b","namespace":"cats"},` + anEntry + `}]}`,
 	},
 	{
-		rule: "one side", t: resources.TypeMeshTimeout, namespace: "cats", says: "cannot be together with to",
+		rule: "one side", t: resources.TypeMeshTimeout, namespace: "cats", says: "cannot be combined with to",
 		wrong: `{"from":[{"targetRef":{"kind":"Mesh"},` + anEntry +
 			`}],"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},` + anEntry + `}]}`,
@@ -68,7 +68,7 @@ var rulesOfReach = []ruleOfReach{
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
 	},
 	{
-		rule: "another mesh", t: resources.TypeMeshTimeout, namespace: "cats", says: "reaches its own mesh only",
+		rule: "another mesh", t: resources.TypeMeshTimeout, namespace: "cats", says: "only reaches its own mesh",
 		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a","mesh":"other"},` + anEntry + `}]}`,
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a","mesh":"default"},` + anEntry + `}]}`,
 	},

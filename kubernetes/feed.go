@@ -274,7 +274,7 @@ func (b *Bridge) sawForeign(one *taken) {
 
 // unwritable returns the error for an object of a type that users do not write as objects.
 func (b *Bridge) unwritable(t resources.Type) error {
-	reason := fmt.Sprintf("a %s is made by the servers and is read-only", t)
+	reason := fmt.Sprintf("the servers create every %s: it is read-only", t)
 	if t == resources.TypeZone {
 		reason = "a Zone is created with its join string: use causewayctl zone create on the global"
 	}

@@ -119,9 +119,9 @@ func (f *Folder) Run(ctx context.Context, log *slog.Logger) error {
 		switch now {
 		case said:
 		case "":
-			log.Info("the data folder is in its place again: writes are taken", "folder", f.dir.path)
+			log.Info("the data folder is in its place again: the server accepts writes", "folder", f.dir.path)
 		default:
-			log.Error("the data folder is not in its place: no write is taken, because the next start would not find it", "folder", f.dir.path, "error", now)
+			log.Error("the data folder is not in its place: the server accepts no writes, because the next start would not find them", "folder", f.dir.path, "error", now)
 		}
 		said = now
 		select {

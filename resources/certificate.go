@@ -12,7 +12,7 @@ import (
 
 // errForm reports a certificate whose encoding violates the standard. crypto/x509 reads some of those, and Envoy does
 // not.
-var errForm = errors.New("the certificate is not DER of the form that RFC 5280 gives it")
+var errForm = errors.New("the certificate is not DER as RFC 5280 defines it")
 
 // ParseCertificate parses a certificate that proxies must read, too. Envoy refuses a whole list of authorities for one
 // that it cannot read, so one peer's certificate could keep all others from every proxy. ParseCertificate is stricter
@@ -31,7 +31,7 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 		return nil, errForm
 	}
 	if cert.PublicKey == nil {
-		return nil, fmt.Errorf("%w: the key is of a kind that nobody knows", errForm)
+		return nil, fmt.Errorf("%w: the key is of an unknown kind", errForm)
 	}
 	for _, a := range []algorithmForm{form.Algorithm, form.TBS.Algorithm, form.TBS.Key.Algorithm} {
 		if !a.hasForm() {

@@ -145,7 +145,7 @@ func checkLogPath(file string) error {
 		strings.ContainsFunc(file, func(r rune) bool { return r < ' ' }):
 		return fmt.Errorf("%q is not the absolute path of a file", shorten(file))
 	case strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") || strings.HasPrefix(file, "/sys/"):
-		return fmt.Errorf("%q is a device: of those only /dev/stdout and /dev/stderr take a log", shorten(file))
+		return fmt.Errorf("%q is a device: only /dev/stdout and /dev/stderr accept a log", shorten(file))
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func checkLogValues(values []LogValue) error {
 		case value.Key == "" || len(value.Key) > maxTagBytes:
 			return fmt.Errorf("[%d].key: want 1 to %d bytes", i, maxTagBytes)
 		case seen[value.Key]:
-			return fmt.Errorf("[%d].key: %q is there twice", i, shorten(value.Key))
+			return fmt.Errorf("[%d].key: %q appears twice", i, shorten(value.Key))
 		case err != nil:
 			return fmt.Errorf("[%d].value: %w", i, err)
 		}

@@ -172,7 +172,7 @@ func (v *validation) ringHash(r *RingHashBy, at *fieldPath) {
 		v.fail(at.field("hashFunction"), "want XXHash or MurmurHash2, got %q", shorten(r.HashFunction))
 	}
 	if !RingSizes(r.MinRingSize, r.MaxRingSize) {
-		v.fail(at, "want minRingSize and maxRingSize from 1 to %d, the first not above the second, which is %d unless set, as the first is 1024", maxRingSize, maxRingSize)
+		v.fail(at, "want minRingSize and maxRingSize from 1 to %d, minRingSize at most maxRingSize; the defaults are 1024 and %d", maxRingSize, maxRingSize)
 	}
 	v.hashPolicies(r.HashPolicies, at.field("hashPolicies"))
 }

@@ -152,7 +152,7 @@ var backendNames = map[string]string{
 // backendType checks that exactly the field of the type is set.
 func (v *validation) backendType(typ string, set map[string]bool, at *fieldPath) bool {
 	if _, known := set[typ]; !known {
-		v.fail(at.field("type"), "%q is no type of backends here: want %s", shorten(typ), oneOf(set))
+		v.fail(at.field("type"), "%q is not a type of backend here: want %s", shorten(typ), oneOf(set))
 		return false
 	}
 	for other, is := range set {

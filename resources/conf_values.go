@@ -77,14 +77,14 @@ type valueKind func(value any) string
 
 func count(value any) string {
 	if n, ok := value.(float64); !ok || n < 0 || n > math.MaxUint32 || n != math.Trunc(n) {
-		return "want a whole number from 0 on, got " + written(value)
+		return "want a whole number of at least 0, got " + written(value)
 	}
 	return ""
 }
 
 func positive(value any) string {
 	if problem := count(value); problem != "" || value.(float64) == 0 {
-		return "want a whole number from 1 on, got " + written(value)
+		return "want a whole number of at least 1, got " + written(value)
 	}
 	return ""
 }
@@ -98,7 +98,7 @@ func quantity(value any) string {
 		ok = err == nil
 	}
 	if !ok || math.IsNaN(n) || n < 0 {
-		return "want a number from 0 on, got " + written(value)
+		return "want a number of at least 0, got " + written(value)
 	}
 	return ""
 }

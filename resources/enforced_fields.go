@@ -312,11 +312,11 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 	case "rules":
 		for i := range p.Rules {
 			if t == TypeMeshAccessLog && len(p.Rules[i].Matches) > 0 {
-				out.parts = append(out.parts, fmt.Sprintf("%s: proxies log all that an inbound receives or nothing, so a rule with matches has no effect", at.item(i).field("matches")))
+				out.parts = append(out.parts, fmt.Sprintf("%s: proxies log everything that an inbound receives or nothing, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
 			}
 			if t == TypeMeshCircuitBreaker && len(p.Rules[i].Matches) > 0 {
-				out.parts = append(out.parts, fmt.Sprintf("%s: the limits are of the application, whatever is asked of it, so a rule with matches has no effect", at.item(i).field("matches")))
+				out.parts = append(out.parts, fmt.Sprintf("%s: the limits apply to the application, not to a request, so a rule with matches has no effect", at.item(i).field("matches")))
 				continue
 			}
 			if t == TypeMeshTLS && len(p.Rules[i].Matches) > 0 {
@@ -325,7 +325,7 @@ func leftOutOfReceived(t Type, p *Policy, list string) (out leftOut) {
 			}
 			if len(p.Rules[i].Matches) > 0 {
 				for _, name := range connectionLimitsByMatch(t, p.Rules[i].Default) {
-					out.parts = append(out.parts, fmt.Sprintf("%s.%s: limits connections, which have no request yet that matches could choose: write a rule without matches",
+					out.parts = append(out.parts, fmt.Sprintf("%s.%s: limits connections, which exist before any request that matches could select: write a rule without matches",
 						at.item(i).field("default"), name))
 				}
 			}

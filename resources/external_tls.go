@@ -99,9 +99,9 @@ func (s *DataSource) Text() (string, error) {
 	case s == nil:
 		return "", nil
 	case s.Secret != "":
-		return "", fmt.Errorf("secret: it cannot be kept in a secret, give inline or inlineString")
+		return "", fmt.Errorf("secret: a secret cannot hold it: give inline or inlineString")
 	case s.File != nil:
-		return "", fmt.Errorf("file: it cannot be kept in a file, give inline or inlineString")
+		return "", fmt.Errorf("file: a file cannot hold it: give inline or inlineString")
 	case IsHidden(s.Inline) || IsHidden(s.InlineString):
 		return "", fmt.Errorf("it is sealed, and cannot be opened here")
 	case s.Inline != "":
@@ -154,14 +154,14 @@ func (t *ExternalTLS) check() error {
 	switch v.Mode {
 	case VerifySkipAll:
 	case VerifySkipCA:
-		return fmt.Errorf("tls.verification.mode: %s cannot be had: Envoy looks at no name of a certificate whose authority it does not verify: use %s to accept anybody", VerifySkipCA, VerifySkipAll)
+		return fmt.Errorf("tls.verification.mode: %s is impossible: Envoy does not check the names of a certificate whose authority it does not verify: use %s to accept anybody", VerifySkipCA, VerifySkipAll)
 	default:
 		if reason := pemProblem(authority); reason != "" {
-			return fmt.Errorf("tls.verification.caCert: %s: a proxy believes no authority by itself, so give those of the service, or the mode %s", reason, VerifySkipAll)
+			return fmt.Errorf("tls.verification.caCert: %s: a proxy trusts no authority by default, so give those of the service, or the mode %s", reason, VerifySkipAll)
 		}
 	}
 	if v.ClientCert.Given() != v.ClientKey.Given() {
-		return fmt.Errorf("tls.verification: clientCert and clientKey go together")
+		return fmt.Errorf("tls.verification: clientCert and clientKey require each other")
 	}
 	for i, san := range v.SubjectAltNames {
 		if san.Type != "" && san.Type != MatchExact && san.Type != MatchPrefix {

@@ -49,7 +49,7 @@ func universalHeader(c *strict, doc *node) header {
 			h.labels = c.labels(f.value, at)
 		case h.descriptor == nil: // only the type decides which other fields are allowed
 		case !h.nested && f.name == "spec":
-			c.failLine(f.line, at, "the fields of a %s stand at the top level, without spec", h.key.Type)
+			c.failLine(f.line, at, "the fields of a %s belong at the top level, without spec", h.key.Type)
 		case !h.nested:
 			h.spec.fields = append(h.spec.fields, f)
 		case f.name == "spec":
@@ -113,7 +113,7 @@ func (h *header) addTopLevel(c *strict, doc *node, fields []nodeField) {
 	switch {
 	case len(fields) == 0:
 	case doc.get("spec") != nil:
-		c.failLine(fields[0].line, (*fieldPath)(nil).field(fields[0].name), "is beside spec: put it into spec")
+		c.failLine(fields[0].line, (*fieldPath)(nil).field(fields[0].name), "belongs in spec")
 	default:
 		h.spec.fields, h.nested = fields, false
 	}

@@ -19,7 +19,7 @@ func KeepShown(r, old *Resource) (*Resource, error) {
 			return kept, nil
 		}
 		problems = append(problems, FieldProblem{Field: specField(r, path),
-			Reason: "is what is shown of a secret, and of none that this resource has here: give the secret itself"})
+			Reason: "is the hash of a secret that this resource does not have here: give the secret itself"})
 		return value, nil
 	})
 	if err != nil {

@@ -77,7 +77,7 @@ func CheckLogFormat(format string) error {
 		}
 		found := logCommand.FindStringSubmatch(rest)
 		if found == nil {
-			return fmt.Errorf("%q is no command: write %%COMMAND%% or %%COMMAND(ARGUMENT)%%, and %%%% for a percent sign", shorten(rest))
+			return fmt.Errorf("%q is not a command: write %%COMMAND%% or %%COMMAND(ARGUMENT)%%, and %%%% for a percent sign", shorten(rest))
 		}
 		takes, known := logCommands[found[1]]
 		if !known {

@@ -20,7 +20,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 	nested := many(2000, "a%d: 0, ")
 	for name, c := range map[string]struct{ text, says string }{
-		"declared tags":    {many(100_000, "%%TAG !a%d! b\n") + "---\n{}", "%TAG is there more than 100 times"},
+		"declared tags":    {many(100_000, "%%TAG !a%d! b\n") + "---\n{}", "%TAG appears more than 100 times"},
 		"a list of merges": {"<<: [" + many(60_000, "{a%d: 0},") + "]", ""},
 		"merge keys":       {"{" + many(60_000, "<<: {a%d: 0},") + "}", ""},
 		"more merges":      {"<<: [" + many(100_001, "{a%d: 0},") + "]", "merge keys add more than 100000 values"},
@@ -32,8 +32,8 @@ func TestBombsAreRefused(t *testing.T) {
 		"JSON lists in lists":       {"{\"a\":" + strings.Repeat("[", 4_000_000), "nested deeper than 64 levels"},
 		"keys":                      {many(250_001, "a%d: 0\n"), ""},
 		"values":                    {strings.Repeat("-\n", 500_001), "more than 500000 values"},
-		"one key among many more":   {many(100_000, "a%d: 0\n") + "a5: 0", "the key \"a5\" is there twice"},
-		"a JSON key among more":     {"{" + many(100_000, "\"a%d\":0,") + "\"a5\":0}", "the key \"a5\" is there twice"},
+		"one key among many more":   {many(100_000, "a%d: 0\n") + "a5: 0", "the key \"a5\" appears twice"},
+		"a JSON key among more":     {"{" + many(100_000, "\"a%d\":0,") + "\"a5\":0}", "the key \"a5\" appears twice"},
 		"a long number":             {"a: " + strings.Repeat("9", 4_000_000), ""},
 		"a long hexadecimal number": {"a: 0x" + strings.Repeat("f", 4_000_000), ""},
 	} {

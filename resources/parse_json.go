@@ -110,7 +110,7 @@ func (p *jsonParser) object(n *node, depth int) error {
 		n.fields = append(n.fields, nodeField{name: name, line: line, value: v})
 	}
 	if name, line, twice := repeatedKey(n.fields); twice {
-		return &syntaxError{line: line, reason: fmt.Sprintf("the key %q is there twice", name)}
+		return &syntaxError{line: line, reason: fmt.Sprintf("the key %q appears twice", name)}
 	}
 	_, err := p.token()
 	return err

@@ -27,7 +27,7 @@ type yamlParser struct {
 // parseYAML reads the documents of data and skips empty ones.
 func parseYAML(data []byte) ([]*node, error) {
 	if line, many := tooManyTags(data); many {
-		return nil, &syntaxError{line: line, reason: fmt.Sprintf("%s is there more than %d times: write the tags out",
+		return nil, &syntaxError{line: line, reason: fmt.Sprintf("%s appears more than %d times: write the tags out",
 			tagDirective, maxTagDirectives)}
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -152,7 +152,7 @@ func (p *yamlParser) mapping(y *yaml.Node, depth int) (*node, error) {
 		n.fields = append(n.fields, nodeField{name: key.Value, line: key.Line, value: v})
 	}
 	if name, line, twice := repeatedKey(n.fields); twice {
-		return nil, &syntaxError{line: line, reason: fmt.Sprintf("the key %q is there twice", name)}
+		return nil, &syntaxError{line: line, reason: fmt.Sprintf("the key %q appears twice", name)}
 	}
 	return n, p.merge(n, merged)
 }

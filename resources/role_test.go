@@ -253,8 +253,8 @@ func TestExternalWarnings(t *testing.T) {
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll"}}}`:                                                                               "",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipCA"}}}`:                                                                                "use SkipAll",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "Never"}}}`:                                                                                 `got "Never"`,
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}}}}`:                                          "go together",
-		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"secret": "x"}}}}`:                                                "go together",
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}}}}`:                                          "require each other",
+		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"secret": "x"}}}}`:                                                "require each other",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"secret": "x"}}}}`:            "",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"file": {"path": "../x"}}}}}`: "clientKey.file.path: ",
 		`{` + endpoints + `, "tls": {"enabled": true, "verification": {"mode": "SkipAll", "clientCert": {"inlineString": "x"}, "clientKey": {"secret": "a/b"}}}}`:          "clientKey.secret: ",
@@ -277,8 +277,8 @@ func TestTrustWarnings(t *testing.T) {
 		zone, domain, want string
 	}{
 		{"zone-1", "default.zone-1.mesh.local", ""},
-		{"zone-1", "default.zone-2.mesh.local", "no proxy believes it: zone zone-1 may speak for *.zone-1.mesh.local only"},
-		{"zone-1", "example.com", "no proxy believes it"},
+		{"zone-1", "default.zone-2.mesh.local", "no proxy trusts it: zone zone-1 may only speak for *.zone-1.mesh.local"},
+		{"zone-1", "example.com", "no proxy trusts it"},
 		{"", "default.zone-2.mesh.local", "looks like the trust domain of a zone"},
 		{"", "example.com", ""},
 	} {

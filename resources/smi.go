@@ -79,7 +79,7 @@ func (h *HeaderExpressions) UnmarshalJSON(raw []byte) error {
 	for _, one := range list {
 		for name, expression := range one {
 			if _, twice := (*h)[name]; twice {
-				return fmt.Errorf("headers: %q is there twice: write one expression for it", name)
+				return fmt.Errorf("headers: %q appears twice: write one expression for it", name)
 			}
 			(*h)[name] = expression
 		}

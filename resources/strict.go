@@ -135,7 +135,7 @@ func (c *strict) object(n *node, s *schema, at *fieldPath) {
 	n.fields = kept
 	for _, name := range respelled {
 		if other := n.get(name); other != nil {
-			c.fail(other, at.field(name), "is there twice, in two spellings")
+			c.fail(other, at.field(name), "appears twice, in two spellings")
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (v *validation) names() {
 	v.name()
 	switch d := r.Descriptor(); {
 	case d.Scope == ScopeGlobal && r.Mesh != "":
-		v.fail(top("mesh"), "a %s belongs to no mesh: leave it out", r.Type)
+		v.fail(top("mesh"), "a %s does not belong to a mesh: leave it out", r.Type)
 	case d.Scope == ScopeMesh && r.Mesh == "":
 		v.fail(top("mesh"), "is required")
 	case d.Scope == ScopeMesh && v.peer:

@@ -75,7 +75,7 @@ func (v *validation) accessForm(at *fieldPath, names []string, is func(string) b
 func (v *validation) accessRoleBinding(binding *AccessRoleBinding) {
 	subjects, roles := top("spec").field("subjects"), top("spec").field("roles")
 	if len(binding.Subjects) == 0 {
-		v.fail(subjects, "is required: whom the roles are given to")
+		v.fail(subjects, "is required: the users and groups that get the roles")
 	}
 	if len(binding.Roles) == 0 {
 		v.fail(roles, "is required: the names of AccessRoles, %s or %s", RoleAdmin, RoleViewer)

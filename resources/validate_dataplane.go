@@ -108,7 +108,7 @@ func (v *validation) serverFirst(in *meshpb.Dataplane_Networking_Inbound, at *fi
 	case value != "true" && value != "false":
 		v.fail(at, "want \"true\" or \"false\", got %q", shorten(value))
 	case value == "true" && slices.Contains([]string{"http", "http2", "grpc"}, protocol):
-		v.fail(at, "an inbound of the protocol %s is never spoken on first by the application: remove the tag", protocol)
+		v.fail(at, "the application never speaks first on an inbound of the protocol %s: remove the tag", protocol)
 	}
 }
 
@@ -131,7 +131,7 @@ func (v *validation) outboundRef(ref *meshpb.Dataplane_Networking_Outbound_Backe
 		v.fail(at.field("name"), "is required, or labels")
 	}
 	if ref.GetName() != "" && len(ref.GetLabels()) > 0 {
-		v.fail(at.field("labels"), "cannot be together with name: use one of them")
+		v.fail(at.field("labels"), "cannot be combined with name: use one of them")
 	}
 	if ref.GetPort() > maxPort {
 		v.port(ref.GetPort(), at.field("port"))
@@ -147,7 +147,7 @@ func (v *validation) address(s string, at *fieldPath, own bool) {
 	ip, err := ParseIP(s)
 	switch {
 	case err == nil && own && ip.IsUnspecified():
-		v.fail(at, "%s says nothing to others: give the address that they reach", s)
+		v.fail(at, "%s is unreachable for others: give the address that they reach", s)
 	case err != nil && (!isSubdomain(s) || looksNumeric(s)):
 		v.fail(at, "%q is neither an IP address nor a DNS name", shorten(s))
 	}
@@ -164,7 +164,7 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 func ParseIP(s string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(s)
 	if err == nil && ip.Zone() != "" {
-		return netip.Addr{}, fmt.Errorf("%q has a zone, which says nothing to others", shorten(s))
+		return netip.Addr{}, fmt.Errorf("%q has a zone, which is meaningless to others", shorten(s))
 	}
 	return ip, err
 }

@@ -74,7 +74,7 @@ func (v *validation) filterConf(raw json.RawMessage, conf any, at *fieldPath) {
 		return
 	}
 	if err := json.Unmarshal(raw, conf); err != nil {
-		v.fail(at, "has not the form of its type: %v", err)
+		v.fail(at, "does not have the form of its type: %v", err)
 	}
 }
 

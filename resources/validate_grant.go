@@ -72,7 +72,7 @@ func (v *validation) grantTo(t *GrantTo, own Owner, at *fieldPath) {
 		v.fail(at.field("name"), "%q is not a name: want %s", shorten(t.Name), wantSubdomain)
 	}
 	if t.Name != "" && len(t.Labels) > 0 {
-		v.fail(at.field("labels"), "cannot be together with name: use one of them")
+		v.fail(at.field("labels"), "cannot be combined with name: use one of them")
 	}
 	if len(t.Labels) > MaxLabels {
 		v.fail(at.field("labels"), "has %d labels, more than %d", len(t.Labels), MaxLabels)

@@ -58,10 +58,10 @@ func (v *validation) trustDomainTemplate(m *MeshIdentity, at *fieldPath) {
 	}
 	switch parsed, err := spiffeid.TrustDomainFromString(domain); {
 	case err != nil || parsed.Name() != domain:
-		v.fail(at, "makes %q, which is not a trust domain: want lower-case letters, digits, '.', '-' and '_'",
+		v.fail(at, "results in %q, which is not a trust domain: want lower-case letters, digits, '.', '-' and '_'",
 			shorten(domain))
 	case zone != "" && !IsTrustDomainOf(domain, zone):
-		v.fail(at, "zone %s may speak for *.%s%s only, and not for %s: write it on the global", zone, zone,
+		v.fail(at, "zone %s may only speak for *.%s%s, not for %s: write it on the global", zone, zone,
 			TrustDomainSuffix, domain)
 	}
 }
@@ -82,7 +82,7 @@ func (v *validation) pathTemplate(text string, at *fieldPath) {
 		_, err = spiffeid.FromPath(spiffeid.RequireTrustDomainFromString("x"), rendered)
 	}
 	if err != nil || rendered == "" {
-		v.fail(at, "makes no path of a SPIFFE ID: want one that begins with / and has no empty segment")
+		v.fail(at, "does not result in the path of a SPIFFE ID: want one that begins with / and has no empty segment")
 	}
 }
 
@@ -97,7 +97,7 @@ func (v *validation) bundledProvider(b *BundledProvider, at *fieldPath) {
 	made := b.Autogenerate == nil || b.Autogenerate.Enabled
 	switch {
 	case b.CA != nil && b.Autogenerate != nil && made:
-		v.fail(at.field("ca"), "cannot be together with autogenerate.enabled: give the zone a CA, or let it make one")
+		v.fail(at.field("ca"), "cannot be combined with autogenerate.enabled: give the zone a CA, or let it make one")
 	case b.CA == nil && !made:
 		v.fail(at.field("ca"), "is required where autogenerate is not enabled")
 	case b.CA != nil:
@@ -113,9 +113,9 @@ func (v *validation) providedSource(s *SecureDataSource, at *fieldPath) {
 	case s == nil:
 		v.fail(at, "is required")
 	case s.Type == DataSourceInline:
-		v.fail(at.field("type"), "%s would be read by whoever reads the resource: want %s, or give the CA to the zone by causewayctl keys import and leave ca out", DataSourceInline, DataSourceFile)
+		v.fail(at.field("type"), "everyone who can read the resource could read %s: want %s, or give the CA to the zone with causewayctl keys import and leave ca out", DataSourceInline, DataSourceFile)
 	case s.Type != DataSourceFile:
-		v.fail(at.field("type"), "want %s, got %q; or give the CA to the zone by causewayctl keys import and leave ca out", DataSourceFile, shorten(s.Type))
+		v.fail(at.field("type"), "want %s, got %q; or give the CA to the zone with causewayctl keys import and leave ca out", DataSourceFile, shorten(s.Type))
 	case s.File == nil || !path.IsAbs(s.File.Path) || path.Clean(s.File.Path) != s.File.Path ||
 		strings.ContainsRune(s.File.Path, 0):
 		v.fail(at.field("file").field("path"), "want the absolute path of a file on the machine of each zone")

@@ -32,6 +32,6 @@ func (v *validation) ingressAddress(s string, at *fieldPath) {
 	case err != nil:
 		v.fail(at, "%q is not an IP address", shorten(s))
 	case ip.IsUnspecified():
-		v.fail(at, "%s says nothing to others: give the address that they reach", s)
+		v.fail(at, "%s is unreachable for others: give the address that they reach", s)
 	}
 }

@@ -77,7 +77,7 @@ func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 			v.labelSyntax(at, key, value)
 			return
 		}
-		v.fail(at, "unknown label in a reserved name space%s",
+		v.fail(at, "unknown label in a reserved namespace%s",
 			Suggestion(key, []string{LabelSync, LabelEffect, LabelWorkload, LabelServiceAccount}))
 	}
 }
@@ -89,7 +89,7 @@ func (v *validation) labelSyntax(at *fieldPath, key, value string) {
 		prefix, name = "", key
 	}
 	if qualified && !isSubdomain(prefix) || len(name) > MaxShortNameBytes || !qualifiedPart.MatchString(name) {
-		v.fail(at, "is not a label key: want at most 63 letters, digits, '-', '_' and '.', with a DNS name and '/' in front if any")
+		v.fail(at, "is not a label key: want at most 63 letters, digits, '-', '_' and '.', with an optional DNS name and '/' in front")
 	}
 	if value != "" && (len(value) > MaxShortNameBytes || !qualifiedPart.MatchString(value)) {
 		v.fail(at, "%q is not a label value: want at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit", shorten(value))

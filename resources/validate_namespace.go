@@ -82,7 +82,7 @@ func (v *validation) namespacedPolicy(p *Policy, spec *fieldPath) {
 	}
 	if len(p.From) > 0 && len(p.To) > 0 {
 		v.fail(spec.field("from"),
-			"cannot be together with to in the namespace %s: make two policies, one with from and one with to", ns)
+			"cannot be combined with to in the namespace %s: make two policies, one with from and one with to", ns)
 	}
 	v.oneSideOnly(p.To, ns, spec)
 	if p.TargetRef.KindOrMesh() == KindMeshGateway {

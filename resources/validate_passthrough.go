@@ -19,7 +19,7 @@ func (v *validation) passthrough(c *PassthroughConf, at *fieldPath) {
 	list := at.field("appendMatch")
 	switch {
 	case c.PassthroughMode == "" && len(c.AppendMatch) == 0:
-		v.fail(at, "says nothing: give passthroughMode, or appendMatch")
+		v.fail(at, "is empty: give passthroughMode, or appendMatch")
 	case len(c.AppendMatch) > 0 && (c.PassthroughMode == PassthroughAll || c.PassthroughMode == PassthroughNone):
 		v.fail(list, "has no effect with passthroughMode %s: use %s, or leave it out", c.PassthroughMode,
 			PassthroughMatched)

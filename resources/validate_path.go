@@ -28,7 +28,7 @@ func unreachablePath(path string) string {
 	case slices.ContainsFunc(strings.Split(path, "/"), isDots):
 		return "has a dot segment: paths are compared after dot segments were resolved, so write what it leads to"
 	case refusedEscapes.MatchString(path):
-		return fmt.Sprintf("has %s: requests with an escaped slash, backslash or NUL are refused before any rule is asked", refusedEscapes.FindString(path))
+		return fmt.Sprintf("has %s: requests with an escaped slash, backslash or NUL are refused before any rule is evaluated", refusedEscapes.FindString(path))
 	case resolvedEscapes.MatchString(path):
 		return fmt.Sprintf("has %s: paths are compared with escaped letters, digits and -._~ unescaped, so write the character", resolvedEscapes.FindString(path))
 	case encodedCharacters.MatchString(path):

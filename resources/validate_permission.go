@@ -43,7 +43,7 @@ func (v *validation) permission(c *PermissionConf, at *fieldPath) {
 
 func (v *validation) permissionMatch(m *PermissionMatch, at *fieldPath) {
 	if m.SpiffeID == nil && m.SNI == nil && m.Path == nil && m.Method == nil {
-		v.fail(at, "names nothing: give at least one of spiffeId, sni, path and method")
+		v.fail(at, "is empty: give at least one of spiffeId, sni, path and method")
 		return
 	}
 	if m.SpiffeID != nil {

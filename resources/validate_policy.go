@@ -70,20 +70,20 @@ func (v *validation) lists(p *Policy, spec *fieldPath) {
 	}
 	exclusive := func(name string, has bool) {
 		if has && hasDefault && !d.Single {
-			v.fail(spec.field("default"), "stands for one item of rules and cannot be together with %s: use one of them", name)
+			v.fail(spec.field("default"), "stands for one item of rules and cannot be combined with %s: use one of them", name)
 		}
 	}
 	exclusive("rules", len(p.Rules) > 0)
 	exclusive("from", len(p.From) > 0)
 	exclusive("to", len(p.To) > 0)
 	if len(p.Rules) > 0 && len(p.From) > 0 {
-		v.fail(spec.field("from"), "cannot be together with rules: use one of them")
+		v.fail(spec.field("from"), "cannot be combined with rules: use one of them")
 	}
 	if len(p.Rules) > 0 && len(p.To) > 0 {
-		v.fail(spec.field("to"), "cannot be together with rules: make two policies")
+		v.fail(spec.field("to"), "cannot be combined with rules: make two policies")
 	}
 	if len(p.To)+len(p.From)+len(p.Rules) == 0 && !hasDefault && !v.peer {
-		v.fail(spec, "says nothing: use %s", d.usage())
+		v.fail(spec, "has no effect: use %s", d.usage())
 	}
 	if v.resource.Type == TypeMeshTrafficPermission {
 		v.permissionRules(p, spec)
@@ -206,7 +206,7 @@ func decodeConf[T any](v *validation, raw json.RawMessage, at *fieldPath, check 
 // matches checks `rules[].matches`, whose items have the shape of the entries of a MeshTrafficPermission.
 func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
 	if len(matches) > 0 && v.resource.Type == TypeMeshTrafficPermission {
-		v.fail(at, "the rules of a MeshTrafficPermission have no matches: its conf says who is meant")
+		v.fail(at, "the rules of a MeshTrafficPermission have no matches: its conf names the clients")
 		return
 	}
 	if v.peer { // a peer's match may have more fields
@@ -266,11 +266,11 @@ func (v *validation) toRef() refRules {
 
 func (v *validation) fromRef() refRules {
 	if v.resource.Type == TypeMeshTLS && !v.peer {
-		return refRules{kinds: []string{KindMesh}, because: ": who a client is shows in the handshake only"}
+		return refRules{kinds: []string{KindMesh}, because: ": a client's identity is known only after the handshake"}
 	}
 	if byRoute(v.resource.Type) && !v.peer {
 		return refRules{kinds: []string{KindMesh},
-			because: ": identities carry no tags, so clients cannot be told apart by them"}
+			because: ": identities carry no tags, so tags cannot distinguish clients"}
 	}
 	return refRules{kinds: []string{KindMesh, KindMeshSubset, KindMeshService, KindMeshServiceSubset}}
 }

@@ -31,7 +31,7 @@ func (v *validation) rateLimit(c *RateLimitConf, at *fieldPath) {
 		v.rate(tcp.ConnectionRate, at.field("tcp").field("connectionRate"))
 	}
 	if c.Local.HTTP == nil && c.Local.TCP == nil && !v.peer {
-		v.fail(at, "says nothing: give http or tcp")
+		v.fail(at, "is empty: give http or tcp")
 	}
 }
 
@@ -127,7 +127,7 @@ func (v *validation) faultInjection(c *FaultInjectionConf, at *fieldPath) {
 
 func (v *validation) fault(f *Fault, at *fieldPath) {
 	if f.Abort == nil && f.Delay == nil && f.ResponseBandwidth == nil {
-		v.fail(at, "says nothing: give abort, delay or responseBandwidth")
+		v.fail(at, "is empty: give abort, delay or responseBandwidth")
 	}
 	if a := f.Abort; a != nil {
 		if a.HTTPStatus == nil || *a.HTTPStatus < 200 || *a.HTTPStatus > 599 {
@@ -196,6 +196,6 @@ func ParseBandwidth(s string) (float64, error) {
 func (v *validation) receivedMatch(m *PermissionMatch, at *fieldPath) {
 	v.permissionMatch(m, at)
 	if m.SNI != nil {
-		v.fail(at.field("sni"), "a %s cannot tell requests apart by it: use spiffeId, path and method", v.resource.Type)
+		v.fail(at.field("sni"), "a %s cannot match requests by it: use spiffeId, path and method", v.resource.Type)
 	}
 }

@@ -18,7 +18,7 @@ func (v *validation) mesh(m *meshpb.Mesh) {
 		at := top("mtls").field("backends").item(i)
 		v.label(at.field("name"), b.GetName())
 		if names[b.GetName()] {
-			v.fail(at.field("name"), "%q is there twice", b.GetName())
+			v.fail(at.field("name"), "%q appears twice", b.GetName())
 		}
 		names[b.GetName()] = true
 		if b.GetType() == "" {
@@ -85,12 +85,12 @@ func (v *validation) serviceIdentity(value string, at *fieldPath) {
 		return
 	}
 	if !IsTrustDomainOf(domain, own.Zone) {
-		v.fail(at, "%s is not of zone %s: a service is answered for by workloads of its own zone", shorten(value), own.Zone)
+		v.fail(at, "%s is not of zone %s: only workloads of its own zone may answer for a service", shorten(value), own.Zone)
 		return
 	}
 	if ns, under := strings.CutPrefix(id.Path(), "/ns/"); under && !own.IsOperator() &&
 		!strings.HasPrefix(ns, own.Namespace+"/") {
-		v.fail(at, "%s is not of the namespace %s: a service is answered for by workloads of its own namespace",
+		v.fail(at, "%s is not of the namespace %s: only workloads of its own namespace may answer for a service",
 			shorten(value), own.Namespace)
 	}
 }
@@ -153,13 +153,13 @@ func (v *validation) multiZoneZones(s *MeshMultiZoneService, at *fieldPath) {
 	for i, zone := range zones {
 		v.label(at.field("zones").item(i), zone)
 		if seen[zone] {
-			v.fail(at.field("zones").item(i), "%s is there twice", shorten(zone))
+			v.fail(at.field("zones").item(i), "%s appears twice", shorten(zone))
 		}
 		seen[zone] = true
 	}
 	if only := s.Selector.MeshService.MatchLabels[LabelZone]; only != "" && len(zones) > 0 && !seen[only] {
 		v.fail(at.field("zones"),
-			"does not have %s, which is the only zone that matchLabels lets in: nobody could join", shorten(only))
+			"does not have %s, the only zone that matchLabels allows: nobody could join", shorten(only))
 	}
 }
 
@@ -191,7 +191,7 @@ func (v *validation) trust(t *MeshTrust) {
 		v.fail(at.field("caBundles"), "is empty: give at least one")
 	}
 	if size := len(v.resource.Spec.JSON()); !v.owner().IsGlobal() && size > MaxZoneTrustBytes {
-		v.fail(at.field("caBundles"), "has %d bytes, and every proxy of the mesh gets it: a zone's may have %d", size,
+		v.fail(at.field("caBundles"), "has %d bytes, and every proxy of the mesh gets it: want at most %d from a zone", size,
 			MaxZoneTrustBytes)
 	}
 	for i := range t.CABundles {

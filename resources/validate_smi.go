@@ -32,7 +32,7 @@ func (v *validation) trafficTarget(t *TrafficTarget) {
 	}
 	switch {
 	case len(t.Specs) > 0 && len(t.Rules) > 0:
-		v.fail(at, "cannot be together with rules: they are two spellings of one thing")
+		v.fail(at, "cannot be combined with rules: they are two spellings of the same list")
 	case len(rules) == 0:
 		v.fail(at, "is empty: give at least one %s or %s", KindHTTPRouteGroup, KindTCPRoute)
 	}
@@ -145,7 +145,7 @@ func (v *validation) tcpRoute(r *TCPRoute) {
 	for i, port := range r.Matches.Ports {
 		v.port(port, at.item(i))
 		if slices.Contains(r.Matches.Ports[:i], port) {
-			v.fail(at.item(i), "port %d is there twice", port)
+			v.fail(at.item(i), "port %d appears twice", port)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func (v *validation) targetRef(ref *TargetRef, at *fieldPath, rules refRules) {
 	}
 	kind := ref.KindOrMesh()
 	if !slices.Contains(rules.kinds, kind) {
-		v.fail(at.field("kind"), "%s cannot be referred to here, want one of %s%s", quoteKind(kind),
+		v.fail(at.field("kind"), "%s is not a valid kind here, want one of %s%s", quoteKind(kind),
 			strings.Join(rules.kinds, ", "), rules.because)
 		return
 	}
@@ -42,11 +42,11 @@ func (v *validation) refIdentity(ref *TargetRef, kind string, at *fieldPath) {
 	}
 	switch {
 	case ref.Name != "" && len(ref.Labels) > 0:
-		v.fail(at.field("labels"), "cannot be together with name: use one of them")
+		v.fail(at.field("labels"), "cannot be combined with name: use one of them")
 	case ref.Namespace != "" && len(ref.Labels) > 0:
-		v.fail(at.field("namespace"), "cannot be together with labels: use the label %s", LabelNamespace)
+		v.fail(at.field("namespace"), "cannot be combined with labels: use the label %s", LabelNamespace)
 	case ref.Namespace != "" && ref.Name == "":
-		v.fail(at.field("namespace"), "says nothing without a name")
+		v.fail(at.field("namespace"), "has no meaning without a name")
 	case named && ref.Name == "" && len(ref.Labels) == 0:
 		v.fail(at.field("name"), "is required for %s, or labels", kind)
 	}
@@ -83,7 +83,7 @@ func (v *validation) refExtras(ref *TargetRef, kind string, at *fieldPath, rules
 		v.fail(at.field("proxyTypes"), "has no meaning for %s", kind)
 	}
 	if ref.Mesh != "" && ref.Mesh != v.resource.Mesh {
-		v.fail(at.field("mesh"), "a policy reaches its own mesh only: leave it out")
+		v.fail(at.field("mesh"), "a policy only reaches its own mesh: leave it out")
 	}
 }
 

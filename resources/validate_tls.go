@@ -15,7 +15,7 @@ func (v *validation) tls(c *TLSConf, at *fieldPath) {
 		return // the code that uses a peer's conf decides what it supports
 	}
 	if c.TLSVersion == nil && len(c.TLSCiphers) == 0 && c.Mode == nil {
-		v.fail(at, "says nothing: give tlsVersion, tlsCiphers or mode")
+		v.fail(at, "is empty: give tlsVersion, tlsCiphers or mode")
 	}
 	if c.Mode != nil && !slices.Contains(tlsModes, *c.Mode) {
 		v.fail(at.field("mode"), "want one of %s, got %q", strings.Join(tlsModes, ", "), shorten(*c.Mode))
@@ -23,7 +23,7 @@ func (v *validation) tls(c *TLSConf, at *fieldPath) {
 	p, err := SpecAs[Policy](v.resource)
 	for name, set := range map[string]bool{"tlsVersion": c.TLSVersion != nil, "tlsCiphers": len(c.TLSCiphers) > 0} {
 		if set && err == nil && p.TargetRef.KindOrMesh() != KindMesh {
-			v.fail(at.field(name), "holds for both ends of a connection: want a policy whose targetRef is of kind Mesh")
+			v.fail(at.field(name), "applies to both ends of a connection: want a policy whose targetRef is of kind Mesh")
 		}
 	}
 	if c.TLSVersion != nil {
@@ -78,7 +78,7 @@ func (c *TLSConf) Ciphers() ([]string, error) {
 	}
 	if !usable && c.Newest() == TLS12 {
 		return nil, errors.New(
-			"the keys of identities are of ECDSA, so no connection would come about: name an ECDHE-ECDSA cipher too")
+			"identities have ECDSA keys, so no connection would succeed: name an ECDHE-ECDSA cipher too")
 	}
 	return c.TLSCiphers, nil
 }
@@ -86,17 +86,17 @@ func (c *TLSConf) Ciphers() ([]string, error) {
 // Unsaid returns a reason for each value that only a peer's conf can have, and that proxies take for another.
 func (c *TLSConf) Unsaid() (out []string) {
 	if c.Mode != nil && !slices.Contains(tlsModes, *c.Mode) {
-		out = append(out, fmt.Sprintf("mode %q is not known, and counts as %s", shorten(*c.Mode), TLSStrict))
+		out = append(out, fmt.Sprintf("unknown mode %q, treated as %s", shorten(*c.Mode), TLSStrict))
 	}
 	if c.TLSVersion != nil {
 		for _, version := range []string{c.TLSVersion.Min, c.TLSVersion.Max} {
 			if version != "" && !slices.Contains(tlsVersions, version) {
-				out = append(out, fmt.Sprintf("the version %q is not spoken, and counts as %s", shorten(version), TLS12))
+				out = append(out, fmt.Sprintf("unsupported version %q, treated as %s", shorten(version), TLS12))
 			}
 		}
 	}
 	if c.Oldest() > c.Newest() {
-		out = append(out, "the oldest version is newer than the newest, and counts alone")
+		out = append(out, "the minimum version is newer than the maximum, and only the minimum applies")
 	}
 	return out
 }
@@ -107,5 +107,5 @@ func ciphersWithoutUse(raw json.RawMessage, at *fieldPath) []string {
 	if json.Unmarshal(raw, &conf) != nil || len(conf.TLSCiphers) == 0 || conf.Oldest() != TLS13 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s: TLS 1.3 has ciphers of its own, so these have no effect", at.field("tlsCiphers"))}
+	return []string{fmt.Sprintf("%s: TLS 1.3 has its own ciphers, so these have no effect", at.field("tlsCiphers"))}
 }

@@ -44,7 +44,7 @@ func Warnings(r *Resource) []string {
 }
 
 // ServerFirstWarning describes the limits of enforcement for an inbound with TagServerFirst.
-const ServerFirstWarning = "the application speaks first: a client is judged once, when its handshake is over, and the application sees connections of clients that say nothing"
+const ServerFirstWarning = "the application speaks first: a client is judged once, after its handshake, and the application sees connections of silent clients"
 
 func dataplaneWarnings(r *Resource) []string {
 	dp, err := SpecAs[meshpb.Dataplane](r)
@@ -83,10 +83,10 @@ func trustWarnings(r *Resource) []string {
 	at := top("spec").field("trustDomain")
 	switch zone := r.Zone(); {
 	case zone != "" && !IsTrustDomainOf(spec.TrustDomain, zone):
-		return []string{fmt.Sprintf("%s: no proxy believes it: zone %s may speak for *.%s%s only, and not for %s, unless a MeshIdentity of the global gives it that: write it in that zone, or on the global",
+		return []string{fmt.Sprintf("%s: no proxy trusts it: zone %s may only speak for *.%s%s, not for %s, unless a MeshIdentity of the global grants that: write it in that zone, or on the global",
 			at, zone, zone, TrustDomainSuffix, spec.TrustDomain)}
 	case zone == "" && strings.HasSuffix(spec.TrustDomain, TrustDomainSuffix):
-		return []string{fmt.Sprintf("%s: %s looks like the trust domain of a zone, which publishes its own authorities: whoever has the keys of these can be any workload of that zone",
+		return []string{fmt.Sprintf("%s: %s looks like the trust domain of a zone, which publishes its own authorities: whoever has their keys can impersonate any workload of that zone",
 			at, spec.TrustDomain)}
 	}
 	return nil
@@ -128,7 +128,7 @@ func producerWarnings(p *Policy, r *Resource) []string {
 	var out []string
 	for i := range p.To {
 		if p.To[i].TargetRef.Kind == KindMeshMultiZoneService {
-			out = append(out, fmt.Sprintf("%s: a MeshMultiZoneService is in no namespace of a zone, so that this producer policy does not reach it: give the namespace of the system, which makes it a consumer policy",
+			out = append(out, fmt.Sprintf("%s: a MeshMultiZoneService is not in a namespace of a zone, so this producer policy does not reach it: give the namespace of the system, which makes it a consumer policy",
 				top("spec").field("to").item(i).field("targetRef")))
 		}
 	}

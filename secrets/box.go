@@ -111,7 +111,7 @@ func (b *Box) Seal(plain []byte, purpose string) ([]byte, error) {
 // part of the secret.
 func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	if !IsSealed(sealed) || len(sealed) < headerSize {
-		return nil, fmt.Errorf("%s: %w: it does not begin as a sealed secret does", purpose, ErrDamaged)
+		return nil, fmt.Errorf("%s: %w: it does not have the header of a sealed secret", purpose, ErrDamaged)
 	}
 	header := sealed[:headerSize]
 	rest := header[len(magic):]

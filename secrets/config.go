@@ -53,7 +53,7 @@ func KeptIn(keyFile, passphrase string) []string {
 func OpenBox(c Config) (*Box, error) {
 	switch {
 	case c.KeyFile != "" && c.Passphrase != "":
-		return nil, fmt.Errorf("%w: both a key file and the variable %s are given: give one", ErrKey, PassphraseEnv)
+		return nil, fmt.Errorf("%w: a key file and the variable %s are both given: give one", ErrKey, PassphraseEnv)
 	case c.Passphrase != "":
 		if len(c.Passphrase) < minPassphrase {
 			return nil, fmt.Errorf("%w: the passphrase in %s is shorter than %d bytes: choose a longer one", ErrKey,
@@ -87,7 +87,7 @@ func (c Config) ownKey() ([]byte, error) {
 	if sealed, err := findSealed(c.Dir); err != nil {
 		return nil, err
 	} else if sealed != "" {
-		return nil, fmt.Errorf("%s is missing, and %s was sealed with it: put the key back from where you keep it, or name it with --secrets-key-file; another key cannot open what is there", path, sealed)
+		return nil, fmt.Errorf("%s is missing, and %s was sealed with it: restore the key, or name it with --secrets-key-file; another key cannot open it", path, sealed)
 	}
 	key = make([]byte, rootKeySize)
 	if _, err := rand.Read(key); err != nil {
@@ -102,7 +102,7 @@ func (c Config) ownKey() ([]byte, error) {
 	if log == nil {
 		log = slog.Default()
 	}
-	log.Warn("created a key for secrets in the data folder; keep it elsewhere: move the file and name it with --secrets-key-file, or give a passphrase in "+
+	log.Warn("created a key for secrets in the data folder; store it elsewhere: move the file and name it with --secrets-key-file, or set a passphrase in "+
 		PassphraseEnv+" from the first start", "file", path)
 	return key, nil
 }

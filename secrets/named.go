@@ -45,7 +45,7 @@ func (k *Keeper) PutNamed(ctx context.Context, n Named, plain []byte) (version u
 	}
 	at := k.Version(n.keeperName())
 	if at == 0 && len(k.ListNamed(n.Mesh)) >= MaxNamedOfMesh {
-		return 0, fmt.Errorf("%w: mesh %s has %d secrets, which is the most: delete some", ErrLimit, n.Mesh, MaxNamedOfMesh)
+		return 0, fmt.Errorf("%w: mesh %s has %d secrets, the maximum: delete some", ErrLimit, n.Mesh, MaxNamedOfMesh)
 	}
 	return k.Put(ctx, n.keeperName(), plain, at)
 }

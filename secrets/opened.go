@@ -77,7 +77,7 @@ func (o *Opened) resource(r *resources.Resource) *resources.Resource {
 	}
 	opened, err := o.fields.Open(r)
 	if err != nil {
-		o.log.Error("cannot open a secret of a resource; its users do without it", "type", r.Type, "mesh", r.Mesh,
+		o.log.Error("cannot open a secret of a resource; the proxies that need it go without", "type", r.Type, "mesh", r.Mesh,
 			"name", r.Name, "error", err)
 		return r
 	}

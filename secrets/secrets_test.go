@@ -156,7 +156,7 @@ func TestOwnKey(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, KeyFileName)); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	if !strings.Contains(log.String(), "keep it elsewhere") ||
+	if !strings.Contains(log.String(), "store it elsewhere") ||
 		strings.Contains(log.String(), strings.TrimSpace(string(raw))) {
 		t.Errorf("log: %s", log.String())
 	}

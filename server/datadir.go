@@ -10,7 +10,7 @@ import (
 )
 
 // ErrDataDir reports that other users may write a server's data.
-var ErrDataDir = errors.New("the data directory is not the server's own")
+var ErrDataDir = errors.New("the data directory does not belong to the server")
 
 // MakeDataDir checks a server's data directory, and makes one that does not exist, for its owner alone.
 func MakeDataDir(dir string, log *slog.Logger) error {
@@ -39,7 +39,7 @@ func CheckDataDir(dir string, log *slog.Logger) error {
 	}
 	switch mode := info.Mode().Perm(); {
 	case !info.IsDir():
-		return fmt.Errorf("%w: %s is no folder", ErrDataDir, dir)
+		return fmt.Errorf("%w: %s is not a folder", ErrDataDir, dir)
 	case mode&0o020 != 0:
 		log.Warn("the group of the data directory may write it, so its members can replace what the server trusts; run chmod 700 unless you intend that",
 			"folder", dir, "mode", fmt.Sprintf("%04o", mode))
@@ -68,7 +68,7 @@ func CheckDataDir(dir string, log *slog.Logger) error {
 func notWritable(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	if (mode.IsDir() || mode.IsRegular()) && mode.Perm()&0o002 != 0 {
-		return fmt.Errorf("%w: everybody may write %s (mode %04o): look at what it holds, then run: chmod -R go-w %s (where that is not yours to do, name a folder in it that is not there yet)", ErrDataDir, path, mode.Perm(), path)
+		return fmt.Errorf("%w: everybody may write %s (mode %04o): check its contents, then run: chmod -R go-w %s (if you may not, name a new folder in it)", ErrDataDir, path, mode.Perm(), path)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func CheckFile(path string) error {
 // beside creates a temporary file in path's folder, unless path is something other than a file.
 func beside(path string) (*os.File, error) {
 	if there, err := os.Stat(path); err == nil && !there.Mode().IsRegular() {
-		return nil, fmt.Errorf("write %s: it is no regular file, and would be replaced by one: give another name", path)
+		return nil, fmt.Errorf("write %s: it is not a regular file, and would be replaced by one: give another name", path)
 	}
 	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 }

@@ -22,7 +22,7 @@ const (
 const maxAnswer = 4 << 10
 
 // ErrUnhealthy reports that a server answers and is not healthy.
-var ErrUnhealthy = errors.New("the server is not well")
+var ErrUnhealthy = errors.New("the server is not healthy")
 
 // AskHealth requests a page, LivePage or ReadyPage, from the diagnostics port of a server on this machine. address is
 // the server's listen address, host:port; if that is every address, AskHealth uses loopback. Like the server, it uses
@@ -34,7 +34,7 @@ func AskHealth(ctx context.Context, address, page string) error {
 		return fmt.Errorf("diagnostics address: %w", err)
 	}
 	if where.Port == 0 {
-		return fmt.Errorf("diagnostics address %q: with port 0 nobody knows where the server listens: give it a port",
+		return fmt.Errorf("diagnostics address %q: with port 0 the server's port is unknown: give a port",
 			address)
 	}
 	scheme := "https"

@@ -14,7 +14,7 @@ var (
 	descReady = prometheus.NewDesc("causeway_ready",
 		"1 while the readiness check passes; the check start fails until the server serves.", []string{"check"}, nil)
 	descExpires = prometheus.NewDesc("causeway_certificate_expiry_timestamp_seconds",
-		"When a certificate that this server uses ends.", []string{"certificate"}, nil)
+		"Expiry of a certificate that this server uses.", []string{"certificate"}, nil)
 )
 
 // startCheck is the check that SetStarting makes fail.

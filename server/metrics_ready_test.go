@@ -20,7 +20,7 @@ func TestReadyAmongMetrics(t *testing.T) {
 	d.AddExpiries(func() map[string]time.Time { return map[string]time.Time{"member": end} })
 	var none *server.Certificate
 	d.AddExpiries(none.Expiries)
-	want := `# HELP causeway_certificate_expiry_timestamp_seconds When a certificate that this server uses ends.
+	want := `# HELP causeway_certificate_expiry_timestamp_seconds Expiry of a certificate that this server uses.
 # TYPE causeway_certificate_expiry_timestamp_seconds gauge
 causeway_certificate_expiry_timestamp_seconds{certificate="member"} 1.893553445e+09
 # HELP causeway_ready 1 while the readiness check passes; the check start fails until the server serves.

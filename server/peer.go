@@ -10,7 +10,7 @@ import (
 )
 
 // ErrPeer reports that the other end of a connection over loopback belongs neither to this server's user nor to root.
-var ErrPeer = errors.New("the program at the other end runs as another user than this server, as a proxy does")
+var ErrPeer = errors.New("the program at the other end runs as a different user than this server, as a proxy does")
 
 // peerKey is the key under which the contexts of a connection's requests hold the result for its other end.
 type peerKey struct{}
@@ -32,7 +32,7 @@ func rememberPeer(ctx context.Context, _ net.Conn) context.Context {
 func PeerIsOwner(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
-		return errors.New("the connection is not known")
+		return errors.New("unknown connection")
 	}
 	here, err := netip.ParseAddrPort(local.String())
 	if err != nil {

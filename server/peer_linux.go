@@ -31,7 +31,7 @@ func checkPeer(there, here netip.AddrPort) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("who asks is not known: %w", err)
+		return fmt.Errorf("the caller is unknown: %w", err)
 	case uid == 0 || uid == os.Geteuid() && uid != nobody:
 		return nil
 	}

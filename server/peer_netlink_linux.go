@@ -47,7 +47,7 @@ func askOwner(local, remote netip.AddrPort) (uid int, err error) {
 		return 0, fmt.Errorf("ask the kernel: %w", err)
 	}
 	if kernel, ok := from.(*syscall.SockaddrNetlink); !ok || kernel.Pid != 0 {
-		return 0, fmt.Errorf("ask the kernel: somebody else answers")
+		return 0, fmt.Errorf("ask the kernel: the answer has another sender")
 	}
 	return ownerAnswer(answer[:n])
 }

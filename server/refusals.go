@@ -37,7 +37,7 @@ func (c *crowd) refuse(err error, now time.Time) {
 	r.err, r.last = err, now
 	if r.log != nil && now.Sub(r.told) > acceptQuiet {
 		r.told = now
-		r.log.Error("no connections can be taken: clients wait or are refused", "address", c.Addr().String(), "error", err)
+		r.log.Error("cannot accept connections: clients wait or are refused", "address", c.Addr().String(), "error", err)
 	}
 }
 
@@ -78,7 +78,7 @@ func (d *Diagnostics) AddListeners(log *slog.Logger, listeners ...net.Listener) 
 	})
 	d.Registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "causeway_accept_failures_total",
-		Help: "How often the system let no connection be taken, as when file descriptors run out.",
+		Help: "Failed attempts to accept a connection, as when file descriptors run out.",
 	}, func() (all float64) {
 		for _, c := range crowds {
 			c.mu.Lock()
@@ -96,6 +96,6 @@ func (c *crowd) refusing(now time.Time) error {
 	if !c.refused.lasts(now) {
 		return nil
 	}
-	return fmt.Errorf("no connections can be taken at %s since %s: %w", c.Addr(),
+	return fmt.Errorf("cannot accept connections at %s since %s: %w", c.Addr(),
 		c.refused.since.UTC().Format(time.RFC3339), c.refused.err)
 }

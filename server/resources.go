@@ -30,9 +30,9 @@ func (r *Resources) Disk() error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case err != nil:
-		return fmt.Errorf("%s: how much room its disk has is not known: %w", r.folder, err)
+		return fmt.Errorf("%s: the free disk space is unknown: %w", r.folder, err)
 	case room.free < fullDisk:
-		return fmt.Errorf("%s: its disk is full, or nearly: %d bytes of %d are free, want %d; make room, and it goes on by itself", r.folder, room.free, room.size, fullDisk)
+		return fmt.Errorf("%s: its disk is full, or nearly: %d bytes of %d are free, want %d; make room, and the server continues", r.folder, room.free, room.size, fullDisk)
 	case room.files > 0 && room.freeFiles == 0:
 		return fmt.Errorf("%s: its disk has no room for another file: all %d are used", r.folder, room.files)
 	}
@@ -46,22 +46,22 @@ func (r *Resources) Files() error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return fmt.Errorf("no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE), or see who holds so many connections")
+		return fmt.Errorf("no file descriptor is left: raise the limit (ulimit -n, LimitNOFILE), or find what holds so many connections")
 	case err != nil:
-		return fmt.Errorf("how many file descriptors are open is not known: %w", err)
+		return fmt.Errorf("the number of open file descriptors is unknown: %w", err)
 	case open+spareFiles > limit:
-		return fmt.Errorf("%d of %d file descriptors are open: raise the limit (ulimit -n, LimitNOFILE), or see who holds so many connections", open, limit)
+		return fmt.Errorf("%d of %d file descriptors are open: raise the limit (ulimit -n, LimitNOFILE), or find what holds so many connections", open, limit)
 	}
 	return nil
 }
 
 var (
 	descFree = prometheus.NewDesc("causeway_data_free_bytes",
-		"Room on the disk of the data folder, for programs that are not root.", nil, nil)
+		"Free bytes on the disk of the data folder, for programs that are not root.", nil, nil)
 	descSize = prometheus.NewDesc("causeway_data_size_bytes", "Size of the disk of the data folder.", nil, nil)
 	descOpen = prometheus.NewDesc("causeway_open_files",
 		"File descriptors that the process has open, connections among them.", nil, nil)
-	descLimit = prometheus.NewDesc("causeway_open_files_limit", "How many file descriptors the process may have open.",
+	descLimit = prometheus.NewDesc("causeway_open_files_limit", "Limit of open file descriptors of the process.",
 		nil, nil)
 )
 

@@ -95,7 +95,7 @@ func ImportCA(dir string, pair []byte, box Sealer) error {
 	case err == nil && bytes.Equal(here, pemBlock(certificateBlock, der)):
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s: %w: the replicas share another: causeway-global replace-ca --take, with the settings of run, takes theirs; zones that pinned this one have to join again", dir, ErrOtherCA)
+		return fmt.Errorf("%s: %w: the replicas share another: causeway-global replace-ca --take, with the settings of run, adopts it; zones that pinned this one must join again", dir, ErrOtherCA)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

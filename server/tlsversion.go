@@ -20,5 +20,5 @@ func ParseTLSVersion(text string) (uint16, error) {
 	case TLS12:
 		return tls.VersionTLS12, nil
 	}
-	return 0, fmt.Errorf("--tls-min-version is %q: want %s, or %s for clients that have no other", text, TLS13, TLS12)
+	return 0, fmt.Errorf("--tls-min-version is %q: want %s, or %s for clients that support no newer one", text, TLS13, TLS12)
 }

@@ -10,7 +10,7 @@ var (
 	// ErrAlgorithm reports that the token's algorithm is not that of the key that it names, or is not accepted at all.
 	ErrAlgorithm = errors.New("the token's algorithm is not the key's")
 	// ErrUnknownKey reports that this server does not have, or no longer has, the key that the token names.
-	ErrUnknownKey = errors.New("the token's key is not known")
+	ErrUnknownKey = errors.New("unknown token key")
 	// ErrSignature reports that the token was altered or signed with another key.
 	ErrSignature = errors.New("the token's signature is wrong")
 	// ErrExpired reports that the token has expired.
@@ -31,5 +31,5 @@ var (
 	// ErrClaims reports that a token with these claims would never be accepted.
 	ErrClaims = errors.New("claims of a token")
 	// ErrFull reports that too many ids are remembered. Wait for tokens to expire, or retire the key that signed them.
-	ErrFull = errors.New("too many ids are remembered")
+	ErrFull = errors.New("too many IDs are stored")
 )

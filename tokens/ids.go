@@ -16,7 +16,7 @@ type ids map[string]time.Time
 func decodeIDs(plain []byte) (ids, error) {
 	out := ids{}
 	if err := json.Unmarshal(plain, &out); err != nil {
-		return nil, fmt.Errorf("%w: the remembered ids of tokens cannot be read", ErrKey)
+		return nil, fmt.Errorf("%w: the stored IDs of tokens cannot be read", ErrKey)
 	}
 	return out, nil
 }

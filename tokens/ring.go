@@ -146,7 +146,7 @@ func (r *ring) signer() *ringKey {
 func (r *ring) add(k *ringKey) error {
 	switch {
 	case r.find(k.ID) != nil:
-		return fmt.Errorf("%w %q is there already: choose another id, or retire that one first", ErrKey, k.ID)
+		return fmt.Errorf("%w %q already exists: choose another id, or retire that one first", ErrKey, k.ID)
 	case len(r.Keys) >= maxKeys:
 		return fmt.Errorf("%w: there are %d already: retire old ones first", ErrKey, len(r.Keys))
 	}
@@ -157,7 +157,7 @@ func (r *ring) add(k *ringKey) error {
 func (r *ring) retire(kid string) error {
 	switch k := r.find(kid); k {
 	case nil:
-		return fmt.Errorf("%w: there is no key %s for tokens", ErrNoKey, kid)
+		return fmt.Errorf("%w: token key %s not found", ErrNoKey, kid)
 	case r.signer():
 		return fmt.Errorf("%w %q signs new tokens: rotate first, then retire it", ErrKey, kid)
 	default:

@@ -147,7 +147,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 func (cfg *BootstrapConfig) fill() error {
 	if cfg.Egress != "" {
 		if cfg.Dataplane != "" || cfg.ZoneIngress != "" {
-			return errors.New("egress: cannot be together with a dataplane or a zone ingress: use one of them")
+			return errors.New("egress: cannot be combined with a dataplane or a zone ingress: use one of them")
 		}
 		cfg.Dataplane = cfg.Egress
 	}
@@ -162,9 +162,9 @@ func (cfg *BootstrapConfig) fill() error {
 	case cfg.DrainTime < time.Second || cfg.DrainTime%time.Second != 0:
 		return fmt.Errorf("drain time %s: want whole seconds, at least one", cfg.DrainTime)
 	case cfg.Dataplane == "" && cfg.ZoneIngress == "":
-		return errors.New("dataplane: say which Dataplane the proxy is for, or which zone ingress it is")
+		return errors.New("dataplane: name the Dataplane of the proxy, or the zone ingress that it is")
 	case cfg.Dataplane != "" && cfg.ZoneIngress != "":
-		return errors.New("zone ingress: cannot be together with a dataplane: use one of them")
+		return errors.New("zone ingress: cannot be combined with a dataplane: use one of them")
 	case cfg.Gateway && cfg.ZoneIngress != "":
 		return errors.New("gateway: is for a Dataplane with networking.gateway, not for a zone ingress")
 	case cfg.MaxHeap < minMaxHeap:

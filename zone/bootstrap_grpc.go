@@ -100,9 +100,9 @@ func GRPCBootstrap(cfg GRPCBootstrapConfig) ([]byte, error) {
 	cfg.Mesh = cmp.Or(cfg.Mesh, "default")
 	switch {
 	case cfg.Dataplane == "":
-		return nil, errors.New("dataplane: say which Dataplane the program is")
+		return nil, errors.New("dataplane: name the Dataplane of the program")
 	case cfg.IdentityDir == "":
-		return nil, errors.New("identity dir: say in which folder causewayctl svid keeps the identity")
+		return nil, errors.New("identity dir: name the folder in which causewayctl svid keeps the identity")
 	}
 	server, err := grpcServerOf(&cfg)
 	if err != nil {

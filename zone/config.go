@@ -128,12 +128,12 @@ func (c *Config) Validate() error {
 	var errs []error
 	joins := c.joins()
 	if c.Zone == "" && !joins {
-		errs = append(errs, errors.New("zone: there is no name (--zone), and the data directory has no membership to take it from: join first, or again if a join was interrupted (causeway-zone join)"))
+		errs = append(errs, errors.New("zone: the name is missing (--zone), and the data directory has no membership with one: join first, or again if a join was interrupted (causeway-zone join)"))
 	} else if c.Zone != "" && !dnsLabel.MatchString(c.Zone) {
 		errs = append(errs, fmt.Errorf("zone %q: want a DNS label: 1 to 63 lower-case letters, digits and dashes, a letter or digit at both ends", c.Zone))
 	}
 	if c.DataDir == "" {
-		errs = append(errs, errors.New("data dir: say where the zone keeps its store and its keys"))
+		errs = append(errs, errors.New("data dir: name the folder for the zone's store and keys"))
 	}
 	if c.SystemNamespace != "" && !dnsLabel.MatchString(c.SystemNamespace) {
 		errs = append(errs, fmt.Errorf("system namespace %q: want a DNS label", c.SystemNamespace))
@@ -176,7 +176,7 @@ func (c *Config) validateGlobal(joins bool) []error {
 	}
 	if c.Global == "" {
 		if trust > 0 {
-			return []error{errors.New("global: the trust settings of a global are given, but not its URL")}
+			return []error{errors.New("global: the trust settings of a global are set, but not its URL")}
 		}
 		return nil
 	}

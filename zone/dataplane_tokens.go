@@ -50,9 +50,9 @@ func readBody(r *http.Request, into any) error {
 func checkTokenRequest(q *api.DataplaneTokenRequest) error {
 	switch {
 	case q.Dataplane == "" && q.Workload == "" && len(q.Labels) == 0:
-		return api.BadField("dataplane", "say whose token it is: dataplane, workload, labels, or several of them")
+		return api.BadField("dataplane", "name the owner of the token: dataplane, workload, labels, or several of them")
 	case len(q.Labels) > maxTokenLabels:
-		return api.BadField("labels", "are %d, want at most %d", len(q.Labels), maxTokenLabels)
+		return api.BadField("labels", "has %d labels, want at most %d", len(q.Labels), maxTokenLabels)
 	}
 	for field, name := range map[string]string{"dataplane": q.Dataplane, "workload": q.Workload} {
 		if name == "" {
@@ -152,7 +152,7 @@ func (h *tokenHandler) revoke(w http.ResponseWriter, r *http.Request) error {
 	err := h.issuer.Revoke(r.Context(), request.ID, h.now().Add(maxTokenLife))
 	switch {
 	case errors.Is(err, tokens.ErrClaims):
-		return api.BadField("id", "want the id that the token was issued with, its claim jti")
+		return api.BadField("id", "want the token's ID, its claim jti")
 	case errors.Is(err, tokens.ErrFull):
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())
 	case err != nil:

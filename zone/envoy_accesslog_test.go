@@ -246,7 +246,7 @@ func checkSuggestion(t *testing.T, z *runningZone, clients map[string]*tls.Certi
 	if code, answer := z.call(http.MethodDelete, "/meshes/default/meshtrafficpermissions/p", ""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, answer)
 	}
-	eventually(t, "nobody gets in",
+	eventually(t, "everybody is denied",
 		func() bool { return status(httpClient(clients["alice"]), web) == http.StatusForbidden })
 	for i, r := range got.Resources {
 		z.apply("meshtrafficpermissions/"+r.Name, string(raw.Resources[i]))

@@ -56,7 +56,7 @@ func TestSuggestionOpensNothing(t *testing.T) {
 		if code, answer := z.call(http.MethodDelete, "/meshes/default/meshtrafficpermissions/p", ""); code != http.StatusOK {
 			t.Fatalf("%d %s", code, answer)
 		}
-		eventually(t, "nobody gets in", func() bool { return !lets("/orders") })
+		eventually(t, "everybody is denied", func() bool { return !lets("/orders") })
 		z.apply("meshtrafficpermissions/p", strings.Replace(string(with.Resources[0]), `"backend-observed"`, `"p"`, 1))
 		eventually(t, "alice gets in again", func() bool { return lets("/orders") })
 		if lets("/orders/1") != below {

@@ -39,7 +39,7 @@ func (e *externalSources) read(of *resources.Resource, s *resources.DataSource) 
 	n := secrets.Named{Mesh: of.Mesh, Namespace: of.HomeNamespace(), Name: s.Secret}
 	plain, err := e.keeper.GetNamed(context.Background(), n)
 	if err != nil {
-		return nil, fmt.Errorf("secret: %w: causewayctl secret set in this zone makes it", err)
+		return nil, fmt.Errorf("secret: %w: create it in this zone with causewayctl secret set", err)
 	}
 	return plain, nil
 }
@@ -48,18 +48,18 @@ func (e *externalSources) read(of *resources.Resource, s *resources.DataSource) 
 func (e *externalSources) readFile(of *resources.Resource, name string) ([]byte, error) {
 	if e.dir == "" {
 		return nil,
-			errors.New("file: this zone reads no files for resources: start it with --external-secrets-dir")
+			errors.New("file: this zone reads no files for resources: restart it with --external-secrets-dir")
 	}
 	if !resources.IsSourceFile(name) {
 		return nil, errors.New("file.path: want the name of a file, without a slash")
 	}
 	folder := filepath.Join(of.Mesh, of.HomeNamespace())
 	if !filepath.IsLocal(folder) {
-		return nil, errors.New("file: its mesh and namespace are no names of folders")
+		return nil, errors.New("file: its mesh and namespace are not valid folder names")
 	}
 	root, err := os.OpenRoot(filepath.Join(e.dir, folder))
 	if err != nil {
-		return nil, fmt.Errorf("file: there is no folder %s in --external-secrets-dir", folder)
+		return nil, fmt.Errorf("file: --external-secrets-dir has no folder %s", folder)
 	}
 	defer root.Close()
 	return credential.SecretIn("file.path, in "+folder+" of --external-secrets-dir", root, name)
@@ -98,7 +98,7 @@ func (e *externalSources) problem(r *resources.Resource) error {
 	}
 	if len(read) == 2 {
 		if _, err := tls.X509KeyPair(read[0], read[1]); err != nil {
-			return errors.New("clientCert and clientKey are no certificate and its key in PEM")
+			return errors.New("clientCert and clientKey are not a PEM certificate and its key")
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 	}
 	if effect.Problem != "" {
 		return []resources.Condition{condition(resources.ConditionReady, false, "NoIdentities",
-			"it gives nobody an identity here: "+effect.Problem)}
+			"it gives no workload an identity here: "+effect.Problem)}
 	}
 	if effect.Spire {
 		return []resources.Condition{condition(resources.ConditionReady, true, "",
@@ -43,7 +43,7 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 		trust.Message = resources.KRIOf(published).String()
 	} else if effect.Unpublished {
 		trust.Reason, trust.Message = "Disabled",
-			"provider.bundled.meshTrustCreation says so: nobody believes its certificates by itself"
+			"provider.bundled.meshTrustCreation disables it: nobody trusts its certificates without a MeshTrust"
 	}
 	if problem := c.publisher.Problem(effect.MeshDomain); problem != "" {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "ProvidedCARefused", problem)}
@@ -51,7 +51,7 @@ func (c *identityConditions) of(r *resources.Resource) []resources.Condition {
 	signing, err := c.authorities.For(effect.MeshDomain)
 	if err != nil {
 		return []resources.Condition{trust, condition(resources.ConditionReady, false, "NotSigning",
-			"no authority signs yet: it is published first, and signs when it is known everywhere; causewayctl keys list tells how far it is")}
+			"no authority signs yet: the zone publishes it first, and it signs when all peers know it; causewayctl keys list shows the progress")}
 	}
 	return []resources.Condition{trust, condition(resources.ConditionReady, true, "",
 		fmt.Sprintf("authority %s signs for %s", signing.ID(), signing.TrustDomain().Name()))}

@@ -34,7 +34,7 @@ func (c *ingressConditions) of(r *resources.Resource) []resources.Condition {
 		out.Status, out.Reason, out.Message = resources.ConditionFalse, "NotSeen", notSeen
 	default:
 		out.Status, out.Reason = resources.ConditionFalse, "NotConnected"
-		out.Message = "no proxy is connected since " + is.Left.UTC().Format(time.RFC3339)
+		out.Message = "no proxy has been connected since " + is.Left.UTC().Format(time.RFC3339)
 	}
 	return []resources.Condition{out}
 }

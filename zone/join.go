@@ -42,7 +42,7 @@ func Join(ctx context.Context, c JoinConfig) (*enrolment.Joined, error) {
 		c.Now = time.Now
 	}
 	if c.DataDir == "" {
-		return nil, errors.New("data dir: say where the zone keeps its credential")
+		return nil, errors.New("data dir: name the folder for the zone's credential")
 	}
 	if err := errors.Join(server.MakeDataDir(c.DataDir, c.Log), archive.Unfinished(c.DataDir)); err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func (h *keyHandler) rotate(w http.ResponseWriter, r *http.Request) error {
 		}
 		if signing, err := h.authorities.For(meshDomain); err == nil && signing.Provided() && !body.Own {
 			return api.NewError(http.StatusConflict, "Conflict",
-				"an authority that was provided signs: give the next one by causewayctl keys import, or say --own to have the zone make one again")
+				"a provided authority signs: provide the next one with causewayctl keys import, or let the zone create its own with --own")
 		}
 	}
 	id, err := rotate(r.Context())
@@ -86,14 +86,14 @@ func (h *keyHandler) imports(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case !ok:
 		return api.NewError(http.StatusConflict, "Conflict",
-			"keys of tokens are made by the server: causewayctl keys rotate "+tokenPurpose)
+			"the server creates token keys: causewayctl keys rotate "+tokenPurpose)
 	}
 	var body struct {
 		Certificates    string `json:"certificates"`
 		Key             string `json:"key"`
 		AllowSelfSigned bool   `json:"allowSelfSigned"`
 	}
-	const want = `the body is not what is expected here: want {"certificates": "<PEM>", "key": "<PEM>"}` // the reason might quote the key
+	const want = `unexpected body: want {"certificates": "<PEM>", "key": "<PEM>"}` // the reason might quote the key
 	if err := api.ReadJSON(r, maxProvision, "key", want, &body); err != nil {
 		return err
 	}

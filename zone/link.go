@@ -129,7 +129,7 @@ func (c *hostCredentials) ClientHandshake(ctx context.Context, authority string,
 	credentials.AuthInfo, error) {
 	config := c.byHost[authority]
 	if config == nil {
-		return nil, nil, fmt.Errorf("%s is no address of the global", authority)
+		return nil, nil, fmt.Errorf("%s is not an address of the global", authority)
 	}
 	return credentials.NewTLS(config).ClientHandshake(ctx, authority, conn)
 }

@@ -76,7 +76,7 @@ func (h *namedSecrets) put(w http.ResponseWriter, r *http.Request) error {
 		return api.BadField("mesh", "there is no mesh %q here", n.Mesh)
 	}
 	var body api.SecretValue
-	const want = `the body is not what is expected here: want {"value": "<base64>"}` // the reason might quote the secret
+	const want = `unexpected body: want {"value": "<base64>"}` // the reason might quote the secret
 	if err := api.ReadJSON(r, maxSecretBody, "value", want, &body); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (k *propagation) unaware(ctx context.Context, meshDomain string) identity.U
 		wait("%d proxies of this zone", n)
 	}
 	if n := k.awaited(mesh); n > 0 {
-		wait("%d proxies of this zone that are to come back after its start", n)
+		wait("%d proxies of this zone that have not reconnected since its start", n)
 	}
 	published := snapshot.Get(identity.TrustKey(meshDomain, k.home.Zone))
 	if k.link == nil || published == nil {

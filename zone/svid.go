@@ -72,7 +72,7 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	dp, err := h.routes.Find(r, snap, resources.VerbSign, key)
 	denied := (*access.DeniedError)(nil)
 	if access.SubjectOf(r.Context()).Only != nil && !errors.As(err, &denied) && !h.pace.Allow(key.String()) {
-		return fmt.Errorf("%w: a Dataplane may ask for %d identities at once, then one in %s", access.ErrTooMany, svidBurst,
+		return fmt.Errorf("%w: a Dataplane may request %d identities at once, then one in %s", access.ErrTooMany, svidBurst,
 			svidEvery)
 	}
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *svidHandler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	var request api.SVIDRequest
 	if err := api.ReadJSON(r, maxSigningRequest, "csr",
-		`the body is not what is expected here: want {"csr": "<PEM>"}: %v`, &request); err != nil {
+		`unexpected body: want {"csr": "<PEM>"}: %v`, &request); err != nil {
 		return err
 	}
 	svid, err := h.authorities.Sign(dp, []byte(request.CSR))

@@ -21,10 +21,12 @@ func newReplaceCA() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replace-ca",
 		Short: "Replace the CA that zones pin, while the global is stopped; all zones must join again",
-		Long: "Replace the CA that signs the global's own certificates. Give it the settings of run, by flags, environment or --config. The\n" +
-			"global, and with --store etcd each of its replicas, must not run. The old files are moved into a folder below kds-tls.\n\n" +
-			"Replicas share their CA: replace it with one of them, and with --take have each of the others take it. Zones pinned the old CA:\n" +
-			"each joins again, with what causewayctl zone create ZONE --rejoin prints. Clients of the HTTP API need the new ca.crt.",
+		Long: "Replace the CA that signs the global's own certificates. Give it the settings of run, by flags,\n" +
+			"environment or --config. Stop the global first, and with --store etcd all its replicas. The command\n" +
+			"moves the old files into a folder below kds-tls.\n\n" +
+			"Replicas share their CA: replace it on one of them, then run this with --take on each of the others.\n" +
+			"Zones pin the CA: each must join again, with the join string that causewayctl zone create ZONE\n" +
+			"--rejoin prints. Clients of the HTTP API need the new ca.crt.",
 		Example: "  causeway-global replace-ca --data-dir /var/lib/causeway\n" +
 			"  causeway-global replace-ca --config /etc/causeway/global.yaml --data-dir /var/lib/causeway-global --take   # on each other replica",
 		Args: cobra.NoArgs,
@@ -43,9 +45,9 @@ func newReplaceCA() *cobra.Command {
 				return err
 			}
 			out := cmd.OutOrStdout()
-			_, _ = fmt.Fprintf(out, "SHA-256 of the CA from now on: %s\n", done.SHA256)
+			_, _ = fmt.Fprintf(out, "SHA-256 of the new CA: %s\n", done.SHA256)
 			if done.Aside != "" {
-				_, _ = fmt.Fprintf(out, "what was there is now in %s\n", done.Aside)
+				_, _ = fmt.Fprintf(out, "the old files are now in %s\n", done.Aside)
 			}
 			_, err = fmt.Fprintln(out, "start the global; then, for each zone: causewayctl zone create ZONE --rejoin, and causeway-zone join on its machine")
 			return err

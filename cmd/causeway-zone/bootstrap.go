@@ -21,8 +21,9 @@ func newBootstrap() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
 		Short: "Print the bootstrap of an Envoy, or of a gRPC program",
-		Long: "Print the bootstrap with which Envoy starts. With --grpc, print that of a program that gets its listeners and\n" +
-			"permissions through gRPC itself. `causewayctl svid --watch` keeps its identity in --identity-dir.",
+		Long: "Print the bootstrap with which Envoy starts. With --grpc, print that of a program whose gRPC library\n" +
+			"gets its listeners and permissions by xDS. `causewayctl svid --watch` keeps its identity in\n" +
+			"--identity-dir.",
 		Example: "  causeway-zone bootstrap --dataplane backend-1 --mesh default > envoy.yaml\n" +
 			"  envoy -c envoy.yaml --drain-time-s 30\n\n" +
 			"  causewayctl dataplane token backend-1 --out token\n" +
@@ -79,7 +80,7 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 	f.StringVar(&cfg.ZoneIngress, "zone-ingress", "",
 		"`name` of the ZoneIngress, for the proxy that accepts connections from other zones")
 	f.BoolVar(&cfg.Gateway, "gateway", false,
-		"the Dataplane is one of a MeshGateway, whose clients are outside of the mesh: its proxy limits its memory")
+		"the Dataplane belongs to a MeshGateway, with clients outside the mesh: its proxy limits its memory")
 	f.Int64Var(heap, "max-heap", 1024, "with --gateway: `MiB` of memory near which the proxy refuses requests")
 	f.StringVar(&cfg.Mesh, "mesh", "default", "`mesh` of the Dataplane")
 	f.StringVar(&cfg.Namespace, "namespace", "", "`namespace` of the Dataplane, if it has one")
@@ -94,15 +95,15 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 	f.DurationVar(&cfg.PushMetricsEvery, "push-metrics-every", 0,
 		"`time` between two times at which Envoy sends its metrics to the collector of a MeshMetric; 0 for never")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
-		"`time` within which connections of TCP clients that lost access end")
+		"`time` within which TCP connections of clients that lost access end")
 }
 
 // addNames adds the flags about names of services.
 func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
 	f.StringVar(&cfg.DNSAddress, "dns-address", "",
-		"`address` on loopback, as 127.0.0.1:15053, on which the proxy answers DNS queries for the names of services")
+		"`address` on loopback, such as 127.0.0.1:15053, on which the proxy answers DNS queries for the names of services")
 	f.StringSliceVar(&cfg.DNSUpstreams, "dns-upstream", nil,
-		"`address` of a DNS server, as 10.0.0.2:53, to which the proxy forwards queries for other names; up to 3")
+		"`address` of a DNS server, such as 10.0.0.2:53, to which the proxy forwards queries for other names; up to 3")
 }
 
 // envoyOnly are the flags that have no meaning for a gRPC program.

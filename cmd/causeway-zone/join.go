@@ -29,9 +29,10 @@ func newJoin() *cobra.Command {
 		Use:   "join STRING | join -",
 		Short: "Become a zone of a global, with the string that causewayctl zone create prints",
 		Long: "Become a zone of a global, with the string that causewayctl zone create prints on the global.\n\n" +
-			"A key is made here, the string's token is traded for a certificate, and both are kept in the data directory, sealed. The\n" +
-			"string works once. From then on causeway-zone run needs no more than the data directory. With - the string is read\n" +
-			"from standard input; without one, from CAUSEWAY_JOIN: both keep it off the command line.",
+			"The command creates a key, exchanges the string's token for a certificate, and seals both in the\n" +
+			"data directory. The string works once. Afterwards causeway-zone run needs only the data directory.\n" +
+			"With - the command reads the string from standard input; without an argument, from CAUSEWAY_JOIN:\n" +
+			"both keep it off the command line.",
 		Example: "  causeway-zone join causeway-join:v1:eyJ6b25l... --data-dir /var/lib/causeway-zone\n" +
 			"  ssh global causewayctl zone create zone-3 | causeway-zone join - --data-dir /var/lib/causeway-zone",
 		Args: cobra.MaximumNArgs(1),
@@ -56,7 +57,7 @@ func newJoin() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined as zone %s, by way of %s\ncertificate good until %s; a running zone renews it\nnow: causeway-zone run --data-dir %s\n",
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined as zone %s, through %s\ncertificate valid until %s; a running zone renews it\nnow: causeway-zone run --data-dir %s\n",
 				joined.Zone, joined.Global, joined.Expires.Local().Format(time.DateTime), cfg.DataDir)
 			return err
 		},

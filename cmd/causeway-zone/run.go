@@ -26,10 +26,10 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the zone's proxies and the HTTP API until SIGTERM",
-		Long: "Serve the zone's proxies and the HTTP API until SIGTERM. A zone that has joined a global (--join, or causeway-zone join)\n" +
-			"knows its name and its global from then on; without a global the zone runs alone.\n\n" +
-			"Every flag is also a key of the --config file and an environment variable: --xds-address is CAUSEWAY_XDS_ADDRESS.\n" +
-			"A flag wins over the environment, the environment over the file.",
+		Long: "Serve the zone's proxies and the HTTP API until SIGTERM. A zone that has joined a global (--join, or\n" +
+			"causeway-zone join) knows its name and its global; without a global the zone runs alone.\n\n" +
+			"Every flag is also a key of the --config file and an environment variable: --xds-address is\n" +
+			"CAUSEWAY_XDS_ADDRESS. A flag wins over the environment, the environment over the file.",
 		Example: "  causeway-zone run --data-dir /var/lib/causeway-zone --join causeway-join:v1:eyJ6b25l...\n" +
 			"  causeway-zone run --data-dir /var/lib/causeway-zone\n" +
 			"  causeway-zone run --zone alone --data-dir ./data",
@@ -108,7 +108,7 @@ func addListenFlags(f *pflag.FlagSet, cfg *zone.Config) {
 
 // addGlobalFlags adds the settings for the zone's connection to its global.
 func addGlobalFlags(f *pflag.FlagSet, cfg *zone.Config, joinFile *string) {
-	f.StringVar(&cfg.Join, "join", "", "join `string` from causewayctl zone create; works once, and may stay. CAUSEWAY_JOIN keeps it off the command line")
+	f.StringVar(&cfg.Join, "join", "", "join `string` from causewayctl zone create; it works once and may remain set. CAUSEWAY_JOIN keeps it off the command line")
 	f.StringVar(joinFile, "join-file", "", "`file` with the join string, instead of --join; not needed after the zone has joined")
 	settings.UseCredential(f, "join-file", "causeway.join")
 	f.StringVar(&cfg.Global, "global", "", "`URL` of the global: grpcs://HOST:5685, or grpc:// on loopback; of several replicas: grpcs://A:5685,B:5685; none: the zone runs alone")

@@ -49,7 +49,7 @@ func newApply(c *cli) *cobra.Command {
 	}
 	addFilenameFlag(cmd, &filenames)
 	_ = cmd.MarkFlagRequired("filename")
-	cmd.Flags().Var(&dry, "dry-run", "server: report what would happen, and store nothing; `none`: store")
+	cmd.Flags().Var(&dry, "dry-run", "`server` reports what would happen and stores nothing; none stores")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunServer)
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -123,7 +123,7 @@ func becameOf(answer *api.Error) error {
 	}
 	return &advised{
 		fmt.Errorf("it is unknown whether anything was stored: %s: %s", answer.Title, answer.Detail),
-		"causewayctl diff shows what is not stored; to apply the same once more does no harm",
+		"causewayctl diff shows what is not stored; applying the same again is safe",
 	}
 }
 

@@ -29,9 +29,9 @@ func newAudit(c *cli) *cobra.Command {
 	flags := &auditFlags{}
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show what was done on a server, and what was refused",
-		Long: "Shows the audit log of one server, oldest first: every change with its author and the fields that differ, every token and key,\n" +
-			"and every request that was refused. Without --since it shows the last entries.",
+		Short: "Show what was done on a server and what was refused",
+		Long: "Shows the audit log of one server, oldest first: every change with its author and the changed\n" +
+			"fields, every token and key, and every refused request. Without --since it shows the last entries.",
 		Example: "  causewayctl audit --since 1h --outcome denied\n" +
 			"  causewayctl audit --type meshtrafficpermission --user alice -o json\n" +
 			"  causewayctl audit --follow",
@@ -73,7 +73,7 @@ func (a *auditFlags) query() (url.Values, error) {
 		known       []string
 	}{{"event", a.event, access.Events()}, {"outcome", a.outcome, access.Outcomes()}} {
 		if one.value != "" && !slices.Contains(one.known, one.value) {
-			return nil, usagef("--%s: there is no %s %q%s", one.flag, one.flag, one.value,
+			return nil, usagef("--%s: unknown %s %q%s", one.flag, one.flag, one.value,
 				resources.Suggestion(one.value, one.known))
 		}
 	}
@@ -118,7 +118,7 @@ func (c *cli) printAudit(ctx context.Context, client *api.Client, q url.Values) 
 		return printYAML(c.out, all...)
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(c.errOut, "no entries among those that the server keeps")
+		_, err := fmt.Fprintln(c.errOut, "the server keeps no such entries")
 		return err
 	}
 	for i := range all {

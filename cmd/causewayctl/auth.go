@@ -16,7 +16,7 @@ import (
 )
 
 func newAuth(c *cli) *cobra.Command {
-	return newGroup("auth", "Ask who you are to a server, and what you may do", newWhoAmI(c), newCanI(c))
+	return newGroup("auth", "Show who you are to a server, and what you may do", newWhoAmI(c), newCanI(c))
 }
 
 func newWhoAmI(c *cli) *cobra.Command {
@@ -88,7 +88,7 @@ func (f *canIFlags) question(args []string) (*api.CanIQuestion, error) {
 		q.Name = args[2]
 	}
 	if !slices.Contains(resources.AccessVerbs(), q.Verb) {
-		return nil, usagef("there is no verb %q; the verbs are %s", q.Verb, strings.Join(resources.AccessVerbs(), ", "))
+		return nil, usagef("unknown verb %q; the verbs are %s", q.Verb, strings.Join(resources.AccessVerbs(), ", "))
 	}
 	if slices.Contains(resources.AccessThings(), q.Type) {
 		if q.Type != resources.AccessServiceAccount && q.Type != resources.AccessWorkload {

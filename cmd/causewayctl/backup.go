@@ -23,7 +23,7 @@ import (
 )
 
 func newBackup(c *cli) *cobra.Command {
-	return newGroup("backup", "Make backups of a server, and look into them", newBackupCreate(c), newBackupInspect(c))
+	return newGroup("backup", "Create and inspect backups of a server", newBackupCreate(c), newBackupInspect(c))
 }
 
 func newBackupCreate(c *cli) *cobra.Command {
@@ -48,7 +48,7 @@ func newBackupCreate(c *cli) *cobra.Command {
 
 func (c *cli) createBackup(ctx context.Context, client *api.Client, path string, overwrite bool) error {
 	if _, err := os.Lstat(path); path != stdout && !errors.Is(err, fs.ErrNotExist) && !overwrite {
-		return &advised{fmt.Errorf("%s is there already", path), "choose another name, or add --overwrite"}
+		return &advised{fmt.Errorf("%s already exists", path), "choose another name, or add --overwrite"}
 	}
 	body, err := client.Do(ctx, api.Request{Method: http.MethodPost, Path: "/_backup"})
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *cli) createBackup(ctx context.Context, client *api.Client, path string,
 	}
 	b, err := archive.Read(bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("what the server sent: %w", err)
+		return fmt.Errorf("read the server's response: %w", err)
 	}
 	if path == stdout {
 		if _, err := c.raw.Write(body); err != nil {
@@ -108,7 +108,7 @@ func summaryOf(path string, b *archive.Backup) *backupSummary {
 func newBackupInspect(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "inspect FILE",
-		Short:   "Check a backup, and show what is in it",
+		Short:   "Check a backup and show its contents",
 		Example: "  causewayctl backup inspect global.backup\n  causewayctl backup inspect global.backup -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -33,11 +33,12 @@ func newSupportBundle(c *cli) *cobra.Command {
 	flags := &bundleFlags{}
 	cmd := &cobra.Command{
 		Use:   "support-bundle FILE",
-		Short: "Collect what somebody needs to help with a server into one file, without secrets",
-		Long: "Writes a .tar.gz: versions, what doctor finds, readiness, metrics, goroutines, zones, sync with refusals, proxies, keys (never\n" +
-			"the keys themselves), and the names, labels and times of all resources; with --with-specs all of their content. What\n" +
-			"looks like a key, a token, a password or a join string is replaced by REDACTED in every file. manifest.json lists the files with their\n" +
-			"SHA-256, and what could not be read. It contains names of zones, services and people who bind roles: check it before you share it.",
+		Short: "Collect what support needs to know about a server in one file, without secrets",
+		Long: "Writes a .tar.gz: versions, what doctor finds, readiness, metrics, goroutines, zones, sync with\n" +
+			"refusals, proxies, keys (never the keys themselves), and the names, labels and times of all\n" +
+			"resources; with --with-specs their specs too. REDACTED replaces whatever looks like a key, a token,\n" +
+			"a password or a join string. manifest.json lists the files with their SHA-256, and what could not be\n" +
+			"read. The bundle has names of zones, services and users: check it before you share it.",
 		Example: "  causewayctl support-bundle causeway-support.tar.gz\n" +
 			"  causewayctl support-bundle support.tar.gz --config /etc/causeway/global.yaml --log global.log   # on the server's machine\n" +
 			"  causewayctl support-bundle zone-1.tar.gz --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680",
@@ -51,7 +52,7 @@ func newSupportBundle(c *cli) *cobra.Command {
 		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address")
 	f.StringVar(&flags.config, "config", "", "the server's `file` of settings")
 	f.StringVar(&flags.log, "log", "",
-		"`file` with the server's log, of which the bundle includes the end: journalctl -u causeway-global > FILE")
+		"`file` with the server's log; the bundle includes the end of it: journalctl -u causeway-global > FILE")
 	f.BoolVar(&flags.withSpecs, "with-specs", false, "include the specs of resources")
 	return cmd
 }
@@ -87,7 +88,7 @@ type manifestFile struct {
 
 func (c *cli) supportBundle(ctx context.Context, client *api.Client, path string, flags *bundleFlags) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return &advised{fmt.Errorf("%s is there already", path), "choose another name: nothing is overwritten"}
+		return &advised{fmt.Errorf("%s already exists", path), "choose another name: nothing is overwritten"}
 	}
 	b, err := c.collect(ctx, client, flags)
 	if err != nil {
@@ -102,7 +103,7 @@ func (c *cli) supportBundle(ctx context.Context, client *api.Client, path string
 		return err
 	}
 	return c.printAnswer(m, func() error {
-		_, err := fmt.Fprintf(c.out, "%s: %d files, %d could not be had (manifest.json says why)\n", path, len(m.Files),
+		_, err := fmt.Fprintf(c.out, "%s: %d files, %d missing (manifest.json has the reasons)\n", path, len(m.Files),
 			len(m.Missing))
 		return err
 	})

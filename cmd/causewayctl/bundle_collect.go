@@ -31,7 +31,7 @@ func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlag
 		return nil, err
 	}
 	b.addJSON("version.json", map[string]any{"client": server.Version(), "server": info}, nil)
-	c.waiting.say("looking for what is wrong")
+	c.waiting.say("running doctor")
 	diagnosis, err := c.diagnose(ctx, client, &doctorFlags{diagnostics: flags.diagnostics})
 	b.addJSON("doctor.json", diagnosis, err)
 	if err := c.collectDiagnostics(ctx, b, flags.diagnostics); err != nil {
@@ -61,7 +61,7 @@ func (c *cli) collectDiagnostics(ctx context.Context, b *bundle, flag string) er
 	address := c.diagnosticsAddress(flag)
 	if address == "" {
 		for name := range pages {
-			b.miss(name, errors.New("the diagnostics port is not known: give --diagnostics URL"))
+			b.miss(name, errors.New("unknown diagnostics port: give --diagnostics URL"))
 		}
 		return nil
 	}
@@ -166,7 +166,7 @@ func tail(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	if _, err := f.Seek(max(0, info.Size()-limit), io.SeekStart); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ func (c *cli) connect() (*api.Client, error) {
 		return nil, err
 	}
 	if c.timeout <= 0 {
-		return nil, usagef("--timeout %s: want more than none, such as 30s", c.timeout)
+		return nil, usagef("--timeout %s: want more than 0, such as 30s", c.timeout)
 	}
 	config := api.ClientConfig{Address: c.address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version(),
 		LeftOut: c.left.add, Warned: c.left.warn}

@@ -22,7 +22,7 @@ func explainTransport(address string, err error) error {
 		return &advised{fmt.Errorf("%s did not answer in time%s", address, unknownIn(transport)),
 			"--timeout allows more; is it the HTTP API's address?"}
 	}
-	const where = "say where the control plane is: --address URL, or " + addressEnv + " in the environment"
+	const where = "give the address of the control plane: --address URL, or " + addressEnv + " in the environment"
 	var dns *net.DNSError
 	var unknownCA x509.UnknownAuthorityError
 	var record tls.RecordHeaderError
@@ -31,15 +31,15 @@ func explainTransport(address string, err error) error {
 		return &advised{fmt.Errorf("nothing listens at %s: connection refused", address),
 			"start it (causeway-global run), or " + where}
 	case errors.As(err, &dns):
-		return &advised{fmt.Errorf("%s: the host %q is not known", address, dns.Name), where}
+		return &advised{fmt.Errorf("%s: unknown host %q", address, dns.Name), where}
 	case errors.As(err, &unknownCA):
-		return &advised{fmt.Errorf("%s: its certificate is signed by a CA that is not trusted here", address),
+		return &advised{fmt.Errorf("%s: a CA that is not trusted here signed its certificate", address),
 			"give the server's CA by --ca FILE or " + caEnv + "; it is ca.crt in the server's data directory"}
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return &advised{fmt.Errorf("%s speaks plain HTTP", address), "use an http:// address"}
 	case strings.Contains(err.Error(), "malformed HTTP response"):
 		return &advised{fmt.Errorf("%s does not speak HTTP", address),
-			"is it the address of the HTTP API, and is it http or https? " + where}
+			"check that it is the address of the HTTP API, and whether it is http or https " + where}
 	default:
 		return &advised{fmt.Errorf("%s: %w%s", address, transport.Err, unknownIn(transport)), where}
 	}

@@ -40,7 +40,7 @@ type credentialFlags struct {
 func (c *credentialFlags) add(f *pflag.FlagSet) {
 	c.flags = f
 	f.StringVar(&c.token, "token", "",
-		"user `token`; better "+tokenEnv+" or --token-file, which other users of this machine do not see")
+		"user `token`; prefer "+tokenEnv+" or --token-file, which other users of this machine cannot see")
 	fromEnv := os.Getenv(tokenFileEnv)
 	if fromEnv == "" && os.Getenv(tokenEnv) == "" {
 		fromEnv = besideFile("admin.token")
@@ -61,7 +61,7 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 		return err
 	}
 	if config.Token != "" && c.clientCert != "" {
-		return usagef("a token and --client-cert are both given: give one, so that it is plain who asks")
+		return usagef("a token and --client-cert are both given: give one, so that the caller is unambiguous")
 	}
 	if config.Token != "" && !strings.HasPrefix(config.Address, "https://") && !loopbackURL(config.Address) {
 		return usagef("--address %s: a token is not sent in plaintext to another machine: use https", config.Address)
@@ -73,7 +73,7 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 		return err
 	}
 	if (c.clientCert == "") != (c.clientKey == "") {
-		return usagef("--client-cert and --client-key belong together")
+		return usagef("--client-cert and --client-key require each other")
 	}
 	if c.clientCert != "" {
 		pair, err := credential.Pair("--client-cert", c.clientCert, "--client-key", c.clientKey)
@@ -111,7 +111,7 @@ func (c *credentialFlags) noneEmpty() error {
 	knows := c.noEnv || c.flags.Lookup("ca").Value.String() != "" || c.pin != ""
 	for env, overruled := range map[string]bool{tokenEnv: asks, tokenFileEnv: asks, caEnv: knows, pinEnv: knows} {
 		if value, there := os.LookupEnv(env); there && !overruled && strings.TrimSpace(value) == "" {
-			return usagef("the variable %s is there and empty: give it a value, or unset it", env)
+			return usagef("the variable %s is set and empty: give it a value, or unset it", env)
 		}
 	}
 	return nil
@@ -149,13 +149,13 @@ func (c *credentialFlags) readToken() (string, error) {
 func oneToken(from, token string) (string, error) {
 	token = strings.TrimSpace(token)
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", usagef("%s: there is white space in the token, or more than one token", from)
+		return "", usagef("%s: the token contains white space, or there is more than one token", from)
 	}
 	return token, nil
 }
 
 var errPin = errors.New(
-	"the server's certificates do not hold the one that --ca-sha256 names: is this the server that was meant?")
+	"no certificate of the server matches --ca-sha256: is this the intended server?")
 
 // pinned makes the client verify the server by the certificate in the server's chain that the pin names.
 func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
@@ -164,7 +164,7 @@ func (c *credentialFlags) pinned(config *tls.Config, caFile string) error {
 		return usagef("--ca-sha256: want 64 hex digits, as the server prints them at start")
 	}
 	if caFile != "" {
-		return usagef("--ca and --ca-sha256: one of the two is enough")
+		return usagef("--ca and --ca-sha256 are both given: give one")
 	}
 	config.InsecureSkipVerify = true //nolint:gosec // VerifyConnection does it, by the pin
 	config.VerifyConnection = func(state tls.ConnectionState) error {

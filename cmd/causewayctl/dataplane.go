@@ -16,7 +16,7 @@ import (
 )
 
 func newDataplane(c *cli) *cobra.Command {
-	return newGroup("dataplane", "Tokens by which proxies ask their zone for configuration and identity",
+	return newGroup("dataplane", "Manage the tokens with which proxies authenticate to their zone",
 		newDataplaneToken(c), newDataplaneRevoke(c))
 }
 
@@ -25,10 +25,11 @@ func newDataplaneToken(c *cli) *cobra.Command {
 	var validFor time.Duration
 	cmd := &cobra.Command{
 		Use:   "token [DATAPLANE]",
-		Short: "Make a token for a proxy",
-		Long: "Has the zone sign a token by which a proxy proves which Dataplane it is the proxy of: one of the name, of the workload,\n" +
-			"with all of the labels, as far as given, in the namespace or in none. Proxies need one as soon as the zone's xDS port leaves loopback.\n" +
-			"--address names the zone of the Dataplane. Give the token to causeway-zone bootstrap --token-file.",
+		Short: "Issue a token for a proxy",
+		Long: "Asks the zone for a token that proves which Dataplane a proxy serves: one with the given name,\n" +
+			"workload and labels, in the given namespace or in none. Proxies need one when the zone's xDS port is\n" +
+			"not on loopback. --address names the zone of the Dataplane. Pass the token to causeway-zone\n" +
+			"bootstrap --token-file.",
 		Example: "  causewayctl dataplane token backend-1 --out token\n" +
 			"  causewayctl dataplane token --label app=backend --valid-for 720h --out token\n" +
 			"  causewayctl dataplane token --zone-ingress ingress --out token",
@@ -42,7 +43,7 @@ func newDataplaneToken(c *cli) *cobra.Command {
 			}
 			none := request.Dataplane == "" && request.Workload == "" && len(request.Labels) == 0
 			if none == (ingress == "") {
-				return usagef("say whose token it is: a Dataplane, --workload, --label, or else --zone-ingress")
+				return usagef("name the owner of the token: a Dataplane, --workload, --label, or --zone-ingress")
 			}
 			return c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
 				return c.issueToken(ctx, client, scope, ingress, request, out)
@@ -82,7 +83,7 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 	var issued api.DataplaneToken
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path, Query: query, Body: body}, &issued)
 	if api.IsNotFound(err) {
-		return &advised{err, "only the proxies' own zone makes their tokens: --address has to name that zone"}
+		return &advised{err, "only the zone of the proxies issues their tokens: --address must name that zone"}
 	}
 	if err != nil {
 		return err
@@ -106,9 +107,10 @@ func (c *cli) issueToken(ctx context.Context, client *api.Client, scope *scopeFl
 
 func newDataplaneRevoke(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use:     "revoke-token ID",
-		Short:   "Revoke a proxy's token, and end the streams that it opened",
-		Long:    "The id is what causewayctl dataplane token showed, and the claim jti of the token. The proxy keeps serving with what it has.",
+		Use:   "revoke-token ID",
+		Short: "Revoke a proxy's token, and end the streams that it opened",
+		Long: "The ID is what causewayctl dataplane token printed, and the claim jti of the token. The proxy\n" +
+			"continues with its last configuration.",
 		Example: "  causewayctl dataplane revoke-token 5b1f4c1e-3a0c-4b0e-9a53-0a3f6d0f7b7e",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -122,7 +124,7 @@ func newDataplaneRevoke(c *cli) *cobra.Command {
 				return err
 			}
 			return c.printAnswer(answer, func() error {
-				_, err := fmt.Fprintf(c.out, "token %s is refused from now on; whether it was ever issued is not looked up\n",
+				_, err := fmt.Fprintf(c.out, "token %s is refused from now on; the server does not check whether it was ever issued\n",
 					answer.ID)
 				return err
 			})

@@ -50,7 +50,7 @@ func writeUnknown(w io.Writer, dataplanes []*item, overviews map[resources.Key]*
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(counts)) {
-		if _, err := fmt.Fprintf(w, "unknown of %d: %s\n", counts[reason], reason); err != nil {
+		if _, err := fmt.Fprintf(w, "unknown for %d: %s\n", counts[reason], reason); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ func newDelete(c *cli) *cobra.Command {
 			if len(args) == 2 || len(args) == 1 && isKRI(args[0]) {
 				return nil
 			}
-			return errors.New("say what to delete: TYPE NAME, KRI, or -f FILE")
+			return errors.New("name what to delete: TYPE NAME, KRI, or -f FILE")
 		},
 		ValidArgsFunction: c.completeTypeAndName(scope),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {

@@ -24,10 +24,12 @@ func newDoctor(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check a server and its parts, and show how to fix what is wrong",
-		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions, the store, the audit\n" +
-			"log, each zone (online, behind, refusals, removals that are held, credentials), the proxies and the gateways. On the server's machine\n" +
-			"--data-dir adds the disk, the certificates in files, and who may read the keys. It also reports what it could not check.\n\n" +
-			"A problem needs action; a warning may. Exit status: 0 no problems, 1 problems, 2 the server could not be asked.",
+		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions,\n" +
+			"the store, the audit log, each zone (online, behind, refusals, removals that are held, credentials),\n" +
+			"the proxies and the gateways. On the server's machine --data-dir adds the disk, the certificates in\n" +
+			"files, and who may read the keys. It also reports what it could not check.\n\n" +
+			"A problem needs action; a warning may. Exit status: 0 no problems, 1 problems, 2 the server did not\n" +
+			"answer.",
 		Example: "  causewayctl doctor\n" +
 			"  causewayctl doctor --data-dir /var/lib/causeway --port 127.0.0.1:5685   # on the global's machine\n" +
 			"  causewayctl doctor --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680   # a zone\n" +
@@ -167,7 +169,7 @@ func (d *diagnosis) print(w io.Writer) error {
 			fmt.Fprintf(w, "  what to do:     %s\n", printing.Line(f.Do))
 		}
 	}
-	_, err := fmt.Fprintf(w, "\n%s, %s, %d not looked at\n",
+	_, err := fmt.Fprintf(w, "\n%s, %s, %d not checked\n",
 		counted(d.count(findingProblem), "problem"), counted(d.count(findingWarning), "warning"), d.count(findingUnknown))
 	return err
 }

@@ -35,8 +35,8 @@ func (e *examination) dataDir() {
 	dir := e.flags.dataDir
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		e.add(finding{
-			findingProblem, "data folder", dir, "is not there, or is no folder",
-			"the server keeps all that it knows in it", "give the --data-dir that the server was started with",
+			findingProblem, "data folder", dir, "does not exist, or is not a folder",
+			"the server keeps all its data in it", "give the --data-dir that the server was started with",
 		})
 		return
 	}
@@ -66,7 +66,7 @@ func (e *examination) dataDir() {
 
 // accessFinding reports who else can read or write the folder.
 func accessFinding(dir string) finding {
-	f := finding{Status: findingOK, Check: "data folder", About: dir, What: "nobody else may write it"}
+	f := finding{Status: findingOK, Check: "data folder", About: dir, What: "only the owner may write it"}
 	info, err := os.Stat(dir)
 	if err == nil {
 		err = server.CheckDataDir(dir, slog.New(slog.DiscardHandler))
@@ -80,7 +80,7 @@ func accessFinding(dir string) finding {
 	default:
 		return f
 	}
-	f.Why, f.Do = "keys, tokens and policies are in it, and the server believes what it reads there",
+	f.Why, f.Do = "it holds keys, tokens and policies, and the server trusts what it reads there",
 		"chmod 700 "+dir+", as the server's user"
 	return f
 }
@@ -92,7 +92,7 @@ func spaceFinding(dir string, free, total uint64) finding {
 	if part >= tightPart && free >= fullBytes {
 		return f
 	}
-	f.Status, f.Why, f.Do = findingWarning, "a server whose disk is full takes no writes",
+	f.Status, f.Why, f.Do = findingWarning, "a server whose disk is full accepts no writes",
 		"make room, or move the data folder to a larger disk (stop the server, copy, start)"
 	if part < fullPart || free < fullBytes {
 		f.Status = findingProblem
@@ -108,8 +108,8 @@ func writeFinding(check, dir string) finding {
 		if err := writeDurably(dir); err != nil {
 			f := finding{
 				findingProblem, check, dir, "cannot be written: " + err.Error(),
-				"the server stores nothing, and changes nothing that it cannot write down",
-				"repair the folder or the disk; the server goes on by itself",
+				"the server stores nothing, and changes nothing that it cannot log",
+				"repair the folder or the disk; the server then continues without a restart",
 			}
 			if errors.Is(err, fs.ErrPermission) {
 				f.Status, f.Why, f.Do = findingUnknown, "", "run it as the server's user"
@@ -119,7 +119,7 @@ func writeFinding(check, dir string) finding {
 		fastest = min(fastest, time.Since(began))
 	}
 	f := finding{Status: findingOK, Check: check, About: dir,
-		What: "a small write is durable in " + fastest.Round(100*time.Microsecond).String()}
+		What: "a small durable write takes " + fastest.Round(100*time.Microsecond).String()}
 	if fastest > slowWrite {
 		f.Status, f.Why, f.Do = findingWarning, "each change waits for one such write",
 			"use a faster disk, or find what else writes to it; causeway_store_apply_duration_seconds shows it over time"

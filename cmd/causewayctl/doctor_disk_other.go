@@ -6,5 +6,5 @@ import "errors"
 
 // diskSpace always fails, because the disk space is not available on this system.
 func diskSpace(string) (free, total uint64, err error) {
-	return 0, 0, errors.New("the room on the disk is not known on this system")
+	return 0, 0, errors.New("the free disk space is unknown on this system")
 }

@@ -14,7 +14,7 @@ func (e *examination) egress(ctx context.Context) {
 	d, _ := resources.Lookup(resources.TypeMeshExternalService)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})
 	if err != nil {
-		e.unknown("egress", "", err, "ask as somebody who may read them: causewayctl auth can-i read MeshExternalService")
+		e.unknown("egress", "", err, "use a credential that may read them: causewayctl auth can-i read MeshExternalService")
 		return
 	}
 	told := map[string]bool{}
@@ -31,7 +31,7 @@ func (e *examination) egress(ctx context.Context) {
 			e.add(finding{Status: findingOK, Check: "egress", About: about, What: all[at].Message})
 			continue
 		case resources.ConditionUnknown:
-			e.add(finding{findingUnknown, "egress", about, all[at].Message, "", "ask again in a minute"})
+			e.add(finding{findingUnknown, "egress", about, all[at].Message, "", "run this again in a minute"})
 			continue
 		}
 		e.add(finding{findingProblem, "egress", about, all[at].Message,

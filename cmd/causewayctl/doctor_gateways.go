@@ -16,7 +16,7 @@ func (e *examination) gateways(ctx context.Context) {
 	d, _ := resources.Lookup(resources.TypeMeshGateway)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})
 	if err != nil {
-		e.unknown("gateways", "", err, "ask as somebody who may read them: causewayctl auth can-i read MeshGateway")
+		e.unknown("gateways", "", err, "use a credential that may read them: causewayctl auth can-i read MeshGateway")
 		return
 	}
 	served := 0

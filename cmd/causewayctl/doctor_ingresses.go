@@ -21,7 +21,7 @@ func (e *examination) ingresses(ctx context.Context) {
 	d, _ := resources.Lookup(resources.TypeZoneIngress)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})
 	if err != nil {
-		e.unknown("ingress", "", err, "ask as somebody who may read them: causewayctl auth can-i read ZoneIngress")
+		e.unknown("ingress", "", err, "use a credential that may read them: causewayctl auth can-i read ZoneIngress")
 		return
 	}
 	var all []ingress
@@ -50,20 +50,20 @@ func ingressFindings(all []ingress) (out []finding) {
 		case one.connected == nil:
 			unknown = append(unknown, one.name+" of "+one.zone)
 		case one.connected.Status == resources.ConditionUnknown:
-			out = append(out, finding{findingUnknown, "ingress", about, one.connected.Message, "", "ask again in a minute"})
+			out = append(out, finding{findingUnknown, "ingress", about, one.connected.Message, "", "run this again in a minute"})
 		case one.connected.Status == resources.ConditionTrue:
 			out = append(out, finding{Status: findingOK, Check: "ingress", About: about, What: one.connected.Message})
 		default:
 			out = append(out, finding{
 				findingProblem, "ingress", about, one.connected.Message,
-				"other zones reach the services of this zone through it; an Envoy that runs keeps its last configuration, one that does not run takes no connections",
-				"start its proxy (causeway-zone bootstrap --zone-ingress), see whether it reaches the zone's --xds-address, or delete the ZoneIngress",
+				"other zones reach the services of this zone through it; an Envoy that runs keeps its last configuration, one that does not run accepts no connections",
+				"start its proxy (causeway-zone bootstrap --zone-ingress), check that it reaches the zone's --xds-address, or delete the ZoneIngress",
 			})
 		}
 	}
 	if len(unknown) > 0 {
 		out = append(out, finding{
-			findingUnknown, "ingress", "", fmt.Sprintf("whether a proxy is connected for %s only their zones know", firstOf(unknown, 5)),
+			findingUnknown, "ingress", "", fmt.Sprintf("only their zones know whether a proxy is connected for %s", firstOf(unknown, 5)),
 			"other zones reach a zone's services through it", "ask the zones: causewayctl doctor --address ZONE",
 		})
 	}

@@ -25,7 +25,7 @@ func (e *examination) panics(ctx context.Context, client *api.Client, address st
 	for _, c := range caught {
 		e.add(finding{
 			findingProblem, "panics", c.serving, fmt.Sprintf("%s since the server started", c.count),
-			"each ended the session of one peer, or one request: a defect of the server, which somebody may be using against it",
+			"each ended the session of one peer, or one request: it is a defect of the server that somebody may be exploiting",
 			"look for \"" + panics.Message + "\" in the server's log, which has the stack; report it as docs/security.md says",
 		})
 	}

@@ -12,7 +12,7 @@ import (
 func (e *examination) proxies(ctx context.Context) {
 	meshes, err := e.meshes(ctx)
 	if err != nil {
-		e.unknown("proxies", "", err, "ask as somebody who may read the meshes: causewayctl auth can-i read Mesh")
+		e.unknown("proxies", "", err, "use a credential that may read the meshes: causewayctl auth can-i read Mesh")
 		return
 	}
 	for _, mesh := range meshes {
@@ -65,16 +65,16 @@ func proxyFindings(mesh string, overviews []*dataplaneOverview) []finding {
 		out = append(out, finding{
 			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d of %d Dataplanes have no connected proxy: %s",
 				len(away), len(overviews), firstOf(away, 5)),
-			"an Envoy that runs keeps its last configuration and takes no changes; one that does not run serves nobody",
-			"start the proxy (causeway-zone bootstrap), see whether it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
+			"an Envoy that runs keeps its last configuration and gets no changes; one that does not run serves nobody",
+			"start the proxy (causeway-zone bootstrap), check that it reaches the zone's --xds-address, or delete the Dataplane; programs without a proxy need none",
 		})
 	}
 	if len(hidden) > 0 {
 		out = append(out, finding{
 			findingWarning, "proxies", "mesh " + mesh,
-			fmt.Sprintf("of %d of %d Dataplanes it is unknown whether a proxy is connected: you may not read their DataplaneInsights: %s", len(hidden), len(overviews), firstOf(hidden, 5)),
-			"a proxy that is not connected takes no changes",
-			"ask as somebody who may read them: causewayctl auth can-i read DataplaneInsight",
+			fmt.Sprintf("it is unknown whether %d of %d Dataplanes have a connected proxy: you may not read their DataplaneInsights: %s", len(hidden), len(overviews), firstOf(hidden, 5)),
+			"a proxy that is not connected gets no changes",
+			"use a credential that may read them: causewayctl auth can-i read DataplaneInsight",
 		})
 	}
 	return out
@@ -95,7 +95,7 @@ func behindFindings(mesh string, behind []tracker.ProxyBehind) []finding {
 		out = append(out, finding{
 			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf(
 				"%d refuse their configuration, do not answer, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
-			"they keep their last configuration: what was changed since, permissions among it, does not hold there",
+			"they keep their last configuration: later changes, including permissions, do not take effect there",
 			"the reason names what is wrong; causewayctl inspect dataplane NAME shows the policies, the proxy's own log the details",
 		})
 	}
@@ -103,7 +103,7 @@ func behindFindings(mesh string, behind []tracker.ProxyBehind) []finding {
 		out = append(out, finding{
 			findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("%d have not acknowledged everything yet: %s",
 				len(late), firstOf(late, 5)),
-			"the newest changes do not hold there yet", "ask again in a few seconds; what stays is a proxy that hangs",
+			"the newest changes do not take effect there yet", "run this again in a few seconds; a proxy that remains hangs",
 		})
 	}
 	return out
@@ -117,9 +117,9 @@ func unknownFindings(mesh string, status *rolloutStatus) []finding {
 		return nil
 	}
 	return []finding{{
-		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("of %d of %d it is not known what they enforce: %s",
+		findingWarning, "proxies", "mesh " + mesh, fmt.Sprintf("what %d of %d enforce is unknown: %s",
 			len(unknown), status.Proxies.Total, firstOf(textsOf(unknown, unknownText), 3)),
-		"a proxy that runs keeps what it had: changes, revocations of access among them, may not hold there",
-		"bring back the zone, or start the proxy; what does not run any more is deleted: causewayctl delete dataplane NAME",
+		"a proxy that runs keeps what it had: changes, including revoked access, may not take effect there",
+		"reconnect the zone, or start the proxy; delete Dataplanes that no longer run: causewayctl delete dataplane NAME",
 	}}
 }

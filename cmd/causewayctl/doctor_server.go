@@ -75,11 +75,11 @@ func clockFinding(skew time.Duration) finding {
 		way = "behind"
 	}
 	f.Status, f.What = findingWarning, fmt.Sprintf("the server's clock is %s %s this machine's", away, way)
-	f.Why, f.Do = "times in logs, the audit log and tables do not fit together",
-		"let both machines take their time by NTP (timedatectl shows whether they do)"
+	f.Why, f.Do = "times in logs, the audit log and tables do not match",
+		"synchronize both clocks by NTP (timedatectl shows whether they are)"
 	if away >= certificateSkew {
 		f.Status, f.Why = findingProblem,
-			"certificates and tokens count as expired, or as not good yet, on one of the machines"
+			"certificates and tokens count as expired, or as not yet valid, on one of the machines"
 	}
 	return f
 }
@@ -90,15 +90,15 @@ func certificateFinding(about string, cert *x509.Certificate, now time.Time) fin
 		What: "good until " + cert.NotAfter.UTC().Format(time.DateOnly)}
 	left := cert.NotAfter.Sub(now)
 	if now.Before(cert.NotBefore) {
-		f.Status, f.What = findingProblem, "not good before "+cert.NotBefore.UTC().Format(time.RFC3339)
+		f.Status, f.What = findingProblem, "not valid before "+cert.NotBefore.UTC().Format(time.RFC3339)
 		f.Why, f.Do = "nobody can verify the server", "set this machine's clock and the server's"
 		return f
 	}
 	if left > soonExpired {
 		return f
 	}
-	f.Status, f.Why = findingWarning, "once it has ended, nobody can verify the server, and zones and proxies stay away"
-	f.Do = "restart the server: it makes a new one at start, 30 days before the end; the CA stays what it is"
+	f.Status, f.Why = findingWarning, "once it expires, nobody can verify the server, and zones and proxies cannot connect"
+	f.Do = "restart the server: at start it replaces a certificate that expires within 30 days; the CA does not change"
 	if cert.IsCA {
 		f.Do = "for a zone CA: causewayctl keys rotate zone-ca; for a server's CA see docs/operations/rotation.md"
 	}
@@ -122,7 +122,7 @@ func versionFinding(about, version, servers string) finding {
 	f.What = fmt.Sprintf("%s, the server is %s", version, servers)
 	a, b := minorVersion.FindStringSubmatch(version), minorVersion.FindStringSubmatch(servers)
 	if a == nil || b == nil {
-		f.Status, f.Why = findingWarning, "it cannot be told from these versions whether they go together"
+		f.Status, f.Why = findingWarning, "whether these versions are compatible is unknown"
 		f.Do = "run released versions, at most one minor version apart"
 		return f
 	}
@@ -145,8 +145,8 @@ func (e *examination) audit(ctx context.Context) {
 	case strings.Contains(err.Error(), "audit"):
 		e.add(finding{
 			findingProblem, "audit log", "", err.Error(),
-			"nothing can be changed on this server: what is not in the audit log is not done",
-			"see the server's log for the error; once there is room, or what was moved away is back, it goes on by itself; where the folder is lost, start the server again",
+			"nothing can change on this server: it does nothing that it cannot write to the audit log",
+			"see the server's log for the error; once there is room, or the moved files are back, it continues without a restart; if the folder is lost, restart the server",
 		})
 	default:
 		e.unknown("audit log", "", err, "")
@@ -157,7 +157,7 @@ func (e *examination) audit(ctx context.Context) {
 func (e *examination) keys(ctx context.Context) {
 	list := &api.SigningKeyList{}
 	if err := e.client.JSON(ctx, api.Request{Path: "/_keys"}, list); err != nil {
-		e.unknown("keys", "", err, "ask as somebody who may read keys: causewayctl auth can-i read Key")
+		e.unknown("keys", "", err, "use a credential that may read keys: causewayctl auth can-i read Key")
 		return
 	}
 	e.add(keyFindings(list.Keys, time.Now())...)
@@ -171,7 +171,7 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 		}
 		f := finding{
 			findingWarning, "keys", k.Purpose + " " + k.ID, "ends at " + k.Expires.UTC().Format(time.RFC3339),
-			"what it signed is refused from then on", "causewayctl keys rotate " + k.Purpose +
+			"what it signed is refused after that", "causewayctl keys rotate " + k.Purpose +
 				", while all zones and proxies that depend on it are connected",
 		}
 		if k.Expires.Sub(now) < nearlyExpired {
@@ -218,7 +218,7 @@ func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 func (e *examination) readiness(ctx context.Context) error {
 	address := e.cli.diagnosticsAddress(e.flags.diagnostics)
 	if address == "" {
-		e.unknown("readiness", "", errors.New("the diagnostics port is not known"), "give --diagnostics URL")
+		e.unknown("readiness", "", errors.New("the diagnostics port is unknown"), "give --diagnostics URL")
 		return nil
 	}
 	client, err := e.cli.diagnosticsClient(address)
@@ -231,17 +231,17 @@ func (e *examination) readiness(ctx context.Context) error {
 	var answer *api.Error
 	switch {
 	case err == nil:
-		e.note("readiness", address, "the server is ready, and its store takes writes")
+		e.note("readiness", address, "the server is ready, and its store accepts writes")
 	case asAPIError(err, &answer):
 		e.add(finding{
 			findingProblem, "readiness", address, "not ready: " + answer.Detail,
-			"a server that is not ready takes no writes; what it serves is what it had",
-			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again by itself, unless its folder is lost: then start it again",
+			"a server that is not ready accepts no writes, and serves what it had",
+			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again without a restart, unless its folder is lost: then restart it",
 		})
 	default:
 		e.add(finding{
 			findingProblem, "readiness", address, err.Error(),
-			"what watches the server by this port cannot see it",
+			"monitoring cannot reach the server at this port",
 			"compare with the server's --diagnostics-address, and with what the network lets through",
 		})
 	}
@@ -262,7 +262,7 @@ func portFinding(ctx context.Context, address string) finding {
 	if err != nil {
 		return finding{
 			findingProblem, "port", address, err.Error(), "zones or proxies cannot connect",
-			"is it the address that the server listens on (its log says so at start), and does the network let it through?",
+			"check that the server listens on this address (its log shows it at start), and that the network allows the connection",
 		}
 	}
 	defer conn.Close()

@@ -12,7 +12,7 @@ func (e *examination) store(ctx context.Context) {
 	var list api.ReplicaList
 	if err := e.client.JSON(ctx, api.Request{Path: "/_replicas"}, &list); err != nil {
 		if !api.IsNotFound(err) { // a zone, or an older server
-			e.unknown("store", "", err, "ask as somebody who may read zones: causewayctl auth can-i read Zone")
+			e.unknown("store", "", err, "use a credential that may read zones: causewayctl auth can-i read Zone")
 		}
 		return
 	}

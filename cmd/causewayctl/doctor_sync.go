@@ -16,9 +16,9 @@ func ownFindings(s *syncSession) []finding {
 		return []finding{{Status: findingOK, Check: "sync", About: s.Zone, What: "it runs alone, without a global"}}
 	case !s.Connected && s.Since.IsZero() && !s.Started.IsZero():
 		return []finding{{
-			findingProblem, "sync", s.Zone, "it has not met its global since it started" + sinceText(s.Started),
-			"the zone works on with what it has; what was changed on the global since then is not known here",
-			"look in this zone's log for why; on the global: causewayctl doctor",
+			findingProblem, "sync", s.Zone, "it has not connected to its global since it started" + sinceText(s.Started),
+			"the zone continues with what it has; later changes on the global are unknown here",
+			"see this zone's log for the reason; on the global: causewayctl doctor",
 		}}
 	}
 	var out []finding
@@ -29,8 +29,8 @@ func ownFindings(s *syncSession) []finding {
 		}
 		out = append(out, finding{
 			findingProblem, "sync", s.Zone, what,
-			"the zone works on with what it has; changes from the global do not reach it",
-			"look in this zone's log for why; on the global: causewayctl doctor",
+			"the zone continues with what it has; changes from the global do not reach it",
+			"see this zone's log for the reason; on the global: causewayctl doctor",
 		})
 	}
 	if out = append(out, sessionFindings(s)...); len(out) == 0 {
@@ -53,11 +53,11 @@ func (s *syncSession) pace() string {
 	}
 	switch {
 	case len(behind) == 0 && mute:
-		return "and misses nothing; what it has not sent yet is unknown: it does not say its revisions"
+		return "and lacks nothing; what it has not sent yet is unknown: it does not send its revisions"
 	case len(behind) == 0:
 		return "in sync"
 	}
-	return fmt.Sprintf("behind by %s in %s, which is not long yet", cmp.Or(lagText(late), "less than 1ms"),
+	return fmt.Sprintf("behind by %s in %s, which is still normal", cmp.Or(lagText(late), "less than 1ms"),
 		strings.Join(behind, ", "))
 }
 
@@ -65,7 +65,7 @@ func (s *syncSession) pace() string {
 // never does.
 func (s *syncSession) proxiesText() string {
 	if s.Connected && s.Reported.Before(s.Since) {
-		return "; what its proxies have is unknown: it has not told"
+		return "; what its proxies have is unknown: it has not reported"
 	}
 	return ""
 }
@@ -95,32 +95,32 @@ func sessionFindings(s *syncSession) []finding {
 	if s.NewStore != nil {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone,
-			"the global's store is not the one that the zone knew: it was restored, rolled back or begun anew",
-			"the zone deletes nothing for what that store lacks, until somebody agrees",
+			"the global's store is not the one that the zone knew: it was restored, rolled back or recreated",
+			"the zone deletes nothing that the new store lacks, until an operator agrees",
 			"causewayctl inspect sync --zone " + s.Zone + " shows what is held; docs/operations/disaster-recovery.md",
 		})
 	}
 	if s.NewZoneStore != nil {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone,
-			"the zone's store is not the one that the global knew: it was restored, rolled back or begun anew",
-			"the global has the only copies of what that store lacks, and deletes nothing of it until somebody agrees",
-			"causewayctl inspect sync --zone " + s.Zone + " shows what is held: apply it to the zone again, or let it go with causewayctl zone accept-deletes " + s.Zone,
+			"the zone's store is not the one that the global knew: it was restored, rolled back or recreated",
+			"the global has the only copies of what that store lacks, and deletes none of them until an operator agrees",
+			"causewayctl inspect sync --zone " + s.Zone + " shows what is held: apply it to the zone again, or accept the removal with causewayctl zone accept-deletes " + s.Zone,
 		})
 	}
 	if s.Replaced != nil {
 		out = append(out, finding{
 			findingWarning, "zone", s.Zone, replacedText(s.Replaced),
-			"what that store has may be older: changes since then, revocations of access among them, are undone",
-			"the zone's log and causewayctl inspect sync at the zone name the first of them: apply again what was changed since the backup",
+			"that store may be older: later changes, including revoked access, are undone",
+			"the zone's log and causewayctl inspect sync at the zone name the first of them: apply again what changed since the backup",
 		})
 	}
 	if len(behind) > 0 && s.Connected {
 		out = append(out, finding{
 			findingProblem, "zone", s.Zone, fmt.Sprintf("behind by %s in %s", lagText(late), strings.Join(behind, ", ")),
-			"what was changed in that time does not hold yet on the other side",
-			"look at the load of both machines and the network between them; causewayctl zone resync " + s.Zone +
-				" compares everything anew",
+			"changes from that time do not take effect on the other side yet",
+			"check the load of both machines and the network between them; causewayctl zone resync " + s.Zone +
+				" compares everything again",
 		})
 	}
 	return out
@@ -129,26 +129,26 @@ func sessionFindings(s *syncSession) []finding {
 // overFinding describes the limit that a zone has reached, and what follows.
 func overFinding(zone string, o *tracker.OverLimit) finding {
 	f := finding{Status: findingWarning, Check: "limits", About: zone,
-		Why: "what is beyond it is refused or forgotten; other zones do not notice"}
+		Why: "what exceeds it is refused or dropped; other zones are not affected"}
 	switch o.Limit {
 	case "resources":
 		f.Status, f.What = findingProblem, fmt.Sprintf("it has as many %s as a zone may have, %d; %d more were refused",
 			o.Type, o.Most, o.Count)
-		f.Do = "is it taken over, or does something make them without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
+		f.Do = "is it compromised, or does something create resources without end? Delete what is not needed, or raise --kds-zone-resources on the global; then causewayctl zone resync " + zone
 	case "bytes":
 		f.Status, f.What = findingProblem,
 			fmt.Sprintf("its resources are as large as a zone's may be, %d bytes; %d were refused", o.Most, o.Count)
 		f.Do = "delete what is not needed, or raise --kds-zone-bytes on the global; then causewayctl zone resync " + zone
 	case "refusals":
-		f.What = fmt.Sprintf("more is refused than is kept by name, %d: %d are counted only", o.Most, o.Count)
-		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: what makes so many that are no good?"
+		f.What = fmt.Sprintf("more resources are refused than the server keeps by name (%d): %d are only counted", o.Most, o.Count)
+		f.Do = "causewayctl inspect sync --zone " + zone + " shows the others: find what creates so many invalid resources"
 	case "resume":
-		f.What = fmt.Sprintf("it says that it has more %s than is looked at, and was sent the complete list (%d times)",
+		f.What = fmt.Sprintf("it announced more %s than the server compares, and got the complete list (%d times)",
 			o.Type, o.Count)
-		f.Do = "nothing, if it was sent that list once; a zone that does this again and again is not well"
+		f.Do = "nothing, if that happened once; a zone that repeats it has a problem"
 	default:
 		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
-		f.Do = "look in the log of the zone's server for why it opens so many"
+		f.Do = "see the log of the zone's server for why it opens so many"
 	}
 	return f
 }
@@ -157,15 +157,15 @@ func refusalFinding(zone string, t *tracker.TypeSync) finding {
 	return finding{
 		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type,
 			t.Direction, refusalText(&t.Refused[0], t.Type)),
-		"these resources do not hold on the other side; all others do",
-		"change or delete them where they were written: they are offered again when they change",
+		"these resources do not take effect on the other side; all others do",
+		"change or delete them where they were written: the sender offers them again when they change",
 	}
 }
 
 func heldFinding(zone, typ string, n int) finding {
 	return finding{
 		findingProblem, "zone", zone, fmt.Sprintf("the removal of %d %s is held", n, typ),
-		"so many at once may be a mistake; until somebody agrees they stay in force",
-		fmt.Sprintf("if it was meant: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ),
+		"so many at once may be a mistake; they remain in force until an operator agrees",
+		fmt.Sprintf("if it is intended: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ),
 	}
 }

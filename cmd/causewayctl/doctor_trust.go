@@ -37,9 +37,9 @@ func trustFindings(answer *api.Trust) (out []finding) {
 			about = r.Name
 		}
 		out = append(out, finding{
-			findingWarning, "trust", about, "is a MeshTrust that this zone does not believe: " + r.Reason,
-			"clients with identities of its authorities are refused, unless another MeshTrust has them",
-			"look at who wrote it; correct it in the zone that it is of, or delete it there",
+			findingWarning, "trust", about, "is a MeshTrust that this zone does not trust: " + r.Reason,
+			"clients with identities from its authorities are refused, unless another MeshTrust has the same authorities",
+			"check who wrote it; correct it in its own zone, or delete it there",
 		})
 	}
 	return out

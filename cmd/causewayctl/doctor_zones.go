@@ -25,7 +25,7 @@ func (e *examination) sync(ctx context.Context) error {
 		return nil
 	}
 	if !api.IsNotFound(err) {
-		e.unknown("sync", "", err, "ask as somebody who may read the server: causewayctl auth can-i read Server")
+		e.unknown("sync", "", err, "use a credential that may read the server: causewayctl auth can-i read Server")
 		return nil
 	}
 	d, _ := resources.Lookup(resources.TypeZone)
@@ -42,10 +42,10 @@ func (e *examination) sync(ctx context.Context) error {
 		seen[o.Name] = o
 	}
 	if len(zones) == 0 {
-		e.note("zones", "", "none has joined yet")
+		e.note("zones", "", "no zone has joined yet")
 	}
 	for i, z := range zones {
-		e.cli.waiting.say("looking at zone %d of %d", i+1, len(zones))
+		e.cli.waiting.say("checking zone %d of %d", i+1, len(zones))
 		e.zone(ctx, z, seen[z.Name])
 	}
 	e.adoptions(ctx)
@@ -65,16 +65,16 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	}
 	session, err := fetchSession(ctx, e.client, zonePath(z.Name, "_sync"), "")
 	if err != nil {
-		e.unknown("zone", z.Name, err, "ask as somebody who may read the zone: causewayctl auth can-i read Zone")
+		e.unknown("zone", z.Name, err, "use a credential that may read the zone: causewayctl auth can-i read Zone")
 		session = &syncSession{}
 	}
 	e.add(presenceFindings(seen, credentials, session.Started)...)
 	e.add(credentialFindings(credentials, time.Now())...)
 	if isCloned(z) {
 		e.add(finding{
-			findingProblem, "zone", z.Name, "two servers take turns as this zone",
+			findingProblem, "zone", z.Name, "two servers alternate as this zone",
 			"each ends the other's session: neither zone's proxies can rely on being up to date",
-			"stop the one that was copied; it wants a zone of its own: causewayctl zone create NAME, and a new data folder",
+			"stop the copy; it needs a zone of its own: causewayctl zone create NAME, and a new data folder",
 		})
 	}
 	if latest := seen.latest(); latest.GetVersion().GetKumaCp().GetVersion() != "" {
@@ -96,29 +96,29 @@ func presenceFindings(z *zoneOverview, credentials *enrolment.Credentials, start
 	switch {
 	case z.enabled() == "false":
 		f.Status, f.What = findingWarning, "disabled"
-		f.Why, f.Do = "it gets and gives nothing, and other zones do not see its services",
-			"causewayctl zone enable "+z.Name+", when it shall take part again"
+		f.Why, f.Do = "it does not sync, and other zones do not see its services",
+			"causewayctl zone enable "+z.Name+" resumes the sync"
 	case revoked != nil && state != stateOnline:
-		f.What = "all its credentials are void since " + revoked.UTC().Format(time.RFC3339)
-		f.Why = "it goes on with what it has, and cannot come back by itself"
-		f.Do = "causewayctl zone create " + z.Name + " makes a join string for its server; causewayctl zone delete " +
-			z.Name + " removes it for good"
+		f.What = "all its credentials were revoked at " + revoked.UTC().Format(time.RFC3339)
+		f.Why = "it continues with what it has, and cannot reconnect"
+		f.Do = "causewayctl zone create " + z.Name + " prints a join string for its server; causewayctl zone delete " +
+			z.Name + " removes it permanently"
 	case state == stateUnknown:
 		f.What = "whether it is connected is unknown since " + since.UTC().Format(time.RFC3339) + ": " + z.Unknown.Reason
 		f.Why = "what it and its proxies do is not known here"
 		f.Do = "ask another replica (causewayctl get replicas), and look for why this one does not reach etcd"
 	case state == stateUnseen && isUnused(credentials):
 		f.Status, f.What = findingWarning, "not seen since the global started"+sinceText(started)+
-			"; nobody has used its join string"
-		f.Why, f.Do = "it is registered, and nobody came", "is its server started, and does it reach the address in the join string? causewayctl zone create "+z.Name+" makes another one"
+			"; its join string was never used"
+		f.Why, f.Do = "it is registered, and no server has joined as this zone", "check that its server runs and reaches the address in the join string; causewayctl zone create "+z.Name+" prints another one"
 	case state == stateUnseen:
 		f.What = "not seen since the global started" + sinceText(started) + lastSeen(credentials)
-		f.Why = "whether it runs, and what its proxies enforce, is not known: changes, revocations of access among them, have not reached it since then"
-		f.Do = "if the global has just started, ask again in a minute; otherwise, on the zone's machine: is causeway-zone running, what does its log say, does it reach the global's KDS port?"
+		f.Why = "whether it runs, and what its proxies enforce, is unknown: changes, including revoked access, have not reached it since then"
+		f.Do = "if the global has just started, run this again in a minute; otherwise, check on the zone's machine that causeway-zone runs and reaches the global's KDS port, and see its log"
 	case state == stateOffline:
 		f.What = "offline since " + since.UTC().Format(time.RFC3339)
-		f.Why = "its proxies keep what they have: changes, revocations of access among them, do not reach them"
-		f.Do = "on the zone's machine: is causeway-zone running, what does its log say, does it reach the global's KDS port?"
+		f.Why = "its proxies keep what they have: changes, including revoked access, do not reach them"
+		f.Do = "check on the zone's machine that causeway-zone runs and reaches the global's KDS port, and see its log"
 	default:
 		return nil
 	}
@@ -141,9 +141,9 @@ func lastSeen(c *enrolment.Credentials) string {
 		}
 	}
 	if last.IsZero() {
-		return "; the store does not say when it was before"
+		return "; the store does not record when it was last connected"
 	}
-	return "; it was there at " + last.UTC().Format(time.RFC3339) + ", when its newest certificate was issued"
+	return "; it was connected at " + last.UTC().Format(time.RFC3339) + ", when its newest certificate was issued"
 }
 
 // sinceText returns ` at TIME`, or an empty string if the time is unknown.
@@ -170,16 +170,16 @@ func credentialFindings(c *enrolment.Credentials, now time.Time) []finding {
 		return nil
 	}
 	f := finding{
-		findingProblem, "zone", c.Zone, "its certificate ends at " + newest.Expires.UTC().Format(time.RFC3339) +
+		findingProblem, "zone", c.Zone, "its certificate expires at " + newest.Expires.UTC().Format(time.RFC3339) +
 			" and was not renewed",
-		"from then on the zone is not let in",
-		"the zone renews by itself while it is connected: bring it online, and look in its log for why it does not",
+		"after that the global rejects the zone",
+		"a connected zone renews its certificate: connect it, and see its log for why it does not",
 	}
 	if left <= 0 {
-		f.What, f.Why = "its certificate ended at "+newest.Expires.UTC().Format(time.RFC3339),
-			"the zone is not let in any more"
+		f.What, f.Why = "its certificate expired at "+newest.Expires.UTC().Format(time.RFC3339),
+			"the global rejects the zone"
 		f.Do = "causewayctl zone create " + c.Zone +
-			" makes a join string, and causeway-zone join takes it on the zone's machine; its data stays"
+			" prints a join string for causeway-zone join on the zone's machine; its data remains"
 	}
 	return []finding{f}
 }
@@ -191,14 +191,14 @@ func (e *examination) adoptions(ctx context.Context) {
 	case api.IsNotFound(err):
 		return // a server without adoptions
 	case err != nil:
-		e.unknown("zones", "", err, "whether servers are turned away is not known: causewayctl zone adopt lists them")
+		e.unknown("zones", "", err, "whether the global rejects servers is unknown: causewayctl zone adopt lists them")
 		return
 	}
 	for _, a := range answer.Items {
 		e.add(finding{
-			findingProblem, "zone", a.Zone, "its server is turned away: " + a.Reason,
-			"the global was restored or begun anew, and does not know this zone's certificate; the zone gets no changes",
-			"look whether it is the right server, then causewayctl zone adopt " + a.Zone,
+			findingProblem, "zone", a.Zone, "the global rejects its server: " + a.Reason,
+			"the global was restored or recreated, and does not know this zone's certificate; the zone gets no changes",
+			"check that it is the right server, then run causewayctl zone adopt " + a.Zone,
 		})
 	}
 }

@@ -64,7 +64,7 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 		return nil, refused(problems)
 	}
 	if len(docs) == 0 {
-		return nil, fmt.Errorf("%s: no resource in it", strings.Join(filenames, ", "))
+		return nil, fmt.Errorf("%s: it has no resource", strings.Join(filenames, ", "))
 	}
 	return docs, nil
 }

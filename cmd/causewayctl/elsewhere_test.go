@@ -32,7 +32,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	asked := map[string][]struct{ args, want string }{
 		"get": {{"replicas", global}, {"replica one", global}, {"zones", global},
 			{"zones -o json", global}, {"zone zone-1", global}, {"zone-insights", global}, {"zone-insights zone-1", global}},
-		"diff":                   {{"-f " + file, "a Zone is written on the global, and stays there"}},
+		"diff":                   {{"-f " + file, "a Zone exists on the global only"}},
 		"inspect sync":           {{"--zone zone-1", global}},
 		"zone adopt":             {{"", global}, {"zone-1", global}},
 		"zone create":            {{"zone-2", global}},

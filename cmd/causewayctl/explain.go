@@ -26,9 +26,9 @@ func newExplain(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain --to DESTINATION --from SPIFFE-ID",
 		Short: "Explain whether a request is allowed, which policy decides, and what would change that",
-		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes (app=backend).\n" +
-			"A zone answers for its own proxies, the global for those of all zones; --zone narrows it to one. With -f, the\n" +
-			"command judges the resources of files and asks no server.\n\n" +
+		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes\n" +
+			"(app=backend). A zone answers for its own proxies, the global for those of all zones; --zone narrows\n" +
+			"it to one. With -f, the command evaluates the resources of files, without a server.\n\n" +
 			"Exit status: 0 allowed, 1 denied, 2 unknown.",
 		Example: "  causewayctl explain --to backend --inbound http-port --from spiffe://default.zone-1.mesh.local/workload/frontend\n" +
 			"  causewayctl explain --to backend --zone zone-1 --from spiffe://default.zone-2.mesh.local/ns/a/sa/b --method POST --path /orders\n" +
@@ -187,7 +187,7 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 		fmt.Fprintf(w, "  if every shadow denial were enforced: %s by %s\n", a.Shadow.Verdict, a.Shadow.Policy)
 	}
 	if len(a.Matched) > 0 {
-		fmt.Fprintln(w, "\nmatched, in the order in which they are asked")
+		fmt.Fprintln(w, "\nmatched, in the order of evaluation")
 	}
 	for i, m := range a.Matched {
 		mark := ""
@@ -209,7 +209,7 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 		fmt.Fprintf(w, "  %s  %s by %s\n", p.Inbound, p.Verdict, p.Policy)
 	}
 	writeList(w, "what would change it", a.Would)
-	writeList(w, "patches that may let in whom permissions deny", a.Unguarded)
+	writeList(w, "patches that may admit clients that permissions deny", a.Unguarded)
 	writeList(w, "warnings", a.Warnings)
 }
 

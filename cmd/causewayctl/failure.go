@@ -35,7 +35,7 @@ type failedError struct {
 var errNo = errors.New("the answer is no")
 
 // errUnknown is the answer "unknown" of a command that has already printed it.
-var errUnknown = errors.New("the answer is not known")
+var errUnknown = errors.New("the answer is unknown")
 
 func (e *failedError) Error() string { return e.err.Error() }
 func (e *failedError) Unwrap() error { return e.err }
@@ -84,7 +84,7 @@ func aboutResource(key resources.Key, err error) error {
 		return err
 	}
 	if api.IsNotFound(answer) {
-		advice := fmt.Sprintf("causewayctl get %s lists what there is; --mesh and --namespace say where to look", key.Type)
+		advice := fmt.Sprintf("causewayctl get %s lists the existing ones; --mesh and --namespace select where to look", key.Type)
 		if _, copies, ok := strings.Cut(answer.Detail, "; here is "); ok { // the server knows it by another name
 			copies, _, _ = strings.Cut(copies, ": ask for it")
 			advice = "here is " + copies + ": use that name, or the KRI"

@@ -15,7 +15,7 @@ func dryRun(ctx context.Context, client *api.Client, docs []document) (*api.Fore
 		return nil, traced(docs, err)
 	}
 	if !f.DryRun || len(f.Results) != len(docs) {
-		return nil, errors.New("the server's answer is not one to a dry run; causewayctl get shows what is stored")
+		return nil, errors.New("the server did not answer as to a dry run; causewayctl get shows what is stored")
 	}
 	return f, nil
 }

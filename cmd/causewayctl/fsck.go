@@ -27,12 +27,12 @@ func newFsck(c *cli) *cobra.Command {
 	repair, salvage, systemNamespace := false, "", ""
 	cmd := &cobra.Command{
 		Use:   "fsck FOLDER",
-		Short: "Check a server's data folder, while the server does not run",
-		Long: "Checks the data folder of a global or a zone that does not run: whether the store's file is whole, page by page and as the\n" +
+		Short: "Check a server's data folder while the server is stopped",
+		Long: "Checks the data folder of a stopped global or zone: whether the store's file is whole, page by page and as the\n" +
 			"server itself checks it; whether each resource is readable and consistent; certificates, the audit log and permissions.\n" +
 			"Each finding includes what to do. It changes nothing without --repair, which repairs what is safe and keeps the originals.\n" +
 			"--salvage writes a backup of all that can still be read of a damaged store, for causewayctl restore.\n\n" +
-			"Exit status: 0 nothing is wrong, or all was repaired; 1 something is wrong; 2 unknown.",
+			"Exit status: 0 no problems, or all repaired; 1 problems; 2 unknown.",
 		Example: "  causewayctl fsck /var/lib/causeway\n" +
 			"  causewayctl fsck /var/lib/causeway --repair\n" +
 			"  causewayctl fsck /var/lib/causeway --salvage rescued.backup",

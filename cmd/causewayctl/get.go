@@ -31,9 +31,9 @@ func newGet(c *cli) *cobra.Command {
 		Long: "TYPE is a plural path (meshtimeouts), a type in any case (MeshTimeout, meshtimeout), or the short name in its\n" +
 			"KRIs (mt). You can apply the output of -o yaml again. --explicit adds the defaults that a policy's spec leaves out:\n" +
 			"empty references, the namespaces of references, a default as rules; the stored policy does not change.\n\n" +
-			"get replicas asks a global for those that share its store: their version and age, how many zones have a session with\n" +
-			"each, up to which revision each shows the store, which one leads, and whether it reaches the store. A global on bolt has\n" +
-			"one. They are not resources: of the flags, only -o applies.\n\nTypes:\n" + typesText(),
+			"get replicas lists the globals that share a store: their version and age, how many zones each serves, the revision\n" +
+			"that each has reached, which one leads, and whether it reaches the store. A global on bolt lists itself. Replicas are\n" +
+			"not resources: of the flags, only -o applies.\n\nTypes:\n" + typesText(),
 		Example: "  causewayctl get meshtrafficpermissions\n" +
 			"  causewayctl get mtp allow-frontend --mesh payments -o yaml\n" +
 			"  causewayctl get dataplanes --all-meshes -l kuma.io/workload=backend\n" +

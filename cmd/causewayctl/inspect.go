@@ -16,7 +16,7 @@ import (
 )
 
 func newInspect(c *cli) *cobra.Command {
-	return newGroup("inspect", "Show what the server makes of a resource", newInspectDataplane(c), newInspectPolicy(c),
+	return newGroup("inspect", "Show the effect of a resource, as the server computes it", newInspectDataplane(c), newInspectPolicy(c),
 		newInspectService(c), newInspectSync(c))
 }
 
@@ -24,7 +24,7 @@ func newInspectDataplane(c *cli) *cobra.Command {
 	scope := &scopeFlags{}
 	cmd := &cobra.Command{
 		Use:   "dataplane NAME | dataplane KRI",
-		Short: "Show the policies of a Dataplane in the order in which they hold, who wins and why, and its connection",
+		Short: "Show the policies of a Dataplane in their order, which one wins and why, and its connection",
 		Example: "  causewayctl inspect dataplane backend-1\n" +
 			"  causewayctl inspect dataplane backend-1 --mesh payments -o json\n" +
 			"  causewayctl inspect dataplane kri_dp_default_zone-1__backend-1_   # on the global, which has copies under other names",

@@ -19,8 +19,8 @@ func newInspectPolicy(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy TYPE NAME | policy KRI",
 		Short: "Show a policy's role, its state, and the proxies that it affects",
-		Long: "A zone knows its own proxies, the global those of all zones. causewayctl inspect dataplane shows for one of them\n" +
-			"which policies win there.",
+		Long: "A zone knows its own proxies, the global those of all zones. For one proxy, causewayctl inspect\n" +
+			"dataplane shows which policies win.",
 		Example: "  causewayctl inspect policy meshtrafficpermission allow-frontend\n" +
 			"  causewayctl inspect policy kri_mt_default_zone-1_backend-ns_slow_",
 		Args:              cobra.RangeArgs(1, 2),
@@ -31,7 +31,7 @@ func newInspectPolicy(c *cli) *cobra.Command {
 				return err
 			}
 			if d, ok := resources.Lookup(key.Type); !ok || d.Policy == nil && key.Type != resources.TypeTrafficTarget {
-				return usagef("%s is no type of policy; causewayctl get shows such a resource", key.Type)
+				return usagef("%s is not a type of policy; causewayctl get shows such a resource", key.Type)
 			}
 			return c.show(inspectPolicy(ctx, client, key))
 		}),

@@ -18,10 +18,10 @@ func newInspectService(c *cli) *cobra.Command {
 	scope := &scopeFlags{}
 	cmd := &cobra.Command{
 		Use:   "service NAME | service KRI",
-		Short: "Show the proxies behind a service, who may call it, and what shapes the traffic to it",
-		Long: "Shows inbounds of several proxies with the same rules once, and so callers for whom the same policies win.\n" +
-			"A name is that of a MeshService; a KRI can name a MeshMultiZoneService or a MeshExternalService too.\n" +
-			"A zone knows its own proxies and callers, the global those of all zones.",
+		Short: "Show the proxies behind a service, who may call it, and the policies on traffic to it",
+		Long: "Groups inbounds that have the same rules, and callers for whom the same policies win. NAME is a\n" +
+			"MeshService; a KRI can also name a MeshMultiZoneService or a MeshExternalService. A zone knows its\n" +
+			"own proxies and callers, the global those of all zones.",
 		Example: "  causewayctl inspect service backend --address http://127.0.0.1:15681\n" +
 			"  causewayctl inspect service kri_msvc_default_zone-1_backend-ns_backend_",
 		Args:              cobra.ExactArgs(1),

@@ -22,7 +22,7 @@ func newInspectSync(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sync",
 		Short: "Show the sync progress of each type between the global and its zones, and what was refused",
-		Long: "Asked of the global: all its zones, or the one that --zone names. Asked of a zone: its own session with the global.\n" +
+		Long: "The global shows all its zones, or the one that --zone names. A zone shows its own session with the global.\n" +
 			"-o wide also shows types without anything to report.",
 		Example: "  causewayctl inspect sync\n" +
 			"  causewayctl inspect sync --zone zone-1 --type meshtrafficpermission\n" +
@@ -79,7 +79,7 @@ type syncSession tracker.SyncStatus
 
 // replacedText describes what another store of the global replaced in a zone.
 func replacedText(r *tracker.Replaced) string {
-	text := fmt.Sprintf("since %s the global's store, which was restored, rolled back or begun anew, has replaced the content of %d resources here", r.Since.UTC().Format(time.RFC3339), r.Count)
+	text := fmt.Sprintf("since %s the global's store, which was restored, rolled back or recreated, replaced the content of %d resources here", r.Since.UTC().Format(time.RFC3339), r.Count)
 	if len(r.Names) > 0 {
 		text += ": " + firstOf(r.Names, 5)
 	}
@@ -147,7 +147,7 @@ func fetchSession(ctx context.Context, client *api.Client, path string, t resour
 	}
 	s := &syncSession{}
 	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("%s: the answer is not what was expected: %w", path, err)
+		return nil, fmt.Errorf("%s: unexpected response: %w", path, err)
 	}
 	return s, nil
 }
@@ -229,7 +229,7 @@ func (s *syncSession) details() []string {
 		}
 		if t.Held != nil {
 			lines = append(lines, fmt.Sprintf(
-				"%s %s: held is the removal of %d %s (%s): causewayctl zone accept-deletes %s --type %s lets it go on",
+				"%s %s: the removal of %d %s is held (%s): causewayctl zone accept-deletes %s --type %s accepts it",
 				s.Zone, t.Direction, t.Held.Count, t.Type, firstOf(t.Held.Names, 3), s.Zone, t.Type))
 		}
 	}

@@ -29,7 +29,7 @@ zone-3   offline   Dataplane   toGlobal   3   3   unknown   unknown   0
 
 zone-1 toZone: the peer refused kri_mt_a: too long
 zone-1 toZone: this server refused MeshTimeout b: odd
-zone-1 toGlobal: held is the removal of 40 Dataplane (a, b, c and 1 more): causewayctl zone accept-deletes zone-1 --type Dataplane lets it go on
+zone-1 toGlobal: the removal of 40 Dataplane is held (a, b, c and 1 more): causewayctl zone accept-deletes zone-1 --type Dataplane accepts it
 `
 	var sessions []*syncSession
 	if err := json.Unmarshal([]byte(answers), &sessions); err != nil {

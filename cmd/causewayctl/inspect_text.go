@@ -55,7 +55,7 @@ func (in *inboundView) print(w io.Writer) {
 		for i, rule := range p.Rules {
 			fmt.Fprintf(w, "    %d. %s%s\n", i+1, rule.Origin, whyText(rule.DecidedBy))
 			if rule.Closed {
-				fmt.Fprintln(w, "       not understood, denies everybody")
+				fmt.Fprintln(w, "       unreadable, denies everybody")
 				continue
 			}
 			for _, line := range confLines(rule.Match, rule.Conf) {

@@ -40,8 +40,9 @@ func newKeysList(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the keys of a server: which one signs, and which are accepted",
-		Long: "Lists the keys that a server signs with, never the keys themselves. For each purpose one signs; what others have signed is\n" +
-			"accepted until they are retired. USES counts what depends on a key, if that is known.",
+		Long: "Lists a server's signing keys by ID, never the keys themselves. One key per purpose signs;\n" +
+			"signatures of the others are accepted until they are retired. USES counts what depends on a key, if\n" +
+			"that is known.",
 		Example: "  causewayctl keys list",
 		Args:    cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -55,15 +56,16 @@ func newKeysRotate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate PURPOSE",
 		Short: "Start signing with a new key; signatures of the old one stay valid",
-		Long: "Makes a new key, which signs from now on. The old one is accepted until it is retired. Zones renew their certificates by a\n" +
-			"new zone CA while they are connected, and the old CA retires by itself after the last has; retire the keys of tokens\n" +
-			"with keys retire, once all tokens that they signed are replaced. causewayctl keys list shows the purposes.\n\n" +
-			"An authority of identities (identity:MESH, in the zone that it is of) is published first. It signs when all connected zones,\n" +
-			"and this zone's proxies, have acknowledged it; for zones that are offline it waits at most for the zone's --identity-overlap.\n" +
-			"keys list shows what it waits for, and what it did not wait for.",
+		Long: "Creates a new key, which signs from now on. The old one is accepted until it is retired. Connected\n" +
+			"zones renew their certificates with a new zone CA, and the old CA retires after the last renewal.\n" +
+			"Retire token keys with keys retire, once all tokens that they signed are replaced. causewayctl keys\n" +
+			"list shows the purposes.\n\n" +
+			"An identity authority (identity:MESH, in its own zone) is published first. It signs when all\n" +
+			"connected zones and this zone's proxies have acknowledged it; it waits for offline zones for at most\n" +
+			"the zone's --identity-overlap. keys list shows what it waits for, and what it did not wait for.",
 		Example: "  causewayctl keys rotate zone-ca\n  causewayctl keys rotate token-signing\n" +
-			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # the zone that it is of\n" +
-			"  causewayctl keys rotate identity --zone zone-1 --address http://127.0.0.1:15681   # and no other",
+			"  causewayctl keys rotate identity:default --address http://127.0.0.1:15681   # its own zone\n" +
+			"  causewayctl keys rotate identity --zone zone-1 --address http://127.0.0.1:15681   # no other zone",
 		Args: cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 			purpose, query := args[0], url.Values{}
@@ -79,7 +81,7 @@ func newKeysRotate(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&zone, "zone", "", "`name` of the intended zone, for identity; any other server refuses")
 	cmd.Flags().StringVar(&mesh, "mesh", mesh, "`name` of the mesh, for identity without one")
-	cmd.Flags().BoolVar(&own, "own", false, "have the zone make an authority of its own where one that was imported signs")
+	cmd.Flags().BoolVar(&own, "own", false, "let the zone create its own authority in place of an imported one")
 	return cmd
 }
 
@@ -96,11 +98,12 @@ func newKeysImport(c *cli) *cobra.Command {
 	selfSigned := false
 	cmd := &cobra.Command{
 		Use:   "import PURPOSE",
-		Short: "Have a zone sign the identities of a mesh with an authority of yours",
-		Long: "Gives a zone an intermediate of your own root: its certificate, those above it and last the root, and its key. The zone seals\n" +
-			"the key, publishes the root as MeshTrust, and signs with the intermediate once all peers trust it, as after keys rotate.\n" +
-			"Import the next one before it expires. The identities of one zone are safe from another zone's intermediate only where name\n" +
-			"constraints permit each its own trust domain.",
+		Short: "Make a zone sign the identities of a mesh with your own authority",
+		Long: "Gives a zone an intermediate CA under your own root: its certificate, the chain up to the root, and\n" +
+			"its key. The zone seals the key, publishes the root as MeshTrust, and signs with the intermediate\n" +
+			"once all peers trust it, as after keys rotate. Import the next one before it expires. The identities\n" +
+			"of one zone are safe from another zone's intermediate only where name constraints permit each its\n" +
+			"own trust domain.",
 		Example: "  causewayctl keys import identity:default --certificates chain.pem --key key.pem --address http://127.0.0.1:15681",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -135,9 +138,9 @@ func newKeysRetire(c *cli) *cobra.Command {
 	force := false
 	cmd := &cobra.Command{
 		Use:   "retire PURPOSE ID",
-		Short: "Stop accepting what a key has signed",
-		Long: "Removes a key that no longer signs: servers then refuse what it has signed. It keeps a zone CA that zones still depend on,\n" +
-			"unless --force allows locking them out.",
+		Short: "Stop accepting signatures of a key",
+		Long: "Removes a key that no longer signs: servers then refuse its signatures. The server keeps a zone CA\n" +
+			"that zones still depend on, unless --force allows locking them out.",
 		Example: "  causewayctl keys retire token-signing bBlF0s4AMO0YorIP",
 		Args:    cobra.ExactArgs(2),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -158,7 +161,7 @@ func (c *cli) askKeys(ctx context.Context, client *api.Client, r api.Request) er
 	answer := &api.SigningKeyList{}
 	err := client.JSON(ctx, r, answer)
 	if api.IsNotFound(err) {
-		return &advised{fmt.Errorf("the server has no such keys: %w", err), "causewayctl keys list shows which there are"}
+		return &advised{fmt.Errorf("the server has no such keys: %w", err), "causewayctl keys list shows the existing ones"}
 	}
 	if err != nil {
 		return err

@@ -85,10 +85,10 @@ func (k zoneKnowledge) String() string { return k.presence() + k.lacking() }
 func (k zoneKnowledge) lacking() string {
 	text := ""
 	if len(k.Behind) > 0 {
-		text = fmt.Sprintf("; what it has of %s may be older than what is shown", joinTypes(k.Behind))
+		text = fmt.Sprintf("; its %s may be older than what is shown", joinTypes(k.Behind))
 	}
 	if len(k.Refused) > 0 {
-		text += "; it has not taken " + firstOf(k.Refused, 5)
+		text += "; it did not accept " + firstOf(k.Refused, 5)
 	}
 	return text
 }
@@ -109,18 +109,18 @@ func (k zoneKnowledge) presence() string {
 	case k.Unknown != "":
 		return fmt.Sprintf("%s: whether it is connected is unknown: %s", k.Zone, k.Unknown)
 	case !k.Connected && k.Since.IsZero():
-		return fmt.Sprintf("%s: not seen since the global started%s: its own resources are what the store has kept, and whether it has all else that is shown is unknown", k.Zone, sinceText(k.Started))
+		return fmt.Sprintf("%s: not seen since the global started%s: its own resources are those in the store, and whether it has everything else that is shown is unknown", k.Zone, sinceText(k.Started))
 	case !k.Connected:
 		return fmt.Sprintf("%s: offline since %s: its own resources are as they were then", k.Zone, at(k.Since))
 	case k.Reported.Before(k.Since):
-		return fmt.Sprintf("%s: online since %s, and has not told how its proxies are", k.Zone, at(k.Since))
+		return fmt.Sprintf("%s: online since %s; it has not reported its proxies", k.Zone, at(k.Since))
 	}
-	return fmt.Sprintf("%s: online since %s; it last told how its proxies are at %s", k.Zone, at(k.Since), at(k.Reported))
+	return fmt.Sprintf("%s: online since %s; it last reported its proxies at %s", k.Zone, at(k.Since), at(k.Reported))
 }
 
 // writeKnowledge writes how fresh the answer is, if it is not the server's own knowledge.
 func writeKnowledge(w io.Writer, known []zoneKnowledge) {
-	writeList(w, "known of zones", textsOf(known, zoneKnowledge.String))
+	writeList(w, "zones", textsOf(known, zoneKnowledge.String))
 }
 
 // zonesOfKRIs returns the zones in the KRIs.

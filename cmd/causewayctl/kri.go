@@ -23,7 +23,7 @@ func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error
 	it := &item{}
 	err := client.JSON(ctx, api.Request{Path: "/_kri/" + url.PathEscape(arg)}, it)
 	if answer := (*api.Error)(nil); errors.As(err, &answer) && api.IsNotFound(err) && !api.IsElsewhere(err) {
-		advice := cmp.Or(nearestIn(answer), "the server may not have it yet, or --address may name another one")
+		advice := cmp.Or(nearestIn(answer), "the server may not have it yet, or --address may name another server")
 		return nil, unknown(keyOfKRI(arg), &advised{fmt.Errorf("there is no %s", arg), advice})
 	}
 	return it, err

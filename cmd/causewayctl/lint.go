@@ -72,7 +72,7 @@ func meshOfFiles(mesh string, list []*resources.Resource) error {
 	if mesh == "" || slices.Contains(meshes, mesh) {
 		return nil
 	}
-	return usagef("--mesh: nothing in the files is of a mesh %q%s", mesh,
+	return usagef("--mesh: no resource in the files belongs to a mesh %q%s", mesh,
 		resources.Suggestion(mesh, slices.Compact(meshes)))
 }
 
@@ -100,7 +100,7 @@ func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string
 	}
 	var all []explain.Finding
 	for _, name := range meshes {
-		c.waiting.say("looking at mesh %s", name)
+		c.waiting.say("checking mesh %s", name)
 		var answer inspect.Findings
 		if err := client.JSON(ctx, api.Request{Path: "/meshes/" + url.PathEscape(name) + "/_lint"}, &answer); err != nil {
 			return nil, err

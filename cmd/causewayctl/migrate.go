@@ -19,9 +19,9 @@ func newMigrateStore(c *cli) *cobra.Command {
 	to := ""
 	cmd := &cobra.Command{
 		Use:   "migrate-store --to etcd|bolt --data-dir FOLDER --etcd-endpoints URLS",
-		Short: "Copy a server's store from its file into etcd, or back, while the server does not run",
-		Long: "Copy a server's store from its file into etcd, or back, while the server does not run. Revisions stay. The store that is\n" +
-			"copied from is left as it is: remove it once the server runs on the other.",
+		Short: "Copy a server's store from its file into etcd, or back, while the server is stopped",
+		Long: "Copy a server's store from its file into etcd, or back, while the server is stopped. Revisions do\n" +
+			"not change. The source remains as it is: remove it once the server runs on the other store.",
 		Example: "  causewayctl migrate-store --to etcd --data-dir /var/lib/causeway --etcd-endpoints http://127.0.0.1:2379 --etcd-prefix /causeway/global",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,7 +32,7 @@ func newMigrateStore(c *cli) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&to, "to", "", "the `kind` of store to copy to, bolt or etcd; from is the other one (required)")
+	flags.StringVar(&to, "to", "", "the `kind` of store to copy to, bolt or etcd; the source is the other one (required)")
 	flags.StringVar(&f.dataDir, "data-dir", "", "the server's data `folder` (required)")
 	flags.BoolVar(&f.overwrite, "overwrite", false, "replace an existing store")
 	settings.AddStoreFlags(flags, &f.store, "/causeway/global")
@@ -73,7 +73,7 @@ func (c *cli) migrateStore(ctx context.Context, to string, f *restoreFlags) erro
 		return replacing(err)
 	}
 	if aside != "" {
-		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
+		_, _ = fmt.Fprintf(c.errOut, "the old store is now %s\n", aside)
 	}
 	_, err = fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n", len(all),
 		now.Revision(), to)

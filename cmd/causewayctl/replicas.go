@@ -38,7 +38,7 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 	}
 	var list api.ReplicaList
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return fmt.Errorf("%s: the answer is not what was expected: %w", path, err)
+		return fmt.Errorf("%s: unexpected response: %w", path, err)
 	}
 	if len(args) > 1 {
 		var names []string

@@ -16,7 +16,7 @@ import (
 )
 
 func newReport(c *cli) *cobra.Command {
-	return newGroup("report", "Show what a zone has seen its proxies do", newReportShadow(c), newReportDenied(c))
+	return newGroup("report", "Show what a zone's proxies reported", newReportShadow(c), newReportDenied(c))
 }
 
 func newReportShadow(c *cli) *cobra.Command {
@@ -24,11 +24,12 @@ func newReportShadow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow",
 		Short: "Show who would be denied if shadow denials were enforced",
-		Long: "Requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method and the beginning of the\n" +
-			"path, and for each policy whether it is safe to enforce. A zone counts what its own proxies report, since it was\n" +
-			"started: --address must name the zone. It knows nothing of traffic that it has not seen.\n\n" +
-			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, there is no such\n" +
-			"policy, or the zone did not answer.",
+		Long: "Lists the requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method\n" +
+			"and the beginning of the path, and shows for each policy whether it is safe to enforce. A zone\n" +
+			"counts what its own proxies report, since it started: --address must name the zone. It knows nothing\n" +
+			"about other traffic.\n\n" +
+			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, there is no such policy, or\n" +
+			"the zone did not answer.",
 		Example: "  causewayctl report shadow --address http://127.0.0.1:15681\n" +
 			"  causewayctl report shadow --policy kri_mtp_default___strict_",
 		Args: cobra.NoArgs,
@@ -63,7 +64,7 @@ func newReportShadow(c *cli) *cobra.Command {
 // zoneOnly adds advice on where to find what only zones know.
 func zoneOnly(err error) error {
 	if api.IsNotFound(err) {
-		return &advised{err, "only a zone has seen what its proxies did: --address has to name it"}
+		return &advised{err, "only a zone records what its proxies did: --address must name it"}
 	}
 	return err
 }
@@ -75,9 +76,9 @@ func (r *shadowReport) print(w io.Writer) error {
 	now := time.Now()
 	switch {
 	case r.Unknown != "":
-		fmt.Fprintf(w, "unknown who would be denied: %s\n", r.Unknown)
+		fmt.Fprintf(w, "who would be denied is unknown: %s\n", r.Unknown)
 	case len(r.Items) == 0:
-		fmt.Fprintf(w, "of what was seen since %s, nothing would be denied\n", r.Since.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "nothing that was seen since %s would be denied\n", r.Since.UTC().Format(time.RFC3339))
 	default:
 		t := &table{header: []string{"CLIENT", "INBOUND", "METHOD", "PATH", "COUNT", "FIRST", "LAST", "POLICY"}}
 		for _, d := range r.Items {
@@ -89,7 +90,7 @@ func (r *shadowReport) print(w io.Writer) error {
 		}
 	}
 	if r.Dropped > 0 {
-		fmt.Fprintf(w, "\n%d more requests are not shown apart, for want of room\n", r.Dropped)
+		fmt.Fprintf(w, "\n%d more requests are not listed, for lack of room\n", r.Dropped)
 	}
 	if len(r.Readiness) > 0 {
 		fmt.Fprintln(w)

@@ -21,9 +21,9 @@ func lookupType(arg string) (*resources.Descriptor, error) {
 		}
 	}
 	if nearest := nearestType(want); nearest != "" {
-		return nil, usagef("there is no type %q: did you mean %s?", arg, nearest)
+		return nil, usagef("unknown type %q: did you mean %s?", arg, nearest)
 	}
-	return nil, usagef("there is no type %q; the types are\n%s", arg, typesText())
+	return nil, usagef("unknown type %q; the types are\n%s", arg, typesText())
 }
 
 // typeSpellings returns the words for a type, normalized by plainType.

@@ -38,14 +38,17 @@ func newRestore(c *cli) *cobra.Command {
 	f := restoreFlags{}
 	cmd := &cobra.Command{
 		Use:   "restore FILE --data-dir FOLDER",
-		Short: "Restore a server's data from a backup, while the server does not run",
-		Long: "Restores a server's data from a backup, while the server does not run: the store, in a file or in etcd, whichever it came\n" +
-			"from, and the certificates and sealed keys in the data folder. Existing data stays, and is an error, unless\n" +
-			"--overwrite is given; then a store's file is moved aside. Zones that know more than the backup delete nothing for\n" +
-			"that reason: what they own comes back, and what the global would remove is held (causewayctl inspect sync).\n\n" +
-			"The server trusts a backup like its own data: its roles, keys and certificates become the server's. It restores nothing\n" +
-			"of a backup with files that no server keeps, or with resources that no server has under such names and labels.\n\n" +
-			"If a restore is interrupted, the server does not start before it has been repeated with --overwrite.",
+		Short: "Restore a server's data from a backup while the server is stopped",
+		Long: "Restores a server's data from a backup while the server is stopped: the store, in a file or in etcd,\n" +
+			"whichever it came from, and the certificates and sealed keys in the data folder. Existing data is an\n" +
+			"error, unless --overwrite is given; the command then moves a store's file aside. Zones that have\n" +
+			"more than the backup delete nothing: what they own comes back, and what the global would remove is\n" +
+			"held (causewayctl inspect sync).\n\n" +
+			"The server trusts a backup like its own data: its roles, keys and certificates become the server's.\n" +
+			"The command rejects a backup with files that no server keeps, or with resources that no server has\n" +
+			"under such names and labels.\n\n" +
+			"After an interrupted restore, the server does not start until the restore is repeated with\n" +
+			"--overwrite.",
 		Example: "  causewayctl restore global.backup --data-dir /var/lib/causeway\n" +
 			"  causewayctl restore global.backup --data-dir /var/lib/causeway --store etcd --etcd-endpoints https://10.0.0.1:2379 --etcd-ca ca.crt",
 		Args: cobra.ExactArgs(1),
@@ -95,7 +98,7 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 		return replacing(err)
 	}
 	if aside != "" {
-		_, _ = fmt.Fprintf(c.errOut, "what was there is now %s\n", aside)
+		_, _ = fmt.Fprintf(c.errOut, "the old store is now %s\n", aside)
 	}
 	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources),
 		len(b.Files), b.Header.Server, b.Header.Revision)
@@ -147,7 +150,7 @@ func (f *restoreFlags) place(b *archive.Backup) backend.Config {
 // replacing adds advice to an error about existing data at the destination.
 func replacing(err error) error {
 	if errors.Is(err, backend.ErrNotEmpty) || errors.Is(err, fs.ErrExist) {
-		return &advised{err, "make sure that this is the right place; then add --overwrite"}
+		return &advised{err, "check that this is the right place; then add --overwrite"}
 	}
 	return err
 }

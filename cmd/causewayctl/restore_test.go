@@ -72,7 +72,7 @@ func TestCraftedBackups(t *testing.T) {
 			"kuma.io/origin"},
 		"a resource of tomorrow": {strings.Replace(resourceLine(`"mesh":"default","name":"b"`), `"revision":3`,
 			`"revision":8`, 1), "its revision is 8"},
-		"a resource that is there": {resourceLine(`"mesh":"default","name":"a"`), "is there twice"},
+		"a resource that is there": {resourceLine(`"mesh":"default","name":"a"`), "appears twice"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()

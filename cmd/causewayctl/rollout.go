@@ -26,13 +26,14 @@ func newRolloutStatus(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status TYPE NAME | status KRI",
 		Short: "Show the rollout of the newest revision of a resource",
-		Long: "Asked of the global: which zones acknowledged it, and how many proxies enforce it, of all Dataplanes that it selects.\n" +
-			"Asked of a zone: whether the global has it, and its own proxies; of other zones it knows nothing. Of a copy it does not\n" +
-			"know whether it is the newest while the global is away. A proxy that is not connected keeps its configuration, and so does one\n" +
-			"of a zone that is away: what it enforces shows as unknown, with since when. So does what no proxy of this version\n" +
-			"enforces.\n\n" +
-			"Exit status: 0 it is everywhere that the server knows of, 1 it is not, that is unknown, or it is a policy that selects no\n" +
-			"proxy, 2 no answer. With --wait it waits until it is everywhere, a zone refuses it, nothing enforces it, or --timeout expires.",
+		Long: "The global shows which zones acknowledged it, and how many proxies enforce it, of all Dataplanes\n" +
+			"that it selects. A zone shows whether the global has it, and its own proxies; it knows nothing about\n" +
+			"other zones, and does not know whether a copy is the newest while the global is offline. A proxy\n" +
+			"that is not connected, or whose zone is offline, keeps its configuration: what it enforces is shown\n" +
+			"as unknown, with the time. The command also shows what no proxy of this version enforces.\n\n" +
+			"Exit status: 0 it is everywhere that the server knows of; 1 it is not, that is unknown, or the\n" +
+			"policy selects no proxy; 2 no answer. With --wait it waits until it is everywhere, a zone refuses\n" +
+			"it, nothing enforces it, or --timeout expires.",
 		Example: "  causewayctl rollout status meshtrafficpermission allow-frontend\n" +
 			"  causewayctl rollout status mtp allow-frontend --wait --timeout 2m && ./next-step.sh",
 		Args:              cobra.RangeArgs(1, 2),
@@ -61,7 +62,7 @@ func newRolloutStatus(c *cli) *cobra.Command {
 func resourceKey(ctx context.Context, client *api.Client, scope *scopeFlags, args []string) (resources.Key, error) {
 	if len(args) == 1 {
 		if !isKRI(args[0]) {
-			return resources.Key{}, usagef("say which resource: TYPE NAME, or a KRI")
+			return resources.Key{}, usagef("name the resource: TYPE NAME, or a KRI")
 		}
 		it, err := fetchKRI(ctx, client, args[0])
 		if err != nil {
@@ -94,7 +95,7 @@ func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*
 		return nil, aboutResource(key, err)
 	}
 	if err := json.Unmarshal(raw, status); err != nil {
-		return nil, fmt.Errorf("%s: the answer is not what was expected: %w", path, err)
+		return nil, fmt.Errorf("%s: unexpected response: %w", path, err)
 	}
 	status.whole = raw
 	return status, nil

@@ -102,7 +102,7 @@ func (s *rolloutStatus) sentence() string {
 		parts = append(parts, fmt.Sprintf("%s refused: %s", zone.Zone, zone.Reason))
 	}
 	for _, zone := range s.Zones.Unknown {
-		parts = append(parts, fmt.Sprintf("unknown of %s: %s", zone.Zone, zone.Reason))
+		parts = append(parts, fmt.Sprintf("unknown for %s: %s", zone.Zone, zone.Reason))
 	}
 	if len(s.Zones.Pending) > 0 {
 		parts = append(parts, "waiting for "+firstOf(s.Zones.Pending, 5))
@@ -123,7 +123,7 @@ func (s *rolloutStatus) acknowledgement() []string {
 	case s.Zone == "":
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
 	case s.Source != nil:
-		return []string{offlineText(*s.Source) + ": whether it has a newer one is not known"}
+		return []string{offlineText(*s.Source) + ": whether it has a newer one is unknown"}
 	case s.Zones.Acknowledged > 0:
 		return []string{"acknowledged by the global"}
 	}
@@ -144,24 +144,24 @@ func (s *rolloutStatus) enforcement() []string {
 	case s.Proxies.Total+s.Proxies.LeftOut > 0:
 		parts = append(parts, fmt.Sprintf("enforced by %d of %d proxies", s.Proxies.Enforced, s.Proxies.Total)+of)
 	case s.Type == resources.TypeMesh:
-		parts = append(parts, "there is no proxy in it"+in)
+		parts = append(parts, "it has no proxy"+in)
 	default:
-		parts = append(parts, "it selects no proxy that is known"+in)
+		parts = append(parts, "it selects no known proxy"+in)
 	}
 	for _, why := range s.NotEnforced {
 		parts = append(parts, "not enforced: "+why)
 	}
 	if unknown := textsOf(s.Proxies.Unknown, unknownText); len(unknown) > 0 {
-		parts = append(parts, fmt.Sprintf("unknown of %d: %s", len(unknown), firstOf(unknown, 3)))
+		parts = append(parts, fmt.Sprintf("unknown for %d: %s", len(unknown), firstOf(unknown, 3)))
 	}
 	if n := s.Proxies.LeftOut; n > 0 {
-		parts = append(parts, fmt.Sprintf("unknown of %d more, which you may not read", n))
+		parts = append(parts, fmt.Sprintf("unknown for %d more, which you may not read", n))
 	}
 	if disabled := s.Zones.Disabled; len(disabled) > 0 {
-		parts = append(parts, "disabled is "+firstOf(disabled, 3)+": what proxies do there now is not known")
+		parts = append(parts, "disabled is "+firstOf(disabled, 3)+": what its proxies do now is unknown")
 	}
 	if away := textsOf(s.Zones.Away, offlineText); len(away) > 0 {
-		parts = append(parts, firstOf(away, 3)+": what proxies do there now is not known")
+		parts = append(parts, firstOf(away, 3)+": what its proxies do now is unknown")
 	}
 	return parts
 }

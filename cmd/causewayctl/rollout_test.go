@@ -33,7 +33,7 @@ func TestRolloutSentence(t *testing.T) {
 		},
 		"a gateway without a proxy": {
 			answer: `{"type":"MeshGateway","revision":1,"stored":true,"zones":{"acknowledged":1,"total":1}}`,
-			want:   "revision 1: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known", settled: true,
+			want:   "revision 1: stored; acknowledged by 1 of 1 zones; it selects no known proxy", settled: true,
 		},
 		"a gateway whose proxy refuses a listener": {
 			answer: `{"type":"MeshGateway","revision":1,"stored":true,"zones":{"acknowledged":1,"total":1},"proxies":{"total":1,
@@ -50,23 +50,23 @@ func TestRolloutSentence(t *testing.T) {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":2,"offline":[{"zone":"zone-2","since":"2026-01-02T03:04:05Z","notSeen":true}]},
 				"proxies":{"enforced":1,"total":3,"unknown":[{"mesh":"default","name":"a","reason":"not connected","since":"2026-01-02T03:04:05Z"},{"mesh":"default","name":"b","reason":"zone-2 offline"}]}}`,
 			want: "revision 7: stored; acknowledged by 1 of 2 zones; enforced by 1 of 3 proxies; " +
-				"unknown of 2: default/a (not connected since 2026-01-02T03:04:05Z), default/b (zone-2 offline); " +
+				"unknown for 2: default/a (not connected since 2026-01-02T03:04:05Z), default/b (zone-2 offline); " +
 				"zone-2 not seen since the server started at 2026-01-02T03:04:05Z",
 		},
 		"acknowledged by a zone that is away": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"away":[{"zone":"a","since":"2026-01-02T03:04:05Z"}]}}`,
-			want: "revision 7: stored; acknowledged by 1 of 1 zones; it selects no proxy that is known; " +
-				"a offline since 2026-01-02T03:04:05Z: what proxies do there now is not known",
+			want: "revision 7: stored; acknowledged by 1 of 1 zones; it selects no known proxy; " +
+				"a offline since 2026-01-02T03:04:05Z: what its proxies do now is unknown",
 			settled: true,
 		},
 		"not for a zone that is disabled": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"acknowledged":1,"total":1,"disabled":["b"]},"proxies":{"enforced":1,"total":1}}`,
 			want: "revision 7: stored; acknowledged by 1 of 1 zones; enforced by 1 of 1 proxies; " +
-				"disabled is b: what proxies do there now is not known",
+				"disabled is b: what its proxies do now is unknown",
 		},
 		"hidden": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"proxies":{"enforced":1,"total":1,"leftOut":2}}`,
-			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 1 of 1 proxies; unknown of 2 more, which you may not read",
+			want:   "revision 7: stored; acknowledged by 0 of 0 zones; enforced by 1 of 1 proxies; unknown for 2 more, which you may not read",
 		},
 		"what nothing enforces": {
 			answer: `{"type":"MeshTrace","revision":7,"stored":true,"notEnforced":["no"],"proxies":{"enforced":0,"total":2}}`,
@@ -74,16 +74,16 @@ func TestRolloutSentence(t *testing.T) {
 		},
 		"selects nothing": {
 			answer:  `{"type":"MeshTimeout","revision":7,"stored":true}`,
-			want:    "revision 7: stored; acknowledged by 0 of 0 zones; it selects no proxy that is known",
+			want:    "revision 7: stored; acknowledged by 0 of 0 zones; it selects no known proxy",
 			settled: true,
 		},
 		"selects nothing, and a zone waits": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zones":{"total":1,"pending":["a"]}}`,
-			want:   "revision 7: stored; acknowledged by 0 of 1 zones; it selects no proxy that is known; waiting for a",
+			want:   "revision 7: stored; acknowledged by 0 of 1 zones; it selects no known proxy; waiting for a",
 		},
 		"a mesh without proxies": {
 			answer:   `{"type":"Mesh","revision":7,"stored":true}`,
-			want:     "revision 7: stored; acknowledged by 0 of 0 zones; there is no proxy in it",
+			want:     "revision 7: stored; acknowledged by 0 of 0 zones; it has no proxy",
 			complete: true,
 		},
 		"asked of a zone": {
@@ -92,7 +92,7 @@ func TestRolloutSentence(t *testing.T) {
 		},
 		"asked of a zone whose global does not have it": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","zones":{"total":1,"pending":["global"]}}`,
-			want:   "revision 7: stored; it selects no proxy that is known in zone-1; waiting for global",
+			want:   "revision 7: stored; it selects no known proxy in zone-1; waiting for global",
 		},
 		"a copy": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","proxies":{"enforced":1,"total":1}}`,
@@ -100,7 +100,7 @@ func TestRolloutSentence(t *testing.T) {
 		},
 		"a copy that may have been replaced": {
 			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","source":{"zone":"global","since":"2026-01-02T03:04:05Z"},"proxies":{"enforced":1,"total":1}}`,
-			want: "revision 7: stored; global offline since 2026-01-02T03:04:05Z: whether it has a newer one is not known; " +
+			want: "revision 7: stored; global offline since 2026-01-02T03:04:05Z: whether it has a newer one is unknown; " +
 				"enforced by 1 of 1 proxies of zone-1",
 		},
 		"nothing": {answer: `{}`, want: "revision 0: not stored"},

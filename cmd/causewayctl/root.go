@@ -48,9 +48,10 @@ func newRoot(c *cli) *cobra.Command {
 		Use:   "causewayctl",
 		Short: "Apply, read and explain the resources of a Causeway mesh",
 		Long: "causewayctl talks to the HTTP API of a global or of a zone.\n\n" +
-			"Exit status: 0 done, 1 the operation failed, 2 the command line is wrong, names what the server does\n" +
-			"not know, or asks what only a server of the other kind knows. Commands that answer a question\n" +
-			"(diff, explain, test, lint, rollout status) end with 0 for yes, 1 for no, 2 when they could not find out.",
+			"Exit status: 0 done, 1 the operation failed, 2 the command line is invalid, names something that the\n" +
+			"server does not have, or asks for what only the other kind of server has. Commands that answer a\n" +
+			"question (diff, explain, test, lint, rollout status) exit with 0 for yes, 1 for no and 2 for\n" +
+			"unknown.",
 		Example: "  causewayctl apply -f policies/\n" +
 			"  causewayctl get meshtrafficpermissions --all-meshes\n" +
 			"  causewayctl inspect dataplane backend-1 --address http://127.0.0.1:15681",

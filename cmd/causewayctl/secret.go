@@ -52,9 +52,10 @@ func newSecretSet(c *cli) *cobra.Command {
 	return scope.bind(withFile(&file, &cobra.Command{
 		Use:   "set NAME --from-file FILE",
 		Short: "Store a secret in a zone, or replace it; it cannot be read back",
-		Long: "Stores a secret in the zone that is asked, sealed under the zone's key for secrets. Resources of the same mesh and namespace refer to\n" +
-			"it by its name, such as tls.verification.clientKey.secret of a MeshExternalService. It stays in the zone: set it in each zone whose\n" +
-			"proxies need it. Nobody can read it back.",
+		Long: "Stores a secret in the zone that --address names, sealed with the zone's key for secrets. Resources\n" +
+			"of the same mesh and namespace refer to it by its name, such as tls.verification.clientKey.secret of\n" +
+			"a MeshExternalService. It stays in the zone: set it in each zone whose proxies need it. Nobody can\n" +
+			"read it back.",
 		Example: "  causewayctl secret set payments-client-key --namespace payments --from-file key.pem --address http://127.0.0.1:15681",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {

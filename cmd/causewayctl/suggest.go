@@ -13,7 +13,7 @@ import (
 )
 
 func newSuggest(c *cli) *cobra.Command {
-	return newGroup("suggest", "Write policies from what a zone has seen", newSuggestPermissions(c))
+	return newGroup("suggest", "Write policies from the traffic that a zone has seen", newSuggestPermissions(c))
 }
 
 func newSuggestPermissions(c *cli) *cobra.Command {
@@ -21,12 +21,13 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "permissions --dataplane NAME",
 		Short: "Write the least MeshTrafficPermission that allows the traffic that was observed",
-		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, edit and apply. They allow what\n" +
-			"the zone saw the Dataplane allow: each client with its methods, and the paths one by one. What it saw denied is replayed\n" +
-			"against them, and warnings report the result. With --paths prefix they also allow all below the first segment of each path,\n" +
-			"which may be more than was seen, and may be what was denied. --address must name the Dataplane's zone.\n\n" +
-			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, no call was seen,\n" +
-			"there is no such Dataplane, or the zone did not answer.",
+		Long: "Prints a resource for each inbound as YAML (or JSON, with -o json) for you to read, edit and apply.\n" +
+			"They allow what the zone saw the Dataplane allow: each client with its methods, and the paths one by\n" +
+			"one. What it saw denied is replayed against them, and warnings report the result. With --paths\n" +
+			"prefix they also allow everything below the first segment of each path, which may be more than was\n" +
+			"seen and may include what was denied. --address must name the Dataplane's zone.\n\n" +
+			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, it saw no call, there is no\n" +
+			"such Dataplane, or the zone did not answer.",
 		Example: "  causewayctl suggest permissions --dataplane backend-1 --since 24h > allow.yaml\n" +
 			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
 		Args: cobra.NoArgs,
@@ -63,7 +64,7 @@ func (c *cli) printSuggestion(s *api.Suggestion) error {
 		fmt.Fprintf(c.errOut, "warning: %s\n", warning)
 	}
 	if s.Unknown != "" {
-		fmt.Fprintf(c.errOut, "unknown who calls it: %s\n", s.Unknown)
+		fmt.Fprintf(c.errOut, "its callers are unknown: %s\n", s.Unknown)
 		return errUnknown
 	}
 	fmt.Fprintf(c.errOut, "from %d observed requests\n", s.Observed)

@@ -38,16 +38,16 @@ func newSVID(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "svid DATAPLANE",
 		Short: "Fetch the identity of a Dataplane as PEM files",
-		Long: "Makes a key, has the zone sign it for the Dataplane's SPIFFE ID, and writes " + svidFile + ", " +
+		Long: "Creates a key, has the zone sign it for the Dataplane's SPIFFE ID, and writes " + svidFile + ", " +
 			svidKeyFile + "\n" +
 			"(readable by its owner only) and " + bundleFile + " (the CAs of all trust domains), so that a program without a\n" +
 			"proxy can call into the mesh. The key never leaves this machine. --address names the zone of the Dataplane.\n" +
 			"For gRPC servers (causeway-zone bootstrap --grpc) it also writes " + ownBundleFile +
 			", the CAs of its own trust\n" +
 			"domain, and " + bundleMapFile + ", those of each trust domain as a SPIFFE bundle map.\n\n" +
-			"With --watch it runs until it is interrupted, and replaces the files by a new key and certificate after half of the\n" +
-			"old one's lifetime, and the bundle when the trust of the mesh changes. It retries while the zone does not answer;\n" +
-			"the files stay as they are meanwhile.",
+			"With --watch it runs until it is interrupted. It replaces the key and certificate at half of the certificate's\n" +
+			"lifetime, and the bundle when the trust of the mesh changes. While the zone does not answer it retries, and the\n" +
+			"files do not change.",
 		Example: "  causewayctl svid frontend-1 --out-dir ./frontend --address http://127.0.0.1:15681\n" +
 			"  causewayctl svid frontend-1 --out-dir ./frontend --watch\n" +
 			"  curl --cert frontend/svid.pem --key frontend/svid_key.pem --insecure https://127.0.0.1:8443/",
@@ -56,7 +56,7 @@ func newSVID(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := resources.Key{Type: resources.TypeDataplane, Mesh: scope.mesh, Namespace: scope.namespace, Name: args[0]}
 			if watch && refresh <= 0 {
-				return usagef("--refresh %s: want more than none, such as %s", refresh, defaultRefresh)
+				return usagef("--refresh %s: want more than 0, such as %s", refresh, defaultRefresh)
 			}
 			if watch {
 				return c.endlessOperation(func(ctx context.Context, client *api.Client, _ []string) error {
@@ -99,13 +99,13 @@ func fetchSVID(ctx context.Context, client *api.Client, dataplane resources.Key,
 	err = client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_svid", Query: query, Body: body}, signed)
 	if api.IsNotFound(err) {
 		return nil, unknown(dataplane, &advised{fmt.Errorf("the server has no %s: %w", dataplane, err),
-			"only the Dataplane's own zone makes its identity: --address has to name that zone"})
+			"only the Dataplane's own zone issues its identity: --address must name that zone"})
 	}
 	if err != nil {
 		return nil, aboutResource(dataplane, err)
 	}
 	if signed.Certificate == "" || len(signed.Bundles) == 0 {
-		return nil, errors.New("the server's answer holds no certificate or no bundle: is it the zone of the Dataplane?")
+		return nil, errors.New("the server's response has no certificate or no bundle: is it the zone of the Dataplane?")
 	}
 	return signed, writeIdentity(dir, keyPEM, signed)
 }

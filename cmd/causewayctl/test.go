@@ -15,11 +15,12 @@ func newTest(c *cli) *cobra.Command {
 	zone, junit := "", ""
 	cmd := &cobra.Command{
 		Use:   "test -f FILE -t FILE",
-		Short: "Check that policies do what written expectations say",
-		Long: "Judges the resources of files as a zone would, without a server, and compares with files of expectations: who may do\n" +
-			"what where, and by which policy. Use it before you apply a change; docs/permissions.md has the form of such files.\n" +
-			"The last line names the entries of policies that no test covers. -o wide also shows the tests that pass.\n\n" +
-			"Exit status: 0 all hold, 1 some do not, 2 unknown.",
+		Short: "Check policies against written expectations",
+		Long: "Evaluates the resources of files as a zone would, without a server, and compares the result with\n" +
+			"files of expectations: who may do what where, and by which policy. Use it before you apply a change;\n" +
+			"docs/permissions.md describes these files. The last line names the entries of policies that no test\n" +
+			"covers. -o wide also shows the tests that pass.\n\n" +
+			"Exit status: 0 all pass, 1 some fail, 2 unknown.",
 		Example: "  causewayctl test -f policies/ -t tests/\n" +
 			"  causewayctl test -f policies/ -f services/ -t tests/ --junit report.xml",
 		Args: cobra.NoArgs,

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestTokenFilesReplaceOnlyFiles names as --out what is no regular file, which others use: it is left where it is, and
+// TestTokenFilesReplaceOnlyFiles names as --out what is not a regular file, which others use: it is left where it is, and
 // an old file that everybody may read is replaced by one that only its owner may.
 func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	}
 	for out, mode := range map[string]os.FileMode{folder: os.ModeDir, pipe: os.ModeNamedPipe} {
 		said, err := token(out)
-		if err == nil || !strings.Contains(said, "no regular file") {
+		if err == nil || !strings.Contains(said, "not a regular file") {
 			t.Errorf("%s: %v: %s", out, err, said)
 		}
 		if there, err := os.Lstat(out); err != nil || there.Mode().Type() != mode {

@@ -26,7 +26,7 @@ func unknown(key resources.Key, err error) error { return &unknownName{err, key}
 // unknownZone returns the error for a zone that the server does not know.
 func unknownZone(zone string, err error) error {
 	return unknown(resources.Key{Type: resources.TypeZone, Name: zone},
-		&advised{fmt.Errorf("the server knows no zone %s: %w", zone, err),
+		&advised{fmt.Errorf("the server has no zone %s: %w", zone, err),
 			"causewayctl get zones, asked of the global, lists them"})
 }
 

@@ -24,7 +24,7 @@ func newUserToken(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token",
 		Short: "Issue a user token",
-		Long: "Prints a token whose holder is the user on this server, in the groups. Permissions come from AccessRoles\n" +
+		Long: "Prints a token that authenticates the user, with the groups, on this server. Permissions come from AccessRoles\n" +
 			"and AccessRoleBindings; the group " + access.AdminGroup +
 			" may do everything. Its id, for causewayctl user revoke, is in the\n" +
 			"audit log and in causewayctl auth whoami.",
@@ -33,7 +33,7 @@ func newUserToken(c *cli) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
 			if request.Name == "" {
-				return usagef("--name is required: whom the token is for")
+				return usagef("--name is required: the user that the token is for")
 			}
 			request.ValidFor = lifetime.String()
 			body, err := json.Marshal(request)
@@ -64,16 +64,17 @@ func newUserRevoke(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [TOKEN-ID]",
 		Short: "Revoke a user token, or a user's client certificate",
-		Long: "From now on the token, or the client certificate, is refused, on all servers that share the store. The id of a token is in the\n" +
-			"audit log: causewayctl audit --event issue. The serial number of a certificate is in its user's causewayctl auth whoami, and in\n" +
-			"openssl x509 -noout -serial -in FILE; certificates of that number are refused for good, whichever authority of --api-client-ca\n" +
-			"has signed them. Others of the same user remain accepted.",
+		Long: "All servers that share the store refuse the token, or the client certificate, from now on. The ID of\n" +
+			"a token is in the audit log: causewayctl audit --event issue. The serial number of a certificate is\n" +
+			"in its user's causewayctl auth whoami, and in openssl x509 -noout -serial -in FILE; certificates of\n" +
+			"that number are refused for good, whichever authority of --api-client-ca has signed them. Others of\n" +
+			"the same user remain accepted.",
 		Example: "  causewayctl user revoke 4b1de5e0-9c3f-4d25-8a55-0b6a6d7f2f10\n" +
 			"  causewayctl user revoke --certificate 5A:0F:92:C4",
 		Args: cobra.MaximumNArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 			if (len(args) == 1) == (certificate != "") {
-				return usagef("say what to revoke: TOKEN-ID, or --certificate SERIAL")
+				return usagef("name what to revoke: TOKEN-ID, or --certificate SERIAL")
 			}
 			var path, what string
 			if certificate == "" {
@@ -88,7 +89,7 @@ func newUserRevoke(c *cli) *cobra.Command {
 			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_revoke"}, nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(c.out, what+" is refused from now on; whether it was ever issued is not looked up")
+			_, err := fmt.Fprintln(c.out, what+" is refused from now on; the server does not check whether it was ever issued")
 			return err
 		}),
 	}

@@ -102,7 +102,7 @@ func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen 
 	report, err := askDenied(ctx, client, flags.mesh, flags.since, 10_000)
 	switch {
 	case api.IsNotFound(err):
-		return nil, "only a zone has seen what its proxies did"
+		return nil, "only a zone records what its proxies did"
 	case err != nil:
 		return nil, err.Error()
 	case report.Unknown != "":

@@ -15,21 +15,22 @@ import (
 )
 
 func newZone(c *cli) *cobra.Command {
-	group := newGroup("zone", "Let zones in, and decide about them",
+	group := newGroup("zone", "Register, revoke and delete zones",
 		newZoneCreate(c), newZoneAdopt(c), newZoneToken(c), newZoneRename(c),
 		newZoneAction(c, zoneAction{
 			verb: "accept-deletes", path: acceptPath,
-			short: "Let removals go on that were held for an operator",
-			long: "A peer whose list would remove more than half of a type, and more than ten, may have lost its disk. Such a removal is\n" +
-				"held where it arrives, and shows in causewayctl inspect sync. So is each removal, however few, for which the only reason\n" +
-				"is that the global's store was restored or begun anew. Look at it there, and ask the side that holds it.",
+			short: "Accept removals that are held for an operator",
+			long: "A peer whose list would remove more than half of the resources of a type, and more than ten, may\n" +
+				"have lost its disk. The receiver holds such a removal, and causewayctl inspect sync shows it. The\n" +
+				"receiver also holds every removal whose only reason is that the global's store was restored or\n" +
+				"recreated. Send this command to the side that holds it.",
 			done: "accepted the removal of", nothing: "no removal is held",
 		}),
 		newZoneAction(c, zoneAction{
 			verb: "resync", path: "_resync",
-			short: "Compare everything with a zone now, and send what differs",
-			long:  "Both sides keep what they agree on; nothing that is equal is written or announced.",
-			done:  "compares", nothing: "it is not connected, and will compare when it connects",
+			short: "Compare everything with a zone now, and send the differences",
+			long:  "Resources that are equal on both sides are neither written nor sent.",
+			done:  "compares", nothing: "it is not connected; it compares when it connects",
 		}),
 	)
 	for _, d := range zoneDecisions {
@@ -107,10 +108,10 @@ func otherSideAway(ctx context.Context, client *api.Client, zone string) string 
 	case session.Connected:
 		return ""
 	case session.Since.IsZero():
-		return " here; the other side was not seen since the server started" + sinceText(session.Started) +
+		return " here; the other side has not connected since the server started" + sinceText(session.Started) +
 			": what it would remove is unknown"
 	}
-	return " here; the other side is away since " + session.Since.UTC().Format(time.RFC3339) +
+	return " here; the other side is offline since " + session.Since.UTC().Format(time.RFC3339) +
 		": what it would remove is unknown"
 }
 

@@ -22,30 +22,32 @@ type zoneDecision struct {
 
 var zoneDecisions = []zoneDecision{
 	{
-		verb: "revoke", short: "Void all credentials of a zone, at once",
-		long: "Voids the certificates, tokens and join strings of a zone. Its session ends within seconds, and it can come back only with a\n" +
-			"new join string. It goes on serving its proxies with what it has, and so do other zones with what it wrote.",
-		question: "Void all credentials of zone %s?",
+		verb: "revoke", short: "Revoke all credentials of a zone at once",
+		long: "Revokes the certificates, tokens and join strings of a zone. Its session ends within seconds, and it\n" +
+			"can reconnect only with a new join string. It continues to serve its proxies, and other zones keep\n" +
+			"what it wrote.",
+		question: "Revoke all credentials of zone %s?",
 		tell: func(zone string, a map[string]any) string {
-			return fmt.Sprintf("zone %s: %v certificates, %v tokens and %v join strings are void; causewayctl zone create %s lets it join again", zone, a["certificates"], a["tokens"], a["joins"], zone)
+			return fmt.Sprintf("zone %s: %v certificates, %v tokens and %v join strings are revoked; causewayctl zone create %s lets it join again", zone, a["certificates"], a["tokens"], a["joins"], zone)
 		},
 	},
 	{
-		verb: "disable", short: "Let a zone get and give nothing",
-		long: "A disabled zone is not let in, and its resources are withdrawn from other zones. It keeps what it has, and so does the\n" +
-			"global: enabling it brings all back.",
+		verb: "disable", short: "Stop the sync with a zone",
+		long: "The global rejects a disabled zone and withdraws its resources from other zones. The zone and the\n" +
+			"global both keep what they have: enabling the zone restores everything.",
 		tell: func(zone string, a map[string]any) string { return zoneChanged(zone, "disabled", a) },
 	},
 	{
-		verb: "enable", short: "Let a disabled zone take part again",
+		verb: "enable", short: "Resume the sync with a disabled zone",
 		long: "Undoes zone disable.",
 		tell: func(zone string, a map[string]any) string { return zoneChanged(zone, "enabled", a) },
 	},
 	{
-		verb: "delete", short: "Remove a zone, and all that it wrote",
-		long: "Ends the zone's session, voids its credentials, and then removes what it wrote, here and from other zones. The zone's own\n" +
-			"store is not touched. The name can be used again: causewayctl zone create. A zone that came in without a credential, which\n" +
-			"only --kds-insecure-anonymous allows, comes back unless its server is stopped.",
+		verb: "delete", short: "Remove a zone and everything that it wrote",
+		long: "Ends the zone's session, revokes its credentials, and then removes what it wrote, here and from\n" +
+			"other zones. The zone's own store does not change. The name can be reused: causewayctl zone create.\n" +
+			"A zone that connected without a credential, which only --kds-insecure-anonymous allows, reconnects\n" +
+			"unless its server is stopped.",
 		question: "Delete zone %s, and remove what it wrote from all other zones?",
 		tell: func(zone string, a map[string]any) string {
 			return fmt.Sprintf("zone %s: deleted, and %v of its resources", zone, a["withdrawn"])

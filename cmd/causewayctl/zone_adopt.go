@@ -16,10 +16,10 @@ import (
 
 // nobodyAsked says that the list is empty, as far as the server that answered knows.
 func nobodyAsked(a *enrolment.Candidates) string {
-	text := "this server has turned away no server with a certificate of the global's zone CA" +
+	text := "this server rejected no server with a certificate of the global's zone CA" +
 		" since " + a.Since.UTC().Format(time.RFC3339)
 	if a.Since.IsZero() {
-		text = "this server knows of none that it has turned away"
+		text = "this server knows of none that it rejected"
 	}
 	return text + othersAsked(a)
 }
@@ -31,7 +31,7 @@ func othersAsked(a *enrolment.Candidates) string {
 		text = fmt.Sprintf("; %d more are of zones that you may not read", a.LeftOut)
 	}
 	if a.Others > 0 {
-		text += fmt.Sprintf("; whom the %d other replicas turned away only they know: ask them too, with --address", a.Others)
+		text += fmt.Sprintf("; only the %d other replicas know what they rejected: ask them too, with --address", a.Others)
 	}
 	return text
 }
@@ -41,11 +41,12 @@ func newZoneAdopt(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt [ZONE...]",
 		Short: "Readmit zones whose certificates a restored or rebuilt global does not know",
-		Long: "A global whose store was restored from a backup, or begun anew beside the old kds-tls folder, does not know the zones and\n" +
-			"certificates that came after. It refuses their servers, which retry. Without a name this lists the servers that tried\n" +
-			"in the last ten minutes with a certificate of the global's own zone CA; with names it registers these zones and lets their\n" +
-			"servers in as they are, without a join string. A certificate that is older than a revocation the store knows of stays out;\n" +
-			"the global no longer knows revocations that the store has lost, so check the list.",
+		Long: "A global whose store was restored from a backup, or recreated beside the old kds-tls folder, does\n" +
+			"not know later zones and certificates. It refuses their servers, which retry. Without a name, the\n" +
+			"command lists the servers that tried in the last ten minutes with a certificate of the global's own\n" +
+			"zone CA; with names, it registers these zones and admits their servers without a join string. It\n" +
+			"does not admit a certificate that is older than a revocation in the store. The global does not know\n" +
+			"revocations that the store has lost, so check the list.",
 		Example: "  causewayctl zone adopt\n" +
 			"  causewayctl zone adopt zone-1 zone-2\n" +
 			"  causewayctl zone adopt zone-1 --id 5e0c3a0e-6c7e-4b6e-9d1e-8d6a5b0f5b44   # one of two servers",
@@ -135,7 +136,7 @@ func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, e
 func (s *syncSession) newStoreLines() []string {
 	var lines []string
 	if s.NewZoneStore != nil {
-		lines = append(lines, fmt.Sprintf("%s: the global removes nothing for what the zone's store lacks, because that is not the one it knew (restored or begun anew: %s, and was %s); "+
+		lines = append(lines, fmt.Sprintf("%s: the global removes nothing for what the zone's store lacks, because that is not the one that it knew (restored or recreated: %s, and was %s); "+
 			"apply to the zone again what is missing, as causewayctl get shows it here, or let it go: causewayctl zone accept-deletes %s", s.Zone, s.NewZoneStore.Announced, s.NewZoneStore.Known, s.Zone))
 	}
 	if s.NewStore == nil && len(s.HeldByZone) == 0 {
@@ -149,7 +150,7 @@ func (s *syncSession) newStoreLines() []string {
 	}
 	why := ""
 	if s.NewStore != nil {
-		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, rolled back or begun anew: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
+		why = fmt.Sprintf(", because the global's store is not the one it knew (restored, rolled back or recreated: %s, and was %s)", s.NewStore.Announced, s.NewStore.Known)
 	}
 	return append(lines, fmt.Sprintf("%s: the zone holds removals (%d)%s; give the global back what is missing, or ask the zone: causewayctl zone accept-deletes %s --address ZONE",
 		s.Zone, held, why, s.Zone))

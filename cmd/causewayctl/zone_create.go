@@ -23,9 +23,10 @@ func newZoneCreate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create ZONE",
 		Short: "Register a zone and print the join string for its server",
-		Long: "Registers a zone on the global and prints one line, the join string: where the global is, the SHA-256 of its CA, and a\n" +
-			"token that is valid once and for a short time. Whoever has the line can become the zone, so treat it like a password.\n" +
-			"A zone that has joined cannot join again, unless --rejoin lets a new server replace a lost one.",
+		Long: "Registers a zone on the global and prints one line, the join string: the addresses of the global,\n" +
+			"the SHA-256 of its CA, and a short-lived token that is valid once. Anyone who has the line can\n" +
+			"become the zone, so treat it like a password. A zone that has joined cannot join again, unless\n" +
+			"--rejoin lets a new server replace a lost one.",
 		Example: "  causewayctl zone create zone-3\n" +
 			"  causewayctl zone create zone-3 | ssh zone-3 causeway-zone join - --data-dir /var/lib/causeway-zone\n" +
 			"  causewayctl zone create zone-3 --rejoin --ttl 10m\n" +
@@ -53,7 +54,7 @@ func newZoneCreate(c *cli) *cobra.Command {
 			}
 			return c.printAnswer(offer, func() error {
 				fmt.Fprintf(c.errOut,
-					"join string for zone %s, good once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
+					"join string for zone %s, valid once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
 					offer.Zone, offer.Expires.Local().Format(time.DateTime))
 				if out != "" {
 					return nil
@@ -75,8 +76,9 @@ func newZoneToken(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token ZONE",
 		Short: "Print a bearer token for a zone that cannot join",
-		Long: "Prints a token (JWT) by which a peer that knows no join strings may speak as the zone: it sends it in the metadata of its\n" +
-			"calls, `authorization: Bearer TOKEN`. The global accepts tokens only if it was started with --kds-zone-tokens.",
+		Long: "Prints a token (JWT) with which a peer that does not support join strings authenticates as the zone:\n" +
+			"it sends it in the metadata of its calls, `authorization: Bearer TOKEN`. The global accepts tokens\n" +
+			"only if it was started with --kds-zone-tokens.",
 		Example: "  causewayctl zone token zone-9 --ttl 720h > token && chmod 600 token",
 		Args:    cobra.ExactArgs(1),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
@@ -116,14 +118,14 @@ func newZoneRename(*cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rename ZONE NAME",
 		Short: "Explain how to rename a zone: replace it by another one",
-		Long: "A zone's name is in the names of all its resources elsewhere and in the identities of its workloads, so it cannot be\n" +
-			"changed. This command shows what to do instead.",
+		Long: "A zone's name is part of the names of its resources elsewhere and of the identities of its\n" +
+			"workloads, so it cannot change. This command shows what to do instead.",
 		Example: "  causewayctl zone rename zone-1 zone-one",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return failed(&advised{
-				fmt.Errorf("zone %s cannot be renamed: its name is in the names and identities of all that it has", args[0]),
-				fmt.Sprintf("let a new zone take its place: causewayctl zone create %s, start its server with a new data directory, move the workloads and\n"+
+				fmt.Errorf("zone %s cannot be renamed: the names and identities of everything that it has contain its name", args[0]),
+				fmt.Sprintf("replace it by a new zone: causewayctl zone create %s, start its server with a new data directory, move the workloads and\n"+
 					"  permit their new identities, and then causewayctl zone delete %s", args[1], args[0]),
 			})
 		},
@@ -141,5 +143,5 @@ func (c *cli) agree(question string) error {
 	case "y", "yes":
 		return nil
 	}
-	return failed(errors.New("nothing was done: answer y, or give --yes"))
+	return failed(errors.New("nothing changed: answer y, or give --yes"))
 }

@@ -60,12 +60,12 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 		case f.Changed && strings.TrimSpace(f.Value.String()) == "":
 			err = fmt.Errorf("--%s is empty: give it a value, or leave it out", f.Name)
 		case !f.Changed && there && strings.TrimSpace(value) == "":
-			err = fmt.Errorf("the variable %s is there and empty: give it a value, or unset it", variable)
+			err = fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", variable)
 		}
 	})
 	for _, variable := range secretsInEnv {
 		if value, there := os.LookupEnv(variable); there && strings.TrimSpace(value) == "" {
-			return fmt.Errorf("the variable %s is there and empty: give it a value, or unset it", variable)
+			return fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", variable)
 		}
 	}
 	return err

@@ -99,7 +99,7 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
 	}
 	for _, key := range append(written, file.AllKeys()...) {
 		if flags.Lookup(key) == nil || key == configFlag || key == "help" {
-			return fmt.Errorf("--%s %s: %q is no setting; the settings are: %s", configFlag, path, key,
+			return fmt.Errorf("--%s %s: unknown setting %q; the settings are: %s", configFlag, path, key,
 				strings.Join(names(flags), ", "))
 		}
 	}

@@ -81,7 +81,7 @@ func (f *File) validate() error {
 			return fmt.Errorf("contexts[%d].%w", i, err)
 		}
 		if seen[c.Name] {
-			return fmt.Errorf("contexts[%d].name: %q is there twice", i, c.Name)
+			return fmt.Errorf("contexts[%d].name: %q appears twice", i, c.Name)
 		}
 		seen[c.Name] = true
 	}

@@ -203,7 +203,7 @@ func acceptRules() []acceptRule {
 				return nil
 			}
 			if want := NameInZone(r, from.Zone); r.Name != want {
-				return fmt.Errorf("its name says nothing of its owner: what zone %s calls %q is named %q here",
+				return fmt.Errorf("its name does not match its owner: what zone %s calls %q is named %q here",
 					from.Zone, r.DisplayName(), want)
 			}
 			return nil

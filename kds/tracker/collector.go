@@ -11,7 +11,7 @@ type StatusCollector struct {
 }
 
 var (
-	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session, 0 while it has none; on a global, no series for a zone that was not seen since the start, or that another replica had of which nothing is heard.", []string{"zone"}, nil)
+	descConnected = prometheus.NewDesc("causeway_kds_connected", "1 while the zone has a session, 0 while it has none; on a global, no series for a zone that has not connected since the start, or whose replica is unreachable.", []string{"zone"}, nil)
 	descLag       = prometheus.NewDesc("causeway_kds_lag_seconds",
 		"Time for which the receiver has lacked changes, of the type that is furthest behind; 0 while it lacks none, no series while the sender is offline.", []string{"zone", "direction"}, nil)
 	descRevisions = prometheus.NewDesc("causeway_kds_lag_revisions",
@@ -25,7 +25,7 @@ var (
 	descHeld = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that this server holds for an operator; what the other side holds is among its metrics.",
 		[]string{"zone", "type", "direction"}, nil)
 	descNewStore = prometheus.NewDesc("causeway_kds_new_store",
-		"1 while the global's store is not the known one, and the zone does not delete what that store lacks; on the global, as the zone last told.",
+		"1 while the global's store is not the known one, and the zone does not delete what that store lacks; on the global, as the zone last reported.",
 		[]string{"zone"}, nil)
 	descEncoded = prometheus.NewDesc("causeway_kds_encodings_total",
 		"Resources that were encoded (miss) or reused in encoded form (hit).", []string{"result"}, nil)

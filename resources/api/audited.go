@@ -99,7 +99,7 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, h HandlerFunc) 
 		if givesOut(asked.Entry.Event) {
 			return errHeldBack
 		}
-		warn(w.Header(), "the audit log could not be written after this was done: its line is late, and further changes are refused until it can be")
+		warn(w.Header(), "the audit log could not be written after this change: its line is pending, and further changes are refused until it is written")
 	}
 	if err != nil {
 		return err

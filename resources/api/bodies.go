@@ -47,7 +47,7 @@ func (b *bodies) take(r *http.Request) (done func(), err error) {
 	}
 	one := &body{ReadCloser: r.Body, of: b, user: access.SubjectOf(r.Context()).Budget()}
 	if !one.add(1, 0) {
-		return nil, tooMuch("there are %d requests of yours whose bodies are not read to their end, which is the most: "+tooManyBodiesAdvice, maxBodiesOfUser)
+		return nil, tooMuch("you have %d requests whose bodies are incomplete, the maximum: "+tooManyBodiesAdvice, maxBodiesOfUser)
 	}
 	r.Body = one
 	return func() {
@@ -79,7 +79,7 @@ func (b *body) add(bodies int, bytes int64) bool {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if !b.add(0, int64(n)) {
-		return 0, tooMuch("the bodies of your requests have more than %d bytes together: "+tooManyBodiesAdvice,
+		return 0, tooMuch("the bodies of your requests exceed %d bytes in total: "+tooManyBodiesAdvice,
 			maxBodyBytesOfUser)
 	}
 	b.read += int64(n)

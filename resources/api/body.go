@@ -105,7 +105,7 @@ func (s *Server) decode(r *http.Request, raw []byte, options resources.DecodeOpt
 		return nil, err
 	}
 	if len(docs) == 0 {
-		return nil, BadField("document", "the body holds no resource")
+		return nil, BadField("document", "the body has no resource")
 	}
 	return docs, nil
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-var errMoreJSON = errors.New("there is more after the JSON value")
+var errMoreJSON = errors.New("text follows the JSON value")
 
 // ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown fields,
 // each written as it is called and there once.

@@ -58,7 +58,7 @@ func (k *keyCheck) key(fields map[string]reflect.Type, elem reflect.Type, seen m
 	}
 	name, _ := token.(string)
 	if seen[name] {
-		return nil, fmt.Errorf("the key %q is there twice", shortKey(name))
+		return nil, fmt.Errorf("the key %q appears twice", shortKey(name))
 	}
 	seen[name] = true
 	if fields == nil {
@@ -70,10 +70,10 @@ func (k *keyCheck) key(fields map[string]reflect.Type, elem reflect.Type, seen m
 	}
 	for field := range fields {
 		if strings.EqualFold(field, name) {
-			return nil, fmt.Errorf("there is no key %q: write %q", shortKey(name), field)
+			return nil, fmt.Errorf("unknown key %q: write %q", shortKey(name), field)
 		}
 	}
-	return nil, fmt.Errorf("there is no key %q", shortKey(name))
+	return nil, fmt.Errorf("unknown key %q", shortKey(name))
 }
 
 func shortKey(name string) string { return name[:min(len(name), resources.MaxShortNameBytes)] }

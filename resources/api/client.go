@@ -146,9 +146,9 @@ func (c *Client) read(resp *http.Response) ([]byte, error) {
 	case resp.StatusCode >= http.StatusBadRequest:
 		return nil, answeredError(resp.StatusCode, raw[:min(int64(len(raw)), limit)])
 	case resp.StatusCode >= http.StatusMultipleChoices:
-		return nil, fmt.Errorf("%s: leads to %q, which is not followed: no server of Causeway sends a caller elsewhere; give the address itself", c.base.Host, bounded(resp.Header.Get("Location")))
+		return nil, fmt.Errorf("%s: redirects to %q, which is not followed: no Causeway server redirects; give the final address", c.base.Host, bounded(resp.Header.Get("Location")))
 	case int64(len(raw)) > limit:
-		return nil, fmt.Errorf("%s: answers with more than %d MiB: ask for less", c.base.Host, limit>>20)
+		return nil, fmt.Errorf("%s: the response exceeds %d MiB: request less", c.base.Host, limit>>20)
 	}
 	return raw, nil
 }
@@ -234,7 +234,7 @@ func (c *Client) JSON(ctx context.Context, r Request, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return fmt.Errorf("%s %s: the answer is not what was expected: %w", c.base.Host, r.Path, err)
+		return fmt.Errorf("%s %s: unexpected response: %w", c.base.Host, r.Path, err)
 	}
 	return nil
 }
@@ -320,7 +320,7 @@ func decodeItem(raw []byte) (*resources.Resource, error) {
 		return nil, err
 	}
 	if len(docs) != 1 {
-		return nil, fmt.Errorf("the answer holds %d resources, want one", len(docs))
+		return nil, fmt.Errorf("the response has %d resources, want one", len(docs))
 	}
 	var shown struct {
 		CreationTime, ModificationTime time.Time

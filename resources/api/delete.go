@@ -124,7 +124,7 @@ func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 	if hidden > 0 {
 		named = append(named, fmt.Sprintf("%d that you may not read", hidden))
 	}
-	return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete what is in it first").
+	return NewError(http.StatusBadRequest, titleDelete, "the mesh is not empty: delete its contents first").
 		WithField("mesh", "in it: %s", strings.Join(named, ", "))
 }
 

@@ -15,9 +15,9 @@ const elsewhereType = "/std-errors/elsewhere"
 // elsewhere returns a 404 for what only the servers in on answer: that this server does not have it says nothing about
 // whether it exists.
 func elsewhere(what string, on Servers) *Error {
-	e := NewError(http.StatusNotFound, "Not Known Here", what+" is for a zone: ask the zone that it is about")
+	e := NewError(http.StatusNotFound, "Not Known Here", what+" exists on zones only: ask the zone")
 	if on == OnGlobal {
-		e.Detail = what + " is for the global: ask a global"
+		e.Detail = what + " exists on the global only: ask a global"
 	}
 	e.Type = elsewhereType
 	return e

@@ -138,10 +138,10 @@ func asError(err error) *Error {
 		return NewError(http.StatusConflict, "Conflict", err.Error())
 	case errors.Is(err, store.ErrUncertain):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
-			err.Error()+"; read it again before you decide, or send the same once more").with(OutcomeUnknown)
+			err.Error()+"; read it again before you decide, or repeat the request").with(OutcomeUnknown)
 	case errors.Is(err, errHeldBack):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
-			err.Error()+": ask again when it can be").with(OutcomeUnknown)
+			err.Error()+": repeat the request when it can").with(OutcomeUnknown)
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable",
 			err.Error()+"; nothing was stored, try again").with(OutcomeNothing)
@@ -180,7 +180,7 @@ func refusal(err error) *Error {
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()).with(OutcomeNothing)
 	case errors.Is(err, access.ErrAudit):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", access.ErrAudit.Error()+
-			", and nothing is done that is not in it: see the server's log").with(OutcomeNothing)
+			", and the server does nothing that it cannot log: see the server's log").with(OutcomeNothing)
 	}
 	return nil
 }

@@ -298,7 +298,7 @@ func TestBatchOfAList(t *testing.T) {
 		{"[" + retry + "," + other + "]", "application/json", 200, []string{`"unchanged"`, `"created"`, `"name": "b"`}},
 		{retry + other, "application/json", 200, []string{`"unchanged"`}},
 		{yaml, "application/yaml", 200, []string{`"name": "c"`, `"name": "d"`}},
-		{"[]", "application/json", 400, []string{"the body holds no resource"}},
+		{"[]", "application/json", 400, []string{"the body has no resource"}},
 		{"[" + retry + ", 7]", "application/json", 400,
 			[]string{"want an object with type, name and spec, got a number", `"document": 2`}},
 		{"[[" + retry + "]]", "application/json", 400, []string{"got a list"}},

@@ -30,7 +30,7 @@ func warningsIn(h http.Header) []string {
 
 // errHeldBack reports that a credential, secret or backup was made but is withheld, because its audit line cannot be
 // written.
-var errHeldBack = errors.New("the audit log cannot be written, so what was made is not given out")
+var errHeldBack = errors.New("the audit log cannot be written, so the new credential is withheld")
 
 // givesOut reports whether the response itself is the purpose of the request: a token, a certificate, a secret or a
 // backup. If it is withheld, the request has no effect for the caller.

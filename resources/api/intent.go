@@ -63,6 +63,6 @@ func (s *Server) begin(asked *access.Asked, entry access.Entry) error {
 // insistOnIntent panics if resources were changed without an intent, which is a bug of the handler.
 func insistOnIntent(r *http.Request, asked *access.Asked) {
 	if asked.Intent == nil && len(asked.Entry.Changes) > 0 {
-		panic(fmt.Sprintf("the handler of %q has changed what no intent in the audit log tells of", r.Pattern))
+		panic(fmt.Sprintf("the handler of %q made a change without an intent in the audit log", r.Pattern))
 	}
 }

@@ -66,7 +66,7 @@ func parseSelection(r *http.Request, t resources.Type) (*selection, error) {
 				l.query.Labels = map[string]string{}
 			}
 			if len(values) > 1 {
-				return nil, BadField(key, "is there twice")
+				return nil, BadField(key, "appears twice")
 			}
 			l.query.Labels[label] = value
 		}

@@ -20,7 +20,7 @@ func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, read
 	if zone := r.URL.Query().Get("zone"); zone != "" && kri == (resources.KRI{}) {
 		d, ok := resources.Lookup(key.Type)
 		if !ok || d.Short == "" {
-			return nil, func() error { return BadField("zone", "a %s is not found by its zone", key.Type) }
+			return nil, func() error { return BadField("zone", "a %s cannot be looked up by its zone", key.Type) }
 		}
 		kri = resources.KRI{Short: d.Short, Mesh: key.Mesh, Zone: zone, Namespace: key.Namespace, Name: key.Name}
 	}

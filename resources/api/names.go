@@ -37,7 +37,7 @@ func checkNames(r *http.Request, row *Row) error {
 			return err
 		}
 		if len(values) > 1 && key != "tag" && key != revisionQuery {
-			return BadField(key, "is there %d times: give it once", len(values))
+			return BadField(key, "appears %d times: give it once", len(values))
 		}
 		switch key {
 		case "namespace", "mesh", "zone", "dataplane":

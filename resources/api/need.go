@@ -131,6 +131,6 @@ func judged(ctx context.Context) {
 // insistOnJudgement panics if a response begins without an access decision, which is a bug of the handler.
 func insistOnJudgement(r *http.Request, status int) {
 	if asked := access.AskedOf(r.Context()); asked != nil && asked.Unjudged && status < http.StatusBadRequest {
-		panic(fmt.Sprintf("the handler of %q answers without having judged who asks", r.Pattern))
+		panic(fmt.Sprintf("the handler of %q answers without having authorized the caller", r.Pattern))
 	}
 }

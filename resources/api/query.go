@@ -35,7 +35,7 @@ func (row *Row) checkParameter(key string) error {
 		return nil
 	case strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), dryRunQuery) &&
 		!slices.Contains(known, dryRunQuery):
-		return BadField(key, "this request has no dry run: leave it out to have it done")
+		return BadField(key, "this request has no dry run: leave it out")
 	case len(known) == 0:
 		return BadField(key, "this request takes no query parameters: leave it out")
 	}

@@ -51,11 +51,11 @@ func descriptorOf(r *http.Request) (*resources.Descriptor, error) {
 	plural := r.PathValue("plural")
 	d, ok := resources.LookupPath(plural)
 	if !ok {
-		return nil, NewError(http.StatusNotFound, "Not Found", "no type of resources has the path "+plural+
+		return nil, NewError(http.StatusNotFound, "Not Found", "no resource type has the path "+plural+
 			": GET /_resources lists them")
 	}
 	if d.Scope == resources.ScopeGlobal && r.PathValue("mesh") != "" {
-		return nil, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" belongs to no mesh: use /"+d.Path)
+		return nil, NewError(http.StatusNotFound, "Not Found", string(d.Type)+" does not belong to a mesh: use /"+d.Path)
 	}
 	return d, nil
 }

@@ -27,7 +27,7 @@ func (s *Server) awaitRevision(r *http.Request) error {
 	}
 	want, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return BadField(revisionQuery, "want the revision that a write was answered with, such as 17, got %q", text)
+		return BadField(revisionQuery, "want the revision that a write returned, such as 17, got %q", text)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.RevisionWait)
 	defer cancel()
@@ -44,7 +44,7 @@ func (s *Server) awaitRevision(r *http.Request) error {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err()
 		}
-		reason := fmt.Sprintf("this server is at revision %d and did not come to %d within %s: it may have lost its store (see /readyz), or the revision is another mesh's", now, want, s.config.RevisionWait)
+		reason := fmt.Sprintf("this server is at revision %d and did not reach %d within %s: it may have lost its store (see /readyz), or the revision is from another control plane", now, want, s.config.RevisionWait)
 		return NewError(http.StatusGatewayTimeout, "Gateway Timeout", reason).WithField(revisionQuery, "%s", reason)
 	}
 }

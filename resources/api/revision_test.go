@@ -80,7 +80,7 @@ func TestReadsWaitForARevision(t *testing.T) {
 		t.Errorf("a revision that is there: %v", out)
 	}
 	resp, out := answer(t, "GET", srv.URL+"/meshes?revision="+strconv.FormatUint(now+1, 10), "")
-	if resp.StatusCode != http.StatusGatewayTimeout || !strings.Contains(out["detail"].(string), "did not come to") {
+	if resp.StatusCode != http.StatusGatewayTimeout || !strings.Contains(out["detail"].(string), "did not reach") {
 		t.Errorf("a revision that does not come: %d %v", resp.StatusCode, out)
 	}
 	if resp, out := answer(t, "GET", srv.URL+"/meshes?revision=soon", ""); resp.StatusCode != http.StatusBadRequest {

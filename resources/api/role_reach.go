@@ -39,12 +39,12 @@ func ruleWarnings(at string, rule *resources.AccessRule) []string {
 	}
 	for i, verb := range rule.Verbs {
 		if !slices.ContainsFunc(rule.Types, func(thing string) bool { return applies(verb, thing) }) {
-			out = append(out, fmt.Sprintf("%s.verbs[%d]: the verb %s is for none of the types of the rule", at, i, verb))
+			out = append(out, fmt.Sprintf("%s.verbs[%d]: the verb %s applies to none of the types of the rule", at, i, verb))
 		}
 	}
 	for i, name := range rule.Names {
 		if name != resources.AccessAny && !resources.IsName(name) && !slices.ContainsFunc(rule.Types, freelyNamed) {
-			out = append(out, fmt.Sprintf("%s.names[%d]: %q is the name of nothing: want %s", at, i, name, resources.WantName))
+			out = append(out, fmt.Sprintf("%s.names[%d]: %q cannot be a name: want %s", at, i, name, resources.WantName))
 		}
 	}
 	return out
@@ -65,7 +65,7 @@ func unreached(rule *resources.AccessRule, thing string) string {
 		}
 	}
 	if !fits {
-		return "none of its verbs is for it"
+		return "none of its verbs applies to it"
 	}
 	widest := scopesOf(rule.Verbs[slices.IndexFunc(rule.Verbs, func(verb string) bool { return applies(verb, thing) })],
 		thing)[0]

@@ -24,9 +24,9 @@ func TestRulesThatPermitNothing(t *testing.T) {
 		`{verbs: [read], types: [MeshTimeout, Zone], meshes: [default]}`:                            "spec.rules[0].types[1]: the rule permits nothing with a Zone: it belongs to no mesh and no namespace: leave out meshes",
 		`{verbs: [back-up], types: [Server], meshes: [default], names: [a]}`:                        "leave out meshes, names",
 		`{verbs: [assign], types: [Workload], namespaces: [payments]}`:                              "leave out namespaces",
-		`{verbs: [assign], types: [MeshTimeout]}`:                                                   "spec.rules[0].types[0]: the rule permits nothing with a MeshTimeout: none of its verbs is for it|spec.rules[0].verbs[0]: the verb assign is for none",
-		`{verbs: [read, rotate], types: [MeshTimeout]}`:                                             "spec.rules[0].verbs[1]: the verb rotate is for none of the types",
-		`{verbs: [read], types: [MeshTimeout], names: ["a", "Not A Name"]}`:                         `spec.rules[0].names[1]: "Not A Name" is the name of nothing`,
+		`{verbs: [assign], types: [MeshTimeout]}`:                                                   "spec.rules[0].types[0]: the rule permits nothing with a MeshTimeout: none of its verbs applies to it|spec.rules[0].verbs[0]: the verb assign applies to none",
+		`{verbs: [read, rotate], types: [MeshTimeout]}`:                                             "spec.rules[0].verbs[1]: the verb rotate applies to none of the types",
+		`{verbs: [read], types: [MeshTimeout], names: ["a", "Not A Name"]}`:                         `spec.rules[0].names[1]: "Not A Name" cannot be a name`,
 		`{verbs: [read], types: [MeshTimeout, ServiceAccount]}`:                                     "spec.rules[0].types[1]",
 	} {
 		got := roleWarnings(roleOf(t, rule))

@@ -38,7 +38,7 @@ func (t *turns) take(ctx context.Context) (done func(), err error) {
 	user := subject.Budget()
 	one := t.enter(user)
 	if one == nil {
-		return nil, tooMuch("%d expensive requests of yours wait already, which is the most: send them one after another", maxWaitingOfUser)
+		return nil, tooMuch("you have %d expensive requests waiting, the maximum: send them one after another", maxWaitingOfUser)
 	}
 	select {
 	case one.running <- struct{}{}:

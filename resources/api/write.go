@@ -60,7 +60,7 @@ func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, erro
 	for i, doc := range docs {
 		invalid := s.refuse(doc)
 		if first, twice := seen[doc.Key]; twice && invalid == nil {
-			invalid = invalidField(doc.Key, "name", fmt.Sprintf("document %d is the same resource: give each once", first))
+			invalid = invalidField(doc.Key, "name", fmt.Sprintf("document %d is the same resource: give each resource once", first))
 		}
 		if invalid != nil {
 			invalid.Document = i + 1
@@ -92,13 +92,13 @@ func (s *Server) refuse(doc *resources.Resource) *resources.InvalidError {
 func (s *Server) writtenElsewhere(d *resources.Descriptor) string {
 	switch {
 	case d.WrittenOn == resources.Nowhere:
-		return fmt.Sprintf("a %s is made by the servers and is read-only", d.Type)
+		return fmt.Sprintf("the servers create every %s: it is read-only", d.Type)
 	case s.config.Home.Zone == "":
 		return fmt.Sprintf("a %s belongs to a zone: write it to that zone's API", d.Type)
 	case d.StaysOnGlobal():
-		return fmt.Sprintf("a %s is written on the global, and stays there: write it to the global's API", d.Type)
+		return fmt.Sprintf("a %s exists on the global only: write it to the global's API", d.Type)
 	default:
-		return fmt.Sprintf("a %s is written on the global: write it to the global's API, and it comes to zone %s by itself", d.Type, s.config.Home.Zone)
+		return fmt.Sprintf("a %s is written on the global: write it to the global's API, which syncs it to zone %s", d.Type, s.config.Home.Zone)
 	}
 }
 
@@ -167,9 +167,9 @@ func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*re
 // meshMissing explains how to create the missing mesh.
 func (s *Server) meshMissing(mesh string) string {
 	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
-		return fmt.Sprintf("there is no mesh %q here: create it first, or in the same request", mesh)
+		return fmt.Sprintf("unknown mesh %q: create it first, or in the same request", mesh)
 	}
-	return fmt.Sprintf("there is no mesh %q here: create it on the global, and it comes to zone %s by itself", mesh,
+	return fmt.Sprintf("unknown mesh %q: create it on the global, which syncs it to zone %s", mesh,
 		s.config.Home.Zone)
 }
 

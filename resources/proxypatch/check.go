@@ -91,7 +91,7 @@ func (k *checker) change(c *change) {
 		k.noJSONPatches(c)
 		k.value(c, true)
 	case c.Value != nil && len(c.JSONPatches) > 0:
-		k.fail("value", "cannot be together with jsonPatches: use one of them")
+		k.fail("value", "cannot be combined with jsonPatches: use one of them")
 	case c.Value != nil:
 		k.value(c, false)
 	case len(c.JSONPatches) == 0:

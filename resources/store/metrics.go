@@ -81,7 +81,7 @@ type viewCollector struct{ view *View }
 func (viewCollector) descs() (revision, window, byType *prometheus.Desc) {
 	return prometheus.NewDesc("causeway_store_revision", "Revision of the last commit that this server has seen.", nil, nil),
 		prometheus.NewDesc("causeway_store_changelog_commits", "Commits in the changelog's window.", nil, nil),
-		prometheus.NewDesc("causeway_store_resources", "Resources in the store, by type; insights, which are in memory, are not among them.", []string{"type"}, nil)
+		prometheus.NewDesc("causeway_store_resources", "Resources in the store, by type, without insights, which are in memory.", []string{"type"}, nil)
 }
 
 // Describe implements prometheus.Collector.

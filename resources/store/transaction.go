@@ -242,7 +242,7 @@ func storable(r *resources.Resource) error {
 	for _, part := range []string{string(r.Type), r.Mesh, r.Namespace, r.Name} {
 		size += len(part)
 		if !plainText(part) {
-			return refuse("a part of the key is not UTF-8 text, or has a NUL")
+			return refuse("a part of the key is not UTF-8 text, or contains NUL")
 		}
 	}
 	if size > MaxKeySize {
@@ -250,7 +250,7 @@ func storable(r *resources.Resource) error {
 	}
 	for label, value := range r.Labels {
 		if !plainText(label) || !plainText(value) {
-			return refuse(fmt.Sprintf("label %q is not UTF-8 text, or has a NUL", label))
+			return refuse(fmt.Sprintf("label %q is not UTF-8 text, or contains NUL", label))
 		}
 	}
 	if r.Status != nil && !json.Valid(r.Status) {

@@ -31,9 +31,9 @@ func TestNothingIsLocalOverTLS(t *testing.T) {
 	ask := func(lines ...string) int { return rawTLS(t, s, address, lines...) }
 	get := []string{"GET /zones HTTP/1.1", "Host: localhost"}
 	for name, lines := range map[string][]string{
-		"by itself":   get,
-		"a whole URL": {"GET http://localhost/zones HTTP/1.1", "Host: localhost"},
-		"HTTP/1.0":    {"GET /zones HTTP/1.0", "Host: localhost"},
+		"by itself":  get,
+		"a full URL": {"GET http://localhost/zones HTTP/1.1", "Host: localhost"},
+		"HTTP/1.0":   {"GET /zones HTTP/1.0", "Host: localhost"},
 		"from this machine": append(get, "X-Forwarded-For: 127.0.0.1", "X-Real-IP: 127.0.0.1",
 			"Forwarded: for=127.0.0.1"),
 		"as its proxy knows it": append(get, "X-Forwarded-Proto: http", "X-Envoy-Internal: true",

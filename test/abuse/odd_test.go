@@ -54,7 +54,7 @@ var oddities = []struct {
 	{"two hosts", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n")},
 	{"another host", text("GET /who-am-i HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")},
 	{"a host with a NUL", text("GET /who-am-i HTTP/1.1\r\nHost: local\x00host\r\nConnection: close\r\n\r\n")},
-	{"a whole URL", text("GET http://evil.example/who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+	{"a full URL", text("GET http://evil.example/who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
 	{"CONNECT", text("CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: 127.0.0.1:1\r\n\r\n")},
 	{"upgrade to h2c", text("GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")},
 	{"upgrade to websocket",

@@ -72,9 +72,9 @@ func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 				"rebound.attacker.example, port: " + own, "where a name may lead"},
 			{"by its name with a dot", "servicePort: 18192", "localhost.localdomain, port: " + own, "it is not dialled"},
 			{"an inbound", "servicePort: " + own, "192.0.2.1, port: 80",
-				"is a port of the zone's server itself, and no application"},
+				"is a port of the zone's server itself, not of an application"},
 			{"by another notation", "serviceAddress: '::ffff:127.0.0.1', servicePort: " + own, "192.0.2.1, port: 80",
-				"is a port of the zone's server itself, and no application"},
+				"is a port of the zone's server itself, not of an application"},
 		} {
 			apply(c.service, c.external)
 			subscribe()

@@ -11,11 +11,11 @@ import (
 
 // settingsRule is the rule for the settings of both servers.
 const settingsRule = `Flags of ` + "`run`" + ` are also keys of the YAML file that ` + "`--config`" + ` names, and environment variables. A flag wins over the
-environment, the environment over the file. A key that is no setting is an error that names it.
+environment, the environment over the file. An unknown key is an error that names it.
 `
 
 // ctlRule is the rule for all commands of causewayctl.
-const ctlRule = `The flags of the first section hold for all commands. What exit statuses mean stands in the first section, too.
+const ctlRule = `The flags and exit statuses of the first section apply to all commands.
 `
 
 // programPage returns the page of a program's commands and flags. It does not depend on the caller's environment.

@@ -85,7 +85,7 @@ func TestDoctorNamesClones(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 	_, err := m.StartClone(t.Context(), m.zones["zone-1"], "clone")
 	m.must(err)
-	if do := m.names(m.global.API.URL(), "zone", "zone-1", "two servers take turns as this zone"); !strings.Contains(do,
+	if do := m.names(m.global.API.URL(), "zone", "zone-1", "two servers alternate as this zone"); !strings.Contains(do,
 		"causewayctl zone create") {
 		t.Errorf("it says to do %q", do)
 	}

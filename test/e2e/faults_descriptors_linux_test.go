@@ -67,7 +67,7 @@ func TestFaultsFileDescriptors(t *testing.T) {
 func (d *disk) said(s *cluster.Server) {
 	d.t.Helper()
 	d.eventually(s.Name()+" to say that it takes no connections", func(context.Context) error {
-		if !strings.Contains(s.Log(), "no connections can be taken") {
+		if !strings.Contains(s.Log(), "cannot accept connections") {
 			return errNotYet
 		}
 		return nil

@@ -83,7 +83,7 @@ func TestForecastAcrossZones(t *testing.T) {
 	if route.Role != "producer" || !slices.Equal(route.SyncedTo, []string{"global", "zone-2"}) ||
 		route.Proxies.Zone != "zone-1" ||
 		len(route.Warnings) != 1 ||
-		!strings.Contains(route.Warnings[0], "counted in zone-1 only, and it is synced to zone-2") {
+		!strings.Contains(route.Warnings[0], "only the proxies in zone-1 are counted, and the resource is synced to zone-2") {
 		t.Errorf("the route owner's timeout: %+v", route)
 	}
 	m.apply(zone1, routeTimeout)

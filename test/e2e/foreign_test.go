@@ -87,7 +87,7 @@ func holds(z *peer.Zone, n int, mark string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no policy holds %s", mark)
+	return fmt.Errorf("no policy applies %s", mark)
 }
 
 // foreignZone connects a foreign zone until the end of the test.

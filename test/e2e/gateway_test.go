@@ -199,8 +199,8 @@ func TestGatewayThatEnvoyRefuses(t *testing.T) {
 	}
 	m.apply(m.global, gateway(port))
 	status := []string{"rollout", "status", "kri_mgw_default___edge_"}
-	m.says(m.global, 1, []string{"it selects no proxy that is known"}, status...)
-	m.says(m.global, 0, []string{"warning", "gateways", "it selects no proxy that is known"}, "doctor")
+	m.says(m.global, 1, []string{"it selects no known proxy"}, status...)
+	m.says(m.global, 0, []string{"warning", "gateways", "it selects no known proxy"}, "doctor")
 
 	m.apply(zone, "{type: Dataplane, mesh: default, name: edge-1, networking: {address: 127.0.0.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}}")
 	m.says(m.global, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/edge-1"}, status...)

@@ -453,7 +453,7 @@ func (l *leaks) judge(planted string) {
 				mine = true
 				continue
 			}
-			l.t.Errorf("%s gives away %s", where, form)
+			l.t.Errorf("%s can grant only %s", where, form)
 		}
 		if mine {
 			shown = append(shown, where)

@@ -104,7 +104,7 @@ func TestReplaceCAOfReplicas(t *testing.T) {
 	r.must(second.Stop(t.Context()))
 	out, err := r.Output(t.Context(), nil, "causeway-global", settings(first)...)
 	r.must(err)
-	if after := caOf(t, first); after == before || !strings.Contains(string(out), "what was there is now in") {
+	if after := caOf(t, first); after == before || !strings.Contains(string(out), "the old files are now in") {
 		t.Errorf("the CA is the old one, or it does not say where that is:\n%s", out)
 	}
 	if err := second.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "replace-ca --take") {

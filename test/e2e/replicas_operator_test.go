@@ -79,7 +79,7 @@ func TestAcceptDeletesOnAnotherReplica(t *testing.T) {
 	for _, g := range r.globals {
 		r.eventually(g.Name()+" shows what is held", func(ctx context.Context) error {
 			out, err := r.CTL(ctx, g, nil, "inspect", "sync")
-			if want := fmt.Sprintf("held is the removal of %d MeshService", services-1); err == nil &&
+			if want := fmt.Sprintf("the removal of %d MeshService is held", services-1); err == nil &&
 				!bytes.Contains(out, []byte(want)) {
 				err = fmt.Errorf("want %q in\n%s", want, out)
 			}

@@ -34,7 +34,7 @@ func TestStartBeforeEtcd(t *testing.T) {
 	if _, err := r.global.Diagnostics(t.Context(), "/readyz"); err != nil {
 		t.Error(err)
 	}
-	if log := r.global.Log(); !strings.Contains(log, "the start is tried again") {
+	if log := r.global.Log(); !strings.Contains(log, "trying to start again") {
 		t.Errorf("its log has nothing of it:\n%s", log)
 	}
 }

@@ -26,7 +26,7 @@ func TestRotationWaitsForProxiesThatComeBack(t *testing.T) {
 	next := r.rotate(false)
 	r.must(r.zone.Start(t.Context()))
 	if out, err := r.CTL(t.Context(), r.zone, nil, "keys", "list", "-o", "json"); err != nil ||
-		!strings.Contains(string(out), "that are to come back after its start") {
+		!strings.Contains(string(out), "that have not reconnected since its start") {
 		t.Errorf("the next authority waits for nobody: %s, %v", out, err)
 	}
 	r.must(p.Reconnect(t.Context()))

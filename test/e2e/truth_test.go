@@ -51,10 +51,10 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	w.Proxy.Kill() // its zone cannot tell a disconnected Envoy from one that has ended
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	for _, s := range []*cluster.Server{zone, m.global} {
-		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/backend-ns/backend",
+		m.says(s, 1, []string{"enforced by 0 of 1 proxies", "unknown for 1: default/backend-ns/backend",
 			"(not connected since 20"}, status...)
 	}
-	m.says(m.global, 1, []string{"unknown of 1"}, append(status, "--wait", "--timeout", "2s")...)
+	m.says(m.global, 1, []string{"unknown for 1"}, append(status, "--wait", "--timeout", "2s")...)
 
 	m.must(w.Proxy.Start(t.Context()))
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
@@ -65,7 +65,7 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	m.global.Kill()
 	m.must(m.global.Start(t.Context()))
 	m.says(m.global, 1, []string{"acknowledged by 0 of 1 zones", "enforced by 0 of 1 proxies",
-		"unknown of 1: default/backend-ns/backend of zone-1 (zone-1 not seen since 20",
+		"unknown for 1: default/backend-ns/backend of zone-1 (zone-1 not seen since 20",
 		"zone-1 not seen since the server started at 20"}, status...)
 	m.says(m.global, 1, []string{"problem", "not seen since the global started at 20",
 		"when its newest certificate was issued"}, "doctor")
@@ -99,7 +99,7 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 		"policy":    {0, []string{"inspect", "policy", byOperator}},
 	}
 	for _, ask := range asked {
-		m.says(m.global, ask.status, []string{"zone-1: online since 20", "it last told how its proxies are at 20"},
+		m.says(m.global, ask.status, []string{"zone-1: online since 20", "it last reported its proxies at 20"},
 			ask.args...)
 	}
 	m.must(zone.Stop(t.Context()))
@@ -133,12 +133,12 @@ func TestShadowReportKnowsWhatItDoesNot(t *testing.T) {
 	}
 	m.apply(m.global, strict)
 	asked := []string{"report", "shadow", "--policy"}
-	m.says(m.zones["zone-2"], 0, []string{"of what was seen since 20", ", nothing would be denied"},
+	m.says(m.zones["zone-2"], 0, []string{"nothing that was seen since 20", " would be denied"},
 		append(asked, byOperator)...)
-	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no MeshTrafficPermission"},
+	m.says(m.zones["zone-2"], 2, []string{"who would be denied is unknown: there is no MeshTrafficPermission"},
 		append(asked, "kri_mtp_default___other_")...)
-	m.says(m.zones["zone-2"], 2, []string{"unknown who would be denied: there is no mesh nowhere"}, "report", "shadow",
+	m.says(m.zones["zone-2"], 2, []string{"who would be denied is unknown: there is no mesh nowhere"}, "report", "shadow",
 		"--mesh", "nowhere")
-	m.says(m.zones["zone-1"], 2, []string{"unknown who would be denied", "without --access-log als"},
+	m.says(m.zones["zone-1"], 2, []string{"who would be denied is unknown", "without --access-log als"},
 		append(asked, byOperator)...)
 }

@@ -56,7 +56,7 @@ func TestReadiness(t *testing.T) {
 		{"nothing seen yet", 0, nil, day, false, "watched for 24h"},
 		{"somebody would be denied", 0, []time.Duration{day, 2 * day}, 8 * day, false, "2 would be denied"},
 		{"the last is long ago", 0, []time.Duration{day}, 9 * day, true, "safe"},
-		{"one was not kept", 1, []time.Duration{2 * day}, 8 * day, false, "for want of room"},
+		{"one was not kept", 1, []time.Duration{2 * day}, 8 * day, false, "for lack of room"},
 	} {
 		j := NewJournal(start, c.capacity)
 		for _, at := range c.denials {
@@ -164,15 +164,15 @@ func TestSuggestionsAreReplayed(t *testing.T) {
 		want     []string
 	}{
 		{false, 1 + maxPathsOfEntry, []string{
-			"not allowed by it, since more paths were seen than are kept (with prefixes it would be, and all below): 5 of spiffe://a/one (POST somewhere under /many)",
-			"not allowed by it, since they were denied later: 1 of spiffe://a/one (POST /gone)",
-			"not allowed by it, since default denied them: 1 of spiffe://a/one (POST /gone)",
-			"not allowed by it, since default denied them: 1 of spiffe://a/one (POST /orders/1)",
+			"not allowed by it, because more paths were seen than are kept (prefixes would allow it, and everything below): 5 of spiffe://a/one (POST somewhere under /many)",
+			"not allowed by it, because they were denied later: 1 of spiffe://a/one (POST /gone)",
+			"not allowed by it, because default denied them: 1 of spiffe://a/one (POST /gone)",
+			"not allowed by it, because default denied them: 1 of spiffe://a/one (POST /orders/1)",
 		}},
 		{true, 2 + 5 + maxPathsOfEntry, []string{
 			"ALLOWED by it, though default denied them: 1 of spiffe://a/one (POST /gone)",
 			"ALLOWED by it, though default denied them: 1 of spiffe://a/one (POST /orders/1)",
-			"paths are allowed by their first segments: whatever is below is allowed too, seen or not",
+			"paths are allowed by their first segments: everything below is allowed too, seen or not",
 		}},
 	} {
 		got, err := suggest(j, suggestQuery{dataplane: dp, since: start, prefixes: c.prefixes})

@@ -83,11 +83,11 @@ func (r *replay) propose() {
 		match := matchOf(c.Client, c.Method, path, r.prefixes)
 		switch {
 		case !r.prefixes && c.unclear() && c.PathPrefix != Other:
-			r.say("not allowed by it, since more paths were seen than are kept (with prefixes it would be, and all below)", c)
+			r.say("not allowed by it, because more paths were seen than are kept (prefixes would allow it, and everything below)", c)
 		case c.Client == "" || c.Method == Other || path == Other || rbac.Fault(&match) != "":
-			r.say("not allowed by it, since a permission cannot say so", c)
+			r.say("not allowed by it, because a permission cannot express it", c)
 		case !r.prefixes && denied[[4]string{c.section, c.Client, c.Method, c.path}].After(c.last):
-			r.say("not allowed by it, since they were denied later", c)
+			r.say("not allowed by it, because they were denied later", c)
 		default:
 			r.take(c, path)
 		}
@@ -119,16 +119,16 @@ func (r *replay) judge() {
 		by := r.suggestion.named(c.Policy)
 		switch lets, known := letsIn(rules[c.section], c); {
 		case !known:
-			r.say("not known whether it allows them, since their paths were not kept, though "+by+" denied them", c)
+			r.say("unknown whether it allows them, because their paths were not kept, though "+by+" denied them", c)
 		case lets:
 			r.say("ALLOWED by it, though "+by+" denied them", c)
 		default:
-			r.say("not allowed by it, since "+by+" denied them", c)
+			r.say("not allowed by it, because "+by+" denied them", c)
 		}
 	}
 	r.flush()
 	if r.prefixes {
-		r.suggestion.warn("paths are allowed by their first segments: whatever is below is allowed too, seen or not")
+		r.suggestion.warn("paths are allowed by their first segments: everything below is allowed too, seen or not")
 	}
 }
 

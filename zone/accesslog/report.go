@@ -115,9 +115,9 @@ func readiness(policy string, changed time.Time, s *summary, now time.Time) api.
 			now.Sub(last).Round(time.Second))}
 	case now.Sub(s.lost(policy)) < safeAfter:
 		return api.Readiness{Policy: policy, Safe: false,
-			Text: "not known: some that would be denied were seen within 7 d, and not kept for want of room"}
+			Text: "unknown: some would-deny requests were seen within 7 d and not kept, for lack of room"}
 	case watched < safeAfter:
-		return api.Readiness{Policy: policy, Safe: false, Text: fmt.Sprintf("not known yet: no would-deny, but watched for %s of 7 d",
+		return api.Readiness{Policy: policy, Safe: false, Text: fmt.Sprintf("unknown yet: no would-deny, but watched for %s of 7 d",
 			watched.Round(time.Second))}
 	}
 	return api.Readiness{Policy: policy, Safe: true, Text: "safe to enforce: no would-deny for 7 d"}

@@ -32,7 +32,7 @@ const (
 	pathsPrefix = "prefix"
 )
 
-const notCollecting = "nothing is known: the zone runs without --access-log als"
+const notCollecting = "unknown: the zone runs without --access-log als"
 
 // Register adds GET /_report/shadow, GET /_report/denied and GET /_suggest/permissions.
 func Register(server *api.Server, cfg Config) {
@@ -115,7 +115,7 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 		return api.BadField("paths", "%q: want %s or %s", paths, pathsExact, pathsPrefix)
 	}
 	if query.Get("dataplane") == "" {
-		return api.BadField("dataplane", "say which Dataplane the permission is for")
+		return api.BadField("dataplane", "name the Dataplane that the permission is for")
 	}
 	key := resources.Key{Type: resources.TypeDataplane, Mesh: query.Get("mesh"), Namespace: query.Get("namespace"),
 		Name: query.Get("dataplane")}

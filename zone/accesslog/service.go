@@ -59,7 +59,7 @@ func NewCollector(ctx context.Context, cfg CollectorConfig) *Collector {
 	}
 	c := &Collector{cfg: cfg, ctx: ctx, decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "causeway_decisions_total",
-		Help: "Requests, and connections on TCP, by who decided; other is a policy that the zone does not have.",
+		Help: "Requests, and TCP connections, by the policy that decided; other is a policy that the zone does not have.",
 	}, []string{"protocol", "policy", "verdict"})}
 	c.counters = counters{decisions: c.decisions, store: cfg.Store, known: map[string]struct{}{}, sweepAt: firstSweep}
 	if cfg.Registerer != nil {
@@ -92,7 +92,7 @@ func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessL
 		return err
 	case <-ctx.Done():
 		if c.ctx.Err() == nil {
-			return status.Error(codes.Unauthenticated, "the credential is no longer good")
+			return status.Error(codes.Unauthenticated, "the credential is no longer valid")
 		}
 		return status.Error(codes.Unavailable, "the zone is shutting down")
 	}
@@ -132,7 +132,7 @@ func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogServ
 
 // inboundOf is the KRI of the inbound that a log is about.
 func (c *Collector) inboundOf(key resources.Key, logName string) (string, error) {
-	missing := status.Errorf(codes.NotFound, "log %.100q of %s: there is no such inbound", logName, key)
+	missing := status.Errorf(codes.NotFound, "log %.100q of %s: unknown inbound", logName, key)
 	dataplane := c.cfg.Store.Snapshot().Get(key)
 	if dataplane == nil {
 		return "", missing

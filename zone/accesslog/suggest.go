@@ -19,7 +19,7 @@ type suggestion struct {
 }
 
 // hiddenPolicy stands for the name of a policy that may not be read.
-const hiddenPolicy = "a policy that is not shown"
+const hiddenPolicy = "a hidden policy"
 
 // named is the name of a policy in a warning. Decisions that no policy made have names that are no KRIs.
 func (s *suggestion) named(policy string) string {
@@ -50,17 +50,17 @@ func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 	out := &suggestion{reader: q.reader, hidden: map[string]bool{}, Suggestion: api.Suggestion{
 		Resources: []json.RawMessage{}, Since: later(q.since, s.since).UTC(), Warnings: []string{}}}
 	if s.since.After(q.since) {
-		out.warn("what came before %s was not seen", s.since.UTC().Format(time.RFC3339))
+		out.warn("nothing before %s was recorded", s.since.UTC().Format(time.RFC3339))
 	}
 	if s.dropped > 0 {
-		out.warn("%d requests were not kept for want of room; some may have been to this Dataplane", s.dropped)
+		out.warn("%d requests were not kept, for lack of room; some may have been to this Dataplane", s.dropped)
 	}
 	replay := &replay{suggestion: out, inbounds: map[string]*grouping{}, prefixes: q.prefixes}
 	for i := range s.entries {
 		replay.calls = append(replay.calls, callsOf(&s.entries[i], q.since)...)
 	}
 	if len(replay.calls) == 0 {
-		out.Unknown = fmt.Sprintf("no call of it was seen since %s, allowed or denied", out.Since.Format(time.RFC3339))
+		out.Unknown = fmt.Sprintf("no call was seen since %s, allowed or denied", out.Since.Format(time.RFC3339))
 		return &out.Suggestion, nil
 	}
 	replay.propose()

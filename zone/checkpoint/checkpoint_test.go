@@ -178,7 +178,7 @@ func TestDamageCostsWhatItHits(t *testing.T) {
 		{"another first line", func(l []string) string { return "x" + join(l) }, all, 1, "not an entry"},
 		{"nothing left", func([]string) string { return "" }, map[string]string{}, 0, ""},
 		{"a later format", func(l []string) string { return "causeway-holdings 2\n" + join(l[1:]) },
-			map[string]string{}, 1, "does not know"},
+			map[string]string{}, 1, "format is unknown"},
 		{"a hole of zeros", func(l []string) string { return l[0] + strings.Repeat("\x00", 100_000) },
 			map[string]string{}, 0, ""},
 	} {

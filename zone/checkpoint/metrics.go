@@ -12,17 +12,17 @@ func newMetrics(r prometheus.Registerer, entries, pending func() float64) *metri
 	}
 	m := &metrics{
 		unreadable: counter("causeway_holdings_unreadable_total",
-			"Entries of what proxies were given before the start that cannot be read; it is given anew."),
+			"Stored entries of issued identities that cannot be read; proxies get new ones."),
 		refused: counter("causeway_holdings_refused_total",
-			"Entries of what proxies are given that are not kept, as there is no room."),
-		failures: counter("causeway_holdings_write_failures_total", "Attempts to write what proxies were given that failed."),
+			"Entries of issued identities that are not stored, for lack of room."),
+		failures: counter("causeway_holdings_write_failures_total", "Failed attempts to store issued identities."),
 	}
 	if r != nil {
 		r.MustRegister(m.unreadable, m.refused, m.failures, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "causeway_holdings_entries", Help: "Entries of what proxies were given that are kept for the next start.",
+			Name: "causeway_holdings_entries", Help: "Entries of issued identities that are stored for the next start.",
 		}, entries), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "causeway_holdings_pending",
-			Help: "Entries of what proxies are given that changed and are not on the disk yet.",
+			Help: "Entries of issued identities that changed and are not stored yet.",
 		}, pending))
 	}
 	return m

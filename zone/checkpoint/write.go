@@ -144,7 +144,7 @@ func appendFile(path string, size int, out []byte) (err error) {
 		return err
 	}
 	if info.Size() != int64(size) {
-		return &fs.PathError{Op: "append to", Path: path, Err: errors.New("somebody else has changed it")}
+		return &fs.PathError{Op: "append to", Path: path, Err: errors.New("another program changed it")}
 	}
 	if _, err := f.Write(out); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 	a.Unguarded = m.unguardedOf(s.proxy)
 	if refused != "" {
 		a.Verdict, a.Policy, a.Rule, a.Request.Path = Deny, nobody, -1, q.Path
-		a.Reason = "Envoy answers 400 before any rule is asked: " + refused
+		a.Reason = "Envoy answers 400 before it evaluates any rule: " + refused
 		return a, nil
 	}
 	j.verdict = rbac.Evaluate(j.rules, req)
@@ -144,13 +144,13 @@ func (j *judgement) reason(a *Answer) string {
 	d := j.verdict.Enforced
 	switch {
 	case a.Policy == Hidden:
-		return "a policy decides that is not shown: who asks may not read it"
+		return "a hidden policy decides: the caller may not read it"
 	case d.Name == rbac.NameMalformedURISAN || d.Name == rbac.NameMultipleURISANs:
-		return "a certificate must name exactly one SPIFFE ID, with a path; others are denied before any rule is asked"
+		return "a certificate must name exactly one SPIFFE ID, with a path; others are denied before any rule is evaluated"
 	case d.Rule < 0 && len(j.rules.Items) == 0:
-		return "no policy holds on this inbound, and what nobody allows is denied"
+		return "no policy applies to this inbound, and the default is to deny"
 	case d.Rule < 0:
-		return "no allow entry matches, and what nobody allows is denied"
+		return "no allow entry matches, and the default is to deny"
 	case d.Effect == rbac.EffectNone:
 		return fmt.Sprintf("%s of %s denies everybody", a.Field, a.Policy)
 	case !d.Allowed:

@@ -50,15 +50,15 @@ func Checks() []Check {
 	return []Check{
 		{CheckInvalid, "a policy or entry that cannot be enforced as written: it denies more, or allows less, than it says"},
 		{CheckShadowed, "an entry that never decides, because a wider one, of its policy or another on the same inbounds, or a deny stands before it"},
-		{CheckDuplicate, "an entry that stands twice, in one list or in two policies on the same inbounds"},
+		{CheckDuplicate, "an entry that occurs twice, in one list or in two policies on the same inbounds"},
 		{CheckOpenPrefix, "an allowed SPIFFE ID prefix that ends inside a segment, so that longer names match too"},
 		{CheckDenyOnly, "denies on inbounds that allow nobody"},
 		{CheckHTTPOnTCP, "path or method on an inbound where requests cannot be seen"},
 		{CheckUnknownIdentity, "a SPIFFE ID, of a trust domain whose proxies are known, that no proxy has"},
 		{CheckSelectsNothing, "a policy that selects no proxy"},
-		{CheckPathDeny, "a denied path, which some applications can be asked for in spellings that no proxy can tell"},
+		{CheckPathDeny, "a denied path that some applications also serve under spellings that no proxy can recognize"},
 		{CheckServerFirst, "an inbound whose application speaks first, and one that is closed because its permissions cannot be judged so early"},
-		{CheckInTheClear, "an entry for every identity on an inbound that takes clients in the clear, which then lets in everybody"},
+		{CheckInTheClear, "an entry for every identity on an inbound that accepts plaintext clients, which then admits everybody"},
 		{CheckNotEnforced, "a policy that is labelled not to be enforced, or an item that has no effect"},
 	}
 }

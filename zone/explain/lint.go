@@ -79,7 +79,7 @@ func (l *linter) policies() {
 				"the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
 			continue
 		}
-		advice := "write the policy anew; until then it denies everybody"
+		advice := "rewrite the policy; until then it denies everybody"
 		if p.Resource.Type == resources.TypeTrafficTarget {
 			advice = "add what is missing, or correct the reference"
 		}
@@ -143,7 +143,7 @@ func (l *linter) effect(r *resources.Resource) {
 	switch {
 	case selects && !has:
 		l.add(Finding{Warning, CheckNotEnforced, kri, "", without,
-			"select inbounds that take requests, or say their protocol"})
+			"select inbounds that take requests, or declare their protocol"})
 	case !selects && l.judgesTargets(p):
 		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
 			"compare targetRef with the labels of Dataplanes, or delete the policy"})
@@ -160,7 +160,7 @@ func (l *linter) entries(p *matching.Policy, r *matching.Rule) {
 		for i := range list {
 			m, field := &list[i], fieldOf(r, p, effect, i)
 			if text := rbac.Fault(m); text != "" {
-				l.add(Finding{Error, CheckInvalid, kri, field, text, "mend the entry: as it is, " + invalidEffect(effect)})
+				l.add(Finding{Error, CheckInvalid, kri, field, text, "fix the entry: as it is, " + invalidEffect(effect)})
 				continue
 			}
 			if id := m.SpiffeID; effect != rbac.EffectDeny && id != nil && id.Type == resources.MatchPrefix &&
@@ -184,7 +184,7 @@ func (l *linter) entries(p *matching.Policy, r *matching.Rule) {
 
 func invalidEffect(effect rbac.Effect) string {
 	if effect == rbac.EffectDeny {
-		return "it denies as if the wrong part were not there"
+		return "it denies as if the invalid part were absent"
 	}
 	return "it allows nothing"
 }
@@ -193,12 +193,12 @@ func invalidEffect(effect rbac.Effect) string {
 // "Paths").
 func pathDeny(kri, field string, p *resources.PathMatch) Finding {
 	path := p.Value
-	message := "some applications take for it what is not denied"
+	message := "some applications treat other paths, which are not denied, as this one"
 	if p.Type != resources.MatchRegularExpression {
 		message += ": " + strings.Join(Lookalikes(strings.TrimSuffix(path, "/")), ", ")
 	}
 	return Finding{Warning, CheckPathDeny, kri, field, message,
-		"allow the paths that are meant instead, or let the application refuse these"}
+		"allow the intended paths instead, or let the application refuse these"}
 }
 
 // Lookalikes returns spellings that some applications read as the path and no proxy can recognise: they pass a deny of

@@ -41,7 +41,7 @@ func (l *linter) inTheClear(s subject, candidates, tls []*matching.Policy) {
 			l.add(Finding{Warning, CheckInTheClear, p.KRI.String(), e.field,
 				"also allows clients without TLS, whoever they are, for example on " + s.kri().String() + ": " + origin +
 					" has the mode " + resources.TLSPermissive,
-				"name the identities that are meant, or set the mode " + resources.TLSStrict})
+				"name the intended identities, or set the mode " + resources.TLSStrict})
 		}
 	}
 }

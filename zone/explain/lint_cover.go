@@ -135,13 +135,13 @@ func (l *linter) crossed() {
 		switch {
 		case st.by.effect != st.entry.effect:
 			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "allows nobody: " + by + " denies all of it",
-				"remove it, or talk to whoever wrote the deny"})
+				"remove it, or contact the author of the deny"})
 		case st.entry.covers(&st.by):
 			l.add(Finding{Warning, CheckDuplicate, kri, st.entry.field,
-				"is the same as " + by + ", which is asked first", "remove it unless the other policy may go away"})
+				"is the same as " + by + ", which is evaluated first", "remove it, unless the other policy is temporary"})
 		default:
 			l.add(Finding{Warning, CheckShadowed, kri, st.entry.field, "decides nothing: " + by +
-				" covers it and is asked first", "remove it unless the other policy may go away"})
+				" covers it and is evaluated first", "remove it, unless the other policy is temporary"})
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (l *linter) inbounds(tls []*matching.Policy) {
 		if where := closed[p]; where != "" && !open[p] {
 			l.add(Finding{Warning, CheckDenyOnly, p.KRI.String(), "",
 				"denies where nobody is allowed anyway, for example on " + where,
-				"add who is allowed, here or in another policy; what nobody allows is denied"})
+				"allow somebody, here or in another policy; the default is to deny"})
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (l *linter) serverFirst(s subject, candidates []*matching.Policy) {
 		severity, advice := Warning, "remove the tag "+resources.TagServerFirst+
 			" unless clients of this application wait for it to speak"
 		if i > 0 {
-			severity, advice = Error, "until then nobody gets in"
+			severity, advice = Error, "until then everybody is denied"
 		}
 		l.add(Finding{severity, CheckServerFirst, s.kri().String(), "", text, advice})
 	}
@@ -107,7 +107,7 @@ func (l *linter) httpOnTCP(p *matching.Policy, r *matching.Rule) {
 			}
 			l.add(Finding{Warning, CheckHTTPOnTCP, p.KRI.String(), fieldOf(r, p, effect, i),
 				fmt.Sprintf("path and method cannot be seen on TCP inbounds, so the entry %s", does),
-				"select HTTP inbounds only by sectionName, or say the protocol of the inbound: http, http2 or grpc"})
+				"select HTTP inbounds only by sectionName, or declare the protocol of the inbound: http, http2 or grpc"})
 		}
 	}
 }

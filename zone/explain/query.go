@@ -166,7 +166,7 @@ func noInbound(section string, p *matching.Proxy) error {
 		have = "it has none"
 	}
 	if section == "" {
-		return badQuery("inbound", "say which inbound of %s: %s", p.Name, have)
+		return badQuery("inbound", "name an inbound of %s: %s", p.Name, have)
 	}
 	return &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no inbound %q: %s", p.Name, section, have),
 		NotFound: true}
@@ -231,7 +231,7 @@ func (m *mesh) served(q *Query) ([]subject, error) {
 		return nil, &QueryError{Field: "to", Reason: q.nothing(), NotFound: true}
 	case len(out) > 0 && q.Inbound == "" &&
 		slices.ContainsFunc(out, func(s subject) bool { return s.in.Section() != out[0].in.Section() }):
-		return nil, badQuery("inbound", "say which port of %s", q.To)
+		return nil, badQuery("inbound", "name a port of %s", q.To)
 	case len(out) == 0 && len(others) > 0:
 		return nil, &QueryError{Field: "inbound", Reason: fmt.Sprintf("%s has no port %q: its first inbound is %s",
 			q.To, q.Inbound, others[0].in.Section()), NotFound: true}
@@ -281,7 +281,7 @@ func (q *Query) request(protocol matching.Protocol) (req rbac.Request, refused s
 	}
 	req.Method = cmp.Or(q.Method, "GET")
 	if req.Method != strings.ToUpper(req.Method) {
-		return req, "", badQuery("method", "%q is not spelled in capitals", q.Method)
+		return req, "", badQuery("method", "%q is not in capitals", q.Method)
 	}
 	if req.Path, refused = rbac.NormalizePath(cmp.Or(q.Path, "/")); refused == "" &&
 		!resources.IsRegisteredMethod(req.Method) {

@@ -92,7 +92,7 @@ func readAssignment(r *resources.Resource, mesh, zone string) *assignment {
 	case err != nil:
 		one.err = fmt.Errorf("spiffeID.trustDomain: %w", err)
 	case r.Zone() != "" && !resources.IsTrustDomainOf(name, zone):
-		one.err = fmt.Errorf("spiffeID.trustDomain: zone %s may speak for *.%s%s only, and not for %s", zone, zone,
+		one.err = fmt.Errorf("spiffeID.trustDomain: zone %s may only speak for *.%s%s, not for %s", zone, zone,
 			trustDomainSuffix, name)
 	case spec.Provider.Type != resources.ProviderBundled && spec.Provider.Type != resources.ProviderSpire:
 		one.err = fmt.Errorf("provider.type: %q is not known here", spec.Provider.Type)

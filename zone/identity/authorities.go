@@ -58,7 +58,7 @@ func (a *Authorities) For(meshDomain string) (*Authority, error) {
 		return nil, err
 	}
 	if h.signing == nil {
-		return nil, fmt.Errorf("%w: %s: none signs: it is not known everywhere yet, or no MeshIdentity asks for it",
+		return nil, fmt.Errorf("%w: %s: none signs: not all peers know it yet, or no MeshIdentity requests it",
 			ErrAuthority, meshDomain)
 	}
 	return h.signing, nil

@@ -76,7 +76,7 @@ func readPEM(dir, name, kind string, read func(name, path string) ([]byte, error
 	}
 	block, rest := pem.Decode(raw)
 	if block == nil || block.Type != kind || len(rest) > 0 {
-		return nil, fmt.Errorf("%s is not one PEM block of type %s: it was damaged or cut", name, kind)
+		return nil, fmt.Errorf("%s is not one PEM block of type %s: it is damaged or truncated", name, kind)
 	}
 	return block.Bytes, nil
 }

@@ -41,7 +41,7 @@ func (p *Provision) read(domain spiffeid.TrustDomain, now time.Time) (*Authority
 	case err != nil:
 		return nil, fmt.Errorf("%w: certificates: %w", ErrProvided, err)
 	case len(chain) == 0 || len(chain) > maxChain:
-		return nil, fmt.Errorf("%w: certificates: there are %d, want the authority's, those above it and last the root, at most %d", ErrProvided, len(chain), maxChain)
+		return nil, fmt.Errorf("%w: certificates: got %d, want the authority's, those above it and last the root, at most %d", ErrProvided, len(chain), maxChain)
 	}
 	key, err := parseKey(p.Key)
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *Authority) check(now time.Time) error {
 			return fmt.Errorf("%q expired on %s", c.Subject, c.NotAfter.Format(time.RFC3339))
 		}
 		if now.Before(c.NotBefore.Add(-skew)) {
-			return fmt.Errorf("%q is not good before %s", c.Subject, c.NotBefore.Format(time.RFC3339))
+			return fmt.Errorf("%q is not valid before %s", c.Subject, c.NotBefore.Format(time.RFC3339))
 		}
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -125,7 +125,7 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 		{"no CA", joined(notCA, root), key(notCA), false, "is not one of an authority"},
 		{"may not sign", joined(noSign, root), key(noSign), false, "may not sign others"},
 		{"expired", joined(expired, root), key(expired), false, "expired on"},
-		{"not good yet", joined(early, root), key(early), false, "is not good before"},
+		{"not valid yet", joined(early, root), key(early), false, "is not valid before"},
 		{"only for clients", joined(clientsOnly, root), key(clientsOnly), false, "leaves out clients or servers"},
 		{"name constraints for another zone", joined(elsewhere, root), key(elsewhere), false, "not verified by the root"},
 		{"another zone's name", joined(foreign, root), key(foreign), false, "not for spiffe://default.zone-1.mesh.local"},
@@ -134,7 +134,7 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 		{"another root", joined(good, short), key(good), false, "not verified by the root"},
 		{"a key that Envoy does not verify", joined(edCA, root), key(edCA), false, "Envoy does not verify"},
 		{"a weak key", joined(weakCA, root), key(weakCA), false, "want P-256 or P-384"},
-		{"no certificates", nil, key(good), false, "certificates: there are 0"},
+		{"no certificates", nil, key(good), false, "certificates: got 0"},
 		{"a key among the certificates", append(joined(good, root), key(good)...), key(good), false, "not a PEM certificate"},
 		{"no key", joined(good, root), nil, false, "want one PEM block"},
 		{"two keys", joined(good, root), append(key(good), key(other)...), false, "want one PEM block"},
@@ -142,7 +142,7 @@ func TestWhatIsRefusedOfProvidedAuthorities(t *testing.T) {
 			pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{1}}), false, "is encrypted"},
 		{"not a key", joined(good, root), []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"),
 			false, "no private key that can be read"},
-		{"too many", joined(good, root, root, root, root, root, root), key(good), false, "certificates: there are 7"},
+		{"too many", joined(good, root, root, root, root, root, root), key(good), false, "certificates: got 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := identity.NewAuthorities(identity.Config{Keeper: newKeeper(t), Zone: "zone-1"})

@@ -56,7 +56,7 @@ func (a *Authorities) Resume(dp *resources.Resource, kept []byte) (*SVID, error)
 		return nil, fmt.Errorf("%w than %s: %w", ErrOtherAuthority, authority.id, err)
 	}
 	if now := a.cfg.Now(); now.Before(svid.Issued().Add(-skew)) || !now.Before(svid.RenewAt) {
-		return nil, fmt.Errorf("%w: it is good from %s, and renewed at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339),
+		return nil, fmt.Errorf("%w: it is valid from %s, and due for renewal at %s", ErrDue, leaf.NotBefore.Format(time.RFC3339),
 			svid.RenewAt.Format(time.RFC3339))
 	}
 	return svid, nil
@@ -82,7 +82,7 @@ func readKept(kept []byte) (*x509.Certificate, []byte, error) {
 		return nil, nil, fmt.Errorf("the key is not the certificate's")
 	}
 	if again, err := x509.MarshalPKCS8PrivateKey(private); err != nil || !bytes.Equal(again, key) {
-		return nil, nil, fmt.Errorf("its key is written in another way")
+		return nil, nil, fmt.Errorf("its key is encoded differently")
 	}
 	return leaf, key, nil
 }
@@ -96,10 +96,10 @@ func (s *SVID) isOf(who *Assigned) error {
 	}
 	usages := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	if leaf.IsCA || leaf.KeyUsage != x509.KeyUsageDigitalSignature || !slices.Equal(leaf.ExtKeyUsage, usages) {
-		return fmt.Errorf("%w: it may be used for something else", ErrOtherIdentity)
+		return fmt.Errorf("%w: it may be used for another purpose", ErrOtherIdentity)
 	}
 	if life := leaf.NotAfter.Sub(s.Issued()); life > who.Lifetime+time.Second && !s.leapt {
-		return fmt.Errorf("%w: it is good for %s, and would be for %s", ErrOtherIdentity, life, who.Lifetime)
+		return fmt.Errorf("%w: it is valid for %s, and would be for %s", ErrOtherIdentity, life, who.Lifetime)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (a *Authority) signed(leaf *x509.Certificate) error {
 	case !bytes.Equal(leaf.RawIssuer, a.cert.RawSubject), !bytes.Equal(leaf.AuthorityKeyId, a.cert.SubjectKeyId):
 		return fmt.Errorf("it names %s as issuer", leaf.Issuer)
 	case leaf.NotAfter.After(a.cert.NotAfter):
-		return fmt.Errorf("it is good for longer than the authority")
+		return fmt.Errorf("it is valid for longer than the authority")
 	}
 	return leaf.CheckSignatureFrom(a.cert)
 }

@@ -236,7 +236,7 @@ func TestWhatIsNotResumed(t *testing.T) {
 			ErrOtherIdentity},
 		{"only for clients", forged(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[1:] }), nil, nil,
 			ErrOtherIdentity},
-		{"good for longer", forged(func(c *x509.Certificate) { c.NotAfter = c.NotAfter.Add(time.Minute) }), nil, nil,
+		{"valid for longer", forged(func(c *x509.Certificate) { c.NotAfter = c.NotAfter.Add(time.Minute) }), nil, nil,
 			ErrOtherIdentity},
 		{"good since long ago", forged(func(c *x509.Certificate) { c.NotBefore = c.NotBefore.Add(-time.Hour) }), nil,
 			nil, ErrOtherIdentity},

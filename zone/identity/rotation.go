@@ -87,7 +87,7 @@ func (a *Authorities) addNext(ctx context.Context, meshDomain, id string, next k
 		}
 		for _, one := range h.all {
 			if one.state == Next {
-				return fmt.Errorf("%w: %s is to sign next: wait for it, or retire it", ErrRotation, one.id)
+				return fmt.Errorf("%w: %s signs next: wait for it, or retire it", ErrRotation, one.id)
 			}
 		}
 		if at >= 0 {

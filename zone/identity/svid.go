@@ -159,7 +159,7 @@ func checkKey(key crypto.PublicKey) error {
 		}
 		return nil
 	case ed25519.PublicKey:
-		return fmt.Errorf("an Ed25519 key: Envoy does not verify those, want ECDSA P-256")
+		return fmt.Errorf("an Ed25519 key: Envoy does not verify these, want ECDSA P-256")
 	default:
 		return fmt.Errorf("a key of type %T: want ECDSA P-256", key)
 	}

@@ -100,7 +100,7 @@ func readTrust(r *resources.Resource, given Grants, home resources.Home) (spiffe
 		return domain, nil, fmt.Errorf("trustDomain: %w", err)
 	}
 	if zone := r.Zone(); !given.MaySpeak(zone, domain.Name()) {
-		return domain, nil, fmt.Errorf("trustDomain: zone %q may speak for *.%s%s only, not for %s, unless a MeshIdentity of the global gives it that trust domain",
+		return domain, nil, fmt.Errorf("trustDomain: zone %q may only speak for *.%s%s, not for %s, unless a MeshIdentity of the global grants it that trust domain",
 			zone, zone, trustDomainSuffix, domain.Name())
 	}
 	var certs []*x509.Certificate

@@ -68,7 +68,7 @@ func trustConditions(snap store.Snapshot, r *resources.Resource, home resources.
 		return nil
 	}
 	return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
-		Reason: reasonNotBelieved, Message: "no proxy believes it: " + err.Error()}}
+		Reason: reasonNotBelieved, Message: "no proxy trusts it: " + err.Error()}}
 }
 
 // isReference reports whether a field of a policy names a service, a route or a gateway: the `targetRef`, one of `to`,

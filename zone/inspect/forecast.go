@@ -78,8 +78,8 @@ func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 		list += fmt.Sprintf(" and %d more", more)
 	}
 	item.Warnings = append(item.Warnings, fmt.Sprintf(
-		"the proxies are counted in %s only, and it is synced to %s, whose proxies this zone does not know: "+
-			"once it is stored, the global tells which it touches (causewayctl inspect policy)", zone, list))
+		"only the proxies in %s are counted, and the resource is synced to %s, whose proxies this zone does not know: "+
+			"once it is stored, the global shows which proxies it affects (causewayctl inspect policy)", zone, list))
 }
 
 // traffic returns the TrafficTargets that may refer to a traffic spec.

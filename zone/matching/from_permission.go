@@ -66,7 +66,7 @@ func meshPermission(it *item) (Rule, []Warning) {
 		r.Closed = true
 		return r, []Warning{{
 			Policy: it.policy.KRI, Field: fmt.Sprintf("from[%d].default", it.index),
-			Text: "has no action that is understood, so it denies everybody: write Allow, Deny or AllowWithShadowDeny",
+			Text: "has no valid action, so it denies everybody: write Allow, Deny or AllowWithShadowDeny",
 		}}
 	}
 	return r, nil

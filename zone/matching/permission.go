@@ -50,7 +50,7 @@ func (p *Policy) readPermissions(spec *resources.Policy) {
 	for i, rule := range spec.EffectiveRules() {
 		field := fmt.Sprintf("rules[%d]", i)
 		if len(rule.Matches) > 0 {
-			p.close(i, field+".matches is not understood in a permission, so the rule denies everybody")
+			p.close(i, field+".matches is not valid in a permission, so the rule denies everybody")
 			continue
 		}
 		if err := decoded[i].Err; err != nil {

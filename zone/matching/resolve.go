@@ -256,7 +256,7 @@ func only(ref *resources.TargetRef, found []*Destination) (*Destination, string)
 	if len(kris) > shown {
 		list += fmt.Sprintf(" and %d more", len(kris)-shown)
 	}
-	return nil, fmt.Sprintf("%s means more than one thing (%s): add what tells them apart", describe(ref), list)
+	return nil, fmt.Sprintf("%s means more than one thing (%s): add what distinguishes them", describe(ref), list)
 }
 
 // describe formats a reference for people.

@@ -35,7 +35,7 @@ func (x *Destinations) ResolvePort(from Referrer, ref *resources.BackendRef, sec
 		target.Section = same
 		return target, ""
 	}
-	return Target{}, fmt.Sprintf("%s has %d ports: say which", d.KRI, len(sections))
+	return Target{}, fmt.Sprintf("%s has %d ports: name one", d.KRI, len(sections))
 }
 
 // unreachable returns the reason why no proxy can send to a MeshExternalService. It is empty if proxies can, and for

@@ -59,7 +59,7 @@ func (x *Destinations) checkBackends(it *item) ([]Warning, []Subset) {
 		// A TCP route's conf is an HTTP route's without filters.
 		var conf resources.HTTPRouteConf
 		if err := json.Unmarshal(encodeConf(rule["default"]), &conf); err != nil {
-			b.warn("", fmt.Sprintf("has not the form of a %s's conf, the rule has no effect: %v", t, err))
+			b.warn("", fmt.Sprintf("does not have the form of a %s's conf, the rule has no effect: %v", t, err))
 		}
 		for k := range conf.BackendRefs {
 			b.check(fmt.Sprintf(".backendRefs[%d]", k), &conf.BackendRefs[k], shareFails)
@@ -126,7 +126,7 @@ func (b *backendCheck) portProblem(backend Target) string {
 		return ""
 	}
 	slices.Sort(without)
-	return fmt.Sprintf("%s has the ports %s and none is named: say which, for traffic to port %s", backend.Destination.KRI,
+	return fmt.Sprintf("%s has the ports %s and none is named: name one, for traffic to port %s", backend.Destination.KRI,
 		strings.Join(ports, ", "), strings.Join(without, ", "))
 }
 
@@ -140,7 +140,7 @@ func (b *backendCheck) checkMirrors(filters []resources.HTTPRouteFilter) {
 			BackendRef resources.BackendRef `json:"backendRef"`
 		}
 		if err := json.Unmarshal(filters[k].RequestMirror, &mirror); err != nil {
-			b.warn(below, fmt.Sprintf("has not the form of a mirror, %s: %v", noCopies, err))
+			b.warn(below, fmt.Sprintf("does not have the form of a mirror, %s: %v", noCopies, err))
 			continue
 		}
 		b.check(below+".backendRef", &mirror.BackendRef, noCopies)

@@ -56,7 +56,7 @@ func subsetRules(items []subsetItem) ([]SubsetRule, string) {
 	for _, t := range tags {
 		total *= len(t.values) + 1
 		if total > maxSubsets {
-			return everybodyRules(items), fmt.Sprintf("together with other policies asks for more than %d combinations of tags: only what holds for everybody is computed", maxSubsets)
+			return everybodyRules(items), fmt.Sprintf("together with other policies asks for more than %d combinations of tags: only what applies to everybody is computed", maxSubsets)
 		}
 	}
 	var rules []SubsetRule

@@ -68,7 +68,7 @@ func (p *Policy) problem(field, text string) {
 func (p *Policy) sources(target *resources.TrafficTarget, specs *TrafficSpecs) []resources.SpiffeIDMatch {
 	if len(specs.domainsOf(p)) == 0 {
 		p.problem("sources",
-			"no MeshTrust of the mesh is known here, so no service account has an identity and nothing is allowed")
+			"the mesh has no known MeshTrust here, so no service account has an identity and nothing is allowed")
 	}
 	var out []resources.SpiffeIDMatch
 	for _, s := range target.Sources {

@@ -203,9 +203,9 @@ func TestClassicWarnings(t *testing.T) {
 		got = append(got, w.Field+": "+w.Text)
 	}
 	want := []string{
-		"rules[0].default.deny[0]: a gRPC server does not tell the server name (sni), so the entry denies everybody there",
-		"rules[0].default.deny[1]: a gRPC server does not tell the server name (sni), so the entry denies without it there",
-		"rules[0].default.allow[1]: a gRPC server does not tell the server name (sni), so the entry allows nothing there",
+		"rules[0].default.deny[0]: a gRPC server does not report the server name (sni), so the entry denies everybody there",
+		"rules[0].default.deny[1]: a gRPC server does not report the server name (sni), so the entry denies without it there",
+		"rules[0].default.allow[1]: a gRPC server does not report the server name (sni), so the entry allows nothing there",
 		"rules[0].default: a gRPC server cannot match the header Grpc-Encoding, so nothing is allowed there",
 	}
 	if !slices.Equal(got, want) {

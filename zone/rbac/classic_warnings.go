@@ -37,7 +37,7 @@ func ClassicWarnings(rules matching.Rules) []matching.Warning {
 }
 
 func sniWarning(m *resources.PermissionMatch, deny bool) string {
-	const cannot = "a gRPC server does not tell the server name (sni), so the entry "
+	const cannot = "a gRPC server does not report the server name (sni), so the entry "
 	switch {
 	case !deny:
 		return cannot + "allows nothing there"

@@ -143,7 +143,7 @@ func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
 }
 
 // inClear is why a part counts as matching for a client in the clear.
-const inClear = "nothing is known of a client in the clear"
+const inClear = "a plaintext client has no identity"
 
 // denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method, and in
 // the clear identity and server name.

@@ -37,7 +37,7 @@ func (f faults) has(p part) bool {
 func faultsOf(m *resources.PermissionMatch) faults {
 	var out faults
 	if m.SpiffeID == nil && m.SNI == nil && m.Path == nil && len(m.Method) == 0 {
-		return faults{{partNone, "the entry names nothing to match"}}
+		return faults{{partNone, "the entry has nothing to match"}}
 	}
 	if m.SpiffeID != nil {
 		if reason := identityFault(m.SpiffeID); reason != "" {
@@ -56,7 +56,7 @@ func faultsOf(m *resources.PermissionMatch) faults {
 	case m.Method != nil && len(m.Method) == 0:
 		out = append(out, fault{partMethod, "the list is empty"})
 	case slices.ContainsFunc(m.Method, func(s string) bool { return s == "" || s != strings.ToUpper(s) }):
-		out = append(out, fault{partMethod, "methods are spelled in capitals"})
+		out = append(out, fault{partMethod, "methods are in capitals"})
 	}
 	return out
 }

@@ -78,7 +78,7 @@ func HandshakeWarnings(rules matching.Rules, in *matching.InboundPort) []string 
 	}
 	out := []string{resources.ServerFirstWarning}
 	if _, err := handshakeVerdict(rules); err != nil {
-		out = append(out, "it is closed to everybody: "+err.Error())
+		out = append(out, "it denies everybody: "+err.Error())
 	}
 	return out
 }
@@ -112,7 +112,7 @@ func handshakeVerdict(rules matching.Rules) (string, error) {
 	out := fmt.Sprintf("%s && (%s) && !(%s) && (%s) ? '%s' : 'denied'", hasSAN, wellFormed, denied.expression(),
 		allowed.expression(), handshakeAllowed)
 	if len(out) > maxExpression {
-		return "", fmt.Errorf("the identities of its permissions come to %d characters, and Envoy takes %d where it judges the handshake: allow prefixes instead of many identities",
+		return "", fmt.Errorf("the identities of its permissions have %d characters, and Envoy accepts %d where it judges the handshake: allow prefixes instead of many identities",
 			len(out), maxExpression)
 	}
 	return out, nil

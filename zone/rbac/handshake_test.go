@@ -225,7 +225,7 @@ func TestHandshakeThatCannotBeJudged(t *testing.T) {
 		t.Errorf("a policy too many to be named: %v", err)
 	}
 	if got := rbac.HandshakeWarnings(clientsByName(5000), in); len(got) != 2 ||
-		!strings.Contains(got[1], "closed to everybody") {
+		!strings.Contains(got[1], "denies everybody") {
 		t.Errorf("warnings: %q", got)
 	}
 	if got := rbac.HandshakeWarnings(clientsByName(5), in); len(got) != 1 {

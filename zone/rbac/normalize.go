@@ -16,7 +16,7 @@ func NormalizePath(written string) (path, refused string) {
 		return "", "it has a fragment"
 	}
 	if strings.ContainsFunc(written, func(r rune) bool { return r <= ' ' || r >= maxASCII }) {
-		return "", "it has blanks, control or other than ASCII characters"
+		return "", "it has blanks, control characters or non-ASCII characters"
 	}
 	path, query, hasQuery := strings.Cut(written, "?")
 	path, refused = unescape(withoutDotParameters(path))

@@ -109,7 +109,7 @@ func literalFault(path string) string {
 	}):
 		return "paths are compared after dot segments were resolved"
 	case strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= maxASCII }):
-		return "a path has no blanks, control or other than ASCII characters: write them percent-encoded"
+		return "a path has no blanks, control characters or non-ASCII characters: write them percent-encoded"
 	}
 	return escapeFault(path)
 }

@@ -123,7 +123,7 @@ func TestInboundThatCannotBeJudged(t *testing.T) {
 	for _, step := range []struct {
 		identities int
 		want       string
-	}{{10, ""}, {3000, "inbound smtp is closed to everybody"}, {10, ""}} {
+	}{{10, ""}, {3000, "inbound smtp denies everybody"}, {10, ""}} {
 		allow(step.identities)
 		if got := problem(); !strings.HasPrefix(got, step.want) || step.want == "" && got != "" {
 			t.Errorf("%d identities: %q", step.identities, got)

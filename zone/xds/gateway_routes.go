@@ -23,7 +23,7 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 		for _, r := range h.routes {
 			route := s.gatewayRoute(r)
 			if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
-				s.problem(route.Name, "a rule is none that a proxy takes, and is left out: "+err.Error())
+				s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
 				continue
 			}
 			host.Routes = append(host.Routes, route)

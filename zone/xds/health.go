@@ -80,7 +80,7 @@ func (s *sender) shortWait(field string, d *durationpb.Duration, rule *matching.
 		return d
 	}
 	s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(),
-		field+": the proxy waits "+resources.MostHealthWait.String()+", which is the most")
+		field+": the proxy waits "+resources.MostHealthWait.String()+", the maximum")
 	return durationpb.New(resources.MostHealthWait)
 }
 
@@ -142,7 +142,7 @@ func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.Health
 	if conf.TCP == nil && (conf.HTTP != nil || conf.GRPC != nil) {
 		if !off(disabledOf(conf)) {
 			s.problem(originOf(rule),
-				"the health of "+b.name+" is not looked at: the conf has no part for its protocol, and no tcp")
+				"the health of "+b.name+" is not checked: the conf has no part for its protocol, and no tcp")
 		}
 		return false
 	}

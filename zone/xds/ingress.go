@@ -25,7 +25,7 @@ const ingressListener = "zone_ingress"
 // reads the server name that a client asks for and passes the bytes on, so the service sees the client's own identity.
 func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	if r.Zone() != x.cfg.Home.Zone {
-		x.cfg.Log.Warn("a proxy asks to be the ingress of another zone", "name", r.Name, "zone", r.Zone())
+		x.cfg.Log.Warn("a proxy claims to be the ingress of another zone", "name", r.Name, "zone", r.Zone())
 		return
 	}
 	p.ingress = r

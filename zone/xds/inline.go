@@ -116,7 +116,7 @@ func (s *session) inlineLocked(listeners set) (out set, ok bool) {
 	filters, _ := s.proxy.find(kindExtension)
 	out, err := s.inliner.inline(listeners, filters)
 	if err != nil {
-		s.log.Error("cannot put filters into listeners; the proxy keeps its configuration", "error", err)
+		s.log.Error("cannot add filters to listeners; the proxy keeps its configuration", "error", err)
 		return nil, false
 	}
 	return out, true

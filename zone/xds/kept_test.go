@@ -246,7 +246,7 @@ func TestKeptIdentitiesThatAreNotUsed(t *testing.T) {
 			next, err := authorities.Prepare(context.Background(), "default")
 			must(z.t, err)
 			must(z.t, authorities.Promote(context.Background(), "default", next))
-		}, "other-authority", "another authority has signed the kept identity"},
+		}, "other-authority", "another authority signed the stored identity"},
 		{"another workload", func(z *zoneServer) {
 			z.put(resources.TypeDataplane, "backend", `{"networking": {"address": "127.0.0.1"}}`,
 				map[string]string{resources.LabelWorkload: "shop"})

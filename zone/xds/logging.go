@@ -62,7 +62,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 	collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
 	if err := json.Unmarshal(conf, &parsed); err != nil {
-		return nil, nil, []string{"the conf has not the form of its type: " + err.Error()}
+		return nil, nil, []string{"the conf does not have the form of its type: " + err.Error()}
 	}
 	for i := range parsed.Backends {
 		b := &parsed.Backends[i]
@@ -97,7 +97,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 
 // errFileOfOthers reports a producer's policy that writes to a file. The server refuses such a policy on write and on
 // receipt; an earlier version may have admitted it.
-var errFileOfOthers = errors.New("a policy of the service's producer may not have its clients' proxies write files")
+var errFileOfOthers = errors.New("a policy of the service's producer may not make its clients' proxies write files")
 
 func ofProducer(o matching.Origin) bool { return o.Policy.Role == resources.RoleProducer }
 

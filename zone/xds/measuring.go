@@ -37,7 +37,7 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 	origin := rule.Origins[len(rule.Origins)-1].KRI().String()
 	var conf resources.MetricConf
 	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
-		t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
+		t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
 		return nil
 	}
 	shown, pushed := false, false
@@ -76,7 +76,7 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 		t.observed.problem(origin, "prometheus.port: nothing can listen on "+listen.String()+", or an inbound or a gateway does")
 		return nil
 	case !t.measured.admin:
-		t.observed.problem(origin, "the proxy cannot reach its own admin interface: write its bootstrap anew, with an --admin-address that names a port")
+		t.observed.problem(origin, "the proxy cannot reach its own admin interface: rewrite its bootstrap, with an --admin-address that names a port")
 		return nil
 	}
 	selected, problems := selectMetrics(conf.Sidecar)

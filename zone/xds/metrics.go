@@ -26,18 +26,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			"Configs that could not be built; the proxy keeps its last one."),
 		issued: counter("causeway_identity_issued_total", "Identities issued to proxies."),
 		kept: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "causeway_identity_kept_total", Help: "Identities that were kept for a proxy that comes back: used, or not because they are unreadable, of an other-identity, by an other-authority, or due for renewal.",
+			Name: "causeway_identity_kept_total", Help: "Stored identities of reconnecting proxies by result: used, or not used because they are unreadable, of an other-identity, by an other-authority, or due for renewal.",
 		}, []string{"outcome"}),
 		over: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "causeway_xds_over_limit_total",
-			Help: "What proxies asked for beyond what one may: streams, names, types that are not served, or requests a second (those wait).",
+			Help: "Requests of proxies beyond a limit: streams, names, types that are not served, or requests per second (those wait).",
 		}, []string{"limit"}),
 		responses: byType("causeway_xds_responses_total", "Responses sent to proxies."),
 		acks:      byType("causeway_xds_acks_total", "Responses that proxies acknowledged."),
 		nacks:     byType("causeway_xds_nacks_total", "Responses that proxies refused."),
 		propagation: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "causeway_xds_propagation_seconds",
-			Help:    "Time from a write, wherever it was made, to its acknowledgement by a proxy.",
+			Help:    "Time from a write on any server to its acknowledgement by a proxy.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60, 600},
 		}),
 	}

@@ -18,7 +18,7 @@ func (f OwnFunc) checkServices(t *target) error {
 	}
 	for i := range t.inbounds {
 		if at := t.inbounds[i].service; f(at.address, at.port) {
-			return fmt.Errorf("%w: %s: networking.inbound: %s is a port of the zone's server itself, and no application: set another servicePort", ErrConfig, t.dataplane.Key, at)
+			return fmt.Errorf("%w: %s: networking.inbound: %s is a port of the zone's server itself, not of an application: set another servicePort", ErrConfig, t.dataplane.Key, at)
 		}
 	}
 	return nil

@@ -55,7 +55,7 @@ type ended struct {
 	code   codes.Code
 }
 
-func (e *ended) Error() string { return "the stream's credential is no longer good: " + e.reason }
+func (e *ended) Error() string { return "the stream's credential is no longer valid: " + e.reason }
 
 // refuse reports a refusal and returns the error for the peer.
 func (p *pass) refuse(reason string, code codes.Code) error {

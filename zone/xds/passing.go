@@ -75,7 +75,7 @@ func (t *target) passBy(rule matching.ProxyRule) error {
 	case len(rule.Conf) == 0:
 		conf.PassthroughMode = resources.PassthroughAll
 	case err != nil:
-		t.observed.problem(origin, "the conf has not the form of its type, so that nothing leaves the mesh: "+err.Error())
+		t.observed.problem(origin, "the conf does not have the form of its type, so nothing leaves the mesh: "+err.Error())
 		conf = resources.PassthroughConf{}
 	}
 	p, err := t.newPassing(&conf, origin)

@@ -36,7 +36,7 @@ func permissions(t *target, in *inbound, policies []*matching.Policy, before acc
 	}
 	judge, unsaid := rbac.HandshakeFilter(rules, in.service.String())
 	if unsaid != nil {
-		next.closed = fmt.Sprintf("inbound %s is closed to everybody: %v", in.section, unsaid)
+		next.closed = fmt.Sprintf("inbound %s denies everybody: %v", in.section, unsaid)
 	}
 	third, err := newExtension(in.handshake(), judge)
 	return []*resource{first, second, third}, next, err

@@ -98,7 +98,7 @@ func clientCluster(r *resource, secrets set) (*resource, error) {
 	}
 	identities := secrets.get(identitiesOf(r.name))
 	if identities == nil {
-		return nil, fmt.Errorf("%w: it is not known yet who may answer there", ErrConfig)
+		return nil, fmt.Errorf("%w: who may answer there is unknown yet", ErrConfig)
 	}
 	if err := identities.delta.GetResource().UnmarshalTo(secret); err != nil {
 		return nil, err

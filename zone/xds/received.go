@@ -74,11 +74,11 @@ func receive(t *target, in *inbound, policies []*matching.Policy) received {
 			}
 		}
 		if size > maxRouteBytes {
-			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types make routes of more than %d bytes, each match with all of its rule, so none of it takes effect", maxRouteBytes))
+			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types produce routes of more than %d bytes, so none of them takes effect", maxRouteBytes))
 			continue
 		}
 		if len(next) > maxReceivedRoutes {
-			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types make more than %d combinations, so none of it takes effect", maxReceivedRoutes))
+			out.problem(in, string(receivedTypes[i].Type), fmt.Sprintf("its rules and those of other types produce more than %d combinations, so none of them takes effect", maxReceivedRoutes))
 			continue
 		}
 		combinations = next
@@ -104,7 +104,7 @@ func (r *received) choices(typ *receivedType, rules matching.InboundRules) []cho
 		dec := json.NewDecoder(bytes.NewReader(rule.Match))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&c.match); err != nil || c.match.SNI != nil {
-			r.problems = append(r.problems, c.origin+": a match cannot be told by the route of a request, and is left out")
+			r.problems = append(r.problems, c.origin+": the route of a request cannot express a match, which is left out")
 			continue
 		}
 		out = append(out, c)
@@ -150,7 +150,7 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	}
 	for _, chosen := range c.chosen {
 		if chosen.origin != "" {
-			r.problem(in, chosen.origin, "a rule is none that a proxy takes, and is left out: "+err.Error())
+			r.problem(in, chosen.origin, "a proxy does not accept a rule, which is left out: "+err.Error())
 		}
 	}
 	if route = bare(); route.Validate() != nil {

@@ -56,7 +56,7 @@ func (t *target) breakInbounds(policies []*matching.Policy) {
 			}
 			if err := json.Unmarshal(rules.Items[j].Conf, &conf); err != nil {
 				t.observed.problems = append(t.observed.problems,
-					in.section+": the conf of a MeshCircuitBreaker has not the form of its type: "+err.Error())
+					in.section+": the conf of a MeshCircuitBreaker does not have the form of its type: "+err.Error())
 				continue
 			}
 			in.breaker = conf.ConnectionLimits

@@ -33,7 +33,7 @@ func (s *session) paced(n int) error {
 		return nil
 	}
 	s.proxies.metrics.over.WithLabelValues(limitRequests).Inc()
-	text := fmt.Sprintf("over a limit: more than %d requests a second; the rest waits", requestsPerSecond)
+	text := fmt.Sprintf("over a limit: more than %d requests per second; the others wait", requestsPerSecond)
 	if s.proxy.record.setProblem(problemLimits, text) {
 		s.proxies.insights.mark(s.proxy.record, soon)
 	}

@@ -92,7 +92,7 @@ func (s *sender) usable(f *resources.RouteHeaders, origin string) {
 	refused := func(name string) bool {
 		own := name == "" || strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
 		if own {
-			s.problem(origin, fmt.Sprintf("the header %.64q is not one that a route can change, and is left as it is", name))
+			s.problem(origin, fmt.Sprintf("a route cannot change the header %.64q, which stays as it is", name))
 		}
 		return own
 	}
@@ -103,7 +103,7 @@ func (s *sender) usable(f *resources.RouteHeaders, origin string) {
 
 func filterConf[T any](s *sender, r *httpRoute, raw json.RawMessage) (conf T) {
 	if err := json.Unmarshal(raw, &conf); err != nil {
-		s.problem(r.rule.Origin.KRI().String(), "a filter has not the form of its type: "+err.Error())
+		s.problem(r.rule.Origin.KRI().String(), "a filter does not have the form of its type: "+err.Error())
 		var none T
 		return none
 	}

@@ -36,7 +36,7 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 		at := rules[i].Origin.KRI().String()
 		if size += len(rules[i].Match) + len(rules[i].Conf); size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf(
-				"the routes to one service take more than %d bytes, each match with all of its rule: this one, and those behind it, are left out",
+				"the routes to one service take more than %d bytes: this one, and those after it, are left out",
 				maxRouteBytes))
 			break
 		}
@@ -55,12 +55,12 @@ func (s *sender) httpRoute(rule *matching.RouteRule, b *backend) (r httpRoute, o
 	r.rule = rule
 	if rule.Match != nil {
 		if err := json.Unmarshal(rule.Match, &r.match); err != nil {
-			s.problem(at, "a match has not the form of one: "+err.Error())
+			s.problem(at, "a match does not have the form of one: "+err.Error())
 			return r, false
 		}
 	}
 	if err := json.Unmarshal(rule.Conf, &r.conf); err != nil {
-		s.problem(at, "a rule has not the form of one: "+err.Error())
+		s.problem(at, "a rule does not have the form of one: "+err.Error())
 		return r, false
 	}
 	r.shares = s.shares(rule, r.conf.BackendRefs, b)
@@ -76,7 +76,7 @@ func (s *sender) tcpRoutes(b *backend) []weighted {
 	}
 	var conf resources.TCPRouteConf
 	if err := json.Unmarshal(rules[0].Conf, &conf); err != nil {
-		s.problem(rules[0].Origin.KRI().String(), "a rule has not the form of one: "+err.Error())
+		s.problem(rules[0].Origin.KRI().String(), "a rule does not have the form of one: "+err.Error())
 		return nil
 	}
 	return s.shares(&rules[0], conf.BackendRefs, b)
@@ -99,7 +99,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 		}
 		s.filters(route, action, r)
 		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
-			s.problem(route.Name, "a rule is none that a proxy takes, and is left out: "+err.Error())
+			s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
 			continue
 		}
 		host.Routes = append(host.Routes, route)

@@ -54,7 +54,7 @@ func (t *target) secure(policies []*matching.Policy) {
 		if in.permissive && in.serverFirst {
 			in.permissive = false
 			t.observed.problem(origin, "inbound "+in.section+
-				" takes mutual TLS only: its application speaks first, and would speak to clients in the clear before they are judged")
+				" takes mutual TLS only: its application speaks first, and would speak to plaintext clients before they are judged")
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (t *target) tlsConf(in *matching.InboundPort, policies []*matching.Policy) 
 		}
 		origin, conf := rule.Origins[len(rule.Origins)-1].KRI().String(), new(resources.TLSConf)
 		if err := json.Unmarshal(rule.Conf, conf); err != nil {
-			t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
+			t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
 			continue
 		}
 		return conf, origin

@@ -156,7 +156,7 @@ const (
 )
 
 var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
-	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, do not answer for half a minute, or their config cannot be built) or offline; no series while a scrape waits in vain for changes to be applied.",
+	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, do not answer for half a minute, or their config cannot be built) or offline; no series while changes wait to be applied.",
 	[]string{"state"}, nil)
 
 // While changes are applied, a scrape waits for at most scrapePatience, and looks every scrapePause.

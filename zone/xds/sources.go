@@ -41,7 +41,7 @@ func (s *sender) read(of *resources.Resource, source *resources.DataSource) ([]b
 		return []byte(text), err
 	}
 	if s.sources == nil {
-		return nil, fmt.Errorf("secret: there are none here")
+		return nil, fmt.Errorf("secret: this server has no secrets")
 	}
 	return s.sources(of, source)
 }

@@ -36,7 +36,7 @@ func (t *target) traceBy(rule matching.ProxyRule) error {
 	origin := rule.Origins[len(rule.Origins)-1].KRI().String()
 	var conf resources.TraceConf
 	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
-		t.observed.problem(origin, "the conf has not the form of its type: "+err.Error())
+		t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
 		return nil
 	}
 	if len(conf.Backends) == 0 {

@@ -19,7 +19,7 @@ type logFiles struct {
 // use notes that a log writes to a file, and returns why the proxy cannot.
 func (f *logFiles) use(path string) (problem string) {
 	if words, ok := f.unopened[path]; ok {
-		return "the proxy cannot open " + path + ": " + words + ". Mend that and write the policy anew, or restart the proxy"
+		return "the proxy cannot open " + path + ": " + words + ". Fix that and rewrite the policy, or restart the proxy"
 	}
 	if f.named == nil {
 		f.named = map[string]bool{}

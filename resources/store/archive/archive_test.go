@@ -150,7 +150,7 @@ func TestRefused(t *testing.T) {
 		"a hidden file":   {begin + `{"file":{"path":"kds-tls/.ca.crt"}}`, ErrDamaged, "holds files of kds-tls only"},
 		"a backslash":     {begin + `{"file":{"path":"kds-tls/..\\a"}}`, ErrDamaged, "holds files of kds-tls only"},
 		"a file twice": {begin + `{"file":{"path":"kds-tls/a"}}` + "\n" + `{"file":{"path":"kds-tls/a"}}`,
-			ErrDamaged, "is there twice"},
+			ErrDamaged, "appears twice"},
 		"another server": {`{"causewayBackup":1,"server":"moon"}`, ErrDamaged, "want global or zone"},
 		"a zone's place": {`{"causewayBackup":1,"server":"zone","zone":"../global"}`, ErrDamaged, "not the name of a zone"},
 		"a last revision": {`{"causewayBackup":1,"server":"global","revision":18446744073709551615}`, ErrDamaged,

@@ -111,7 +111,7 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 			return nil, err
 		}
 		if b.paths[l.File.Path] {
-			return nil, fmt.Errorf("file %q is there twice", l.File.Path)
+			return nil, fmt.Errorf("file %q appears twice", l.File.Path)
 		}
 		b.paths[l.File.Path] = true
 		b.Files = append(b.Files, *l.File)

@@ -41,7 +41,7 @@ func (f *File) fits(root *os.Root, overwrite bool) error {
 	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 		info, err := root.Lstat(dir)
 		if err == nil && !info.IsDir() {
-			return fmt.Errorf("%s in %s is no folder of its own (%s), and nothing is restored through it: remove it, or restore to another folder", dir, root.Name(), info.Mode().Type())
+			return fmt.Errorf("%s in %s is not a folder of its own (%s), so nothing is restored through it: remove it, or restore to another folder", dir, root.Name(), info.Mode().Type())
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -54,7 +54,7 @@ func (f *File) fits(root *os.Root, overwrite bool) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s in %s is no regular file (%s), and nothing is restored in its place: remove it, or restore to another folder", f.Path, root.Name(), info.Mode().Type())
+		return fmt.Errorf("%s in %s is not a regular file (%s), and nothing is restored in its place: remove it, or restore to another folder", f.Path, root.Name(), info.Mode().Type())
 	case overwrite:
 		return nil
 	}

@@ -44,7 +44,7 @@ func (c *Config) Insist(ctx context.Context, tell func(why error), start func() 
 		}
 		wait := min(pause.NextBackOff(), left)
 		tell(err)
-		log.Warn("the start is tried again: etcd does not answer", "tries", tries, "wait", wait.Round(time.Millisecond),
+		log.Warn("etcd does not answer: trying to start again", "tries", tries, "wait", wait.Round(time.Millisecond),
 			"left", left.Round(time.Second), "error", err)
 		timer := time.NewTimer(wait)
 		select {

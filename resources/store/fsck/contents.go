@@ -22,7 +22,7 @@ func Contents(all []*resources.Resource, revision uint64, systemNamespace string
 			return r.Findings, err
 		}
 		if seen[one.Key] {
-			return r.Findings, fmt.Errorf("%s: it is there twice", one.Key)
+			return r.Findings, fmt.Errorf("%s: it appears twice", one.Key)
 		}
 		seen[one.Key] = true
 		if revision > 0 && one.Revision > revision {
