@@ -32,7 +32,7 @@ const (
 	pathsPrefix = "prefix"
 )
 
-const notCollecting = "unknown: the zone runs without --access-log als"
+const notCollecting = "the zone runs without --access-log als"
 
 // Register adds GET /_report/shadow, GET /_report/denied and GET /_suggest/permissions.
 func Register(server *api.Server, cfg Config) {
@@ -65,7 +65,7 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 	if !h.Collecting {
 		out.Unknown = notCollecting
 		for i := range out.Readiness {
-			out.Readiness[i] = api.Readiness{Policy: out.Readiness[i].Policy, Text: notCollecting}
+			out.Readiness[i] = api.Readiness{Policy: out.Readiness[i].Policy, Text: "unknown: " + notCollecting}
 		}
 	}
 	return answer(w, out)
