@@ -99,7 +99,7 @@ func (r *deniedReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "\n%d more: --size shows them\n", r.More)
 	}
 	if r.Dropped > 0 {
-		fmt.Fprintf(w, "\n%d more requests, allowed or denied, are not told apart, for want of room\n", r.Dropped)
+		fmt.Fprintf(w, "\n%d more requests, allowed or denied, are not listed, for lack of room\n", r.Dropped)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func newWhy(c *cli) *cobra.Command {
 	flags := &whyFlags{since: 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "why CLIENT SERVICE",
-		Short: "Say why a client is denied, and which policy would let in exactly that",
+		Short: "Say why a client is denied, and which policy would admit exactly that",
 		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or segments at its end (sa/frontend).\n" +
 			"SERVICE is what explain --to takes: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
 			"A zone that collects what its proxies report shows the denials that it has seen. The most recent one is judged, unless\n" +
