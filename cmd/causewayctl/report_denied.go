@@ -23,7 +23,7 @@ func newReportDenied(c *cli) *cobra.Command {
 		Long: "Requests, and connections on TCP, that were denied, the most recent first: by client, inbound, method and path. A zone\n" +
 			"counts what its own proxies report, since it was started: --address or --context must name the zone. causewayctl why\n" +
 			"tells what would let one of them in.\n\n" +
-			"Exit status: 0 answered, 2 nothing is known: the zone does not collect what its proxies report, or did not answer.",
+			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, or did not answer.",
 		Example: "  causewayctl report denied --since 1h\n" +
 			"  causewayctl report denied --to backend --client frontend",
 		Args: cobra.NoArgs,
@@ -80,7 +80,7 @@ func (r *deniedReport) print(w io.Writer) error {
 	now := time.Now()
 	switch {
 	case r.Unknown != "":
-		fmt.Fprintf(w, "unknown what was denied: %s\n", r.Unknown)
+		fmt.Fprintf(w, "what was denied is unknown: %s\n", r.Unknown)
 	case len(r.Items) == 0 && r.More > 0:
 		fmt.Fprintln(w, "none of the most recent denials is of that kind")
 	case len(r.Items) == 0:
