@@ -62,7 +62,7 @@ func policyRules() []any {
 		object{
 			"expression": "has(object.spec) && ['to', 'from', 'rules'].exists(l, l in object.spec && size(object.spec[l]) > 0) || " +
 				"'default' in object.?spec.orValue({})",
-			"message": "spec says nothing: give it rules, to, from or default, as the type has them",
+			"message": "spec is empty: give it rules, to, from or default, as the type has them",
 		},
 		object{
 			"expression": "!(has(object.spec) && has(object.spec.targetRef) && has(object.spec.targetRef.name) && " +
