@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/grpc"
+
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // heldStream is a stream that a zone keeps open beside those of its session.
@@ -76,3 +79,48 @@ func (g *Global) recheckHeldLocked() {
 }
 
 func allHeld(*heldStream) bool { return true }
+
+// StreamXDSConfigs implements kdspb.GlobalKDSServiceServer. The global queries no proxies over it.
+func (g *Global) StreamXDSConfigs(stream grpc.BidiStreamingServer[meshpb.XDSConfigResponse,
+	meshpb.XDSConfigRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// StreamStats implements kdspb.GlobalKDSServiceServer, as StreamXDSConfigs.
+func (g *Global) StreamStats(stream grpc.BidiStreamingServer[meshpb.StatsResponse, meshpb.StatsRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// StreamClusters implements kdspb.GlobalKDSServiceServer, as StreamXDSConfigs.
+func (g *Global) StreamClusters(stream grpc.BidiStreamingServer[meshpb.ClustersResponse,
+	meshpb.ClustersRequest]) error {
+	return g.holdOpen(stream)
+}
+
+// holdOpen keeps a stream open and sends nothing: Kuma zones open these streams and expect them to stay open.
+func (g *Global) holdOpen(stream grpc.ServerStream) error {
+	zone, _, pass, err := g.identify(stream.Context())
+	if err != nil {
+		return ToStatus(err)
+	}
+	connection := connectionOf(stream.Context())
+	if connection == nil {
+		return ToStatus(errNoOptions)
+	}
+	ctx, cancel := context.WithCancelCause(stream.Context())
+	defer cancel(nil)
+	release, err := g.hold(zone, &heldStream{connection: connection, pass: pass, cancel: cancel})
+	if err != nil {
+		return ToStatus(err)
+	}
+	defer release()
+	select {
+	case <-ctx.Done():
+		if stream.Context().Err() != nil {
+			return nil
+		}
+		return ToStatus(context.Cause(ctx))
+	case <-g.ctx.Done():
+		return ToStatus(ErrDraining)
+	}
+}
