@@ -191,9 +191,8 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 	var bridge *kubernetes.Bridge // before a request is served
 	routes := api.New(api.Config{
 		Store: durable, Status: status, Home: home, Guard: guard, Fields: fields, Log: cfg.Log, Registerer: diagnostics.Registry,
-		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now,
+		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now, Objects: objectsOf(cfg, &bridge),
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
-		Objects: objectsOf(cfg, &bridge),
 	})
 	addRoutes(routes, cfg, durable, publisher)
 	sources.register(routes)

@@ -52,7 +52,7 @@ func TestKubernetesCopies(t *testing.T) {
 			out, err := w.tryKubectl(ctx, admin, "get", "mtp", "-n", systemName, "-l", "kuma.io/display-name=of-all,kuma.io/origin=global,causeway.io/copy=true",
 				"-o", "jsonpath={range .items[*]}{.metadata.name} {.spec}{end}")
 			if err != nil || !strings.Contains(out, what) {
-				return fmt.Errorf("%v: %s", err, out)
+				return fmt.Errorf("%w: %s", err, out)
 			}
 			name, _, _ = strings.Cut(out, " ")
 			return nil

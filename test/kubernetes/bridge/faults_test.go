@@ -113,7 +113,7 @@ func TestKubernetesDefinitionGone(t *testing.T) {
 	w.eventually("the operator's word to be used up", func(ctx context.Context) error {
 		out, err := w.tryKubectl(ctx, admin, "get", "crd", "meshtrafficpermissions.kuma.io", "-o", "jsonpath={.metadata.annotations}")
 		if err != nil || strings.Contains(out, "accept-deletions") {
-			return fmt.Errorf("%v: %s", err, out)
+			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})

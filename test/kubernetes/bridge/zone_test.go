@@ -81,7 +81,7 @@ func (z *zone) webhooks(policy string) {
 	z.w.eventually("the API server to ask", func(ctx context.Context) error {
 		out, err := z.w.feedKubectl(ctx, admin, permission("asked", "backend-ns", "Exactly"), "apply", "--dry-run=server", "-f", "-")
 		if err == nil || !strings.Contains(out, "want Exact or Prefix") {
-			return fmt.Errorf("%v: %s", err, out)
+			return fmt.Errorf("%w: %s", err, out)
 		}
 		return nil
 	})
