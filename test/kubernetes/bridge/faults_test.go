@@ -147,11 +147,11 @@ func TestKubernetesWithoutTheWebhook(t *testing.T) {
 	z := w.zone()
 	w.apply(permission("good", "backend-ns", "Exact"))
 	z.holds("backend-ns/good")
-	bad := strings.Replace(permission("bad", "backend-ns", "Exact"), `"rules"`, `"ruless": [], "rules"`, 1)
+	bad := strings.Replace(permission("bad", "backend-ns", "Exact"), `"type"`, `"sort": "x", "type"`, 1)
 	homeless := strings.Replace(permission("homeless", "backend-ns", "Exact"), `"namespace"`, `"labels": {"kuma.io/mesh": "later"}, "namespace"`, 1)
 	w.apply(bad + homeless + permission("other", "backend-ns", "Exact"))
 	z.holds("backend-ns/good", "backend-ns/other")
-	if got := w.condition("mtp", "backend-ns", "bad", "Accepted", "False"); !strings.Contains(got, "spec.ruless: unknown field") {
+	if got := w.condition("mtp", "backend-ns", "bad", "Accepted", "False"); !strings.Contains(got, "spiffeId.sort: unknown field") {
 		t.Errorf("Accepted says %q", got)
 	}
 	z.measures(`causeway_kubernetes_refused_objects{type="MeshTrafficPermission"} 2`)
@@ -163,7 +163,7 @@ func TestKubernetesWithoutTheWebhook(t *testing.T) {
 	w.condition("mtp", "backend-ns", "homeless", "Accepted", "True")
 
 	// What was valid stays in force.
-	w.apply(strings.Replace(permission("good", "backend-ns", "Exact"), `"rules"`, `"ruless": [], "rules"`, 1))
+	w.apply(strings.Replace(permission("good", "backend-ns", "Exact"), `"type"`, `"sort": "x", "type"`, 1))
 	if got := w.condition("mtp", "backend-ns", "good", "Accepted", "False"); !strings.Contains(got, "generation 1 of it, the last valid one, stays in force") {
 		t.Errorf("Accepted says %q", got)
 	}
