@@ -14,14 +14,16 @@ import (
 
 // addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
 // get a resource.
-func addInspect(routes *api.Server, durable store.Reader, c *Config) {
+func addInspect(routes *api.Server, durable, status store.Reader, c *Config) {
 	crossing := exchange.NewFilter()
+	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
-		Store: durable, SystemNamespace: c.SystemNamespace,
+		Shortfalls: shortfalls,
+		Store:      durable, SystemNamespace: c.SystemNamespace,
 		Crosses: func(r *resources.Resource, zone string) bool {
 			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
-	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace})
+	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of})
 	routes.AddPreview(forecastSync)
 }

@@ -159,7 +159,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now,
 	})
-	addInspect(routes, durable, c)
+	addInspect(routes, durable, shown, c)
 	(&operator{store: durable, sync: sync}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
 	(&rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync,

@@ -33,6 +33,10 @@ const (
 	ProblemProxyless = "proxyless"
 	ProblemPolicies  = "policies"
 	ProblemGateway   = "gateway"
+	// ProblemOutbounds and ProblemInbounds cover what of its outbounds and inbounds a proxy is without, and policies on
+	// them without effect.
+	ProblemOutbounds = "outbounds"
+	ProblemInbounds  = "inbounds"
 )
 
 // ProblemsCut ends the text of a problem in a DataplaneInsight that has more than is kept.

@@ -159,3 +159,31 @@ func healthOver(t *testing.T, states *health.Server) int {
 	go func() { _ = server.Serve(listener) }()
 	return listener.Addr().(*net.TCPAddr).Port
 }
+
+// TestHealthLogThatCannotBeOpened: the proxy checks without it, says so, and is behind for no other policy.
+func TestHealthLogThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.handler("a", "backend", func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "a") })
+	w.allowAll()
+	ports, e := w.caller("caller", "{kind: MeshService, name: backend}")
+	w.apply(`{type: MeshHealthCheck, mesh: default, name: health, spec: {to: [{targetRef: {kind: Mesh}, default: {interval: 1s, eventLogPath: /there/is/no/such/folder}}]}}`)
+	soon(t, func() error {
+		if problems := w.problems("caller"); !strings.Contains(problems, "kri_mhc_default_zone-1__health_: eventLogPath") {
+			return fmt.Errorf("the insight says %s", problems)
+		}
+		if !strings.Contains(e.get("/config_dump?resource=dynamic_active_clusters"), "health_checks") {
+			return fmt.Errorf("nobody is asked")
+		}
+		for _, one := range w.proxies.SyncStatuses() {
+			if one.Behind {
+				return fmt.Errorf("%s is behind: %s", one.Dataplane, one.Reason)
+			}
+		}
+		_, body := plain(ports[0], "/")
+		if body != "a" {
+			return fmt.Errorf("the answer is %q", body)
+		}
+		return nil
+	})
+}

@@ -194,7 +194,7 @@ func serve(ctx context.Context, cfg *Config, durable store.Store, guard *access.
 		NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now, Objects: objectsOf(cfg, &bridge),
 		Version: server.Version(), ClusterID: cfg.clusterID, InstanceID: instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
 	})
-	addRoutes(routes, cfg, durable, publisher)
+	addRoutes(routes, cfg, durable, status, publisher)
 	sources.register(routes)
 	(&tokenHandler{store: durable, issuer: guard.Issuer(), now: cfg.Now}).register(routes)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
@@ -258,7 +258,7 @@ func openCheckpoint(cfg *Config, box *secrets.Box, diagnostics *server.Diagnosti
 }
 
 // addRoutes adds the routes that only a zone can serve.
-func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *identity.Publisher) {
+func addRoutes(routes *api.Server, cfg *Config, durable store.Store, status store.Reader, publisher *identity.Publisher) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, archive.Folders("zone")...)
 	})
@@ -266,12 +266,13 @@ func addRoutes(routes *api.Server, cfg *Config, durable store.Store, publisher *
 	if cfg.Global != "" { // first: later previews use it
 		routes.AddPreview(forecastSync(cfg.Zone))
 	}
-	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: publisher.Authorities.Assigned})
+	shortfalls := &inspect.Shortfalls{Status: status, Now: cfg.Now}
+	inspect.Register(routes, inspect.Config{Store: durable, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace, Assigned: publisher.Authorities.Assigned, Shortfalls: shortfalls})
 	routes.AddConditions((&identityConditions{store: durable, zone: cfg.Zone, authorities: publisher.Authorities, publisher: publisher}).of)
 	names := &hostnames.Status{Store: durable, Home: publisher.Home}
 	routes.AddStatus(names.Fields)
 	routes.AddConditions(names.Conditions)
-	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone})
+	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone, Shortfalls: shortfalls.Of})
 }
 
 // publishAll makes the authorities of all meshes available before the first proxy connects. It fails if an authority is

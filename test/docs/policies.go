@@ -254,6 +254,9 @@ whose match holds: an exact path before an expression before a prefix, the longe
 prefix. ` + "`from`" + ` takes kind Mesh only, since identities carry no tags. A gRPC server that is its own proxy takes none of these policies, and its
 DataplaneInsight says so. A path by a regular expression does not go together with paths of another type's rules: that combination has no
 effect, and is among the proxy's problems.
+
+What a proxy's problems say of a policy is in the policy's ` + "`status.conditions`" + ` and a finding of ` + "`lint`" + `, each with the proxy and the field, and ` + "`rollout status`" + ` does not
+count the policy as enforced there. Other policies are not concerned.
 `)
 	writeTypes(&b, policyTypes)
 	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshTimeout and MeshAccessLog have the same fields there.\n")

@@ -30,6 +30,7 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, coverage: map[placedKey]*coverage{},
 			clear: map[placedKey]bool{}}
 		l.policies()
+		l.shortfalls(name)
 		l.effects(name)
 		l.inbounds(l.tlsPolicies(name))
 		l.identities(name)
@@ -147,6 +148,19 @@ func (l *linter) effect(r *resources.Resource) {
 	case !selects && l.judgesTargets(p):
 		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
 			"compare targetRef with the labels of Dataplanes, or delete the policy"})
+	}
+}
+
+// shortfalls adds what proxies report of policies without effect on them.
+func (l *linter) shortfalls(mesh string) {
+	if l.world.options.Shortfalls == nil {
+		return
+	}
+	for kri, list := range l.world.options.Shortfalls(mesh) {
+		for _, one := range list {
+			l.add(Finding{Warning, CheckNotEnforced, kri, "", one.String(),
+				"change the policy or the proxy, or select other proxies: docs/reference/policies.md says what takes effect"})
+		}
 	}
 }
 

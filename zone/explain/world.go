@@ -21,6 +21,8 @@ type Options struct {
 	// Zone is a zone server's own zone, and empty on the global. For files, it is the zone of Dataplanes, of
 	// MeshServices, and of policies in namespaces, if they do not carry `kuma.io/zone`; empty means "local".
 	Zone string
+	// Shortfalls returns the reports of proxies about the policies of a mesh. Nil means that there are none, as for files.
+	Shortfalls func(mesh string) matching.Shortfalls
 }
 
 // World is a set of resources to ask about. It reads resources on the first question that needs them and caches the

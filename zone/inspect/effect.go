@@ -118,6 +118,10 @@ func (h *handlers) effectConditions(v *view, p *matching.Policy) []resources.Con
 		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
 			Reason: reasonNotEnforced, Message: part})
 	}
+	for _, one := range h.views.config.Shortfalls.Of(p.Resource.Mesh)[p.KRI.String()] {
+		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
+			Reason: reasonNotEnforced, Message: one.String()})
+	}
 	for _, text := range h.effectTexts(v.snap, p, nil) {
 		out = append(out, resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
 			Reason: reasonSelectsNothing, Message: text})

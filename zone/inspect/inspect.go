@@ -24,6 +24,8 @@ type Config struct {
 	// Assigned returns, in a zone, the current identity of its Dataplanes. Nil means the identity when every
 	// MeshIdentity is ready.
 	Assigned func(dp *resources.Resource) (identity.Assigned, error)
+	// Shortfalls are the reports of proxies about policies. Nil means none.
+	Shortfalls *Shortfalls
 }
 
 func (c *Config) assigned(snap store.Snapshot, dp *resources.Resource) (identity.Assigned, error) {

@@ -104,7 +104,7 @@ func (s *Selection) LeftOut(dataplane *resources.Resource, problems Problems,
 		}
 	}
 	return problems.about(s.policy.KRI.String(), resources.ProblemProxyless, resources.ProblemPolicies,
-		resources.ProblemGateway)
+		resources.ProblemGateway, resources.ProblemOutbounds)
 }
 
 // maxLeftOut is how many proxies without effect an answer names.

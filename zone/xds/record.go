@@ -31,9 +31,9 @@ const (
 	problemIdentity = "identity"
 	// problemInbounds covers inbounds that admit no client because their permissions cannot be enforced, and policies
 	// on inbounds without effect.
-	problemInbounds = "inbounds"
+	problemInbounds = resources.ProblemInbounds
 	// problemOutbounds covers outbounds and policies on them without effect; the rest of the config is in place.
-	problemOutbounds = "outbounds"
+	problemOutbounds = resources.ProblemOutbounds
 	// problemProxyless is what keeps a gRPC server from its config. problemUnsaid is what it cannot be configured with;
 	// for permissions, it then enforces stricter ones.
 	problemProxyless = "proxyless-config"

@@ -92,7 +92,7 @@ func (r *record) outstanding(filtered bool, now time.Time) (bool, string) {
 	var reasons []string
 	for source, text := range r.problemsLocked() {
 		if source != problemIdentity && source != problemUnsaid && source != problemPolicies &&
-			source != problemGateway {
+			source != problemGateway && source != problemOutbounds {
 			reasons = append(reasons, text)
 		}
 	}
