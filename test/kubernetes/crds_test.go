@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -154,8 +155,11 @@ func TestKubernetesRefusesWithoutUs(t *testing.T) {
 		// The API server follows a policy of admission a moment after it is made.
 		k.eventually(f.Name+" to be refused", func(ctx context.Context) error {
 			out, err := k.Apply(ctx, string(f.Data), "--dry-run=server")
-			if err == nil || !strings.Contains(out, want) {
-				return fmt.Errorf("%v, want %q in\n%s", err, want, out)
+			if err == nil {
+				return errors.New("it is taken")
+			}
+			if !strings.Contains(out, want) {
+				return fmt.Errorf("%w, want %q in\n%s", err, want, out)
 			}
 			return nil
 		})

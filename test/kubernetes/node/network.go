@@ -39,10 +39,10 @@ func claimNetwork(ctx context.Context) (network, error) {
 	var last error
 	for number := firstNumber; number <= lastNumber; number++ {
 		n := networkOf(number)
-		if out, err := command(ctx, "ip", "netns", "pids", n.name); err == nil && strings.TrimSpace(out) == "" {
+		if out, err := ip(ctx, "netns", "pids", n.name); err == nil && strings.TrimSpace(out) == "" {
 			_ = n.release()
 		}
-		if _, last = command(ctx, "ip", "netns", "add", n.name); last != nil {
+		if _, last = ip(ctx, "netns", "add", n.name); last != nil {
 			continue
 		}
 		if err := n.connect(ctx); err != nil {
@@ -63,12 +63,12 @@ func (n *network) connect(ctx context.Context) error {
 		append(in, "sysctl", "-qw", "net.ipv4.ip_forward=1"),
 		{"route", "replace", n.pods, "via", n.address}, {"route", "replace", n.services, "via", n.address},
 	} {
-		if out, err := command(ctx, "ip", args...); err != nil {
+		if out, err := ip(ctx, args...); err != nil {
 			return fmt.Errorf("ip %s: %w: %s", strings.Join(args, " "), err, out)
 		}
 	}
 	// Bridged packets of a pod to a service pass the rules of kube-proxy only where the kernel has this switch.
-	_, _ = command(ctx, "ip", append(in, "sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=1")...)
+	_, _ = ip(ctx, append(in, "sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=1")...)
 	return nil
 }
 
@@ -78,14 +78,15 @@ func (n *network) release() error {
 		return nil
 	}
 	ctx := context.Background()
-	_, _ = command(ctx, "ip", "link", "del", n.name)
-	if out, err := command(ctx, "ip", "netns", "del", n.name); err != nil && !strings.Contains(out, "No such file") {
+	_, _ = ip(ctx, "link", "del", n.name)
+	if out, err := ip(ctx, "netns", "del", n.name); err != nil && !strings.Contains(out, "No such file") {
 		return fmt.Errorf("ip netns del %s: %w: %s", n.name, err, out)
 	}
 	return nil
 }
 
-func command(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+// ip runs the program of that name and returns all that it prints.
+func ip(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "ip", args...).CombinedOutput()
 	return string(out), err
 }

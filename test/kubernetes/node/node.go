@@ -148,7 +148,8 @@ func (n *Node) Stop() error {
 	if n.first != nil {
 		_ = n.first.Kill()
 		select {
-		case <-n.ended:
+		case err := <-n.ended:
+			n.ended <- err // for whoever stops it once more
 		case <-time.After(patience):
 			return fmt.Errorf("the first process of %s does not end", n.name)
 		}
