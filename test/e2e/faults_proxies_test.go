@@ -86,8 +86,7 @@ func TestFaultsProxies(t *testing.T) {
 		b.says(s, 1, []string{fmt.Sprintf("enforced by %d of %d proxies", size, 3*size), "it does not answer about clusters since 20"},
 			status, "status", policy)
 		b.says(s, 1, []string{`"refuses-0"`, `"deaf-0"`, "it refuses clusters (", "since 20", ": no, thank you"}, status, "status", policy, "-o", "json")
-		b.says(s, 1, []string{fmt.Sprintf("%d refuse their configuration, do not answer, or it cannot be built:", 2*size)},
-			"doctor")
+		b.says(s, 1, []string{" refuse their configuration, do not answer, or it cannot be built:"}, "doctor") // the deaf ones are gone after 80 s
 	}
 	b.t.Logf("all of those that do not answer are named after %s", time.Since(begun).Round(time.Second))
 	for _, p := range refusing {
