@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,15 +28,17 @@ func newWhy(c *cli) *cobra.Command {
 		Use:   "why CLIENT SERVICE",
 		Short: "Say why a client is denied, and which policy would admit exactly that",
 		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or segments at its end (sa/frontend).\n" +
+			"A client of which nothing but its denials is known is looked for last.\n" +
 			"SERVICE is what explain --to takes: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
 			"A zone that collects what its proxies report shows the denials that it has seen. The most recent one is judged, unless\n" +
 			"--method, --path or --inbound name another request. If nothing allows the request, the smallest policy that does is printed:\n" +
-			"one identity, one method, one path. --apply stores it, and asks again. Where a deny entry decides, no policy can allow\n" +
-			"it, and the answer names the entry.\n\n" +
+			"one identity, one method, one path. --apply stores it, and asks again; it takes neither the client nor the request from what\n" +
+			"was denied, as the client chose both: name them. Where a deny entry decides, no policy can allow it, and the answer names\n" +
+			"the entry.\n\n" +
 			"Exit status: 0 allowed, 1 denied, 2 unknown.",
 		Example: "  causewayctl why frontend backend\n" +
 			"  causewayctl why frontend backend --method POST --path /orders\n" +
-			"  causewayctl why spiffe://default.zone-1.mesh.local/workload/frontend backend --apply",
+			"  causewayctl why spiffe://default.zone-1.mesh.local/workload/frontend backend --method POST --path /orders --apply",
 		Args: cobra.ExactArgs(2),
 		RunE: c.question(func(ctx context.Context, client *api.Client, args []string) error {
 			return c.why(ctx, client, flags, args[0], args[1])
@@ -59,8 +62,13 @@ type whyAnswer struct {
 	Denials []api.Denial `json:"denials"`
 	// DenialsUnknown is the reason why it is not known what was denied; empty if it is known.
 	DenialsUnknown string `json:"denialsUnknown,omitempty"`
+	// Stranger means that nothing but its denials is known of the client that was found for a name.
+	Stranger bool `json:"stranger,omitempty"`
 	// Proposals are the smallest policies, one for each proxy, that allow the request, if added policies can.
 	Proposals []json.RawMessage `json:"proposals,omitempty"`
+
+	// chosen are the flags that would name what was taken from a denial; empty if nothing was.
+	chosen string
 }
 
 func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who, service string) error {
@@ -69,13 +77,13 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 	if err != nil {
 		return err
 	}
-	q := &explain.Query{Mesh: flags.mesh, Namespace: flags.namespace, To: service, From: from, Inbound: flags.inbound,
+	q := &explain.Query{Mesh: flags.mesh, Namespace: flags.namespace, To: service, From: from.id, Inbound: flags.inbound,
 		Method: flags.method, Path: flags.path}
 	answer, err := askWhy(ctx, client, q, seen)
 	if err != nil {
 		return err
 	}
-	answer.DenialsUnknown = unseen
+	answer.DenialsUnknown, answer.Stranger = unseen, from.stranger
 	proposals, err := propose(ctx, client, answer.Answer)
 	if err != nil {
 		return err
@@ -93,6 +101,11 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 		return errNo
 	case len(proposals) == 0:
 		return usagef("--apply: there is no policy to apply: what decides is said above")
+	case from.stranger:
+		return usagef("--apply: nothing but its denials is known of %s, which matches %q: if it is the one, give its whole SPIFFE ID",
+			from.id, who)
+	case answer.chosen != "":
+		return usagef("--apply: the client chose the request that is judged above: if it is the one, add %s", answer.chosen)
 	}
 	return c.applyProposals(ctx, client, proposals, q)
 }
@@ -111,17 +124,10 @@ func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen 
 	return report.Items, ""
 }
 
-// askWhy judges the request, and completes one that is not named by the most recent denial of the client at the service.
+// askWhy judges the request, and completes what is not named of it by the most recent denial of the client at the service.
 func askWhy(ctx context.Context, client *api.Client, q *explain.Query, seen []api.Denial) (*whyAnswer, error) {
-	all, one := *q, q.Inbound != ""
-	first, err := askServer(ctx, client, &all)
-	if err != nil && !one {
-		// Several inbounds: a denial says which.
-		if d := latestAt(seen, q.From, ""); d != nil {
-			q.Inbound = sectionOfKRI(d.Inbound)
-			first, err = askServer(ctx, client, q)
-		}
-	}
+	named := *q
+	first, err := askSomeInbound(ctx, client, q, seen)
 	if err != nil {
 		return nil, err
 	}
@@ -131,16 +137,42 @@ func askWhy(ctx context.Context, client *api.Client, q *explain.Query, seen []ap
 			answer.Denials = append(answer.Denials, d)
 		}
 	}
-	if q.Method != "" || q.Path != "" || len(answer.Denials) == 0 {
-		return answer, nil
+	if complete(q, answer.Denials) {
+		if answer.explained, err = askServer(ctx, client, q); err != nil {
+			return nil, err
+		}
 	}
-	latest := answer.Denials[0]
-	if latest.Path == "" && latest.Method != "" { // its path was not kept
-		return answer, nil
+	answer.chosen = chosen(&named, q)
+	return answer, nil
+}
+
+// maxInbounds is the maximum number of inbounds that are tried where denials say which is meant.
+const maxInbounds = 10
+
+// askSomeInbound asks about the inbound that q names, or about the only one, or else about the one of the client's most
+// recent denial at the service.
+func askSomeInbound(ctx context.Context, client *api.Client, q *explain.Query, seen []api.Denial) (*explained, error) {
+	whole := *q
+	first, err := askServer(ctx, client, &whole)
+	if err == nil || q.Inbound != "" {
+		return first, err
 	}
-	q.Inbound, q.Method, q.Path = sectionOfKRI(latest.Inbound), latest.Method, latest.Path
-	answer.explained, err = askServer(ctx, client, q)
-	return answer, err
+	var tried []string
+	for _, d := range seen {
+		section := sectionOfKRI(d.Inbound)
+		if d.Client != q.From || slices.Contains(tried, section) || len(tried) == maxInbounds {
+			continue
+		}
+		tried = append(tried, section)
+		one := *q
+		one.Inbound = section
+		at, failed := askServer(ctx, client, &one)
+		if failed == nil && (&whyAnswer{explained: at}).about(d.Inbound) {
+			q.Inbound = section
+			return at, nil
+		}
+	}
+	return nil, err
 }
 
 // about reports whether the answer is about an inbound.
@@ -169,6 +201,9 @@ func (a *whyAnswer) print(w io.Writer) error {
 			fmt.Fprintf(w, "%d more: causewayctl report denied\n", more)
 		}
 		fmt.Fprintln(w)
+	}
+	if a.Stranger {
+		fmt.Fprintf(w, "nothing but its denials is known of %s: no MeshService has this identity\n\n", a.Request.From)
 	}
 	writeAnswer(w, a.Answer)
 	writeKnowledge(w, a.Zones)

@@ -14,66 +14,84 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// latestAt returns the most recent denial of a client, at inbounds with the section unless it is empty; nil if none.
-func latestAt(seen []api.Denial, client, section string) *api.Denial {
-	for i := range seen {
-		if seen[i].Client == client && (section == "" || sectionOfKRI(seen[i].Inbound) == section) {
-			return &seen[i]
-		}
-	}
-	return nil
-}
-
 // sectionOfKRI returns the name or port of an inbound, from its KRI.
 func sectionOfKRI(inbound string) string { return inbound[strings.LastIndexByte(inbound, '_')+1:] }
 
-// resolveIdentity returns the SPIFFE ID that a person means: hers, or the only one that a name leads to. Known are the
-// identities of MeshServices, and the clients that were denied. It never makes one up.
-func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, seen []api.Denial) (string, error) {
+// identities are the SPIFFE IDs that a name can mean.
+type identities struct {
+	// named are those of the MeshServices with that name, and known those of all MeshServices.
+	named, known map[string]bool
+	// denied are those of clients that were denied. Anybody who can reach a proxy is among them.
+	denied map[string]bool
+}
+
+// clientID is a SPIFFE ID that was found for a name.
+type clientID struct {
+	id string
+	// stranger means that nothing but its denials is known of it, so that the client itself chose what it is called.
+	stranger bool
+}
+
+// resolveIdentity returns the SPIFFE ID that a person means: hers, or the only one that a name leads to. It never makes
+// one up.
+func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, seen []api.Denial) (*clientID, error) {
 	if strings.Contains(who, "://") {
 		if _, err := spiffeid.FromString(who); err != nil {
-			return "", usagef("CLIENT: %q is not a SPIFFE ID: %w", who, err)
+			return nil, usagef("CLIENT: %q is not a SPIFFE ID: %w", who, err)
 		}
-		return who, nil
+		return &clientID{id: who}, nil
 	}
 	d, _ := resources.Lookup(resources.TypeMeshService)
 	services, err := listItems(ctx, client, listQuery{descriptor: d, mesh: mesh})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	known, named := map[string]bool{}, map[string]bool{}
+	all := identities{named: map[string]bool{}, known: map[string]bool{}, denied: map[string]bool{}}
 	for _, it := range services {
 		ids, err := identitiesOf(it)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		for _, id := range ids {
-			known[id] = true
+			all.known[id] = true
 			if it.Name == who || it.displayName() == who {
-				named[id] = true
+				all.named[id] = true
 			}
 		}
 	}
 	for _, d := range seen {
 		if d.Client != "" {
-			known[d.Client] = true
+			all.denied[d.Client] = true
 		}
 	}
+	return all.find(who)
+}
+
+// find returns the only identity that a name leads to. Those of MeshServices come first, however well the name fits a
+// client that was denied.
+func (all *identities) find(who string) (*clientID, error) {
 	ends := func(id string) bool { return strings.HasSuffix(id, "/"+who) }
 	within := func(id string) bool { return strings.Contains(id, who) }
-	for _, found := range [][]string{sorted(named, nil), sorted(known, ends), sorted(known, within)} {
+	for _, of := range []struct {
+		ids      map[string]bool
+		selects  func(string) bool
+		stranger bool
+	}{{all.named, nil, false}, {all.known, ends, false}, {all.known, within, false}, {all.denied, ends, true}, {all.denied, within, true}} {
+		found := sorted(of.ids, of.selects)
 		switch len(found) {
 		case 0:
 			continue
 		case 1:
-			return found[0], nil
+			return &clientID{found[0], of.stranger}, nil
 		}
-		return "", usagef("CLIENT: %q may be %s: say which", who, strings.Join(found[:min(len(found), nearestCount)], ", "))
+		return nil, usagef("CLIENT: %q may be %s: say which", who, strings.Join(found[:min(len(found), nearestCount)], ", "))
 	}
-	if len(known) == 0 {
-		return "", usagef("CLIENT: no identity is known here: give the whole SPIFFE ID")
+	every := maps.Clone(all.known)
+	maps.Copy(every, all.denied)
+	if len(every) == 0 {
+		return nil, usagef("CLIENT: no identity is known here: give the whole SPIFFE ID")
 	}
-	return "", usagef("CLIENT: no known identity contains %q; there are %s", who, strings.Join(nearestTo(who, sorted(known, nil)), ", "))
+	return nil, usagef("CLIENT: no known identity contains %q; there are %s", who, strings.Join(nearestTo(who, sorted(every, nil)), ", "))
 }
 
 // sorted returns the names that a condition selects; nil selects all.
