@@ -24,14 +24,14 @@ const (
 // collectors are the parts of Kubernetes that delete what is in a namespace that is being deleted, or what belongs to
 // something that is gone. If they were refused, the namespace would never end. A copy that they delete comes back.
 var collectors = []string{"system:serviceaccount:kube-system:namespace-controller",
-	"system:serviceaccount:kube-system:generic-garbage-collector"}
+	"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"}
 
 // judge answers one question. What it refuses, it refuses with the words of the HTTP API. mutating asks for the labels
 // that the server computes.
 func (b *Bridge) judge(ctx context.Context, r *admissionRequest, mutating bool) *admissionResponse {
 	t := resources.Type(r.Kind.Kind)
 	d, ok := resources.Lookup(t)
-	if !ok || !HasKind(t) || r.SubResource != "" || r.UserInfo.Username != "" && r.UserInfo.Username == b.self() {
+	if !ok || r.Kind.Group != group || !HasKind(t) || r.SubResource != "" || r.UserInfo.Username != "" && r.UserInfo.Username == b.self() {
 		return &admissionResponse{Allowed: true}
 	}
 	object, old, err := objectsOf(r)
@@ -45,12 +45,12 @@ func (b *Bridge) judge(ctx context.Context, r *admissionRequest, mutating bool) 
 		return &admissionResponse{Allowed: true}
 	}
 	switch {
-	case old != nil && isCopy(old):
+	case old != nil && b.isCopy(t, old):
 		return refused(b.isCopyOf(r, old))
 	case object == nil:
 		return refused(api.BadField("document", "there is no object"))
-	case isCopy(object):
-		return refused(api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is the server's to set: leave it out"))
+	case object.Meta.DeletionTimestamp == nil && labelled(object) != nil:
+		return refused(labelled(object))
 	case old != nil && (object.Meta.DeletionTimestamp != nil || sameMeaning(object, old)):
 		return &admissionResponse{Allowed: true} // a finalizer, an annotation: nothing that this server reads
 	case !Fed(t):
@@ -113,9 +113,11 @@ func (b *Bridge) isCopyOf(r *admissionRequest, old *apiserver.Object) error {
 
 func (b *Bridge) judgeDelete(r *admissionRequest, old *apiserver.Object, d *resources.Descriptor) *admissionResponse {
 	switch {
-	case old == nil || slices.Contains(collectors, r.UserInfo.Username):
+	case slices.Contains(collectors, r.UserInfo.Username):
 		return &admissionResponse{Allowed: true}
-	case isCopy(old):
+	case old == nil:
+		return refused(api.BadField("document", "there is no object that is deleted"))
+	case b.isCopy(d.Type, old):
 		return refused(b.isCopyOf(r, old))
 	}
 	b.mu.Lock()

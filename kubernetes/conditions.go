@@ -55,7 +55,11 @@ func (n *known) unaccepted() []resources.Condition {
 		reason = "NotAccepted"
 	}
 	rest := "nothing of it has an effect"
-	if n.stored != nil && n.stored.Object.Generation < n.generation {
+	switch {
+	case n.stored == nil:
+	case n.stored.Object.Generation == n.generation: // labels are in no generation
+		rest = "what it said before its labels changed stays in force"
+	default:
 		rest = fmt.Sprintf("generation %d of it, the last valid one, stays in force", n.stored.Object.Generation)
 	}
 	return []resources.Condition{

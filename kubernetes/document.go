@@ -2,10 +2,12 @@ package kubernetes
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // LabelCopy marks an object that a server made of a resource that others wrote. Users cannot change it.
@@ -16,8 +18,13 @@ const copied = "true"
 // annotationContent is a hash of what a copy was made of.
 const annotationContent = "causeway.io/content"
 
-// isCopy reports whether an object is a copy.
-func isCopy(o *apiserver.Object) bool { return o.Meta.Labels[LabelCopy] == copied }
+// labelled returns the error for an object with the label of a copy that is none.
+func labelled(o *apiserver.Object) error {
+	if _, ok := o.Meta.Labels[LabelCopy]; !ok {
+		return nil
+	}
+	return api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is the server's to set: leave it out")
+}
 
 // decoded is what a user's object says. Errors are of resources: with the field and the reason.
 func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
@@ -33,6 +40,9 @@ func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, api.BadField("document", "want one object, got %d", len(docs))
 	}
 	doc := docs[0]
 	// A type that belongs to no mesh is in the system namespace, and has no namespace in the store.

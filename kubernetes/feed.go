@@ -59,12 +59,12 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 		switch {
 		case one.change.object == nil:
 			b.gone(one, &f)
-		case isCopy(one.change.object):
+		case b.isCopy(one.id.Type, one.change.object):
 			b.sawCopy(one)
 		case !Fed(one.id.Type):
 			b.sawForeign(one)
 		default:
-			if one.doc = b.read(one, &f); one.doc != nil {
+			if one.doc = b.read(one); one.doc != nil {
 				puts = append(puts, one)
 				f.Puts = append(f.Puts, one.doc)
 			}
@@ -111,7 +111,7 @@ func (b *Bridge) putBack(batch []taken) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range batch {
-		if b.pending[one.id] == nil && !(one.change.object != nil && isCopy(one.change.object)) {
+		if b.pending[one.id] == nil && !(one.change.object != nil && b.isCopy(one.id.Type, one.change.object)) {
 			b.pending[one.id] = one.change
 		}
 	}
@@ -139,14 +139,18 @@ func (b *Bridge) gone(one *taken, f *api.Feed) {
 }
 
 // read decodes an object, and notes its state. It returns nil if it is not valid.
-func (b *Bridge) read(one *taken, f *api.Feed) *resources.Resource {
+func (b *Bridge) read(one *taken) *resources.Resource {
 	o := one.change.object
 	doc, err := decoded(o.Raw, b.Home)
+	if forged := labelled(o); err == nil && forged != nil {
+		err = forged
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.kinds[one.id.Type]
 	known := k.objects[one.id.Name]
 	if known == nil || known.uid != o.Meta.UID || known.copy {
+		b.replacedLocked(known)
 		known = &objectState{uid: o.Meta.UID}
 		k.objects[one.id.Name] = known
 	}
@@ -162,13 +166,20 @@ func (b *Bridge) read(one *taken, f *api.Feed) *resources.Resource {
 		b.dueLocked(one.id, 0)
 		return nil
 	}
+	if !same {
+		known.refused = nil // of another generation: nothing is known of this one
+	}
 	doc = withoutRole(doc)
 	doc.Object = resources.Object{UID: o.Meta.UID, Generation: o.Meta.Generation}
 	doc.CreationTime = o.Meta.CreationTimestamp
-	if known.key != (resources.Key{}) && known.key != doc.Key { // it moved to another mesh
-		f.Deletes = append(f.Deletes, api.FeedDelete{Key: known.key, UID: known.uid})
-	}
 	return doc
+}
+
+// replacedLocked lets what an object was be removed, after another object of its name came before the news that it is gone.
+func (b *Bridge) replacedLocked(known *objectState) {
+	if known != nil && known.key != (resources.Key{}) {
+		b.delayLocked(api.FeedDelete{Key: known.key, UID: known.uid})
+	}
 }
 
 // withoutRole returns doc without the label of its role, which follows from the spec. The webhook keeps it right; while
@@ -206,6 +217,9 @@ func (b *Bridge) settleLocked(one *taken, refused error) {
 	was := known.refused
 	known.refused = refused
 	if refused == nil {
+		if known.key != (resources.Key{}) && known.key != one.doc.Key { // it moved to another mesh
+			b.delayLocked(api.FeedDelete{Key: known.key, UID: known.uid})
+		}
 		known.key = one.doc.Key
 		delete(k.held, one.doc.Key)
 		delete(b.waiting, one.id)
@@ -251,6 +265,7 @@ func (b *Bridge) sawCopy(one *taken) {
 	k, o := b.kinds[one.id.Type], one.change.object
 	known := k.objects[one.id.Name]
 	if known == nil || known.uid != o.Meta.UID {
+		b.replacedLocked(known)
 		known = &objectState{uid: o.Meta.UID}
 		k.objects[one.id.Name] = known
 	}

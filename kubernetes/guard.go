@@ -96,6 +96,10 @@ func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete) []api.
 func (b *Bridge) delay(d api.FeedDelete) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.delayLocked(d)
+}
+
+func (b *Bridge) delayLocked(d api.FeedDelete) {
 	b.kinds[d.Key.Type].held[d.Key] = &heldDelete{uid: d.UID, since: b.Now()}
 }
 
@@ -120,28 +124,24 @@ func (b *Bridge) compareAll(ctx context.Context) {
 		b.mu.Lock()
 		wanted := k.compare && k.listed && !k.absent
 		k.compare = false
-		there := map[resources.Key]string{}
-		for _, o := range k.objects {
-			there[o.key] = o.uid
-		}
 		b.mu.Unlock()
-		if !wanted {
-			continue
+		if wanted {
+			b.compare(ctx, k)
 		}
-		b.compare(ctx, k, there)
 	}
 }
 
 // compare removes the resources of one kind whose objects are not there.
-func (b *Bridge) compare(ctx context.Context, k *kindState, there map[resources.Key]string) {
+func (b *Bridge) compare(ctx context.Context, k *kindState) {
 	var missing []api.FeedDelete
+	there := b.users(k)
 	total := 0
 	for r := range b.Store.Snapshot().List(store.Query{Type: k.Type}) {
 		if r.Object.IsZero() || !b.Home.Owns(r) {
 			continue
 		}
 		total++
-		if there[r.Key] != r.Object.UID {
+		if !b.isOf(r, there[r.Object.UID]) {
 			missing = append(missing, api.FeedDelete{Key: r.Key, UID: r.Object.UID})
 		}
 	}
@@ -158,6 +158,35 @@ func (b *Bridge) compare(ctx context.Context, k *kindState, there map[resources.
 		return
 	}
 	b.remove(ctx, b.permitted(ctx, missing))
+}
+
+// users returns the names of the users' objects of a kind, by UID.
+func (b *Bridge) users(k *kindState) map[string]apiserver.Name {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := make(map[string]apiserver.Name, len(k.objects))
+	for name, o := range k.objects {
+		if !o.copy {
+			out[o.uid] = name
+		}
+	}
+	return out
+}
+
+// isOf reports whether a resource is what an object says, or said before it became invalid. After a restart the store is
+// all that knows of the latter.
+func (b *Bridge) isOf(r *resources.Resource, name apiserver.Name) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := b.kinds[r.Type].objects[name]
+	if o == nil || o.uid != r.Object.UID {
+		return false
+	}
+	if o.key == (resources.Key{}) {
+		o.key = r.Key
+		b.dueLocked(objectID{r.Type, name}, 0)
+	}
+	return o.key == r.Key
 }
 
 // remove removes resources whose objects are gone.

@@ -97,9 +97,12 @@ func (b *Bridge) projectOne(ctx context.Context, id objectID) {
 		there = *o
 	}
 	absent := k.absent
+	if absent {
+		b.unprojected[id] = true // it comes with its definition
+	}
 	b.mu.Unlock()
 	if absent {
-		return // it comes with its definition
+		return
 	}
 	var err error
 	switch {
@@ -160,6 +163,30 @@ func (b *Bridge) shownAs(id objectID) *shown {
 // resourceOf returns what an object in the place of a copy shows; nil if there is nothing. What others wrote is in no
 // namespace of the store, or in the system namespace. Its name is unique among meshes, because it is hashed.
 func (b *Bridge) resourceOf(id objectID) *resources.Resource {
+	return b.find(id, func(*resources.Resource) bool { return true })
+}
+
+// isPlace reports whether an object of this name may be a copy.
+func (b *Bridge) isPlace(id objectID) bool {
+	k := b.kinds[id.Type]
+	return k != nil && (!k.Namespaced || id.Namespace == systemNamespace(b.Home))
+}
+
+// isCopy reports whether this server made an object. The label alone does not tell: while the webhook is away, users write
+// it as they like, and the object stays theirs.
+func (b *Bridge) isCopy(t resources.Type, o *apiserver.Object) bool {
+	id := objectID{t, o.ID()}
+	if o.Meta.Labels[LabelCopy] != copied || !b.isPlace(id) {
+		return false
+	}
+	return b.find(id, func(r *resources.Resource) bool { return !r.Object.IsZero() && r.Object.UID == o.Meta.UID }) == nil
+}
+
+// find returns the first resource in the place of a copy that is wanted.
+func (b *Bridge) find(id objectID, wanted func(*resources.Resource) bool) *resources.Resource {
+	if !b.isPlace(id) {
+		return nil
+	}
 	snapshot, meshes := b.Store.Snapshot(), []string{""}
 	if d, _ := resources.Lookup(id.Type); d.Scope == resources.ScopeMesh {
 		meshes = nil
@@ -169,7 +196,7 @@ func (b *Bridge) resourceOf(id objectID) *resources.Resource {
 	}
 	for _, mesh := range meshes {
 		for _, namespace := range []string{"", systemNamespace(b.Home)} {
-			if r := snapshot.Get(resources.Key{Type: id.Type, Mesh: mesh, Namespace: namespace, Name: id.Name.Name}); r != nil {
+			if r := snapshot.Get(resources.Key{Type: id.Type, Mesh: mesh, Namespace: namespace, Name: id.Name.Name}); r != nil && wanted(r) {
 				return r
 			}
 		}

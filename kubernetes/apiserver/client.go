@@ -63,9 +63,12 @@ func Connect(c Config) (*Client, error) {
 		// A connection whose other end is gone is noticed, although a watch may be silent for minutes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 	}
-	return &Client{server: strings.TrimSuffix(a.server, "/"), agent: c.UserAgent, http: &http.Client{Transport: transport},
+	return &Client{server: strings.TrimSuffix(a.server, "/"), agent: c.UserAgent, http: &http.Client{Transport: transport, CheckRedirect: stay},
 		limit: rate.NewLimiter(rate.Limit(c.RequestsPerSecond), int(c.RequestsPerSecond)), access: a}, nil
 }
+
+// stay follows no redirect: who asks is not for another server to know.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func inClusterOr(kubeconfig string) (*access, error) {
 	if kubeconfig == "" {
@@ -184,7 +187,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode >= http.StatusBadRequest {
+	if answer.StatusCode >= http.StatusMultipleChoices {
 		defer answer.Body.Close()
 		raw, _ := readAll(answer.Body)
 		return nil, errorOf(answer.StatusCode, raw)
@@ -206,6 +209,10 @@ func (c *Client) credential() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("token for the Kubernetes API server: %w", err)
 	}
-	c.token, c.read = strings.TrimSpace(string(raw)), time.Now()
+	token := strings.TrimSpace(string(raw))
+	if token == "" {
+		return "", fmt.Errorf("token for the Kubernetes API server: %s is empty", c.access.tokenFile)
+	}
+	c.token, c.read = token, time.Now()
 	return c.token, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 
@@ -124,12 +125,15 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 	if a.server == "" {
 		return nil, fmt.Errorf("cluster %q has no server", cluster)
 	}
+	if u, err := url.Parse(a.server); err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("server of cluster %q: want https://HOST:PORT, got %q: others could read the credential", cluster, a.server)
+	}
 	for _, u := range k.Users {
 		if u.Name == user {
 			return a, a.as(&u.User, dir)
 		}
 	}
-	return a, nil
+	return nil, fmt.Errorf("there is no user %q, which the context names", user)
 }
 
 // as takes the user's credential.
@@ -138,9 +142,18 @@ func (a *access) as(u *kubeconfigUser, dir string) error {
 		return errors.New("users with exec are not supported: use a client certificate, a token or tokenFile")
 	}
 	a.token, a.tokenFile = u.Token, u.TokenFile
+	if a.tokenFile != "" && !filepath.IsAbs(a.tokenFile) {
+		a.tokenFile = filepath.Join(dir, a.tokenFile)
+	}
 	cert, err := fileOrData(dir, u.Cert, u.CertData)
-	if err != nil || len(cert) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(cert) == 0 {
+		if a.token == "" && a.tokenFile == "" {
+			return errors.New("the user has no credential that is supported: use a client certificate, a token or tokenFile")
+		}
+		return nil
 	}
 	key, err := fileOrData(dir, u.Key, u.KeyData)
 	if err != nil {

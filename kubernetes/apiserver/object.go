@@ -3,6 +3,7 @@ package apiserver
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"time"
 )
 
@@ -33,11 +34,11 @@ func (k Kind) path(namespace, name, subresource string) string {
 		path = "/api/" + k.Version
 	}
 	if namespace != "" {
-		path += "/namespaces/" + namespace
+		path += "/namespaces/" + url.PathEscape(namespace)
 	}
 	path += "/" + k.Plural
 	if name != "" {
-		path += "/" + name
+		path += "/" + url.PathEscape(name)
 	}
 	if subresource != "" {
 		path += "/" + subresource

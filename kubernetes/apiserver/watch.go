@@ -40,24 +40,27 @@ const (
 // selector, or empty.
 func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink) {
 	f := &following{client: c, kind: k, selector: selector, sink: sink}
-	backoff := minBackoff
+	backoff, expired := minBackoff, false
 	for ctx.Err() == nil {
 		progressed, err := f.once(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			backoff = minBackoff
+			backoff, expired = minBackoff, false
 			continue
 		}
-		if IsExpired(err) {
+		if isLost(err) {
 			f.revision = ""
-			continue
+			if !expired {
+				expired = true // list anew at once, but not again and again
+				continue
+			}
 		}
 		f.failed = true
 		sink.Failed(err)
 		if progressed {
-			backoff = minBackoff
+			backoff, expired = minBackoff, false
 		}
 		wait := time.NewTimer(backoff/2 + rand.N(backoff)) //nolint:gosec // jitter is no secret
 		backoff = min(2*backoff, maxBackoff)
@@ -68,6 +71,12 @@ func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink)
 		case <-wait.C:
 		}
 	}
+}
+
+// isLost reports whether the API server cannot watch from a revision: because it has forgotten it, or, restored from a
+// backup, has not come so far. Then only a list tells what there is.
+func isLost(err error) bool {
+	return IsExpired(err) || codeOf(err) == http.StatusBadRequest || codeOf(err) == http.StatusGatewayTimeout
 }
 
 // following is one kind that is followed.
@@ -118,9 +127,11 @@ func (f *following) watch(ctx context.Context) error {
 		f.failed = false
 		f.sink.Resumed()
 	}
-	events := json.NewDecoder(answer.Body)
+	body := &bounded{from: answer.Body}
+	events := json.NewDecoder(body)
 	for {
 		var e event
+		body.left = maxAnswer
 		if err := events.Decode(&e); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil // its time was over
@@ -131,6 +142,21 @@ func (f *following) watch(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// bounded reads at most left bytes.
+type bounded struct {
+	from io.Reader
+	left int
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("an event has more than %d bytes", maxAnswer)
+	}
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }
 
 type event struct {

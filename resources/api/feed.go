@@ -95,7 +95,11 @@ func (s *Server) feedBatch(ctx context.Context, puts []*resources.Resource, dele
 		var large *store.TooLargeError
 		switch {
 		case errors.As(err, &invalid):
-			puts = without(puts, invalid, out)
+			rest := without(puts, invalid, out)
+			if len(rest) == len(puts) {
+				return err
+			}
+			puts = rest
 		case errors.As(err, &large):
 			if err := s.eachAlone(ctx, puts, out); err != nil {
 				return err
