@@ -66,7 +66,7 @@ func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVeri
 	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"),
 		cmp.Or(s.Prefix, "oidc:")
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
-		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are reserved for the server, and with this prefix the provider's names could begin so: choose another, for example oidc:", s.Prefix, ReservedPrefix)
+		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are reserved for the server, and with this prefix the provider's names could begin so: choose another, such as %q", s.Prefix, ReservedPrefix, "oidc:")
 	}
 	client, err := clientFor(s.CAFile, now)
 	if err != nil {

@@ -18,7 +18,9 @@ var bothAnswer = []string{
 	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man",
 	"migrate-store", "reference",
 	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version",
-	"zone accept-deletes", "zone rename", "zone resync",
+	"zone accept-deletes", "zone rename", "zone resync", "why",
+	"config current-context", "config delete-context", "config get-contexts", "config set-context", "config use-context",
+	"install crds", "install global", "install zone",
 }
 
 // otherServers asks a zone everything that only a global knows, and a global what only a zone knows: `other-servers`.
@@ -44,6 +46,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 		"dataplane revoke-token": {{"id", zone}},
 		"dataplane token":        {{"backend", zone}, {"--zone-ingress in", zone}},
 		"keys import":            {{"identity-ca --certificates " + file + " --key " + file, zone}},
+		"report denied":          {{"", zone}},
 		"report shadow":          {{"", zone}},
 		"secret delete":          {{"one", zone}},
 		"secret list":            {{"", zone}},

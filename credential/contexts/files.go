@@ -72,7 +72,7 @@ type UnknownError struct {
 // Error implements error.
 func (e *UnknownError) Error() string {
 	if len(e.Known) == 0 {
-		return fmt.Sprintf("there is no context %q: %s has none", e.Name, cmp.Or(strings.Join(e.Paths, ", "), "no file"))
+		return fmt.Sprintf("there is no context %q: %s has none; causewayctl config set-context adds one", e.Name, cmp.Or(strings.Join(e.Paths, ", "), "no file"))
 	}
 	return fmt.Sprintf("there is no context %q: there are %s", e.Name, strings.Join(e.Known, ", "))
 }

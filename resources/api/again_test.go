@@ -52,7 +52,9 @@ func TestRevokedWhileItWaits(t *testing.T) {
 		},
 		"audit": func(t *testing.T, s *httptest.Server, token string, revoke func()) (int, string) {
 			sent := make(chan struct{})
-			go func() { <-sent; revoke() }()
+			var revoked sync.WaitGroup
+			defer revoked.Wait()
+			revoked.Go(func() { <-sent; revoke() })
 			return do(t, s, asker(t, s, token, "GET", "/_audit?wait=5s&last=1&event=revoke", nil, func() { close(sent) }))
 		},
 	} {

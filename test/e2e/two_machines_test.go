@@ -20,7 +20,8 @@ func TestTwoMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands, err := pages.Read(root, "docs/install/README.md", "## Two machines")
+	const page = "docs/install/README.md"
+	commands, err := pages.Read(root, page, "## Two machines")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ type Runner struct {
 // Install maps each page of docs/install that has commands to its runner.
 func Install() map[string]Runner {
 	return map[string]Runner{
+		"docs/install/README.md":       {"test/e2e", "TestTwoMachines"},
 		"docs/install/one-machine.md":  {"test/e2e", "TestInstallOnOneMachine"},
 		"docs/install/two-machines.md": {"test/e2e", "TestInstallOnTwoMachines"},
 		"docs/install/systemd.md":      {"test/deploy", "TestInstallWithSystemd"},

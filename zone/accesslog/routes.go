@@ -86,7 +86,7 @@ func (h *handlers) denials(w http.ResponseWriter, r *http.Request) error {
 	out := denials(h.Journal, q)
 	named := reportQuery{mesh: q.mesh}
 	out.Unknown = named.unknown(h.Store.Snapshot())
-	if !h.Collecting {
+	if !h.Collecting && out.Unknown == "" {
 		out.Unknown = notCollecting
 	}
 	return answer(w, out)

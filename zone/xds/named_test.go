@@ -60,7 +60,7 @@ func TestManyNamesOfOneOwner(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if n := strings.Count(string(names), "internal\n"); n != maxNamed || len(listeners) < maxNamed {
+	if n := strings.Count(names, "internal\n"); n != maxNamed || len(listeners) < maxNamed {
 		t.Errorf("%d names, %d listeners", n, len(listeners))
 	}
 }
