@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 )
@@ -45,4 +47,18 @@ func besideFile(names ...string) string {
 		}
 	}
 	return ""
+}
+
+// leaveBeside forgets the token of the server beside us when --address names another server.
+func (c *cli) leaveBeside() {
+	token := besideFile("admin.token")
+	if token == "" || c.credential.tokenFile != token || c.credential.flags.Changed("token-file") {
+		return
+	}
+	asked, err := url.Parse(c.address)
+	ours, _ := url.Parse(cmp.Or(beside(os.Getenv(serverAPIEnv)), defaultAddress))
+	if err == nil && asked.Port() == ours.Port() && (asked.Host == ours.Host || loopbackURL(c.address) && loopbackURL(ours.String())) {
+		return
+	}
+	c.credential.tokenFile = ""
 }

@@ -1,6 +1,13 @@
 package main
 
-import "testing"
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // What a server listens on says how to reach it from beside it.
 func TestBeside(t *testing.T) {
@@ -11,6 +18,50 @@ func TestBeside(t *testing.T) {
 	} {
 		if got := beside(listens); got != want {
 			t.Errorf("%q: %q, want %q", listens, got, want)
+		}
+	}
+}
+
+// TestTokenBesideStaysThere asks another server beside one, by its address and by a context: the token of the one is not
+// shown to the other.
+func TestTokenBesideStaysThere(t *testing.T) {
+	dir := t.TempDir()
+	shown := ""
+	sink := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown = r.Header.Get("Authorization")
+		http.NotFound(w, r)
+	}))
+	defer sink.Close()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write("admin.token", "ours")
+	write("other.token", "other")
+	file := write("contexts.yaml", "contexts: [{name: bare, address: '"+sink.URL+"'}, {name: whole, address: '"+sink.URL+"', tokenFile: other.token}]")
+	t.Setenv(serverDataEnv, dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	for _, c := range []struct {
+		listens, want string
+		args          []string
+	}{
+		{"127.0.0.1:1", "", []string{"--address", sink.URL}},
+		{"127.0.0.1:1", "", []string{"--config", file, "--context", "bare"}},
+		{"127.0.0.1:1", "Bearer other", []string{"--config", file, "--context", "whole"}},
+		{"127.0.0.1:1", "Bearer mine", []string{"--address", sink.URL, "--token", "mine"}},
+		{sink.Listener.Addr().String(), "Bearer ours", nil},
+		{sink.Listener.Addr().String(), "Bearer ours", []string{"--address", sink.URL}},
+	} {
+		t.Setenv(serverAPIEnv, c.listens)
+		shown = "nothing was asked"
+		root := newRoot(&cli{in: os.Stdin, out: io.Discard, errOut: io.Discard, raw: io.Discard})
+		root.SetArgs(append([]string{"auth", "whoami"}, c.args...))
+		_ = root.Execute() // it fails: what it sends counts
+		if shown != c.want {
+			t.Errorf("%s %v: %q, want %q", c.listens, c.args, shown, c.want)
 		}
 	}
 }

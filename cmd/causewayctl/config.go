@@ -16,8 +16,8 @@ func newConfig(c *cli) *cobra.Command {
 		"shown. They are in the files that --config or " + contexts.Env + " names, or else in causeway/config.yaml of your\n" +
 		"folder of configurations ($XDG_CONFIG_HOME, ~/.config). The file holds no secret; it names the files that do.\n\n" +
 		"A command asks the server of --context, or of --address or " + addressEnv + ", or of the current context, or else\n" +
-		defaultAddress + ". Flags for the CA and the credential win over those of a context, which win over the\n" +
-		"environment."
+		defaultAddress + ". Flags for the CA and the credential win over those of a context. A context never\n" +
+		"gets those of the environment, which are for " + addressEnv + ": a context without a credential shows none."
 	return group
 }
 

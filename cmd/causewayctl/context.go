@@ -23,7 +23,7 @@ func (f *contextFlags) add(flags *pflag.FlagSet) {
 
 // choose applies the context of this command, if there is one: --context, or else the current one unless --address or
 // its variable says which server to ask. A context comes whole: its address is never asked with the trust or credential
-// of the environment where the context has its own, and never the other way round. Flags win over it.
+// of the environment, which are another server's, and never the other way round. Flags win over it.
 func (c *cli) choose() error {
 	if c.context.chosen {
 		return nil
@@ -36,6 +36,7 @@ func (c *cli) choose() error {
 	case flags.Changed("context") && c.context.name == "":
 		return usagef("--context is empty: give it a name, or leave it out")
 	case c.context.name == "" && (named || os.Getenv(addressEnv) != ""):
+		c.leaveBeside()
 		return nil
 	}
 	files, err := c.readContexts()
@@ -86,12 +87,15 @@ func (c *cli) apply(found *contexts.Context) error {
 		return false
 	}
 	values := map[string]string{"address": found.Address}
-	if (found.CA != "" || found.CASHA256 != "") && !given("ca", "ca-sha256") {
+	if !given("ca", "ca-sha256") {
 		c.caFile, c.credential.pin = "", "" // what the environment says
 		values["ca"], values["ca-sha256"] = found.CA, found.CASHA256
 	}
-	if (found.TokenFile != "" || found.ClientCert != "") && !given("token", "token-file", "client-cert", "client-key") {
-		c.credential.tokenFile, c.credential.noEnv = "", true
+	c.credential.noEnv = true
+	if !given("token-file") {
+		c.credential.tokenFile = ""
+	}
+	if !given("token", "token-file", "client-cert", "client-key") {
 		values["token-file"], values["client-cert"], values["client-key"] = found.TokenFile, found.ClientCert, found.ClientKey
 	}
 	for name, value := range values {

@@ -50,7 +50,7 @@ func newRoot(c *cli) *cobra.Command {
 		Long: "causewayctl talks to the HTTP API of a global or of a zone.\n\n" +
 			"Exit status: 0 done, 1 the operation failed, 2 the command line is invalid, names something that the\n" +
 			"server does not have, or asks for what only the other kind of server has. Commands that answer a\n" +
-			"question (diff, explain, test, lint, rollout status) exit with 0 for yes, 1 for no and 2 for\n" +
+			"question (diff, explain, why, test, lint, rollout status) exit with 0 for yes, 1 for no and 2 for\n" +
 			"unknown.",
 		Example: "  causewayctl apply -f policies/\n" +
 			"  causewayctl get meshtrafficpermissions --all-meshes\n" +

@@ -56,6 +56,7 @@ func NewHealthcheck(program string, run *cobra.Command) *cobra.Command {
 	f.StringVar(&address, diagnosticsFlag, "",
 		"`address` of the diagnostics port; by default from the environment, the file, or run's default")
 	f.StringVar(&config, configFlag, "", "YAML `file` with the settings of run")
+	markSettings(f)
 	f.BoolVar(&live, "live", false, "only check that the server answers, ready or not")
 	f.DurationVar(&timeout, "timeout", 5*time.Second, "`time` for the answer")
 	return cmd

@@ -58,7 +58,7 @@ const completion = "completion"
 // key and the variable of each flag.
 func describeFlags(w io.Writer, cmd *cobra.Command) {
 	flags := cmd.NonInheritedFlags()
-	configurable := flags.Lookup(configFlag) != nil
+	configurable := readsSettings(flags)
 	var rows []string
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {

@@ -34,6 +34,7 @@ const configFlag = "config"
 // AddConfigFlag adds --config.
 func AddConfigFlag(flags *pflag.FlagSet) {
 	flags.String(configFlag, "", "YAML `file` with settings; keys are the names of the flags")
+	markSettings(flags)
 }
 
 // Load sets every flag that is not on the command line from the environment or the file, and last from the credentials
@@ -157,4 +158,19 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 		return exitFailed
 	}
 	return 0
+}
+
+// settingsMark marks the flag of a file with settings: commands may have a --config that is none.
+const settingsMark = "settings"
+
+func markSettings(flags *pflag.FlagSet) { _ = flags.SetAnnotation(configFlag, settingsMark, nil) }
+
+// readsSettings reports whether a command's flags can also come from a file and from the environment.
+func readsSettings(flags *pflag.FlagSet) bool {
+	f := flags.Lookup(configFlag)
+	if f == nil {
+		return false
+	}
+	_, marked := f.Annotations[settingsMark]
+	return marked
 }

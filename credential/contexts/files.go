@@ -9,7 +9,7 @@ import (
 )
 
 // Env names the files of contexts, separated as in PATH.
-const Env = "CAUSEWAY_CONFIG"
+const Env = "CAUSEWAY_CONTEXTS"
 
 // Files are the files of contexts in force. As with KUBECONFIG, the first file that says something wins: the first that
 // has a context, and the first that has a current one.

@@ -61,7 +61,7 @@ const (
 	maxErrorTexts = 1000
 )
 
-// NewClient returns a client. It fails if the address is not a URL.
+// NewClient returns a client. It fails if the address is not a URL, or one with a credential.
 func NewClient(c ClientConfig) (*Client, error) {
 	if !strings.Contains(c.Address, "://") {
 		c.Address = "http://" + c.Address
@@ -69,6 +69,9 @@ func NewClient(c ClientConfig) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(c.Address, "/"))
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("%q is not the address of a server: want http://HOST:PORT or https://HOST:PORT", c.Address)
+	}
+	if base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("the address of %s has a user, a query or a fragment: want http://HOST:PORT or https://HOST:PORT", base.Host)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = defaultTimeout
