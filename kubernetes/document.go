@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
@@ -24,6 +25,20 @@ func labelled(o *apiserver.Object) error {
 		return nil
 	}
 	return api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is the server's to set: leave it out")
+}
+
+// shownLabels returns the labels that a copy has of its original. Who wrote that may belong to another zone, and labels with
+// the domain of another program are orders to that in this cluster: to prune the object, or to adopt it.
+func shownLabels(labels map[string]string) map[string]string {
+	out := make(map[string]string, len(labels))
+	for key, value := range labels {
+		domain, _, prefixed := strings.Cut(key, "/")
+		ours := prefixed && (domain == group || strings.HasSuffix(domain, "."+group))
+		if resources.IsLabel(key, "") && (ours || !prefixed && resources.IsLabel(key, value)) {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // decoded is what a user's object says. Errors are of resources: with the field and the reason.

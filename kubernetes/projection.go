@@ -153,10 +153,12 @@ func (b *Bridge) shownAs(id objectID) *shown {
 			id.Name.String(), "error", err)
 		return nil
 	}
-	raw := resources.AppendObject(nil, withoutStatus(r), id.Namespace, map[string]string{LabelCopy: copied}, nil)
+	r = withoutStatus(r)
+	r.Labels = shownLabels(r.Labels)
+	raw := resources.AppendObject(nil, r, id.Namespace, map[string]string{LabelCopy: copied}, nil)
 	sum := sha256.Sum256(raw)
 	content := hex.EncodeToString(sum[:8])
-	return &shown{resource: r, content: content, document: resources.AppendObject(nil, withoutStatus(r), id.Namespace,
+	return &shown{resource: r, content: content, document: resources.AppendObject(nil, r, id.Namespace,
 		map[string]string{LabelCopy: copied}, map[string]string{annotationContent: content})}
 }
 
