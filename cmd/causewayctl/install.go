@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"regexp"
 
@@ -78,9 +79,9 @@ func (c *cli) installServer(chart string, flags *installFlags) error {
 		return failed(err)
 	}
 	if flags.values != "" {
-		raw, err := os.ReadFile(flags.values)
+		raw, err := readValues(flags.values)
 		if err != nil {
-			return failed(err)
+			return err
 		}
 		over := map[string]any{}
 		if err := yaml.Unmarshal(raw, &over); err != nil {
@@ -103,4 +104,23 @@ func (c *cli) installServer(chart string, flags *installFlags) error {
 		_, err = c.out.Write(printing.YAML(out))
 	}
 	return failed(err)
+}
+
+// maxValues is the maximum size of a file of values in bytes.
+const maxValues = 1 << 20
+
+func readValues(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, failed(err)
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, maxValues+1))
+	if err != nil {
+		return nil, failed(err)
+	}
+	if len(raw) > maxValues {
+		return nil, usagef("--values %s: more than %d bytes", path, maxValues)
+	}
+	return raw, nil
 }

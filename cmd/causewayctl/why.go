@@ -84,7 +84,7 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 		return err
 	}
 	answer.DenialsUnknown, answer.Stranger = unseen, from.stranger
-	proposals, err := propose(ctx, client, answer.Answer)
+	proposals, none, err := propose(ctx, client, answer.Answer)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 	case !flags.apply:
 		return errNo
 	case len(proposals) == 0:
-		return usagef("--apply: there is no policy to apply: what decides is said above")
+		return usagef("--apply: there is no policy to apply: %s", none)
 	case from.stranger:
 		return usagef("--apply: nothing but its denials is known of %s, which matches %q: if it is the one, give its whole SPIFFE ID",
 			from.id, who)

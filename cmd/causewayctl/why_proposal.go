@@ -25,32 +25,37 @@ type proposal struct {
 // maxProposals is the maximum number of proxies that policies are proposed for, one by one.
 const maxProposals = 20
 
-// propose returns the smallest policies, one for each proxy, that allow a denied request. It returns none if no policy
-// that is added can allow it: an entry denies it, or Envoy refuses it before it evaluates the rules; or if the server is
-// not the zone of the proxies, whose owners decide.
-func propose(ctx context.Context, client *api.Client, answer *explain.Answer) ([]*proposal, error) {
-	if answer.Allowed() || !isZone(ctx, client) {
-		return nil, nil
+// propose returns the smallest policies, one for each proxy, that allow a denied request. If it returns none, it says
+// why: an entry denies it, or Envoy refuses it before it evaluates the rules, so that no policy that is added can allow
+// it; or the server is not the zone of the proxies, whose owners decide; or there are too many proxies.
+func propose(ctx context.Context, client *api.Client, answer *explain.Answer) (all []*proposal, none string, err error) {
+	switch {
+	case answer.Allowed():
+		return nil, "", nil
+	case !isZone(ctx, client):
+		return nil, "it belongs to the zone of the service: ask the zone, by --address or --context", nil
 	}
 	proxies := answer.Proxies
 	if len(proxies) == 0 {
 		proxies = []explain.ProxyVerdict{{Inbound: answer.Inbound, Verdict: answer.Verdict, Policy: answer.Policy}}
 	}
-	var out []*proposal
 	for _, proxy := range proxies {
 		switch {
 		case proxy.Verdict == explain.Allow:
-		case proxy.Policy != rbac.NameDefault || len(out) == maxProposals:
-			return nil, nil
+		case proxy.Policy != rbac.NameDefault:
+			return nil, "what decides is said above", nil
+		case len(all) == maxProposals:
+			return nil, fmt.Sprintf("more than %d proxies deny it, and each would need its own: write one that selects them by labels",
+				maxProposals), nil
 		default:
 			p, err := proposeAt(ctx, client, proxy.Inbound, answer.Request)
 			if err != nil {
-				return nil, err
+				return nil, "", err
 			}
-			out = append(out, p)
+			all = append(all, p)
 		}
 	}
-	return out, nil
+	return all, "", nil
 }
 
 // proposeAt returns the policy for one inbound.
