@@ -71,7 +71,7 @@ func (n *known) unaccepted() []resources.Condition {
 // waits reports whether the document by itself is valid, and the state of the store does not permit it.
 func waits(err error) bool {
 	fields := api.Explained(err).InvalidParameters
-	return len(fields) > 0 && fields[0].Field == "mesh" && strings.HasPrefix(fields[0].Reason, "there is no mesh")
+	return len(fields) > 0 && fields[0].Field == "mesh" && strings.HasPrefix(fields[0].Reason, api.UnknownMesh)
 }
 
 // explained is the text of an error for the author of an object: a line for each field.

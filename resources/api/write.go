@@ -164,13 +164,15 @@ func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*re
 	return nil
 }
 
+// UnknownMesh begins the reason why the field mesh is refused if there is no such mesh: it may come.
+const UnknownMesh = "unknown mesh"
+
 // meshMissing explains how to create the missing mesh.
 func (s *Server) meshMissing(mesh string) string {
 	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
-		return fmt.Sprintf("unknown mesh %q: create it first, or in the same request", mesh)
+		return fmt.Sprintf("%s %q: create it first, or in the same request", UnknownMesh, mesh)
 	}
-	return fmt.Sprintf("unknown mesh %q: create it on the global, which syncs it to zone %s", mesh,
-		s.config.Home.Zone)
+	return fmt.Sprintf("%s %q: create it on the global, which syncs it to zone %s", UnknownMesh, mesh, s.config.Home.Zone)
 }
 
 // checkOwner refuses changes of a copy. Source: Kuma's KDS, rejections.

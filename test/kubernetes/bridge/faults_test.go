@@ -156,7 +156,7 @@ func TestKubernetesWithoutTheWebhook(t *testing.T) {
 	}
 	z.measures(`causeway_kubernetes_refused_objects{type="MeshTrafficPermission"} 2`)
 	z.measures(`causeway_kubernetes_followed{type="MeshTrafficPermission"} 1`)
-	if got := w.condition("mtp", "backend-ns", "homeless", "Accepted", "False"); !strings.Contains(got, `there is no mesh "later"`) {
+	if got := w.condition("mtp", "backend-ns", "homeless", "Accepted", "False"); !strings.Contains(got, `unknown mesh "later"`) {
 		t.Errorf("Accepted says %q", got)
 	}
 	w.apply(`{"apiVersion": "kuma.io/v1alpha1", "kind": "Mesh", "metadata": {"name": "later"}}`)
