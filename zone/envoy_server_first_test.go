@@ -116,7 +116,7 @@ func TestServerFirstTellsWhoDecided(t *testing.T) {
 	}
 	var got suggested
 	z.get("/_suggest/permissions?dataplane=backend&since=1h", &got)
-	if text := strings.Join(got.Warnings, "\n"); !strings.Contains(text, "since "+policy+" denied them: 5 of "+spiffe+
+	if text := strings.Join(got.Warnings, "\n"); !strings.Contains(text, "because "+policy+" denied them: 5 of "+spiffe+
 		"mallory") {
 		t.Errorf("the denials are not told of: %s", text)
 	}

@@ -11,18 +11,18 @@ import (
 // TestStrangersAreFoundLast checks that a client cannot take the place of a service by what it calls itself.
 func TestStrangersAreFoundLast(t *testing.T) {
 	t.Parallel()
-	const real, stranger = "spiffe://mesh/ns/shop/sa/frontend", "spiffe://mesh/ns/evil/sa/frontend"
+	const ours, stranger = "spiffe://mesh/ns/shop/sa/frontend", "spiffe://mesh/ns/evil/sa/frontend"
 	for name, c := range map[string]struct {
 		named, known, denied []string
 		who, want            string
 		stranger             bool
 	}{
-		"a service of that name wins":     {[]string{real}, []string{real}, []string{stranger, real}, "frontend", real, false},
-		"a service's identity wins":       {nil, []string{real}, []string{stranger}, "frontend", real, false},
-		"even by a part in its middle":    {nil, []string{real + "/v1"}, []string{stranger}, "frontend", real + "/v1", false},
+		"a service of that name wins":     {[]string{ours}, []string{ours}, []string{stranger, ours}, "frontend", ours, false},
+		"a service's identity wins":       {nil, []string{ours}, []string{stranger}, "frontend", ours, false},
+		"even by a part in its middle":    {nil, []string{ours + "/v1"}, []string{stranger}, "frontend", ours + "/v1", false},
 		"a stranger is found, and marked": {nil, []string{"spiffe://mesh/other"}, []string{stranger}, "frontend", stranger, true},
 		"by a part too":                   {nil, nil, []string{stranger}, "evil", stranger, true},
-		"one of two is not chosen":        {nil, nil, []string{stranger, real}, "frontend", "", false},
+		"one of two is not chosen":        {nil, nil, []string{stranger, ours}, "frontend", "", false},
 	} {
 		got, err := (&identities{setOf(c.named), setOf(c.known), setOf(c.denied)}).find(c.who)
 		if c.want == "" {

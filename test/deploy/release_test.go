@@ -123,12 +123,16 @@ func copySources(t *testing.T) string {
 	must(t, err)
 	folder := filepath.Join(t.TempDir(), "elsewhere")
 	for _, name := range strings.Split(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		if target, err := os.Readlink(filepath.Join(root, name)); err == nil {
+			must(t, os.Symlink(target, filepath.Join(folder, name)))
+			continue
+		}
 		raw, err := os.ReadFile(filepath.Join(root, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // removed, and not committed yet
 		}
 		must(t, err)
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(folder, name), raw, 0o600))
 	}
 	return folder

@@ -13,8 +13,8 @@ import (
 // mostCommands is the highest number of commands for a mesh on two machines.
 const mostCommands = 5
 
-// TestTwoMachines runs the commands of docs/install/README.md for a mesh of two machines unchanged, except for addresses, folders and
-// the join string. The two machines are two sets of ports.
+// TestTwoMachines runs the commands of docs/install/README.md for a mesh of two machines unchanged, except for addresses,
+// folders and the join string. The two machines are two sets of ports.
 func TestTwoMachines(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

@@ -40,6 +40,6 @@ func TestRequestsOfOneProxyAreRated(t *testing.T) {
 		t.Fatalf("1,200 requests were served in %v", took)
 	}
 	z.insight("evil", func(i *meshpb.DataplaneInsight) bool {
-		return strings.Contains(problem(i, "limits"), "200 requests a second")
+		return strings.Contains(problem(i, "limits"), "200 requests per second")
 	})
 }
