@@ -87,13 +87,11 @@ func proposeAt(ctx context.Context, client *api.Client, inbound string, request 
 	}
 	p := &proposal{resource: &resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeMeshTrafficPermission,
 		Mesh: dp.Mesh, Namespace: dp.Namespace, Name: proposalName(request.From, kri.Name, raw)}}}
-	p.document, err = json.Marshal(struct {
-		Type      resources.Type  `json:"type"`
-		Mesh      string          `json:"mesh"`
-		Namespace string          `json:"namespace,omitempty"`
-		Name      string          `json:"name"`
-		Spec      json.RawMessage `json:"spec"`
-	}{p.resource.Type, p.resource.Mesh, p.resource.Namespace, p.resource.Name, spec.JSON()})
+	document := map[string]any{"type": p.resource.Type, "mesh": p.resource.Mesh, "name": p.resource.Name, "spec": json.RawMessage(spec.JSON())}
+	if p.resource.Namespace != "" {
+		document["namespace"] = p.resource.Namespace
+	}
+	p.document, err = json.Marshal(document)
 	return p, err
 }
 

@@ -108,5 +108,5 @@ func TestFaultsProxies(t *testing.T) {
 		_ = p.Close()
 	}
 	b.says(b.zone, 1, []string{fmt.Sprintf("enforced by %d of %d proxies", size, 3*size),
-		fmt.Sprintf("unknown of %d: ", 2*size), "(not connected since 20"}, status, "status", policy)
+		fmt.Sprintf("unknown for %d: ", 2*size), "(not connected since 20"}, status, "status", policy)
 }

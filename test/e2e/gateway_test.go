@@ -203,7 +203,7 @@ func TestGatewayThatEnvoyRefuses(t *testing.T) {
 	m.says(m.global, 0, []string{"warning", "gateways", "it selects no known proxy"}, "doctor")
 
 	m.apply(zone, "{type: Dataplane, mesh: default, name: edge-1, networking: {address: 127.0.0.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}}")
-	m.says(m.global, 1, []string{"enforced by 0 of 1 proxies", "unknown of 1: default/edge-1"}, status...)
+	m.says(m.global, 1, []string{"enforced by 0 of 1 proxies", "unknown for 1: default/edge-1"}, status...)
 	proxy, err := m.StartProxy(t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "edge-1"})
 	m.must(err)
 	m.must(proxy.WaitListeners(t.Context(), free))

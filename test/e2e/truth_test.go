@@ -111,7 +111,7 @@ func TestAnswersSayHowOldTheyAre(t *testing.T) {
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/ns/")))
 	for _, ask := range asked {
 		m.says(m.global, ask.status, []string{"zone-1: offline since 20",
-			"what it has of MeshTrafficPermission may be older than what is shown"}, ask.args...)
+			"its MeshTrafficPermission may be older than what is shown"}, ask.args...)
 	}
 	m.must(m.global.Stop(t.Context()))
 	m.must(m.global.Start(t.Context()))
