@@ -95,12 +95,9 @@ func newUseContext(c *cli) *cobra.Command {
 		Example:           "  causewayctl config use-context zone-1",
 		ValidArgsFunction: c.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := c.readContexts()
+			files, err := c.readContextsWith(args[0])
 			if err != nil {
 				return err
-			}
-			if _, err := files.Find(args[0]); err != nil {
-				return usagef("%w", err)
 			}
 			first := files.First()
 			first.CurrentContext = args[0]
@@ -200,12 +197,9 @@ func newDeleteContext(c *cli) *cobra.Command {
 		Example:           "  causewayctl config delete-context zone-1",
 		ValidArgsFunction: c.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := c.readContexts()
+			files, err := c.readContextsWith(args[0])
 			if err != nil {
 				return err
-			}
-			if _, err := files.Find(args[0]); err != nil {
-				return usagef("%w", err)
 			}
 			file := files.Holding(args[0])
 			file.Delete(args[0])

@@ -75,6 +75,18 @@ func (c *cli) readContexts() (*contexts.Files, error) {
 	return nil, usagef("there is no file of contexts at %v: causewayctl config set-context makes one", files.Paths())
 }
 
+// readContextsWith is readContexts for a command about one context, which has to be there.
+func (c *cli) readContextsWith(name string) (*contexts.Files, error) {
+	files, err := c.readContexts()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := files.Find(name); err != nil {
+		return nil, usagef("%w", err)
+	}
+	return files, nil
+}
+
 // apply sets the flags that the command line left out to what the context says.
 func (c *cli) apply(found *contexts.Context) error {
 	flags := c.credential.flags

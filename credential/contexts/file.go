@@ -129,14 +129,12 @@ func (f *File) Set(c Context) {
 	f.Contexts = append(f.Contexts, c)
 }
 
-// Delete removes the named context, and reports whether there was one. If it was the current one, none is.
-func (f *File) Delete(name string) bool {
-	before := len(f.Contexts)
+// Delete removes the named context, if it is there. If it was the current one, none is.
+func (f *File) Delete(name string) {
 	f.Contexts = slices.DeleteFunc(f.Contexts, func(c Context) bool { return c.Name == name })
 	if f.CurrentContext == name {
 		f.CurrentContext = ""
 	}
-	return len(f.Contexts) < before
 }
 
 // Save replaces the file as a whole, so that an interrupted write leaves the old one. Only its owner may read it. It
