@@ -10,6 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -110,7 +111,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 // sees records that something was seen of the store of zone-1.
 func (s *zoneAdmin) sees(t *testing.T) {
 	t.Helper()
-	of, seen := s.storeOf("zone-1"), kds.Seen{Word: "word", At: 1, Most: 2}
+	of, seen := s.storeOf("zone-1"), lineage.Seen{Word: "word", At: 1, Most: 2}
 	err := of.Accept(t.Context(), "its store")
 	if err != nil {
 		t.Fatal(err)

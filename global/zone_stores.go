@@ -6,6 +6,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
@@ -47,16 +48,16 @@ func (z zoneStore) Accept(ctx context.Context, epoch string) error {
 }
 
 // Seen implements kds.Epochs.
-func (z zoneStore) Seen(ctx context.Context) (kds.Seen, error) {
+func (z zoneStore) Seen(ctx context.Context) (lineage.Seen, error) {
 	raw, _, err := z.keeper.Get(ctx, zoneSeenSecret+z.zone)
 	if errors.Is(err, secrets.ErrNotFound) {
-		return kds.Seen{}, nil
+		return lineage.Seen{}, nil
 	}
-	return kds.ParseSeen(string(raw)), err
+	return lineage.ParseSeen(string(raw)), err
 }
 
 // See implements kds.Epochs.
-func (z zoneStore) See(ctx context.Context, seen kds.Seen) ([]store.Op, error) {
+func (z zoneStore) See(ctx context.Context, seen lineage.Seen) ([]store.Op, error) {
 	accepted, err := z.Accepted(ctx)
 	if err != nil || accepted == "" {
 		return nil, err

@@ -13,20 +13,14 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// EpochSecret is the secret in a server's store that holds the store's epoch. A restore from a backup omits
-// it, so that the server makes a new one at its next start. A copy of the whole store keeps it.
-const EpochSecret = "store-incarnation" //nolint:gosec // the name of a secret
-
 // metadataEpoch is the header in which a global names the epoch of its store, in HealthCheck's answer, and
 // a zone that of its own, in all calls. Peers that do not know it skip it.
 const metadataEpoch = "causeway-store-incarnation"
-
-// maxEpoch bounds the epoch that a peer announces, in bytes.
-const maxEpoch = 128
 
 // Epochs keeps, in a server's own store, which store of the peer the server has accepted last, and how much it has
 // seen of it.
@@ -36,17 +30,17 @@ type Epochs interface {
 	// Accept replaces it. Errors are the store's.
 	Accept(ctx context.Context, epoch string) error
 	// Seen returns what the last stored operation of See says; zero if there was none.
-	Seen(ctx context.Context) (Seen, error)
+	Seen(ctx context.Context) (lineage.Seen, error)
 	// See returns the operations that record how much was seen, for the batch that stores it: so the server never has
 	// copies of which it does not know when they were seen. It returns none for a peer of which nothing is kept.
-	See(ctx context.Context, seen Seen) ([]store.Op, error)
+	See(ctx context.Context, seen lineage.Seen) ([]store.Op, error)
 }
 
 // OwnStore identifies a zone's own store.
 type OwnStore interface {
 	// Announce returns the epoch and position of the store. If the store does not continue what the global has
 	// seen of it, as after a rollback, the store has got another epoch, and renamed is set.
-	Announce(ctx context.Context, seen Seen) (epoch string, now Seen, renamed bool, err error)
+	Announce(ctx context.Context, seen lineage.Seen) (epoch string, now lineage.Seen, renamed bool, err error)
 }
 
 // replacedFor is how long a replacement is reported: still the morning after.
@@ -54,7 +48,7 @@ const replacedFor = 72 * time.Hour
 
 // validStore reports whether the epochs that a peer reports are short and printable.
 func validStore(n *tracker.NewStore) bool {
-	return n == nil || len(n.Known) <= maxEpoch && len(n.Announced) <= maxEpoch && isWord(n.Known) &&
+	return n == nil || len(n.Known) <= lineage.MaxEpoch && len(n.Announced) <= lineage.MaxEpoch && isWord(n.Known) &&
 		isWord(n.Announced)
 }
 
@@ -78,7 +72,7 @@ type peerStore struct {
 	replaced *tracker.Replaced
 	// announced is the epoch of this session, and point the last position of its store; guarded by mu.
 	announced string
-	point     Seen
+	point     lineage.Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
 }
@@ -137,9 +131,9 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 }
 
 // seen returns how much of the peer's store was seen.
-func (a *peerStore) seen(ctx context.Context) (Seen, error) {
+func (a *peerStore) seen(ctx context.Context) (lineage.Seen, error) {
 	if a == nil || a.kept == nil {
-		return Seen{}, nil
+		return lineage.Seen{}, nil
 	}
 	return a.kept.Seen(ctx)
 }
@@ -158,16 +152,16 @@ func (a *peerStore) current(ctx context.Context, compared []string) error {
 }
 
 // rolledBack returns the NewStore of a store that does not continue from what was seen of it.
-func rolledBack(epoch string, seen, now Seen, since time.Time) *tracker.NewStore {
+func rolledBack(epoch string, seen, now lineage.Seen, since time.Time) *tracker.NewStore {
 	at := func(revision uint64) string {
 		suffix := fmt.Sprintf("@%d", revision)
-		return epoch[:min(len(epoch), maxEpoch-len(suffix))] + suffix
+		return epoch[:min(len(epoch), lineage.MaxEpoch-len(suffix))] + suffix
 	}
 	return &tracker.NewStore{Known: at(seen.Most), Announced: at(now.At), Since: since}
 }
 
 // setPoint records the position of this session's store.
-func (a *peerStore) setPoint(now Seen) {
+func (a *peerStore) setPoint(now lineage.Seen) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now.Word == "" {
@@ -183,7 +177,7 @@ func (a *peerStore) setPoint(now Seen) {
 func (a *peerStore) reached(said progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.point = a.point.behind(said)
+	a.point = after(a.point, said)
 }
 
 // see returns the operations that record that a message was seen. What is seen of a strange store is recorded once it
@@ -193,7 +187,7 @@ func (a *peerStore) see(ctx context.Context, said progress) ([]store.Op, error) 
 		return nil, nil
 	}
 	a.mu.Lock()
-	point, strange := a.point.behind(said), a.strange != nil
+	point, strange := after(a.point, said), a.strange != nil
 	a.mu.Unlock()
 	if strange || point.Word == "" {
 		return nil, nil
@@ -309,7 +303,7 @@ func (a *peerStore) record(ctx context.Context) error {
 // epochOf reads the epoch from a header; empty if there is none or it is too long.
 func epochOf(header metadata.MD) string {
 	values := header.Get(metadataEpoch)
-	if len(values) != 1 || len(values[0]) > maxEpoch {
+	if len(values) != 1 || len(values[0]) > lineage.MaxEpoch {
 		return ""
 	}
 	return values[0]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -21,19 +22,19 @@ import (
 // notedEpoch is Epochs in memory.
 type notedEpoch struct {
 	mu   sync.Mutex
-	name string // guarded by mu
-	err  error  // guarded by mu: what Accept returns
-	seen Seen   // guarded by mu
+	name string       // guarded by mu
+	err  error        // guarded by mu: what Accept returns
+	seen lineage.Seen // guarded by mu
 }
 
-func (n *notedEpoch) Seen(context.Context) (Seen, error) {
+func (n *notedEpoch) Seen(context.Context) (lineage.Seen, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.seen, nil
 }
 
 // See records at once, and needs no operation for it.
-func (n *notedEpoch) See(_ context.Context, seen Seen) ([]store.Op, error) {
+func (n *notedEpoch) See(_ context.Context, seen lineage.Seen) ([]store.Op, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.seen = seen
@@ -198,7 +199,7 @@ func TestAnotherStoreDeletesNothing(t *testing.T) {
 		"another, none": {otherStore, 0, 10, 0},
 		"the same":      {firstStore, 3, 7, 0},
 		"not announced": {"", 3, 7, 0},
-		"too long":      {strings.Repeat("x", maxEpoch+1), 3, 7, 0},
+		"too long":      {strings.Repeat("x", lineage.MaxEpoch+1), 3, 7, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := reopen(t, tt.lacking, tt.epoch)

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -59,7 +60,7 @@ type GlobalConfig struct {
 	StoreOf func(zone string) Epochs
 	// Compare returns the position of the store, and whether the store continues the one that a zone has seen; nil
 	// compares nothing.
-	Compare func(ctx context.Context, seen Seen) (now Seen, continues bool, err error)
+	Compare func(ctx context.Context, seen lineage.Seen) (now lineage.Seen, continues bool, err error)
 	// WordAt returns the word of the store's last start at a revision, for a store that several servers write: starts of
 	// others may fall between two messages of a session. Nil otherwise.
 	WordAt func(revision uint64) string

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
@@ -42,7 +43,7 @@ func (g *Global) HealthCheck(ctx context.Context, _ *meshpb.ZoneHealthCheckReque
 }
 
 // compare adds the store's position to the header, and whether the store lacks what the zone has seen of it.
-func (g *Global) compare(ctx context.Context, seen Seen, header metadata.MD) error {
+func (g *Global) compare(ctx context.Context, seen lineage.Seen, header metadata.MD) error {
 	if g.config.Compare == nil {
 		return nil
 	}

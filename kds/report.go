@@ -11,6 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -83,7 +84,7 @@ func checkReport(r *tracker.Report) error {
 		return fmt.Errorf("replaced: %d resources with %d names", r.Replaced.Count, len(r.Replaced.Names))
 	}
 	if !validStore(r.NewStore) {
-		return fmt.Errorf("newStore: an epoch is longer than %d bytes", maxEpoch)
+		return fmt.Errorf("newStore: an epoch is longer than %d bytes", lineage.MaxEpoch)
 	}
 	return nil
 }

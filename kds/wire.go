@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/systempb"
@@ -263,7 +264,7 @@ func parseProgress(s string) (p progress, ok bool) {
 		case "more":
 			p.more = true
 		default:
-			if word, ok := strings.CutPrefix(w, wordStart); ok && len(word) <= maxEpoch && isWord(word) {
+			if word, ok := strings.CutPrefix(w, wordStart); ok && len(word) <= lineage.MaxEpoch && isWord(word) {
 				p.word = word
 			}
 			p.parseCause(w)

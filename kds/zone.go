@@ -21,6 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/kdspb"
 	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -327,7 +328,7 @@ type health struct {
 	epoch    string
 	// point is the position of the store, empty from a global that does not send it. forgotten is set if the store is
 	// not the one that was seen.
-	point     Seen
+	point     lineage.Seen
 	forgotten bool
 	// seen is how much the global has seen of the zone's store, in its words; empty from a global that does not say it.
 	seen []string

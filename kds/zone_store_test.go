@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -82,8 +83,8 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 type namedStore string
 
 // Announce implements OwnStore.
-func (n namedStore) Announce(context.Context, Seen) (string, Seen, bool, error) {
-	return string(n), Seen{}, false, nil
+func (n namedStore) Announce(context.Context, lineage.Seen) (string, lineage.Seen, bool, error) {
+	return string(n), lineage.Seen{}, false, nil
 }
 
 // typesOf returns the number of types that travel in a direction.

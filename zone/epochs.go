@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
@@ -40,16 +40,16 @@ func (i epochs) Accept(ctx context.Context, epoch string) error {
 }
 
 // Seen implements kds.Epochs.
-func (i epochs) Seen(ctx context.Context) (kds.Seen, error) {
+func (i epochs) Seen(ctx context.Context) (lineage.Seen, error) {
 	raw, _, err := i.keeper.Get(ctx, seenSecret)
 	if errors.Is(err, secrets.ErrNotFound) {
-		return kds.Seen{}, nil
+		return lineage.Seen{}, nil
 	}
-	return kds.ParseSeen(string(raw)), err
+	return lineage.ParseSeen(string(raw)), err
 }
 
 // See implements kds.Epochs.
-func (i epochs) See(_ context.Context, seen kds.Seen) ([]store.Op, error) {
+func (i epochs) See(_ context.Context, seen lineage.Seen) ([]store.Op, error) {
 	op, err := i.keeper.Replacing(seenSecret, []byte(seen.String()))
 	return []store.Op{op}, err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
-	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -88,7 +88,7 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
 	// was not deleted.
 	b.Resources = slices.DeleteFunc(b.Resources, func(r *resources.Resource) bool {
-		return r.Type == resources.TypeSecret && r.Name == kds.EpochSecret
+		return r.Type == resources.TypeSecret && r.Name == lineage.EpochSecret
 	})
 	aside, err := backend.Replace(ctx, place, b.Header.Revision+restoredGap, b.Resources, f.overwrite)
 	if err == nil {

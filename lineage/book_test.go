@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
@@ -21,7 +20,7 @@ func started(t *testing.T, s store.Store, box *secrets.Box) *Book {
 	return b
 }
 
-func announced(t *testing.T, b *Book, seen kds.Seen) (name string, now kds.Seen, renamed bool) {
+func announced(t *testing.T, b *Book, seen Seen) (name string, now Seen, renamed bool) {
 	t.Helper()
 	name, now, renamed, err := b.Announce(t.Context(), seen)
 	if err != nil {
@@ -62,7 +61,7 @@ func TestStoreThatWentBackIsRenamed(t *testing.T) {
 	}
 	s := store.NewMemory()
 	write(s, "a")
-	name, seen, renamed := announced(t, started(t, s, box), kds.Seen{})
+	name, seen, renamed := announced(t, started(t, s, box), Seen{})
 	if name == "" || seen.Word == "" || renamed {
 		t.Fatalf("a new store is called %q at %s, renamed: %v", name, seen, renamed)
 	}

@@ -1,4 +1,4 @@
-package kds
+package lineage
 
 import "testing"
 
@@ -6,7 +6,7 @@ import "testing"
 // come since.
 func TestLineageKnowsWhatWasSeen(t *testing.T) {
 	t.Parallel()
-	starts := []Start{{"a", 10}, {"b", 100}, {"c", 200}}
+	starts := []start{{"a", 10}, {"b", 100}, {"c", 200}}
 	for name, tt := range map[string]struct {
 		seen     Seen
 		revision uint64
@@ -24,12 +24,12 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for shared, want := range map[bool]bool{false: tt.alone, true: tt.shared} {
-				l := &Lineage{Starts: starts, Shared: shared}
-				if got := l.Continues(tt.seen, tt.revision); got != want {
+				l := &history{Starts: starts, Shared: shared}
+				if got := l.continues(tt.seen, tt.revision); got != want {
 					t.Errorf("shared %v: %v, want %v", shared, got, want)
 				}
 			}
-			if back := parseSeen([]string{tt.seen.String()}); back != tt.seen {
+			if back := ParseSeen(tt.seen.String()); back != tt.seen {
 				t.Errorf("%+v came back as %+v", tt.seen, back)
 			}
 		})
@@ -39,12 +39,12 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 // TestLineageIsBounded checks that a lineage holds only the last starts, and reads back what it encodes.
 func TestLineageIsBounded(t *testing.T) {
 	t.Parallel()
-	l := &Lineage{Store: "s"}
+	l := &history{Store: "s"}
 	for i := range uint64(mostStarts + 10) {
-		l.Begin()
-		raw, err := l.Encode()
+		l.begin()
+		raw, err := l.encode()
 		if err == nil {
-			l, err = ParseLineage(raw, i+1)
+			l, err = parse(raw, i+1)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -52,16 +52,5 @@ func TestLineageIsBounded(t *testing.T) {
 	}
 	if first, n := l.Starts[0].Revision, len(l.Starts); n != mostStarts || first != 11 {
 		t.Errorf("%d starts, the first at %d", n, first)
-	}
-}
-
-// TestWhatIsNoPoint checks that a peer's point of another form parses as nothing seen.
-func TestWhatIsNoPoint(t *testing.T) {
-	t.Parallel()
-	for _, said := range [][]string{nil, {""}, {"w:1:2", "w:1:2"}, {"w:1"}, {"w:2:1"}, {"w:-1:2"}, {"a b:1:2"},
-		{"w:1:99999999999999999999"}} {
-		if got := parseSeen(said); got != (Seen{}) {
-			t.Errorf("%q is %+v", said, got)
-		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
@@ -23,9 +22,9 @@ type Book struct {
 	marks  marker
 
 	mu      sync.Mutex
-	name    string       // guarded by mu: the epoch
-	version uint64       // guarded by mu: that of the secret from which last was read
-	last    *kds.Lineage // guarded by mu
+	name    string   // guarded by mu: the epoch
+	version uint64   // guarded by mu: that of the secret from which last was read
+	last    *history // guarded by mu
 }
 
 // marker is implemented by stores whose writes can be recognised later, though servers go on beside each other: a
@@ -63,15 +62,15 @@ func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shar
 			return nil, err
 		}
 		if kept == nil || kept.Store != name {
-			kept = &kds.Lineage{Store: name}
+			kept = &history{Store: name}
 		}
 		kept.Shared = shared
-		kept.Begin()
-		raw, err := kept.Encode()
+		kept.begin()
+		raw, err := kept.encode()
 		if err != nil {
 			return nil, err
 		}
-		if _, err = keeper.Put(ctx, kds.LineageSecret, raw, version); err == nil {
+		if _, err = keeper.Put(ctx, historySecret, raw, version); err == nil {
 			return b, nil
 		}
 		if !errors.Is(err, secrets.ErrChanged) {
@@ -80,17 +79,21 @@ func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shar
 	}
 }
 
+// EpochSecret is the secret in a server's store that holds the store's epoch. A restore from a backup omits it, so that
+// the server makes a new one at its next start. A copy of the whole store keeps it.
+const EpochSecret = "store-incarnation" //nolint:gosec // the name of a secret
+
 // epoch returns the store's epoch. A new store has none yet, nor has one that was restored from a backup:
 // both get a new one, by which peers know that missing resources were not deleted. It is a sealed secret, so that
 // replicas share it and the API cannot change it.
 func epoch(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
-		name, _, err := keeper.Get(ctx, kds.EpochSecret)
+		name, _, err := keeper.Get(ctx, EpochSecret)
 		if !errors.Is(err, secrets.ErrNotFound) {
 			return string(name), err
 		}
 		fresh := uuid.NewString()
-		if _, err = keeper.Put(ctx, kds.EpochSecret, []byte(fresh), 0); err == nil {
+		if _, err = keeper.Put(ctx, EpochSecret, []byte(fresh), 0); err == nil {
 			return fresh, nil
 		}
 		if !errors.Is(err, secrets.ErrChanged) {
@@ -102,12 +105,12 @@ func epoch(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 // Rename gives a store that has an epoch another one: the store is a copy, or lacks what peers have seen of it.
 func Rename(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
-		version := keeper.Version(kds.EpochSecret)
+		version := keeper.Version(EpochSecret)
 		if version == 0 {
 			return "", nil
 		}
 		fresh := uuid.NewString()
-		if _, err := keeper.Put(ctx, kds.EpochSecret, []byte(fresh), version); err == nil {
+		if _, err := keeper.Put(ctx, EpochSecret, []byte(fresh), version); err == nil {
 			return fresh, nil
 		} else if !errors.Is(err, secrets.ErrChanged) {
 			return "", err
@@ -123,15 +126,15 @@ func (b *Book) Epoch() string {
 }
 
 // kept reads the lineage; nil if there is none.
-func (b *Book) kept(ctx context.Context) (*kds.Lineage, uint64, error) {
-	raw, version, err := b.keeper.Get(ctx, kds.LineageSecret)
+func (b *Book) kept(ctx context.Context) (*history, uint64, error) {
+	raw, version, err := b.keeper.Get(ctx, historySecret)
 	if errors.Is(err, secrets.ErrNotFound) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	kept, err := kds.ParseLineage(raw, version)
+	kept, err := parse(raw, version)
 	return kept, version, err
 }
 
@@ -139,17 +142,17 @@ func (b *Book) kept(ctx context.Context) (*kds.Lineage, uint64, error) {
 const behind = 5 * time.Second
 
 // Compare implements kds.GlobalConfig's Compare.
-func (b *Book) Compare(ctx context.Context, seen kds.Seen) (now kds.Seen, continues bool, err error) {
+func (b *Book) Compare(ctx context.Context, seen Seen) (now Seen, continues bool, err error) {
 	wait, cancel := context.WithTimeout(ctx, behind)
 	defer cancel()
 	for {
 		_, next := b.store.Changed()
 		past, revision, err := b.now(ctx)
 		if err != nil {
-			return kds.Seen{}, false, err
+			return Seen{}, false, err
 		}
-		now, continues = past.Point(revision), past.Continues(seen, revision) && b.recognises(ctx, seen)
-		now.Word = kds.Marked(now.Word, b.marks.Mark())
+		now, continues = past.point(revision), past.continues(seen, revision) && b.recognises(ctx, seen)
+		now.Word = marked(now.Word, b.marks.Mark())
 		if continues || !past.Shared || seen.Most <= revision {
 			return now, continues, nil
 		}
@@ -163,8 +166,8 @@ func (b *Book) Compare(ctx context.Context, seen kds.Seen) (now kds.Seen, contin
 
 // recognises reports whether the store contains what was seen last, as far as it can tell. While it does not answer, no
 // session begins, so that it is asked again.
-func (b *Book) recognises(ctx context.Context, seen kds.Seen) bool {
-	mark := seen.Mark()
+func (b *Book) recognises(ctx context.Context, seen Seen) bool {
+	mark := seen.mark()
 	if mark == "" {
 		return true
 	}
@@ -178,18 +181,18 @@ func (b *Book) WordAt(revision uint64) string {
 	if err != nil {
 		return "" // the peer goes by what it has heard last
 	}
-	return kds.Marked(past.WordAt(revision), b.marks.Mark())
+	return marked(past.wordAt(revision), b.marks.Mark())
 }
 
 // Announce implements kds.OwnStore. A store that does not continue what the global has seen of it gets another name.
-func (b *Book) Announce(ctx context.Context, seen kds.Seen) (name string, now kds.Seen, renamed bool, err error) {
+func (b *Book) Announce(ctx context.Context, seen Seen) (name string, now Seen, renamed bool, err error) {
 	now, continues, err := b.Compare(ctx, seen)
 	if err != nil {
-		return "", kds.Seen{}, false, err
+		return "", Seen{}, false, err
 	}
 	if !continues {
 		if err := b.rename(ctx); err != nil {
-			return "", kds.Seen{}, false, err
+			return "", Seen{}, false, err
 		}
 	}
 	return b.Epoch(), now, !continues, nil
@@ -210,23 +213,23 @@ func (b *Book) rename(ctx context.Context) error {
 			return err
 		}
 		kept.Store = fresh
-		raw, err := kept.Encode()
+		raw, err := kept.encode()
 		if err != nil {
 			return err
 		}
-		if _, err := b.keeper.Put(ctx, kds.LineageSecret, raw, version); !errors.Is(err, secrets.ErrChanged) {
+		if _, err := b.keeper.Put(ctx, historySecret, raw, version); !errors.Is(err, secrets.ErrChanged) {
 			return err
 		}
 	}
 }
 
 // now returns the lineage, with a revision at which it was current.
-func (b *Book) now(ctx context.Context) (*kds.Lineage, uint64, error) {
+func (b *Book) now(ctx context.Context) (*history, uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for {
 		revision := b.store.Snapshot().Revision()
-		if b.last == nil || b.keeper.Version(kds.LineageSecret) != b.version {
+		if b.last == nil || b.keeper.Version(historySecret) != b.version {
 			kept, version, err := b.kept(ctx)
 			if err != nil {
 				return nil, 0, err
