@@ -27,7 +27,7 @@ func TestCommandsExplainThemselves(t *testing.T) {
 	}
 	walk(newRoot(c))
 
-	if got := run([]string{"get"}); got != exitUsage {
+	if got := run([]string{"get"}, strings.NewReader(""), io.Discard, io.Discard); got != exitUsage {
 		t.Errorf("get without a type exits with %d, want %d", got, exitUsage)
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,16 +13,16 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // run executes one command line and returns the exit status. An interrupt cancels a request under way.
-func run(args []string) int {
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// All output passes through these two writers, which escape control characters in text from other authors.
-	out, errOut := printing.NewWriter(os.Stdout), printing.NewWriter(os.Stderr)
+	out, errOut := printing.NewWriter(stdout), printing.NewWriter(stderr)
 	defer func() { _ = errors.Join(out.Close(), errOut.Close()) }()
-	c := &cli{in: os.Stdin, out: out, errOut: errOut, raw: os.Stdout}
+	c := &cli{in: stdin, out: out, errOut: errOut, raw: stdout}
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
