@@ -75,6 +75,8 @@ packages = packages="$(PKG)"; [ -n "$$packages" ] || packages=$$($(GO) list ./..
 # a moment that its writer did not think of. It is listed as failed all the same, and is to be mended. More than six
 # failures, or a data race, are final.
 RERUN ?= 0
+# Debug information, which takes a third of the time to link a test, is for debuggers; vet is a part of lint.
+TESTFLAGS := -vet=off -ldflags=-w
 rerun := --rerun-fails=$(RERUN) --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race --rerun-fails-run-root-test
 GOTESTSUM := $(TOOLS)/bin/gotestsum --format pkgname --hide-summary skipped $(if $(filter-out 0,$(RERUN)),$(rerun))
 
@@ -102,19 +104,19 @@ test: ## all tests, with the race detector, end-to-end tests against a real Envo
 # -p 3: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector (PKG=./kds/... narrows)
-	$(packages); $(GOTESTSUM) --packages="$$packages" -- $(RACE) -timeout 10m -p 3 $(ARGS)
+	$(packages); $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(RACE) -timeout 10m -p 3 $(ARGS)
 
 # -count=1: they build the servers and start them, which the go command does not see when it decides whether a result still
 # holds. -parallel 4: they wait for servers two thirds of their time.
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers, with the race detector
-	$(GOTESTSUM) --packages=./test/... -- $(RACE) -timeout 20m -count=1 -p 2 -parallel 4 -skip '$(TOOLED)' $(ARGS)
+	$(GOTESTSUM) --packages=./test/... -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 4 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
 .PHONY: test-deploy
 test-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
-	$(GOTESTSUM) --packages=./test/deploy -- -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
+	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
 
 # As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.
 .PHONY: test-kubernetes
@@ -128,7 +130,7 @@ test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a 
 
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
-	$(packages); $(GO) test -short -timeout 5m -p 4 $(ARGS) $$packages
+	$(packages); $(GO) test $(TESTFLAGS) -short -timeout 5m -p 4 $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words

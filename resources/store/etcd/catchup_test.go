@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,13 +122,21 @@ func TestNothingIsSaidFromAStaleView(t *testing.T) {
 	}
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("old"), 1, nil)))
 	late := deaf(t, s)
+	asked := map[string]*Store{} // a server for each, as each waits until its time is over
+	for name := range batches {
+		asked[name] = deaf(t, s)
+	}
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(key, 1, nil)))
 	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("old"), 2, nil)))
+	var waiting sync.WaitGroup
 	for name, b := range batches {
-		if _, err := late.Apply(t.Context(), b); !errors.Is(err, store.ErrUnavailable) {
-			t.Errorf("%s: %v, want %v: the server cannot know", name, err, store.ErrUnavailable)
-		}
+		waiting.Go(func() {
+			if _, err := asked[name].Apply(t.Context(), b); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("%s: %v, want %v: the server cannot know", name, err, store.ErrUnavailable)
+			}
+		})
 	}
+	waiting.Wait()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	late.following.Go(func() { late.follow(ctx) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -65,6 +66,7 @@ func content(r *resources.Resource) (n int, err error) {
 }
 
 // testConcurrentReaders writes batches that give two resources the same content: no reader may ever see them differ.
+// Readers look many times in a row and then rest, so that they do not keep the processor from the writers and from etcd.
 func testConcurrentReaders(t *testing.T, open Open) {
 	s := open(t, store.ViewConfig{})
 	left, right := Key("left"), Key("right")
@@ -77,12 +79,16 @@ func testConcurrentReaders(t *testing.T, open Open) {
 	var readers, writers sync.WaitGroup
 	for range 4 {
 		readers.Go(func() {
+			rest := time.NewTicker(time.Millisecond)
+			defer rest.Stop()
 			last := uint64(0)
-			for {
-				select {
-				case <-done:
-					return
-				default:
+			for look := 1; ; look++ {
+				if look%20 == 0 {
+					select {
+					case <-done:
+						return
+					case <-rest.C:
+					}
 				}
 				now := s.Snapshot()
 				l, r := now.Get(left), now.Get(right)
