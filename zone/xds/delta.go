@@ -30,6 +30,11 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 		return nil, err
 	}
 	first := req.GetResponseNonce() == ""
+	if k.keptByName() && len(req.GetInitialResourceVersions()) == 0 {
+		for _, name := range req.GetResourceNamesSubscribe() {
+			delete(sub.ReturnedResources(), name) // who asks again has dropped what it had, maybe within one round
+		}
+	}
 	cancel := s.await(k, func() bool {
 		response := s.deltaResponseLocked(k, sub, first)
 		if response == nil {
@@ -38,6 +43,9 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 		known := sub.ReturnedResources()
 		out <- response // out has room for more than one response of each type, and there is never more than one
 		if k == kindCluster {
+			for _, name := range response.DeltaDiscoveryResponse.GetRemovedResources() {
+				delete(s.again, name)
+			}
 			s.repeatLocked(changedAmong(response.DeltaDiscoveryResponse, known))
 		}
 		return true
@@ -86,7 +94,8 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 		DeltaDiscoveryResponse: response}
 }
 
-// addRepeatedLocked adds endpoints that the proxy has but must receive again.
+// addRepeatedLocked adds endpoints that the proxy has but must receive again. Those that do not exist now are due when
+// they come back.
 func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set,
 	known map[string]string) {
 	if k != kindEndpoint || len(s.again) == 0 {
@@ -97,7 +106,9 @@ func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryRe
 			response.Resources = append(response.Resources, r.delta)
 		}
 	}
-	s.again = nil
+	for _, r := range want {
+		delete(s.again, clusterOf(r.name))
+	}
 }
 
 // changedAmong returns the resources of a response of which the proxy has another version.

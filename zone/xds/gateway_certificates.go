@@ -9,6 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
+// gatewayCertificates begins the names of the secrets with which a gateway answers its clients.
+const gatewayCertificates = "gateway_cert:"
+
 // gatewayTLS returns the TLS of a listener that terminates it; nil if it has no certificate, so that it is not served.
 // Certificates are secrets of their own, named by their place, so that a renewed one moves no listener.
 func (s *sender) gatewayTLS(l *gatewayListener, chain string) (*corev3.TransportSocket, error) {
@@ -20,7 +23,7 @@ func (s *sender) gatewayTLS(l *gatewayListener, chain string) (*corev3.Transport
 		context.CommonTlsContext.AlpnProtocols = []string{"h2", "http/1.1"}
 	}
 	for i, c := range l.GetTls().GetCertificates() {
-		name := fmt.Sprintf("gateway_cert:%s:%d", chain, i)
+		name := fmt.Sprintf("%s%s:%d", gatewayCertificates, chain, i)
 		field := fmt.Sprintf("%s.tls.certificates[%d]", l.field, i)
 		secret, err := s.gatewayCertificate(name, field, resources.GatewaySource(c))
 		if err != nil {

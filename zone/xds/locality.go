@@ -228,7 +228,8 @@ const variantMark = "#"
 
 // clusterOf returns the cluster of an assignment.
 func clusterOf(assignment string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(assignment, localMark), variantMark)
+	assignment = strings.TrimPrefix(strings.TrimPrefix(assignment, localMark), egressMark)
+	name, _, _ := strings.Cut(assignment, variantMark)
 	return name
 }
 

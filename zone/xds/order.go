@@ -1,6 +1,9 @@
 package xds
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // waitsFor lists the kinds that each kind comes after. Listeners and routes that name a cluster which the proxy does
 // not have yet, or has without endpoints, would fail requests.
@@ -24,8 +27,9 @@ func (s *session) mustWaitLocked(k kind) bool {
 	return false
 }
 
-// lacksLocked reports whether the stream has yet to receive a resource. Endpoints and secrets only need to have been
-// sent once. A proxy that refused a cluster does not ask for its endpoints or secrets: nothing waits for them.
+// lacksLocked reports whether the stream has yet to receive a resource. Clusters are told as soon as the proxy answers.
+// Endpoints and secrets only need to have been sent once, and the proxy asks for them by what it has: nothing waits for
+// those that it will not ask for. So no wait lasts once the proxy has answered and asked.
 func (s *session) lacksLocked(k kind) bool {
 	if k == kindCluster {
 		want, _ := s.proxy.find(k)
@@ -35,10 +39,35 @@ func (s *session) lacksLocked(k kind) bool {
 		})
 	}
 	state := s.proxy.state.Load()
-	if state == nil || s.suspects.clusters {
-		return false
+	if state == nil || s.refused[kindCluster] || k == kindSecret && s.refused[kindListener] {
+		return false // a proxy does not ask for what belongs to something that it refused
 	}
-	return slices.ContainsFunc(state.served(k), func(r *resource) bool { return s.told[k].get(r.name) == nil })
+	return slices.ContainsFunc(state.served(k), func(r *resource) bool {
+		return s.told[k].get(r.name) == nil && state.refersTo(k, r.name)
+	})
+}
+
+// refersTo reports whether a proxy that has all clusters and listeners asks for the endpoints or secret of a name. What
+// a patch made of a cluster or listener may ask for other things, or for none.
+func (s *state) refersTo(k kind, name string) bool {
+	if s.patched.sets == nil {
+		return true
+	}
+	if k == kindSecret && strings.HasPrefix(name, gatewayCertificates) {
+		return len(s.patched.by[kindListener]) == 0 && len(s.served(kindListener)) == len(s.sets[kindListener])
+	}
+	cluster := strings.TrimPrefix(name, identitiesOf(""))
+	if k == kindEndpoint {
+		cluster = clusterOf(name)
+	}
+	return s.served(kindCluster).get(cluster) != nil && len(s.patched.by[kindCluster][cluster]) == 0
+}
+
+// refuses notes that the proxy refused a response.
+func (s *session) refuses(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused[k] = true
 }
 
 // mayRemoveLocked reports whether clusters may be removed: nothing that the proxy has refers to them any more.
@@ -63,7 +92,10 @@ func (s *session) wakeWaitingLocked(k kind) {
 	case kindCluster, kindEndpoint, kindSecret:
 		s.wakeLocked(kindListener)
 		s.wakeLocked(kindRoute)
-	case kindListener, kindRoute:
+	case kindListener:
+		s.wakeLocked(kindRoute)
+		s.wakeLocked(kindCluster)
+	case kindRoute:
 		s.wakeLocked(kindCluster)
 	}
 }

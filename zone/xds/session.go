@@ -40,6 +40,7 @@ type session struct {
 	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
 	asked    [kinds]bool         // guarded by mu: the stream asks for these
 	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
+	refused  [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
 	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send once more, see repeatLocked
 	suspects suspects            // guarded by mu
 	causes   causes              // guarded by mu
@@ -136,6 +137,7 @@ func (s *session) answered(typeURL, nonce string, of answer, problem string, rej
 	}
 	if rejected {
 		s.arrived(k, "refused: "+problem)
+		s.refuses(k)
 	} else {
 		s.arrived(k, "")
 	}
@@ -171,13 +173,15 @@ func (s *session) await(k kind, respond func() bool) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked[k] = true
+	w := &watch{respond: respond}
 	done := respond()
+	if !done {
+		s.watches[k] = w // before others respond: this one may wait for them
+	}
 	s.wakeWaitingLocked(k)
 	if done {
 		return nil
 	}
-	w := &watch{respond: respond}
-	s.watches[k] = w
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -187,21 +191,26 @@ func (s *session) await(k kind, respond func() bool) (cancel func()) {
 	}
 }
 
-// wake notifies the stream that its proxy's resources of a kind may have changed. Any goroutine may call it.
+// wake notifies the stream that its proxy's resources of a kind may have changed. Kinds that wait for it may respond even
+// if nothing of it is sent: the proxy may have again what it had. Any goroutine may call it.
 func (s *session) wake(k kind) {
 	defer s.endOnPanic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakeLocked(k)
+	s.wakeWaitingLocked(k)
 }
 
 func (s *session) wakeLocked(k kind) {
 	if w := s.watches[k]; w != nil {
 		s.watches[k] = nil // the consequences of the response may wake the kind again, and it responds once
-		if w.respond() {
-			s.wakeWaitingLocked(k)
-		} else {
+		before := s.told[k]
+		done := w.respond()
+		if !done {
 			s.watches[k] = w
+		}
+		if done || !before.equal(s.told[k]) { // the proxy may have what is told anew since before
+			s.wakeWaitingLocked(k)
 		}
 	}
 	if k == kindExtension && s.inliner != nil {

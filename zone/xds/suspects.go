@@ -11,8 +11,6 @@ import (
 type suspects struct {
 	sent  [kinds][]unjudged            // responses without an answer, the oldest first; at most maxAwaited
 	alone [kinds][]*discovery.Resource // to be sent one by one
-	// clusters means that the proxy has refused a cluster at some time.
-	clusters bool
 }
 
 // unjudged is a response without an answer.
@@ -41,7 +39,6 @@ func (s *session) judged(k kind, nonce string, refused bool) (sent []*discovery.
 	}
 	sent = s.suspects.sent[k][at].resources
 	s.suspects.sent[k] = slices.Delete(s.suspects.sent[k], at, at+1)
-	s.suspects.clusters = s.suspects.clusters || refused && k == kindCluster
 	if refused && len(sent) > 1 {
 		s.suspects.alone[k] = append(s.suspects.alone[k], sent...)
 	}
