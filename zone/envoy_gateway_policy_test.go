@@ -106,6 +106,63 @@ func TestGatewayPolicies(t *testing.T) {
 	e.refusedNothing()
 }
 
+// TestGatewaySharesHaveTheirOwnConfs: the services of one weighted rule keep their shares, and each has its own timeouts.
+func TestGatewaySharesHaveTheirOwnConfs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.allowAll()
+	for _, name := range []string{"backend", "other"} {
+		w.handler(name, name, func(out http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				time.Sleep(600 * time.Millisecond)
+			}
+			_, _ = fmt.Fprint(out, name)
+		})
+	}
+	port := freePort(t)
+	e := w.gateway(fmt.Sprintf("{port: %d, protocol: HTTP}", port))
+	w.route("web", "", "{matches: [{path: {type: PathPrefix, value: /}}], default: {backendRefs: [{kind: MeshService, name: backend, weight: 30}, {kind: MeshService, name: other, weight: 10}]}}")
+	w.gets(port, "a.example", "/", http.StatusOK, "")
+	before := e.listeners()
+	w.policy(resources.TypeMeshTimeout, "{kind: MeshService, name: other}", "{http: {requestTimeout: 200ms}}")
+	eventually(t, "the parts", func() bool {
+		return strings.Contains(e.get("/config_dump?resource=dynamic_route_configs"), `"numerator": 750000`)
+	})
+	const requests = 400
+	got, client := map[string]int{}, outsider()
+	for range requests {
+		_, body := askGateway(client, "http", port, "a.example", "/")
+		got[body]++
+	}
+	if got["backend"]+got["other"] != requests || got["other"] < requests/4-50 || got["other"] > requests/4+50 {
+		t.Errorf("shares of 3 and 1: %v", got)
+	}
+	answers := make(chan string, 40)
+	for range cap(answers) {
+		go func() {
+			code, body := askGateway(client, "http", port, "a.example", "/slow")
+			if code == http.StatusGatewayTimeout {
+				body = "timeout"
+			}
+			answers <- body
+		}()
+	}
+	clear(got)
+	for range cap(answers) {
+		got[<-answers]++
+	}
+	if got["timeout"] == 0 || got["backend"] == 0 || got["timeout"]+got["backend"] != cap(answers) {
+		t.Errorf("only what goes to the other service has its timeout: %v", got)
+	}
+	if after := e.listeners(); !maps.Equal(before, after) {
+		t.Errorf("the policy moved listeners: %v, then %v", before, after)
+	}
+	if problems := w.gatewayProblems(); problems != "" {
+		t.Error(problems)
+	}
+	e.refusedNothing()
+}
+
 // TestGatewayIsObserved shows a MeshAccessLog, a MeshTrace and a MeshMetric in the real Envoy of a gateway.
 func TestGatewayIsObserved(t *testing.T) {
 	t.Parallel()

@@ -184,7 +184,9 @@ func (d *dice) document() string {
 	}
 	return policy("MeshAccessLog", to, func() string {
 		return "{backends: [{type: File, file: {path: /dev/stdout, format: {type: Plain, plain: " + d.text() + "}}}" +
-			d.maybe(func() string { return "{type: OpenTelemetry, openTelemetry: {endpoint: \"127.0.0.1:4317\", body: {kind: " + d.text() + "}}}" }) + "]}"
+			d.maybe(func() string {
+				return "{type: OpenTelemetry, openTelemetry: {endpoint: \"127.0.0.1:4317\", body: {kind: " + d.text() + "}}}"
+			}) + "]}"
 	})
 }
 

@@ -181,6 +181,10 @@ func (s *sender) gatewayTCP(name string, r *gatewayRoute) *tcpv3.TcpProxy {
 	if main := r.main(); main != nil {
 		key = main.key()
 	}
+	if parts := s.partsOf(r); len(parts) > 1 {
+		s.problem(r.rule.Origin.KRI().String(), "connections of one rule have the idle timeout and retries of one service: those of "+
+			parts[0].shares[0].name+" and not of "+parts[1].shares[0].name)
+	}
 	limits := s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, key))
 	out := &tcpv3.TcpProxy{
 		AccessLog: s.gatewayLogs(false, key), StatPrefix: name, IdleTimeout: durationpb.New(limits.idle),

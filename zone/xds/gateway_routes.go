@@ -2,10 +2,13 @@ package xds
 
 import (
 	"bytes"
+	"math"
 	"net/http"
 	"slices"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -21,12 +24,7 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 	for _, h := range hosts {
 		host := &routev3.VirtualHost{Name: h.domain, Domains: []string{h.domain}}
 		for _, r := range h.routes {
-			route := s.gatewayRoute(r)
-			if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
-				s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
-				continue
-			}
-			host.Routes = append(host.Routes, route)
+			host.Routes = append(host.Routes, s.gatewayRoutes(r)...)
 		}
 		if h.misdirected {
 			host.Routes = []*routev3.Route{misdirected()}
@@ -43,16 +41,42 @@ func misdirected() *routev3.Route {
 		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusMisdirectedRequest}}}
 }
 
-// gatewayRoute builds a route. Its requests have the timeouts, retries and hash policies of the first service that gets
-// a share of them.
-func (s *sender) gatewayRoute(r *gatewayRoute) *routev3.Route {
+// gatewayRoutes builds the routes of a rule: one, or one for each part of its services with confs of their own. A proxy
+// draws one random number for a request, so each part begins where the one before ends.
+func (s *sender) gatewayRoutes(r *gatewayRoute) (out []*routev3.Route) {
+	parts := s.partsOf(r)
+	sum, all := uint64(0), total(r.shares)
+	for i := range parts {
+		part := *r
+		part.shares = parts[i].shares
+		route := s.gatewayRoute(&part, &parts[i])
+		if sum += total(part.shares); i < len(parts)-1 {
+			route.Match.RuntimeFraction = &corev3.RuntimeFractionalPercent{DefaultValue: millionths(sum, all)}
+		}
+		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
+			s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
+			return nil
+		}
+		out = append(out, route)
+	}
+	return out
+}
+
+// millionths returns a part of a whole.
+func millionths(part, whole uint64) *typev3.FractionalPercent {
+	const million = 1_000_000
+	return &typev3.FractionalPercent{Numerator: uint32(math.Round(float64(part) / float64(whole) * million)),
+		Denominator: typev3.FractionalPercent_MILLION}
+}
+
+// gatewayRoute builds the route to some services of a rule.
+func (s *sender) gatewayRoute(r *gatewayRoute, confs *requestConfs) *routev3.Route {
 	at := r.rule.Origin.KRI().String()
 	route := &routev3.Route{Name: at, Match: routeMatch(&r.match)}
 	main := r.main()
 	if main == nil {
 		main = &backend{}
 	}
-	confs := s.confsOf(r, main)
 	limits := s.timeoutsOf(confs.timeouts)
 	action := action(r.shares, lost, &limits)
 	action.RetryPolicy = s.retryOf(confs.retries, main)
@@ -72,33 +96,49 @@ func (s *sender) gatewayRoute(r *gatewayRoute) *routev3.Route {
 	return route
 }
 
-// requestConfs are the confs that a route holds.
+// requestConfs are the confs that a route holds, for some of its services.
 type requestConfs struct {
 	timeouts, retries, balancing *matching.ResourceRule
+	grpc                         bool // retries have a conf for it
+	shares                       []weighted
 }
 
-// confsOf returns the confs of a route's requests, and tells of services that get a share and have others.
-func (s *sender) confsOf(r *gatewayRoute, main *backend) requestConfs {
-	of := func(b *backend) requestConfs {
-		key := matching.MeshKey(s.target.dataplane.Mesh)
-		if b.service != nil {
-			key = b.key()
-		}
-		return requestConfs{s.timeouts.ForRoute(r.rule.Route, key), s.retries.ForRoute(r.rule.Route, key),
-			s.balancing.ForRoute(r.rule.Route, key)}
-	}
-	confs := of(main)
+func (c *requestConfs) same(o *requestConfs) bool {
+	return c.grpc == o.grpc && sameConf(c.timeouts, o.timeouts) && sameConf(c.retries, o.retries) &&
+		sameConf(c.balancing, o.balancing)
+}
+
+// partsOf groups the services of a rule that get a share by their confs, in order. A share without a service belongs to
+// those before it. A rule without shares is one part.
+func (s *sender) partsOf(r *gatewayRoute) []requestConfs {
+	var out []requestConfs
 	for _, w := range r.shares {
-		if w.backend == nil || w.weight == 0 || w.backend == main {
+		if w.weight == 0 {
 			continue
 		}
-		if other := of(w.backend); !sameConf(confs.timeouts, other.timeouts) || !sameConf(confs.retries, other.retries) ||
-			!sameConf(confs.balancing, other.balancing) {
-			s.problem(r.rule.Origin.KRI().String(), "requests of one rule have the timeouts, retries and hash policies of one service: those of "+
-				main.name+" and not of "+w.name)
+		confs := s.confsOf(r.rule, w.backend)
+		same := slices.IndexFunc(out, func(o requestConfs) bool { return w.backend == nil || o.same(&confs) })
+		if same < 0 {
+			out, same = append(out, confs), len(out)
 		}
+		out[same].shares = append(out[same].shares, w)
 	}
-	return confs
+	if len(out) == 0 {
+		confs := s.confsOf(r.rule, nil)
+		confs.shares = r.shares
+		return []requestConfs{confs}
+	}
+	return out
+}
+
+// confsOf returns the confs of a rule's requests to a service; nil means none.
+func (s *sender) confsOf(rule *matching.RouteRule, b *backend) requestConfs {
+	key, grpc := matching.MeshKey(s.target.dataplane.Mesh), false
+	if b != nil {
+		key, grpc = b.key(), b.protocol == "grpc"
+	}
+	return requestConfs{timeouts: s.timeouts.ForRoute(rule.Route, key), retries: s.retries.ForRoute(rule.Route, key),
+		balancing: s.balancing.ForRoute(rule.Route, key), grpc: grpc}
 }
 
 func sameConf(a, b *matching.ResourceRule) bool {
