@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
@@ -39,7 +38,7 @@ func Run(ctx context.Context, c Config) error {
 	diagnostics := server.NewDiagnostics()
 	diagnostics.Guard(c.Panics)
 	diagnostics.SetStarting(errors.New("the store is not open yet"))
-	return together(ctx,
+	return server.Together(ctx,
 		func(ctx context.Context) error { return sockets.serveDiagnostics(ctx, diagnostics) },
 		func(ctx context.Context) error { return run(ctx, &c, box, sockets, diagnostics) })
 }
@@ -114,7 +113,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	}
 
 	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
-	return together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
+	return server.Together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return certificate.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return gate.run(ctx, sync, replicas.leads) },
@@ -167,15 +166,6 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
 	return routes
-}
-
-// together runs all parts; the first error ends the others.
-func together(ctx context.Context, parts ...func(context.Context) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for _, run := range parts {
-		group.Go(func() error { return run(ctx) })
-	}
-	return group.Wait()
 }
 
 // open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and

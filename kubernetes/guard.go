@@ -277,6 +277,9 @@ func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) {
 	}
 }
 
+// Are implements api.Objects.
+func (b *Bridge) Are(t resources.Type) bool { return Fed(t) }
+
 // Gone reports whether the object of a resource is gone, and the store keeps the resource.
 func (b *Bridge) Gone(key resources.Key) bool {
 	b.mu.Lock()

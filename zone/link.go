@@ -18,30 +18,19 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/lineage"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/store"
-	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// linkParts are the dependencies of the zone's side of KDS.
+// linkParts are the dependencies of the zone's side of KDS, beside what a start opens.
 type linkParts struct {
-	durable  store.Store
-	status   store.Reader
-	instance string
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
 	proxies  func(told func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
 	known    *kds.VersionFiles
-	// fields decrypts the secrets in resources of the durable store. keeper holds the secrets that have names of their
-	// own.
-	fields *secrets.Fields
-	keeper *secrets.Keeper
-	// memberships holds the zone's credential, if it has joined.
-	memberships *enrolment.Holder
 }
 
 // newLink returns the zone's side of KDS, or nil for a zone that runs alone.
-func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, error) {
+func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds.Zone, error) {
 	if cfg.Global == "" {
 		return nil, nil
 	}
@@ -49,7 +38,7 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 	if err != nil {
 		return nil, err
 	}
-	secure, err := globalCredentials(cfg, urls, parts.memberships)
+	secure, err := globalCredentials(cfg, urls, o.memberships)
 	if err != nil {
 		return nil, err
 	}
@@ -58,30 +47,38 @@ func newLink(ctx context.Context, cfg *Config, parts linkParts) (*kds.Zone, erro
 		others = append(others, u.Host)
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
-	if parts.memberships.Current() != nil {
-		beside = (&enrolment.Renewal{Holder: parts.memberships, Zone: cfg.Zone, Now: cfg.Now, Panics: cfg.Panics,
+	if o.memberships.Current() != nil {
+		beside = (&enrolment.Renewal{Holder: o.memberships, Zone: cfg.Zone, Now: cfg.Now, Panics: cfg.Panics,
 			Log: cfg.Log}).Run
 	}
-	own, err := lineage.Open(ctx, parts.durable, parts.keeper, false)
+	own, err := lineage.Open(ctx, o.store, o.keeper, false)
 	if err != nil {
 		return nil, fmt.Errorf("what identifies the store: %w", err)
 	}
 	link := kds.NewZone(kds.ZoneConfig{
 		Own:    own,
 		Others: others, Beside: beside,
-		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: parts.durable, Status: parts.status,
+		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: o.store, Status: o.status,
 		SystemNamespace: cfg.SystemNamespace,
-		Self:            kds.Peer{Instance: parts.instance, Version: server.Version()},
+		Self:            kds.Peer{Instance: o.instance, Version: server.Version()},
 		MaxMessageSize:  cfg.KDSMaxMessageSize, Log: cfg.Log,
 		Validate: resources.PeerValidation(cfg.SystemNamespace), Proxies: parts.proxies, Versions: parts.known,
-		Epochs: epochs{parts.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
-		Panics: cfg.Panics, Open: parts.fields.Open, Now: cfg.Now,
+		Epochs: epochs{o.keeper}, Observer: kds.NewMetrics(parts.registry), Tracer: cfg.Tracer,
+		Panics: cfg.Panics, Open: o.fields.Open, Now: cfg.Now,
 	})
 	statuses := func() []tracker.SyncStatus { return []tracker.SyncStatus{link.Status("")} }
 	parts.registry.MustRegister(connectedGauge(link),
 		cfg.Panics.Collector("metrics", tracker.StatusCollector{Statuses: statuses}))
 	parts.detail.MustRegister(cfg.Panics.Collector("metrics", tracker.LagCollector{Statuses: statuses}))
 	return link, nil
+}
+
+// runLink keeps up the session with the global, if there is one, until ctx ends.
+func runLink(ctx context.Context, link *kds.Zone, known *kds.VersionFiles) error {
+	if link == nil {
+		return nil
+	}
+	return server.Together(ctx, link.Run, known.Run)
 }
 
 // connectedGauge reports the connection as a metric. It is not a condition of readiness, because a zone serves its

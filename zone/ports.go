@@ -3,14 +3,11 @@ package zone
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -134,10 +131,11 @@ func (p *ports) own(address string, port uint32) bool {
 	})
 }
 
-// tend tells the init system of the server's state, and keeps the serving certificate valid.
-func (p *ports) tend(ctx context.Context, group *errgroup.Group, diagnostics *server.Diagnostics, log *slog.Logger) {
-	group.Go(func() error { return diagnostics.Notify(ctx, p.diagnostics.Addr(), log) })
-	group.Go(func() error { return p.certificate.Run(ctx, log) })
+// addresses returns the content of the ready file.
+func (p *ports) addresses() map[string]string {
+	return map[string]string{
+		"api": p.api.Addr().String(), "xds": p.xds.Addr().String(), "diagnostics": p.diagnostics.Addr().String(),
+	}
 }
 
 // servingHosts returns the names and addresses at which this machine may be reachable.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
@@ -14,31 +13,84 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server"
-	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/checkpoint"
 	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/rbac"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// proxyParts are the dependencies of the server for proxies.
+// proxyParts are the dependencies of the configuration of proxies, beside what a start opens.
 type proxyParts struct {
-	home        resources.Home
-	checkpoint  *checkpoint.Cache
-	proxies     *xds.Proxies
-	issuer      *tokens.Issuer
-	durable     store.Reader
 	authorities *identity.Authorities
-	journal     *accesslog.Journal
-	registry    prometheus.Registerer
-	audit       *access.Log
-	routes      *api.Server
-	link        *kds.Zone // nil for a zone that runs alone
+	checkpoint  *checkpoint.Cache
+	sources     *externalSources
+	// sinks are where proxies log their decisions.
+	sinks []accesslog.Sink
+	// own reports whether an address is a port of this server.
+	own func(address string, port uint32) bool
 }
 
-// refused writes a refusal into the audit log. If that fails, nothing must be undone: the stream is refused anyway.
-func (p *proxyParts) refused(ctx context.Context, cfg *Config, r xds.Refusal) {
-	err := p.audit.Record(ctx, access.Entry{
+// newProxies returns the configuration of the zone's proxies.
+func newProxies(cfg *Config, o *opened, parts proxyParts, diagnostics *server.Diagnostics) *xds.Proxies {
+	return xds.New(xds.Config{
+		Own: parts.own, Sources: parts.sources.read, AccessLogs: parts.sinks, Checkpoint: parts.checkpoint,
+		Store: o.fields.Opened(o.store, cfg.Log), Status: o.status, Home: o.home, Authorities: parts.authorities,
+		Instance: o.instance, RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log,
+		Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,
+	})
+}
+
+// proxyService is what proxies are served with: discovery and the access log collector, behind the same admission.
+type proxyService struct {
+	cfg       *Config
+	store     store.Reader
+	proxies   *xds.Proxies
+	admission *xds.Admission
+	rotation  *identity.Rotation
+}
+
+// newProxyService returns the services for proxies, and adds their routes and conditions. link is nil for a zone that
+// runs alone.
+func newProxyService(ctx context.Context, cfg *Config, o *opened, p *ports, routes *api.Server,
+	proxies *xds.Proxies, authorities *identity.Authorities, link *kds.Zone) *proxyService {
+	issuer := o.guard.Issuer()
+	admission := xds.NewAdmission(xds.AdmissionConfig{
+		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),
+		Tokens:   issuer, Store: o.store, Identity: authorities.Expect,
+		Authorities: authoritiesFor(o.store, authorities), Now: cfg.Now, Log: cfg.Log,
+		Refused: func(r xds.Refusal) { recordRefused(ctx, cfg, o.guard.Audit(), r) },
+	})
+	ingresses := &ingressConditions{zone: o.home.Zone, started: cfg.Now(), presence: proxies.Ingress}
+	routes.AddConditions(ingresses.of)
+	egresses := &egressConditions{store: o.store, home: o.home, started: cfg.Now(), presence: proxies.Egress}
+	routes.AddConditions(egresses.of)
+	(&svidHandler{store: o.store, home: o.home, authorities: authorities, admission: admission}).register(routes)
+	known := &propagation{home: o.home, store: o.store, authorities: authorities, link: link,
+		statuses: proxies.SyncStatuses, awaited: proxies.Awaited}
+	(&keyHandler{zone: o.home.Zone, store: o.store, issuer: issuer, authorities: authorities,
+		unaware: known.unaware}).register(routes)
+	return &proxyService{cfg: cfg, store: o.store, proxies: proxies, admission: admission,
+		rotation: &identity.Rotation{Store: o.store, Authorities: authorities, Overlap: cfg.IdentityOverlap,
+			Known: known.unaware, Now: cfg.Now, Log: cfg.Log}}
+}
+
+// serve serves proxies until ctx ends.
+func (s *proxyService) serve(ctx context.Context, p *ports, journal *accesslog.Journal,
+	registry prometheus.Registerer) error {
+	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
+		Store: s.store, Admit: s.admission.Admit, Identify: s.admission.Identify, Journal: journal,
+		Registerer: registry, Now: s.cfg.Now, Panics: s.cfg.Panics,
+	})
+	return server.Together(ctx, s.admission.Run, s.rotation.Run, func(ctx context.Context) error {
+		return xds.Serve(ctx, p.xds, xds.WithClientCertificates(p.xdsTLS), s.proxies, s.admission, collector)
+	})
+}
+
+// recordRefused writes a refusal into the audit log. If that fails, nothing must be undone: the stream is refused
+// anyway.
+func recordRefused(ctx context.Context, cfg *Config, audit *access.Log, r xds.Refusal) {
+	err := audit.Record(ctx, access.Entry{
 		Event: access.EventLogin, Outcome: access.Denied, Method: access.Method(r.Method), From: r.Address, Reason: r.Reason,
 		Verb: resources.VerbRead, Type: string(resources.TypeDataplane), Name: r.Node,
 	})
@@ -57,39 +109,4 @@ func authoritiesFor(durable store.Reader,
 		}
 		return out
 	}
-}
-
-// serveProxies runs the services for proxies: discovery and the access log collector, behind the same admission.
-func serveProxies(ctx context.Context, group *errgroup.Group, cfg *Config, p *ports, parts *proxyParts) {
-	admission := xds.NewAdmission(xds.AdmissionConfig{
-		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),
-		Tokens:   parts.issuer, Store: parts.durable, Identity: parts.authorities.Expect,
-		Authorities: authoritiesFor(parts.durable, parts.authorities), Now: cfg.Now, Log: cfg.Log,
-		Refused: func(r xds.Refusal) { parts.refused(ctx, cfg, r) },
-	})
-	collector := accesslog.NewCollector(ctx, accesslog.CollectorConfig{
-		Store: parts.durable, Admit: admission.Admit, Identify: admission.Identify, Journal: parts.journal,
-		Registerer: parts.registry, Now: cfg.Now, Panics: cfg.Panics,
-	})
-	ingresses := &ingressConditions{zone: parts.home.Zone, started: cfg.Now(), presence: parts.proxies.Ingress}
-	parts.routes.AddConditions(ingresses.of)
-	egresses := &egressConditions{store: parts.durable, home: parts.home, started: cfg.Now(), presence: parts.proxies.Egress}
-	parts.routes.AddConditions(egresses.of)
-	(&svidHandler{store: parts.durable, home: parts.home, authorities: parts.authorities,
-		admission: admission}).register(parts.routes)
-	known := &propagation{home: parts.home, store: parts.durable, authorities: parts.authorities, link: parts.link,
-		statuses: parts.proxies.SyncStatuses, awaited: parts.proxies.Awaited}
-	(&keyHandler{zone: parts.home.Zone, store: parts.durable, issuer: parts.issuer, authorities: parts.authorities,
-		unaware: known.unaware}).register(parts.routes)
-	rotation := &identity.Rotation{
-		Store: parts.durable, Authorities: parts.authorities, Overlap: cfg.IdentityOverlap, Known: known.unaware,
-		Now: cfg.Now, Log: cfg.Log,
-	}
-	group.Go(func() error { return rotation.Run(ctx) })
-	group.Go(func() error { return parts.checkpoint.Run(ctx) })
-	group.Go(func() error { return parts.issuer.Run(ctx) })
-	group.Go(func() error { return admission.Run(ctx) })
-	group.Go(func() error {
-		return xds.Serve(ctx, p.xds, xds.WithClientCertificates(p.xdsTLS), parts.proxies, admission, collector)
-	})
 }

@@ -7,13 +7,24 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
+// Objects reports what users write as objects of a Kubernetes cluster.
+type Objects interface {
+	// Are reports whether users write resources of the type as objects.
+	Are(resources.Type) bool
+	// Gone reports whether the object of a resource is gone, while the server keeps the resource.
+	Gone(resources.Key) bool
+}
+
+// SetObjects makes the server refuse what users write as objects of a cluster. Call it before the server serves.
+func (s *Server) SetObjects(o Objects) { s.objects = o }
+
 // writtenByKubectl refuses documents that users write as objects of a Kubernetes cluster.
 func (s *Server) writtenByKubectl(docs []*resources.Resource) error {
-	if s.config.Objects == nil {
+	if s.objects == nil {
 		return nil
 	}
 	for _, doc := range docs {
-		if s.config.Objects.Are(doc.Type) && s.config.Home.MayWrite(doc.Descriptor()) {
+		if s.objects.Are(doc.Type) && s.config.Home.MayWrite(doc.Descriptor()) {
 			return byKubectl(doc.Type, "apply")
 		}
 	}
@@ -23,7 +34,7 @@ func (s *Server) writtenByKubectl(docs []*resources.Resource) error {
 // deletedByKubectl refuses to delete a resource that is an object of a Kubernetes cluster. What has no object, or has one
 // no longer, can be deleted here.
 func (s *Server) deletedByKubectl(old *resources.Resource) error {
-	if s.config.Objects == nil || old == nil || old.Object.IsZero() || s.config.Objects.Gone(old.Key) {
+	if s.objects == nil || old == nil || old.Object.IsZero() || s.objects.Gone(old.Key) {
 		return nil
 	}
 	return byKubectl(old.Type, "delete")

@@ -46,8 +46,6 @@ type Config struct {
 	Panics *panics.Guard
 	// NamespaceLimits bound what namespaces may hold here.
 	NamespaceLimits NamespaceLimits
-	// Objects, if set, reports what users write as objects of a Kubernetes cluster, and not here.
-	Objects Objects
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
 	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.
@@ -62,20 +60,12 @@ type Fields interface {
 	Open(*resources.Resource) (*resources.Resource, error)
 }
 
-// Objects reports what users write as objects of a Kubernetes cluster.
-type Objects interface {
-	// Are reports whether users write resources of the type as objects.
-	Are(resources.Type) bool
-	// Gone reports whether the object of a resource is gone, while the server keeps the resource.
-	Gone(resources.Key) bool
-}
-
 // HandlerFunc responds to a request, or returns an error that becomes the API's error object. If it returns an error,
 // it must not have written anything.
 type HandlerFunc func(http.ResponseWriter, *http.Request) error
 
 // Server is the API as an http.Handler. All methods are safe for concurrent use, except Handle, HandleProven,
-// AddConditions, AddStatus, AddPreview and AddWarnings.
+// SetObjects, AddConditions, AddStatus, AddPreview and AddWarnings.
 type Server struct {
 	config  Config
 	mux     *http.ServeMux
@@ -96,6 +86,8 @@ type Server struct {
 	statuses   []StatusFunc
 	previews   []PreviewFunc
 	warnings   []WarnFunc
+	// objects is nil if users write all resources here.
+	objects Objects
 }
 
 // New returns a server with the endpoints that the global and zones share.

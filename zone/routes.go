@@ -1,0 +1,52 @@
+package zone
+
+import (
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store/archive"
+	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/explain"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/inspect"
+)
+
+// newRoutes returns the HTTP API, with the routes that both servers serve.
+func newRoutes(cfg *Config, o *opened, diagnostics *server.Diagnostics) *api.Server {
+	return api.New(api.Config{
+		Store: o.store, Status: o.status, Home: o.home, Guard: o.guard, Fields: o.fields, Log: cfg.Log,
+		Registerer: diagnostics.Registry, NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now, Version: server.Version(),
+		ClusterID: cfg.clusterID, InstanceID: o.instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
+	})
+}
+
+// addRoutes adds the routes that only a zone can serve.
+func addRoutes(routes *api.Server, cfg *Config, o *opened, publisher *identity.Publisher, sources *externalSources) {
+	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
+		return archive.Collect(cfg.DataDir, archive.Folders("zone")...)
+	})
+	routes.Handle(api.RouteTrust, (&trustHandler{store: o.store, home: o.home, routes: routes}).serve)
+	if cfg.Global != "" { // first: later previews use it
+		routes.AddPreview(forecastSync(cfg.Zone))
+	}
+	shortfalls := &inspect.Shortfalls{Status: o.status, Now: cfg.Now}
+	inspect.Register(routes, inspect.Config{Store: o.store, Zone: cfg.Zone, SystemNamespace: cfg.SystemNamespace,
+		Assigned: publisher.Authorities.Assigned, Shortfalls: shortfalls})
+	routes.AddConditions((&identityConditions{store: o.store, zone: cfg.Zone, authorities: publisher.Authorities,
+		publisher: publisher}).of)
+	names := &hostnames.Status{Store: o.store, Home: o.home}
+	routes.AddStatus(names.Fields)
+	routes.AddConditions(names.Conditions)
+	inspect.RegisterPermissions(routes, o.store, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone,
+		Shortfalls: shortfalls.Of})
+	sources.register(routes)
+	(&tokenHandler{store: o.store, issuer: o.guard.Issuer(), now: cfg.Now}).register(routes)
+}
+
+// addAccessLog adds the routes that answer by what proxies log.
+func addAccessLog(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink) {
+	accesslog.Register(routes, accesslog.Config{Store: o.store, Journal: journal,
+		Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
+}
