@@ -27,7 +27,12 @@ func newApply(c *cli) *cobra.Command {
 			"  causewayctl apply -f services/ -f policies/\n" +
 			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +
 			"  causewayctl get mtp allow-frontend -o yaml | causewayctl apply --address http://127.0.0.1:15681 -f -",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("apply takes files by -f: causewayctl apply -f %s", strings.Join(args, " -f "))
+			}
+			return nil
+		},
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
 			docs, err := c.readDocuments(filenames)
 			if err != nil {

@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,9 @@ import (
 type getFlags struct {
 	scopeFlags
 	allMeshes bool
-	labels    map[string]string
+	selectors []string
+	selector  selector
+	sortBy    string
 	// explicit shows the defaults that specs omit.
 	explicit bool
 }
@@ -26,90 +27,138 @@ type getFlags struct {
 func newGet(c *cli) *cobra.Command {
 	flags := &getFlags{}
 	cmd := &cobra.Command{
-		Use:   "get TYPE [NAME] | get KRI",
-		Short: "Show the resources of a type, or one of them",
+		Use:   "get TYPE [NAME...] | get KRI...",
+		Short: "Show the resources of a type, or some of them by name",
 		Long: "TYPE is a plural path (meshtimeouts), a type in any case (MeshTimeout, meshtimeout), or the short name in its\n" +
 			"KRIs (mt). You can apply the output of -o yaml again. --explicit adds the defaults that a policy's spec leaves out:\n" +
 			"empty references, the namespaces of references, a default as rules; the stored policy does not change.\n\n" +
+			"-o name prints a KRI a line, which get, delete and edit take. -o jsonpath=EXPRESSION prints values of what -o json\n" +
+			"prints: text, paths of RFC 9535 in braces, {\"\\n\"}, and {range PATH}...{end}. -o custom-columns=HEADER:PATH,...\n" +
+			"prints a table. A selector is KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, separated by\n" +
+			"commas.\n\n" +
 			"get replicas lists the globals that share a store: their version and age, how many zones each serves, the revision\n" +
 			"that each has reached, which one leads, and whether it reaches the store. A global on bolt lists itself. Replicas are\n" +
-			"not resources: of the flags, only -o applies.\n\nTypes:\n" + typesText(),
+			"not resources: of the flags, only -o table, wide, yaml and json apply.\n\nTypes:\n" + typesText(),
 		Example: "  causewayctl get meshtrafficpermissions\n" +
-			"  causewayctl get mtp allow-frontend --mesh payments -o yaml\n" +
-			"  causewayctl get dataplanes --all-meshes -l kuma.io/workload=backend\n" +
+			"  causewayctl get mtp allow-frontend allow-metrics --mesh payments -o yaml\n" +
+			"  causewayctl get dataplanes --all-meshes -l 'kuma.io/workload in (backend, frontend), !canary'\n" +
 			"  causewayctl get kri_mtp_default_zone-1_backend-ns_by-owner_ -o yaml\n" +
 			"  causewayctl get meshtimeout slow --namespace backend-ns --explicit -o yaml\n" +
+			"  causewayctl get dataplanes -o jsonpath='{range .items[*]}{.name} {.networking.address}{\"\\n\"}{end}'\n" +
+			"  causewayctl get mtp -o custom-columns=NAME:.name,TARGET:.spec.targetRef.kind --sort-by .creationTime\n" +
 			"  causewayctl get zones -o wide\n" +
 			"  causewayctl get replicas\n" +
 			"  causewayctl get replicas -o wide --address https://global-2.example:5681",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: c.completeTypeAndName(&flags.scopeFlags),
-		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			if slices.Contains(replicaNames(), args[0]) {
-				return c.getReplicas(ctx, client, args)
-			}
-			if len(args) == 1 && isKRI(args[0]) {
-				it, err := fetchKRI(ctx, client, args[0])
-				if err == nil && flags.explicit {
-					it, err = fetchExplicit(ctx, client, it.key())
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if len(flags.selectors) > 0 {
+				if flags.selector, err = parseSelector(strings.Join(flags.selectors, ",")); err != nil {
+					return usagef("--selector %w", err)
 				}
-				if err != nil {
-					return err
-				}
-				return c.printOne(ctx, client, it)
 			}
-			d, err := lookupType(args[0])
-			if err != nil {
-				return err
-			}
-			if len(args) == 2 {
-				return c.getOne(ctx, client, flags, flags.key(d, args[1]))
-			}
-			return c.getList(ctx, client, flags, d)
-		}),
+			return c.operation(func(ctx context.Context, client *api.Client, args []string) error {
+				return c.get(ctx, client, flags, args)
+			})(cmd, args)
+		},
 	}
 	flags.add(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&flags.allMeshes, "all-meshes", "A", false, "list all meshes")
 	f.BoolVar(&flags.explicit, "explicit", false, "show policies with all defaults that their specs leave out")
-	f.StringToStringVarP(&flags.labels, "label", "l", nil,
-		"list only resources with the label `KEY=VALUE`; may be repeated")
+	f.StringArrayVarP(&flags.selectors, "selector", "l", nil,
+		"list only resources with labels that the `selector` matches, such as 'team=a,tier in (web,api),!canary'; may be repeated")
+	f.StringVar(&flags.sortBy, "sort-by", "", "sort by the value of a `path`, such as .creationTime")
 	cmd.MarkFlagsMutuallyExclusive("mesh", "all-meshes")
 	return cmd
 }
 
-func (c *cli) getOne(ctx context.Context, client *api.Client, flags *getFlags, key resources.Key) error {
-	if flags.allMeshes || len(flags.labels) > 0 {
-		return usagef("--all-meshes and --label are for lists; leave out the name %s, or them", key.Name)
+func (c *cli) get(ctx context.Context, client *api.Client, flags *getFlags, args []string) error {
+	if slices.Contains(replicaNames(), args[0]) {
+		if c.output.onlyOfGet() || flags.sortBy != "" || flags.selector != nil {
+			return usagef("replicas are not resources: --selector, --sort-by and -o %s do not apply to them", c.output.String())
+		}
+		if len(args) > 2 {
+			return usagef("get replicas takes one name at most")
+		}
+		return c.getReplicas(ctx, client, args)
 	}
-	read := fetchItem
-	if flags.explicit {
-		read = fetchExplicit
-	}
-	it, err := read(ctx, client, key)
+	read, err := flags.reads(args)
 	if err != nil {
 		return err
 	}
-	return c.printOne(ctx, client, it)
+	if read == nil {
+		d, err := lookupType(args[0])
+		if err != nil {
+			return err
+		}
+		return c.getList(ctx, client, flags, d)
+	}
+	if flags.allMeshes || flags.selector != nil {
+		return usagef("--all-meshes and --selector are for lists; leave out the names, or them")
+	}
+	var items []*item
+	var failures []error
+	for _, one := range read {
+		it, err := one(ctx, client)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		items = append(items, it)
+	}
+	if len(read) == 1 {
+		if len(items) == 1 {
+			failures = append(failures, c.printOne(ctx, client, items[0]))
+		}
+	} else if len(items) > 0 {
+		failures = append(failures, c.printList(ctx, client, flags, items))
+	}
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return errors.Join(failures...)
 }
 
-func (c *cli) printOne(ctx context.Context, client *api.Client, it *item) error {
-	switch c.output {
-	case formatJSON:
-		return printJSON(c.out, it.whole)
-	case formatYAML:
-		return printYAML(c.out, it.whole)
+// readFunc reads one resource that the command line names.
+type readFunc func(context.Context, *api.Client) (*item, error)
+
+// reads returns how to read each resource that the arguments name; nothing if they name only a type.
+func (f *getFlags) reads(args []string) ([]readFunc, error) {
+	if !isKRI(args[0]) && len(args) == 1 {
+		return nil, nil
 	}
-	d, ok := resources.Lookup(it.Type)
-	if !ok {
-		return fmt.Errorf("%w: %q; -o yaml shows it", resources.ErrUnknownType, it.Type)
+	var d *resources.Descriptor
+	if !isKRI(args[0]) {
+		var err error
+		if d, err = lookupType(args[0]); err != nil {
+			return nil, err
+		}
+		args = args[1:]
 	}
-	return c.printItems(ctx, client, d, []*item{it})
+	var out []readFunc
+	for _, name := range args {
+		out = append(out, func(ctx context.Context, client *api.Client) (*item, error) {
+			switch {
+			case d == nil:
+				it, err := fetchKRI(ctx, client, name)
+				if err == nil && f.explicit {
+					it, err = fetchExplicit(ctx, client, it.key())
+				}
+				return it, err
+			case f.explicit:
+				return fetchExplicit(ctx, client, f.key(d, name))
+			}
+			return fetchItem(ctx, client, f.key(d, name))
+		})
+	}
+	return out, nil
 }
 
 func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, d *resources.Descriptor) error {
 	q := flags.query(d)
-	q.labels = flags.labels
+	q.labels = flags.selector.equalities()
 	if flags.allMeshes {
 		q.mesh = ""
 	}
@@ -121,17 +170,12 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	if len(items) == 0 && d.StaysOnGlobal() && isZone(ctx, client) {
 		return askGlobal("the " + d.Path)
 	}
-	switch c.output {
-	case formatJSON:
-		return printJSON(c.out, map[string]any{"total": len(items), "items": wholes(items), "next": nil})
-	case formatYAML:
-		return printYAML(c.out, wholes(items)...)
-	}
-	if len(items) == 0 {
+	items = slices.DeleteFunc(items, func(it *item) bool { return !flags.selector.matches(it.Labels) })
+	if len(items) == 0 && (c.output == "" || c.output == formatTable || c.output == formatWide || c.output == formatName) {
 		_, err := fmt.Fprintf(c.errOut, "no %s%s\n", d.Path, inMesh(d, q.mesh))
 		return err
 	}
-	return c.printItems(ctx, client, d, items)
+	return c.printList(ctx, client, flags, items)
 }
 
 // isZone reports whether a zone answers; false if that is unknown.
@@ -145,103 +189,4 @@ func inMesh(d *resources.Descriptor, mesh string) string {
 		return " in mesh " + mesh
 	}
 	return ""
-}
-
-func (c *cli) printItems(ctx context.Context, client *api.Client, d *resources.Descriptor, items []*item) error {
-	switch q := (listQuery{descriptor: d, mesh: commonMesh(items)}); d.Type {
-	case resources.TypeZone:
-		return c.printZones(ctx, client, items, q)
-	case resources.TypeDataplane:
-		return c.printDataplanes(ctx, client, items, q)
-	}
-	return itemTable(d, items, c.output == formatWide, time.Now()).print(c.out)
-}
-
-// commonMesh returns the mesh of all items, or an empty string if they are in several.
-func commonMesh(items []*item) string {
-	mesh := items[0].Mesh
-	for _, it := range items {
-		if it.Mesh != mesh {
-			return ""
-		}
-	}
-	return mesh
-}
-
-func itemTable(d *resources.Descriptor, items []*item, wide bool, now time.Time) *table {
-	t := &table{header: []string{"MESH", "NAMESPACE", "NAME"}}
-	if d.Policy != nil {
-		t.header = append(t.header, "TARGET", "ROLE")
-	}
-	t.header = append(t.header, "ORIGIN", "AGE")
-	if wide {
-		t.header = append(t.header, "DISPLAY NAME", "KRI", "LABELS")
-	}
-	for _, it := range items {
-		row := []string{it.Mesh, it.Namespace, it.Name}
-		if d.Policy != nil {
-			row = append(row, targetText(it.Spec.TargetRef), it.Labels[resources.LabelPolicyRole])
-		}
-		row = append(row, it.origin(), age(it.CreationTime, now))
-		if wide {
-			row = append(row, it.displayName(), it.KRI, userLabels(it.Labels))
-		}
-		t.add(row...)
-	}
-	return t
-}
-
-// targetText returns a top-level targetRef as one word: `Dataplane{app=backend}#http`.
-func targetText(ref *resources.TargetRef) string {
-	if ref == nil {
-		return resources.KindMesh
-	}
-	text := ref.KindOrMesh()
-	if ref.Name != "" {
-		text += "/" + ref.Name
-	}
-	if len(ref.Labels) > 0 {
-		text += "{" + joinLabels(ref.Labels) + "}"
-	}
-	if ref.SectionName != "" {
-		text += "#" + ref.SectionName
-	}
-	return text
-}
-
-// userLabels returns the labels that no other column shows.
-func userLabels(labels map[string]string) string {
-	own := maps.Clone(labels)
-	for _, computed := range []string{resources.LabelMesh, resources.LabelOrigin, resources.LabelZone,
-		resources.LabelDisplayName, resources.LabelPolicyRole} {
-		delete(own, computed)
-	}
-	return joinLabels(own)
-}
-
-func joinLabels(labels map[string]string) string {
-	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		parts = append(parts, key+"="+labels[key])
-	}
-	return strings.Join(parts, ",")
-}
-
-// age returns the age of t in its largest unit: `3d`.
-func age(t, now time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	switch d := now.Sub(t); {
-	case d < 0:
-		return "0s"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", int(d.Hours()))
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours()/24))
-	}
 }

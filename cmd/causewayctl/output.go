@@ -20,10 +20,31 @@ const (
 	formatWide  outputFormat = "wide"
 	formatYAML  outputFormat = "yaml"
 	formatJSON  outputFormat = "json"
+	formatName  outputFormat = "name"
+)
+
+// The prefixes of formats that have an expression.
+const (
+	pathFormat    = "jsonpath="
+	columnsFormat = "custom-columns="
 )
 
 func outputFormats() []string {
 	return []string{string(formatTable), string(formatWide), string(formatYAML), string(formatJSON)}
+}
+
+// onlyOfGet reports whether only get has the format.
+func (f outputFormat) onlyOfGet() bool {
+	return f == formatName || f.expression(pathFormat) != "" || f.expression(columnsFormat) != ""
+}
+
+// expression returns what follows a prefix of the format, or an empty string if it has another.
+func (f outputFormat) expression(prefix string) string {
+	expression, _ := strings.CutPrefix(string(f), prefix)
+	if len(expression) == len(f) {
+		return ""
+	}
+	return expression
 }
 
 // String implements pflag.Value. The zero format is a table.
@@ -36,11 +57,22 @@ func (f *outputFormat) String() string {
 
 // Set implements pflag.Value.
 func (f *outputFormat) Set(s string) error {
-	if !slices.Contains(outputFormats(), s) {
-		return fmt.Errorf("must be one of %s", strings.Join(outputFormats(), ", "))
+	given := outputFormat(s)
+	var err error
+	switch {
+	case given.expression(pathFormat) != "":
+		_, err = parseTemplate(given.expression(pathFormat))
+	case given.expression(columnsFormat) != "":
+		_, err = parseColumns(given.expression(columnsFormat))
+	case given == formatName, slices.Contains(outputFormats(), s):
+	default:
+		err = fmt.Errorf("must be one of %s; get has name, jsonpath=EXPRESSION and custom-columns=HEADER:PATH,... too",
+			strings.Join(outputFormats(), ", "))
 	}
-	*f = outputFormat(s)
-	return nil
+	if err == nil {
+		*f = given
+	}
+	return err
 }
 
 // Type implements pflag.Value.

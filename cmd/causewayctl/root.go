@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 const (
@@ -56,10 +58,20 @@ func newRoot(c *cli) *cobra.Command {
 			"  causewayctl get meshtrafficpermissions --all-meshes\n" +
 			"  causewayctl inspect dataplane backend-1 --address http://127.0.0.1:15681",
 		Args:          cobra.NoArgs,
+		Version:       server.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			warnOfVariables(c.errOut, os.Environ())
+			if c.output.onlyOfGet() && cmd.Name() != "get" {
+				return usagef("-o %s is a format of causewayctl get; here it is one of %s", c.output.String(),
+					strings.Join(outputFormats(), ", "))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate("causewayctl {{.Version}}\n")
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.errOut)
@@ -74,7 +86,7 @@ func newRoot(c *cli) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("context", c.completeContext)
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
 	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
-	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json")
+	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json; get has more")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
