@@ -163,6 +163,7 @@ func TestPanicInAPass(t *testing.T) {
 		eventually(t, "the zone", z.Connected)
 		zones = append(zones, z)
 	}
+	eventually(t, "the sessions of both", func() bool { return g.InSession("evil") && g.InSession("honest") })
 	g.mu.Lock()
 	for name, s := range g.sessions {
 		if name == "evil" {
@@ -170,11 +171,13 @@ func TestPanicInAPass(t *testing.T) {
 		}
 	}
 	g.mu.Unlock()
+	ends := func(z *testZone) int { return z.events.count(SessionEnded, "") }
+	evil, honest := ends(zones[0]), ends(zones[1]) // on a busy machine a first session may have ended by itself
 	armed.Store(true)
 	g.Recheck()
-	eventually(t, "the end of the session", func() bool { return zones[0].events.count(SessionEnded, "") == 1 })
+	eventually(t, "the end of the session", func() bool { return ends(zones[0]) > evil })
 	eventually(t, "the next one", zones[0].Connected)
-	if zones[1].events.count(SessionEnded, "") > 0 || w.caught() != 1 {
+	if ends(zones[1]) > honest || w.caught() != 1 {
 		t.Errorf("the honest zone's session ended, or %d panics were caught", w.caught())
 	}
 }

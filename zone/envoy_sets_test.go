@@ -20,9 +20,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// sets is how many sets of policies TestEnvoyTakesWhatIsAccepted tries; the environment variable CAUSEWAY_SETS may say
-// more, CAUSEWAY_SEED other ones.
-const sets = 60
+// sets is how many sets of policies TestEnvoyTakesWhatIsAccepted tries, and setsShort how many in short runs; the
+// environment variable CAUSEWAY_SETS may say more, CAUSEWAY_SEED other ones.
+const (
+	sets      = 60
+	setsShort = 12
+)
 
 // oddValues take the place of a value in a conf, by what it is.
 var (
@@ -200,7 +203,11 @@ func TestEnvoyTakesWhatIsAccepted(t *testing.T) {
 		fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "odd", "networking": `+oddProxy+`}`, oddPorts...))
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "odd"})
 
-	seed, rounds := setting(t, "CAUSEWAY_SEED", 1), setting(t, "CAUSEWAY_SETS", sets)
+	usual := sets
+	if testing.Short() {
+		usual = setsShort
+	}
+	seed, rounds := setting(t, "CAUSEWAY_SEED", 1), setting(t, "CAUSEWAY_SETS", usual)
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	all, accepted, refused := specs(t), 0, 0
 	types := slices.Sorted(maps.Keys(all))

@@ -24,7 +24,7 @@ const greeting = "220 hello\n"
 // anything; all others read nothing.
 func TestEnvoyJudgesHandshakes(t *testing.T) {
 	t.Parallel()
-	sets := append(liveSets(), clientsByName(500), rulesOf(resources.PermissionConf{
+	sets := append(liveSets(liveRuleSets), clientsByName(500), rulesOf(resources.PermissionConf{
 		Deny: []resources.PermissionMatch{{SNI: &resources.SNIMatch{Type: resources.MatchExact, Value: serverNames[1]}}},
 		Allow: []resources.PermissionMatch{{},
 			{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: "spiffe://"}}},

@@ -19,17 +19,22 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Sizes of the sample for a real Envoy; the property tests cover more.
+// Sizes of the sample for a real Envoy; the property tests cover more. Short runs draw fewer rules.
 const (
-	liveRuleSets = 25
-	livePerSet   = 14
+	liveRuleSets      = 25
+	liveRuleSetsShort = 8
+	livePerSet        = 14
 )
 
 // TestEnvoyAgreesWithEvaluator sends requests with mTLS through one real Envoy that has listeners for each random set
 // of rules, in both forms, and requires verdict, policy name and dry run of the evaluator.
 func TestEnvoyAgreesWithEvaluator(t *testing.T) {
 	t.Parallel()
-	live := newLiveEnvoy(t, liveSets())
+	drawn := liveRuleSets
+	if testing.Short() {
+		drawn = liveRuleSetsShort
+	}
+	live := newLiveEnvoy(t, liveSets(drawn))
 	seen := map[bool]int{}
 	for i, rules := range live.rules {
 		for seed := range livePerSet {
@@ -51,8 +56,8 @@ func TestEnvoyAgreesWithEvaluator(t *testing.T) {
 	}
 }
 
-// liveSets returns random rules, and some that are known to be delicate in Envoy.
-func liveSets() []matching.Rules {
+// liveSets returns as many random rules as are drawn, of few and of many policies, and some that are known to be delicate in Envoy.
+func liveSets(drawn int) []matching.Rules {
 	sets := []matching.Rules{{}, alternating(),
 		rulesOf(resources.PermissionConf{Allow: []resources.PermissionMatch{{Method: []string{"GET"}}}})}
 	for _, expression := range expressions {
@@ -64,7 +69,7 @@ func liveSets() []matching.Rules {
 			rulesOf(resources.PermissionConf{Deny: []resources.PermissionMatch{match},
 				Allow: []resources.PermissionMatch{anyone}}))
 	}
-	for i := range liveRuleSets {
+	for i := range drawn {
 		sets = append(sets, drawRules().Example(i), drawManyRules().Example(i))
 	}
 	return sets

@@ -27,7 +27,7 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 	if err := yaml.Unmarshal(raw, &confs); err != nil {
 		t.Fatal(err)
 	}
-	without := configWith(t, nil)
+	without := sentWith(t, nil)
 	if without == nil {
 		t.Fatal("nothing was built")
 	}
@@ -49,7 +49,7 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 				continue
 			}
 			policy := testResource(resources.Key{Type: d.Type, Mesh: "default", Name: "p"}, nil, map[string]any{list: conf})
-			if differs := !bytes.Equal(configWith(t, policy), without); differs != has.takes {
+			if differs := !bytes.Equal(sentWith(t, policy), without); differs != has.takes {
 				t.Errorf("%s.%s: a proxy is configured by it: %v; resources.Enforced: %v", d.Type, list, differs, has.takes)
 			}
 			parts, all := resources.Unenforced(policy)
@@ -62,6 +62,15 @@ func TestWhatIsCalledEnforced(t *testing.T) {
 
 // configWith is all that the proxy of the Dataplane caller is sent, nil where nothing can be built.
 func configWith(t *testing.T, policy *resources.Resource) []byte {
+	return writtenWith(t, policy, asYAML)
+}
+
+// sentWith is the same, to compare: YAML takes longer to write than all else.
+func sentWith(t *testing.T, policy *resources.Resource) []byte {
+	return writtenWith(t, policy, asProtoJSON)
+}
+
+func writtenWith(t *testing.T, policy *resources.Resource, as func(*testing.T, *resource) []byte) []byte {
 	t.Helper()
 	s := storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))
 	if policy != nil {
@@ -84,7 +93,7 @@ func configWith(t *testing.T, policy *resources.Resource) []byte {
 	var out bytes.Buffer
 	for k := range kinds {
 		for _, r := range state.served(k) {
-			text, err := json.Marshal(string(asYAML(t, r)))
+			text, err := json.Marshal(string(as(t, r)))
 			if err != nil {
 				t.Fatal(err)
 			}

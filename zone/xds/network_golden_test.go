@@ -82,13 +82,18 @@ func asksForNames(t *testing.T) *structpb.Struct {
 	return out
 }
 
-func asYAML(t *testing.T, r *resource) []byte {
+func asProtoJSON(t *testing.T, r *resource) []byte {
 	t.Helper()
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.delta.Resource)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := yaml.JSONToYAML(raw)
+	return raw
+}
+
+func asYAML(t *testing.T, r *resource) []byte {
+	t.Helper()
+	text, err := yaml.JSONToYAML(asProtoJSON(t, r))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,11 @@ func TestHistoryIsLinearizable(t *testing.T) {
 			Timeout: 400 * time.Millisecond, WriterLease: time.Second, MaxOps: 4}))
 	}
 	h := &history{begin: time.Now()}
-	ctx, cancel := context.WithTimeout(t.Context(), *faultTime)
+	enough, took := 200, *faultTime
+	if testing.Short() {
+		enough, took = 100, took/2
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), took)
 	defer cancel()
 	var clients sync.WaitGroup
 	for n := range 9 {
@@ -110,7 +114,7 @@ func TestHistoryIsLinearizable(t *testing.T) {
 		}
 	}
 	t.Logf("%d operations, %d of them answered, %d rounds of faults", len(h.operations), certain, rounds)
-	if certain < 200 {
+	if certain < enough {
 		t.Fatal("too few operations were answered to show anything")
 	}
 	if got := porcupine.CheckOperationsTimeout(register(), h.operations, time.Minute); got != porcupine.Ok {
