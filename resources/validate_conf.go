@@ -42,15 +42,15 @@ func (v *validation) duration(s *string, at *fieldPath, positive bool) {
 
 // routes checks the known parts of the `rules` of a route. A peer's rules may contain more.
 func (v *validation) routes(raw json.RawMessage, at *fieldPath) {
-	if v.peer || len(raw) == 0 {
+	if v.peer {
+		return
+	}
+	if text := string(raw); text == "" || text == "[]" || text == "null" {
+		v.fail(at, "is required: a route without rules has no effect")
 		return
 	}
 	if v.resource.Type == TypeMeshTCPRoute {
-		decodeConf(v, raw, at, func(v *validation, rules *[]TCPRouteRule, at *fieldPath) {
-			for i := range *rules {
-				v.backendRefs((*rules)[i].Default.BackendRefs, at.item(i).field("default").field("backendRefs"))
-			}
-		})
+		decodeConf(v, raw, at, (*validation).tcpRules)
 		return
 	}
 	decodeConf(v, raw, at, func(v *validation, rules *[]HTTPRouteRule, at *fieldPath) {
@@ -58,6 +58,21 @@ func (v *validation) routes(raw json.RawMessage, at *fieldPath) {
 			v.httpRoute(&(*rules)[i], at.item(i))
 		}
 	})
+}
+
+// tcpRules requires one rule with a destination: connections have nothing by which to choose between two, and without one
+// the route has no effect.
+func (v *validation) tcpRules(rules *[]TCPRouteRule, at *fieldPath) {
+	if n := len(*rules); n != 1 {
+		v.fail(at, "want one rule, got %d: connections have nothing to match: name several backendRefs with weights", n)
+	}
+	for i := range *rules {
+		refs, at := (*rules)[i].Default.BackendRefs, at.item(i).field("default").field("backendRefs")
+		if len(refs) == 0 {
+			v.fail(at, "is required")
+		}
+		v.backendRefs(refs, at)
+	}
 }
 
 func (v *validation) httpRoute(rule *HTTPRouteRule, at *fieldPath) {

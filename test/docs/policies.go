@@ -246,8 +246,9 @@ func policiesPage() string {
 This page is written by ` + "`make docs`" + ` from the code: change the code, not the page.
 
 What each field of these policies becomes in Envoy, and what it does. Fields that are on no list here and that the type has are stored, told of by
-` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. ` + "`TestPoliciesOnWhatIsReceived`" + ` (` + "`zone/envoy_received_test.go`" + `) and the tests
-beside it show each in a real Envoy. Where no word is said of it, no listener or cluster moves.
+` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. The last column names the test that shows the field in a real Envoy. ` + "`TestEnvoyTakesAllThatIsGenerated`" + ` shows
+that Envoy takes it, and tests beside it (` + "`zone/xds/enforced_fields_test.go`" + `) that its configuration is another one without it. Where no word is said of it, no listener
+or cluster moves.
 
 ` + "`rules[].matches`" + ` may name ` + "`spiffeId`, `path` and `method`" + `; all that one match names must hold, and one match of the list is enough. The first rule counts
 whose match holds: an exact path before an expression before a prefix, the longer first, with a method before without, an exact SPIFFE ID before a
@@ -258,20 +259,20 @@ effect, and is among the proxy's problems.
 What a proxy's problems say of a policy is in the policy's ` + "`status.conditions`" + ` and a finding of ` + "`lint`" + `, each with the proxy and the field, and ` + "`rollout status`" + ` does not
 count the policy as enforced there. Other policies are not concerned.
 `)
-	writeTypes(&b, policyTypes)
-	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshTimeout and MeshAccessLog have the same fields there.\n")
-	writeTypes(&b, sentTypes)
+	writeTypes(&b, policyTypes, shownReceived)
+	b.WriteString("\n# Policies on what a workload sends\n\nFields of confs in `to`, as above. MeshAccessLog has the same fields there, shown by `TestAccessLogsByPolicy`.\n")
+	writeTypes(&b, sentTypes, shownSent)
 	writeGateways(&b)
 	b.WriteString("\n# What is no policy\n\nResources beside policies that configure proxies in the same way.\n")
-	writeTypes(&b, otherTypes)
+	writeTypes(&b, otherTypes, shownElsewhere)
 	return b.String()
 }
 
-func writeTypes(b *strings.Builder, types []policyType) {
+func writeTypes(b *strings.Builder, types []policyType, shown map[resources.Type]shows) {
 	for _, t := range types {
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| field | in Envoy | seen |\n| --- | --- | --- |\n", t.Type, t.intro)
+		fmt.Fprintf(b, "\n## %s\n\n%s\n\n| field | in Envoy | seen | by |\n| --- | --- | --- | --- |\n", t.Type, t.intro)
 		for _, f := range t.fields {
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", f.field, f.envoy, f.seen)
+			fmt.Fprintf(b, "| `%s` | %s | %s | `%s` |\n", f.field, f.envoy, f.seen, shown[t.Type].of(f.field))
 		}
 		if t.other != "" {
 			fmt.Fprintf(b, "\nNot enforced: `%s`.\n", strings.ReplaceAll(t.other, ", ", "`, `"))

@@ -30,5 +30,5 @@ var gatewayType = policyType{
 // writeGateways writes the section about gateways.
 func writeGateways(b *strings.Builder) {
 	b.WriteString("\n# Gateways\n\nWhat is not enforced is refused from users, and told of where a peer sent it.\n")
-	writeTypes(b, []policyType{gatewayType})
+	writeTypes(b, []policyType{gatewayType}, shownElsewhere)
 }

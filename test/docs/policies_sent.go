@@ -5,6 +5,19 @@ import "github.com/causeway-mesh/causeway/resources"
 // sentTypes are the types of policies on what a workload sends whose fields the page lists. A test compares them with
 // resources.ConfFields.
 var sentTypes = []policyType{
+	{resources.TypeMeshTimeout,
+		"In `to`. Without one, a connection must be there within 5s and a request be answered within 15s. `idleTimeout` of TCP, and `requestHeadersTimeout`, are in the listener: a change of one " +
+			"replaces it. Those of connections are in the cluster, which a change replaces. The others are in routes.",
+		[]policyField{
+			{"connectionTimeout", "`connect_timeout` of the cluster; 0 is 5s", "503 when no connection is there by then"},
+			{"idleTimeout", "`idle_timeout` of the cluster's connections, or of the TCP proxy; 1h unless set", "a connection on which nothing moves is closed"},
+			{"http.maxConnectionDuration", "`max_connection_duration` of the cluster's connections; 0 is none", "a connection ends, after the request on it"},
+			{"http.requestHeadersTimeout", "`request_headers_timeout` of the connection manager", "half a header is answered with 408"},
+			{"http.requestTimeout", "the route's `timeout`; 0 is none", "a longer request is answered with 504"},
+			{"http.streamIdleTimeout", "the route's `idle_timeout`; 30m unless set", "a request on which nothing moves is answered with 504"},
+			{"http.maxStreamDuration", "the route's `max_stream_duration`", "a stream ends, whatever moves on it"},
+		},
+		""},
 	{resources.TypeMeshHTTPRoute,
 		"In `to[].rules`, for requests of the application to the service. The first rule counts whose match holds: a longer path before a shorter one, the order of merging among equals. Routes are a resource of " +
 			"their own, so that no listener or cluster moves. What a proxy does not take of one rule costs that rule, which is among the proxy's problems. `hostnames` is not enforced: the rules hold for every host. A MeshTCPRoute has `default.backendRefs` only, for connections.",
@@ -33,6 +46,10 @@ var sentTypes = []policyType{
 			{"default.filters[].requestMirror.percentage", "`runtime_fraction`, all unless set", "that share is copied"},
 			{"default.filters[].requestMirror.backendRef", "`request_mirror_policies`", "the copy comes there, and nobody waits for its answer"},
 		},
+		""},
+	{resources.TypeMeshTCPRoute,
+		"In `to[].rules`, for connections of the application to the service. One rule counts, of the policy that comes last. A change replaces the listener of the outbound.",
+		[]policyField{{"default.backendRefs[]", "`cluster` or `weighted_clusters` of the TCP proxy; a weight of 0 gets none", "connections go there, by their weights"}},
 		""},
 	{resources.TypeMeshLoadBalancingStrategy,
 		"In `to`. Without one, endpoints of the own zone are asked in turn, and those of other zones when none of these is left. A change replaces the cluster or the " +
