@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -90,20 +91,14 @@ func (c *GlobalConfig) fill() {
 	if c.Validate == nil {
 		c.Validate = func(*resources.Resource, string) error { return nil }
 	}
-	if c.SystemNamespace == "" {
-		c.SystemNamespace = resources.DefaultSystemNamespace
-	}
+	c.SystemNamespace = cmp.Or(c.SystemNamespace, resources.DefaultSystemNamespace)
 	c.Limits = c.Limits.filled()
 	c.MaxMessageSize = messageSize(c.MaxMessageSize)
 	if c.FullSyncLimit <= 0 {
 		c.FullSyncLimit = DefaultFullSyncLimit
 	}
-	if c.SendTimeout == 0 {
-		c.SendTimeout = defaultSendTimeout
-	}
-	if c.AnswerTimeout == 0 {
-		c.AnswerTimeout = defaultAnswerTimeout
-	}
+	c.SendTimeout = cmp.Or(c.SendTimeout, DefaultSendTimeout)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, defaultAnswerTimeout)
 	if c.Observer == nil {
 		c.Observer = silent{}
 	}
@@ -115,15 +110,11 @@ func (c *GlobalConfig) fill() {
 	}
 }
 
-const (
-	defaultSendTimeout   = 10 * time.Second
-	defaultAnswerTimeout = 2 * time.Minute
-)
-
-// DefaultFullSyncLimit and DefaultSendTimeout are the defaults of GlobalConfig.
+// The defaults of both sides; those of FullSyncLimit and SendTimeout are also the flags'.
 const (
 	DefaultFullSyncLimit = 50
-	DefaultSendTimeout   = defaultSendTimeout
+	DefaultSendTimeout   = 10 * time.Second
+	defaultAnswerTimeout = 2 * time.Minute
 )
 
 func messageSize(n int) int {

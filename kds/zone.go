@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,21 +124,13 @@ func NewZone(c ZoneConfig) *Zone {
 	if c.Validate == nil {
 		c.Validate = func(*resources.Resource) error { return nil }
 	}
-	if c.SystemNamespace == "" {
-		c.SystemNamespace = resources.DefaultSystemNamespace
-	}
+	c.SystemNamespace = cmp.Or(c.SystemNamespace, resources.DefaultSystemNamespace)
 	c.MaxMessageSize = messageSize(c.MaxMessageSize)
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.SendTimeout, defaultSendTimeout}, {&c.AnswerTimeout, defaultAnswerTimeout}, {&c.HealthInterval, time.Minute},
-		{&c.BackoffMin, 500 * time.Millisecond}, {&c.BackoffMax, 30 * time.Second},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.SendTimeout = cmp.Or(c.SendTimeout, DefaultSendTimeout)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, defaultAnswerTimeout)
+	c.HealthInterval = cmp.Or(c.HealthInterval, time.Minute)
+	c.BackoffMin = cmp.Or(c.BackoffMin, 500*time.Millisecond)
+	c.BackoffMax = cmp.Or(c.BackoffMax, 30*time.Second)
 	if c.Observer == nil {
 		c.Observer = silent{}
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"slices"
-	"strings"
-	"unicode/utf8"
 )
 
 const (
@@ -15,17 +13,12 @@ const (
 	maxProgramSize = 20_000
 	// maxRespelledSize limits the same number for a deny, which also matches all other spellings.
 	maxRespelledSize = 10 * maxProgramSize
-	maxASCII         = 0x7f
-	maxByte          = 0xff
 )
 
 var (
-	errAnchor   = errors.New("anchors may stand only at the ends: the expression matches whole paths anyway")
-	errProgram  = errors.New("the expression is too big with its repetitions written out")
-	errNotASCII = errors.New("a path has only ASCII characters: write other characters percent-encoded")
-	// errValueNotASCII is errNotASCII of a header or parameter.
-	errValueNotASCII = errors.New("it asks for a character outside ASCII, and proxies compare bytes")
-	errLength        = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
+	errAnchor  = errors.New("anchors may stand only at the ends: the expression matches whole paths anyway")
+	errProgram = errors.New("the expression is too big with its repetitions written out")
+	errLength  = fmt.Errorf("the expression is longer than %d bytes", maxRegexBytes)
 )
 
 // PathExpression rewrites an RE2 expression for whole paths so that it cannot match into the query that follows the
@@ -49,7 +42,7 @@ func pathExpression(expr string, respelled bool) (string, error) {
 	if re, err = stripAnchors(re, true, true); err != nil {
 		return "", err
 	}
-	if re, err = onlyPathRunes(re); err != nil {
+	if re, err = pathBytes.of(re); err != nil {
 		return "", err
 	}
 	limit := maxProgramSize
@@ -62,7 +55,7 @@ func pathExpression(expr string, respelled bool) (string, error) {
 	if programSize(re) > limit {
 		return "", errProgram
 	}
-	return strings.ReplaceAll(re.String(), string(rune(maxByte)), `\xff`), nil
+	return writtenOut(re), nil
 }
 
 // stripAnchors removes the anchors at the ends of re. first and last report whether re is at the start and at the end
@@ -97,69 +90,6 @@ func stripAnchors(re *syntax.Regexp, first, last bool) (*syntax.Regexp, error) {
 		out.Sub[i] = stripped
 	}
 	return &out, nil
-}
-
-// onlyPathRunes removes the question mark from everything that re can match, and converts re to the form that Envoy's
-// RE2 reads: bytes, not runes. It refuses characters outside ASCII: Envoy responds with 400 to a path that contains one
-// unencoded.
-func onlyPathRunes(re *syntax.Regexp) (*syntax.Regexp, error) {
-	out := *re
-	switch re.Op {
-	case syntax.OpNoMatch:
-		return nothing(), nil
-	case syntax.OpLiteral:
-		if slices.ContainsFunc(re.Rune, func(r rune) bool { return r > maxASCII }) {
-			return nil, errNotASCII
-		}
-		if slices.Contains(re.Rune, '?') {
-			return nothing(), nil
-		}
-	case syntax.OpAnyChar:
-		return pathClass([]rune{0, utf8.MaxRune}), nil
-	case syntax.OpAnyCharNotNL:
-		return pathClass([]rune{0, '\n' - 1, '\n' + 1, utf8.MaxRune}), nil
-	case syntax.OpCharClass:
-		return pathClass(re.Rune), nil
-	}
-	out.Sub = make([]*syntax.Regexp, len(re.Sub))
-	for i, sub := range re.Sub {
-		kept, err := onlyPathRunes(sub)
-		if err != nil {
-			return nil, err
-		}
-		out.Sub[i] = kept
-	}
-	return &out, nil
-}
-
-// nothing matches no path. It is a byte that no header contains, because Envoy does not read Go's notation for an empty
-// class.
-func nothing() *syntax.Regexp { return &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{0}} }
-
-// pathClass returns a class of the runes in ranges, pairs of low and high, that a path may contain. A range without an
-// upper bound ("anything but") includes every byte; maxByte stands for the last one.
-func pathClass(ranges []rune) *syntax.Regexp {
-	var out []rune
-	keep := func(low, high rune) {
-		if low <= high {
-			out = append(out, low, high)
-		}
-	}
-	for i := 0; i+1 < len(ranges); i += 2 {
-		low, high := ranges[i], min(ranges[i+1], maxASCII)
-		if ranges[i+1] == utf8.MaxRune {
-			low, high = min(low, maxASCII+1), maxByte
-		}
-		if low <= '?' && '?' <= high {
-			keep(low, '?'-1)
-			low = '?' + 1
-		}
-		keep(low, high)
-	}
-	if len(out) == 0 {
-		return nothing()
-	}
-	return &syntax.Regexp{Op: syntax.OpCharClass, Rune: out}
 }
 
 // programSize returns an upper bound of the number of steps that re compiles to.

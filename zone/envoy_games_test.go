@@ -168,8 +168,20 @@ func gamesOfProtocols(t *testing.T, form rbac.Form) {
 	certificate := w.certificate("client")
 	good := httpClient(certificate)
 	eventually(t, "the client to be allowed", func() bool { return status(good, port) == http.StatusOK })
+	playGames(t, certificate, port)
+	eventually(t, "the client to be allowed after them", func() bool { return status(good, port) == http.StatusOK })
+	sawOnlyAllowed(t, app)
+	// What is allowed changes protocols as before.
+	if got := writtenAs1(t, certificate, port, "GET /hello HTTP/1.1\r\nHost: backend\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"); !strings.HasPrefix(got, "101") {
+		t.Errorf("a websocket that is allowed: %s", got)
+	}
+}
+
+// playGames plays all games over both versions of HTTP at once, and logs what came of them. The host says which game a
+// request is of.
+func playGames(t *testing.T, certificate *tls.Certificate, port int) {
+	t.Helper()
 	var all sync.WaitGroup
-	// The host says which game a request is of.
 	hosts := strings.NewReplacer(" ", "-", ",", "", "/", "-")
 	of := func(name, text string) string { return strings.ReplaceAll(text, "backend", hosts.Replace(name)) }
 	for name, text := range gamesOverHTTP1 {
@@ -185,7 +197,11 @@ func gamesOfProtocols(t *testing.T, form rbac.Form) {
 		})
 	}
 	all.Wait()
-	eventually(t, "the client to be allowed after them", func() bool { return status(good, port) == http.StatusOK })
+}
+
+// sawOnlyAllowed checks that an application was sent what is allowed, and nothing else.
+func sawOnlyAllowed(t *testing.T, app *behind) {
+	t.Helper()
 	seen := app.requests()
 	if !slices.Contains(seen, "GET /hello of pipelined-1") {
 		t.Errorf("of what is allowed, the application saw %q only", seen)
@@ -195,10 +211,6 @@ func gamesOfProtocols(t *testing.T, form rbac.Form) {
 		if strings.Contains(strings.ToLower(target), "admin") || strings.EqualFold(method, "DELETE") {
 			t.Errorf("the application was sent %q", request)
 		}
-	}
-	// What is allowed changes protocols as before.
-	if got := writtenAs1(t, certificate, port, "GET /hello HTTP/1.1\r\nHost: backend\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"); !strings.HasPrefix(got, "101") {
-		t.Errorf("a websocket that is allowed: %s", got)
 	}
 }
 

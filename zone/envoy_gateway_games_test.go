@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,39 +35,13 @@ func TestGamesAtGateways(t *testing.T) {
 	for name, kind := range map[string]string{"inside": "MeshService", "bare": "MeshExternalService"} {
 		w.apply(fmt.Sprintf("{type: MeshHTTPRoute, mesh: default, name: %[1]s, spec: {targetRef: {kind: MeshGateway, name: edge, tags: {to: %[1]s}}, to: [{targetRef: {kind: Mesh}, rules: [{matches: [{path: {type: PathPrefix, value: /hello}, method: GET}, {path: {type: PathPrefix, value: /hello}, method: POST}], default: {backendRefs: [{kind: %[2]s, name: %[1]s}]}}]}]}}", name, kind))
 	}
-	hosts := strings.NewReplacer(" ", "-", ",", "", "/", "-")
-	of := func(name, text string) string { return strings.ReplaceAll(text, "backend", hosts.Replace(name)) }
-	none := &tls.Certificate{}
 	for i, port := range ports {
 		eventually(t, "an answer", func() bool {
 			code, _ := askGateway(secure(""), "https", port, "a.example", "/hello")
 			return code == http.StatusOK
 		})
-		var all sync.WaitGroup
-		for name, text := range gamesOverHTTP1 {
-			all.Go(func() { t.Logf("http/1.1, %s: %s", name, writtenAs1(t, none, port, of(name+"-1", text))) })
-		}
-		for name, game := range gamesOverHTTP2 {
-			all.Go(func() {
-				fields := slices.Clone(game.fields)
-				for i := range fields {
-					fields[i][1] = of(name+"-2", fields[i][1])
-				}
-				t.Logf("http/2, %s: %s", name, writtenAs2(t, none, port, fields, of(name+"-2", game.body)))
-			})
-		}
-		all.Wait()
-		seen := apps[i].requests()
-		t.Logf("%q", seen)
-		if !slices.Contains(seen, "GET /hello of pipelined-1") {
-			t.Errorf("of what is routed, the application saw %q only", seen)
-		}
-		for _, request := range seen {
-			method, target, _ := strings.Cut(request, " ")
-			if strings.Contains(strings.ToLower(target), "admin") || strings.EqualFold(method, "DELETE") {
-				t.Errorf("the application was sent %q", request)
-			}
-		}
+		playGames(t, &tls.Certificate{}, port)
+		sawOnlyAllowed(t, apps[i])
 	}
 	e.refusedNothing()
 }

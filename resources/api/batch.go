@@ -41,11 +41,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if dryRun {
-		forecast, err := s.forecast(r.Context(), docs)
-		if err != nil {
-			return err
-		}
-		return WriteJSON(w, http.StatusOK, forecast)
+		return s.writeForecast(w, r, docs)
 	}
 	if err := s.writtenByKubectl(docs); err != nil {
 		return err

@@ -100,6 +100,15 @@ func wantsDryRun(r *http.Request) (bool, error) {
 	return true, nil
 }
 
+// writeForecast responds with what applying the documents would do.
+func (s *Server) writeForecast(w http.ResponseWriter, r *http.Request, docs []*resources.Resource) error {
+	forecast, err := s.forecast(r.Context(), docs)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, http.StatusOK, forecast)
+}
+
 // forecast evaluates docs as apply would, and returns what they would change. It needs the same permissions as apply.
 func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*Forecast, error) {
 	return s.foresee(ctx, docs, true)
