@@ -88,6 +88,9 @@ func TestWhoHasAName(t *testing.T) {
 		{"another zone does not take a name", []*resources.Resource{msvc("zone-1", "", "a"), msvc("zone-2", "", "a")},
 			[]*resources.Resource{hostnameGenerator(t, "g", all, "{{ .DisplayName }}.mesh.local")},
 			"kri_msvc_default_zone-1__a_: a.mesh.local by g\nkri_msvc_default_zone-2__a_: none by g: Collision"},
+		{"another zone does not take a name of the global's either", []*resources.Resource{msvc("", "", "a"), msvc("zone-2", "", "a")},
+			[]*resources.Resource{hostnameGenerator(t, "g", all, "{{ .DisplayName }}.mesh.local")},
+			"kri_msvc_default___a_: a.mesh.local by g\nkri_msvc_default_zone-2__a_: none by g: Collision"},
 		{"of two equals nobody has it", []*resources.Resource{msvc("zone-2", "", "a"), msvc("zone-3", "", "a")},
 			[]*resources.Resource{hostnameGenerator(t, "g", all, "{{ .DisplayName }}.mesh.local")},
 			"kri_msvc_default_zone-2__a_: none by g: Collision\nkri_msvc_default_zone-3__a_: none by g: Collision"},
@@ -184,6 +187,17 @@ func TestAddresses(t *testing.T) {
 	first := Of(all[:1], nil, home).Services[0]
 	if again := Of(all[:1], nil, home).Services[0]; again.VIP != first.VIP {
 		t.Errorf("%s, then %s", first.VIP, again.VIP)
+	}
+}
+
+// TestWhoIsFar: the services of the zone and of the global keep their addresses before those of other zones.
+func TestWhoIsFar(t *testing.T) {
+	t.Parallel()
+	for zone, far := range map[string]bool{home.Zone: false, "": false, "zone-2": true} {
+		r := service(t, resources.TypeMeshService, zone, "", "a")
+		if got := Of([]*resources.Resource{r}, nil, home).Find(r.Key).far; got != far {
+			t.Errorf("zone %q: far %t, want %t", zone, got, far)
+		}
 	}
 }
 
