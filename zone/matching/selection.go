@@ -67,14 +67,17 @@ func selectsProxy(p *Policy, proxy *Proxy) bool {
 }
 
 // isNamed reports whether the targetRef's name and namespace mean the proxy. The name is its display name, or the
-// hashed name that the proxy has on the global and in other zones. An empty namespace means any that the policy
-// reaches, which is only its own unless it is a system policy. A hashed name may have the namespace in which copies are
-// kept.
+// hashed name that the proxy has on the global and in other zones. An empty namespace means the policy's own, in its own
+// zone (seed 004, "Empty namespace"), and any for a system policy. A hashed name may have the namespace in which copies
+// are kept.
 func isNamed(p *Policy, proxy *Proxy) bool {
 	ref := p.Target
 	switch ref.Name {
 	case proxy.Name:
-		return ref.Namespace == "" || ref.Namespace == proxy.Namespace
+		if ref.Namespace == "" {
+			return p.Role == resources.RoleSystem || sameHome(p, proxy)
+		}
+		return ref.Namespace == proxy.Namespace
 	case proxy.HashedName:
 		return ref.Namespace == "" || ref.Namespace == proxy.Namespace || ref.Namespace == p.systemNamespace
 	}
