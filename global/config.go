@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -72,6 +73,8 @@ type Config struct {
 	KDSZoneLimits kds.Limits
 	// Access decides who may use the HTTP API.
 	Access access.Settings
+	// Kubernetes connects the global with the API server of a cluster, in which its users write. Nil connects it with none.
+	Kubernetes *kubernetes.Settings
 	// Tracer records spans; nil for none.
 	Tracer trace.Tracer
 	// Panics recovers panics on behalf of one peer or user; with nil, as in tests, they end the process.
@@ -99,6 +102,9 @@ func (c *Config) fill() error {
 	c.Store.Owner, c.Store.Now = archive.Header{Server: "global", Version: server.Version()}, c.Now
 	if err := c.Store.Validate(); err != nil {
 		return err
+	}
+	if c.Kubernetes != nil && c.Store.Kind == backend.Etcd {
+		return errors.New("--kubernetes: want --store bolt: replicas that share etcd would all write the status of the same objects")
 	}
 	if _, err := server.ParseTLSVersion(c.TLSMinVersion); err != nil {
 		return err

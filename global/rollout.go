@@ -39,17 +39,22 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	answer := o.sync.Rollout(found)
+	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
+}
+
+// of returns how far a resource has come, as far as the reader may know; nil may know everything.
+func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
+	snapshot, answer := o.store.Snapshot(), o.sync.Rollout(found)
 	if since := o.replicas.cutOff(); !since.IsZero() {
 		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since, Reason: o.replicas.why()}
 	}
 	if selection := matching.NewSelection(found, o.systemNamespace,
 		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()
-		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: o.routes.Reader(r), answer: answer,
+		(&counting{rollout: o, selection: selection, snapshot: snapshot, reader: reader, answer: answer,
 			said: map[string]*word{}}).proxies()
 	}
-	return api.WriteJSON(w, http.StatusOK, answer)
+	return answer
 }
 
 // counting is one answer under construction.

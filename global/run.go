@@ -106,14 +106,18 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync,
 		clones: gate.clones, bury: gate.admission.buryKnown, log: c.Log}
 	collect(c, diagnostics, sync, gate.clones, zones)
-	routes := newRoutes(c, o, zones, diagnostics)
+	routes, spread := newRoutes(c, o, zones, diagnostics)
+	bridge, err := newBridge(c, durable, spread, box, diagnostics)
+	if err != nil {
+		return err
+	}
 	grpcServer, err := gate.serve(port, routes, zones)
 	if err != nil {
 		return err
 	}
 
 	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
-	return server.Together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run,
+	return server.Together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run, bridge.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return certificate.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return gate.run(ctx, sync, replicas.leads) },
@@ -148,8 +152,8 @@ func collect(c *Config, diagnostics *server.Diagnostics, sync *kds.Global, clone
 	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
 }
 
-// newRoutes returns the HTTP API, with the routes that only a global serves.
-func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) *api.Server {
+// newRoutes returns the HTTP API, with the routes that only a global serves, and what knows how far a resource has come.
+func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) (*api.Server, *rollout) {
 	durable, sync := o.store, zones.sync
 	shown := &presence{zones.status, sync}
 	routes := api.New(api.Config{
@@ -161,11 +165,11 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 	addInspect(routes, durable, shown, c)
 	(&operator{store: durable, sync: sync}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
-	(&rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync,
-		replicas: zones.replicas}).register(routes)
+	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
+	spread.register(routes)
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })
-	return routes
+	return routes, spread
 }
 
 // open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and

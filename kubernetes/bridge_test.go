@@ -34,7 +34,12 @@ type rig struct {
 
 func newRig(t testing.TB) *rig {
 	t.Helper()
-	g := &rig{t: t, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), client: connected(t)}
+	return newRigWith(t, connected(t))
+}
+
+func newRigWith(t testing.TB, client *apiserver.Client) *rig {
+	t.Helper()
+	g := &rig{t: t, clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), client: client}
 	g.reset(store.NewMemory())
 	must(t, api.EnsureDefaultMesh(t.Context(), g.store, g.Home))
 	return g
@@ -43,13 +48,19 @@ func newRig(t testing.TB) *rig {
 // connected returns a client of an API server that answers with definitions only.
 func connected(t testing.TB) *apiserver.Client {
 	t.Helper()
-	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return connectedTo(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "/customresourcedefinitions/") {
 			http.Error(w, "{}", http.StatusNotFound)
 			return
 		}
 		fmt.Fprint(w, `{"metadata": {"name": "a-definition", "creationTimestamp": "2020-01-01T00:00:00Z"}}`)
-	}))
+	})
+}
+
+// connectedTo returns a client of an API server that answers so.
+func connectedTo(t testing.TB, answer http.HandlerFunc) *apiserver.Client {
+	t.Helper()
+	srv := httptest.NewTLSServer(answer)
 	t.Cleanup(srv.Close)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})

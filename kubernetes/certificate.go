@@ -21,6 +21,9 @@ import (
 // secretFile holds the secret part of the webhook's paths.
 const secretFile = "webhook-path"
 
+// secretBytes is the size of the secret.
+const secretBytes = 24
+
 // Certificate is the webhook's serving certificate, for the names by which the API server calls it, and the secret part of
 // its paths. Both are in one folder.
 type Certificate struct {
@@ -50,18 +53,18 @@ func OpenCertificate(dir string, box server.Sealer, now func() time.Time) (*Cert
 
 func readOrCreateSecret(path string) (string, error) {
 	raw, err := os.ReadFile(path)
-	if err == nil && len(raw) > 0 {
-		return string(raw), nil
+	if known, hexErr := hex.DecodeString(string(raw)); err == nil && hexErr == nil && len(known) == secretBytes {
+		return string(raw), nil // what a crash left of it, or somebody wrote, is none
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	random := make([]byte, 24)
+	random := make([]byte, secretBytes)
 	if _, err := rand.Read(random); err != nil {
 		return "", err
 	}
 	secret := hex.EncodeToString(random) // segments of a path of a Service are lower case
-	return secret, os.WriteFile(path, []byte(secret), 0o600)
+	return secret, server.WriteFile(path, []byte(secret), 0o600)
 }
 
 // knows reports whether a caller knows the secret.

@@ -123,11 +123,15 @@ func (b *Bridge) tend(ctx context.Context, kind apiserver.Kind, o *apiserver.Obj
 	if o == nil {
 		return b.Serving.cover(nil)
 	}
-	webhooks, hosts, differs, err := trusting(o.Raw, b.Serving.caPEM(), b.Serving.secret)
+	_, hosts, _, err := trusting(o.Raw, nil, b.Serving.secret)
+	if err == nil {
+		err = b.Serving.cover(hosts) // first: it may make another CA
+	}
 	if err != nil {
 		return err
 	}
-	if err := b.Serving.cover(hosts); err != nil || !differs {
+	webhooks, _, differs, err := trusting(o.Raw, b.Serving.caPEM(), b.Serving.secret)
+	if err != nil || !differs {
 		return err
 	}
 	patch, err := json.Marshal(map[string]any{"webhooks": webhooks,

@@ -70,13 +70,16 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 			}
 		}
 	}
-	if f.Deletes = b.permitted(ctx, f.Deletes); len(f.Puts)+len(f.Deletes) == 0 {
+	if f.Deletes = b.permitted(ctx, f.Deletes, false); len(f.Puts)+len(f.Deletes) == 0 {
 		return true
 	}
 	result, err := b.Routes.Feed(ctx, f)
 	if err != nil {
 		b.Log.Error("what users wrote in Kubernetes cannot be stored; trying again", "objects", len(batch), "error", err)
 		b.putBack(batch)
+		for _, d := range f.Deletes { // their objects are forgotten already
+			b.delay(d)
+		}
 		return false
 	}
 	b.settle(puts, &f, result)

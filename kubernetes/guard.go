@@ -34,6 +34,12 @@ type heldDelete struct {
 	since                time.Time
 }
 
+func (b *Bridge) hold(d api.FeedDelete, reason, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.holdLocked(d, reason, message)
+}
+
 func (b *Bridge) holdLocked(d api.FeedDelete, reason, message string) {
 	k := b.kinds[d.Key.Type]
 	if old := k.held[d.Key]; old != nil && old.uid == d.UID && old.reason == reason {
@@ -67,7 +73,9 @@ func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
 
 // permitted returns the deletions that users meant. An object that went with its CustomResourceDefinition was not deleted
 // by a user of the mesh. Deletions that cannot be judged now are put back.
-func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete) []api.FeedDelete {
+//
+// unseen is set for objects that went while the server did not watch.
+func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete, unseen bool) []api.FeedDelete {
 	var out []api.FeedDelete
 	known := map[resources.Type]*definition{}
 	for _, d := range deletes {
@@ -81,10 +89,13 @@ func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete) []api.
 			}
 			known[t] = definition
 		}
-		if why := b.lost(d, known[t]); why != "" {
-			b.mu.Lock()
-			b.holdLocked(d, heldDefinition, why)
-			b.mu.Unlock()
+		why := b.lost(d, known[t], unseen)
+		if known[t].accepted && known[t].gone == "" {
+			b.hold(d, heldMass, "an operator accepts it") // and their word is used up with it: see retryKind
+			continue
+		}
+		if why != "" {
+			b.hold(d, heldDefinition, why)
 			continue
 		}
 		out = append(out, d)
@@ -104,13 +115,14 @@ func (b *Bridge) delayLocked(d api.FeedDelete) {
 }
 
 // lost returns why the object of a deletion was lost rather than deleted; empty if it was deleted. An object that is older
-// than its definition was in another one of the same name, and went with that.
-func (b *Bridge) lost(d api.FeedDelete, is *definition) string {
+// than its definition was in another one of the same name, and went with that. Of what went unseen this is as likely for
+// one that was made in the same second: the API server knows no less.
+func (b *Bridge) lost(d api.FeedDelete, is *definition, unseen bool) string {
 	if is.gone != "" || is.accepted {
 		return is.gone
 	}
 	old := b.Store.Snapshot().Get(d.Key)
-	if old != nil && old.CreationTime.Before(is.created) {
+	if old != nil && (old.CreationTime.Before(is.created) || unseen && old.CreationTime.Equal(is.created)) {
 		return "its CustomResourceDefinition was deleted and created again"
 	}
 	return ""
@@ -157,7 +169,7 @@ func (b *Bridge) compare(ctx context.Context, k *kindState) {
 		b.mu.Unlock()
 		return
 	}
-	b.remove(ctx, b.permitted(ctx, missing))
+	b.remove(ctx, b.permitted(ctx, missing, true))
 }
 
 // users returns the names of the users' objects of a kind, by UID.
@@ -244,7 +256,7 @@ func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources
 	var now []api.FeedDelete
 	for key, one := range held {
 		d := api.FeedDelete{Key: key, UID: one.uid}
-		why := b.lost(d, is)
+		why := b.lost(d, is, true)
 		old := b.Store.Snapshot().Get(key)
 		switch {
 		case old == nil || old.Object.UID != one.uid:
@@ -254,15 +266,26 @@ func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources
 		case is.accepted || one.reason == heldInUse || one.reason == "" && why == "":
 			now = append(now, d)
 		case one.reason == "":
-			b.mu.Lock()
-			b.holdLocked(d, heldDefinition, why)
-			b.mu.Unlock()
+			b.hold(d, heldDefinition, why)
 		}
 	}
 	b.remove(ctx, now)
-	if is.accepted {
+	if is.accepted && !b.holds(k) {
 		b.clearAcceptance(ctx, k)
 	}
+}
+
+// holds reports whether a deletion is held that an operator's word lets happen: one that could not be stored is still to
+// come.
+func (b *Bridge) holds(k *kindState) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, one := range k.held {
+		if one.reason != heldInUse {
+			return true
+		}
+	}
+	return false
 }
 
 // clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions.

@@ -120,7 +120,8 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 	is := b.stamped(n.conditions(), was, n.generation)
 	final := settled(is)
 	var err error
-	if !slices.Equal(is, was) {
+	differs := !slices.Equal(is, was)
+	if differs {
 		err = b.writeConditions(ctx, id, uid, is)
 	}
 	b.mu.Lock()
@@ -128,12 +129,18 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 	if o = b.kinds[id.Type].objects[id.Name]; o == nil || o.uid != uid {
 		return
 	}
+	if differs {
+		o.reported = b.Now() // a write that failed counts, too
+		if next := o.reported.Add(reportInterval); b.due[id].Before(next) && !b.due[id].IsZero() {
+			b.due[id] = next // it was scheduled while this one was written
+		}
+	}
 	switch {
 	case err != nil && apiserver.IsRefused(err):
 		b.Log.Debug("conditions cannot be written", "type", id.Type, "object", id.Name.String(), "error", err)
 		o.wait = maxReportWait
-	case err == nil && !slices.Equal(is, was):
-		o.conditions, o.reported = is, b.Now()
+	case err == nil && differs:
+		o.conditions = is
 	}
 	if err != nil || !final {
 		o.wait = min(max(2*o.wait, reportInterval/2), maxReportWait)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/global"
@@ -36,6 +37,7 @@ func newRoot() *cobra.Command {
 // newRun returns the run command. It fills cfg from the settings and serves with it.
 func newRun(cfg *global.Config) *cobra.Command {
 	var logLevel, logFormat, advertise string
+	kube := settings.Kubernetes{}
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve zones and the HTTP API until SIGTERM",
@@ -61,8 +63,10 @@ func newRun(cfg *global.Config) *cobra.Command {
 			defer tracing.Close()
 			cfg.Tracer = tracing.Tracer
 			cfg.KDSAdvertise = strings.FieldsFunc(advertise, func(c rune) bool { return c == ',' || c == ' ' })
-			cfg.SecretsPassphrase = os.Getenv(secrets.PassphraseEnv)
-			cfg.Store.Password = os.Getenv(backend.PasswordEnv)
+			cfg.SecretsPassphrase, cfg.Store.Password = os.Getenv(secrets.PassphraseEnv), os.Getenv(backend.PasswordEnv)
+			if cfg.Kubernetes, err = kube.Settings(); err != nil {
+				return err
+			}
 			defer server.SaveMemory()()
 			return global.Run(cmd.Context(), *cfg)
 		},
@@ -78,11 +82,8 @@ func newRun(cfg *global.Config) *cobra.Command {
 	f.StringVar(&cfg.KDSAddress, "kds-address", ":5685", "`address` that zones connect to")
 	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
 	f.BoolVar(&cfg.KDSTLS, "kds-tls", true, "serve zones over TLS, with a certificate created at the first start; false works on loopback only")
-	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to a zone, in `bytes`; larger ones are split")
-	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which the global disconnects a zone that does not read")
-	f.IntVar(&cfg.KDSZoneLimits.Resources, "kds-zone-resources", kds.DefaultZoneResources, "maximum `number` of resources of one type per zone; the global refuses more by name and removes nothing")
-	f.Int64Var(&cfg.KDSZoneLimits.Bytes, "kds-zone-bytes", kds.DefaultZoneBytes, "maximum size of all resources of one zone together, in `bytes`; the global refuses by name what exceeds it")
-	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "maximum `number` of zones that receive their full state at the same time; others wait in order of arrival")
+	addLimitFlags(f, cfg)
+	kube.Add(f, "causeway-global")
 	settings.AddAccessFlags(f, &cfg.Access)
 	settings.AddTLSFlags(f, &cfg.TLSMinVersion, &cfg.TLSNames)
 	f.BoolVar(&cfg.KDSInsecureAnonymous, "kds-insecure-anonymous", false, "accept zones without credentials, under any name that has not joined; for experiments and load generators")
@@ -95,4 +96,13 @@ func newRun(cfg *global.Config) *cobra.Command {
 	f.StringVar(&logFormat, "log-format", "text", "text or json")
 	settings.AddConfigFlag(f)
 	return cmd
+}
+
+// addLimitFlags adds the bounds of what zones are sent, and of what they may send.
+func addLimitFlags(f *pflag.FlagSet, cfg *global.Config) {
+	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to a zone, in `bytes`; larger ones are split")
+	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which the global disconnects a zone that does not read")
+	f.IntVar(&cfg.KDSZoneLimits.Resources, "kds-zone-resources", kds.DefaultZoneResources, "maximum `number` of resources of one type per zone; the global refuses more by name and removes nothing")
+	f.Int64Var(&cfg.KDSZoneLimits.Bytes, "kds-zone-bytes", kds.DefaultZoneBytes, "maximum size of all resources of one zone together, in `bytes`; the global refuses by name what exceeds it")
+	f.IntVar(&cfg.KDSFullSyncLimit, "kds-full-sync-limit", kds.DefaultFullSyncLimit, "maximum `number` of zones that receive their full state at the same time; others wait in order of arrival")
 }

@@ -26,8 +26,9 @@ func newDoctor(c *cli) *cobra.Command {
 		Short: "Check a server and its parts, and show how to fix what is wrong",
 		Long: "Checks a global, or a zone: does it answer in time, its clock, its certificates and keys, versions,\n" +
 			"the store, the audit log, each zone (online, behind, refusals, removals that are held, credentials),\n" +
-			"the proxies and the gateways. On the server's machine --data-dir adds the disk, the certificates in\n" +
-			"files, and who may read the keys. It also reports what it could not check.\n\n" +
+			"the cluster in which users write, the proxies and the gateways. On the server's machine --data-dir\n" +
+			"adds the disk, the certificates in files, and who may read the keys. It also reports what it could not\n" +
+			"check.\n\n" +
 			"A problem needs action; a warning may. Exit status: 0 no problems, 1 problems, 2 the server did not\n" +
 			"answer.",
 		Example: "  causewayctl doctor\n" +

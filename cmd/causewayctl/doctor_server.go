@@ -227,6 +227,7 @@ func (e *examination) readiness(ctx context.Context) error {
 	}
 	defer client.CloseIdleConnections()
 	e.panics(ctx, client, address)
+	e.kubernetes(ctx, client)
 	_, err = client.Do(ctx, api.Request{Path: server.ReadyPage})
 	var answer *api.Error
 	switch {

@@ -45,7 +45,8 @@ func TestDoctorOfASickServer(t *testing.T) {
 		fmt.Fprint(w, `{"items":[{"type":"MeshExternalService","mesh":"default","name":"bank","status":{"conditions":[{"type":"Egress","status":"False","reason":"NoEgress","message":"no proxy of this zone reaches it"}]}}],"next":null}`)
 	})
 	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "# TYPE causeway_panics_total counter\ncauseway_panics_total{serving=\"xds\"} 0\ncauseway_panics_total{serving=\"kds\"} 2\n")
+		fmt.Fprint(w, "# TYPE causeway_panics_total counter\ncauseway_panics_total{serving=\"xds\"} 0\ncauseway_panics_total{serving=\"kds\"} 2\n"+
+			"causeway_kubernetes_followed{type=\"Mesh\"} 0\ncauseway_kubernetes_held_deletions{type=\"MeshTimeout\"} 7\n")
 	})
 	sick := httptest.NewServer(pages)
 	defer sick.Close()
@@ -67,7 +68,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 		"clock": "1h0m0s behind", "readiness": "not ready: store: the disk is full", "audit log": "audit",
 		"sync":    "not connected to the global",
 		"proxies": "no such filter", "panics": "2 since the server started", "keys": "Not Found",
-		"egress": "no proxy of this zone reaches it",
+		"kubernetes": "deletions held: 7", "egress": "no proxy of this zone reaches it",
 	} {
 		found := false
 		for _, f := range d.Findings {

@@ -30,6 +30,8 @@ const (
 	defaultRequests = 100
 	// requestTime bounds a request that is not a watch.
 	requestTime = 30 * time.Second
+	// dialTime bounds the time until a connection is there, with TLS.
+	dialTime = 10 * time.Second
 	// maxAnswer bounds an answer that is read whole. An object in etcd has at most 1.5 MiB.
 	maxAnswer = 16 << 20
 	// tokenAge is how long a token that was read from a file is used.
@@ -58,8 +60,8 @@ func Connect(c Config) (*Client, error) {
 		c.RequestsPerSecond = defaultRequests
 	}
 	transport := &http.Transport{
-		TLSClientConfig: a.tls, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
-		TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second,
+		TLSClientConfig: a.tls, DialTLSContext: a.dial, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
+		TLSHandshakeTimeout: dialTime, IdleConnTimeout: 90 * time.Second,
 		// A connection whose other end is gone is noticed, although a watch may be silent for minutes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 	}

@@ -2,9 +2,15 @@ package apiserver
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -69,6 +75,41 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	if n := elsewhere.Load(); n != 0 {
 		t.Errorf("%d redirects were followed", n)
 	}
+}
+
+// TestAuthorityReplaced replaces the authority of the API server, as a cluster does that renews it.
+func TestAuthorityReplaced(t *testing.T) {
+	first := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"metadata": {"name": "n"}}`) }))
+	defer first.Close()
+	dir := t.TempDir()
+	ca := filepath.Join(dir, "ca")
+	must(t, os.WriteFile(ca, otherAuthority(t), 0o600))
+	c, err := Connect(Config{Kubeconfig: kubeconfigIn(t, dir, first.URL, `{"token": "a-token"}`)})
+	must(t, err)
+	defer c.http.CloseIdleConnections()
+	if _, err := c.Get(t.Context(), things, Name{Namespace: "ns", Name: "n"}); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a stranger is trusted: %v", err)
+	}
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: first.Certificate().Raw}), 0o600))
+	if _, err := c.Get(t.Context(), things, Name{Namespace: "ns", Name: "n"}); err != nil {
+		t.Errorf("the new authority is not trusted: %v", err)
+	}
+	must(t, os.WriteFile(ca, []byte("half"), 0o600))
+	c.http.CloseIdleConnections()
+	if _, err := c.Get(t.Context(), things, Name{Namespace: "ns", Name: "n"}); err == nil || !strings.Contains(err.Error(), "has no certificate") {
+		t.Errorf("without an authority: %v", err)
+	}
+}
+
+// otherAuthority is a certificate that signed nothing here.
+func otherAuthority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 // TestEmptyTokenAsksNothing empties the file of the token, as a writer does that does not replace it at once.

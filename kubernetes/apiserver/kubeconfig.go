@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -23,6 +24,8 @@ type access struct {
 	tls    *tls.Config
 	// tokenFile is read again now and then: tokens of service accounts are short-lived. token is a fixed one.
 	tokenFile, token string
+	// caFile is read again for each connection: the authority of a cluster may be replaced. Empty for a fixed one.
+	caFile string
 }
 
 // inCluster returns the access of the pod that this process runs in.
@@ -31,7 +34,8 @@ func inCluster() (*access, error) {
 	if host == "" || port == "" {
 		return nil, errors.New("not in a Kubernetes cluster: KUBERNETES_SERVICE_HOST is not set; outside of one, say --kubernetes-kubeconfig")
 	}
-	ca, err := os.ReadFile(filepath.Join(serviceAccountDir, "ca.crt"))
+	caFile := filepath.Join(serviceAccountDir, "ca.crt")
+	ca, err := os.ReadFile(caFile)
 	if err != nil {
 		return nil, fmt.Errorf("service account: %w", err)
 	}
@@ -40,7 +44,7 @@ func inCluster() (*access, error) {
 		return nil, errors.New("service account: ca.crt has no certificate")
 	}
 	return &access{server: "https://" + net.JoinHostPort(host, port),
-		tls: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, tokenFile: filepath.Join(serviceAccountDir, "token")}, nil
+		tls: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, tokenFile: filepath.Join(serviceAccountDir, "token"), caFile: caFile}, nil
 }
 
 // kubeconfig is a file as kubectl reads it, as far as it is needed here.
@@ -116,6 +120,9 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.Cluster.CAData == "" && c.Cluster.CA != "" {
+			a.caFile = within(dir, c.Cluster.CA)
+		}
 		if len(ca) > 0 {
 			if a.tls.RootCAs = x509.NewCertPool(); !a.tls.RootCAs.AppendCertsFromPEM(ca) {
 				return nil, errors.New("certificate-authority has no certificate")
@@ -174,8 +181,32 @@ func fileOrData(dir, file, data string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(dir, file)
+	return os.ReadFile(within(dir, file))
+}
+
+// within is a file that a kubeconfig in dir names.
+func within(dir, file string) string {
+	if filepath.IsAbs(file) {
+		return file
 	}
-	return os.ReadFile(file)
+	return filepath.Join(dir, file)
+}
+
+// dial connects with the API server, and trusts the authority that its file has now.
+func (a *access) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	config := a.tls.Clone()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	if a.caFile != "" {
+		ca, err := os.ReadFile(a.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("authority of the API server: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("authority of the API server: %s has no certificate", a.caFile)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
 }

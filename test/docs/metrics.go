@@ -67,8 +67,6 @@ func metricsOf(root string) ([]metric, error) {
 			switch dir {
 			case "global", "zone":
 				servers = dir
-			case "kubernetes":
-				servers = "zone"
 			}
 			for _, m := range metricsIn(file) {
 				m.servers = servers

@@ -2,11 +2,8 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -15,37 +12,9 @@ import (
 // nobody changes it there.
 func TestKubernetesCopies(t *testing.T) {
 	w := newWorld(t)
-	ready := filepath.Join(w.dir, "global.ready")
-	global, err := w.Command("global", "causeway-global", "run", "--data-dir", filepath.Join(w.dir, "global"), "--api-address",
-		"127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--ready-file", ready)
-	must(t, err)
-	must(t, global.Start())
-	g := &zone{w: w}
-	var addresses struct{ API, KDS string }
-	w.eventually("the global to be ready", func(context.Context) error {
-		raw, err := os.ReadFile(ready)
-		if err == nil {
-			err = json.Unmarshal(raw, &addresses)
-		}
-		g.url = "http://" + addresses.API
-		return err
-	})
-	out, err := run(t.Context(), "", filepath.Join(shared.bin, "causewayctl"), "--address", g.url, "zone", "create", "zone-1")
-	must(t, err)
-	at := strings.Index(out, "causeway-join:")
-	if at < 0 {
-		t.Fatalf("there is no join string in:\n%s", out)
-	}
-	z := w.zone("--join", strings.Fields(out[at:])[0])
+	g := w.global()
+	z := w.zone(g.join("zone-1")...)
 	z.webhooks("Fail")
-	put := func(value string) {
-		t.Helper()
-		status, text, err := g.call(t.Context(), http.MethodPut, "/meshes/default/meshtrafficpermissions/of-all", fmt.Sprintf(
-			`{"type": "MeshTrafficPermission", "mesh": "default", "name": "of-all", "spec": {"default": {"deny": [{"spiffeId": {"type": "Exact", "value": %q}}]}}}`, value))
-		if err != nil || status >= http.StatusMultipleChoices {
-			t.Fatalf("%d %v: %s", status, err, text)
-		}
-	}
 	shown := func(what string) (name string) {
 		t.Helper()
 		w.eventually("the copy to be shown with "+what, func(ctx context.Context) error {
@@ -59,12 +28,12 @@ func TestKubernetesCopies(t *testing.T) {
 		})
 		return name
 	}
-	put("spiffe://a/b")
+	g.put("of-all", "spiffe://a/b")
 	name := shown("spiffe://a/b")
 	if !strings.HasPrefix(name, "of-all-") {
 		t.Errorf("its name is %q", name)
 	}
-	put("spiffe://a/c")
+	g.put("of-all", "spiffe://a/c")
 	shown("spiffe://a/c")
 	for _, args := range [][]string{{"delete", "mtp", "-n", systemName, name}, {"label", "mtp", "-n", systemName, name, "mine=yes"},
 		{"patch", "mtp", "-n", systemName, name, "--type=merge", "-p", `{"spec":{"default":{"deny":[]}}}`},
@@ -93,7 +62,7 @@ func TestKubernetesCopies(t *testing.T) {
 	if got := w.condition("mtp", "backend-ns", "up", "Programmed", "True"); !strings.Contains(got, "acknowledged by 1 of 1") {
 		t.Errorf("Programmed says %q", got)
 	}
-	global.Kill()
+	g.Kill()
 	w.apply(permission("up", "backend-ns", "Prefix"))
 	w.condition("mtp", "backend-ns", "up", "Programmed", "Unknown")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,15 @@ func TestKubernetesCompactionUnderTheWatch(t *testing.T) {
 	z.holds("backend-ns/second")
 }
 
+// doctor is what doctor says of a server.
+func (z *zone) doctor() string {
+	out, err := run(z.w.t.Context(), "", filepath.Join(shared.bin, "causewayctl"), "--address", z.url, "doctor", "--diagnostics", z.diagnostics)
+	if err == nil {
+		z.w.t.Error("doctor sees no problem")
+	}
+	return out
+}
+
 // compact makes etcd forget all but the present.
 func (w *world) compact() error {
 	ctx := w.t.Context()
@@ -93,6 +103,9 @@ func TestKubernetesDefinitionGone(t *testing.T) {
 	w.condition("mtp", "backend-ns", "a", "Accepted", "True")
 	w.kubectl("delete", "crd", "meshtrafficpermissions.kuma.io")
 	z.measures(`causeway_kubernetes_held_deletions{type="MeshTrafficPermission"} 2`)
+	if out := z.doctor(); !strings.Contains(out, "deletions held: 2") || !strings.Contains(out, "accept-deletions") {
+		t.Errorf("doctor says\n%s", out)
+	}
 	z.holds("backend-ns/a", "backend-ns/b")
 	z.Kill()
 	z.start()

@@ -82,9 +82,15 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	build(t)
+	return newWorldOf(t, shared.bin)
+}
+
+// newWorldOf is newWorld with the programs of a folder.
+func newWorldOf(t *testing.T, bin string) *world {
+	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
 	var err error
-	w.Cluster, err = cluster.New(cluster.Config{Bin: shared.bin, Dir: w.dir})
+	w.Cluster, err = cluster.New(cluster.Config{Bin: bin, Dir: w.dir})
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {

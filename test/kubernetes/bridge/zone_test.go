@@ -19,10 +19,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// zone is a server whose users write in the world's API server.
+// zone is a server: one whose users write in the world's API server, or one beside it.
 type zone struct {
 	*cluster.Process
 
@@ -36,15 +37,61 @@ type zone struct {
 // zone starts a zone that is connected with the API server. more are further flags.
 func (w *world) zone(more ...string) *zone {
 	w.t.Helper()
-	z := &zone{w: w, ready: filepath.Join(w.dir, "zone.ready")}
+	return w.plainZone("zone-1", append(w.fed(), more...)...)
+}
+
+// fed are the flags of a server whose users write in the world's API server.
+func (w *world) fed() []string {
+	return []string{"--kubernetes-kubeconfig", w.kubeconfig(zoneUser), "--kubernetes-webhook-address",
+		fmt.Sprintf("127.0.0.1:%d", w.hookPort), "--kubernetes-webhook-configuration", "causeway-zone"}
+}
+
+// plainZone starts a zone that knows of no Kubernetes, unless flags say so.
+func (w *world) plainZone(name string, more ...string) *zone {
+	w.t.Helper()
+	return w.server("zone", name, append([]string{"--zone", name, "--xds-address", "127.0.0.1:0"}, more...)...)
+}
+
+// global starts a global. more are further flags.
+func (w *world) global(more ...string) *zone {
+	w.t.Helper()
+	port, err := porttest.Free() // zones find it again after a restart
+	must(w.t, err)
+	return w.server("global", "global", append([]string{"--kds-address", fmt.Sprintf("127.0.0.1:%d", port)}, more...)...)
+}
+
+// server starts a server of a kind, with a folder of its own.
+func (w *world) server(kind, name string, more ...string) *zone {
+	w.t.Helper()
+	z := &zone{w: w, ready: filepath.Join(w.dir, name+".ready")}
 	var err error
-	z.Process, err = w.Command("zone", "causeway-zone", append([]string{"run", "--zone", "zone-1", "--data-dir",
-		filepath.Join(w.dir, "zone"), "--api-address", "127.0.0.1:0", "--xds-address", "127.0.0.1:0",
-		"--diagnostics-address", "127.0.0.1:0", "--ready-file", z.ready, "--kubernetes-kubeconfig", w.kubeconfig(zoneUser),
-		"--kubernetes-webhook-address", fmt.Sprintf("127.0.0.1:%d", w.hookPort)}, more...)...)
+	z.Process, err = w.Command(name, "causeway-"+kind, append([]string{"run", "--data-dir", filepath.Join(w.dir, name),
+		"--api-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--ready-file", z.ready}, more...)...)
 	must(w.t, err)
 	z.start()
 	return z
+}
+
+// join is the flags by which a zone joins a global.
+func (z *zone) join(name string) []string {
+	z.w.t.Helper()
+	out, err := run(z.w.t.Context(), "", filepath.Join(shared.bin, "causewayctl"), "--address", z.url, "zone", "create", name)
+	must(z.w.t, err)
+	at := strings.Index(out, "causeway-join:")
+	if at < 0 {
+		z.w.t.Fatalf("there is no join string in:\n%s", out)
+	}
+	return []string{"--join", strings.Fields(out[at:])[0]}
+}
+
+// put writes a permission by a server's HTTP API, which denies an identity.
+func (z *zone) put(name, identity string) {
+	z.w.t.Helper()
+	status, text, err := z.call(z.w.t.Context(), http.MethodPut, "/meshes/default/meshtrafficpermissions/"+name, fmt.Sprintf(
+		`{"type": "MeshTrafficPermission", "mesh": "default", "name": %q, "spec": {"default": {"deny": [{"spiffeId": {"type": "Exact", "value": %q}}]}}}`, name, identity))
+	if err != nil || status >= http.StatusMultipleChoices {
+		z.w.t.Fatalf("%d %v: %s", status, err, text)
+	}
 }
 
 // start starts the zone, or starts it again.
@@ -52,7 +99,7 @@ func (z *zone) start() {
 	z.w.t.Helper()
 	_ = os.Remove(z.ready)
 	must(z.w.t, z.Start())
-	z.w.eventually("the zone to be ready", func(context.Context) error {
+	z.w.eventually(z.Name()+" to be ready", func(context.Context) error {
 		raw, err := os.ReadFile(z.ready)
 		var addresses struct{ API, Diagnostics string }
 		if err == nil {
@@ -67,6 +114,18 @@ func (z *zone) start() {
 // webhooks tells the API server of the zone's webhook, and waits until it asks.
 func (z *zone) webhooks(policy string) {
 	z.w.t.Helper()
+	z.configureWebhooks(policy)
+	z.w.eventually("the API server to ask", func(ctx context.Context) error {
+		out, err := z.w.feedKubectl(ctx, admin, permission("asked", "backend-ns", "Exactly"), "apply", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(out, "want Exact or Prefix") {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
+}
+
+func (z *zone) configureWebhooks(policy string) {
+	z.w.t.Helper()
 	for kind, path := range map[string]string{"MutatingWebhookConfiguration": "mutate", "ValidatingWebhookConfiguration": "validate"} {
 		operations := `["CREATE", "UPDATE"]`
 		if path == "validate" {
@@ -78,13 +137,6 @@ func (z *zone) webhooks(policy string) {
  "rules": [{"apiGroups": ["kuma.io"], "apiVersions": ["v1alpha1"], "operations": %s, "resources": ["*"], "scope": "*"}]}]}`,
 			kind, path, z.w.hookPort, path, policy, operations))
 	}
-	z.w.eventually("the API server to ask", func(ctx context.Context) error {
-		out, err := z.w.feedKubectl(ctx, admin, permission("asked", "backend-ns", "Exactly"), "apply", "--dry-run=server", "-f", "-")
-		if err == nil || !strings.Contains(out, "want Exact or Prefix") {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
 }
 
 // permission is a MeshTrafficPermission with one entry of a type.

@@ -38,3 +38,13 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "causeway-global.dataDir" -}}
 /var/lib/causeway{{ if not .Values.persistence.enabled }}/data{{ else if .Values.persistence.folder }}/{{ .Values.persistence.folder }}{{ end }}
 {{- end }}
+
+{{/* The name of what has no namespace. */}}
+{{- define "causeway-global.unique" -}}
+{{ printf "%s-%s" (include "causeway-global.name" .) .Release.Namespace | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* The types with a namespace, in plural. */}}
+{{- define "causeway-global.namespaced" -}}
+dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreakers,meshexternalservices,meshfaultinjections,meshhealthchecks,meshhttproutes,meshidentities,meshloadbalancingstrategies,meshmetrics,meshmultizoneservices,meshpassthroughs,meshproxypatches,meshratelimits,meshreferencegrants,meshretries,meshservices,meshtcproutes,meshtimeouts,meshtlses,meshtraces,meshtrafficpermissions,meshtrusts,zoneingresses
+{{- end }}

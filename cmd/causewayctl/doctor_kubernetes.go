@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// kubernetes reports what stands between the server and the cluster in which its users write; nothing of a server
+// without one.
+func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
+	answer, err := client.Do(ctx, api.Request{Path: "/metrics"})
+	if err != nil {
+		return // the check of panics says so
+	}
+	followed := seriesOf(string(answer), "causeway_kubernetes_followed")
+	if len(followed) == 0 {
+		return
+	}
+	var away []string
+	for _, s := range followed {
+		if s.value == "0" {
+			away = append(away, s.typ)
+		}
+	}
+	healthy := true
+	if len(away) > 0 {
+		healthy = false
+		e.add(finding{
+			findingProblem, "kubernetes", strings.Join(shortList(away), ", "), "the API server is not followed for this",
+			"what users write there has no effect until it is; the server goes on with what it has",
+			"see the server's log for the reason: the API server is away, the server lacks a right, or the CustomResourceDefinition is gone (causewayctl install crds)",
+		})
+	}
+	for _, s := range seriesOf(string(answer), "causeway_kubernetes_held_deletions") {
+		healthy = false
+		e.add(finding{
+			findingProblem, "kubernetes", s.typ, "deletions held: " + s.value,
+			"their objects are gone, but not because users deleted them one by one: with their CustomResourceDefinition, most of a kind at once, or while something uses them; the mesh keeps what they said",
+			"apply the objects again; or let the deletions happen: kubectl annotate crd NAME causeway.io/accept-deletions=REASON",
+		})
+	}
+	for _, s := range seriesOf(string(answer), "causeway_kubernetes_refused_objects") {
+		healthy = false
+		e.add(finding{
+			findingWarning, "kubernetes", s.typ, "objects that are not valid: " + s.value,
+			"they were written while the webhook was away, or before it was there; the last valid generation of each stays in force",
+			"kubectl get them: the condition Accepted says what is wrong",
+		})
+	}
+	if healthy {
+		e.note("kubernetes", "", "users write in a cluster; %d types are followed", len(followed))
+	}
+}
+
+// shortList is the first few of a list.
+func shortList(list []string) []string {
+	slices.Sort(list)
+	if more := len(list) - 3; more > 0 {
+		return append(list[:3:3], fmt.Sprintf("and %d more", more))
+	}
+	return list
+}
+
+// series is one line of a metric whose label is a type.
+type series struct{ typ, value string }
+
+// seriesOf returns the lines of a metric.
+func seriesOf(metrics, name string) (out []series) {
+	lines := bufio.NewScanner(strings.NewReader(metrics))
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), name+`{type="`)
+		if !ok {
+			continue
+		}
+		if typ, value, ok := strings.Cut(rest, `"} `); ok {
+			out = append(out, series{typ, value})
+		}
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package kubernetes
+
+import (
+	"path/filepath"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/server"
+)
+
+// folder holds the webhook's certificate, in the data folder.
+const folder = "kubernetes"
+
+// Place is where a bridge keeps what it must not lose, and how it names itself.
+type Place struct {
+	// DataDir is the server's. Box seals the keys in it.
+	DataDir string
+	Box     server.Sealer
+	// Agent names the server to the API server.
+	Agent string
+}
+
+// Open returns a bridge with its client and its certificate, which c does not have yet, and tells the HTTP API what is
+// written in the cluster.
+func Open(c Config, at Place, diagnostics *server.Diagnostics) (*Bridge, error) {
+	var err error
+	if c.Client, err = apiserver.Connect(apiserver.Config{Kubeconfig: c.Settings.Kubeconfig,
+		UserAgent: at.Agent + "/" + server.Version(), RequestsPerSecond: c.Settings.RequestsPerSecond}); err != nil {
+		return nil, err
+	}
+	if c.Serving, err = OpenCertificate(filepath.Join(at.DataDir, folder), at.Box, c.Now); err != nil {
+		return nil, err
+	}
+	b, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	c.Routes.SetObjects(b)
+	diagnostics.AddExpiries(c.Serving.Expiries)
+	diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", b))
+	return b, nil
+}
