@@ -126,6 +126,10 @@ test-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gote
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
 	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
 
+.PHONY: bench-kubernetes
+bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write by kubectl until an Envoy of another zone enforces it, and 100 changes a second for a minute (BENCHES: which)
+	$(GO) test ./test/kubernetes/bridge -count=1 -timeout 20m -run NONE -bench '$(or $(BENCHES),.)' -benchtime 1x
+
 # Without SPIRE, make test passes this test over, with a word.
 .PHONY: test-spire
 test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a real SPIRE server and agent, which are built the first time (many minutes)

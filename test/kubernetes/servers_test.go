@@ -92,9 +92,13 @@ func (k *kube) helm(args ...string) string {
 }
 
 func (k *kube) tryHelm(args ...string) (string, error) {
-	cmd := exec.CommandContext(k.t.Context(), filepath.Join(root, ".tools", "bin", "helm"), args...)
+	return runHelm(k.t.Context(), k.Kubeconfig(), args...)
+}
+
+func runHelm(ctx context.Context, kubeconfig string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(root, ".tools", "bin", "helm"), args...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.Kubeconfig(), "HELM_CACHE_HOME="+filepath.Join(scratch, "helm"),
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HELM_CACHE_HOME="+filepath.Join(scratch, "helm"),
 		"HELM_CONFIG_HOME="+filepath.Join(scratch, "helm"), "HELM_DATA_HOME="+filepath.Join(scratch, "helm"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -81,30 +81,5 @@ spec: {targetRef: {kind: Dataplane}, rules: [{default: {idleTimeoutt: 1s}}]}
 			t.Errorf("it may %s: %s", strings.Join(c, " "), out)
 		}
 	}
-	k.namespaceAgain("shop", fmt.Sprintf(policy, "deny"))
 	k.kubectl("-n", "shop", "delete", "mtp", "by-owner")
-}
-
-// namespaceAgain deletes a namespace with the policy by-owner, and makes both again at once. The zone has the new policy,
-// and no deletion of the old one removes it.
-func (k *kube) namespaceAgain(name, policy string) {
-	k.t.Helper()
-	before := k.kubectl("-n", name, "get", "mtp", "by-owner", "-o", "jsonpath={.metadata.uid}")
-	k.kubectl("delete", "namespace", name)
-	k.namespace(name)
-	k.apply(policy)
-	k.kubectl("-n", name, "wait", "--for=condition=Accepted", "mtp/by-owner", "--timeout=60s")
-	if after := k.kubectl("-n", name, "get", "mtp", "by-owner", "-o", "jsonpath={.metadata.uid}"); after == before {
-		k.t.Errorf("the policy has the UID %s of before", after)
-	}
-	k.eventually("the zone to have the new policy only", func(context.Context) error {
-		out, err := k.ctl("mesh-system", "z-causeway-zone", "get", "mtp", "by-owner", "--namespace", name, "-o", "yaml")
-		if err == nil && (strings.Contains(out, "allow:") || !strings.Contains(out, "deny:")) {
-			err = errors.New("it does not")
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		return nil
-	})
 }

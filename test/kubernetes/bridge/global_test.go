@@ -112,8 +112,7 @@ func TestKubernetesStatusIsFolded(t *testing.T) {
 	must(t, err)
 	before, began, changes := w.statusWrites(), time.Now(), 0
 	for time.Since(began) < 8*time.Second {
-		_, err := client.Patch(t.Context(), permissions, apiserver.Name{Namespace: systemName, Name: "busy"}, "", fmt.Appendf(nil,
-			`{"spec": {"rules": [{"default": {"allow": [{"spiffeId": {"type": "Exact", "value": "spiffe://a/%d"}}]}}]}}`, changes))
+		_, err := client.Patch(t.Context(), permissions, apiserver.Name{Namespace: systemName, Name: "busy"}, "", fmt.Appendf(nil, "{%s}", specOf(changes)))
 		must(t, err)
 		changes++
 	}

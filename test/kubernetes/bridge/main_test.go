@@ -47,7 +47,7 @@ func runTests(m *testing.M) int {
 }
 
 // build builds the programs, once.
-func build(t *testing.T) {
+func build(t testing.TB) {
 	t.Helper()
 	shared.once.Do(func() {
 		if shared.bin = *binFlag; shared.bin == "" {
@@ -70,7 +70,7 @@ const (
 
 // world is an API server, and what a test runs beside it.
 type world struct {
-	t *testing.T
+	t testing.TB
 	*cluster.Cluster
 
 	dir               string
@@ -79,14 +79,14 @@ type world struct {
 	etcd, api         *cluster.Process
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	build(t)
 	return newWorldOf(t, shared.bin)
 }
 
 // newWorldOf is newWorld with the programs of a folder.
-func newWorldOf(t *testing.T, bin string) *world {
+func newWorldOf(t testing.TB, bin string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
 	var err error
@@ -235,7 +235,7 @@ func (w *world) eventually(what string, condition func(context.Context) error) {
 	must(w.t, cluster.Until(w.t.Context(), patience, what, condition))
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

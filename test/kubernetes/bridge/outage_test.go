@@ -155,15 +155,15 @@ func TestKubernetesKilledDuringWrites(t *testing.T) {
 const writes = 200
 
 // write creates, changes or deletes one of some permissions.
-func write(t *testing.T, client *apiserver.Client, random *rand.Rand, value int) {
+func write(t testing.TB, client *apiserver.Client, random *rand.Rand, value int) {
 	t.Helper()
 	id := apiserver.Name{Namespace: "backend-ns", Name: fmt.Sprintf("p%02d", random.IntN(60))}
-	spec := fmt.Sprintf(`"spec": {"rules": [{"default": {"allow": [{"spiffeId": {"type": "Exact", "value": "spiffe://a/%d"}}]}}]}}`, value)
+	spec := specOf(value)
 	there, err := client.Get(t.Context(), permissions, id)
 	switch {
 	case apiserver.IsNotFound(err):
 		_, err = client.Create(t.Context(), permissions, id.Namespace, fmt.Appendf(nil,
-			`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshTrafficPermission", "metadata": {"name": %q}, %s`, id.Name, spec))
+			`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshTrafficPermission", "metadata": {"name": %q}, %s}`, id.Name, spec))
 	case err == nil && random.IntN(10) == 0:
 		err = client.Delete(t.Context(), permissions, id, there.Meta.UID)
 	case err == nil:

@@ -249,7 +249,7 @@ func run(ctx context.Context, in, program string, args ...string) (string, error
 }
 
 // keyPEM is a new private key.
-func keyPEM(t *testing.T) []byte {
+func keyPEM(t testing.TB) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
