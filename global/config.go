@@ -16,6 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/server"
@@ -77,6 +78,8 @@ type Config struct {
 	Kubernetes *kubernetes.Settings
 	// Tracer records spans; nil for none.
 	Tracer trace.Tracer
+	// Page is the page for people, on the HTTP API's address; nil means none.
+	Page api.Page
 	// Panics recovers panics on behalf of one peer or user; with nil, as in tests, they end the process.
 	Panics *panics.Guard
 	// Log is required.

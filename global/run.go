@@ -160,7 +160,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		Store: durable, Status: shown, Absent: func(zone string) *api.Unknown { return absent(sync, zone) },
 		Home: c.home(), Guard: o.guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
-		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now,
+		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
 	addInspect(routes, durable, shown, c)
 	(&operator{store: durable, sync: sync}).register(routes)

@@ -95,6 +95,8 @@ type Config struct {
 	Access access.Settings
 	// Tracer receives the spans; nil turns tracing off.
 	Tracer trace.Tracer
+	// Page is the page for people, on the HTTP API's address; nil means none.
+	Page api.Page
 	// Panics catches panics that would end the process because of one peer or user. Nil, as in tests, catches nothing.
 	Panics *panics.Guard
 	// Log is slog.Default when nil.

@@ -18,7 +18,7 @@ func newRoutes(cfg *Config, o *opened, diagnostics *server.Diagnostics) *api.Ser
 	return api.New(api.Config{
 		Store: o.store, Status: o.status, Home: o.home, Guard: o.guard, Fields: o.fields, Log: cfg.Log,
 		Registerer: diagnostics.Registry, NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now, Version: server.Version(),
-		ClusterID: cfg.clusterID, InstanceID: o.instance, Tracer: cfg.Tracer, Panics: cfg.Panics,
+		ClusterID: cfg.clusterID, InstanceID: o.instance, Tracer: cfg.Tracer, Panics: cfg.Panics, Page: cfg.Page,
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/web"
 )
 
 func main() { os.Exit(settings.Execute(newRoot(), os.Stderr)) }
@@ -55,7 +56,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.Panics, cfg.Now = log, panics.New(log), settings.Clock()
+			cfg.Log, cfg.Panics, cfg.Now, cfg.Page = log, panics.New(log), settings.Clock(), web.New()
 			tracing, err := server.StartTracing(cmd.Context(), "causeway-global", log)
 			if err != nil {
 				return err

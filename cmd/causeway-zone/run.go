@@ -16,6 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/web"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -42,7 +43,7 @@ func newRun() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cfg.Log, cfg.Panics, cfg.Now = log, panics.New(log), settings.Clock()
+			cfg.Log, cfg.Panics, cfg.Now, cfg.Page = log, panics.New(log), settings.Clock(), web.New()
 			if cfg.Join, err = joinOfFile(cfg.Join, joinFile, cfg.DataDir); err != nil {
 				return err
 			}

@@ -39,6 +39,9 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	if answer.Zone != "" {
 		answer.Mode = ModeZone
 	}
+	if s.config.Page != nil && s.config.Page.Built() {
+		answer.GUI = pagePath
+	}
 	return WriteJSON(w, http.StatusOK, answer)
 }
 

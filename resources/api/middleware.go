@@ -66,6 +66,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Sprintf("the URL is longer than %d bytes", maxURLBytes)))
 		return
 	}
+	if s.servePage(rec, r) {
+		return
+	}
 	if len(r.TransferEncoding) > 0 {
 		hangUp(rec.Header()) // with a length beside the chunks, a proxy in front may split requests differently
 	}

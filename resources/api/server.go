@@ -46,6 +46,8 @@ type Config struct {
 	Panics *panics.Guard
 	// NamespaceLimits bound what namespaces may hold here.
 	NamespaceLimits NamespaceLimits
+	// Page is the page for people; nil means none.
+	Page Page
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
 	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.

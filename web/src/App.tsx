@@ -1,0 +1,95 @@
+import { useEffect, useState } from "react";
+import { answered, api, signIn, type Schema } from "./api";
+import { useAnswer } from "./ask";
+import { Failure } from "./parts/Failure";
+import { Link } from "./parts/Link";
+import { SignIn } from "./parts/SignIn";
+import { Overview } from "./pages/Overview";
+import { Resource } from "./pages/Resource";
+import { Resources } from "./pages/Resources";
+import { Try } from "./pages/Try";
+import { Why } from "./pages/Why";
+import { href, useView } from "./view";
+
+/** Server is what GET / says of the server that serves the page. */
+export type Server = Schema["Index"];
+
+const pages: { page: string; title: string }[] = [
+  { page: "", title: "Overview" },
+  { page: "why", title: "Why 403?" },
+  { page: "resources", title: "Resources" },
+  { page: "try", title: "Try a change" },
+];
+
+export function App() {
+  const [signedIn, setSignedIn] = useState(0);
+  const view = useView();
+  const who = useAnswer(`who ${signedIn}`, (signal) => answered(api.GET("/who-am-i", { signal })));
+  const server = useAnswer(`server ${signedIn}`, (signal) => answered(api.GET("/", { signal })));
+  const current = pages.find((p) => p.page === (view.page === "resource" ? "resources" : view.page));
+  const place = server.data === undefined ? "Causeway" : serverName(server.data);
+
+  useEffect(() => {
+    document.title = `${current?.title ?? "Not found"} · ${place}`;
+  }, [current, place]);
+
+  const enter = (token: string) => {
+    signIn(token);
+    setSignedIn((n) => n + 1);
+  };
+
+  return (
+    <>
+      <a className="skip" href="#main">Skip to content</a>
+      <header>
+        <span className="brand">Causeway <b>{server.data === undefined ? "" : serverName(server.data)}</b></span>
+        <nav aria-label="Pages">
+          {pages.map((p) => (
+            <Link key={p.page} to={href(p.page)} current={p === current}>{p.title}</Link>
+          ))}
+        </nav>
+        <SignIn who={who.data} onToken={enter} />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {who.refusal?.status === 401 || who.refusal?.status === 403 ? (
+          <Failure refusal={who.refusal} hint="Sign in with a user token: the button is at the top." />
+        ) : server.data === undefined ? (
+          server.refusal === undefined ? <p role="status">Asking the server…</p> : <Failure refusal={server.refusal} />
+        ) : (
+          // Another person, another page: nothing that the one could read stays for the other.
+          <Page key={signedIn} page={view.page} query={view.query} server={server.data} />
+        )}
+      </main>
+      <footer>
+        {server.data?.version !== undefined && <span>{server.data.product} {server.data.version}</span>}
+        <span>Everything here is also in <code>causewayctl</code> and <a href="/openapi.json">the HTTP API</a>.</span>
+      </footer>
+    </>
+  );
+}
+
+function serverName(server: Server): string {
+  return server.mode === "zone" ? `zone ${server.zone ?? ""}` : "global";
+}
+
+function Page({ page, query, server }: { page: string; query: URLSearchParams; server: Server }) {
+  switch (page) {
+    case "":
+      return <Overview server={server} />;
+    case "why":
+      return <Why query={query} server={server} />;
+    case "resources":
+      return <Resources query={query} />;
+    case "resource":
+      return <Resource kri={query.get("kri") ?? ""} />;
+    case "try":
+      return <Try />;
+    default:
+      return (
+        <section>
+          <h1>Not found</h1>
+          <p>There is no page {page}. <Link to={href("")}>Go to the overview</Link>.</p>
+        </section>
+      );
+  }
+}

@@ -1,0 +1,68 @@
+import createClient, { type Middleware } from "openapi-fetch";
+import type { components, paths } from "./openapi";
+
+export type Schema = components["schemas"];
+
+// The token of who is signed in. It stays in memory: closing the page signs out.
+let token = "";
+
+export function signIn(with_: string): void {
+  token = with_.trim();
+}
+
+const credential: Middleware = {
+  onRequest({ request }) {
+    if (token !== "") request.headers.set("Authorization", `Bearer ${token}`);
+    return request;
+  },
+};
+
+export const api = createClient<paths>({ baseUrl: window.location.origin, credentials: "omit" });
+api.use(credential);
+
+/** Refusal is what a server answers instead of what was asked, or what the browser says where no server answered. */
+export class Refusal extends Error {
+  readonly status: number;
+  readonly fields: { field: string; reason: string }[];
+
+  constructor(status: number, message: string, fields: { field: string; reason: string }[] = []) {
+    super(message);
+    this.status = status;
+    this.fields = fields;
+  }
+}
+
+interface Result<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** answered returns the answer, or throws a Refusal. */
+export async function answered<T>(asked: Promise<Result<T>>): Promise<T> {
+  let result: Result<T>;
+  try {
+    result = await asked;
+  } catch (failure) {
+    if (failure instanceof DOMException && failure.name === "AbortError") throw failure;
+    throw new Refusal(0, `The server does not answer: ${failure instanceof Error ? failure.message : String(failure)}`);
+  }
+  if (result.response.ok && result.data !== undefined) return result.data;
+  const error = result.error as Partial<Schema["Error"]> | undefined;
+  const fields = (error?.invalid_parameters ?? []).map((p) => ({ field: p.field, reason: p.reason }));
+  throw new Refusal(result.response.status, error?.detail ?? `The server answers ${result.response.status}.`, fields);
+}
+
+/** Resource is what the schema says of Resource in its Universal form; its anyOf of two forms has no type in TypeScript. */
+export interface Resource {
+  type: string;
+  name: string;
+  mesh?: string;
+  namespace?: string;
+  kri?: string;
+  labels?: Record<string, string>;
+  creationTime?: string;
+  modificationTime?: string;
+  spec?: unknown;
+  status?: { conditions?: Schema["Condition"][] };
+}

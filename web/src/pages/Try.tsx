@@ -1,0 +1,113 @@
+import { useState } from "react";
+import { Button } from "react-aria-components";
+import { answered, api, Refusal, type Schema } from "../api";
+import { Failure } from "../parts/Failure";
+import { KRI } from "../parts/Link";
+
+const example = `type: MeshTrafficPermission
+mesh: default
+name: let-frontend-in
+spec:
+  targetRef: {kind: Mesh}
+  rules:
+    - default:
+        allow:
+          - spiffeId: {type: Exact, value: spiffe://default.zone-1.mesh.local/ns/default/sa/frontend}
+`;
+
+type Shown =
+  | { kind: "nothing" }
+  | { kind: "asking"; what: string }
+  | { kind: "refused"; refusal: Refusal; mayBeStored: boolean }
+  | { kind: "forecast"; text: string; forecast: Schema["Forecast"] }
+  | { kind: "stored"; result: Schema["BatchResult"] };
+
+/** Try shows what a change would do before anything is stored; then it applies that very text. */
+export function Try() {
+  const [text, setText] = useState(example);
+  const [shown, setShown] = useState<Shown>({ kind: "nothing" });
+
+  const send = async (dryRun: boolean) => {
+    setShown({ kind: "asking", what: dryRun ? "Asking what it would do…" : "Applying…" });
+    try {
+      if (dryRun) setShown({ kind: "forecast", text, forecast: (await batch(text, true)) as Schema["Forecast"] });
+      else setShown({ kind: "stored", result: (await batch(text, false)) as Schema["BatchResult"] });
+    } catch (failure) {
+      const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
+      // Without an answer, or with one about the server itself, nobody knows whether it was stored.
+      setShown({ kind: "refused", refusal, mayBeStored: !dryRun && (refusal.status === 0 || refusal.status >= 500) });
+    }
+  };
+  const checked = shown.kind === "forecast" && shown.text === text;
+
+  return (
+    <section>
+      <h1>Try a change</h1>
+      <label className="editor">
+        Resources, as YAML or JSON
+        <textarea spellCheck={false} rows={18} value={text} onChange={(e) => setText(e.target.value)} />
+      </label>
+      <div className="row">
+        <Button onPress={() => void send(true)} isDisabled={shown.kind === "asking"}>What would it do?</Button>
+        <Button onPress={() => void send(false)} isDisabled={!checked}>Apply</Button>
+        {!checked && <span className="note">Apply needs the answer to the first question about this very text.</span>}
+      </div>
+      <div aria-live="polite">
+        {shown.kind === "asking" && <p>{shown.what}</p>}
+        {shown.kind === "refused" && (
+          <Failure refusal={shown.refusal} hint={shown.mayBeStored ? "It is unknown whether it was stored: look at the resource before you try again." : "Nothing was stored."} />
+        )}
+        {shown.kind === "forecast" && <Forecast forecast={shown.forecast} />}
+        {shown.kind === "stored" && <Stored result={shown.result} />}
+      </div>
+    </section>
+  );
+}
+
+async function batch(text: string, dryRun: boolean): Promise<Schema["Forecast"] | Schema["BatchResult"]> {
+  const query = dryRun ? { dryRun: "server" as const } : {};
+  return answered(api.POST("/_batch", {
+    params: { query },
+    body: text as never, // the text as it was typed: errors name its lines
+    bodySerializer: (body: unknown) => body as string,
+    headers: { "Content-Type": "application/yaml" },
+  }));
+}
+
+function Forecast({ forecast }: { forecast: Schema["Forecast"] }) {
+  return (
+    <>
+      <h2>It would do this</h2>
+      {forecast.results.map((r, i) => (
+        <article key={i}>
+          <h3>{r.type} {r.name}: {r.result}</h3>
+          <ul>
+            {r.role !== undefined && <li>Role: {r.role}</li>}
+            <li>{r.syncedTo.length === 0 ? "It would be synced to no other server." : `It would be synced to ${r.syncedTo.join(", ")}.`}</li>
+            {r.proxies !== undefined && (
+              <li>It would concern {r.proxies.total} proxies{r.proxies.zone !== undefined && ` of zone ${r.proxies.zone}`}{r.proxies.leftOut !== undefined && `, and ${r.proxies.leftOut} that you may not read`}.</li>
+            )}
+            {(r.warnings ?? []).map((w, k) => <li key={k} className="warning">{w}</li>)}
+          </ul>
+        </article>
+      ))}
+    </>
+  );
+}
+
+function Stored({ result }: { result: Schema["BatchResult"] }) {
+  return (
+    <>
+      <h2>Stored at revision {result.revision}</h2>
+      <ul>
+        {result.results.map((r, i) => (
+          <li key={i}>
+            {r.kri === undefined ? r.name : <KRI kri={r.kri} text={`${r.type} ${r.name}`} />} {r.result}
+            {(r.warnings ?? []).map((w, k) => <p key={k} className="warning">{w}</p>)}
+          </li>
+        ))}
+      </ul>
+      <p>Stored is not enforced: its page shows how far it has come.</p>
+    </>
+  );
+}

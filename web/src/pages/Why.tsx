@@ -1,0 +1,158 @@
+import { useState } from "react";
+import { Button, Input, Label, TextField } from "react-aria-components";
+import { answered, api, type Schema } from "../api";
+import type { Server } from "../App";
+import { useAnswer } from "../ask";
+import { AsOf } from "../parts/AsOf";
+import { LeftOut } from "../parts/LeftOut";
+import { KRI, Link } from "../parts/Link";
+import { Time } from "../parts/Time";
+import { date, shortKRI } from "../text";
+import { go, href } from "../view";
+
+const fields = [
+  { key: "from", label: "Client (SPIFFE ID)", wide: true },
+  { key: "to", label: "Service or Dataplane (name or KRI)", wide: true },
+  { key: "namespace", label: "Its namespace" },
+  { key: "inbound", label: "Inbound" },
+  { key: "method", label: "Method" },
+  { key: "path", label: "Path" },
+  { key: "mesh", label: "Mesh" },
+] as const;
+
+type Question = Partial<Record<(typeof fields)[number]["key"], string>>;
+
+/** Why answers who decides about a request, and what would change that. The question is in the URL. */
+export function Why({ query, server }: { query: URLSearchParams; server: Server }) {
+  const asked: Question = Object.fromEntries(fields.map((f) => [f.key, query.get(f.key) ?? ""]));
+  return (
+    <section>
+      <h1>Why 403?</h1>
+      <Form key={query.toString()} asked={asked} />
+      {(asked.from ?? "") !== "" && (asked.to ?? "") !== "" && <Verdict asked={asked} />}
+      {server.mode === "zone" ? <Denials /> : <p className="note">A zone's own page lists what its proxies have denied lately.</p>}
+    </section>
+  );
+}
+
+function Form({ asked }: { asked: Question }) {
+  const [typed, setTyped] = useState<Question>({ ...asked, mesh: asked.mesh || "default" });
+  return (
+    <form
+      className="question"
+      onSubmit={(e) => {
+        e.preventDefault();
+        go(href("why", typed));
+      }}
+    >
+      {fields.map((f) => (
+        <TextField key={f.key} className={"wide" in f ? "wide" : undefined} value={typed[f.key] ?? ""} onChange={(v) => setTyped({ ...typed, [f.key]: v })}>
+          <Label>{f.label}</Label>
+          <Input autoComplete="off" spellCheck="false" />
+        </TextField>
+      ))}
+      <Button type="submit" isDisabled={(typed.from ?? "") === "" || (typed.to ?? "") === ""}>Who decides?</Button>
+    </form>
+  );
+}
+
+function Verdict({ asked }: { asked: Question }) {
+  const { mesh, ...question } = asked;
+  const given = Object.fromEntries(Object.entries(question).filter(([, v]) => v !== "")) as Schema["Query"];
+  const answer = useAnswer(`explain ${JSON.stringify(asked)}`, (signal) =>
+    answered(api.POST("/meshes/{mesh}/_explain", { params: { path: { mesh: mesh || "default" } }, body: given, signal })),
+  );
+  const a = answer.data;
+  return (
+    <div aria-live="polite">
+      <h2>Verdict</h2>
+      <AsOf answer={answer} />
+      {a !== undefined && (
+        <>
+          <p className={`verdict ${a.verdict}`}><b>{a.verdict === "allow" ? "Allowed" : "Denied"}</b> by <KRI kri={a.policy} text={shortKRI(a.policy)} />: {a.reason}</p>
+          {a.shadow !== undefined && <p>Shadow rules would {a.shadow.verdict}, by <KRI kri={a.shadow.policy} text={shortKRI(a.shadow.policy)} />.</p>}
+          {(a.unguarded ?? []).map((u) => <p key={u} className="warning">The patch <KRI kri={u} /> may admit what is denied here.</p>)}
+          {(a.warnings ?? []).map((w, i) => <p key={i} className="warning">{w}</p>)}
+          {(a.would ?? []).length > 0 && (
+            <>
+              <h3>What would change it</h3>
+              <ul>{(a.would ?? []).map((w, i) => <li key={i}>{w}</li>)}</ul>
+            </>
+          )}
+          <Rules matched={a.matched} />
+          <LeftOut count={a.leftOut} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function Rules({ matched }: { matched: Schema["Answer"]["matched"] }) {
+  if (matched.length === 0) return <p>No rule matches this request.</p>;
+  return (
+    <div className="scroll">
+      <table>
+        <caption>Rules that match, in the order in which they are asked</caption>
+        <thead><tr><th scope="col">Action</th><th scope="col">Policy</th><th scope="col">Field</th><th scope="col">Decides</th></tr></thead>
+        <tbody>
+          {matched.map((m, i) => (
+            <tr key={i}>
+              <td>{m.action}</td>
+              <th scope="row"><KRI kri={m.policy} text={shortKRI(m.policy)} /></th>
+              <td><code>{m.field}</code></td>
+              <td>{m.decides === true ? "yes" : ""}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Denials() {
+  const report = useAnswer("denied", (signal) => answered(api.GET("/_report/denied", { params: { query: { size: 50 } }, signal })));
+  const d = report.data;
+  return (
+    <>
+      <h2>Denied lately</h2>
+      <AsOf answer={report} />
+      {d !== undefined && (
+        <>
+          {d.unknown !== undefined && <p className="warning">{d.unknown}</p>}
+          {d.items.length === 0 && d.unknown === undefined && <p>No denial has been reported since <Time at={date(d.since)} />.</p>}
+          {d.items.length > 0 && (
+            <div className="scroll">
+              <table>
+                <caption className="hidden">Denied requests</caption>
+                <thead><tr><th scope="col">Client</th><th scope="col">Inbound</th><th scope="col">Request</th><th scope="col">Count</th><th scope="col">Last</th><th scope="col">By</th><th scope="col">Why?</th></tr></thead>
+                <tbody>
+                  {d.items.map((i, k) => (
+                    <tr key={k}>
+                      <th scope="row">{i.client}</th>
+                      <td>{shortKRI(i.inbound)}</td>
+                      <td>{[i.method, i.path ?? i.pathPrefix].join(" ")}</td>
+                      <td>{i.count}</td>
+                      <td><Time at={date(i.lastSeen)} /></td>
+                      <td><KRI kri={i.policy} text={shortKRI(i.policy)} /></td>
+                      <td><Link to={href("why", about(i))}>Why?</Link></td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+          {d.more !== undefined && <p className="note">{d.more} more: <code>causewayctl report denied</code>.</p>}
+          {d.dropped > 0 && <p className="warning">{d.dropped} entries of access logs were lost: there may be more.</p>}
+          <LeftOut count={d.leftOut} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** about asks why one reported request was denied. An inbound's KRI holds the mesh, the Dataplane and the inbound's name. */
+function about(i: Schema["DenialReport"]["items"][number]): Question {
+  const parts = i.inbound.split("_");
+  const dataplane = i.inbound.slice(0, i.inbound.lastIndexOf("_") + 1);
+  return { from: i.client, to: dataplane, inbound: parts.at(-1), mesh: parts[2], method: i.method, path: i.path ?? i.pathPrefix };
+}

@@ -1,0 +1,19 @@
+import { Button } from "react-aria-components";
+import type { Answer } from "../ask";
+import { Failure } from "./Failure";
+import { Time } from "./Time";
+
+/** AsOf says how old an answer is, why there is no newer one, and asks again. */
+export function AsOf({ answer }: { answer: Answer<unknown> }) {
+  return (
+    <>
+      <p className="asof">
+        {answer.at === undefined ? "Not answered yet." : <>As of <Time at={answer.at} />.</>}{" "}
+        <Button onPress={answer.again} isDisabled={answer.asking}>{answer.asking ? "Asking…" : "Ask again"}</Button>
+      </p>
+      {answer.refusal !== undefined && (
+        <Failure refusal={answer.refusal} hint={answer.data === undefined ? undefined : "What is below is the answer before."} />
+      )}
+    </>
+  );
+}

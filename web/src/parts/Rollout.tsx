@@ -1,0 +1,65 @@
+import { answered, api, type Schema } from "../api";
+import { useAnswer } from "../ask";
+import { AsOf } from "./AsOf";
+import { LeftOut } from "./LeftOut";
+import { Time } from "./Time";
+import { date } from "../text";
+
+/** Rollout says which zones have a policy and which proxies enforce it, and of which neither is known. */
+export function Rollout({ type, mesh, kri }: { type: string; mesh: string; kri: string }) {
+  const rollout = useAnswer(`rollout ${kri}`, (signal) =>
+    answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path: { type, mesh, name: kri } }, signal })),
+  );
+  return (
+    <>
+      <h2>Rollout</h2>
+      <AsOf answer={rollout} />
+      {rollout.data !== undefined && <State rollout={rollout.data} />}
+    </>
+  );
+}
+
+function State({ rollout: r }: { rollout: Schema["Rollout"] }) {
+  const unknown = r.proxies.unknown ?? [];
+  return (
+    <>
+      <p>{r.stored ? `Stored at revision ${r.revision}.` : "Not stored here."}</p>
+      {r.zone === undefined && r.zones.total > 0 && (
+        <p><progress max={r.zones.total} value={r.zones.acknowledged} aria-label="zones" /> acknowledged by {r.zones.acknowledged} of {r.zones.total} zones</p>
+      )}
+      {r.proxies.total > 0 ? (
+        <p><progress max={r.proxies.total} value={r.proxies.enforced} aria-label="proxies" /> enforced by {r.proxies.enforced} of {r.proxies.total} proxies{unknown.length > 0 && `, unknown of ${unknown.length}`}</p>
+      ) : (
+        <p>It concerns no proxy that is known here.</p>
+      )}
+      <Names title="Refused by" items={r.zones.refused.map((z) => ({ name: z.zone, why: z.reason }))} />
+      <Names title="Zones that are away" items={[...r.zones.offline, ...(r.zones.away ?? [])].map((z) => ({ name: z.zone, why: z.reason, since: date(z.since) }))} />
+      <Names title="Zones of which it is unknown" items={(r.zones.unknown ?? []).map((z) => ({ name: z.zone, why: z.reason }))} />
+      <Names title="Not acknowledged yet" items={r.zones.pending.map((name) => ({ name }))} />
+      <Names title="Disabled" items={(r.zones.disabled ?? []).map((name) => ({ name }))} />
+      <Names title="Proxies that are behind" items={r.proxies.behind.map((p) => ({ name: proxy(p), why: p.reason }))} />
+      <Names title="Proxies of which it is unknown" items={unknown.map((p) => ({ name: proxy(p), why: p.reason, since: date(p.since) }))} />
+      <Names title="Not enforced by anybody" items={(r.notEnforced ?? []).map((name) => ({ name }))} />
+      <LeftOut count={r.proxies.leftOut} />
+    </>
+  );
+}
+
+function proxy(p: { zone?: string; namespace?: string; name: string }): string {
+  return [p.zone, p.namespace, p.name].filter((s) => s !== undefined && s !== "").join("/");
+}
+
+function Names({ title, items }: { title: string; items: { name: string; why?: string; since?: Date }[] }) {
+  if (items.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul>
+        {items.slice(0, 100).map((i, k) => (
+          <li key={k}>{i.name}{i.since !== undefined && <> since <Time at={i.since} /></>}{i.why !== undefined && `: ${i.why}`}</li>
+        ))}
+      </ul>
+      {items.length > 100 && <p className="note">{items.length - 100} more.</p>}
+    </>
+  );
+}

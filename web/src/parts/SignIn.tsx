@@ -1,0 +1,41 @@
+import { useState } from "react";
+import { Button, Dialog, DialogTrigger, Heading, Input, Label, Modal, ModalOverlay, TextField } from "react-aria-components";
+import type { Schema } from "../api";
+
+/** SignIn shows who is signed in, and takes a token. The token stays in memory. */
+export function SignIn({ who, onToken }: { who: Schema["WhoAmI"] | undefined; onToken: (token: string) => void }) {
+  const [token, setToken] = useState("");
+  return (
+    <div className="who">
+      <span>{who === undefined ? "not signed in" : <>{who.name} <small>by {who.method}</small></>}</span>
+      <DialogTrigger>
+        <Button>Sign in</Button>
+        <ModalOverlay className="overlay" isDismissable>
+          <Modal>
+            <Dialog className="dialog">
+              {({ close }) => (
+                <form
+                  onSubmit={(e) => {
+                    e.preventDefault();
+                    onToken(token);
+                    setToken("");
+                    close();
+                  }}
+                >
+                  <Heading slot="title">Sign in</Heading>
+                  <TextField value={token} onChange={setToken} type="password" autoComplete="off" autoFocus>
+                    <Label>User token</Label>
+                    <Input />
+                  </TextField>
+                  <p>It stays in this page's memory until you close or reload it. <code>causewayctl user token</code> issues
+                    one. An empty one signs out.</p>
+                  <div className="row"><Button type="submit">Sign in</Button><Button onPress={close}>Cancel</Button></div>
+                </form>
+              )}
+            </Dialog>
+          </Modal>
+        </ModalOverlay>
+      </DialogTrigger>
+    </div>
+  );
+}

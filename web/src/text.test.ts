@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import { ago, presence, shortKRI } from "./text";
+import { href, parseView } from "./view";
+
+describe("presence", () => {
+  it("says unknown before all else", () => {
+    const open = { subscriptions: [{ connectTime: "2026-01-01T00:00:00Z" }] };
+    expect(presence({ zoneInsight: open }).state).toBe("online");
+    expect(presence({ zoneInsight: open, unknown: { reason: "its replica is away" } })).toMatchObject({ state: "unknown" });
+  });
+  it("goes by the last subscription", () => {
+    const two = [{ connectTime: "2026-01-01T00:00:00Z" }, { connectTime: "2026-01-02T00:00:00Z", disconnectTime: "2026-01-03T00:00:00Z" }];
+    expect(presence({ dataplaneInsight: { subscriptions: two } })).toEqual({ state: "offline", since: new Date("2026-01-03T00:00:00Z") });
+  });
+  it("does not take silence for offline", () => {
+    expect(presence({}).state).toBe("never");
+  });
+});
+
+describe("text", () => {
+  const now = new Date("2026-01-01T12:00:00Z");
+  it.each([
+    ["2026-01-01T11:59:59Z", "just now"],
+    ["2026-01-01T11:59:00Z", "60 s ago"],
+    ["2026-01-01T09:00:00Z", "3 h ago"],
+    ["2026-01-01T12:01:00Z", "in 60 s"],
+    ["nonsense", "at an unknown time"],
+  ])("%s is %s", (time, says) => expect(ago(new Date(time), now)).toBe(says));
+  it("shortens a KRI, and nothing else", () => {
+    expect(shortKRI("kri_mtp_default_zone-1_shop_let-in_")).toBe("mtp zone-1/shop/let-in");
+    expect(shortKRI("kri_dp_default_zone-1_shop_till_http")).toBe("dp zone-1/shop/till:http");
+    expect(shortKRI("default")).toBe("default");
+  });
+});
+
+describe("a view's URL", () => {
+  it("is read as it was written", () => {
+    const to = href("why", { from: "spiffe://a/b?c&d", path: "/x y", zone: "" });
+    const { page, query } = parseView(`http://h${to}`);
+    expect(page).toBe("why");
+    expect(Object.fromEntries(query)).toEqual({ from: "spiffe://a/b?c&d", path: "/x y" });
+  });
+});

@@ -1,0 +1,12 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+// CAUSEWAY_ADDRESS is the server that `make ui-dev` shows: its API is behind the development server, at one origin.
+const server = process.env["CAUSEWAY_ADDRESS"] ?? "http://127.0.0.1:5681";
+
+export default defineConfig({
+  base: "/ui/",
+  plugins: [react()],
+  build: { outDir: "dist/page", assetsInlineLimit: 0, modulePreload: { polyfill: false }, reportCompressedSize: true },
+  server: { proxy: { "^/(?!ui/)": { target: server, changeOrigin: true, headers: { origin: server } } } },
+});

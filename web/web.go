@@ -1,0 +1,196 @@
+// Package web is the page that shows the mesh: its sources, which Vite builds into dist/page, and the handler that serves
+// what was built. It imports nothing of Causeway: the page asks the HTTP API, as everybody does.
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/rand"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Path is where the page is, below the address of the HTTP API.
+const Path = "/ui/"
+
+// built holds dist/page, if the page was built before the program, and dist/unbuilt.html.
+//
+//go:embed all:dist
+var built embed.FS
+
+const (
+	index   = "index.html"
+	unbuilt = "unbuilt.html"
+	// nonceMark is where index.html wants the nonce of its answer.
+	nonceMark = "{{nonce}}"
+)
+
+// types are the types of the files that Vite makes of our sources. A machine's own table may say anything.
+var types = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+// file is one file of the page, held in memory for as long as the process runs. The page has some 400 kB.
+type file struct {
+	mime           string
+	plain, gzipped []byte
+	// named means that the name has the hash of the content.
+	named bool
+}
+
+// Page serves the page. It has no state, needs no credential, and tells nothing of the mesh: everybody gets the same
+// files. All methods are safe for concurrent use.
+type Page struct {
+	files map[string]*file
+	index []byte
+	built bool
+}
+
+// New returns the page that is in this program. A program that was built without it serves a page that says how to get
+// it. New panics if the files in the program are not a page, which no other build of the same sources can mend.
+func New() *Page {
+	page, err := fs.Sub(built, "dist/page")
+	if err != nil {
+		panic(err)
+	}
+	if first, err := fs.ReadFile(page, index); err == nil {
+		p, err := read(page, first)
+		if err != nil {
+			panic(err)
+		}
+		return p
+	}
+	told, err := fs.ReadFile(built, "dist/"+unbuilt)
+	if err != nil {
+		panic(err)
+	}
+	return &Page{index: told}
+}
+
+// read loads all files of a page that was built.
+func read(page fs.FS, first []byte) (*Page, error) {
+	p := &Page{files: map[string]*file{}, index: first, built: true}
+	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || name == index {
+			return err
+		}
+		if types[path.Ext(name)] == "" {
+			return fmt.Errorf("%s is of a type that no row names", name)
+		}
+		raw, err := fs.ReadFile(page, name)
+		if err != nil {
+			return err
+		}
+		p.files[name] = &file{mime: types[path.Ext(name)], plain: raw, gzipped: compress(raw),
+			named: strings.HasPrefix(name, "assets/")}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the page: %w", err)
+	}
+	return p, nil
+}
+
+// compress returns raw as gzip, or nil where that is not shorter.
+func compress(raw []byte) []byte {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil
+	}
+	if _, err := w.Write(raw); err != nil || w.Close() != nil || out.Len() >= len(raw) {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// Built reports whether the program has the page, and not only the word of how to get it.
+func (p *Page) Built() bool { return p.built }
+
+// Serves reports whether a path is one of the page's.
+func (p *Page) Serves(path string) bool { return strings.HasPrefix(path, Path) || path+"/" == Path }
+
+// ServeHTTP answers GET and HEAD below Path. Each URL of a view gets the same index.html, and the page reads the rest of
+// the URL itself; what names a file that is not there is not found.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the page is read by GET", http.StatusMethodNotAllowed)
+		return
+	}
+	name, below := strings.CutPrefix(r.URL.Path, Path)
+	switch f := p.files[name]; {
+	case !below:
+		http.Redirect(w, r, Path, http.StatusPermanentRedirect)
+	case f != nil:
+		f.serve(w, r)
+	case path.Ext(name) != "": // KRIs and other names are in the query
+		http.NotFound(w, r)
+	default:
+		p.serveIndex(w, r)
+	}
+}
+
+// serveIndex serves index.html, with what a browser may load because of it. No script stands in a page, and the only
+// styles beside the file's are those that carry the nonce of this very answer.
+func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request) {
+	nonce := newNonce()
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce+
+		"'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	body := bytes.ReplaceAll(p.index, []byte(nonceMark), []byte(nonce))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	send(w, r, body)
+}
+
+func newNonce() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // it never fails: crypto/rand, "Read"
+	return base64.RawURLEncoding.EncodeToString(raw[:])
+}
+
+// serve serves a file. One whose name has the hash of its content may be kept for good.
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", f.mime)
+	h.Set("Vary", "Accept-Encoding")
+	h.Set("Cache-Control", "no-cache")
+	if f.named {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	body := f.plain
+	if f.gzipped != nil && acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body = f.gzipped
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	send(w, r, body)
+}
+
+// acceptsGzip reports whether a client names gzip without a weight of zero.
+func acceptsGzip(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept-Encoding") {
+		for _, coding := range strings.Split(line, ",") {
+			name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
+			if strings.EqualFold(name, "gzip") {
+				return !strings.HasPrefix(weight, "q=0") || strings.Trim(weight, "q=0.") != ""
+			}
+		}
+	}
+	return false
+}
+
+func send(w http.ResponseWriter, r *http.Request, body []byte) {
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // who goes away while it is sent wants nothing of us
+	}
+}
