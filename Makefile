@@ -65,7 +65,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo unit lint-go docs bench: export CGO_ENABLED := 0
+build demo unit lint-go docs bench test-browser: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -106,6 +106,13 @@ ui-dev: $(page_types) ## the page with hot reload, in front of the server at CAU
 .PHONY: test-page
 test-page: $(page) ## the page's own logic, without a browser
 	cd web && $(NPM) test
+
+# CHROMIUM=/path names the browser; without it, it is the machine's chromium.
+.PHONY: test-browser
+test-browser: build $(envoy_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
+	$(GO) build -o bin/demo ./test/demo
+	@[ -n "$${CHROMIUM:-}" ] || command -v chromium >/dev/null || { echo "test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
+	cd web && CHROMIUM="$${CHROMIUM:-$$(command -v chromium)}" $(NPM) run test-browser
 
 .PHONY: release-snapshot
 release-snapshot: $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/

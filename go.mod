@@ -2,6 +2,9 @@ module github.com/causeway-mesh/causeway
 
 go 1.26.0
 
+// Some packages of npm carry Go files.
+ignore ./web/node_modules
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/cenkalti/backoff/v4 v4.3.0

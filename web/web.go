@@ -130,7 +130,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, Path, http.StatusPermanentRedirect)
 	case f != nil:
 		f.serve(w, r)
-	case path.Ext(name) != "": // KRIs and other names are in the query
+	case strings.ContainsAny(name, "./"): // a view is one word: KRIs and other names are in the query
 		http.NotFound(w, r)
 	default:
 		p.serveIndex(w, r)

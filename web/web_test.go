@@ -55,6 +55,7 @@ func TestPage(t *testing.T) {
 		{"a file with a name of its own", "GET", "/ui/icon.svg", 200, "Cache-Control", "no-cache"},
 		{"a file of an older version", "GET", "/ui/assets/a-0.js", 404, "Cache-Control", ""},
 		{"a file outside", "GET", "/ui/../web.go", 404, "", ""},
+		{"a view below a view", "GET", "/ui/why/more", 404, "", ""},
 		{"the source of index", "GET", "/ui/index.html", 404, "", ""},
 		{"a write", "POST", "/ui/", 405, "Allow", "GET, HEAD"},
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets" //nolint:depguard // a guard of tests issues tokens, whose keys are sealed
 	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/web" //nolint:depguard // the page that servers have
 )
 
 // guardedServer returns an API on loopback that keeps an audit log in dir.
@@ -39,7 +40,7 @@ func guardedServer(t *testing.T, dir string, s access.Settings) (*httptest.Serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := api.New(api.Config{Store: memory, Guard: guard})
+	handler := api.New(api.Config{Store: memory, Guard: guard, Page: web.New()})
 	handler.Handle(api.RouteReplicas,
 		func(w http.ResponseWriter, _ *http.Request) error { return api.WriteJSON(w, http.StatusOK, "open") })
 	server := httptest.NewServer(handler)
@@ -189,7 +190,7 @@ func FuzzGuardedRequests(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { _ = guard.Audit().Close() })
-	handler := api.New(api.Config{Store: memory, Guard: guard})
+	handler := api.New(api.Config{Store: memory, Guard: guard, Page: web.New()})
 	f.Fuzz(func(t *testing.T, authorization, contentType, origin, site, body string) {
 		for _, path := range []string{"/_batch", "/tokens/user", "/_can-i"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
