@@ -14,7 +14,7 @@ import (
 
 // addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
 // get a resource.
-func addInspect(routes *api.Server, durable, status store.Reader, c *Config) {
+func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown, c *Config) {
 	crossing := exchange.NewFilter()
 	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
@@ -24,6 +24,8 @@ func addInspect(routes *api.Server, durable, status store.Reader, c *Config) {
 			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
-	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of})
+	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now()}
+	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
+		Doubts: doubts.Of})
 	routes.AddPreview(forecastSync)
 }

@@ -156,13 +156,14 @@ func collect(c *Config, diagnostics *server.Diagnostics, sync *kds.Global, clone
 func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) (*api.Server, *rollout) {
 	durable, sync := o.store, zones.sync
 	shown := &presence{zones.status, sync}
+	away := func(zone string) *api.Unknown { return absent(sync, zone) }
 	routes := api.New(api.Config{
-		Store: durable, Status: shown, Absent: func(zone string) *api.Unknown { return absent(sync, zone) },
+		Store: durable, Status: shown, Absent: away,
 		Home: c.home(), Guard: o.guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
-	addInspect(routes, durable, shown, c)
+	addInspect(routes, durable, shown, away, c)
 	(&operator{store: durable, sync: sync}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
 	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}

@@ -258,6 +258,11 @@ func TestMassDeletionIsHeld(t *testing.T) {
 		if got := count(s, own.Type); got != want || z.events.count(Held, own.Type) != held {
 			t.Errorf("accept=%v: %d permissions, want %d; held %d times", accept, got, want, z.events.count(Held, own.Type))
 		}
+		if !accept {
+			if r := z.Rollout(find(s, own.Type, "p1")); r.Source == nil || !r.Source.Removed || r.Source.Since.IsZero() {
+				t.Errorf("of a copy whose removal is held, the rollout says %+v", r.Source)
+			}
+		}
 		if find(s, own.Type, "extra") == nil || find(s, own.Type, "own") == nil {
 			t.Error("an addition was held, or the zone's own is gone")
 		}

@@ -2,6 +2,7 @@ package kds
 
 import (
 	"slices"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
@@ -52,16 +53,28 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 	return g.filter.Reach(r, here)
 }
 
-// source returns the global, as offline or still comparing, while it is unknown whether it has newer copies of a type;
-// nil once that is known.
-func (z *Zone) source(t resources.Type) *tracker.RolloutOffline {
+// source returns the global, as offline or still comparing, while it is unknown whether it has a newer copy of a resource,
+// or as having removed it while that removal is held; nil once it is known that this copy is the newest.
+func (z *Zone) source(r *resources.Resource) *tracker.RolloutOffline {
 	if away := z.ledger.Absent(exchange.ReachesGlobal, z.started); away != nil {
 		return away
 	}
-	if z.met.hasWhole(t) {
+	if since, held := z.ledger.Line(exchange.GlobalToZone, r.Type, false).Holds(r.Key); held {
+		return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: since, Removed: true}
+	}
+	if z.met.hasWhole(r.Type) {
 		return nil
 	}
 	return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: z.ledger.SessionSince(), Comparing: true}
+}
+
+// Away reports whether the zone has no session with the global, and since when. A zone that has had none since it started
+// has none since then.
+func (z *Zone) Away() (since time.Time, away bool) {
+	if absent := z.ledger.Absent(exchange.ReachesGlobal, z.started); absent != nil {
+		return absent.Since, true
+	}
+	return time.Time{}, false
 }
 
 // told reports whether the global has what a revision of the store of volatile resources says of proxies.
@@ -74,7 +87,7 @@ func (z *Zone) told(revision uint64) bool {
 func (z *Zone) Rollout(r *resources.Resource) *tracker.Rollout {
 	out := tracker.NewRollout(r)
 	if home := (resources.Home{Zone: z.config.Zone}); !home.Owns(r) {
-		out.Source = z.source(r.Type)
+		out.Source = z.source(r)
 	}
 	reached := z.filter.Reach(r, exchange.Vantage{Zone: z.config.Zone, Enabled: func(string) bool { return true }})
 	if slices.Contains(reached, exchange.ReachesGlobal) {

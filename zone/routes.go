@@ -2,7 +2,9 @@ package zone
 
 import (
 	"slices"
+	"time"
 
+	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/server"
@@ -22,8 +24,18 @@ func newRoutes(cfg *Config, o *opened, diagnostics *server.Diagnostics) *api.Ser
 	})
 }
 
+// doubts returns what makes answers of a zone doubtful. link is nil for a zone that runs alone.
+func doubts(o *opened, link *kds.Zone, started time.Time) *inspect.Doubts {
+	out := &inspect.Doubts{Status: o.status, Started: started}
+	if link != nil {
+		out.Away = link.Away
+	}
+	return out
+}
+
 // addRoutes adds the routes that only a zone can serve.
-func addRoutes(routes *api.Server, cfg *Config, o *opened, publisher *identity.Publisher, sources *externalSources) {
+func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubts, publisher *identity.Publisher,
+	sources *externalSources) {
 	routes.ServeBackup(archive.Header{Server: "zone", Zone: cfg.Zone}, func() ([]archive.File, error) {
 		return archive.Collect(cfg.DataDir, archive.Folders("zone")...)
 	})
@@ -40,7 +52,7 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, publisher *identity.P
 	routes.AddStatus(names.Fields)
 	routes.AddConditions(names.Conditions)
 	inspect.RegisterPermissions(routes, o.store, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone,
-		Shortfalls: shortfalls.Of})
+		Shortfalls: shortfalls.Of, Doubts: doubts.Of})
 	sources.register(routes)
 	(&tokenHandler{store: o.store, issuer: o.guard.Issuer(), now: cfg.Now}).register(routes)
 }

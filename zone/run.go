@@ -101,7 +101,6 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		own: ports.own}, diagnostics)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	routes := newRoutes(cfg, o, diagnostics)
-	addRoutes(routes, cfg, o, publisher, sources)
 	addAccessLog(routes, cfg, o, journal, sinks)
 
 	known := newVersionFiles(cfg, o)
@@ -110,6 +109,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	if err != nil {
 		return err
 	}
+	addRoutes(routes, cfg, o, doubts(o, link, cfg.Now()), publisher, sources)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),
 		systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}

@@ -16,7 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// zoneKnowledge reports how fresh the global's knowledge of a zone is. A zone's own answers are always fresh.
+// zoneKnowledge reports how fresh the global's knowledge of a zone is, or a zone's knowledge of what its global says. What a
+// zone knows of itself is always fresh.
 type zoneKnowledge struct {
 	Zone      string `json:"zone"`
 	Connected bool   `json:"connected"`
@@ -30,11 +31,13 @@ type zoneKnowledge struct {
 	// what it was not sent or did not take.
 	Behind  []resources.Type `json:"behind,omitempty"`
 	Refused []string         `json:"refused,omitempty"`
+	// Global is set if a zone answered, and this is about its global.
+	Global bool `json:"global,omitempty"`
 	// Unknown is the reason why none of this is known.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// knowledgeOf asks the global about its connections to zones. A zone's server has no such answer.
+// knowledgeOf asks the global about its connections to zones. A zone's server tells instead that its global is away.
 func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zoneKnowledge {
 	var out []zoneKnowledge
 	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
@@ -44,6 +47,8 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), "")
 		var refused *api.Error
 		switch {
+		case api.IsElsewhere(err):
+			return ofItsGlobal(ctx, client)
 		case api.IsNotFound(err):
 		case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
 			out = append(out, zoneKnowledge{Zone: zone, Unknown: "you may not read the zone"})
@@ -54,6 +59,21 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 		}
 	}
 	return out
+}
+
+// ofItsGlobal asks a zone whether it has a session with its global, and returns nothing if it has, or needs none.
+func ofItsGlobal(ctx context.Context, client *api.Client) []zoneKnowledge {
+	s, err := fetchSession(ctx, client, "/_sync", "")
+	var refused *api.Error
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
+		return []zoneKnowledge{{Global: true, Unknown: "you may not read the zone's sync"}}
+	case api.IsNotFound(err), err == nil && s.Connected:
+		return nil
+	case err != nil:
+		return []zoneKnowledge{{Global: true, Unknown: err.Error()}}
+	}
+	return []zoneKnowledge{{Global: true, Since: s.Since, Started: s.Started}}
 }
 
 // knowledgeFrom returns what a session tells of a zone.
@@ -106,6 +126,8 @@ func joinTypes(types []resources.Type) string {
 func (k zoneKnowledge) presence() string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
+	case k.Global:
+		return k.ofGlobal()
 	case k.Unknown != "":
 		return fmt.Sprintf("%s: whether it is connected is unknown: %s", k.Zone, k.Unknown)
 	case !k.Connected && k.Since.IsZero():
@@ -118,9 +140,24 @@ func (k zoneKnowledge) presence() string {
 	return fmt.Sprintf("%s: online since %s; it last reported its proxies at %s", k.Zone, at(k.Since), at(k.Reported))
 }
 
+// ofGlobal tells that a zone's global is away, or that this is unknown.
+func (k zoneKnowledge) ofGlobal() string {
+	switch {
+	case k.Unknown != "":
+		return "whether the zone has all that the global has is unknown: " + k.Unknown
+	case k.Since.IsZero():
+		return "not seen since the zone started" + sinceText(k.Started) + ": whether it has newer ones is unknown"
+	}
+	return "offline since " + k.Since.UTC().Format(time.RFC3339) + ": whether it has newer ones is unknown"
+}
+
 // writeKnowledge writes how fresh the answer is, if it is not the server's own knowledge.
 func writeKnowledge(w io.Writer, known []zoneKnowledge) {
-	writeList(w, "zones", textsOf(known, zoneKnowledge.String))
+	title := "zones"
+	if len(known) > 0 && known[0].Global {
+		title = "the global"
+	}
+	writeList(w, title, textsOf(known, zoneKnowledge.String))
 }
 
 // zonesOfKRIs returns the zones in the KRIs.

@@ -122,6 +122,9 @@ func (s *rolloutStatus) acknowledgement() []string {
 				"does not know whether there is a newer one, or this one still: " + s.Source.Reason}
 	case s.Zone == "":
 		return []string{fmt.Sprintf("acknowledged by %d of %d zones", s.Zones.Acknowledged, s.Zones.Total)}
+	case s.Source != nil && s.Source.Removed:
+		return []string{"the global has it no more, as is known since " + s.Source.Since.UTC().Format(time.RFC3339) +
+			": the removal is held until an operator accepts it (causewayctl inspect sync)"}
 	case s.Source != nil:
 		return []string{offlineText(*s.Source) + ": whether it has a newer one is unknown"}
 	case s.Zones.Acknowledged > 0:

@@ -103,6 +103,11 @@ func TestRolloutSentence(t *testing.T) {
 			want: "revision 7: stored; global offline since 2026-01-02T03:04:05Z: whether it has a newer one is unknown; " +
 				"enforced by 1 of 1 proxies of zone-1",
 		},
+		"a copy whose removal is held": {
+			answer: `{"type":"MeshTimeout","revision":7,"stored":true,"zone":"zone-1","source":{"zone":"global","since":"2026-01-02T03:04:05Z","removed":true},"proxies":{"enforced":1,"total":1}}`,
+			want: "revision 7: stored; the global has it no more, as is known since 2026-01-02T03:04:05Z: the removal is held until " +
+				"an operator accepts it (causewayctl inspect sync); enforced by 1 of 1 proxies of zone-1",
+		},
 		"nothing": {answer: `{}`, want: "revision 0: not stored"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -120,6 +120,14 @@ func (n *Line) Release(key resources.Key) {
 	}
 }
 
+// Holds reports whether the deletion of a copy is held, and since when deletions are.
+func (n *Line) Holds(key resources.Key) (since time.Time, held bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, held = n.held.keys[key]
+	return n.held.since, held
+}
+
 // holds returns a copy of the held deletions.
 func (n *Line) holds() held {
 	n.mu.Lock()

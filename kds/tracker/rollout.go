@@ -35,7 +35,7 @@ type Rollout struct {
 	Zone string `json:"zone,omitempty"`
 	// Source, on a replica that etcd does not answer, is etcd: whether the others have a newer one is unknown. In a zone it
 	// is the global, for a copy from there, while the global is offline or not compared yet: whether it has a
-	// newer one is unknown.
+	// newer one is unknown. So it is while the removal of the copy is held.
 	Source  *RolloutOffline `json:"source,omitempty"`
 	Zones   RolloutZones    `json:"zones"`
 	Proxies RolloutProxies  `json:"proxies"`
@@ -82,6 +82,9 @@ type RolloutOffline struct {
 	// Comparing is set if it has been connected since then, and its resources have not been compared with those here.
 	// Only in Rollout.Source.
 	Comparing bool `json:"comparing,omitempty"`
+	// Removed is set if the global has the resource no more since then, and its removal is held here. Only in
+	// Rollout.Source.
+	Removed bool `json:"removed,omitempty"`
 }
 
 // RolloutRefused is a server that refuses the resource.

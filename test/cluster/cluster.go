@@ -32,8 +32,8 @@ type Cluster struct {
 	processes []*Process // all processes, in order of creation; guarded by mu
 }
 
-// stopTimeout is how long Close lets a process drain.
-const stopTimeout = 5 * time.Second
+// stopTimeout is how long Close lets a process drain: a server ends within that time, whatever its peers do.
+const stopTimeout = 10 * time.Second
 
 // New creates the directory. It starts nothing.
 func New(cfg Config) (*Cluster, error) {

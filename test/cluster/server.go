@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/causeway-mesh/causeway/server/porttest"
 )
 
 // readyTimeout is how long a server may take until it is ready, with 100,000 policies on a machine that has other work.
@@ -122,9 +124,9 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 func (s *Server) Start(ctx context.Context) error {
 	s.args = append([]string{"run", "--data-dir", s.DataDir, "--ready-file", s.readyFile}, s.settings...)
 	for _, port := range s.ports {
-		address := cmp.Or(s.hosts[port], loopback) + ":0"
-		if bound, ok := s.addresses[port]; ok {
-			address = bound
+		address, err := s.listensOn(port)
+		if err != nil {
+			return err
 		}
 		s.args = append(s.args, "--"+port+"-address", address)
 	}
@@ -140,6 +142,20 @@ func (s *Server) Start(ctx context.Context) error {
 		}
 		return s.readReadyFile()
 	})
+}
+
+// listensOn returns the address for a port: at the first start one that nobody else is given while this process lives, so
+// that it is still free at the next. Other networks have ports of their own.
+func (s *Server) listensOn(port string) (string, error) {
+	if bound, ok := s.addresses[port]; ok {
+		return bound, nil
+	}
+	host := cmp.Or(s.hosts[port], loopback)
+	if host != loopback && host != "0.0.0.0" || s.in != nil {
+		return host + ":0", nil
+	}
+	free, err := porttest.Free()
+	return fmt.Sprintf("%s:%d", host, free), err
 }
 
 func (s *Server) readReadyFile() error {

@@ -48,12 +48,7 @@ func TestFaultsFirstSync(t *testing.T) {
 			timeoutOf(fmt.Sprintf("late-%d", i), "1")))
 	}
 	begun := time.Now()
-	m.must(cluster.Until(t.Context(), 3*patience, "the zone to have all", func(ctx context.Context) error {
-		if has := countOf(ctx, zone); has != policies+kills {
-			return fmt.Errorf("it has %d of %d", has, policies+kills)
-		}
-		return nil
-	}))
+	m.fillsUp(zone, policies+kills)
 	t.Logf("%d policies, %d kills, %d of them before the zone had all; it had them %s after the last", policies, kills,
 		inTheMiddle, time.Since(begun).Round(time.Millisecond))
 	if inTheMiddle == 0 {
@@ -71,4 +66,19 @@ func countOf(ctx context.Context, s *cluster.Server) int {
 		return -1
 	}
 	return page.Total
+}
+
+// fillsUp waits until a server has a number of policies, as long as it has more of them every minute.
+func (m *mesh) fillsUp(s *cluster.Server, policies int) {
+	m.t.Helper()
+	for had := -1; had != policies; {
+		m.eventually(fmt.Sprintf("%s to have more than %d of %d", s.Name(), had, policies), func(ctx context.Context) error {
+			has := countOf(ctx, s)
+			if has <= had {
+				return errNotYet
+			}
+			had = has
+			return nil
+		})
+	}
 }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
@@ -33,7 +34,29 @@ func (w *World) Explain(q Query) (*Answer, error) {
 		answer.Proxies = all
 	}
 	answer.LeftOut += q.left
+	answer.Warnings = append(answer.Warnings, w.doubts(subjects)...)
 	return answer, nil
+}
+
+// maxDoubts bounds the doubts of an answer.
+const maxDoubts = 5
+
+// doubts returns the reasons why proxies may do something else than the answer says, and counts those that are too many.
+func (w *World) doubts(subjects []subject) (all []string) {
+	if w.options.Doubts == nil {
+		return nil
+	}
+	for _, s := range subjects {
+		for _, one := range w.options.Doubts(s.proxy.Key, s.proxy.Zone) {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	if more := len(all) - maxDoubts; more > 0 {
+		all = append(all[:maxDoubts], fmt.Sprintf("so it is of %d others", more))
+	}
+	return all
 }
 
 // judgement is one request at one inbound.

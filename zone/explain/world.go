@@ -23,6 +23,9 @@ type Options struct {
 	Zone string
 	// Shortfalls returns the reports of proxies about the policies of a mesh. Nil means that there are none, as for files.
 	Shortfalls func(mesh string) matching.Shortfalls
+	// Doubts returns the reasons why the proxy of a Dataplane may do something else than what is stored says. Nil means
+	// that there are none, as for files.
+	Doubts func(dataplane resources.Key, zone string) []string
 }
 
 // World is a set of resources to ask about. It reads resources on the first question that needs them and caches the

@@ -13,6 +13,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
+// lastQuestion is how much longer than the time of a transaction a writer waits to learn whether it happened. A server
+// that ends waits for its writers.
+const lastQuestion = time.Second
+
 var (
 	// errLate reports that another server wrote first.
 	errLate = errors.New("another server wrote first")
@@ -204,7 +208,8 @@ func (w *writing) put(ctx context.Context, p part) error {
 			return w.lost(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	until := time.Now().Add(s.config.Timeout)
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).
 		Else(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
@@ -216,7 +221,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	case isRefusal(err):
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
-	case err != nil && w.arrived(ctx, value):
+	case err != nil && w.arrived(ctx, until.Add(lastQuestion), value):
 		return nil
 	case err != nil:
 		return w.lost(err)
@@ -251,10 +256,11 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// arrived reports, after a transaction without an answer, whether that transaction is the last that happened.
-func (w *writing) arrived(ctx context.Context, value string) bool {
+// arrived reports, after a transaction without an answer, whether that transaction is the last that happened. It asks
+// etcd, which has until then to answer.
+func (w *writing) arrived(ctx context.Context, until time.Time, value string) bool {
 	s := w.store
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Timeout)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	r, err := s.client.Get(ctx, s.keys.head())
 	if err != nil || len(r.Kvs) == 0 || string(r.Kvs[0].Value) != value {

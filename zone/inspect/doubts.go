@@ -1,0 +1,48 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Doubts knows why proxies may do something else than what is stored says.
+type Doubts struct {
+	// Status is the store with the DataplaneInsights. Required.
+	Status store.Reader
+	// Absent returns why this server does not know how the proxies of a zone are. Nil on a zone, which knows its own.
+	Absent func(zone string) *api.Unknown
+	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
+	Away func() (since time.Time, away bool)
+	// Started is the time since which this server knows of proxies.
+	Started time.Time
+}
+
+// Of implements explain.Options.Doubts.
+func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	if d.Away != nil {
+		if since, away := d.Away(); away {
+			all = append(all, "the global is away since "+at(since)+": whether it has newer policies is unknown")
+		}
+	}
+	if d.Absent != nil {
+		if why := d.Absent(zone); why != nil {
+			return append(all, fmt.Sprintf("what proxies of %s do now is unknown since %s: %s", zone, at(why.Since), why.Reason))
+		}
+	}
+	dataplane.Type = resources.TypeDataplaneInsight
+	open, since := matching.Connected(d.Status.Snapshot().Get(dataplane))
+	switch {
+	case open != nil:
+		return all
+	case since.IsZero():
+		return append(all, fmt.Sprintf("no proxy of %s was seen since %s: what one does that runs is unknown", dataplane.Name, at(d.Started)))
+	}
+	return append(all, fmt.Sprintf("the proxy of %s is not connected since %s: if it runs, it decides by what it had then",
+		dataplane.Name, at(since)))
+}
