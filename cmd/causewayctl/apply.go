@@ -20,12 +20,14 @@ func newApply(c *cli) *cobra.Command {
 		Use:   "apply -f FILE",
 		Short: "Create or update the resources of files, all of them or none",
 		Long: "Sends all resources of all files as one request: if the server refuses one, it stores none. A file holds one or\n" +
-			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form.\n\n" +
+			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form. A file and a\n" +
+			"request hold 1000 documents and 4 MiB at most: apply more in several requests, what is referred to first.\n\n" +
 			"With --dry-run=server the server stores nothing. It reports the outcome for each resource, a policy's role, where\n" +
 			"it would be synced, and which proxies would change (-o wide names them).",
 		Example: "  causewayctl apply -f permission.yaml\n" +
 			"  causewayctl apply -f services/ -f policies/\n" +
 			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +
+			"  causewayctl apply -f https://example.com/policies.yaml\n" +
 			"  causewayctl get mtp allow-frontend -o yaml | causewayctl apply --address http://127.0.0.1:15681 -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -33,7 +33,7 @@ var manifestSuffixes = []string{".yaml", ".yml", ".json"}
 func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
 	cmd.Flags().StringArrayVarP(filenames, "filename", "f", nil,
 		"`file` of resources, directory (with the files "+strings.Join(manifestSuffixes, ", ")+
-			" under it), or - for standard input; may be repeated")
+			" under it), URL, or - for standard input; may be repeated")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
 }
 
@@ -71,6 +71,9 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 
 // readSource reads one byte more than documents may have, so that their decoder reports that they are too long.
 func (c *cli) readSource(source string) ([]byte, error) {
+	if isURL(source) {
+		return c.readURL(source)
+	}
 	in := c.in
 	if source != standardInput {
 		f, err := os.Open(source) //nolint:gosec // the user names it
@@ -93,6 +96,10 @@ func expand(filenames []string) ([]string, error) {
 	for _, name := range filenames {
 		if name == "-" {
 			sources = append(sources, standardInput)
+			continue
+		}
+		if isURL(name) {
+			sources = append(sources, name)
 			continue
 		}
 		info, err := os.Stat(name)

@@ -14,7 +14,7 @@ import (
 // bothAnswer are commands that a global and a zone answer, each of what it has, and those that ask no server.
 var bothAnswer = []string{
 	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "doctor",
-	"explain", "fsck",
+	"edit", "explain", "fsck",
 	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man",
 	"migrate-store", "reference",
 	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version",

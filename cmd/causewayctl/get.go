@@ -20,6 +20,7 @@ type getFlags struct {
 	selectors []string
 	selector  selector
 	sortBy    string
+	watch     bool
 	// explicit shows the defaults that specs omit.
 	explicit bool
 }
@@ -46,6 +47,7 @@ func newGet(c *cli) *cobra.Command {
 			"  causewayctl get meshtimeout slow --namespace backend-ns --explicit -o yaml\n" +
 			"  causewayctl get dataplanes -o jsonpath='{range .items[*]}{.name} {.networking.address}{\"\\n\"}{end}'\n" +
 			"  causewayctl get mtp -o custom-columns=NAME:.name,TARGET:.spec.targetRef.kind --sort-by .creationTime\n" +
+			"  causewayctl get mtp --watch --all-meshes\n" +
 			"  causewayctl get zones -o wide\n" +
 			"  causewayctl get replicas\n" +
 			"  causewayctl get replicas -o wide --address https://global-2.example:5681",
@@ -58,6 +60,15 @@ func newGet(c *cli) *cobra.Command {
 					return usagef("--selector %w", err)
 				}
 			}
+			if flags.watch {
+				if err := c.checkWatch(flags, args); err != nil {
+					return err
+				}
+				c.timeout = max(c.timeout, watchTimeout)
+				return c.endlessOperation(func(ctx context.Context, client *api.Client, args []string) error {
+					return c.watch(ctx, client, flags, args)
+				})(cmd, args)
+			}
 			return c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 				return c.get(ctx, client, flags, args)
 			})(cmd, args)
@@ -69,6 +80,7 @@ func newGet(c *cli) *cobra.Command {
 	f.BoolVar(&flags.explicit, "explicit", false, "show policies with all defaults that their specs leave out")
 	f.StringArrayVarP(&flags.selectors, "selector", "l", nil,
 		"list only resources with labels that the `selector` matches, such as 'team=a,tier in (web,api),!canary'; may be repeated")
+	f.BoolVarP(&flags.watch, "watch", "w", false, "print what is there, and then each change until interrupted")
 	f.StringVar(&flags.sortBy, "sort-by", "", "sort by the value of a `path`, such as .creationTime")
 	cmd.MarkFlagsMutuallyExclusive("mesh", "all-meshes")
 	return cmd

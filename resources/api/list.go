@@ -137,6 +137,9 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	raw := append([]byte(`{"total":`), strconv.Itoa(total)...)
 	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
 	raw = append(raw, nextPage(r, l, total)...)
+	if r.URL.Query().Has(watchQuery) {
+		raw = strconv.AppendUint(append(raw, `,"revision":`...), v.stored.Revision(), 10)
+	}
 	if hidden := reader.hidden(v, l.query); hidden > 0 {
 		raw = strconv.AppendInt(append(raw, `,"leftOut":`...), int64(hidden), 10)
 	}

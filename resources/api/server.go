@@ -50,6 +50,8 @@ type Config struct {
 	Page Page
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
+	// WatchWait is the longest time that a list with `?watch=` waits. Default: 20 s.
+	WatchWait time.Duration
 	// Version is in the response to `GET /`, with ClusterID and InstanceID if they are set.
 	Version, ClusterID, InstanceID string
 }
@@ -105,6 +107,9 @@ func New(c Config) *Server {
 	}
 	if c.RevisionWait <= 0 {
 		c.RevisionWait = revisionWait
+	}
+	if c.WatchWait <= 0 {
+		c.WatchWait = watchWait
 	}
 	if c.Now == nil {
 		c.Now = time.Now

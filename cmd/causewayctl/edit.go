@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+func newEdit(c *cli) *cobra.Command {
+	scope := &scopeFlags{}
+	cmd := &cobra.Command{
+		Use:   "edit TYPE NAME | edit KRI",
+		Short: "Change a resource in an editor",
+		Long: "Opens the resource as YAML in the editor of VISUAL or EDITOR, otherwise vi, and applies what is saved. If it is\n" +
+			"refused, the editor opens again with the reason as a comment. To give up, leave the text as it is, or empty.\n" +
+			"Nothing is lost: if the text cannot be applied, the command names the file that keeps it. If somebody else has\n" +
+			"changed the resource meanwhile, nothing is applied.",
+		Example: "  causewayctl edit meshtrafficpermission allow-frontend\n" +
+			"  EDITOR='code --wait' causewayctl edit mt slow --mesh payments",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 2 || len(args) == 1 && isKRI(args[0]) {
+				return nil
+			}
+			return errors.New("name what to edit: TYPE NAME, or KRI")
+		},
+		ValidArgsFunction: c.completeTypeAndName(scope),
+		RunE: c.endlessOperation(func(ctx context.Context, client *api.Client, args []string) error {
+			read, err := (&getFlags{scopeFlags: *scope}).reads(args)
+			if err != nil {
+				return err
+			}
+			it, err := read[0](ctx, client)
+			if err != nil {
+				return err
+			}
+			return c.edit(ctx, client, it)
+		}),
+	}
+	scope.add(cmd)
+	return cmd
+}
+
+// edit opens an item in the editor until what is saved is applied, or given up.
+func (c *cli) edit(ctx context.Context, client *api.Client, it *item) error {
+	var original bytes.Buffer
+	if err := printYAML(&original, it.whole); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp("", "causewayctl-edit-*.yaml")
+	if err != nil {
+		return err
+	}
+	path := f.Name()
+	_ = f.Close()
+	text := original.Bytes()
+	for reason := ""; ; {
+		edited, err := c.editOnce(ctx, path, reason, text)
+		if err != nil {
+			return keptIn(path, err)
+		}
+		if len(bytes.TrimSpace(edited)) == 0 || bytes.Equal(edited, text) {
+			if reason != "" && len(bytes.TrimSpace(edited)) > 0 {
+				return keptIn(path, errors.New("nothing was stored: the text is as it was when it was refused"))
+			}
+			_ = os.Remove(path)
+			_, err := fmt.Fprintln(c.errOut, "nothing changed")
+			return err
+		}
+		text = edited
+		err = c.applyEdited(ctx, client, it, path, text)
+		var again *refusedEdit
+		if errors.As(err, &again) {
+			reason = again.Error()
+			continue
+		}
+		if err != nil {
+			return keptIn(path, err)
+		}
+		return os.Remove(path)
+	}
+}
+
+// editOnce writes the text below the reason why it was refused, if any, and returns it as the editor leaves it.
+func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([]byte, error) {
+	header := "# Save to apply, leave as it is to give up. Comments at the top are not kept.\n"
+	for _, line := range strings.Split(strings.TrimSpace(reason), "\n") {
+		if line != "" {
+			header += "# refused: " + line + "\n"
+		}
+	}
+	if err := os.WriteFile(path, append([]byte(header), text...), 0o600); err != nil {
+		return nil, err
+	}
+	words := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
+	if len(words) == 0 {
+		return nil, usagef("EDITOR is blank: want the name of a program")
+	}
+	editor := exec.CommandContext(ctx, words[0], append(words[1:], path)...) //nolint:gosec // the user names it
+	editor.Stdin, editor.Stdout, editor.Stderr = c.in, c.raw, c.errOut
+	if err := editor.Run(); err != nil {
+		return nil, fmt.Errorf("the editor %s: %w", words[0], err)
+	}
+	edited, err := c.readSource(path)
+	for err == nil && bytes.HasPrefix(edited, []byte("#")) {
+		_, edited, _ = bytes.Cut(edited, []byte("\n"))
+	}
+	return edited, err
+}
+
+// refusedEdit is why a text has to be edited again.
+type refusedEdit struct{ error }
+
+// applyEdited applies the text if it is still about the item, and nobody else has changed that.
+func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, path string, text []byte) error {
+	decoded, err := resources.DecodeDocuments(text, resources.DecodeOptions{})
+	if err != nil {
+		return &refusedEdit{errors.New(strings.Join(located("the text", err), "\n"))}
+	}
+	if len(decoded) != 1 || decoded[0].Key != it.key() {
+		return &refusedEdit{fmt.Errorf("want one document about %s: type, mesh, namespace and name stay as they are", it.key())}
+	}
+	now, err := fetchItem(ctx, client, it.key())
+	if err != nil {
+		return err
+	}
+	if string(now.whole) != string(it.whole) {
+		return fmt.Errorf("nothing was stored: somebody has changed %s meanwhile", it.key())
+	}
+	docs := []document{{source: path, number: 1, resource: decoded[0]}}
+	result, err := client.Apply(ctx, decoded...)
+	var answer *api.Error
+	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
+		return &refusedEdit{traced(docs, err)}
+	}
+	if err != nil {
+		return traced(docs, err)
+	}
+	return c.printOutcomes(docs, result)
+}
+
+// keptIn adds to an error where the text is.
+func keptIn(path string, err error) error {
+	return &advised{err, "the text is kept in " + path + ": causewayctl apply -f applies it"}
+}

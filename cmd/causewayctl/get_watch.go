@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// The events of a watch.
+const (
+	eventAdded   = "added"
+	eventChanged = "changed"
+	eventRemoved = "removed"
+)
+
+// watchTimeout is the least time that a request of a watch may take: the server waits 20 s for a change.
+const watchTimeout = 30 * time.Second
+
+// watched is a list of resources that is followed.
+type watched struct {
+	cli      *cli
+	client   *api.Client
+	query    listQuery
+	selector selector
+	names    []string
+	// revision is that of the last answer, known the resources in it.
+	revision uint64
+	known    map[resources.Key]*item
+}
+
+// checkWatch refuses what a watch cannot do.
+func (c *cli) checkWatch(flags *getFlags, args []string) error {
+	switch {
+	case isKRI(args[0]):
+		return usagef("--watch follows a type: give TYPE, or TYPE and names")
+	case slices.Contains(replicaNames(), args[0]):
+		return usagef("replicas are not resources: --watch does not apply to them")
+	case flags.sortBy != "":
+		return usagef("--watch prints changes as they come: leave out --sort-by")
+	case c.output.onlyOfGet() && c.output != formatName || c.output == formatYAML:
+		return usagef("--watch prints -o table, name or json")
+	}
+	return nil
+}
+
+// watch prints the resources of a type, and then each change, until it is interrupted.
+func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, args []string) error {
+	d, err := lookupType(args[0])
+	if err != nil {
+		return err
+	}
+	q := flags.query(d)
+	q.labels, q.explicit = nil, flags.explicit // what loses a label has to be seen going
+	if flags.allMeshes {
+		q.mesh = ""
+	}
+	w := &watched{cli: c, client: client, query: q, selector: flags.selector, names: args[1:],
+		known: map[resources.Key]*item{}}
+	for pause := time.Second; ; {
+		err := w.next(ctx)
+		var answer *api.Error
+		switch {
+		case err == nil:
+			pause = time.Second
+			continue
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &answer) || w.revision == 0:
+			return err
+		}
+		fmt.Fprintf(c.errOut, "%s does not answer, asking again in %s: %v\n", c.address, pause, err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+		pause = min(2*pause, watchTimeout)
+	}
+}
+
+// next waits for the next answer and prints what is different in it.
+func (w *watched) next(ctx context.Context) error {
+	items, changed, err := w.read(ctx)
+	if err != nil || !changed {
+		return err
+	}
+	now := map[resources.Key]*item{}
+	for _, it := range items {
+		if w.selector.matches(it.Labels) && (len(w.names) == 0 || slices.Contains(w.names, it.Name)) {
+			now[it.key()] = it
+		}
+	}
+	for _, it := range items {
+		before, was := w.known[it.key()]
+		switch {
+		case now[it.key()] == nil:
+		case !was:
+			err = w.print(eventAdded, it)
+		case string(before.whole) != string(it.whole):
+			err = w.print(eventChanged, it)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, it := range slices.SortedFunc(maps.Values(w.known), func(a, b *item) int {
+		return strings.Compare(a.key().String(), b.key().String())
+	}) {
+		if now[it.key()] == nil {
+			if err := w.print(eventRemoved, it); err != nil {
+				return err
+			}
+		}
+	}
+	w.known = now
+	return w.cli.said(nil)
+}
+
+// read returns the whole list once it has changed after the last answer. changed is false if it has not for a while.
+func (w *watched) read(ctx context.Context) (items []*item, changed bool, err error) {
+	query := w.query.values("")
+	query.Set("watch", strconv.FormatUint(w.revision, 10))
+	raw, err := w.client.Do(ctx, api.Request{Path: listPath(w.query.descriptor, w.query.mesh), Query: query})
+	if err != nil || len(raw) == 0 {
+		return nil, false, err
+	}
+	var page struct {
+		Items    []*item `json:"items"`
+		Next     *string `json:"next"`
+		Revision uint64  `json:"revision"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return nil, false, fmt.Errorf("unexpected response: %w", err)
+	}
+	if page.Revision == 0 {
+		return nil, false, failed(errors.New("the server has no watch: its version is older"))
+	}
+	items = page.Items
+	if page.Next != nil { // what changes between the pages is after the revision of the first
+		if items, err = listItems(ctx, w.client, w.query); err != nil {
+			return nil, false, err
+		}
+	}
+	w.revision = page.Revision
+	return items, true, nil
+}
+
+// print prints one event as a line, or as an object.
+func (w *watched) print(event string, it *item) error {
+	out := w.cli.out
+	switch w.cli.output {
+	case formatJSON:
+		return printJSON(out, struct {
+			Event string          `json:"event"`
+			Item  json.RawMessage `json:"item"`
+		}{event, it.whole})
+	case formatName:
+		_, err := fmt.Fprintf(out, "%-8s %s\n", event, printing.Line(it.KRI))
+		return err
+	}
+	row := []string{fmt.Sprintf("%-8s", event), string(it.Type), place(it.key())}
+	if w.query.descriptor.Policy != nil && event != eventRemoved {
+		row = append(row, targetText(it.Spec.TargetRef), it.Labels[resources.LabelPolicyRole])
+	}
+	row = append(row, it.origin(), it.ModificationTime.UTC().Format(time.RFC3339))
+	_, err := fmt.Fprintln(out, printing.Line(strings.Join(row, "  ")))
+	return err
+}
