@@ -42,7 +42,7 @@ func DecodeDocuments(data []byte, o DecodeOptions) ([]*Resource, error) {
 	if o.Lists && len(docs) == 1 && docs[0].kind == arrayNode {
 		list := docs[0]
 		if len(list.items) > MaxDocuments {
-			return nil, bodyError(list.line, fmt.Sprintf("more than %d documents", MaxDocuments))
+			return nil, bodyError(list.line, tooManyDocuments())
 		}
 		docs = list.items
 	}

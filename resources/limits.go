@@ -1,5 +1,7 @@
 package resources
 
+import "fmt"
+
 // Limits of a document. The error for each names the limit.
 const (
 	// MaxDocumentBytes bounds the body of a request and a file.
@@ -33,3 +35,8 @@ const (
 	// maxProblems bounds how many problems are reported for one body.
 	maxProblems = 100
 )
+
+// tooManyDocuments is the reason why a body of more than MaxDocuments is refused, and what to do.
+func tooManyDocuments() string {
+	return fmt.Sprintf("more than %d documents: apply them in several requests, what is referred to first", MaxDocuments)
+}

@@ -40,7 +40,7 @@ func parseJSON(data []byte) ([]*node, error) {
 			return nil, err
 		}
 		if docs = append(docs, n); len(docs) > MaxDocuments {
-			return nil, p.errorf("more than %d documents", MaxDocuments)
+			return nil, p.errorf("%s", tooManyDocuments())
 		}
 	}
 }

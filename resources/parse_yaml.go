@@ -40,7 +40,7 @@ func parseYAML(data []byte) ([]*node, error) {
 			return docs, nil
 		}
 		if err != nil {
-			return nil, yamlSyntaxError(err)
+			return nil, yamlSyntaxError(data, err)
 		}
 		if y.Kind != yaml.DocumentNode || len(y.Content) != 1 {
 			continue
@@ -53,7 +53,7 @@ func parseYAML(data []byte) ([]*node, error) {
 			continue
 		}
 		if docs = append(docs, n); len(docs) > MaxDocuments {
-			return nil, &syntaxError{line: n.line, reason: fmt.Sprintf("more than %d documents", MaxDocuments)}
+			return nil, &syntaxError{line: n.line, reason: tooManyDocuments()}
 		}
 	}
 }
@@ -78,12 +78,22 @@ func tooManyTags(data []byte) (line int, many bool) {
 
 var yamlErrorLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-func yamlSyntaxError(err error) error {
+// tabIndent matches a line that a tab indents.
+var tabIndent = regexp.MustCompile(`^ *\t`)
+
+// yamlSyntaxError names the line of a syntax error, and a tab as its cause.
+func yamlSyntaxError(data []byte, err error) error {
 	m := yamlErrorLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &syntaxError{line: 1, reason: "not YAML: " + err.Error()}
 	}
 	line, _ := strconv.Atoi(m[1])
+	lines := bytes.Split(data, []byte("\n"))
+	for at := max(line, 1); at <= min(line+1, len(lines)); at++ { // the decoder may name the line before
+		if tabIndent.Match(lines[at-1]) {
+			return &syntaxError{line: at, reason: "not YAML: a tab indents the line: use spaces"}
+		}
+	}
 	return &syntaxError{line: max(line, 1), reason: "not YAML: " + strings.TrimPrefix(err.Error(), m[0])}
 }
 

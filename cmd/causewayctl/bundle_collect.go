@@ -42,7 +42,7 @@ func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlag
 		answer := json.RawMessage{}
 		b.addJSON(name, &answer, client.JSON(ctx, api.Request{Path: path}, &answer))
 	}
-	sessions, err := c.fetchSessions(ctx, client, "", "")
+	sessions, _, err := c.fetchSessions(ctx, client, "", "")
 	b.addJSON("sync.json", sessions, err)
 	c.collectZones(ctx, client, b)
 	c.collectResources(ctx, client, b, flags.withSpecs)

@@ -17,6 +17,7 @@ import (
 type doctorFlags struct {
 	dataDir, diagnostics string
 	ports                []string
+	watch                bool
 }
 
 func newDoctor(c *cli) *cobra.Command {
@@ -34,16 +35,25 @@ func newDoctor(c *cli) *cobra.Command {
 		Example: "  causewayctl doctor\n" +
 			"  causewayctl doctor --data-dir /var/lib/causeway --port 127.0.0.1:5685   # on the global's machine\n" +
 			"  causewayctl doctor --address http://127.0.0.1:15681 --diagnostics http://127.0.0.1:15680   # a zone\n" +
+			"  causewayctl doctor --watch\n" +
 			"  causewayctl doctor -o json | jq '.findings[] | select(.status == \"problem\")'",
 		Args: cobra.NoArgs,
-		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
-			return c.doctor(ctx, client, flags)
-		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if flags.watch {
+				return c.endlessOperation(func(ctx context.Context, client *api.Client, _ []string) error {
+					return c.watchDoctor(ctx, client, flags)
+				})(cmd, args)
+			}
+			return c.question(func(ctx context.Context, client *api.Client, _ []string) error {
+				return c.doctor(ctx, client, flags)
+			})(cmd, args)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&flags.dataDir, "data-dir", "", "the server's data `folder`, on its own machine")
 	f.StringVar(&flags.diagnostics, "diagnostics", "",
 		"`URL` of the server's --diagnostics-address; http://127.0.0.1:5680 when the API is at its default address, and what the server's own variables say beside it")
+	f.BoolVar(&flags.watch, "watch", false, "check every 10 s until interrupted, and print what is found when it has changed")
 	f.StringSliceVar(&flags.ports, "port", nil, "`address` (HOST:PORT) of another port of the server, such as the one for zones or for proxies; may be repeated")
 	return cmd
 }
@@ -148,18 +158,19 @@ func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFla
 	return &e.diagnosis, nil
 }
 
-// print writes a table of all findings, and below it the advice, worst first.
+// print writes a table of all findings, and below it the advice, both worst first.
 func (d *diagnosis) print(w io.Writer) error {
 	t := &table{header: []string{"STATUS", "CHECK", "ABOUT", "WHAT"}}
-	for i := range d.Findings {
-		f := &d.Findings[i]
+	sorted := slices.Clone(d.Findings)
+	slices.SortStableFunc(sorted, func(a, b finding) int { return cmp.Compare(severity(b.Status), severity(a.Status)) })
+	for i := range sorted {
+		f := &sorted[i]
 		t.add(f.Status, f.Check, f.About, f.What)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
-	bad := slices.DeleteFunc(slices.Clone(d.Findings), func(f finding) bool { return f.Why == "" && f.Do == "" })
-	slices.SortStableFunc(bad, func(a, b finding) int { return cmp.Compare(severity(b.Status), severity(a.Status)) })
+	bad := slices.DeleteFunc(sorted, func(f finding) bool { return f.Why == "" && f.Do == "" })
 	for i := range bad {
 		f := &bad[i]
 		fmt.Fprintf(w, "\n%s: %s: %s\n", f.Status, printing.Line(cmp.Or(f.About, f.Check)), printing.Line(f.What))

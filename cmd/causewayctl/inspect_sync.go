@@ -23,7 +23,8 @@ func newInspectSync(c *cli) *cobra.Command {
 		Use:   "sync",
 		Short: "Show the sync progress of each type between the global and its zones, and what was refused",
 		Long: "The global shows all its zones, or the one that --zone names. A zone shows its own session with the global.\n" +
-			"-o wide also shows types without anything to report.",
+			"It shows what is wrong, or not known, and says that all is in sync only where both sides have told so.\n" +
+			"-o wide and --type show all counts.",
 		Example: "  causewayctl inspect sync\n" +
 			"  causewayctl inspect sync --zone zone-1 --type meshtrafficpermission\n" +
 			"  causewayctl inspect sync --address http://127.0.0.1:15681",
@@ -33,12 +34,12 @@ func newInspectSync(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sessions, err := c.fetchSessions(ctx, client, zone, t)
+			sessions, own, err := c.fetchSessions(ctx, client, zone, t)
 			if err != nil {
 				return err
 			}
 			return c.printAnswer(map[string]any{"sessions": sessions}, func() error {
-				return c.printSessions(c.out, sessions)
+				return c.printSessions(c.out, sessions, own, t != "")
 			})
 		}),
 	}
@@ -95,43 +96,61 @@ func refusalText(r *tracker.RefusedResource, t resources.Type) string {
 	return fmt.Sprintf("%s refused %s: %s", who, cmp.Or(r.KRI, string(t)+" "+r.Name), r.Reason)
 }
 
-// isQuiet reports whether a type has nothing of interest for a person.
+// isQuiet reports whether the receiver is known to lack nothing of a type.
 func isQuiet(t *tracker.TypeSync) bool {
-	return t.Sent == 0 && t.Acked == 0 && t.LagRevisions == 0 && len(t.Refused) == 0 && t.Held == nil
+	return !t.LagUnknown && t.LagRevisions == 0 && t.LagSeconds <= 0 && len(t.Refused) == 0 && t.Held == nil
 }
 
-// fetchSessions reads the session of one zone, or all sessions of a global, or the session of the zone that answers.
-func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) ([]*syncSession,
-	error) {
+// inSync reports whether both sides are known to have everything of the other.
+func (s *syncSession) inSync() bool {
+	for i := range s.Types {
+		if !isQuiet(&s.Types[i]) {
+			return false
+		}
+	}
+	return s.Connected && !s.Unheard && len(s.Types) > 0 && len(s.details()) == 0
+}
+
+// untold says what a global does not know of a connected zone, which has not reported in this session.
+func (s *syncSession) untold(own bool) string {
+	if own || !s.Connected || !s.Reported.Before(s.Since) {
+		return ""
+	}
+	return s.Zone + ": it has not reported in this session: what it refuses or holds is unknown"
+}
+
+// fetchSessions reads the session of one zone, or all sessions of a global, or the session of the zone that answers,
+// which is its own.
+func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) (
+	sessions []*syncSession, own bool, err error) {
 	if zone != "" {
 		s, err := fetchSession(ctx, client, zonePath(zone, "_sync"), t)
 		if api.IsNotFound(err) {
-			return nil, unknownZone(zone, err)
+			return nil, false, unknownZone(zone, err)
 		}
-		return []*syncSession{s}, err
+		return []*syncSession{s}, false, err
 	}
-	own, err := fetchSession(ctx, client, "/_sync", t)
+	mine, err := fetchSession(ctx, client, "/_sync", t)
 	if err == nil {
-		return []*syncSession{own}, nil
+		return []*syncSession{mine}, true, nil
 	}
 	if !api.IsNotFound(err) {
-		return nil, err
+		return nil, false, err
 	}
 	d, _ := resources.Lookup(resources.TypeZone)
 	zones, err := listItems(ctx, client, listQuery{descriptor: d})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var sessions []*syncSession
 	for i, z := range zones {
 		c.waiting.say("reading zone %d of %d", i+1, len(zones))
 		s, err := fetchSession(ctx, client, zonePath(z.Name, "_sync"), t)
 		if err != nil {
-			return nil, fmt.Errorf("zone %s: %w", z.Name, err)
+			return nil, false, fmt.Errorf("zone %s: %w", z.Name, err)
 		}
 		sessions = append(sessions, s)
 	}
-	return sessions, nil
+	return sessions, false, nil
 }
 
 func zonePath(zone, below string) string { return "/zones/" + url.PathEscape(zone) + "/" + below }
@@ -152,19 +171,42 @@ func fetchSession(ctx context.Context, client *api.Client, path string, t resour
 	return s, nil
 }
 
-// printSessions prints one table, and below it a line for each resource that does not cross.
-func (c *cli) printSessions(w io.Writer, sessions []*syncSession) error {
+// printSessions prints one table of what is not in sync, or of everything, and below it a line for each resource that
+// does not cross.
+func (c *cli) printSessions(w io.Writer, sessions []*syncSession, own, everything bool) error {
+	everything = everything || c.output == formatWide
 	t := &table{header: []string{"ZONE", "STATUS", "TYPE", "DIRECTION", "SENT", "ACKNOWLEDGED", "BEHIND", "LAG",
 		"REFUSED", "HELD"}}
 	var details []string
+	synced := 0
 	for _, s := range sessions {
-		t.addSession(s, c.output == formatWide)
+		untold := s.untold(own)
+		if s.inSync() && untold == "" {
+			synced++
+			if !everything {
+				continue
+			}
+		}
+		t.addSession(s, everything)
 		details = append(details, s.details()...)
+		if untold != "" {
+			details = append(details, untold)
+		}
 	}
-	if err := t.print(w); err != nil {
-		return err
+	if len(t.rows) > 0 {
+		if err := t.print(w); err != nil {
+			return err
+		}
 	}
-	if len(details) > 0 {
+	switch {
+	case len(sessions) == 0:
+		fmt.Fprintln(w, "no zone has joined yet")
+	case synced == len(sessions) && !everything:
+		fmt.Fprintf(w, "all in sync: %s online, nothing is refused or held\n", counted(synced, "zone"))
+	case synced > 0 && !everything:
+		details = append(details, fmt.Sprintf("%s online and in sync", counted(synced, "zone")))
+	}
+	if len(details) > 0 && len(t.rows) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, line := range details {

@@ -36,7 +36,7 @@ zone-1 toGlobal: the removal of 40 Dataplane is held (a, b, c and 1 more): cause
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := (&cli{}).printSessions(&out, sessions); err != nil {
+	if err := (&cli{}).printSessions(&out, sessions, false, false); err != nil {
 		t.Fatal(err)
 	}
 	if out.String() != want {

@@ -41,13 +41,24 @@ func typeSpellings(d *resources.Descriptor) []string {
 func plainType(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 
 // nearestType suggests the type whose spelling shares the longest prefix with the input, of at least five letters: most
-// begin with "mesh".
+// begin with "mesh". If none does, it suggests the one that few letters make.
 func nearestType(want string) string {
 	best, length := "", 4
 	for _, d := range resources.Descriptors() {
 		for _, word := range typeSpellings(d) {
 			if n := commonPrefix(word, want); n > length {
 				best, length = d.Path, n
+			}
+		}
+	}
+	if best != "" {
+		return best
+	}
+	distance := 3
+	for _, d := range resources.Descriptors() {
+		for _, word := range typeSpellings(d) {
+			if n := distanceOf(word, want); n < distance && n < len(want)/2 {
+				best, distance = d.Path, n
 			}
 		}
 	}

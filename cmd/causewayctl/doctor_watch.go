@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// doctorPause is the time between two examinations of doctor --watch.
+const doctorPause = 10 * time.Second
+
+// watchDoctor examines again and again, and prints the findings whenever they are not those of before. A server that
+// does not answer is a finding too.
+func (c *cli) watchDoctor(ctx context.Context, client *api.Client, flags *doctorFlags) error {
+	tick := time.NewTicker(doctorPause)
+	defer tick.Stop()
+	for before := ""; ; {
+		now := c.examined(ctx, client, flags)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if now != before {
+			fmt.Fprintf(c.out, "%s\n%s\n", time.Now().Format(time.RFC3339), now)
+			if err := c.said(nil); err != nil {
+				return err
+			}
+		}
+		before = now
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// examined returns the findings of one examination as text.
+func (c *cli) examined(ctx context.Context, client *api.Client, flags *doctorFlags) string {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	c.waiting = startProgress(c.errOut, "waiting for "+c.address)
+	defer c.waiting.stop()
+	found, err := c.diagnose(ctx, client, flags)
+	if err != nil {
+		return "the server did not answer: " + explainTransport(c.address, err).Error() + "\n"
+	}
+	var text strings.Builder
+	if err := found.print(&text); err != nil {
+		return err.Error() + "\n"
+	}
+	return text.String()
+}
