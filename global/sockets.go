@@ -3,6 +3,7 @@ package global
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -25,7 +26,7 @@ type sockets struct {
 func listenFirst(c *Config) (*sockets, error) {
 	l, err := server.ListenOpen(c.DiagnosticsAddress)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--diagnostics-address: %w", err)
 	}
 	s := &sockets{diagnostics: l, secured: make(chan struct{})}
 	if server.IsLoopback(l.Addr()) {
@@ -37,10 +38,12 @@ func listenFirst(c *Config) (*sockets, error) {
 // listen binds the others.
 func (s *sockets) listen(c *Config) (err error) {
 	if s.api, err = server.Listen(c.APIAddress); err != nil {
-		return err
+		return fmt.Errorf("--api-address: %w", err)
 	}
-	s.kds, err = server.Listen(c.KDSAddress)
-	return err
+	if s.kds, err = server.Listen(c.KDSAddress); err != nil {
+		return fmt.Errorf("--kds-address: %w", err)
+	}
+	return nil
 }
 
 // serveDiagnostics serves the server's health until ctx ends, as soon as the socket is secured.

@@ -289,17 +289,21 @@ func TestTrustWarnings(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that only allowed prefixes that end inside a segment, or before a trust domain, cause warnings.
+// TestWarnings checks that only allowed prefixes that end inside a segment, or before a trust domain, allows without an
+// identity, and allows of every path, cause warnings.
 func TestWarnings(t *testing.T) {
 	for spec, want := range map[string]int{
-		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/observability"}}]}}`:               1,
-		`{"rules":[{"default":{"allowWithShadowDeny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/x"}}]}}]}`: 1,
-		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/"}}]}}`:                            0,
-		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://"}}]}}`:                                 1,
-		`{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://"}}]}}`:                                  0,
-		`{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/x"}}]}}`:                            0,
-		`{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/ns/x"}}]}}`:                            0,
-		`{"from":[{"default":{"action":"Allow"}}]}`:                                                                  0,
+		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/observability"}}]}}`:                          1,
+		`{"rules":[{"default":{"allowWithShadowDeny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/x"}}]}}]}`:            1,
+		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/"}}]}}`:                                       0,
+		`{"default":{"allow":[{"spiffeId":{"type":"Prefix","value":"spiffe://"}}]}}`:                                            1,
+		`{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://"}}]}}`:                                             0,
+		`{"default":{"deny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/ns/x"}}]}}`:                                       0,
+		`{"default":{"allow":[{"spiffeId":{"type":"Exact","value":"spiffe://a/ns/x"}}]}}`:                                       0,
+		`{"from":[{"default":{"action":"Allow"}}]}`:                                                                             0,
+		`{"default":{"allow":[{"path":{"type":"Exact","value":"/a"}}]}}`:                                                        1,
+		`{"default":{"deny":[{"path":{"type":"Prefix","value":"/"}}]}}`:                                                         0,
+		`{"default":{"allow":[{"path":{"type":"Prefix","value":"/"}, "spiffeId":{"type":"Exact","value":"spiffe://a/ns/x"}}]}}`: 1,
 	} {
 		r := policyIn(t, resources.Home{}, resources.TypeMeshTrafficPermission, "", spec)
 		if got := resources.Warnings(r); len(got) != want {

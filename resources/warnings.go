@@ -37,6 +37,7 @@ func Warnings(r *Resource) []string {
 		if len(p.Rules) > 0 {
 			at = top("spec").field("rules").item(i).field("default")
 		}
+		out = append(out, openWarnings(rule.Conf.Allow, at.field("allow"))...)
 		out = append(out, prefixWarnings(rule.Conf.Allow, at.field("allow"))...)
 		out = append(out, prefixWarnings(rule.Conf.AllowWithShadowDeny, at.field("allowWithShadowDeny"))...)
 	}
@@ -94,6 +95,22 @@ func trustWarnings(r *Resource) []string {
 
 // EveryIdentity is a prefix of every SPIFFE ID.
 const EveryIdentity = "spiffe://"
+
+// openWarnings warns of allows that look as if they limited something and do not: an entry that names no identity, and a
+// path that is the prefix of every path.
+func openWarnings(entries []PermissionMatch, at *fieldPath) []string {
+	var out []string
+	for i, m := range entries {
+		if m.SpiffeID == nil {
+			out = append(out, fmt.Sprintf("%s: names no spiffeId, so it allows every client: name the identity that may", at.item(i)))
+		}
+		if m.Path != nil && m.Path.Type == MatchPrefix && m.Path.Value == "/" {
+			out = append(out, fmt.Sprintf("%s: every path begins with /: leave the path out to mean all, or name one",
+				at.item(i).field("path")))
+		}
+	}
+	return out
+}
 
 // prefixWarnings warns of allowed prefixes that are too wide. A prefix that ends inside a segment, such as
 // `ns/observability`, also allows `ns/observability-evil`. A prefix without a trust domain allows every identity that

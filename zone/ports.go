@@ -3,6 +3,7 @@ package zone
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -29,7 +30,7 @@ type ports struct {
 func listenFirst(cfg *Config, box *secrets.Box) (_ *ports, err error) {
 	p := &ports{}
 	if p.diagnostics, err = server.ListenOpen(cfg.DiagnosticsAddress); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--diagnostics-address: %w", err)
 	}
 	p.bare = []net.Listener{p.diagnostics}
 	if server.IsLoopback(p.diagnostics.Addr()) {
@@ -47,11 +48,11 @@ func listenFirst(cfg *Config, box *secrets.Box) (_ *ports, err error) {
 func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard,
 	diagnostics *server.Diagnostics) (err error) {
 	for _, one := range []struct {
-		address string
-		into    *net.Listener
-	}{{cfg.APIAddress, &p.api}, {cfg.XDSAddress, &p.xds}} {
+		flag, address string
+		into          *net.Listener
+	}{{"--api-address", cfg.APIAddress, &p.api}, {"--xds-address", cfg.XDSAddress, &p.xds}} {
 		if *one.into, err = server.Listen(one.address); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", one.flag, err)
 		}
 		p.bare = append(p.bare, *one.into)
 	}
