@@ -1,6 +1,10 @@
 package matching
 
-import "github.com/causeway-mesh/causeway/resources"
+import (
+	"iter"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
 
 // Condition is one thing that a proxy must meet for a policy to select it. It is comparable, and means nothing else.
 type Condition struct {
@@ -64,27 +68,47 @@ func rarest(labels map[string]string, common map[label]int) label {
 	return best
 }
 
-// Conditions returns the conditions that a proxy meets. A policy can only select the proxy if its own condition is
-// among them.
-func Conditions(proxy *Proxy) []Condition {
-	mesh := proxy.Key.Mesh
-	out := []Condition{
-		{mesh, byMesh, "", ""},
-		{mesh, byZone, proxy.Zone, ""},
-		{mesh, byHome, proxy.Zone, proxy.Namespace},
-		{mesh, byName, proxy.Name, ""},
-		{mesh, byName, proxy.HashedName, ""},
+// Conditions yields the conditions that a proxy meets, each once. A policy can only select the proxy if its own
+// condition is among them.
+func Conditions(proxy *Proxy) iter.Seq[Condition] {
+	return func(yield func(Condition) bool) {
+		mesh := proxy.Key.Mesh
+		for _, c := range [...]Condition{
+			{mesh, byMesh, "", ""},
+			{mesh, byZone, proxy.Zone, ""},
+			{mesh, byHome, proxy.Zone, proxy.Namespace},
+			{mesh, byName, proxy.Name, ""},
+		} {
+			if !yield(c) {
+				return
+			}
+		}
+		if proxy.HashedName != proxy.Name && !yield(Condition{mesh, byName, proxy.HashedName, ""}) {
+			return
+		}
+		for k, v := range proxy.Labels {
+			if !yield(Condition{mesh, byLabel, k, v}) {
+				return
+			}
+		}
+		for i := range proxy.Inbounds {
+			name := proxy.Inbounds[i].Tags[tagService]
+			if !proxy.serves(name, i) && !yield(Condition{mesh, byTag, tagService, name}) {
+				return
+			}
+		}
+		if name := proxy.gatewayTags[tagService]; !proxy.serves(name, len(proxy.Inbounds)) {
+			yield(Condition{mesh, byTag, tagService, name})
+		}
 	}
-	for k, v := range proxy.Labels {
-		out = append(out, Condition{mesh, byLabel, k, v})
+}
+
+// serves reports whether one of the first n inbounds is of a service.
+func (p *Proxy) serves(service string, n int) bool {
+	for i := range n {
+		if p.Inbounds[i].Tags[tagService] == service {
+			return true
+		}
 	}
-	services := map[string]bool{}
-	for i := range proxy.Inbounds {
-		services[proxy.Inbounds[i].Tags[tagService]] = true
-	}
-	services[proxy.gatewayTags[tagService]] = true
-	for name := range services {
-		out = append(out, Condition{mesh, byTag, tagService, name})
-	}
-	return out
+	return false
 }

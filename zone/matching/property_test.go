@@ -165,7 +165,7 @@ func TestSetSelectsWhatPoliciesSelect(t *testing.T) {
 			kept[drawn[i].Resource.Key] = drawn[i]
 		}
 		candidates := set.Candidates(proxy)
-		conditions := matching.Conditions(proxy)
+		conditions := slices.Collect(matching.Conditions(proxy))
 		for key, p := range kept {
 			got, under := set.Get(key)
 			if got != p {

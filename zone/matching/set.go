@@ -91,7 +91,7 @@ func (s *Set) All() iter.Seq[*Policy] {
 // Candidates returns a superset of the policies that select the proxy, in no order.
 func (s *Set) Candidates(proxy *Proxy) []*Policy {
 	var out []*Policy
-	for _, c := range Conditions(proxy) {
+	for c := range Conditions(proxy) {
 		out = append(out, s.byCondition[c]...)
 	}
 	return out

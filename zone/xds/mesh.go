@@ -39,7 +39,7 @@ func newMesh(name string) *mesh {
 }
 
 func (m *mesh) addProxy(p *proxy) {
-	for _, c := range matching.Conditions(p.target.match) {
+	for c := range matching.Conditions(p.target.match) {
 		if m.meeting[c] == nil {
 			m.meeting[c] = map[*proxy]struct{}{}
 		}
@@ -48,7 +48,7 @@ func (m *mesh) addProxy(p *proxy) {
 }
 
 func (m *mesh) removeProxy(p *proxy) {
-	for _, c := range matching.Conditions(p.target.match) {
+	for c := range matching.Conditions(p.target.match) {
 		delete(m.meeting[c], p)
 		if len(m.meeting[c]) == 0 {
 			delete(m.meeting, c)
