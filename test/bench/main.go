@@ -21,7 +21,7 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "packages"}
+var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "packages", "types"}
 
 type options struct {
 	quick, floor, packages, permissions bool
@@ -36,7 +36,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, strangers, growth or packages")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, strangers, growth, packages or types")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
@@ -114,6 +114,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
+		p.types = o.only == "types"
 		if o.only != "strangers" {
 			p.strangers = 0
 		}
@@ -134,6 +135,15 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			t.writeTo(&figures)
 		}
 		sections["figures"], sections["conditions"] = figures.String(), conditions(p)
+	}
+	if p.types {
+		types, err := b.measureTypes(ctx, p)
+		if err != nil {
+			b.failed("types of policies", err)
+		}
+		if types != nil {
+			all, sections["types"] = append(all, types), types.String()
+		}
 	}
 	if p.large {
 		b.say("large global")
@@ -182,7 +192,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "large", "replicas", "strangers", "growth", "permissions",
+	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "strangers", "growth", "permissions",
 		"packages"} {
 		fmt.Println(sections[name])
 	}

@@ -15,6 +15,8 @@ type plan struct {
 	wide           int
 	large, growth  bool
 	replicas       bool
+	// types means that changes of each type of policy are measured.
+	types bool
 	// strangers is the number of rounds beside strangers.
 	strangers int
 	// envoyCPU is the CPU budget of Envoy for one figure of permissions.
@@ -22,12 +24,12 @@ type plan struct {
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, large: true, replicas: true,
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, types: true, large: true, replicas: true,
 		strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
-	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, strangers: 2,
+	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, types: true, strangers: 2,
 		envoyCPU: 300 * time.Millisecond}
 }
 
@@ -129,6 +131,7 @@ func (b *bench) roundOfZone(ctx context.Context, t *table, p plan) error {
 	}
 	t.add("all proxies started", "s", 8, r.start.Seconds())
 	t.add("all proxies started, CPU of the zone", "s", 0, r.startCPU.Seconds())
+	t.add("connections that ended before their proxy had started", "connections", 0, float64(r.again))
 	t.add("idle", "cores", 0.01, r.idleCores)
 	t.add("change of one proxy, p50", "ms", 5, r.narrow.p50)
 	t.add("change of one proxy, p99", "ms", 20, r.narrow.p99)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 const (
 	clusterType   = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	listenerType  = "type.googleapis.com/envoy.config.listener.v3.Listener"
+	routeType     = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
@@ -23,19 +25,56 @@ type proxies struct {
 	marks    *marks
 	ready    []atomic.Bool // proxies with listeners and their filters
 	messages atomic.Int64
+	// again counts connections that ended before their proxy had started.
+	again atomic.Int64
+	// routes means that proxies request the routes that their listeners name.
+	routes bool
+	// listeners is the number of listeners received.
+	listeners atomic.Int64
+	// awaited is the change that carries no mark; nil for none.
+	awaited atomic.Pointer[awaited]
 }
 
 // connectProxies opens all connections at once. They run until close.
 func connectProxies(ctx context.Context, xds string, n int, m *marks) *proxies {
 	p := &proxies{marks: m, ready: make([]atomic.Bool, n)}
-	p.crowd = newCrowd(ctx, "proxy", n, func(ctx context.Context, i int) error { return p.run(ctx, xds, i) })
+	p.start(ctx, xds)
 	return p
+}
+
+// connectSending is connectProxies for proxies that send: they request their routes, too.
+func connectSending(ctx context.Context, xds string, n int, m *marks) *proxies {
+	p := &proxies{marks: m, ready: make([]atomic.Bool, n), routes: true}
+	p.start(ctx, xds)
+	return p
+}
+
+func (p *proxies) start(ctx context.Context, xds string) {
+	p.crowd = newCrowd(ctx, "proxy", len(p.ready), func(ctx context.Context, i int) error { return p.stay(ctx, xds, i) })
 }
 
 // waitReady returns once every proxy has its listeners and their filters.
 func (p *proxies) waitReady(within time.Duration) error {
 	return p.await(within, func(i int) bool { return p.ready[i].Load() })
 }
+
+// stay connects a proxy again until it has started, as Envoy does: on a busy machine a server may close connections that
+// say nothing while others wait.
+func (p *proxies) stay(ctx context.Context, xds string, i int) error {
+	for {
+		err := p.run(ctx, xds, i)
+		if p.ready[i].Load() || ctx.Err() != nil {
+			return err
+		}
+		p.again.Add(1)
+		if err := sleep(ctx, rand.N(againWithin)); err != nil {
+			return err
+		}
+	}
+}
+
+// againWithin is the longest pause before a proxy connects again.
+const againWithin = 500 * time.Millisecond
 
 func (p *proxies) run(ctx context.Context, xds string, i int) error {
 	conn, err := dial(xds)
@@ -68,6 +107,7 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 		p.messages.Add(1)
 		r := readResponse(frame)
 		p.marks.saw(i, frame)
+		p.sawSign(i, frame)
 		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: r.typeURL,
 			ResponseNonce: r.nonce}); err != nil {
 			return err
@@ -76,22 +116,39 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 		case extensionType:
 			p.ready[i].Store(true)
 		case listenerType:
-			var names []string
-			for _, l := range r.resources {
-				for _, name := range discovered(l) {
-					if !asked[name] {
-						asked[name] = true
-						names = append(names, name)
-					}
-				}
-			}
-			if len(names) == 0 {
-				continue
-			}
-			if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: extensionType,
-				ResourceNamesSubscribe: names}); err != nil {
+			p.listeners.Add(int64(len(r.resources)))
+			if err := p.askFor(stream, r.resources, asked); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// askFor requests what listeners leave to discovery and was not asked for before.
+func (p *proxies) askFor(stream grpc.ClientStream, listeners [][]byte, asked map[string]bool) error {
+	names := map[string][]string{}
+	ask := func(typeURL, name string) {
+		if !asked[typeURL+name] {
+			asked[typeURL+name] = true
+			names[typeURL] = append(names[typeURL], name)
+		}
+	}
+	for _, l := range listeners {
+		filters, routes := discovered(l)
+		for _, name := range filters {
+			ask(extensionType, name)
+		}
+		for _, name := range routes {
+			if p.routes {
+				ask(routeType, name)
+			}
+		}
+	}
+	for typeURL, list := range names {
+		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{TypeUrl: typeURL,
+			ResourceNamesSubscribe: list}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -40,7 +40,7 @@ type response struct {
 // Field numbers of the envoy.service.discovery.v3 messages.
 const (
 	responseResources, responseTypeURL, responseNonce = 2, 4, 5
-	resourceAny, anyValue                             = 2, 2
+	resourceAny, anyType, anyValue                    = 2, 1, 2
 )
 
 func readResponse(frame []byte) response {
@@ -99,14 +99,18 @@ const (
 	listenerChains, listenerDefaultChain           = 3, 25
 	chainFilters, managerFilters                   = 3, 5
 	filterName, filterConfig, filterConfigDiscovey = 1, 4, 5
+	// managerRoutes is a connection manager's reference to its routes, routesName their name in it.
+	managerRoutes, routesName = 3, 2
 )
 
-// discovered returns the names of the filters that a listener leaves to extension discovery.
-func discovered(listener []byte) []string {
-	var names []string
+// managerType is the type of a connection manager, in an Any.
+const managerType = "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+
+// discovered returns the names of the filters that a listener leaves to extension discovery, and of its routes.
+func discovered(listener []byte) (filters, routes []string) {
 	look := func(filter []byte) []byte {
 		if field(filter, filterConfigDiscovey) != nil {
-			names = append(names, string(field(filter, filterName)))
+			filters = append(filters, string(field(filter, filterName)))
 		}
 		return field(field(filter, filterConfig), anyValue)
 	}
@@ -118,12 +122,16 @@ func discovered(listener []byte) []string {
 			if n != chainFilters {
 				return
 			}
+			isManager := string(field(field(filter, filterConfig), anyType)) == managerType
 			eachField(look(filter), func(n protowire.Number, inner []byte) {
-				if n == managerFilters {
+				switch {
+				case n == managerFilters:
 					look(inner)
+				case n == managerRoutes && isManager:
+					routes = append(routes, string(field(inner, routesName)))
 				}
 			})
 		})
 	})
-	return names
+	return filters, routes
 }

@@ -20,6 +20,7 @@ type zoneLoad struct {
 // zoneResult is the measured cost.
 type zoneResult struct {
 	start, startCPU time.Duration
+	again           int64   // connections that ended before their proxy had started
 	perProxy        float64 // MiB
 	inUsePerProxy   float64 // MiB
 	idleCores       float64
@@ -74,7 +75,7 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	if err := p.waitReady(patience); err != nil {
 		return err
 	}
-	r.start = time.Since(start)
+	r.start, r.again = time.Since(start), p.again.Load()
 	after, err := usageOf(s.PID())
 	if err != nil {
 		return err

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// policyType is a type of policy whose changes are measured.
+type policyType struct {
+	typ resources.Type
+	// list is where the conf is: to, rules, or default for the whole proxy.
+	list string
+	// conf returns the n-th conf, and bytes that a message to a proxy contains if, and only if, it carries that conf.
+	conf func(n int) (conf any, sign []byte)
+	// meshOnly means that the conf is for all proxies only.
+	meshOnly bool
+	// moves means that a change replaces listeners, or adds one, as docs/reference/policies.md says of the type.
+	moves bool
+}
+
+// benchService is the service that all proxies send to.
+const benchService = "bench"
+
+func (t *policyType) title() string { return fmt.Sprintf("%s in %s", t.typ, t.list) }
+
+// policy returns the n-th version of a policy of a name, for the proxies that target selects.
+func (t *policyType) policy(name string, n int, target object) (path string, doc map[string]any, sign []byte) {
+	conf, sign := t.conf(n)
+	spec := object{"targetRef": target}
+	switch t.list {
+	case "to":
+		item := object{"targetRef": object{"kind": "MeshService", "name": benchService}, "default": conf}
+		if t.typ == resources.TypeMeshHTTPRoute {
+			delete(item, "default")
+			item["rules"] = []any{conf}
+		}
+		spec["to"] = []any{item}
+	case "rules":
+		spec["rules"] = []any{object{"default": conf}}
+	default:
+		spec["default"] = conf
+	}
+	return "/meshes/default/" + t.path() + "/" + name,
+		map[string]any{"type": t.typ, "mesh": "default", "name": name, "spec": spec}, sign
+}
+
+func (t *policyType) path() string {
+	d, _ := resources.Lookup(t.typ)
+	return d.Path
+}
+
+// millis returns a duration that only the n-th conf has, and how a Duration is in Protobuf.
+func millis(n int) (text string, sign []byte) {
+	const seconds, perMilli = 7, 1_000_000
+	sign = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), seconds)
+	sign = protowire.AppendVarint(protowire.AppendTag(sign, 2, protowire.VarintType), uint64(n+1)*perMilli)
+	return fmt.Sprintf("%dms", seconds*1000+n+1), sign
+}
+
+// amount returns a number that only the n-th conf has, and how it is in Protobuf.
+func amount(n int) (number int, sign []byte) {
+	const first = 5_000_003
+	return first + n, protowire.AppendVarint(nil, uint64(first+n))
+}
+
+// word returns a word that only the n-th conf has.
+func word(n int) (text string, sign []byte) {
+	text = fmt.Sprintf("bench-word-%d-", n)
+	return text, []byte(text)
+}
+
+// policyTypes are the measured types. The first ends the usual limit of a request's time, and no other conf ends a
+// request that goes on.
+func policyTypes() []policyType {
+	return append(sentTypes(), receivedTypes()...)
+}
+
+// sentTypes are the types for what proxies send.
+func sentTypes() []policyType {
+	return []policyType{
+		{typ: resources.TypeMeshTimeout, list: "to", conf: func(n int) (any, []byte) {
+			text, sign := millis(n)
+			return object{"http": object{"streamIdleTimeout": text, "requestTimeout": "0s"}}, sign
+		}},
+		{typ: resources.TypeMeshRetry, list: "to", conf: func(n int) (any, []byte) {
+			text, sign := millis(n)
+			return object{"http": object{"backOff": object{"baseInterval": text, "maxInterval": "1m"}}}, sign
+		}},
+		{typ: resources.TypeMeshCircuitBreaker, list: "to", conf: func(n int) (any, []byte) {
+			number, sign := amount(n)
+			return object{"connectionLimits": object{"maxConnections": number}}, sign
+		}},
+		{typ: resources.TypeMeshHealthCheck, list: "to", conf: func(n int) (any, []byte) {
+			text, sign := millis(n)
+			return object{"interval": text, "timeout": "1s", "http": object{"path": "/"}}, sign
+		}},
+		{typ: resources.TypeMeshLoadBalancingStrategy, list: "to", conf: func(n int) (any, []byte) {
+			number, sign := amount(n)
+			return object{"loadBalancer": object{"type": "RingHash", "ringHash": object{"maxRingSize": number}}}, sign
+		}},
+		{typ: resources.TypeMeshHTTPRoute, list: "to", conf: func(n int) (any, []byte) {
+			text, sign := word(n)
+			set := []any{object{"name": "x-bench", "value": text}}
+			return object{"matches": []any{object{"path": object{"type": "PathPrefix", "value": "/"}}}, "default": object{
+				"filters": []any{object{"type": "RequestHeaderModifier", "requestHeaderModifier": object{"set": set}}}}}, sign
+		}},
+		{typ: resources.TypeMeshAccessLog, list: "to", moves: true, conf: loggedTo},
+	}
+}
+
+// loggedTo is the conf of a MeshAccessLog.
+func loggedTo(n int) (any, []byte) {
+	text, sign := word(n)
+	return object{"backends": []any{object{"type": "File", "file": object{"path": "/dev/stdout",
+		"format": object{"type": "Plain", "plain": text}}}}}, sign
+}
+
+// receivedTypes are the types for what proxies receive, and for proxies themselves.
+func receivedTypes() []policyType {
+	return []policyType{
+		{typ: resources.TypeMeshTimeout, list: "rules", conf: func(n int) (any, []byte) {
+			text, sign := millis(n)
+			return object{"http": object{"streamIdleTimeout": text}}, sign
+		}},
+		{typ: resources.TypeMeshCircuitBreaker, list: "rules", conf: func(n int) (any, []byte) {
+			number, sign := amount(n)
+			return object{"connectionLimits": object{"maxConnections": number}}, sign
+		}},
+		{typ: resources.TypeMeshRateLimit, list: "rules", conf: func(n int) (any, []byte) {
+			number, sign := amount(n)
+			return object{"local": object{"http": object{"requestRate": object{"num": number, "interval": "1s"}}}}, sign
+		}},
+		{typ: resources.TypeMeshFaultInjection, list: "rules", conf: func(n int) (any, []byte) {
+			text, sign := millis(n)
+			return object{"http": []any{object{"delay": object{"value": text, "percentage": 1}}}}, sign
+		}},
+		{typ: resources.TypeMeshAccessLog, list: "rules", moves: true, conf: loggedTo},
+		{typ: resources.TypeMeshTLS, list: "rules", moves: true, meshOnly: true, conf: func(n int) (any, []byte) {
+			cipher := []string{"ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"}[n%2]
+			return object{"tlsVersion": object{"min": "TLS12"}, "tlsCiphers": []string{cipher}}, []byte(cipher)
+		}},
+		{typ: resources.TypeMeshTrace, list: "default", moves: true, conf: func(n int) (any, []byte) {
+			text, sign := word(n)
+			return object{"backends": []any{object{"type": "OpenTelemetry",
+				"openTelemetry": object{"endpoint": "192.0.2.9:4317"}}},
+				"tags": []any{object{"name": "bench", "literal": text}}}, sign
+		}},
+		{typ: resources.TypeMeshMetric, list: "default", moves: true, conf: func(n int) (any, []byte) {
+			text, sign := word(n)
+			return object{"backends": []any{object{"type": "Prometheus",
+				"prometheus": object{"port": 7777, "path": "/" + text}}}}, sign
+		}},
+		{typ: resources.TypeMeshProxyPatch, list: "default", moves: true, conf: func(n int) (any, []byte) {
+			text, sign := word(n)
+			return object{"appendModifications": []any{object{"cluster": object{"operation": "Add",
+				"value": "name: " + text + "\nconnectTimeout: 1s\ntype: STATIC\n"}}}}, sign
+		}},
+	}
+}
