@@ -147,7 +147,11 @@ func (f *File) Save() error {
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(f.path)
+	path := f.path
+	if target, err := filepath.EvalSymlinks(path); err == nil { // a link stays one: what it leads to is replaced
+		path = target
+	}
+	folder := filepath.Dir(path)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
@@ -160,5 +164,5 @@ func (f *File) Save() error {
 	if err := errors.Join(err, next.Sync(), next.Close()); err != nil {
 		return err
 	}
-	return os.Rename(next.Name(), f.path)
+	return os.Rename(next.Name(), path)
 }

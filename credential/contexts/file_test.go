@@ -97,6 +97,30 @@ func TestSaveKeepsTheOldFile(t *testing.T) {
 	}
 }
 
+// TestSaveKeepsALink checks that a file that is a link, as of kept settings, is written where it leads.
+func TestSaveKeepsALink(t *testing.T) {
+	t.Parallel()
+	target, link := filepath.Join(t.TempDir(), "kept.yaml"), filepath.Join(t.TempDir(), "config.yaml")
+	write(t, target, "contexts: [{name: a, address: 'http://x'}]", 0o600)
+	if err := os.Symlink(target, link); err != nil {
+		t.Fatal(err)
+	}
+	f, err := contexts.Read(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Set(contexts.Context{Name: "b", Address: "http://y"})
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is %v, %v", info.Mode(), err)
+	}
+	if raw, err := os.ReadFile(target); err != nil || !strings.Contains(string(raw), "http://y") {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
 // TestUnknownNamesWhatThereIs checks the error for a name that no file has.
 func TestUnknownNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
