@@ -137,7 +137,10 @@ func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, pat
 	if string(now.whole) != string(it.whole) {
 		return fmt.Errorf("nothing was stored: somebody has changed %s meanwhile", it.key())
 	}
-	docs := []document{{source: path, number: 1, resource: decoded[0]}}
+	var docs []document
+	for i, r := range decoded {
+		docs = append(docs, document{source: path, number: i + 1, resource: r})
+	}
 	result, err := client.Apply(ctx, decoded...)
 	var answer *api.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
