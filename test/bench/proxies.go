@@ -54,8 +54,8 @@ func (p *proxies) start(ctx context.Context, xds string) {
 }
 
 // waitReady returns once every proxy has its listeners and their filters.
-func (p *proxies) waitReady(within time.Duration) error {
-	return p.await(within, func(i int) bool { return p.ready[i].Load() })
+func (p *proxies) waitReady() error {
+	return p.await(patience, func(i int) bool { return p.ready[i].Load() })
 }
 
 // stay connects a proxy again until it has started, as Envoy does: on a busy machine a server may close connections that

@@ -130,7 +130,7 @@ func (s *soak) comeAndGo(ctx context.Context, every time.Duration) error {
 	for ctx.Err() == nil {
 		z := connectZones(ctx, s.servers[0].Address("kds"), soakZones, newMarks())
 		p := connectProxies(ctx, s.servers[1].Address("xds"), soakProxies, newMarks())
-		err := p.waitReady(patience)
+		err := p.waitReady()
 		if err == nil {
 			err = sleep(p.ctx, every)
 		}

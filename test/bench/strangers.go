@@ -82,7 +82,7 @@ func (b *bench) strangersOfZone(ctx context.Context, t *table, p plan) error {
 	}
 	proxies := connectProxies(ctx, z.Address("xds"), zoneProxies, newMarks())
 	defer proxies.close()
-	if err := proxies.waitReady(patience); err != nil {
+	if err := proxies.waitReady(); err != nil {
 		return err
 	}
 	s := besideStrangers{table: t, what: "zone", server: z, ports: []string{"xds", "api"},

@@ -100,7 +100,7 @@ func (st *streams) begin(open *atomic.Bool) error {
 	if err != nil {
 		return err
 	}
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req) //nolint:bodyclose // its reader closes it
 	if err != nil {
 		return err
 	}

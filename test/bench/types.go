@@ -46,45 +46,53 @@ func sendingDataplane(i int) (path string, doc map[string]any) {
 	return path, doc
 }
 
+// types measures the types of policies. What was measured before a failure still counts.
+func (b *bench) types(ctx context.Context, p plan) *table {
+	t := &table{title: fmt.Sprintf("Types of policies: a zone with %d proxies", zoneProxies)}
+	if err := b.measureTypes(ctx, t, p); err != nil {
+		b.failed("types of policies", err)
+	}
+	return t
+}
+
 // measureTypes measures changes of policies of each type, for one proxy and for all, in a zone without a global.
-func (b *bench) measureTypes(ctx context.Context, p plan) (*table, error) {
+func (b *bench) measureTypes(ctx context.Context, t *table, p plan) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	envoy, err := cluster.FindEnvoy("")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b.started++
 	c, err := cluster.New(cluster.Config{Bin: b.bin, Envoy: envoy, Dir: filepath.Join(b.dir, fmt.Sprint(b.started))})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	s, err := c.StartZone(ctx, cluster.ZoneConfig{Name: "bench", Args: []string{"--log-level", "warn"}})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := fillTypes(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
 	st, err := startStreams(ctx, c, s)
 	if st != nil {
 		defer st.close()
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	all := connectSending(ctx, s.Address("xds"), zoneProxies, newMarks())
 	defer all.close()
-	if err := all.waitReady(patience); err != nil {
-		return nil, err
+	if err := all.waitReady(); err != nil {
+		return err
 	}
-	t := &table{title: fmt.Sprintf("Types of policies: a zone with %d proxies", zoneProxies)}
 	for _, typ := range policyTypes() {
 		b.say("types: %s", typ.title())
 		if err := measureType(s, all, st, t, &typ, p); err != nil {
 			if all.ctx.Err() != nil {
-				return t, err
+				return err
 			}
 			if errors.Is(err, errMoved) {
 				b.failures = append(b.failures, fmt.Sprintf("%s: %v", typ.title(), err))
@@ -93,7 +101,7 @@ func (b *bench) measureTypes(ctx context.Context, p plan) (*table, error) {
 			} // the other types still count
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // fillTypes writes what all proxies have: a service whose one endpoint is the real Envoy, and who may call it.

@@ -72,7 +72,7 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	start := time.Now()
 	p := connectProxies(ctx, s.Address("xds"), load.proxies, newMarks())
 	defer p.close()
-	if err := p.waitReady(patience); err != nil {
+	if err := p.waitReady(); err != nil {
 		return err
 	}
 	r.start, r.again = time.Since(start), p.again.Load()
