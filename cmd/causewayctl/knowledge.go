@@ -68,7 +68,7 @@ func ofItsGlobal(ctx context.Context, client *api.Client) []zoneKnowledge {
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
 		return []zoneKnowledge{{Global: true, Unknown: "you may not read the zone's sync"}}
-	case api.IsNotFound(err), err == nil && s.Connected:
+	case api.IsNotFound(err), err == nil && s.Connected, err == nil && s.Since.IsZero() && s.Started.IsZero(): // it runs alone
 		return nil
 	case err != nil:
 		return []zoneKnowledge{{Global: true, Unknown: err.Error()}}

@@ -208,8 +208,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 			return w.lost(err)
 		}
 	}
-	until := time.Now().Add(s.config.Timeout)
-	ctx, cancel := context.WithDeadline(ctx, until)
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	r, err := s.client.Txn(ctx).If(conditions...).Then(ops...).
 		Else(clientv3.OpGet(s.keys.head()), clientv3.OpGet(s.keys.format()), clientv3.OpGet(s.keys.program())).Commit()
@@ -221,7 +220,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	case isRefusal(err):
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
-	case err != nil && w.arrived(ctx, until.Add(lastQuestion), value):
+	case err != nil && w.arrived(ctx, value):
 		return nil
 	case err != nil:
 		return w.lost(err)
@@ -257,10 +256,11 @@ func isRefusal(err error) bool {
 }
 
 // arrived reports, after a transaction without an answer, whether that transaction is the last that happened. It asks
-// etcd, which has until then to answer.
-func (w *writing) arrived(ctx context.Context, until time.Time, value string) bool {
+// etcd, which has what is left of the transaction's time to answer, and lastQuestion.
+func (w *writing) arrived(ctx context.Context, value string) bool {
 	s := w.store
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
+	until, _ := ctx.Deadline()
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until.Add(lastQuestion))
 	defer cancel()
 	r, err := s.client.Get(ctx, s.keys.head())
 	if err != nil || len(r.Kvs) == 0 || string(r.Kvs[0].Value) != value {
