@@ -133,9 +133,7 @@ func TestPoliciesOnWhatIsSent(t *testing.T) {
 	s := newSent(t)
 	for _, rows := range [][]sentRow{s.retries(), s.callRetries(), s.breakers(), s.outliers(), s.health(), s.hashes(), s.timeouts()} {
 		for _, row := range rows {
-			if row.seen() {
-				t.Errorf("%s: seen without the policy", row.name)
-			}
+			eventually(t, row.name+" not to be there without the policy", func() bool { return !row.seen() })
 			s.policy(row.typ, row.conf)
 			eventually(t, row.name, row.seen)
 			s.remove(row.typ, "p")
