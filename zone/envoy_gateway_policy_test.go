@@ -114,7 +114,7 @@ func TestGatewaySharesHaveTheirOwnConfs(t *testing.T) {
 	for _, name := range []string{"backend", "other"} {
 		w.handler(name, name, func(out http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {
-				time.Sleep(600 * time.Millisecond)
+				time.Sleep(3 * time.Second) // far beyond the timeout, also for an Envoy that is held up
 			}
 			_, _ = fmt.Fprint(out, name)
 		})

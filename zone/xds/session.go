@@ -247,6 +247,9 @@ func (s *session) prepare(k kind, sub cache.Subscription) error {
 // selectedByLocked returns the resources of a kind that a subscription covers and that can be sent now; ok is false
 // while they are unknown.
 func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok bool) {
+	if k == kindCluster {
+		s.ordered = sub.IsWildcard() // also while there are none: others may be woken first when there are
+	}
 	var all set
 	if !s.mustWaitLocked(k) {
 		all, ok = s.proxy.find(k)
@@ -257,9 +260,6 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	s.proxy.record.asks(s.subscription, k, ok)
 	if !ok {
 		return nil, false
-	}
-	if k == kindCluster {
-		s.ordered = sub.IsWildcard()
 	}
 	if sub.IsWildcard() {
 		s.takeBack(k, all)
