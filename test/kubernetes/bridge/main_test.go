@@ -90,7 +90,7 @@ func newWorldOf(t testing.TB, bin string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir()}
 	var err error
-	w.Cluster, err = cluster.New(cluster.Config{Bin: bin, Dir: w.dir})
+	w.Cluster, err = cluster.New(cluster.Config{Bin: bin, Envoy: os.Getenv("ENVOY"), Dir: w.dir})
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
