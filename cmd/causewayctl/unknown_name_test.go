@@ -40,6 +40,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"},
 			{[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"},
 			{[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
+		"edit":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
 		"delete":            {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
 		"inspect dataplane": {{append([]string{"bakend"}, zone...), "backend"}},
 		"inspect policy":    {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
