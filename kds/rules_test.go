@@ -64,8 +64,8 @@ var rulesOfReach = []ruleOfReach{
 	{
 		rule: "gateways are the operator's", t: resources.TypeMeshHTTPRoute, namespace: "cats",
 		says:  "lives in the system namespace",
-		wrong: `{"targetRef":{"kind":"MeshGateway","name":"g"},"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
-		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[]}]}`,
+		wrong: `{"targetRef":{"kind":"MeshGateway","name":"g"},"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],"default":{}}]}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"rules":[{"matches":[{"path":{"type":"PathPrefix","value":"/"}}],"default":{}}]}]}`,
 	},
 	{
 		rule: "another mesh", t: resources.TypeMeshTimeout, namespace: "cats", says: "only reaches its own mesh",

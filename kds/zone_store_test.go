@@ -50,15 +50,14 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 				func() bool { return g.events.count(Received, "") >= seen+typesOf(exchange.ZoneToGlobal) })
 			wantHeld := func(left, held int, strange bool) {
 				t.Helper()
-				status, _ := g.Status("zone-1", "")
-				now := 0
-				if h := typeOf(status, all[0].Type, "toGlobal").Held; h != nil {
-					now = h.Count
-				}
-				if got := count(above, all[0].Type); got != left || now != held || (status.NewZoneStore != nil) != strange {
-					t.Errorf("the global has %d, want %d; holds %d, want %d; the store is strange: %+v, want %v", got,
-						left, now, held, status.NewZoneStore, strange)
-				}
+				eventually(t, fmt.Sprintf("the global to have %d and to hold %d, the store to be strange: %t", left, held, strange), func() bool {
+					status, _ := g.Status("zone-1", "")
+					now := 0
+					if h := typeOf(status, all[0].Type, "toGlobal").Held; h != nil {
+						now = h.Count
+					}
+					return count(above, all[0].Type) == left && now == held && (status.NewZoneStore != nil) == strange
+				})
 			}
 			wantHeld(tt.left, tt.held, tt.held > 0)
 			if tt.held == 0 {
@@ -72,9 +71,7 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantHeld(count(own, all[0].Type), 0, false)
-			if kept.now() != otherStore {
-				t.Errorf("the store that is known is %q", kept.now())
-			}
+			eventually(t, "the other store to be the one that is known", func() bool { return kept.now() == otherStore })
 		})
 	}
 }
