@@ -115,7 +115,7 @@ test-browser: build $(envoy_ready) ## the page in a real Chromium, in front of t
 	cd web && CHROMIUM="$${CHROMIUM:-$$(command -v chromium)}" $(NPM) run test-browser
 
 .PHONY: release-snapshot
-release-snapshot: $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
+release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
 	$(GO) run ./deploy/release -version "$(VERSION)" -out dist -nfpm $(TOOLS)/bin/nfpm
 
 .PHONY: demo
@@ -141,7 +141,7 @@ test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
 .PHONY: test-deploy
-test-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
+test-deploy: $(page) $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
 	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
 
 # As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.

@@ -25,6 +25,9 @@ var (
 	architectures = []string{"amd64", "arm64"}
 )
 
+// page is what the build of the page leaves; without it the servers would have none. The same sources give the same page.
+const page = "web/dist/page/index.html"
+
 // release is one run.
 type release struct {
 	version, out, nfpm string
@@ -47,6 +50,9 @@ func main() {
 }
 
 func (r *release) run(ctx context.Context) error {
+	if _, err := os.Stat(page); err != nil {
+		return fmt.Errorf("%w: run make build, which builds the page that the servers have in them", err)
+	}
 	var err error
 	if r.when, err = commitTime(ctx); err != nil {
 		return err

@@ -121,6 +121,12 @@ func copySources(t *testing.T) string {
 	list.Dir = root
 	names, err := list.Output()
 	must(t, err)
+	// The page that make build made: git knows its sources only.
+	built := exec.CommandContext(t.Context(), "git", "ls-files", "-o", "-z", "web/dist/page")
+	built.Dir = root
+	page, err := built.Output()
+	must(t, err)
+	names = append(names, page...)
 	folder := filepath.Join(t.TempDir(), "elsewhere")
 	for _, name := range strings.Split(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
