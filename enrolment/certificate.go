@@ -1,7 +1,6 @@
 package enrolment
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -78,34 +77,37 @@ func Expired(end, now time.Time) error {
 		kds.ErrUnauthenticated, end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 }
 
+// signed reports whether the authority signed a zone's certificate that has not expired now. Either may begin later than
+// now: this server made both, and its clock has been set back since.
+func (ca *CA) signed(leaf *x509.Certificate, now time.Time) bool {
+	for _, begins := range []time.Time{leaf.NotBefore, ca.Cert.NotBefore} {
+		if now.Before(begins) {
+			now = begins
+		}
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.Cert)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
+}
+
 // Verify verifies the certificates that a zone presented. Errors wrap kds.ErrUnauthenticated.
 func (a *Authority) Verify(ctx context.Context, shown []*x509.Certificate) (held Certificate, err error) {
 	ring, _, err := a.Current(ctx)
 	if err != nil {
 		return held, err
 	}
-	roots := x509.NewCertPool()
-	for _, ca := range ring {
-		roots.AddCert(ca.Cert)
-	}
 	leaf, now := shown[0], a.now()
 	if now.After(leaf.NotAfter) {
 		return held, Expired(leaf.NotAfter, now)
 	}
-	if now.Before(leaf.NotBefore) {
-		now = leaf.NotBefore // if it is ours, this server signed it, and its clock has been set back since
-	}
-	chains, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
-	if err != nil {
+	issuer := slices.IndexFunc(ring, func(ca CA) bool { return ca.signed(leaf, now) })
+	if issuer < 0 {
 		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
 	if held.ZoneIdentity, err = parseZoneURI(leaf.URIs); err != nil {
 		return held, fmt.Errorf("%w: the certificate names no zone", kds.ErrUnauthenticated)
-	}
-	issuer := slices.IndexFunc(ring, func(ca CA) bool { return bytes.Equal(ca.Cert.Raw, chains[0][len(chains[0])-1].Raw) })
-	if issuer < 0 {
-		return held, fmt.Errorf("%w: the certificate is not of this global's zone CA", kds.ErrUnauthenticated)
 	}
 	held.Serial, held.Authority = leaf.SerialNumber.Text(16), ring[issuer].ID
 	held.Issued, held.Expires = leaf.NotBefore.Add(datedBack), leaf.NotAfter
