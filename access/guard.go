@@ -130,6 +130,13 @@ func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 	return s, nil
 }
 
+// Look counts a request that needs no credential. A stranger makes a few on one connection: last reports that this is the
+// last of them, and may whether it was not one too many.
+func (g *Guard) Look(r *http.Request) (may, last bool) {
+	guest := server.GuestOf(r.Context())
+	return guest.Try(), guest.Tried()
+}
+
 // Readmit verifies the credential of a request that was admitted as s and has waited since. Errors: *LoginError, also
 // where the credential is now another's.
 func (g *Guard) Readmit(r *http.Request, proof Proof, s Subject) (Subject, error) {

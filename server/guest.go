@@ -145,6 +145,9 @@ func (g *Guest) Try() bool {
 	return false
 }
 
+// Tried reports whether the server judges no more calls of the guest, so that the answer to this one should be the last.
+func (g *Guest) Tried() bool { return g != nil && !g.proven.Load() && g.tries.Load() >= mostTries }
+
 // Call reports whether the guest may make a call that is read before its caller is authenticated.
 func (g *Guest) Call() bool {
 	return g == nil || g.proven.Load() || g.calls.Add(1) <= mostCalls

@@ -24,12 +24,16 @@ const (
 )
 
 // ServeHTTP serves h on l until ctx ends, then accepts no new requests, waits up to 10 s for those in progress and
-// returns nil. It closes l. A panic ends its connection and is reported to guard.
+// returns nil. It closes l. A handler whose requests wait for something has a method Drain, which is called when ctx
+// ends and has to end these waits. A panic ends its connection and is reported to guard.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panics.Guard) error {
 	srv := &http.Server{
 		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ConnContext: ofConnection,
+	}
+	if waits, ok := h.(interface{ Drain() }); ok {
+		srv.RegisterOnShutdown(waits.Drain)
 	}
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

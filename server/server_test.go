@@ -257,6 +257,47 @@ func TestServeHTTPFinishesRequestsUnderWay(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// waiting is a handler whose requests wait until it is drained.
+type waiting struct{ begun, drained chan struct{} }
+
+func (h waiting) ServeHTTP(http.ResponseWriter, *http.Request) {
+	close(h.begun)
+	<-h.drained
+}
+
+func (h waiting) Drain() { close(h.drained) }
+
+// A server that is told to stop does not wait for requests that wait.
+func TestServeHTTPDrains(t *testing.T) {
+	l, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	h := waiting{make(chan struct{}), make(chan struct{})}
+	done := make(chan error, 2)
+	go func() { done <- server.ServeHTTP(ctx, l, h, nil) }()
+	go func() {
+		resp, err := http.Get("http://" + l.Addr().String())
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		done <- err
+	}()
+	<-h.begun
+	began := time.Now()
+	stop()
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took > 8*time.Second { // all that are in progress have 10 s
+		t.Errorf("the server ends after %s", took)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 func TestDiagnostics(t *testing.T) {
 	d := server.NewDiagnostics()
 	var broken error

@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +51,24 @@ func TestRevokedWhileItWaits(t *testing.T) {
 				}
 			}()
 			return do(t, s, asker(t, s, token, "GET", "/meshtimeouts", nil, func() { close(sent) }))
+		},
+		"watch": func(t *testing.T, s *httptest.Server, token string, revoke func()) (int, string) {
+			_, answer := do(t, s, asker(t, s, token, "GET", "/meshtimeouts?watch=0", nil, nil))
+			var list struct {
+				Revision uint64 `json:"revision"`
+			}
+			if err := json.Unmarshal([]byte(answer), &list); err != nil || list.Revision == 0 {
+				t.Fatalf("no revision in %s: %v", answer, err)
+			}
+			sent := make(chan struct{})
+			var revoked sync.WaitGroup
+			defer revoked.Wait()
+			revoked.Go(func() {
+				<-sent
+				time.Sleep(200 * time.Millisecond) // its judgement is old by then
+				revoke()
+			})
+			return do(t, s, asker(t, s, token, "GET", fmt.Sprintf("/meshtimeouts?watch=%d", list.Revision), nil, func() { close(sent) }))
 		},
 		"audit": func(t *testing.T, s *httptest.Server, token string, revoke func()) (int, string) {
 			sent := make(chan struct{})

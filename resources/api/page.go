@@ -1,6 +1,10 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/access"
+)
 
 // Page is a page for people, which asks this API as everybody does. web.Page implements it.
 type Page interface {
@@ -15,12 +19,23 @@ type Page interface {
 const pagePath = "/ui/"
 
 // servePage answers requests for the page, and reports whether this was one. Its files are the same for everybody and
-// tell nothing of this server, so they need no credential: with them a person signs in. A request for one has no body.
+// tell nothing of this server, so they need no credential: with them a person signs in. A connection without one gets a
+// few of them. A request for one has no body.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) bool {
 	if s.config.Page == nil || !s.config.Page.Serves(r.URL.Path) {
 		return false
 	}
 	r.Pattern = "GET " + pagePath
+	if s.config.Guard != nil {
+		may, last := s.config.Guard.Look(r)
+		if last {
+			hangUp(w.Header())
+		}
+		if !may {
+			s.fail(w, r, access.ErrTooMany)
+			return true
+		}
+	}
 	if r.ContentLength != 0 {
 		hangUp(w.Header())
 	}

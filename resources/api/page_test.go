@@ -1,11 +1,16 @@
 package api_test
 
 import (
+	"bufio"
+	"context"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/server" //nolint:depguard // the listener that limits strangers
 )
 
 // Who has no credential gets the page, with which a person signs in, and nothing else.
@@ -38,5 +43,49 @@ func TestPageNeedsNoCredential(t *testing.T) {
 				t.Errorf("%s %s tells of the mesh:\n%s", c.method, c.path, answer)
 			}
 		})
+	}
+}
+
+// A stranger's connection gets what a browser asks of it, and does not download the page for as long as it may stay.
+func TestPageIsBoundedForStrangers(t *testing.T) {
+	guarded, _ := guardedServer(t, t.TempDir(), access.Settings{})
+	l, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.ServeHTTP(ctx, l, guarded.Config.Handler, nil) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	answers, got := bufio.NewReader(conn), 0
+	for ; got < 100; got++ {
+		if _, err := conn.Write([]byte("GET /ui/ HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+			break
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			break
+		}
+		if resp.StatusCode != http.StatusOK || resp.Write(new(strings.Builder)) != nil {
+			t.Fatalf("the page is answered with %s", resp.Status)
+		}
+		if resp.Close {
+			got++
+			break
+		}
+	}
+	if got != 8 {
+		t.Errorf("one connection got the page %d times, want 8, and the last to say so", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,6 +91,10 @@ type Server struct {
 	statuses   []StatusFunc
 	previews   []PreviewFunc
 	warnings   []WarnFunc
+	// draining is closed, once, when the server is told to stop.
+	draining chan struct{}
+	drain    sync.Once
+	watches  watches
 	// objects is nil if users write all resources here.
 	objects Objects
 }
@@ -119,7 +124,7 @@ func New(c Config) *Server {
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{},
 		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(),
-		large: make(chan struct{}, maxLargeBodies)}
+		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), watches: watches{users: map[string]int{}}}
 	s.addRoutes()
 	s.addElsewhere()
 	return s

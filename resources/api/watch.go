@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -17,57 +19,124 @@ const watchQuery = "watch"
 // watchWait is the longest time that a list waits for a change.
 const watchWait = 20 * time.Second
 
+// maxWatchesOfUser bounds the lists of one user that wait for a change: each change of the store wakes all of them, and
+// each judges its caller again.
+const maxWatchesOfUser = 64
+
+// watches counts the lists that wait, by user.
+type watches struct {
+	mu    sync.Mutex
+	users map[string]int // guarded by mu; a user whose lists do not wait has no entry
+}
+
+// enter counts a list of the caller, who must call leave. Loopback without a credential is not limited. An error leads
+// to a 429.
+func (w *watches) enter(ctx context.Context) (leave func(), err error) {
+	subject := access.SubjectOf(ctx)
+	if subject.Method == access.ByLoopback {
+		return func() {}, nil
+	}
+	user := subject.Budget()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.users[user] >= maxWatchesOfUser {
+		return nil, tooMuch("you have %d lists that wait for a change, the maximum: end some of them", maxWatchesOfUser)
+	}
+	w.users[user]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.users[user]--; w.users[user] == 0 {
+			delete(w.users, user)
+		}
+	}, nil
+}
+
+// Drain answers the lists that wait for a change, so that a server that is told to stop need not wait for them. It may
+// be called again.
+func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
+
 // awaitChange waits until a resource that the list may show has changed after the revision of the query, and reports
-// whether one has. It returns at once for the revision 0, and for one that is not in the changelog. A waiting request
-// holds no turn of its user, and nothing of the server but a place and a channel.
+// whether one has. It returns at once for the revision 0, and for one that is no longer in the changelog. It waits for
+// one that is not there yet: another replica may have told it. A waiting request holds no turn of its user, and nothing
+// of the server but a place and a channel.
 func (s *Server) awaitChange(r *http.Request) (changed bool, err error) {
 	d, err := descriptorOf(r)
 	if err != nil {
 		return false, err
 	}
-	reader, err := s.mayReadSome(r, d.Type)
+	if _, err := s.mayReadSome(r, d.Type); err != nil {
+		return false, err
+	}
+	seen, err := watchRevision(r, d.Type)
+	if err != nil || seen == 0 {
+		return err == nil, err
+	}
+	leave, err := s.watches.enter(r.Context())
 	if err != nil {
 		return false, err
 	}
-	text := r.URL.Query().Get(watchQuery)
-	seen, err := strconv.ParseUint(text, 10, 64)
-	switch {
-	case err != nil:
-		return false, BadField(watchQuery, "want the revision of an earlier answer, or 0 for what is there now, got %q", text)
-	case d.Type.Live():
-		return false, BadField(watchQuery, "a %s is not stored, so its changes have no revision: leave it out", d.Type)
-	case seen == 0:
-		return true, nil
-	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.WatchWait)
 	defer cancel()
 	for {
-		_, next := s.config.Store.Changed()
-		commits, ok := s.config.Store.Changes(seen)
-		if !ok {
-			return true, nil
-		}
-		for _, commit := range commits {
-			if concerns(commit, d.Type, r.PathValue("mesh"), reader) {
-				return true, nil
+		now, next := s.config.Store.Changed()
+		if now >= seen {
+			if changed, seen, err = s.changedAfter(r, d.Type, seen); err != nil || changed {
+				return changed, err
 			}
-			seen = commit.Revision
 		}
 		select {
 		case <-next:
+		case <-s.draining:
+			return false, nil
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return false, ctx.Err()
 			}
-			return false, nil
+			return now < seen, nil // a revision that does not come is of another store
 		}
 		if err := again(r.Context()); err != nil {
 			return false, err
 		}
-		if reader, err = s.mayReadSome(r, d.Type); err != nil {
-			return false, err
-		}
 	}
+}
+
+// watchRevision returns the revision of the query.
+func watchRevision(r *http.Request, t resources.Type) (uint64, error) {
+	text := r.URL.Query().Get(watchQuery)
+	seen, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case err != nil:
+		return 0, BadField(watchQuery, "want the revision of an earlier answer, or 0 for what is there now, got %q", text)
+	case t.Live():
+		return 0, BadField(watchQuery, "a %s is not stored, so its changes have no revision: leave it out", t)
+	}
+	return seen, nil
+}
+
+// changedAfter reports whether what a list shows has changed after a revision and, if not, up to which it has not. The
+// list of a mesh that is gone has: it says so.
+func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (changed bool, until uint64, err error) {
+	reader, err := s.mayReadSome(r, t)
+	if err != nil {
+		return false, seen, err
+	}
+	mesh := r.PathValue("mesh")
+	if mesh != "" && s.config.Store.Snapshot().Get(meshKey(mesh)) == nil {
+		return true, seen, nil
+	}
+	commits, ok := s.config.Store.Changes(seen)
+	if !ok {
+		return true, seen, nil
+	}
+	for _, commit := range commits {
+		if concerns(commit, t, mesh, reader) {
+			return true, seen, nil
+		}
+		seen = commit.Revision
+	}
+	return false, seen, nil
 }
 
 // concerns reports whether a commit changed a resource of the type and mesh that the reader may read, before or after.

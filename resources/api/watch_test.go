@@ -80,3 +80,72 @@ func TestWatchIsWokenByAWrite(t *testing.T) {
 		t.Fatal("the write did not wake the watch")
 	}
 }
+
+// TestWatchOfAMeshThatIsGone: a list that waits says so when its mesh is deleted, also where nothing was in it.
+func TestWatchOfAMeshThatIsGone(t *testing.T) {
+	t.Parallel()
+	f := serveConfig(t, api.Config{WatchWait: time.Minute})
+	f.mustCall(t, "PUT", "/meshes/other", "type: Mesh\nname: other\n")
+	revision, _ := f.store.Changed()
+	answers := make(chan *api.Error, 1)
+	go func() {
+		_, err := f.call(t, "GET", fmt.Sprintf("/meshes/other/meshtimeouts?watch=%d", revision), "")
+		answers <- err
+	}()
+	f.mustCall(t, "DELETE", "/meshes/other", "")
+	select {
+	case err := <-answers:
+		if err == nil || err.Status != 404 {
+			t.Errorf("the answer is %v, want 404", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the deletion of its mesh did not wake the watch")
+	}
+}
+
+// TestWatchWaitsForWhatAnotherReplicaTold: a revision that is not here yet is waited for, so that nobody is shown what
+// was before it as if it were news.
+func TestWatchWaitsForWhatAnotherReplicaTold(t *testing.T) {
+	t.Parallel()
+	f := serveConfig(t, api.Config{WatchWait: time.Minute})
+	const path = "/meshes/default/meshtrafficpermissions"
+	revision, _ := f.store.Changed()
+	answers := make(chan string, 1)
+	go func() {
+		out, _ := f.call(t, "GET", fmt.Sprintf("%s?watch=%d", path, revision+1), "")
+		answers <- out
+	}()
+	f.mustCall(t, "PUT", path+"/p", permission("p")) // the revision that was told
+	f.mustCall(t, "PUT", path+"/q", permission("q"))
+	select {
+	case got := <-answers:
+		if !strings.Contains(got, `"q"`) {
+			t.Errorf("the answer is %q, which is from before the revision", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the change after the revision did not wake the watch")
+	}
+}
+
+// TestDrainEndsWatches: who waits for a change does not make a server that stops wait.
+func TestDrainEndsWatches(t *testing.T) {
+	t.Parallel()
+	var server *api.Server
+	f := serveConfig(t, api.Config{WatchWait: time.Minute}, func(s *api.Server) { server = s })
+	revision, _ := f.store.Changed()
+	answers := make(chan string, 1)
+	go func() {
+		out, err := f.call(t, "GET", fmt.Sprintf("/meshtrafficpermissions?watch=%d", revision), "")
+		answers <- fmt.Sprint(out, err)
+	}()
+	server.Drain()
+	server.Drain()
+	select {
+	case got := <-answers:
+		if got != "<nil>" {
+			t.Errorf("the answer is %q, want none", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the watch goes on")
+	}
+}
