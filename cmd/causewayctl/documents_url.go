@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,8 +21,8 @@ func isURL(source string) bool {
 // maxRedirects bounds how often a URL leads to another.
 const maxRedirects = 5
 
-// readURL reads one byte more than documents may have. It sends no credential, and follows no redirect from https to
-// http.
+// readURL reads one byte more than documents may have. It sends no credential, follows no redirect from https to
+// http, and tells nobody where it was redirected from.
 func (c *cli) readURL(source string) ([]byte, error) {
 	at, err := url.Parse(source)
 	if err != nil || at.Host == "" || at.User != nil {
@@ -40,6 +41,7 @@ func (c *cli) readURL(source string) ([]byte, error) {
 		case via[0].URL.Scheme == "https" && next.URL.Scheme != "https":
 			return errors.New("redirects from https to http")
 		}
+		next.Header.Del("Referer") // the query of a URL may be a secret
 		return nil
 	}}
 	resp, err := client.Do(req) //nolint:gosec // the user names it
@@ -52,6 +54,9 @@ func (c *cli) readURL(source string) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: the answer is %s, want 200", source, resp.Status)
+	}
+	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/html" {
+		return nil, fmt.Errorf("%s: the answer is a page for people (text/html): want the address of the file itself", source)
 	}
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, resources.MaxDocumentBytes+1))
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +92,9 @@ func (c *cli) edit(ctx context.Context, client *api.Client, it *item) error {
 	}
 }
 
+// editorDelay is how long what an editor leaves running in the background may keep its standard error open.
+const editorDelay = time.Second
+
 // editOnce writes the text below the reason why it was refused, if any, and returns it as the editor leaves it.
 func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([]byte, error) {
 	header := "# Save to apply, leave as it is to give up. Comments at the top are not kept.\n"
@@ -106,12 +110,20 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	if len(words) == 0 {
 		return nil, usagef("EDITOR is blank: want the name of a program")
 	}
-	editor := exec.CommandContext(ctx, words[0], append(words[1:], path)...) //nolint:gosec // the user names it
+	// An interrupt is typed for the editor: it must not end with what it holds.
+	editor := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:], path)...) //nolint:gosec // the user names it
 	editor.Stdin, editor.Stdout, editor.Stderr = c.in, c.raw, c.errOut
-	if err := editor.Run(); err != nil {
+	editor.WaitDelay = editorDelay
+	if err := editor.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("the editor %s: %w", words[0], err)
 	}
+	if ctx.Err() != nil {
+		return nil, errors.New("interrupted: nothing was stored")
+	}
 	edited, err := c.readSource(path)
+	if err == nil && len(edited) > resources.MaxDocumentBytes {
+		return nil, fmt.Errorf("nothing was stored: the text has more than %d bytes", resources.MaxDocumentBytes)
+	}
 	for err == nil && bytes.HasPrefix(edited, []byte("#")) {
 		_, edited, _ = bytes.Cut(edited, []byte("\n"))
 	}
@@ -134,7 +146,7 @@ func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, pat
 	if err != nil {
 		return err
 	}
-	if string(now.whole) != string(it.whole) {
+	if now.written() != it.written() {
 		return fmt.Errorf("nothing was stored: somebody has changed %s meanwhile", it.key())
 	}
 	var docs []document

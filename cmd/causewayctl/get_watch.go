@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,9 @@ const (
 
 // watchTimeout is the least time that a request of a watch may take: the server waits 20 s for a change.
 const watchTimeout = 30 * time.Second
+
+// watchPause is the time between an answer and the next question, so that many changes at once are few answers.
+const watchPause = 100 * time.Millisecond
 
 // watched is a list of resources that is followed.
 type watched struct {
@@ -66,26 +70,33 @@ func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, ar
 	}
 	w := &watched{cli: c, client: client, query: q, selector: flags.selector, names: args[1:],
 		known: map[resources.Key]*item{}}
-	for pause := time.Second; ; {
-		err := w.next(ctx)
-		var answer *api.Error
-		switch {
+	for failures := 0; ; {
+		pause := watchPause
+		switch err := w.next(ctx); {
 		case err == nil:
-			pause = time.Second
-			continue
+			failures = 0
 		case ctx.Err() != nil:
 			return nil
-		case errors.As(err, &answer) || w.revision == 0:
+		case w.revision == 0 || !passes(err) || c.said(nil) != nil: // without output there is nothing to ask for
 			return err
+		default:
+			pause = min(time.Second<<min(failures, 10), watchTimeout)
+			failures++
+			fmt.Fprintf(c.errOut, "asking %s again in %s: %v\n", c.address, pause, err)
 		}
-		fmt.Fprintf(c.errOut, "%s does not answer, asking again in %s: %v\n", c.address, pause, err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return nil
 		}
-		pause = min(2*pause, watchTimeout)
 	}
+}
+
+// passes reports whether a failure may be over a little later: the server was not there, or had no room.
+func passes(err error) bool {
+	var answer *api.Error
+	return !errors.As(err, &answer) || answer.Status >= http.StatusInternalServerError ||
+		answer.Status == http.StatusTooManyRequests
 }
 
 // next waits for the next answer and prints what is different in it.
@@ -106,7 +117,7 @@ func (w *watched) next(ctx context.Context) error {
 		case now[it.key()] == nil:
 		case !was:
 			err = w.print(eventAdded, it)
-		case string(before.whole) != string(it.whole):
+		case before.written() != it.written():
 			err = w.print(eventChanged, it)
 		}
 		if err != nil {
@@ -137,12 +148,12 @@ func (w *watched) read(ctx context.Context) (items []*item, changed bool, err er
 	var page struct {
 		Items    []*item `json:"items"`
 		Next     *string `json:"next"`
-		Revision uint64  `json:"revision"`
+		Revision *uint64 `json:"revision"`
 	}
 	if err := json.Unmarshal(raw, &page); err != nil {
 		return nil, false, fmt.Errorf("unexpected response: %w", err)
 	}
-	if page.Revision == 0 {
+	if page.Revision == nil {
 		return nil, false, failed(errors.New("the server has no watch: its version is older"))
 	}
 	items = page.Items
@@ -151,7 +162,7 @@ func (w *watched) read(ctx context.Context) (items []*item, changed bool, err er
 			return nil, false, err
 		}
 	}
-	w.revision = page.Revision
+	w.revision = *page.Revision
 	return items, true, nil
 }
 

@@ -45,6 +45,20 @@ func (it *item) key() resources.Key {
 	return resources.Key{Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name}
 }
 
+// written returns what was written, and when: the document without its status, which changes by itself.
+func (it *item) written() string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(it.whole, &fields) != nil {
+		return string(it.whole)
+	}
+	delete(fields, "status")
+	raw, err := json.Marshal(fields)
+	if err != nil {
+		return string(it.whole)
+	}
+	return string(raw)
+}
+
 // origin returns the zone that the resource was written in, or "global".
 func (it *item) origin() string {
 	if zone := it.Labels[resources.LabelZone]; zone != "" {
