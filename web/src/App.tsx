@@ -33,6 +33,9 @@ export function App() {
     document.title = `${current?.title ?? "Not found"} · ${place}`;
   }, [current, place]);
 
+  // Who was signed in no longer is: the token has ended, or was revoked.
+  const stranger = who.refusal?.status === 401 || who.refusal?.status === 403;
+
   const enter = (token: string) => {
     signIn(token);
     setSignedIn((n) => n + 1);
@@ -48,10 +51,10 @@ export function App() {
             <Link key={p.page} to={href(p.page)} current={p === current}>{p.title}</Link>
           ))}
         </nav>
-        <SignIn who={who.data} onToken={enter} />
+        <SignIn who={stranger ? undefined : who.data} onToken={enter} />
       </header>
       <main id="main" tabIndex={-1}>
-        {who.refusal?.status === 401 || who.refusal?.status === 403 ? (
+        {who.refusal !== undefined && stranger ? (
           <Failure refusal={who.refusal} hint="Sign in with a user token: the button is at the top." />
         ) : server.data === undefined ? (
           server.refusal === undefined ? <p role="status">Asking the server…</p> : <Failure refusal={server.refusal} />

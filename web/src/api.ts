@@ -12,6 +12,7 @@ export function signIn(with_: string): void {
 
 const credential: Middleware = {
   onRequest({ request }) {
+    if (/[^\x21-\x7e]/.test(token)) throw new Refusal(401, "This is not a token: it has spaces, or characters that no token has.");
     if (token !== "") request.headers.set("Authorization", `Bearer ${token}`);
     return request;
   },
@@ -24,11 +25,20 @@ api.use(credential);
 export class Refusal extends Error {
   readonly status: number;
   readonly fields: { field: string; reason: string }[];
+  /** outcome is what became of a change, where a server says so. */
+  readonly outcome: Schema["Error"]["outcome"];
 
-  constructor(status: number, message: string, fields: { field: string; reason: string }[] = []) {
+  constructor(status: number, message: string, fields: { field: string; reason: string }[] = [], outcome?: Schema["Error"]["outcome"]) {
     super(message);
     this.status = status;
     this.fields = fields;
+    this.outcome = outcome;
+  }
+
+  /** mayHaveChanged reports whether a change that ended like this may have happened: nobody says that it did not. */
+  mayHaveChanged(): boolean {
+    if (this.outcome !== undefined) return this.outcome !== "nothing";
+    return this.status < 400 || this.status >= 500;
   }
 }
 
@@ -44,13 +54,14 @@ export async function answered<T>(asked: Promise<Result<T>>): Promise<T> {
   try {
     result = await asked;
   } catch (failure) {
+    if (failure instanceof Refusal) throw failure;
     if (failure instanceof DOMException && failure.name === "AbortError") throw failure;
     throw new Refusal(0, `The server does not answer: ${failure instanceof Error ? failure.message : String(failure)}`);
   }
   if (result.response.ok && result.data !== undefined) return result.data;
   const error = result.error as Partial<Schema["Error"]> | undefined;
   const fields = (error?.invalid_parameters ?? []).map((p) => ({ field: p.field, reason: p.reason }));
-  throw new Refusal(result.response.status, error?.detail ?? `The server answers ${result.response.status}.`, fields);
+  throw new Refusal(result.response.status, error?.detail ?? `The server answers ${result.response.status}.`, fields, error?.outcome);
 }
 
 /** Resource is what the schema says of Resource in its Universal form; its anyOf of two forms has no type in TypeScript. */

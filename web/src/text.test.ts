@@ -15,6 +15,9 @@ describe("presence", () => {
   it("does not take silence for offline", () => {
     expect(presence({}).state).toBe("never");
   });
+  it("does not take what may not be read for never seen", () => {
+    expect(presence({ leftOut: 1 }).state).toBe("unknown");
+  });
 });
 
 describe("text", () => {

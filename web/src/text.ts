@@ -21,6 +21,7 @@ export type Presence =
   | { state: "unknown"; since?: Date; reason: string };
 
 interface Overview {
+  leftOut?: number;
   unknown?: { since?: string; reason: string };
   zoneInsight?: unknown;
   dataplaneInsight?: unknown;
@@ -37,6 +38,7 @@ interface Subscription {
  */
 export function presence(o: Overview): Presence {
   if (o.unknown !== undefined) return { state: "unknown", since: date(o.unknown.since), reason: o.unknown.reason };
+  if (o.leftOut !== undefined) return { state: "unknown", reason: "you may not read its insight" };
   const insight = (o.zoneInsight ?? o.dataplaneInsight) as { subscriptions?: Subscription[] } | undefined;
   const last = insight?.subscriptions?.at(-1);
   if (last === undefined) return { state: "never" };

@@ -72,7 +72,7 @@ function Subjects({ title, answer, none }: { title: string; answer: ReturnType<t
       <AsOf answer={answer} />
       {answer.data !== undefined && (
         <>
-          {items.length === 0 && <p>{none}</p>}
+          {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
           {items.length > 0 && (
             <ul className="tiles" aria-label={`${title} by state`}>
               {items.map((o) => (
@@ -135,6 +135,7 @@ function State({ presence: p, disabled: off }: { presence: Presence; disabled: b
 
 function remedy(o: Schema["Overview"], p: Presence) {
   if (disabled(o)) return <code>causewayctl zone enable {o.name}</code>;
+  if (o.leftOut !== undefined) return "Ask for the right to read its insight.";
   if (o.type === "DataplaneOverview") return p.state === "never" ? "Start its Envoy with causeway-zone bootstrap." : "Look at its Envoy's log.";
   if (p.state === "never") return <code>causewayctl zone create {o.name}</code>;
   return <code>causewayctl doctor --address ZONE</code>;

@@ -1,4 +1,3 @@
-import { useState } from "react";
 import { Input, Label, SearchField } from "react-aria-components";
 import { answered, api, type Resource, type Schema } from "../api";
 import { useAnswer } from "../ask";
@@ -46,10 +45,10 @@ function option(t: Schema["ResourceTypes"]["resources"][number]) {
   return <option key={t.path} value={t.path}>{t.name}</option>;
 }
 
+/** Search shows what the URL says, so that the list is never of something else. */
 function Search({ name, onChange }: { name: string; onChange: (name: string) => void }) {
-  const [typed, setTyped] = useState(name);
   return (
-    <SearchField value={typed} onChange={(value) => { setTyped(value); onChange(value); }}>
+    <SearchField value={name} onChange={onChange}>
       <Label>Name contains</Label>
       <Input />
     </SearchField>
@@ -74,7 +73,7 @@ function List({ type, name, offset, onOffset }: ListProps) {
   return (
     <>
       <AsOf answer={found} />
-      {found.data !== undefined && items.length === 0 && <p>{name === "" ? `There is no ${type.singularDisplayName}.` : `No name contains ${name}.`}</p>}
+      {found.data !== undefined && items.length === 0 && <p>{none(type, name, found.data)}</p>}
       {items.length > 0 && (
         <div className="scroll">
           <table>
@@ -90,12 +89,19 @@ function List({ type, name, offset, onOffset }: ListProps) {
       {found.data !== undefined && (offset > 0 || found.data.next !== null) && (
         <p className="row">
           {offset > 0 && <button onClick={() => onOffset(Math.max(0, offset - pageSize))}>Previous</button>}
-          <span>{offset + 1} to {offset + items.length} of {found.data.total}</span>
+          <span>{items.length > 0 && `${offset + 1} to ${offset + items.length} of `}{found.data.total}</span>
           {found.data.next !== null && <button onClick={() => onOffset(offset + pageSize)}>Next</button>}
         </p>
       )}
     </>
   );
+}
+
+/** none says why a list shows nothing, and no more than is known. */
+function none(type: ListProps["type"], name: string, list: { total: number; leftOut?: number }): string {
+  if (list.total > 0) return `There are only ${list.total}.`;
+  const which = list.leftOut === undefined ? "" : " that you may read";
+  return name === "" ? `There is no ${type.singularDisplayName}${which}.` : `No name${which} contains ${name}.`;
 }
 
 function Row({ resource: r }: { resource: Resource }) {

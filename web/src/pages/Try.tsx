@@ -34,8 +34,7 @@ export function Try() {
       else setShown({ kind: "stored", result: (await batch(text, false)) as Schema["BatchResult"] });
     } catch (failure) {
       const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
-      // Without an answer, or with one about the server itself, nobody knows whether it was stored.
-      setShown({ kind: "refused", refusal, mayBeStored: !dryRun && (refusal.status === 0 || refusal.status >= 500) });
+      setShown({ kind: "refused", refusal, mayBeStored: !dryRun && refusal.mayHaveChanged() });
     }
   };
   const checked = shown.kind === "forecast" && shown.text === text;

@@ -80,6 +80,7 @@ function Verdict({ asked }: { asked: Question }) {
             </>
           )}
           <Rules matched={a.matched} />
+          <Proxies proxies={a.proxies ?? []} />
           <LeftOut count={a.leftOut} />
         </>
       )}
@@ -109,6 +110,24 @@ function Rules({ matched }: { matched: Schema["Answer"]["matched"] }) {
   );
 }
 
+/** Proxies says what each proxy does, where the question is about several: the verdict is that of the first that denies. */
+function Proxies({ proxies }: { proxies: NonNullable<Schema["Answer"]["proxies"]> }) {
+  if (proxies.length === 0) return null;
+  const denied = proxies.filter((p) => p.verdict !== "allow").length;
+  return (
+    <>
+      <h3>At each proxy</h3>
+      <p>{denied} of {proxies.length} proxies deny it{denied > 0 && denied < proxies.length && ": the verdict above is that of one that does"}.</p>
+      <ul>
+        {proxies.slice(0, 100).map((p) => (
+          <li key={p.inbound}>{shortKRI(p.inbound)}: {p.verdict} by <KRI kri={p.policy} text={shortKRI(p.policy)} /></li>
+        ))}
+      </ul>
+      {proxies.length > 100 && <p className="note">{proxies.length - 100} more.</p>}
+    </>
+  );
+}
+
 function Denials() {
   const report = useAnswer("denied", (signal) => answered(api.GET("/_report/denied", { params: { query: { size: 50 } }, signal })));
   const d = report.data;
@@ -119,7 +138,7 @@ function Denials() {
       {d !== undefined && (
         <>
           {d.unknown !== undefined && <p className="warning">{d.unknown}</p>}
-          {d.items.length === 0 && d.unknown === undefined && <p>No denial has been reported since <Time at={date(d.since)} />.</p>}
+          {d.items.length === 0 && d.unknown === undefined && d.leftOut === undefined && <p>No denial has been reported since <Time at={date(d.since)} />.</p>}
           {d.items.length > 0 && (
             <div className="scroll">
               <table>

@@ -23,6 +23,7 @@ function State({ rollout: r }: { rollout: Schema["Rollout"] }) {
   const unknown = r.proxies.unknown ?? [];
   return (
     <>
+      {r.source !== undefined && <p className="warning">{source(r.source)}</p>}
       <p>{r.stored ? `Stored at revision ${r.revision}.` : "Not stored here."}</p>
       {r.zone === undefined && r.zones.total > 0 && (
         <p><progress max={r.zones.total} value={r.zones.acknowledged} aria-label="zones" /> acknowledged by {r.zones.acknowledged} of {r.zones.total} zones</p>
@@ -30,10 +31,10 @@ function State({ rollout: r }: { rollout: Schema["Rollout"] }) {
       {r.proxies.total > 0 ? (
         <p><progress max={r.proxies.total} value={r.proxies.enforced} aria-label="proxies" /> enforced by {r.proxies.enforced} of {r.proxies.total} proxies{unknown.length > 0 && `, unknown of ${unknown.length}`}</p>
       ) : (
-        <p>It concerns no proxy that is known here.</p>
+        <p>It concerns no proxy that {r.proxies.leftOut === undefined ? "is known here" : "you may read"}.</p>
       )}
       <Names title="Refused by" items={r.zones.refused.map((z) => ({ name: z.zone, why: z.reason }))} />
-      <Names title="Zones that are away" items={[...r.zones.offline, ...(r.zones.away ?? [])].map((z) => ({ name: z.zone, why: z.reason, since: date(z.since) }))} />
+      <Names title="Zones that are away" items={[...r.zones.offline, ...(r.zones.away ?? [])].map((z) => ({ name: z.zone, why: away(z), since: date(z.since) }))} />
       <Names title="Zones of which it is unknown" items={(r.zones.unknown ?? []).map((z) => ({ name: z.zone, why: z.reason }))} />
       <Names title="Not acknowledged yet" items={r.zones.pending.map((name) => ({ name }))} />
       <Names title="Disabled" items={(r.zones.disabled ?? []).map((name) => ({ name }))} />
@@ -43,6 +44,21 @@ function State({ rollout: r }: { rollout: Schema["Rollout"] }) {
       <LeftOut count={r.proxies.leftOut} />
     </>
   );
+}
+
+type Away = Schema["Rollout"]["zones"]["offline"][number];
+
+/** away says what is known of a server that is away: the time beside it is when the asked server started, or lost sight. */
+function away(z: Away): string | undefined {
+  if (z.reason !== undefined) return z.reason;
+  if (z.notSeen === true) return "not seen since the server started";
+  return z.unheard === true ? "whether it is connected is unknown" : undefined;
+}
+
+/** source says, on a zone, why its global may have a newer one. */
+function source(z: Away): string {
+  const why = z.comparing === true ? "what the global has was not compared yet" : (away(z) ?? "the global is away");
+  return `Whether the global has a newer one, or this one still, is unknown${z.since === undefined ? "" : ` since ${z.since}`}: ${why}.`;
 }
 
 function proxy(p: { zone?: string; namespace?: string; name: string }): string {
