@@ -151,6 +151,8 @@ type kindState struct {
 	since  time.Time
 	// compare is set after a complete list: what the store has beyond it is gone.
 	compare bool
+	// spent means that an operator's word was carried out and is still there: it says nothing about later deletions.
+	spent   bool
 	objects map[apiserver.Name]*objectState
 	held    map[resources.Key]*heldDelete
 }
@@ -177,4 +179,5 @@ type change struct {
 	object *apiserver.Object // nil if it is gone
 	uid    string            // of the one that is gone
 	at     time.Time
+	unseen bool // it went while the server did not watch
 }

@@ -64,7 +64,18 @@ func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 	if d := doc.Descriptor(); d.Scope == resources.ScopeGlobal && doc.Namespace == systemNamespace(home) {
 		doc.Namespace = ""
 	}
-	return doc, nil
+	return doc, unasked(doc, home)
+}
+
+// unasked returns the error for a policy that takes a right beside that to write, which Kubernetes is not asked for: who
+// edits a namespace may not let a patch open what permissions close. In the system namespace only operators write.
+func unasked(doc *resources.Resource, home resources.Home) error {
+	if !resources.Unguarded(doc) || home.IsOperators(doc.Namespace) {
+		return nil
+	}
+	return api.BadField(fmt.Sprintf("metadata.labels[%q]", resources.LabelUnguarded),
+		"takes the right unguard, and Kubernetes says only who may write in %s: write the policy in %s, or leave the label out",
+		doc.Namespace, systemNamespace(home))
 }
 
 func systemNamespace(home resources.Home) string {

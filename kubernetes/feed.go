@@ -33,9 +33,7 @@ func (b *Bridge) feed(ctx context.Context) error {
 		}
 		for b.feedOnce(ctx) && ctx.Err() == nil {
 		}
-		if b.complete() {
-			b.compareAll(ctx)
-		}
+		b.compareAll(ctx)
 	}
 }
 
@@ -120,7 +118,7 @@ func (b *Bridge) putBack(batch []taken) {
 	}
 }
 
-// gone notes that an object is gone, and adds the deletion of what it was.
+// gone notes that an object is gone, and adds the deletion of what it was, unless it went unseen: compare judges that.
 func (b *Bridge) gone(one *taken, f *api.Feed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +134,7 @@ func (b *Bridge) gone(one *taken, f *api.Feed) {
 		b.projectLocked(one.id)
 		return
 	}
-	if known.key != (resources.Key{}) {
+	if known.key != (resources.Key{}) && !one.change.unseen {
 		f.Deletes = append(f.Deletes, api.FeedDelete{Key: known.key, UID: known.uid})
 	}
 }

@@ -52,9 +52,10 @@ func (b *Bridge) holdLocked(d api.FeedDelete, reason, message string) {
 
 // definition is what the API server says of a kind.
 type definition struct {
-	created  time.Time
-	gone     string // why its objects are gone together with it; empty if they are not
-	accepted bool
+	created time.Time
+	gone    string // why its objects are gone together with it; empty if they are not
+	// said means that it has an operator's word; accepted, that the word is not used up.
+	said, accepted bool
 }
 
 func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
@@ -67,8 +68,21 @@ func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
 	case o.Meta.DeletionTimestamp != nil:
 		return &definition{gone: "its CustomResourceDefinition is being deleted"}, nil
 	}
-	_, accepted := o.Meta.Annotations[AnnotationAcceptDeletions]
-	return &definition{created: o.Meta.CreationTimestamp, accepted: accepted}, nil
+	_, said := o.Meta.Annotations[AnnotationAcceptDeletions]
+	return &definition{created: o.Meta.CreationTimestamp, said: said, accepted: said && !b.isSpent(k.Type)}, nil
+}
+
+// isSpent reports whether the operator's word for a kind was carried out, and only waits to be removed.
+func (b *Bridge) isSpent(t resources.Type) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.kinds[t].spent
+}
+
+func (b *Bridge) setSpent(k *kindState, spent bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k.spent = spent
 }
 
 // permitted returns the deletions that users meant. An object that went with its CustomResourceDefinition was not deleted
@@ -128,14 +142,18 @@ func (b *Bridge) lost(d api.FeedDelete, is *definition, unseen bool) string {
 	return ""
 }
 
-// compareAll removes what the store has of objects that are not there, for kinds with a complete list. All kinds were
-// listed.
+// compareAll removes what the store has of objects that are not there, for kinds with a complete list, once all kinds
+// were listed and the feed has come to the end. A list that comes meanwhile is compared the next time.
 func (b *Bridge) compareAll(ctx context.Context) {
 	for _, t := range slices.Sorted(maps.Keys(b.kinds)) {
 		k := b.kinds[t]
 		b.mu.Lock()
+		if !b.completeLocked() {
+			b.mu.Unlock()
+			return
+		}
 		wanted := k.compare && k.listed && !k.absent
-		k.compare = false
+		k.compare = k.compare && !wanted
 		b.mu.Unlock()
 		if wanted {
 			b.compare(ctx, k)
@@ -238,7 +256,7 @@ func (b *Bridge) retryHeld(ctx context.Context) {
 	b.lastHeld = b.Now()
 	held := map[*kindState]map[resources.Key]*heldDelete{}
 	for _, k := range b.kinds {
-		if len(k.held) > 0 {
+		if len(k.held) > 0 || k.spent {
 			held[k] = maps.Clone(k.held)
 		}
 	}
@@ -270,8 +288,11 @@ func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources
 		}
 	}
 	b.remove(ctx, now)
-	if is.accepted && !b.holds(k) {
-		b.clearAcceptance(ctx, k)
+	switch {
+	case is.accepted && !b.holds(k), is.said && !is.accepted:
+		b.setSpent(k, !b.clearAcceptance(ctx, k))
+	case !is.said:
+		b.setSpent(k, false) // the next word is another one
 	}
 }
 
@@ -288,16 +309,19 @@ func (b *Bridge) holds(k *kindState) bool {
 	return false
 }
 
-// clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions.
-func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) {
+// clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions, and
+// reports whether it is gone.
+func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) bool {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{AnnotationAcceptDeletions: nil}}})
+	if err == nil {
+		_, err = b.Client.Patch(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group}, "", patch)
+	}
 	if err != nil {
-		return
+		b.Log.Warn("the annotation that accepts deletions cannot be removed; it counts no more, trying again", "type", k.Type,
+			"error", err)
 	}
-	if _, err := b.Client.Patch(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group}, "", patch); err != nil {
-		b.Log.Warn("the annotation that accepts deletions cannot be removed", "type", k.Type, "error", err)
-	}
+	return err == nil
 }
 
 // Are implements api.Objects.

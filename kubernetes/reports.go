@@ -51,15 +51,20 @@ func (b *Bridge) reports(ctx context.Context) error {
 		} else {
 			timer.Reset(time.Hour)
 		}
+		swept, began := false, time.Now()
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-b.report:
 		case <-timer.C:
 		case <-pulse.C:
-			s.step()
+			began = time.Now()
+			swept = s.step()
 		}
 		b.reportAll(ctx, b.takeDue())
+		if swept {
+			s.rest(time.Since(began))
+		}
 	}
 }
 
@@ -203,13 +208,27 @@ type sweep struct {
 	bridge *Bridge
 	pulse  string
 	left   []objectID
+	again  bool // something happened since it began
+	next   time.Time
 }
 
-// step looks at some objects, as many as a small share of a core can bear.
-func (s *sweep) step() {
+// sweepRest is how much longer than a step took the sweep rests: a rollout looks at all proxies, and there may be many.
+const sweepRest = 9
+
+func (s *sweep) rest(took time.Duration) { s.next = time.Now().Add(sweepRest * took) }
+
+// step looks at some objects, as many as a small share of a core can bear. A sweep comes to its end before the next one
+// begins: where something happens all the time, each object has its turn. It returns false while the sweep rests.
+func (s *sweep) step() bool {
 	b := s.bridge
+	if time.Now().Before(s.next) {
+		return false
+	}
 	if pulse := b.Pulse(); pulse != s.pulse {
-		s.pulse, s.left = pulse, s.left[:0]
+		s.pulse, s.again = pulse, true
+	}
+	if s.again && len(s.left) == 0 {
+		s.again = false
 		b.mu.Lock()
 		for _, k := range b.kinds {
 			for name, o := range k.objects {
@@ -227,6 +246,7 @@ func (s *sweep) step() {
 	}
 	b.mu.Unlock()
 	s.left = s.left[n:]
+	return true
 }
 
 // maxSweep is the number of objects that a sweep looks at each second.

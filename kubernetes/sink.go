@@ -12,7 +12,7 @@ type sink struct {
 	kind   *kindState
 }
 
-// Replace implements apiserver.Sink.
+// Replace implements apiserver.Sink. What went unseen is forgotten here, and removed by compare, which judges all of it.
 func (s *sink) Replace(all []*apiserver.Object) {
 	b, k := s.bridge, s.kind
 	b.mu.Lock()
@@ -24,7 +24,12 @@ func (s *sink) Replace(all []*apiserver.Object) {
 	}
 	for name, o := range k.objects {
 		if !there[name] {
-			b.pending[objectID{k.Type, name}] = &change{uid: o.uid, at: b.Now()}
+			b.pending[objectID{k.Type, name}] = &change{uid: o.uid, at: b.Now(), unseen: true}
+		}
+	}
+	for id, c := range b.pending { // the feed has not come to it yet
+		if id.Type == k.Type && c.object != nil && !there[id.Name] {
+			b.pending[id] = &change{uid: c.object.Meta.UID, at: b.Now(), unseen: true}
 		}
 	}
 	k.listed, k.absent, k.failed, k.compare = true, false, nil, true
