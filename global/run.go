@@ -107,11 +107,11 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		clones: gate.clones, bury: gate.admission.buryKnown, log: c.Log}
 	collect(c, diagnostics, sync, gate.clones, zones)
 	routes, spread := newRoutes(c, o, zones, diagnostics)
-	bridge, err := newBridge(c, durable, spread, box, diagnostics)
+	grpcServer, err := gate.serve(port, routes, zones)
 	if err != nil {
 		return err
 	}
-	grpcServer, err := gate.serve(port, routes, zones)
+	bridge, err := newBridge(c, durable, spread, box, diagnostics) // last: it listens
 	if err != nil {
 		return err
 	}

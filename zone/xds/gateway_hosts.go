@@ -25,6 +25,8 @@ type gatewayRoute struct {
 	hosts []string
 	// attached means that some listener takes it.
 	attached bool
+	// parts are its services by their confs; nil before they are known. Use partsOf.
+	parts []requestConfs
 }
 
 // main returns the first backend that gets a share; nil if none does.
@@ -41,6 +43,14 @@ func (r *gatewayRoute) main() *backend {
 const bytesOfEntry = 64
 
 func (r *gatewayRoute) size() int { return len(r.rule.Match) + len(r.rule.Conf) + bytesOfEntry }
+
+// sizeOf returns what a rule counts in a table: each of its parts is a route with all of it.
+func (s *sender) sizeOf(r *gatewayRoute) int {
+	if len(r.shares) < 2 {
+		return r.size()
+	}
+	return len(s.partsOf(r)) * r.size()
+}
 
 // gatewayHost is a domain of a port, with the routes that are tried on it.
 type gatewayHost struct {
@@ -145,8 +155,8 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 			host.misdirected = true
 		}
 		for i, r := range host.routes {
-			if size += r.size(); size > maxRouteBytes {
-				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("the routes of %s take more than %d bytes, each match with all of its rule for every hostname: this one, and those behind it, are left out of %s",
+			if size += s.sizeOf(r); size > maxRouteBytes {
+				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("the routes of %s take more than %d bytes, each match with all of its rule for every hostname and every part of its services with the same confs: this one, and those behind it, are left out of %s",
 					port.name, maxRouteBytes, domain))
 				host.routes = host.routes[:i]
 				break

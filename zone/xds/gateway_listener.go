@@ -177,22 +177,32 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 
 // gatewayTCP sends connections to the services of a route.
 func (s *sender) gatewayTCP(name string, r *gatewayRoute) *tcpv3.TcpProxy {
-	key := matching.MeshKey(s.target.dataplane.Mesh)
-	if main := r.main(); main != nil {
+	key, main := matching.MeshKey(s.target.dataplane.Mesh), r.main()
+	if main != nil {
 		key = main.key()
 	}
-	if parts := s.partsOf(r); len(parts) > 1 {
-		s.problem(r.rule.Origin.KRI().String(), "connections of one rule have the idle timeout and retries of one service: those of "+
-			parts[0].shares[0].name+" and not of "+parts[1].shares[0].name)
-	}
-	limits := s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, key))
+	idle, attempts := s.connectionsBy(r, key)
 	out := &tcpv3.TcpProxy{
-		AccessLog: s.gatewayLogs(false, key), StatPrefix: name, IdleTimeout: durationpb.New(limits.idle),
-		MaxConnectAttempts: s.connectAttempts(s.retries.ForRoute(r.rule.Route, key)),
-		ClusterSpecifier:   &tcpv3.TcpProxy_Cluster{Cluster: lost},
+		AccessLog: s.gatewayLogs(false, key), StatPrefix: name, IdleTimeout: durationpb.New(idle),
+		MaxConnectAttempts: attempts, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: lost},
 	}
 	sendTo(out, r.shares)
+	for _, w := range r.shares {
+		if w.weight == 0 || w.backend == nil {
+			continue
+		}
+		if i, a := s.connectionsBy(r, w.backend.key()); i != idle || a.GetValue() != attempts.GetValue() {
+			s.problem(r.rule.Origin.KRI().String(), "connections of one rule have the idle timeout and retries of one service: those of "+
+				main.name+" and not of "+w.name)
+			break
+		}
+	}
 	return out
+}
+
+// connectionsBy returns the idle timeout of a rule's connections to a service, and how often one is tried.
+func (s *sender) connectionsBy(r *gatewayRoute, key matching.ResourceKey) (time.Duration, *wrapperspb.UInt32Value) {
+	return s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, key)).idle, s.connectAttempts(s.retries.ForRoute(r.rule.Route, key))
 }
 
 // gatewayLogs builds the logs of a listener. A listener of HTTP logs all of its requests or none, so only items for kind

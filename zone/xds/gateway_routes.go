@@ -108,9 +108,17 @@ func (c *requestConfs) same(o *requestConfs) bool {
 		sameConf(c.balancing, o.balancing)
 }
 
-// partsOf groups the services of a rule that get a share by their confs, in order. A share without a service belongs to
-// those before it. A rule without shares is one part.
+// partsOf returns the services of a rule by their confs.
 func (s *sender) partsOf(r *gatewayRoute) []requestConfs {
+	if r.parts == nil {
+		r.parts = s.parted(r)
+	}
+	return r.parts
+}
+
+// parted groups the services of a rule that get a share by their confs, in order. A share without a service belongs to
+// those before it. A rule without shares is one part. It ends once there are more parts than a table may have.
+func (s *sender) parted(r *gatewayRoute) []requestConfs {
 	var out []requestConfs
 	for _, w := range r.shares {
 		if w.weight == 0 {
@@ -119,6 +127,9 @@ func (s *sender) partsOf(r *gatewayRoute) []requestConfs {
 		confs := s.confsOf(r.rule, w.backend)
 		same := slices.IndexFunc(out, func(o requestConfs) bool { return w.backend == nil || o.same(&confs) })
 		if same < 0 {
+			if len(out)*r.size() > maxRouteBytes {
+				break
+			}
 			out, same = append(out, confs), len(out)
 		}
 		out[same].shares = append(out[same].shares, w)
