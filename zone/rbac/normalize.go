@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,28 +34,48 @@ func NormalizePath(written string) (path, refused string) {
 // unescape resolves escapes of characters that need none, turns backslashes into slashes, and encodes characters that a
 // path has only in encoded form. It refuses escaped slashes anywhere.
 func unescape(path string) (out, refused string) {
-	var b strings.Builder
+	var b []byte
+	percent := -1 // where b has the last percent sign that begins no escape
 	for len(path) > 0 {
 		c, n := nextByte(path)
 		switch {
 		case n == 1 && c == '\\':
-			b.WriteByte('/')
+			b = append(b, '/')
 		case n == 1 && strings.IndexByte(rewritten, c) >= 0:
-			fmt.Fprintf(&b, "%%%02X", c)
+			b = fmt.Appendf(b, "%%%02X", c)
 		case n == 1:
-			b.WriteByte(c)
+			if c == '%' {
+				percent = len(b)
+			}
+			b = append(b, c)
 		case c == '/' || c == '\\':
 			return "", "it has an escaped slash, " + path[:n]
 		case c == 0:
 			return "", "it has an escaped NUL"
 		case isUnreserved(c):
-			b.WriteByte(c)
+			b = withoutNewEscape(append(b, c), percent, path[n:])
 		default:
-			b.WriteString(path[:n])
+			b = append(b, path[:n]...)
 		}
 		path = path[n:]
 	}
-	return b.String(), ""
+	return string(b), ""
+}
+
+// withoutNewEscape encodes the percent sign at an index of out where the character that was just unescaped makes an
+// escape of it, as in %2%66 and %%32f: nobody wrote that escape. rest is what follows in the path.
+func withoutNewEscape(out []byte, percent int, rest string) []byte {
+	if percent < 0 || percent < len(out)-3 {
+		return out
+	}
+	made := string(out[percent:])
+	if percent == len(out)-2 && rest != "" {
+		made += rest[:1]
+	}
+	if _, n := nextByte(made); n == 1 {
+		return out
+	}
+	return slices.Insert(out, percent+1, '2', '5')
 }
 
 // resolveDots removes `.` and `..` segments. A path that would leave the root stays there.
