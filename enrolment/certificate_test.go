@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store" //nolint:depguard // an authority of tests keeps its keys in a store
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
