@@ -38,7 +38,7 @@ func TestJudgeIsStrict(t *testing.T) {
 		{bolt, "terminationGracePeriodSeconds:", "terminationGracePeriodSecond:",
 			`unknown field "spec.template.spec.terminationGracePeriodSecond"`},
 		{bolt, "  replicas: 1", `  replicas: "1"`, "cannot unmarshal string"},
-		{bolt, "storage: 4Gi", "storage: 4Gigs", "quantities must match"},
+		{bolt, `storage: "4Gi"`, `storage: "4Gigs"`, "quantities must match"},
 		{bolt, "insecureSkipVerify:", "insecureSkipVerified:",
 			`unknown field "spec.endpoints[0].tlsConfig.insecureSkipVerified"`},
 		{bolt, "  maxUnavailable: 1", "  maxUnavailable: 1\n  maxUnavailable: 2", `key "maxUnavailable" already set`},
