@@ -14,6 +14,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Path is where the page is, below the address of the HTTP API.
@@ -38,8 +39,10 @@ var types = map[string]string{
 
 // file is one file of the page, held in memory for as long as the process runs. The page has some 400 kB.
 type file struct {
-	mime           string
-	plain, gzipped []byte
+	mime  string
+	plain []byte
+	// gzipped returns plain as gzip, or nil where that is not shorter. The first request pays for it, not the start.
+	gzipped func() []byte
 	// named means that the name has the hash of the content.
 	named bool
 }
@@ -53,7 +56,7 @@ type Page struct {
 }
 
 // New returns the page that is in this program. A program that was built without it serves a page that says how to get
-// it. New panics if the files in the program are not a page, which no other build of the same sources can mend.
+// it. New panics if the embedded files are not a page: the build is broken then.
 func New() *Page {
 	page, err := fs.Sub(built, "dist/page")
 	if err != nil {
@@ -87,7 +90,7 @@ func read(page fs.FS, first []byte) (*Page, error) {
 		if err != nil {
 			return err
 		}
-		p.files[name] = &file{mime: types[path.Ext(name)], plain: raw, gzipped: compress(raw),
+		p.files[name] = &file{mime: types[path.Ext(name)], plain: raw, gzipped: sync.OnceValue(func() []byte { return compress(raw) }),
 			named: strings.HasPrefix(name, "assets/")}
 		return nil
 	})
@@ -167,9 +170,11 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body := f.plain
-	if f.gzipped != nil && acceptsGzip(r) {
-		h.Set("Content-Encoding", "gzip")
-		body = f.gzipped
+	if acceptsGzip(r) {
+		if gzipped := f.gzipped(); gzipped != nil {
+			h.Set("Content-Encoding", "gzip")
+			body = gzipped
+		}
 	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	send(w, r, body)

@@ -59,25 +59,40 @@ func TestWatchWaitsForAChangeOfItsType(t *testing.T) {
 	}
 }
 
+// watch asks for a list with a revision, and returns a function that waits for the answer.
+func (f *fixture) watch(t *testing.T, path string, revision uint64) (woken func() (string, *api.Error)) {
+	t.Helper()
+	type answer struct {
+		body string
+		err  *api.Error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		body, err := f.call(t, "GET", fmt.Sprintf("%s?watch=%d", path, revision), "")
+		answers <- answer{body, err}
+	}()
+	return func() (string, *api.Error) {
+		t.Helper()
+		select {
+		case got := <-answers:
+			return got.body, got.err
+		case <-time.After(20 * time.Second):
+			t.Fatal("nothing wakes the watch")
+			return "", nil
+		}
+	}
+}
+
 // TestWatchIsWokenByAWrite: the answer comes with the write, not at the end of the wait.
 func TestWatchIsWokenByAWrite(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
 	const path = "/meshes/default/meshtrafficpermissions"
 	revision, _ := f.store.Changed()
-	answers := make(chan string, 1)
-	go func() {
-		out, _ := f.call(t, "GET", fmt.Sprintf("%s?watch=%d", path, revision), "")
-		answers <- out
-	}()
+	woken := f.watch(t, path, revision)
 	f.mustCall(t, "PUT", path+"/p", permission("p"))
-	select {
-	case got := <-answers:
-		if !strings.Contains(got, `"p"`) {
-			t.Errorf("the answer is %q", got)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the write did not wake the watch")
+	if got, err := woken(); err != nil || !strings.Contains(got, `"p"`) {
+		t.Errorf("the answer is %q, %v", got, err)
 	}
 }
 
@@ -87,19 +102,10 @@ func TestWatchOfAMeshThatIsGone(t *testing.T) {
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
 	f.mustCall(t, "PUT", "/meshes/other", "type: Mesh\nname: other\n")
 	revision, _ := f.store.Changed()
-	answers := make(chan *api.Error, 1)
-	go func() {
-		_, err := f.call(t, "GET", fmt.Sprintf("/meshes/other/meshtimeouts?watch=%d", revision), "")
-		answers <- err
-	}()
+	woken := f.watch(t, "/meshes/other/meshtimeouts", revision)
 	f.mustCall(t, "DELETE", "/meshes/other", "")
-	select {
-	case err := <-answers:
-		if err == nil || err.Status != 404 {
-			t.Errorf("the answer is %v, want 404", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the deletion of its mesh did not wake the watch")
+	if got, err := woken(); err == nil || err.Status != 404 {
+		t.Errorf("the answer is %q, %v, want 404", got, err)
 	}
 }
 
@@ -110,20 +116,11 @@ func TestWatchWaitsForWhatAnotherReplicaTold(t *testing.T) {
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
 	const path = "/meshes/default/meshtrafficpermissions"
 	revision, _ := f.store.Changed()
-	answers := make(chan string, 1)
-	go func() {
-		out, _ := f.call(t, "GET", fmt.Sprintf("%s?watch=%d", path, revision+1), "")
-		answers <- out
-	}()
+	woken := f.watch(t, path, revision+1)
 	f.mustCall(t, "PUT", path+"/p", permission("p")) // the revision that was told
 	f.mustCall(t, "PUT", path+"/q", permission("q"))
-	select {
-	case got := <-answers:
-		if !strings.Contains(got, `"q"`) {
-			t.Errorf("the answer is %q, which is from before the revision", got)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the change after the revision did not wake the watch")
+	if got, err := woken(); err != nil || !strings.Contains(got, `"q"`) {
+		t.Errorf("the answer is %q, %v, want one from after the revision", got, err)
 	}
 }
 
@@ -133,19 +130,10 @@ func TestDrainEndsWatches(t *testing.T) {
 	var server *api.Server
 	f := serveConfig(t, api.Config{WatchWait: time.Minute}, func(s *api.Server) { server = s })
 	revision, _ := f.store.Changed()
-	answers := make(chan string, 1)
-	go func() {
-		out, err := f.call(t, "GET", fmt.Sprintf("/meshtrafficpermissions?watch=%d", revision), "")
-		answers <- fmt.Sprint(out, err)
-	}()
+	woken := f.watch(t, "/meshtrafficpermissions", revision)
 	server.Drain()
 	server.Drain()
-	select {
-	case got := <-answers:
-		if got != "<nil>" {
-			t.Errorf("the answer is %q, want none", got)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the watch goes on")
+	if got, err := woken(); err != nil || got != "" {
+		t.Errorf("the answer is %q, %v, want none", got, err)
 	}
 }
