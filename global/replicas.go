@@ -152,12 +152,10 @@ func (r *replicas) run(ctx context.Context) error {
 	})
 	group.Go(func() error { return r.showAlways(ctx) })
 	group.Go(func() error { return r.followState(ctx) })
-	if r.history > 0 {
-		group.Go(func() error {
-			r.shared.History(ctx, r.history, r.leads)
-			return nil
-		})
-	}
+	group.Go(func() error {
+		r.shared.History(ctx, r.history, r.leads)
+		return nil
+	})
 	group.Go(func() error { return r.publishAlways(ctx) })
 	return group.Wait()
 }

@@ -114,18 +114,26 @@ func TestFaultsRolledBack(t *testing.T) {
 // TestFaultsEtcdRolledBackBesideAPausedReplica puts etcd back to a state from before writes that a paused replica has not
 // seen, and that the other one has sent to a zone. The paused one goes on as if nothing had been, and writes further than
 // the zone has seen. The zone, which moves to it, deletes nothing of what was lost; neither if etcd's history of that time
-// is gone.
+// is gone, nor if the replica that it moves to has started since, so that it has nothing to compare with.
 func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
 	t.Parallel()
-	for name, compacted := range map[string]bool{"history": false, "compacted": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, of := range []rolledBackEtcd{{name: "history"}, {name: "compacted", compacted: true},
+		{name: "compacted, and the replica is a new one", compacted: true, fresh: true}} {
+		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			rolledBackBesideAPausedReplica(t, compacted)
+			of.besideAPausedReplica(t)
 		})
 	}
 }
 
-func rolledBackBesideAPausedReplica(t *testing.T, compacted bool) {
+// rolledBackEtcd is what happens after etcd was put back: its history is compacted, and another replica takes the place of
+// the one that went on.
+type rolledBackEtcd struct {
+	name             string
+	compacted, fresh bool
+}
+
+func (of rolledBackEtcd) besideAPausedReplica(t *testing.T) {
 	t.Helper()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
 	r.mesh = newCluster(t)
@@ -174,7 +182,7 @@ func rolledBackBesideAPausedReplica(t *testing.T, compacted bool) {
 		r.apply(paused, timeout("further", fmt.Sprintf("%ds", 20+i)))
 	}
 	r.apply(paused, timeout("after", "10s"))
-	if compacted {
+	if of.compacted {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{member.Endpoint}, Logger: zap.NewNop()})
 		r.must(err)
 		defer client.Close()
@@ -183,9 +191,14 @@ func rolledBackBesideAPausedReplica(t *testing.T, compacted bool) {
 		_, err = client.Compact(t.Context(), last.Header.Revision)
 		r.must(err)
 	}
-	link.Lead(paused.Address("kds"))
+	last := paused
+	if of.fresh {
+		last = global("begins", "--secrets-key-file", filepath.Join(r.global.DataDir, "secrets.key"))
+		r.must(paused.Stop(t.Context()))
+	}
+	link.Lead(last.Address("kds"))
 	r.arrives(zone, "after")
-	r.holds(paused, zone, "early", "late", "after")
+	r.holds(last, zone, "early", "late", "after")
 }
 
 // rolledBack is a zone on a link, and the file of its global's store from before the policy "late", which the zone has.

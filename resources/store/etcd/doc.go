@@ -8,6 +8,7 @@
 //	program     the version of the program that last opened the store
 //	head        the revision of the last write, and which part of it (JSON)
 //	writer      there while a server writes a batch in several parts; it hangs on a lease, so it ends with the server
+//	chain/N     a part of the chain of writes, from etcd revision N on: what outlives etcd's history of head
 //	board/      what replicas tell each other beside the store: who is there, on leases, and notes (SharedState)
 //	r/KEY       a resource: key and value as resources/store/record.go describes them; in format N from 2 on, r.N/KEY
 //

@@ -230,7 +230,7 @@ func (s *Store) ended(reason, why error) error {
 
 // recognise checks, before a watch continues, that the store still has the write that the view shows, at the same
 // revision. A store that was restored meanwhile may have reached a later revision by other writes. If etcd has
-// compacted that revision, its last write cannot be an earlier one. Errors: ErrWentBack, and etcd's.
+// compacted that revision, the chain tells. Errors: ErrWentBack, and etcd's.
 func (s *Store) recognise(ctx context.Context) error {
 	at, value := s.place.mark()
 	if at == 0 {
@@ -243,7 +243,11 @@ func (s *Store) recognise(ctx context.Context) error {
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return s.wentBack(fmt.Errorf("it has not come to %d, where it was", at))
 	case errors.Is(err, rpctypes.ErrCompacted):
-		return nil // the watch gets the same error, and everything is compared
+		is, known, err := s.chained(asked, at, digestOf(value))
+		if err == nil && known && !is {
+			return s.wentBack(fmt.Errorf("what it had at %d is not what it had here", at))
+		}
+		return err // the watch finds the history compacted, and everything is compared
 	case err != nil:
 		return err
 	case len(r.Kvs) == 0 || r.Kvs[0].ModRevision != at || string(r.Kvs[0].Value) != value:

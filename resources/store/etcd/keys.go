@@ -25,14 +25,18 @@ type keys struct {
 	version int
 }
 
-// store and end bound the names of the store. Those of the shared state sort before them.
+// store and end bound the names of the store. Those of the shared state and of the chain sort before them.
 func (k keys) store() string    { return k.prefix + "/f" }
 func (k keys) end() string      { return clientv3.GetPrefixRangeEnd(k.prefix + "/") }
 func (k keys) replicas() string { return k.prefix + "/board/m/" }
 func (k keys) notes() string    { return k.prefix + "/board/n/" }
+func (k keys) chain() string    { return k.prefix + "/chain/" }
 func (k keys) format() string   { return k.prefix + "/format" }
 func (k keys) head() string     { return k.prefix + "/head" }
 func (k keys) writer() string   { return k.prefix + "/writer" }
+
+// link is the part of the chain that begins with the write at an etcd revision.
+func (k keys) link(at int64) string { return fmt.Sprintf("%s%016x", k.chain(), at) }
 
 // unfinished marks contents of which only some parts were written by Replace.
 func (k keys) unfinished() string { return k.prefix + "/unfinished" }
@@ -91,9 +95,12 @@ func replacements(value string) int {
 	return h.Replaced
 }
 
+// digestSize is the size of a digest in bytes.
+const digestSize = 8
+
 func digestOf(value string) string {
 	sum := sha256.Sum256([]byte(value))
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:digestSize])
 }
 
 func (h head) whole() bool { return h.Part == h.Parts }

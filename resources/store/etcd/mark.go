@@ -20,10 +20,10 @@ func (s *Store) Mark() string {
 	return fmt.Sprintf("%d.%s", at, digestOf(value))
 }
 
-// Recognises reports whether etcd has the write of a Mark. If etcd has forgotten what it had then, this server goes by what
-// it has followed itself. It also reports that etcd has the write if that is unknown, because this server did not run
-// then, or the mark is of another form: a store that was put back without a server that went on has another lineage, so
-// that the mark is not asked for. It logs that. Errors are etcd's.
+// Recognises reports whether etcd is known to have the write of a Mark. If etcd has forgotten what it had then, the
+// server goes by what it has followed itself, and by the chain, which outlives the history. What none of them knows is
+// not recognised; the server logs that. A mark of another form is taken for one that etcd has: a store that was put
+// back without a server that went on has another lineage, so that the mark is not asked for. Errors are etcd's.
 func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
 	revision, digest, _ := strings.Cut(mark, ".")
 	at, err := strconv.ParseInt(revision, 10, 64)
@@ -39,10 +39,15 @@ func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
 	case errors.Is(err, rpctypes.ErrCompacted):
 		is, known := s.place.had(at, digest)
 		if !known {
-			s.log.Warn("store: it is not known whether etcd has a write that a peer has seen: etcd's history of that time is compacted, and this server did not run then; deletions that the peer is told of are carried out",
+			if is, known, err = s.chained(asked, at, digest); err != nil {
+				return false, err
+			}
+		}
+		if !known {
+			s.log.Warn("store: it is not known whether etcd has a write that a peer has seen: etcd's history of that time is compacted, and neither this server nor the chain goes back to then; what the peer has and etcd has not is kept until an operator decides",
 				"prefix", s.config.Prefix, "etcd_revision", at)
 		}
-		return is || !known, nil
+		return is, nil
 	case err != nil:
 		return false, err
 	}

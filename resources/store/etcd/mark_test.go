@@ -12,15 +12,18 @@ import (
 )
 
 // TestMarksOutliveTheHistory checks that a server that has followed etcd all the time knows whether it had a write, also
-// once etcd has compacted its history of then. One that did not run then does not know, and says so.
+// once etcd has compacted its history of then. One that did not run then goes by the chain, and knows of nothing before it:
+// that is not recognised, and it says so.
 func TestMarksOutliveTheHistory(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.Start(t, 1)
 	stores := several(t, 2, Config{Endpoints: c.Endpoints()})
 	writer, follows := stores[0], stores[1]
+	written := 0
 	write := func(n int) {
-		for i := range n {
-			storetest.Apply(t, writer, storetest.Put(storetest.Resource(storetest.Key(fmt.Sprint("one-", i)), 1, nil)))
+		for range n {
+			written++
+			storetest.Apply(t, writer, storetest.Put(storetest.Resource(storetest.Key("one"), written, nil)))
 		}
 		agree(t, writer, follows)
 	}
@@ -32,7 +35,16 @@ func TestMarksOutliveTheHistory(t *testing.T) {
 	if _, err := client.Compact(t.Context(), writer.place.seen()); err != nil {
 		t.Fatal(err)
 	}
+	later := open(t, Config{Endpoints: c.Endpoints(), Prefix: writer.config.Prefix})
+	if err := later.extend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	chained := writer.Mark()
+	chainedAt, _, _ := strings.Cut(chained, ".")
 	write(1)
+	if _, err := client.Compact(t.Context(), writer.place.seen()); err != nil {
+		t.Fatal(err)
+	}
 	var said bytes.Buffer
 	fresh := open(t, Config{Endpoints: c.Endpoints(), Prefix: writer.config.Prefix,
 		Log: slog.New(slog.NewTextHandler(&said, nil))})
@@ -46,7 +58,9 @@ func TestMarksOutliveTheHistory(t *testing.T) {
 		{"it followed it", follows, seen, true},
 		{"another write at the revision", writer, at + ".0123456789abcdef", false},
 		{"another write, of one that followed", follows, at + ".0123456789abcdef", false},
-		{"unknown", fresh, at + ".0123456789abcdef", true},
+		{"in the chain", fresh, chained, true},
+		{"another write, by the chain", fresh, chainedAt + ".0123456789abcdef", false},
+		{"it was, but nobody knows", fresh, seen, false},
 	} {
 		if got, err := tt.of.Recognises(t.Context(), tt.mark); err != nil || got != tt.want {
 			t.Errorf("%s: %v, want %v (%v)", tt.name, got, tt.want, err)

@@ -24,6 +24,12 @@ func (p *passed) add(at int64, value string, follows bool) {
 	p.at, p.digests = append(p.at, at), append(p.digests, digestOf(value))
 }
 
+// since returns the writes after one. joined reports that no other is in between.
+func (p *passed) since(at int64) (more passed, joined bool) {
+	i, _ := slices.BinarySearch(p.at, at+1)
+	return passed{slices.Clone(p.at[i:]), slices.Clone(p.digests[i:])}, len(p.at) > 0 && p.at[0] <= at
+}
+
 // has reports whether there was a write with the digest at the revision; known is false for a revision from before the
 // first, or after the last.
 func (p *passed) has(at int64, digest string) (is, known bool) {

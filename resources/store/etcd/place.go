@@ -64,6 +64,13 @@ func (p *place) had(at int64, digest string) (is, known bool) {
 	return p.passed.has(at, digest)
 }
 
+// since returns the writes that the view went through after one. joined reports that no other is in between.
+func (p *place) since(at int64) (more passed, joined bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed.since(at)
+}
+
 // confirm records that at etcd's revision now, the write at was still the last one.
 func (p *place) confirm(at, now int64) {
 	p.mu.Lock()

@@ -79,15 +79,30 @@ func (b *SharedState) register(ctx context.Context, a Registration) error {
 	}
 }
 
-// History compacts etcd's history from before the last keep, until ctx ends. It does so only while leads returns true,
-// so that one server does it. A server that is at most keep behind need not compare everything.
+// History extends the chain of writes, and compacts etcd's history from before the last keep, until ctx ends; it
+// compacts nothing if keep is 0. It does so only while leads returns true, so that one server does it. A server that is
+// at most keep behind need not compare everything.
 func (b *SharedState) History(ctx context.Context, keep time.Duration, leads func() bool) {
+	interval := chainInterval
+	if keep > 0 {
+		interval = min(keep, interval)
+	}
 	var before int64
+	compacted := time.Now()
 	for {
-		wait(ctx, keep)
+		wait(ctx, interval)
 		if ctx.Err() != nil {
 			return
 		}
+		if leads() {
+			if err := b.store.extend(ctx); err != nil {
+				b.log.Warn("the chain of writes was not extended", "error", err)
+			}
+		}
+		if keep <= 0 || time.Since(compacted) < keep {
+			continue
+		}
+		compacted = time.Now()
 		now, err := b.compact(ctx, before, leads())
 		if err != nil {
 			b.log.Warn("etcd's history was not compacted", "error", err)
