@@ -178,13 +178,16 @@ func (d *diagnosis) print(w io.Writer) error {
 			fmt.Fprintf(w, "  why it matters: %s\n", printing.Line(f.Why))
 		}
 		if f.Do != "" {
-			fmt.Fprintf(w, "  what to do:     %s\n", printing.Line(f.Do))
+			fmt.Fprintln(w, toDo(f.Do))
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s, %s, %d not checked\n",
 		counted(d.count(findingProblem), "problem"), counted(d.count(findingWarning), "warning"), d.count(findingUnknown))
 	return err
 }
+
+// toDo is the line of advice below a finding.
+func toDo(advice string) string { return "  what to do:     " + printing.Line(advice) }
 
 func severity(status string) int {
 	return slices.Index([]string{findingOK, findingUnknown, findingWarning, findingProblem}, status)

@@ -96,7 +96,7 @@ func behindFindings(mesh string, behind []tracker.ProxyBehind) []finding {
 			findingProblem, "proxies", "mesh " + mesh, fmt.Sprintf(
 				"%d refuse their configuration, do not answer, or it cannot be built: %s", len(failing), firstOf(failing, 3)),
 			"they keep their last configuration: later changes, including permissions, do not take effect there",
-			"the reason names what is wrong; causewayctl inspect dataplane NAME shows the policies, the proxy's own log the details",
+			"the reason names what is wrong, and the proxy's own log has the details: correct the policy (causewayctl inspect dataplane NAME lists its policies); restart a proxy that does not answer",
 		})
 	}
 	if len(late) > 0 {

@@ -237,7 +237,7 @@ func (e *examination) readiness(ctx context.Context) error {
 		e.add(finding{
 			findingProblem, "readiness", address, "not ready: " + answer.Detail,
 			"a server that is not ready accepts no writes, and serves what it had",
-			"for the store: look at the disk (--data-dir on the server's machine), or at the members of etcd; it becomes ready again without a restart, unless its folder is lost: then restart it",
+			"for the store: make room on the disk, or look at the members of etcd; it becomes ready again without a restart, unless its folder is lost: then restart it",
 		})
 	default:
 		e.add(finding{

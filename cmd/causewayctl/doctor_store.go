@@ -19,11 +19,21 @@ func (e *examination) store(ctx context.Context) {
 	for i := range list.Items {
 		r := &list.Items[i]
 		if r.Asked && r.Store.Reachable != nil && !*r.Store.Reachable {
-			e.add(finding{
-				findingProblem, "store", r.Instance, r.Store.Error,
-				"it takes no writes, and what it says of policies and of zones may be old: others may have written since",
-				"look at the disk (--data-dir on the server's machine), or at the members of etcd and the way to them; ask another replica meanwhile: causewayctl get replicas",
-			})
+			e.add(storeFinding(r))
 		}
 	}
+}
+
+// storeFinding is about a global that cannot write to its store.
+func storeFinding(r *api.Replica) finding {
+	f := finding{
+		findingProblem, "store", r.Instance, r.Store.Error,
+		"it takes no writes, and what it says of policies and of zones may be old: others may have written since",
+		"make room on the disk of the data folder, or mend the disk (--data-dir on the server's machine looks at it); it writes again without a restart",
+	}
+	if r.Store.Kind == "etcd" {
+		f.What = "etcd: " + f.What
+		f.Do = "check that most members of etcd run (etcdctl endpoint health), and the way to them; it writes again without a restart; ask another replica meanwhile: causewayctl get replicas"
+	}
+	return f
 }

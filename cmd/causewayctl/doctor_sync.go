@@ -158,14 +158,22 @@ func refusalFinding(zone string, t *tracker.TypeSync) finding {
 		findingProblem, "zone", zone, fmt.Sprintf("%d %s refused (%s); the first: %s", len(t.Refused), t.Type,
 			t.Direction, refusalText(&t.Refused[0], t.Type)),
 		"these resources do not take effect on the other side; all others do",
-		"change or delete them where they were written: the sender offers them again when they change",
+		refusalAdvice,
 	}
 }
+
+// refusalAdvice says what to do about refused resources.
+const refusalAdvice = "change or delete them where they were written: the sender offers them again when they change"
 
 func heldFinding(zone, typ string, n int) finding {
 	return finding{
 		findingProblem, "zone", zone, fmt.Sprintf("the removal of %d %s is held", n, typ),
 		"so many at once may be a mistake; they remain in force until an operator agrees",
-		fmt.Sprintf("if it is intended: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ),
+		heldAdvice(zone, typ),
 	}
+}
+
+// heldAdvice says what to do about a removal that is held.
+func heldAdvice(zone, typ string) string {
+	return fmt.Sprintf("if it is intended: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ)
 }

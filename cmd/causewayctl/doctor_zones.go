@@ -74,7 +74,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 		e.add(finding{
 			findingProblem, "zone", z.Name, "two servers alternate as this zone",
 			"each ends the other's session: neither zone's proxies can rely on being up to date",
-			"stop the copy; it needs a zone of its own: causewayctl zone create NAME, and a new data folder",
+			"stop the copy; it needs a zone of its own: causewayctl zone create NAME, and a new data folder; this is shown until 15 minutes after they last alternated",
 		})
 	}
 	if latest := seen.latest(); latest.GetVersion().GetKumaCp().GetVersion() != "" {

@@ -101,6 +101,11 @@ func isQuiet(t *tracker.TypeSync) bool {
 	return !t.LagUnknown && t.LagRevisions == 0 && t.LagSeconds <= 0 && len(t.Refused) == 0 && t.Held == nil
 }
 
+// isUntold reports whether nothing is wrong with a type but that how far behind the receiver is, is unknown.
+func isUntold(t *tracker.TypeSync) bool {
+	return t.LagUnknown && len(t.Refused) == 0 && t.Held == nil
+}
+
 // inSync reports whether both sides are known to have everything of the other.
 func (s *syncSession) inSync() bool {
 	for i := range s.Types {
@@ -227,9 +232,21 @@ func (t *table) addSession(s *syncSession, all bool) {
 		state = stateUnseen
 	}
 	before := len(t.rows)
+	untold := map[string]int{} // types of which only the lag is unknown, by direction
+	for i := range s.Types {
+		if row := &s.Types[i]; isUntold(row) {
+			untold[row.Direction]++
+		}
+	}
 	for i := range s.Types {
 		row := &s.Types[i]
-		if isQuiet(row) && !all {
+		n := untold[row.Direction]
+		if isQuiet(row) && !all || isUntold(row) && n == 0 {
+			continue
+		}
+		if isUntold(row) && n > 1 && !all {
+			t.add(s.Zone, state, fmt.Sprintf("%d types", n), row.Direction, "", "", stateUnknown, stateUnknown)
+			untold[row.Direction] = 0
 			continue
 		}
 		held := ""
@@ -269,10 +286,12 @@ func (s *syncSession) details() []string {
 		for j := range t.Refused {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", s.Zone, t.Direction, refusalText(&t.Refused[j], t.Type)))
 		}
+		if len(t.Refused) > 0 {
+			lines = append(lines, toDo(refusalAdvice))
+		}
 		if t.Held != nil {
-			lines = append(lines, fmt.Sprintf(
-				"%s %s: the removal of %d %s is held (%s): causewayctl zone accept-deletes %s --type %s accepts it",
-				s.Zone, t.Direction, t.Held.Count, t.Type, firstOf(t.Held.Names, 3), s.Zone, t.Type))
+			lines = append(lines, fmt.Sprintf("%s %s: the removal of %d %s is held (%s)", s.Zone, t.Direction,
+				t.Held.Count, t.Type, firstOf(t.Held.Names, 3)), toDo(heldAdvice(s.Zone, string(t.Type))))
 		}
 	}
 	return lines

@@ -136,8 +136,11 @@ func overtime(ctx context.Context) error {
 
 func (c *cli) printRollout(status *rolloutStatus) error {
 	if err := c.printAnswer(status.whole, func() error {
-		_, err := fmt.Fprintln(c.out, status.sentence())
-		return err
+		fmt.Fprintln(c.out, status.sentence())
+		for _, line := range status.advice() {
+			fmt.Fprintln(c.out, toDo(line))
+		}
+		return nil
 	}); err != nil {
 		return err
 	}

@@ -125,23 +125,28 @@ func TestDoctorNamesHeldRemovals(t *testing.T) {
 func TestDoctorNamesClocks(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
-	target, err := url.Parse(m.global.API.URL())
-	m.must(err)
 	for skew, want := range map[time.Duration]string{-10 * time.Minute: "behind this machine's",
 		10 * time.Minute: "ahead of this machine's"} {
-		proxy := &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, // without forwarding headers
-			ModifyResponse: func(r *http.Response) error {
-				date, err := http.ParseTime(r.Header.Get("Date"))
-				r.Header.Set("Date", date.Add(skew).UTC().Format(http.TimeFormat))
-				return err
-			},
-		}
-		elsewhere := httptest.NewServer(proxy)
-		t.Cleanup(elsewhere.Close)
-		if do := m.names(elsewhere.URL, "clock", "", want); !strings.Contains(do, "NTP") {
+		if do := m.names(m.withClock(m.global, skew), "clock", "", want); !strings.Contains(do, "NTP") {
 			t.Errorf("it says to do %q", do)
 		}
 	}
 	m.noProblems(m.global.API.URL())
+}
+
+// withClock returns an address at which a server answers with the date of a clock that is ahead.
+func (m *mesh) withClock(s *cluster.Server, ahead time.Duration) string {
+	m.t.Helper()
+	target, err := url.Parse(s.API.URL())
+	m.must(err)
+	elsewhere := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, // without forwarding headers
+		ModifyResponse: func(r *http.Response) error {
+			date, err := http.ParseTime(r.Header.Get("Date"))
+			r.Header.Set("Date", date.Add(ahead).UTC().Format(http.TimeFormat))
+			return err
+		},
+	})
+	m.t.Cleanup(elsewhere.Close)
+	return elsewhere.URL
 }
