@@ -51,7 +51,7 @@ func (b *Bridge) judge(ctx context.Context, r *admissionRequest, mutating bool) 
 		return refused(api.BadField("document", "there is no object"))
 	case object.Meta.DeletionTimestamp == nil && labelled(object) != nil:
 		return refused(labelled(object))
-	case old != nil && (object.Meta.DeletionTimestamp != nil || sameMeaning(object, old)):
+	case old != nil && sameMeaning(object, old):
 		return &admissionResponse{Allowed: true} // a finalizer, an annotation: nothing that this server reads
 	case !Fed(t):
 		return refused(b.unwritable(t))
@@ -165,7 +165,10 @@ func (b *Bridge) judgeWrite(ctx context.Context, r *admissionRequest, object, ol
 		if out.Patch != nil {
 			out.PatchType = "JSONPatch"
 		}
-		return out // the validating call warns
+		return out // the validating call warns, and asks who may assign: others may change the object in between
+	}
+	if err := b.mayAssign(ctx, r.UserInfo, doc); err != nil {
+		return refused(err)
 	}
 	out.Warnings = warnings(forecast, r.DryRun)
 	return out

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -23,16 +24,14 @@ type admissionRequest struct {
 		Group string `json:"group"`
 		Kind  string `json:"kind"`
 	} `json:"kind"`
-	SubResource string `json:"subResource"`
-	Name        string `json:"name"`
-	Namespace   string `json:"namespace"`
-	Operation   string `json:"operation"`
-	UserInfo    struct {
-		Username string `json:"username"`
-	} `json:"userInfo"`
-	Object    json.RawMessage `json:"object"`
-	OldObject json.RawMessage `json:"oldObject"`
-	DryRun    bool            `json:"dryRun"`
+	SubResource string          `json:"subResource"`
+	Name        string          `json:"name"`
+	Namespace   string          `json:"namespace"`
+	Operation   string          `json:"operation"`
+	UserInfo    apiserver.User  `json:"userInfo"`
+	Object      json.RawMessage `json:"object"`
+	OldObject   json.RawMessage `json:"oldObject"`
+	DryRun      bool            `json:"dryRun"`
 }
 
 type admissionResponse struct {
@@ -65,6 +64,9 @@ func parseReview(raw []byte) (*admissionRequest, error) {
 	return r.Request, nil
 }
 
+// reasons are the words of Kubernetes for the statuses of refusals that are not about the document.
+var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusServiceUnavailable: "ServiceUnavailable"}
+
 // refused is the answer that says why not.
 func refused(err error) *admissionResponse {
 	e := api.Explained(err)
@@ -72,7 +74,7 @@ func refused(err error) *admissionResponse {
 	if s.Code == http.StatusBadRequest || s.Code == http.StatusMethodNotAllowed {
 		s.Code = http.StatusUnprocessableEntity
 	} else {
-		s.Reason = ""
+		s.Reason = reasons[s.Code]
 	}
 	if len(e.InvalidParameters) > 0 {
 		type cause struct {

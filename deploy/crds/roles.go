@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // roles are ClusterRoles that Kubernetes adds to its own of the same names, so that whoever may edit a namespace may
@@ -19,15 +20,24 @@ func roles() []object {
 	}
 	slices.Sort(all)
 	slices.Sort(written)
+	assign := []string{resources.VerbAssign}
 	read, write := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
+	// Whoever edits a namespace runs what she likes there as any of its service accounts, and gives them to Dataplanes.
+	accounts := rule("", []string{"serviceaccounts"}, assign)
 	return []object{
-		role("causeway-view", object{"view": "true"}, all, read),
-		role("causeway-edit", object{"edit": "true"}, written, write),
-		role("causeway-admin", object{"admin": "true"}, written, write),
+		role("causeway-view", object{"view": "true"}, rule("kuma.io", all, read)),
+		role("causeway-edit", object{"edit": "true"}, rule("kuma.io", written, write), accounts),
+		role("causeway-admin", object{"admin": "true"}, rule("kuma.io", written, write), accounts),
+		// Workloads belong to no namespace. An administrator of the cluster binds this one, to whom she chooses.
+		role("causeway-assign", nil, rule("kuma.io", []string{kubernetes.Workloads}, assign), accounts),
 	}
 }
 
-func role(name string, aggregate object, plurals, verbs []string) object {
+func rule(group string, plurals, verbs []string) object {
+	return object{"apiGroups": []string{group}, "resources": plurals, "verbs": verbs}
+}
+
+func role(name string, aggregate object, rules ...any) object {
 	labels := object{}
 	for to, yes := range aggregate {
 		labels["rbac.authorization.k8s.io/aggregate-to-"+to] = yes
@@ -35,6 +45,6 @@ func role(name string, aggregate object, plurals, verbs []string) object {
 	return object{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 		"metadata": object{"name": name, "labels": partOf(labels)},
-		"rules":    []any{object{"apiGroups": []string{"kuma.io"}, "resources": plurals, "verbs": verbs}},
+		"rules":    rules,
 	}
 }

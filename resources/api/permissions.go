@@ -44,16 +44,7 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 		if old != nil && old.HomeNamespace() != doc.Namespace { // a copy: it belongs to the server that wrote it
 			needed = append(needed, access.OnResource(verb, old))
 		}
-		switch doc.Type {
-		case resources.TypeDataplane:
-			needed = append(needed, access.Assignments(old, doc, identityLabels(state, doc.Mesh))...)
-		case resources.TypeMeshService:
-			needed = append(needed, access.Answers(old, doc)...)
-		case resources.TypeMeshProxyPatch:
-			if resources.Unguarded(doc) {
-				needed = append(needed, access.On(resources.VerbUnguard, doc.Key))
-			}
-		}
+		needed = append(needed, beside(state, old, doc)...)
 		for i, a := range needed {
 			if s.config.Guard.Allows(subject, a) {
 				continue
@@ -62,6 +53,22 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 				a = needed[0] // only callers that may read the copy learn its owner
 			}
 			return &access.DeniedError{Subject: subject, Missing: s.unrevealing(subject, a, old)}
+		}
+	}
+	return nil
+}
+
+// beside returns what a write needs beside the permission to write: to give a Dataplane its identity, to let others
+// answer for a MeshService, to leave a patch unguarded. old is what is there; nil if nothing is.
+func beside(state store.Snapshot, old, doc *resources.Resource) []access.Action {
+	switch doc.Type {
+	case resources.TypeDataplane:
+		return access.Assignments(old, doc, identityLabels(state, doc.Mesh))
+	case resources.TypeMeshService:
+		return access.Answers(old, doc)
+	case resources.TypeMeshProxyPatch:
+		if resources.Unguarded(doc) {
+			return []access.Action{access.On(resources.VerbUnguard, doc.Key)}
 		}
 	}
 	return nil

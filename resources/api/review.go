@@ -18,6 +18,19 @@ func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bo
 	return &forecast.Results[0], nil
 }
 
+// Assigned returns the identities that a write would newly give to a Dataplane, or to those who answer for a MeshService,
+// each as the action that a caller of the HTTP API needs for it. Whoever takes the write asks whether its author may.
+func (s *Server) Assigned(doc *resources.Resource) []access.Action {
+	state := s.config.Store.Snapshot()
+	var out []access.Action
+	for _, a := range beside(state, state.Get(doc.Key), s.config.Home.Labelled(doc)) {
+		if a.Verb == resources.VerbAssign {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
 // ReviewDelete judges a deletion that a user is about to make elsewhere, as `DELETE` would. A resource that is not in
 // the store may be deleted.
 func (s *Server) ReviewDelete(key resources.Key) error {

@@ -62,6 +62,8 @@ func build(t testing.TB) {
 const (
 	admin      = "admin"
 	alice      = "alice"
+	bob        = "bob"   // edits backend-ns, where a test says so
+	carol      = "carol" // is of the group platform
 	zoneUser   = "system:serviceaccount:kuma-system:causeway-zone"
 	masters    = "system:masters"
 	tokenOf    = "token-of-"
@@ -124,6 +126,7 @@ kind: ClusterRole
 metadata: {name: server}
 rules:
 - {apiGroups: [kuma.io], resources: ["*"], verbs: [get, list, watch, create, update, patch, delete]}
+- {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
 - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, patch]}
 - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations], resourceNames: [causeway-zone], verbs: [get, list, watch, patch]}
 ---
@@ -142,12 +145,9 @@ func (w *world) startAPIServer() {
 	pki := filepath.Join(w.dir, "pki")
 	must(w.t, os.MkdirAll(pki, 0o700))
 	tokens := ""
-	for i, user := range []string{admin, alice, zoneUser} {
-		group := ""
-		if user == admin {
-			group = "," + masters
-		}
-		tokens += fmt.Sprintf("%s%s,%s,%d%s\n", tokenOf, user, user, i, group)
+	groups := map[string]string{admin: "," + masters, carol: ",platform"}
+	for i, user := range []string{admin, alice, bob, carol, zoneUser} {
+		tokens += fmt.Sprintf("%s%s,%s,%d%s\n", tokenOf, user, user, i, groups[user])
 	}
 	must(w.t, os.WriteFile(filepath.Join(pki, "tokens.csv"), []byte(tokens), 0o600))
 	must(w.t, os.WriteFile(filepath.Join(pki, "accounts.key"), keyPEM(w.t), 0o600))
