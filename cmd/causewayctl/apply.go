@@ -36,7 +36,7 @@ func newApply(c *cli) *cobra.Command {
 			return nil
 		},
 		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
-			docs, err := c.readDocuments(filenames)
+			docs, err := c.readDocuments(ctx, filenames)
 			if err != nil {
 				return err
 			}

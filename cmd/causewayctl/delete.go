@@ -38,7 +38,7 @@ func newDelete(c *cli) *cobra.Command {
 				}
 				return c.deleteAll(ctx, client, []resources.Key{it.key()}, ignoreMissing)
 			}
-			keys, err := c.keysToDelete(scope, args, filenames)
+			keys, err := c.keysToDelete(ctx, scope, args, filenames)
 			if err != nil {
 				return err
 			}
@@ -51,7 +51,7 @@ func newDelete(c *cli) *cobra.Command {
 	return cmd
 }
 
-func (c *cli) keysToDelete(scope *scopeFlags, args, filenames []string) ([]resources.Key, error) {
+func (c *cli) keysToDelete(ctx context.Context, scope *scopeFlags, args, filenames []string) ([]resources.Key, error) {
 	if len(filenames) == 0 {
 		d, err := lookupType(args[0])
 		if err != nil {
@@ -59,7 +59,7 @@ func (c *cli) keysToDelete(scope *scopeFlags, args, filenames []string) ([]resou
 		}
 		return []resources.Key{scope.key(d, args[1])}, nil
 	}
-	docs, err := c.readDocuments(filenames)
+	docs, err := c.readDocuments(ctx, filenames)
 	if err != nil {
 		return nil, err
 	}

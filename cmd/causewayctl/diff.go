@@ -27,7 +27,7 @@ func newDiff(c *cli) *cobra.Command {
 			"  causewayctl diff -f policies/ || causewayctl apply -f policies/",
 		Args: cobra.NoArgs,
 		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
-			docs, err := c.readDocuments(filenames)
+			docs, err := c.readDocuments(ctx, filenames)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func addFilenameFlag(cmd *cobra.Command, filenames *[]string) {
 
 // readDocuments reads all files that -f names. If any document is invalid, it returns only an error, which lists every
 // problem with its file and document.
-func (c *cli) readDocuments(filenames []string) ([]document, error) {
+func (c *cli) readDocuments(ctx context.Context, filenames []string) ([]document, error) {
 	sources, err := expand(filenames)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 	var docs []document
 	var problems []string
 	for _, source := range sources {
-		raw, err := c.readSource(source)
+		raw, err := c.readSource(ctx, source)
 		if err != nil {
 			return nil, err
 		}
@@ -70,9 +71,9 @@ func (c *cli) readDocuments(filenames []string) ([]document, error) {
 }
 
 // readSource reads one byte more than documents may have, so that their decoder reports that they are too long.
-func (c *cli) readSource(source string) ([]byte, error) {
+func (c *cli) readSource(ctx context.Context, source string) ([]byte, error) {
 	if isURL(source) {
-		return c.readURL(source)
+		return c.readURL(ctx, source)
 	}
 	in := c.in
 	if source != standardInput {
@@ -83,11 +84,30 @@ func (c *cli) readSource(source string) ([]byte, error) {
 		defer f.Close()
 		in = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(in, resources.MaxDocumentBytes+1))
+	raw, err := readAll(ctx, io.LimitReader(in, resources.MaxDocumentBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	return raw, nil
+}
+
+// readAll is io.ReadAll that an interrupt ends, although nothing comes: from a terminal, or a pipe.
+func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
+	type result struct {
+		raw []byte
+		err error
+	}
+	read := make(chan result, 1)
+	go func() { // it ends with the program, if not before
+		raw, err := io.ReadAll(in)
+		read <- result{raw, err}
+	}()
+	select {
+	case got := <-read:
+		return got.raw, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // expand replaces directories with the files under them, in the order of their paths, without hidden files.

@@ -23,12 +23,12 @@ const maxRedirects = 5
 
 // readURL reads one byte more than documents may have. It sends no credential, follows no redirect from https to
 // http, and tells nobody where it was redirected from.
-func (c *cli) readURL(source string) ([]byte, error) {
+func (c *cli) readURL(ctx context.Context, source string) ([]byte, error) {
 	at, err := url.Parse(source)
 	if err != nil || at.Host == "" || at.User != nil {
 		return nil, usagef("-f %q: want a URL with a host and without a user", source)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, http.NoBody)
 	if err != nil {

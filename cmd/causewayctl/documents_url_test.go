@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -29,13 +32,39 @@ func TestReadURL(t *testing.T) {
 	}))
 	t.Cleanup(first.Close)
 	c := &cli{timeout: 10 * time.Second}
-	raw, err := c.readURL(first.URL + "/moved?signature=secret")
+	raw, err := c.readURL(t.Context(), first.URL+"/moved?signature=secret")
 	if err != nil || string(raw) != `referer: ""` {
 		t.Errorf("got %q, %v", raw, err)
 	}
 	for path, want := range map[string]string{"/page": "a page for people", "/round": "more than 5 redirects"} {
-		if _, err := c.readURL(first.URL + path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.readURL(t.Context(), first.URL+path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
 }
+
+// TestInterruptEndsReading interrupts the reading of a URL that does not answer, and of an input from which nothing comes.
+func TestInterruptEndsReading(t *testing.T) {
+	t.Parallel()
+	reading, interrupt := context.WithCancel(t.Context())
+	mute := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		interrupt()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(mute.Close)
+	c := &cli{timeout: time.Hour}
+	if _, err := c.readSource(reading, mute.URL); !errors.Is(err, context.Canceled) {
+		t.Errorf("a URL: %v", err)
+	}
+	silent, writer := io.Pipe()
+	t.Cleanup(func() { _ = writer.Close() })
+	reading, interrupt = context.WithCancel(t.Context())
+	c.in = io.MultiReader(readerFunc(func([]byte) (int, error) { interrupt(); return 0, io.EOF }), silent)
+	if _, err := c.readSource(reading, standardInput); !errors.Is(err, context.Canceled) {
+		t.Errorf("an input: %v", err)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

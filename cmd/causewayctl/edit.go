@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -43,6 +44,9 @@ func newEdit(c *cli) *cobra.Command {
 			}
 			it, err := read[0](ctx, client)
 			if err != nil {
+				return err
+			}
+			if it, err = fetchTagged(ctx, client, it.key()); err != nil {
 				return err
 			}
 			return c.edit(ctx, client, it)
@@ -120,7 +124,7 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	if ctx.Err() != nil {
 		return nil, errors.New("interrupted: nothing was stored")
 	}
-	edited, err := c.readSource(path)
+	edited, err := c.readSource(ctx, path)
 	if err == nil && len(edited) > resources.MaxDocumentBytes {
 		return nil, fmt.Errorf("nothing was stored: the text has more than %d bytes", resources.MaxDocumentBytes)
 	}
@@ -142,26 +146,42 @@ func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, pat
 	if len(decoded) != 1 || decoded[0].Key != it.key() {
 		return &refusedEdit{fmt.Errorf("want one document about %s: type, mesh, namespace and name stay as they are", it.key())}
 	}
-	now, err := fetchItem(ctx, client, it.key())
-	if err != nil {
-		return err
-	}
-	if now.written() != it.written() {
-		return fmt.Errorf("nothing was stored: somebody has changed %s meanwhile", it.key())
-	}
-	var docs []document
-	for i, r := range decoded {
-		docs = append(docs, document{source: path, number: i + 1, resource: r})
-	}
-	result, err := client.Apply(ctx, decoded...)
+	docs := []document{{source: path, number: 1, resource: decoded[0]}}
+	written, err := client.PutIf(ctx, decoded[0], it.tag)
 	var answer *api.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest {
+	switch {
+	case err == nil:
+	case errors.As(err, &answer) && answer.Status == http.StatusPreconditionFailed:
+		return fmt.Errorf("nothing was stored: somebody has changed %s meanwhile", it.key())
+	case errors.As(err, &answer) && answer.Status == http.StatusBadRequest:
 		return &refusedEdit{traced(docs, err)}
-	}
-	if err != nil {
+	default:
 		return traced(docs, err)
 	}
-	return c.printOutcomes(docs, result)
+	return c.printOutcomes(docs, &api.BatchResult{Revision: written.Revision, Results: []api.BatchedItem{{
+		Type: it.Type, Mesh: it.Mesh, Namespace: it.Namespace, Name: it.Name, KRI: it.KRI, Result: written.Result,
+		Warnings: written.Warnings}}})
+}
+
+// fetchTagged reads a resource with the tag by which a later write knows that nobody else has changed it.
+func fetchTagged(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
+	path, query, err := api.ItemPath(key)
+	if err != nil {
+		return nil, err
+	}
+	raw, tag, err := client.Tagged(ctx, api.Request{Path: path, Query: query})
+	if err != nil {
+		return nil, aboutResource(key, err)
+	}
+	if tag == "" {
+		return nil, errors.New("the server is older than this program and cannot tell whether somebody else changes it meanwhile: use causewayctl get -o yaml, and apply")
+	}
+	it := &item{}
+	if err := json.Unmarshal(raw, it); err != nil {
+		return nil, fmt.Errorf("%s: unexpected response: %w", path, err)
+	}
+	it.tag = tag
+	return it, nil
 }
 
 // keptIn adds to an error where the text is.

@@ -40,8 +40,8 @@ func newExplain(c *cli) *cobra.Command {
 				return err
 			}
 			if len(filenames) > 0 {
-				return c.offline(func() error {
-					world, err := c.readWorld(filenames, q.Zone)
+				return c.offline(func(ctx context.Context) error {
+					world, err := c.readWorld(ctx, filenames, q.Zone)
 					if err != nil {
 						return err
 					}
@@ -89,17 +89,17 @@ func readHeaders(q *explain.Query, headers []string) error {
 }
 
 // offline returns the RunE of a question that needs no server.
-func (c *cli) offline(run func() error) func(*cobra.Command, []string) error {
-	return func(*cobra.Command, []string) error {
+func (c *cli) offline(run func(context.Context) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
 		c.waiting = startProgress(c.errOut, "reading files")
 		defer c.waiting.stop()
-		return unanswered(failed(c.said(run())))
+		return unanswered(failed(c.said(run(cmd.Context()))))
 	}
 }
 
 // readWorld reads resources from files and judges them as a server would.
-func (c *cli) readWorld(filenames []string, zone string) (*explain.World, error) {
-	docs, err := c.readDocuments(filenames)
+func (c *cli) readWorld(ctx context.Context, filenames []string, zone string) (*explain.World, error) {
+	docs, err := c.readDocuments(ctx, filenames)
 	if err != nil {
 		return nil, err
 	}

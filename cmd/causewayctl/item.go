@@ -27,6 +27,8 @@ type item struct {
 		// Destination is the destination of a TrafficTarget.
 		Destination resources.TrafficSubject `json:"destination"`
 	} `json:"spec"`
+	// tag is the entity tag, of fetchTagged.
+	tag string
 	// whole is the document as received. -o json and yaml print it.
 	whole json.RawMessage
 }

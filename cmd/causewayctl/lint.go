@@ -29,8 +29,8 @@ func newLint(c *cli) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(filenames) > 0 {
-				return c.offline(func() error {
-					docs, err := c.readDocuments(filenames)
+				return c.offline(func(ctx context.Context) error {
+					docs, err := c.readDocuments(ctx, filenames)
 					if err != nil {
 						return err
 					}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,12 +26,12 @@ func newTest(c *cli) *cobra.Command {
 			"  causewayctl test -f policies/ -f services/ -t tests/ --junit report.xml",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.offline(func() error {
-				world, err := c.readWorld(policies, zone)
+			return c.offline(func(ctx context.Context) error {
+				world, err := c.readWorld(ctx, policies, zone)
 				if err != nil {
 					return err
 				}
-				files, err := c.readExpectations(tests)
+				files, err := c.readExpectations(ctx, tests)
 				if err != nil {
 					return err
 				}
@@ -59,7 +60,7 @@ func newTest(c *cli) *cobra.Command {
 }
 
 // readExpectations reads all files, so that its error names every invalid one.
-func (c *cli) readExpectations(names []string) ([]*explain.TestFile, error) {
+func (c *cli) readExpectations(ctx context.Context, names []string) ([]*explain.TestFile, error) {
 	sources, err := expand(names)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (c *cli) readExpectations(names []string) ([]*explain.TestFile, error) {
 	var files []*explain.TestFile
 	var failures []error
 	for _, source := range sources {
-		raw, err := c.readSource(source)
+		raw, err := c.readSource(ctx, source)
 		if err != nil {
 			return nil, err
 		}

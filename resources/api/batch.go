@@ -41,12 +41,12 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if dryRun {
-		return s.writeForecast(w, r, docs)
+		return s.writeForecast(w, r, docs, precondition{})
 	}
 	if err := s.writtenByKubectl(docs); err != nil {
 		return err
 	}
-	stored, commit, err := s.apply(r.Context(), docs)
+	stored, commit, err := s.apply(r.Context(), docs, precondition{})
 	if err != nil {
 		return err
 	}

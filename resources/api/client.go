@@ -102,22 +102,32 @@ type Request struct {
 	// Body is sent as ContentType, which defaults to application/json.
 	Body        []byte
 	ContentType string
+	// IfMatch is the tag that the resource must still have, as Tagged returned it. Empty for any.
+	IfMatch string
 }
 
 // Do sends one request and returns the body of the response. A status of 400 and above is an *Error.
 func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
+	raw, _, err := c.Tagged(ctx, r)
+	return raw, err
+}
+
+// Tagged is Do that also returns the entity tag of the response; empty if the server sends none, as older ones.
+func (c *Client) Tagged(ctx context.Context, r Request) (raw []byte, tag string, err error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	if r.IfMatch != "" {
+		req.Header.Set(ifMatch, r.IfMatch)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.base.Host, err)
+		return nil, "", fmt.Errorf("%s: %w", c.base.Host, err)
 	}
 	defer resp.Body.Close()
-	raw, err := c.read(resp)
-	if err != nil {
-		return nil, err
+	if raw, err = c.read(resp); err != nil {
+		return nil, "", err
 	}
 	if revision, err := strconv.ParseUint(resp.Header.Get(RevisionHeader), 10, 64); err == nil {
 		c.AtLeast(revision)
@@ -133,7 +143,7 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 			c.config.LeftOut(r.Path, n)
 		}
 	}
-	return raw, nil
+	return raw, resp.Header.Get(tagHeader), nil
 }
 
 // read returns the body of a response that is a result. Other responses are an error.
@@ -278,6 +288,18 @@ func documentsOf(all []*resources.Resource) []byte {
 		body = append(resources.AppendUniversal(body, r), '\n')
 	}
 	return body
+}
+
+// PutIf stores one resource if the stored one still has the tag that Tagged returned of it. Otherwise the error has the
+// status 412.
+func (c *Client) PutIf(ctx context.Context, r *resources.Resource, tag string) (*Written, error) {
+	path, query, err := ItemPath(r.Key)
+	if err != nil {
+		return nil, err
+	}
+	out := &Written{}
+	return out, c.JSON(ctx, Request{Method: http.MethodPut, Path: path, Query: query,
+		Body: resources.AppendUniversal(nil, r), IfMatch: tag}, out)
 }
 
 // DryRun makes the server evaluate a write of all resources without storing them. It fails with the errors that a write

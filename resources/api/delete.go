@@ -34,13 +34,19 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	if err := s.deletedByKubectl(s.config.Store.Snapshot().Get(key)); err != nil {
 		return err
 	}
+	want, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
 	reader := s.Reader(r)
-	batch := store.Batch{Ops: deleteOps(s.config.Store.Snapshot(), key), Check: func(state store.Snapshot) error {
+	check := func(state store.Snapshot) error {
 		if err := s.checkDelete(state, d, key, reader); err != nil {
 			return err
 		}
 		return s.checkWithdrawal(r.Context(), state, key)
-	}, Cause: store.CauseOf(r.Context())}
+	}
+	batch := store.Batch{Ops: deleteOps(s.config.Store.Snapshot(), key), Check: want.onlyIf(key, check),
+		Cause: store.CauseOf(r.Context())}
 	if err := s.intendBatch(r.Context(), batch); err != nil {
 		return err
 	}

@@ -101,9 +101,13 @@ func wantsDryRun(r *http.Request) (bool, error) {
 }
 
 // writeForecast responds with what applying the documents would do.
-func (s *Server) writeForecast(w http.ResponseWriter, r *http.Request, docs []*resources.Resource) error {
+func (s *Server) writeForecast(w http.ResponseWriter, r *http.Request, docs []*resources.Resource,
+	want precondition) error {
 	forecast, err := s.forecast(r.Context(), docs)
 	if err != nil {
+		return err
+	}
+	if err := want.check(docs[0].Key, s.config.Store.Snapshot().Get(docs[0].Key)); err != nil {
 		return err
 	}
 	return WriteJSON(w, http.StatusOK, forecast)

@@ -111,11 +111,13 @@ func (s *Server) writeItem(w http.ResponseWriter, r *http.Request, found *resour
 	if err != nil {
 		return err
 	}
+	tag := tagOf(found)
 	if explicit {
 		if found, err = resources.Explicit(found, s.config.Home.SystemNamespace); err != nil {
 			return err
 		}
 	}
+	w.Header().Set(tagHeader, tag)
 	found = s.shown(found, s.Reader(r))
 	switch format := q.Get("format"); format {
 	case "", "universal":

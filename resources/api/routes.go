@@ -127,6 +127,8 @@ type Row struct {
 	// Expensive means that the answer costs time or memory in proportion to the mesh. A user has few such requests in
 	// progress at a time; the others wait. So are all dry runs.
 	Expensive bool
+	// Conditional means that the handler keeps the conditions of If-Match and If-None-Match. Other changes refuse them.
+	Conditional bool
 	// Query lists the parameters of the query that the handler uses, separated by commas; filter stands for filter[...].
 	// A request with another one is refused. All requests with GET have revision too.
 	Query string
@@ -186,17 +188,17 @@ var rows = [routeCount]Row{
 	RouteGet: {Pattern: "GET /{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name",
 		Query: whose + "," + forms},
 	RoutePut: {Pattern: "PUT /{plural}/{name}", On: onBoth, Verb: write, ByThing: true, Name: "name",
-		Query: inNamespace + "," + dryRunQuery},
+		Query: inNamespace + "," + dryRunQuery, Conditional: true},
 	RouteDelete: {Pattern: "DELETE /{plural}/{name}", On: onBoth, Verb: resources.VerbDelete,
-		ByThing: true, Name: "name", Query: inNamespace},
+		ByThing: true, Name: "name", Query: inNamespace, Conditional: true},
 	RouteListInMesh: {Pattern: "GET /meshes/{mesh}/{plural}", On: onBoth, Verb: read, ByThing: true,
 		Expensive: true, Query: selected + ",form," + watchQuery},
 	RouteGetInMesh: {Pattern: "GET /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: read,
 		ByThing: true, Name: "name", Query: whose + "," + forms},
 	RoutePutInMesh: {Pattern: "PUT /meshes/{mesh}/{plural}/{name}", On: onBoth, Verb: write,
-		ByThing: true, Name: "name", Query: inNamespace + "," + dryRunQuery},
+		ByThing: true, Name: "name", Query: inNamespace + "," + dryRunQuery, Conditional: true},
 	RouteDeleteInMesh: {Pattern: "DELETE /meshes/{mesh}/{plural}/{name}", On: onBoth,
-		Verb: resources.VerbDelete, ByThing: true, Name: "name", Query: inNamespace},
+		Verb: resources.VerbDelete, ByThing: true, Name: "name", Query: inNamespace, Conditional: true},
 	RouteReveal: {Pattern: "POST /{plural}/{name}/_reveal", On: onBoth,
 		Verb: resources.VerbReadSecret, ByThing: true, Name: "name", Query: whose + "," + forms},
 	RouteRevealInMesh: {Pattern: "POST /meshes/{mesh}/{plural}/{name}/_reveal", On: onBoth,

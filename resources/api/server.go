@@ -148,6 +148,9 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		if err := checkNames(r, row); err != nil {
 			return err
 		}
+		if err := checkUnconditional(r, row); err != nil {
+			return err
+		}
 		if err := s.intend(r, row); err != nil {
 			return err
 		}

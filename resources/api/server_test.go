@@ -196,7 +196,7 @@ func TestItemLifecycle(t *testing.T) {
 		return resp.StatusCode, readBody(t, resp)
 	}
 	if code, body := status("PUT", permission("p"), "application/yaml"); code != 201 ||
-		body != "{\n \"revision\": 2\n}\n" {
+		body != "{\n \"revision\": 2,\n \"result\": \"created\"\n}\n" {
 		t.Errorf("create: got %d %q", code, body)
 	}
 	if code, _ := status("PUT", permission("p"), "application/yaml; charset=utf-8"); code != 200 {

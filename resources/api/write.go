@@ -22,8 +22,8 @@ const (
 const maxStatusRetries = 8
 
 // apply stores resources that a user wrote here: all of them or none. It returns the stored resources, in the order of
-// docs, and the commit. Validation errors name all problems of all documents.
-func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*resources.Resource, *store.Commit, error) {
+// docs, and the commit. Validation errors name all problems of all documents. want is about the first of them.
+func (s *Server) apply(ctx context.Context, docs []*resources.Resource, want precondition) ([]*resources.Resource, *store.Commit, error) {
 	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
 		return nil, nil, err
 	}
@@ -39,6 +39,9 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource) ([]*reso
 		batch, err := s.batchOf(ctx, labelled)
 		if err != nil {
 			return nil, nil, err
+		}
+		if want != (precondition{}) {
+			batch.Check = want.onlyIf(labelled[0].Key, batch.Check)
 		}
 		if err := s.intendBatch(ctx, batch); err != nil {
 			return nil, nil, err
@@ -215,6 +218,10 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	want, err := preconditionOf(r)
+	if err != nil {
+		return err
+	}
 	docs, done, err := s.readDocuments(w, r, false)
 	defer done()
 	if err != nil {
@@ -227,26 +234,28 @@ func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if dryRun {
-		return s.writeForecast(w, r, docs)
+		return s.writeForecast(w, r, docs, want)
 	}
 	if err := s.writtenByKubectl(docs); err != nil {
 		return err
 	}
-	stored, commit, err := s.apply(r.Context(), docs)
+	stored, commit, err := s.apply(r.Context(), docs, want)
 	if err != nil {
 		return err
 	}
-	status := http.StatusOK
-	if len(commit.Changes) > 0 && commit.Changes[0].Old == nil {
+	status, result := http.StatusOK, batchResult(stored, commit).Results[0].Result
+	if result == ResultCreated {
 		status = http.StatusCreated
 	}
-	return WriteJSON(w, status, Written{Revision: commit.Revision,
+	return WriteJSON(w, status, Written{Revision: commit.Revision, Result: result,
 		Warnings: s.warningsOf(r.Context(), s.config.Store.Snapshot(), stored[0])})
 }
 
 // Written is the response to `PUT` of one resource. Revision is the store's revision of the write.
 type Written struct {
-	Revision uint64   `json:"revision"`
+	Revision uint64 `json:"revision"`
+	// Result is ResultCreated, ResultUpdated or ResultUnchanged. Older servers do not send it.
+	Result   string   `json:"result"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
