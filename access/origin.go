@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -17,10 +18,12 @@ func checkOrigin(r *http.Request) error {
 	if _, given := r.Header["Authorization"]; r.TLS == nil && !given && overLoopback(r) && !localHost(r.Host) {
 		return &OriginError{"the header Host names another machine: call the server by its loopback address or localhost"}
 	}
-	switch site := r.Header.Get("Sec-Fetch-Site"); site {
-	case "", "same-origin", "none":
-	default:
-		return &OriginError{"a page of another site may not call this server (Sec-Fetch-Site: " + site + ")"}
+	for _, site := range r.Header["Sec-Fetch-Site"] {
+		switch site {
+		case "", "same-origin", "none":
+		default:
+			return &OriginError{"a page of another site may not call this server (Sec-Fetch-Site: " + site + ")"}
+		}
 	}
 	for _, origin := range r.Header["Origin"] {
 		if !ownOrigin(r, origin) {
@@ -33,7 +36,10 @@ func checkOrigin(r *http.Request) error {
 // localHost reports whether the name of a Host header can only mean this machine.
 func localHost(host string) bool {
 	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil && port != "" { // localhost:1.evil.example
+			return false
+		}
 		name = h
 	}
 	name = strings.ToLower(strings.Trim(name, "[]"))

@@ -43,11 +43,10 @@ func (s *Server) admit(r *http.Request) (*http.Request, error) {
 // checkContentType refuses the content types that a page of another site can make a browser send without a preflight
 // request: forms and text.
 func checkContentType(r *http.Request) error {
-	contentType := r.Header.Get("Content-Type")
-	if contentType == "" && r.ContentLength == 0 {
+	if r.Header.Get("Content-Type") == "" && r.ContentLength == 0 {
 		return nil
 	}
-	_, err := bodyFormat(contentType)
+	_, err := bodyFormat(r.Header)
 	return err
 }
 

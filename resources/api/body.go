@@ -60,7 +60,7 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) (docs []*resources.Resource,
 	done func(), err error) {
 	done = func() {}
-	format, err := bodyFormat(r.Header.Get("Content-Type"))
+	format, err := bodyFormat(r.Header)
 	if err != nil {
 		return nil, done, err
 	}
@@ -137,8 +137,20 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return raw, nil
 }
 
-func bodyFormat(contentType string) (resources.Format, error) {
-	media, _, err := mime.ParseMediaType(contentType)
+// bodyFormat returns what a body is, by its headers. What they say of it is plain and there once: a program in front that
+// reads another of two headers, or takes an encoding off, would have judged another body.
+func bodyFormat(h http.Header) (resources.Format, error) {
+	contentType := h.Get("Content-Type")
+	if n := len(h["Content-Type"]); n > 1 {
+		return 0, unsupported("Content-Type", "appears %d times: give it once", n)
+	}
+	if encoding := h.Values("Content-Encoding"); len(encoding) > 0 && !strings.EqualFold(strings.Join(encoding, ","), "identity") {
+		return 0, unsupported("Content-Encoding", "the server reads a body as it comes: send it without %q", cut(strings.Join(encoding, ",")))
+	}
+	media, parameters, err := mime.ParseMediaType(contentType)
+	if charset, given := parameters["charset"]; given && !strings.EqualFold(charset, "utf-8") {
+		return 0, unsupported("Content-Type", "a body is UTF-8: leave out charset=%q", cut(charset))
+	}
 	if err == nil {
 		switch strings.ToLower(media) {
 		case "application/json":
@@ -147,7 +159,10 @@ func bodyFormat(contentType string) (resources.Format, error) {
 			return resources.FormatYAML, nil
 		}
 	}
-	return 0, NewError(http.StatusUnsupportedMediaType, "Unsupported Media Type",
-		"send the header Content-Type: application/json or application/yaml, and a body of that kind").
-		WithField("Content-Type", "want application/json or application/yaml, got %q", contentType)
+	return 0, unsupported("Content-Type", "want application/json or application/yaml, got %q", cut(contentType))
+}
+
+func unsupported(header, format string, args ...any) error {
+	return NewError(http.StatusUnsupportedMediaType, "Unsupported Media Type",
+		"send the header Content-Type: application/json or application/yaml, and a body of that kind").WithField(header, format, args...)
 }

@@ -11,6 +11,9 @@ import (
 // dryRunQuery asks a write for a preview.
 const dryRunQuery = "dryRun"
 
+// filterQuery begins the parameters by which a list is of what has a label.
+const filterQuery = "filter"
+
 // Parameters returns the names of the query parameters that requests of the row may have. The caller owns the slice.
 func (row *Row) Parameters() []string {
 	var out []string
@@ -27,8 +30,11 @@ func (row *Row) Parameters() []string {
 // caller asked for: `dry_run=server` would write, and `namspace=payments` would list everything.
 func (row *Row) checkParameter(key string) error {
 	known, name := row.Parameters(), key
-	if strings.HasPrefix(key, "filter[") {
-		name = "filter"
+	switch {
+	case strings.HasPrefix(key, filterQuery+"["):
+		name = filterQuery
+	case key == filterQuery && slices.Contains(known, key):
+		return BadField(key, "want %s[labels.KEY]=VALUE", filterQuery)
 	}
 	switch {
 	case slices.Contains(known, name):

@@ -41,7 +41,7 @@ func (w *world) try(s *aServer, one side) (status, says string, err error) {
 }
 
 // httpAttempt sends the request exactly as written: nothing cleans its path. {long} in it stands for 9000 letters. In
-// headers, {own} is the address of the server and {large} stands for 100 kB. `with: {beside: NAME}` adds a client
+// headers, {own} is the address of the server and {large} stands for 100 kB; each line is a header of its own. `with: {beside: NAME}` adds a client
 // certificate to the token.
 func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	method, target, _ := strings.Cut(one.Request, " ")
@@ -63,8 +63,11 @@ func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, s
 			req.Host = value
 			continue
 		}
-		req.Header.Set(name, strings.NewReplacer("{own}", req.URL.Host, "{large}",
-			strings.Repeat("x", 100<<10)).Replace(value))
+		req.Header.Del(name)
+		for _, line := range strings.Split(value, "\n") {
+			req.Header.Add(name, strings.NewReplacer("{own}", req.URL.Host, "{large}",
+				strings.Repeat("x", 100<<10)).Replace(line))
+		}
 	}
 	if beside := one.With["beside"]; beside != "" {
 		c.certificate = w.of(s, beside).certificate
