@@ -8,6 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/callers"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
@@ -27,5 +28,6 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now()}
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
+	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away})
 	routes.AddPreview(forecastSync)
 }

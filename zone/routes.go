@@ -9,6 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/callers"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/identity"
@@ -61,4 +62,12 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubt
 func addAccessLog(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink) {
 	accesslog.Register(routes, accesslog.Config{Store: o.store, Journal: journal,
 		Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
+}
+
+// addCallers adds the route that tells who may call whom.
+func addCallers(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink,
+	doubts *inspect.Doubts, authorities *identity.Authorities) {
+	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,
+		SystemNamespace: cfg.SystemNamespace, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service),
+		Assignments: authorities.Assignments, Away: doubts.Away})
 }

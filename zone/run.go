@@ -109,7 +109,9 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	if err != nil {
 		return err
 	}
-	addRoutes(routes, cfg, o, doubts(o, link, cfg.Now()), publisher, sources)
+	unsure := doubts(o, link, cfg.Now())
+	addRoutes(routes, cfg, o, unsure, publisher, sources)
+	addCallers(routes, cfg, o, journal, sinks, unsure, authorities)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),
 		systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}

@@ -16,7 +16,8 @@ import (
 )
 
 func newReport(c *cli) *cobra.Command {
-	return newGroup("report", "Show what a zone's proxies reported", newReportShadow(c), newReportDenied(c))
+	return newGroup("report", "Show who may call whom, and what a zone's proxies reported", newReportShadow(c), newReportDenied(c),
+		newReportAccess(c))
 }
 
 func newReportShadow(c *cli) *cobra.Command {

@@ -51,6 +51,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 			{[]string{"--to", "backend", "--from", "spiffe://a/b", "--zone", "zone-2"}, "zone-1"}},
 		"config use-context":    {{[]string{"nothing"}, "set-context"}},
 		"config delete-context": {{[]string{"nothing"}, "set-context"}},
+		"report access":         {{[]string{"--mesh", "defalt"}, "default"}, {append([]string{"--mesh", "defalt"}, zone...), "default"}},
 		"report denied":         {{append([]string{"--mesh", "defalt"}, zone...), "defalt"}},
 		"why":                   {{append([]string{"spiffe://a/b", "bakend"}, zone...), "backend"}},
 		"report shadow":         {{append([]string{"--policy", policy}, zone...), ""}},

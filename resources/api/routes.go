@@ -62,6 +62,7 @@ const (
 	RouteExplainAtDataplane
 	RouteExplainAtService
 	RouteLint
+	RouteAccess
 	RouteTrust
 	RouteShadowReport
 	RouteDenialReport
@@ -238,6 +239,9 @@ var rows = [routeCount]Row{
 		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
 	RouteLint: {Pattern: "GET /meshes/{mesh}/_lint", On: onBoth, Verb: read, Type: string(resources.TypeMesh),
 		Scope: mesh, Name: "mesh", Expensive: true},
+	RouteAccess: {Pattern: "GET /meshes/{mesh}/_access", On: onBoth, Verb: read, Type: dataplane, Scope: namespace,
+		ByThing: true, Expensive: true,
+		Query: "zone,namespace,service,caller,method,path,size,offset,callers,callersOffset"},
 	RouteTrust: {Pattern: "GET /meshes/{mesh}/_trust", On: OnZone, Verb: read, Type: string(resources.TypeMesh),
 		Scope: mesh, Name: "mesh"},
 	RouteShadowReport: {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer,

@@ -26,6 +26,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/callers"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
@@ -70,11 +71,16 @@ func newSite(t *testing.T, zone string) *site {
 	server := api.New(api.Config{Store: s.store, Home: resources.Home{Zone: zone}})
 	inspect.Register(server, inspect.Config{Store: s.store, Zone: zone})
 	inspect.RegisterPermissions(server, s.store, explain.Options{Zone: zone})
+	journal := accesslog.NewJournal(time.Now(), 0)
+	who := callers.Config{Store: s.store, Status: s.store, Zone: zone, Journal: journal, Collecting: true}
+	if zone == "" {
+		who.Journal = nil
+	}
+	callers.Register(server, who)
 	if zone == "" {
 		s.handler, s.router = server, routerOf(t)
 		return s
 	}
-	journal := accesslog.NewJournal(time.Now(), 0)
 	journal.Add(observed(), "/pay", time.Now())
 	accesslog.Register(server, accesslog.Config{Store: s.store, Journal: journal, Collecting: true})
 	s.handler = server
@@ -231,7 +237,10 @@ func TestAnswersKeepToTheDocument(t *testing.T) {
 			`{"from": "spiffe://other/x"}`, `"verdict"`},
 		"explain-service": {"zone-1", "POST", "/meshes/default/meshservices/backend/_inbounds/http/_explain" +
 			inShop, `{"from": "spiffe://other/x"}`, `"verdict"`},
-		"lint":         {"zone-1", "GET", "/meshes/default/_lint", "", `"findings"`},
+		"lint":   {"zone-1", "GET", "/meshes/default/_lint", "", `"findings"`},
+		"access": {"zone-1", "GET", "/meshes/default/_access?method=GET&path=/pay&size=9", "", `"allowed":1`},
+		"access-global": {"", "GET", "/meshes/default/_access?service=backend&callers=2&callersOffset=1", "",
+			`"unknown":"each zone keeps`},
 		"kri":          {"zone-1", "GET", "/_kri/" + own, "", `"kri": "` + own},
 		"kri-explicit": {"zone-1", "GET", "/_kri/" + own + "?form=explicit", "", `"kuma.io/zone": "zone-1"`},
 		"kri-k8s":      {"zone-1", "GET", "/_kri/" + own + "?format=k8s", "", `"apiVersion"`},

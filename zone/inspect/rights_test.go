@@ -17,6 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/callers"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
@@ -68,6 +70,8 @@ func newGuarded(t *testing.T) *guarded {
 		Guard: access.NewGuard(access.Config{Store: g.store, Issuer: issuer, Log: log, Limits: limits})})
 	inspect.Register(server, inspect.Config{Store: g.store})
 	inspect.RegisterPermissions(server, g.store, explain.Options{})
+	callers.Register(server, callers.Config{Store: g.store, Status: g.store, Journal: accesslog.NewJournal(time.Now(), 0),
+		Collecting: true})
 	g.handler = server
 	return g
 }
@@ -208,6 +212,27 @@ func TestExplainLeavesOut(t *testing.T) {
 		t.Errorf("the policy of the mesh is shown to who has one namespace:\n%s", answer)
 	}
 	checkNothingOfOthers(t, g, "shop", "_explain", answer)
+}
+
+// TestAccessLeavesOut checks that the matrix of who may call whom has the services and callers that the caller may read,
+// names no policy that it may not, and says nothing of what proxies reported.
+func TestAccessLeavesOut(t *testing.T) {
+	g := newGuarded(t)
+	for user, others := range map[string]string{"shop": "ledger", "pay": "backend"} {
+		status, answer := g.ask(t, user, http.MethodGet, "/meshes/default/_access", "")
+		var a callers.Answer
+		if err := json.Unmarshal([]byte(answer), &a); status != http.StatusOK || err != nil {
+			t.Fatalf("%d %v\n%s", status, err, answer)
+		}
+		if a.LeftOut == 0 || a.Total == 0 || len(a.Callers) == 0 || strings.Contains(answer, others) ||
+			strings.Contains(answer, "kri_mtp_default___base_") || a.Seen.Unknown == "" {
+			t.Errorf("as %s:\n%s", user, answer)
+		}
+		checkNothingOfOthers(t, g, user, "_access", answer)
+	}
+	if status, answer := g.ask(t, "none", http.MethodGet, "/meshes/default/_access", ""); strings.Contains(answer, "spiffe") {
+		t.Errorf("%d\n%s", status, answer)
+	}
 }
 
 // TestByKRI checks that a caller that gives a KRI need not give the namespace too, and that a 404 suggests the nearest

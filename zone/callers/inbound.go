@@ -1,0 +1,79 @@
+package callers
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// inbound is one inbound of a proxy with its rules, which it learns when they are first asked for.
+type inbound struct {
+	dataplane *resources.Resource
+	of        *matching.Proxy
+	port      *matching.InboundPort
+	kri       string
+
+	mu    sync.Mutex
+	known bool           // guarded by mu, as is all below
+	rules matching.Rules // of the index that was asked first: it is the same for all in which the inbound is
+	// mark is the same for inbounds with the same rules and protocol.
+	mark string
+}
+
+func inboundsOf(p *proxy) []*inbound {
+	out := make([]*inbound, len(p.parsed.Inbounds))
+	for i := range p.parsed.Inbounds {
+		out[i] = newInbound(p, i)
+	}
+	return out
+}
+
+func newInbound(p *proxy, at int) *inbound {
+	port := &p.parsed.Inbounds[at]
+	return &inbound{dataplane: p.resource, of: p.parsed, port: port,
+		kri: resources.KRIOf(p.resource).WithSection(port.Section()).String()}
+}
+
+// stillRight returns inbounds whose rules hold after a change of policies: the old ones where none of them selects.
+func stillRight(p *proxy, old []*inbound, changed []*matching.Policy) []*inbound {
+	if len(changed) == 0 {
+		return old
+	}
+	out := slices.Clone(old)
+	for i, in := range old {
+		if slices.ContainsFunc(changed, func(one *matching.Policy) bool { return matching.SelectsInbound(one, in.of, in.port) }) {
+			out[i] = newInbound(p, i)
+		}
+	}
+	return out
+}
+
+// judgedBy returns the rules of the inbound, and their mark. numbers gives rules numbers.
+func (in *inbound) judgedBy(index *matching.Index, numbers *atomic.Uint64) (matching.Rules, string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.known {
+		in.rules, in.known = index.Inbound(in.of, in.port), true
+		in.rules.Warnings = nil
+		in.mark = markOf(in, in.rules, numbers)
+	}
+	return in.rules, in.mark
+}
+
+// markOf makes a mark of the numbers of rules. A rule without a place for one is of this inbound alone.
+func markOf(in *inbound, rules matching.Rules, numbers *atomic.Uint64) string {
+	mark := []byte(in.port.Protocol)
+	for i := range rules.Items {
+		made := rules.Items[i].Made
+		if made == nil {
+			return in.kri
+		}
+		number, _ := made.Once(numbers, func() any { return numbers.Add(1) }).(uint64)
+		mark = binary.AppendUvarint(mark, number)
+	}
+	return string(mark)
+}

@@ -1,0 +1,167 @@
+package callers
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// matrix makes the cells of one answer.
+type matrix struct {
+	mesh    *mesh
+	numbers *atomic.Uint64
+	known   rbac.Known
+	// hidden are the KRIs of the policies that the reader may not read.
+	hidden map[string]bool
+	pairs  map[accesslog.Pair]accesslog.Times
+	// callers are the columns, and clients the same as the rules see them.
+	callers []Caller
+	clients []rbac.Client
+	// forecasters are by the mark of their rules.
+	forecasters map[string]*rbac.Forecaster
+	// deciders are the places of policies by the names of decisions; names is the list that they are places in.
+	deciders map[string]int
+	names    []string
+	parts    map[rbac.Parts][]string
+}
+
+// partProxy stands for proxies of a service that differ.
+const partProxy = rbac.Parts(1 << 7)
+
+// partNames are the parts as answers spell them.
+var partNames = []struct {
+	part rbac.Parts
+	name string
+}{{rbac.PartMethod, "method"}, {rbac.PartPath, "path"}, {rbac.PartSNI, "sni"}, {rbac.PartHeaders, "headers"}, {partProxy, "proxy"}}
+
+// cells returns those of one service that say more than that nothing allows the caller and that it was not seen.
+func (x *matrix) cells(r *row) []Cell {
+	out := []Cell{}
+	judges := x.judges(r)
+	for i := range x.callers {
+		outlook := together(judges, x.clients[i])
+		times := x.seen(r, x.callers[i].SpiffeID)
+		e, dry := &outlook.Enforced, &outlook.DryRun
+		if !e.Depends && !e.Allowed && e.Name == rbac.NameDefault && times == (accesslog.Times{}) || len(judges) == 0 {
+			continue
+		}
+		c := Cell{Caller: i, Verdict: verdictOf(e), Policy: x.place(e.Name), DependsOn: x.dependsOn(e.Parts),
+			Allowed: times.Allowed, Denied: times.Denied, ShadowDenied: times.ShadowDenied, LastSeen: times.Last.UTC()}
+		if shadow := verdictOf(dry); shadow != c.Verdict {
+			at := x.place(dry.Name)
+			c.Shadow, c.ShadowPolicy = shadow, &at
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// judges returns what judges the clients of a service, once for proxies with the same rules.
+func (x *matrix) judges(r *row) (out []*rbac.Forecaster) {
+	for _, in := range r.inbounds {
+		if f := x.forecaster(in); !slices.Contains(out, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (x *matrix) forecaster(in *inbound) *rbac.Forecaster {
+	rules, mark := in.judgedBy(x.mesh.index, x.numbers)
+	f := x.forecasters[mark]
+	if f == nil {
+		f = rbac.NewForecaster(rules, in.port.Protocol, x.known)
+		x.forecasters[mark] = f
+	}
+	return f
+}
+
+// together returns the outlook at all proxies of a service. Where they differ, the verdict depends on the proxy.
+func together(judges []*rbac.Forecaster, client rbac.Client) (out rbac.Outlook) {
+	for i, judge := range judges {
+		one := judge.Of(client)
+		if i == 0 {
+			out = one
+			continue
+		}
+		out.Enforced = either(out.Enforced, one.Enforced)
+		out.DryRun = either(out.DryRun, one.DryRun)
+	}
+	return out
+}
+
+func either(a, b rbac.Chance) rbac.Chance {
+	if a.Depends == b.Depends && a.Allowed == b.Allowed {
+		a.Parts |= b.Parts
+		return a
+	}
+	if !a.Depends && a.Allowed { // the one that may deny says more
+		a, b = b, a
+	}
+	return rbac.Chance{Depends: true, Name: a.Name, Parts: a.Parts | b.Parts | partProxy}
+}
+
+func (x *matrix) seen(r *row, client string) (out accesslog.Times) {
+	if len(x.pairs) == 0 {
+		return out
+	}
+	for _, in := range r.inbounds {
+		t, there := x.pairs[accesslog.Pair{Inbound: in.kri, Client: client}]
+		if !there {
+			continue
+		}
+		out.Allowed += t.Allowed
+		out.Denied += t.Denied
+		out.ShadowDenied += t.ShadowDenied
+		if t.Last.After(out.Last) {
+			out.Last = t.Last
+		}
+	}
+	return out
+}
+
+func verdictOf(c *rbac.Chance) string {
+	switch {
+	case c.Depends:
+		return Depends
+	case c.Allowed:
+		return Allow
+	}
+	return Deny
+}
+
+// place returns the place of a decider in the answer's list. All that the caller may not read have one place.
+func (x *matrix) place(name string) int {
+	if at, there := x.deciders[name]; there {
+		return at
+	}
+	shown := name
+	if x.hidden[name] {
+		shown = Hidden
+	}
+	at := slices.Index(x.names, shown)
+	if at < 0 {
+		at = len(x.names)
+		x.names = append(x.names, shown)
+	}
+	x.deciders[name] = at
+	return at
+}
+
+func (x *matrix) dependsOn(parts rbac.Parts) []string {
+	if parts == 0 {
+		return nil
+	}
+	out, there := x.parts[parts]
+	if !there {
+		for _, p := range partNames {
+			if parts&p.part != 0 {
+				out = append(out, p.name)
+			}
+		}
+		x.parts[parts] = out
+	}
+	return out
+}

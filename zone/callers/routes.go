@@ -1,0 +1,172 @@
+package callers
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/identity"
+	"github.com/causeway-mesh/causeway/zone/matching"
+	"github.com/causeway-mesh/causeway/zone/rbac"
+)
+
+// Config holds the sources of the answers.
+type Config struct {
+	// Store is the server's own. Status has the DataplaneInsights. Both are required.
+	Store, Status store.Reader
+	// Zone is a zone server's own zone; empty on the global.
+	Zone string
+	// SystemNamespace is the server's own; empty means resources.DefaultSystemNamespace.
+	SystemNamespace string
+	// Journal has what the zone's proxies reported; nil on the global. Collecting means that they report there.
+	Journal    *accesslog.Journal
+	Collecting bool
+	// Assignments returns, in a zone, those that are in force for its Dataplanes. Nil means those that hold when every
+	// MeshIdentity is ready.
+	Assignments func(mesh string) *identity.Assignments
+	// Absent returns, on the global, why it does not know how a zone is. Away returns since when a zone has no session with
+	// its global, and whether it has none. Either may be nil.
+	Absent func(zone string) *api.Unknown
+	Away   func() (since time.Time, away bool)
+}
+
+func (c *Config) assignments(snap store.Snapshot, mesh, zone string) *identity.Assignments {
+	if c.Assignments != nil && zone == c.Zone {
+		return c.Assignments(mesh)
+	}
+	return identity.AssignmentsIn(snap, mesh, zone, nil)
+}
+
+// Register adds GET /meshes/{mesh}/_access.
+func Register(server *api.Server, c Config) {
+	if c.SystemNamespace == "" {
+		c.SystemNamespace = resources.DefaultSystemNamespace
+	}
+	h := &handler{config: &c, meshes: &meshes{config: &c}, server: server}
+	server.Handle(api.RouteAccess, h.serve)
+}
+
+type handler struct {
+	config *Config
+	meshes *meshes
+	// server judges who asks.
+	server *api.Server
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
+	q, err := readQuestion(r)
+	if err != nil {
+		return err
+	}
+	m := h.meshes.of(q.mesh)
+	if m == nil {
+		return h.server.MissingMesh(r, h.config.Store.Snapshot(), q.mesh)
+	}
+	pairs := h.pairs(r, q)
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(printing.NewWriter(w)).Encode(h.answer(m, q, h.server.Reader(r), pairs))
+}
+
+// seen is what proxies reported, or why that is not known.
+type seen struct {
+	accesslog.Pairs
+
+	unknown string
+}
+
+// pairs returns what the caller may know of what proxies reported: as for other reports, only who may read the server.
+func (h *handler) pairs(r *http.Request, q *question) seen {
+	about := access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer}
+	switch {
+	case h.config.Journal == nil:
+		return seen{unknown: "each zone keeps what its own proxies report: ask the zone"}
+	case !h.config.Collecting:
+		return seen{unknown: "the zone runs without --access-log als"}
+	case h.server.Authorize(r, about) != nil:
+		return seen{unknown: "you may not read what the proxies of this server reported"}
+	}
+	return seen{Pairs: h.config.Journal.Pairs(q.known.Method, q.known.Path)}
+}
+
+func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *Answer {
+	rows := m.rowsFor(q, reader, h.config.Zone)
+	columns := m.columnsFor(q, reader, rows.rows, did.Times)
+	from, to := q.callers.of(len(columns))
+	out := &Answer{Revision: m.revision, Services: []Service{}, Total: len(rows.rows), Callers: columns[from:to],
+		TotalCallers: len(columns), Elsewhere: rows.elsewhere, LeftOut: rows.leftOut,
+		Seen: Seen{Unknown: did.unknown, Since: did.Since.UTC(), Dropped: did.Dropped}}
+	x := &matrix{mesh: m, numbers: &h.meshes.numbers, known: q.known, hidden: m.hidden(reader), pairs: did.Times,
+		callers:     out.Callers,
+		forecasters: map[string]*rbac.Forecaster{}, deciders: map[string]int{}, parts: map[rbac.Parts][]string{}}
+	for i := range out.Callers {
+		x.clients = append(x.clients, rbac.NewClient(out.Callers[i].SpiffeID))
+	}
+	status := h.config.Status.Snapshot()
+	from, to = q.services.of(len(rows.rows))
+	for i := from; i < to; i++ {
+		r := &rows.rows[i]
+		s := r.service
+		s.Cells, s.Proxies = x.cells(r), len(r.inbounds)
+		s.Connected = h.connected(r, status)
+		out.Services = append(out.Services, s)
+	}
+	out.Policies = append([]string{}, x.names...)
+	out.Unknown = h.unsure(out.Services)
+	return out
+}
+
+// connected counts the proxies of a service that are connected, if this server knows.
+func (h *handler) connected(r *row, status store.Snapshot) *int {
+	if h.config.Absent != nil && h.config.Absent(r.service.Zone) != nil {
+		return nil
+	}
+	n := 0
+	for _, in := range r.inbounds {
+		key := in.dataplane.Key
+		key.Type = resources.TypeDataplaneInsight
+		if open, _ := matching.Connected(status.Get(key)); open != nil {
+			n++
+		}
+	}
+	return &n
+}
+
+// unsure returns the zones of the services whose present state this server does not know.
+func (h *handler) unsure(services []Service) (out []Unsure) {
+	if h.config.Away != nil {
+		if since, away := h.config.Away(); away {
+			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),
+				Reason: "the global is away: whether it has newer policies is unknown"}})
+		}
+	}
+	last := ""
+	for i := range services { // sorted by zone
+		if zone := services[i].Zone; h.config.Absent != nil && zone != last {
+			last = zone
+			if why := h.config.Absent(zone); why != nil {
+				out = append(out, Unsure{Zone: zone, Unknown: *why})
+			}
+		}
+	}
+	return out
+}
+
+// hidden returns the KRIs of the policies that a reader may not read.
+func (m *mesh) hidden(reader *api.Reader) map[string]bool {
+	if reader == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, p := range m.policies {
+		if !reader.May(p.Resource) {
+			out[p.KRI.String()] = true
+		}
+	}
+	return out
+}

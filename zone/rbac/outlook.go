@@ -1,0 +1,308 @@
+package rbac
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// Outlook is what an inbound's rules say of a client whatever it asks for, where that is certain, and if every
+// allowWithShadowDeny were a deny.
+type Outlook struct {
+	Enforced, DryRun Chance
+}
+
+// Chance is one verdict about many requests.
+type Chance struct {
+	// Depends means that some requests may be allowed and others denied, by the parts of a request that Parts names.
+	// Otherwise Allowed holds for all of them.
+	Depends, Allowed bool
+	// Name is that of Decision: of the policy that decides, or of the first that may decide if it depends. Another one
+	// may decide some of the requests, with the same verdict.
+	Name  string
+	Parts Parts
+}
+
+// Parts is a set of the parts of a request on which a verdict depends.
+type Parts uint8
+
+// The parts.
+const (
+	PartMethod Parts = 1 << iota
+	PartPath
+	PartSNI
+	PartHeaders
+)
+
+// Known is what is known of the requests that an Outlook is about: their method and their path, normalised. Empty means
+// any.
+type Known struct{ Method, Path string }
+
+// Forecaster answers for many clients what the rules of one inbound say of them. It is safe for concurrent use.
+type Forecaster struct {
+	rules    []foreseen
+	protocol matching.Protocol
+	known    Known
+}
+
+// foreseen are the entries of one rule. A closed rule denies everybody. Entries for any other identity than an exact one
+// are in others.
+type foreseen struct {
+	name   string
+	closed bool
+	exact  map[string][]clause
+	others []clause
+}
+
+// kind is the list that an entry is in, and what it does there: an entry of the shadow's list denies in the dry run, and
+// allows otherwise.
+type kind uint8
+
+const (
+	kindDeny kind = iota
+	kindShadowDeny
+	kindAllow
+	kindShadowAllow
+	kinds
+)
+
+// clause is an entry that is about a client if its identity begins with prefix.
+type clause struct {
+	kind   kind
+	prefix string
+	match  *resources.PermissionMatch
+	// parts are those that the entry, or the headers of its rule, test.
+	parts Parts
+}
+
+// foreseenFor is the key under which a rule's lists are kept.
+type foreseenFor struct{ protocol matching.Protocol }
+
+// NewForecaster prepares rules for requests of which known is known. Its verdicts agree with Evaluate for all requests
+// with a registered method and a path that is clear, of clients with one identity.
+func NewForecaster(rules matching.Rules, protocol matching.Protocol, known Known) *Forecaster {
+	f := &Forecaster{rules: make([]foreseen, len(rules.Items)), protocol: protocol, known: known}
+	var key any = foreseenFor{protocol}
+	for i := range rules.Items {
+		r := &rules.Items[i]
+		made, _ := r.Made.Once(key, func() any { return foresee(r, protocol) }).(*foreseen)
+		f.rules[i] = *made
+	}
+	return f
+}
+
+func foresee(r *matching.Rule, protocol matching.Protocol) *foreseen {
+	out := &foreseen{name: r.Origin.String(), closed: r.Closed}
+	out.addDenies(kindDeny, r.Conf.Deny, protocol)
+	out.addDenies(kindShadowDeny, r.Conf.AllowWithShadowDeny, protocol)
+	var headers Parts
+	if len(r.Headers) > 0 {
+		headers = PartHeaders
+	}
+	if headers == 0 || protocol == matching.HTTP {
+		out.addAllows(kindAllow, r.Conf.Allow, protocol, headers)
+		out.addAllows(kindShadowAllow, r.Conf.AllowWithShadowDeny, protocol, headers)
+	}
+	return out
+}
+
+// addDenies drops the parts that Evaluate takes as matching: those that are invalid, and on TCP path and method.
+func (f *foreseen) addDenies(as kind, list []resources.PermissionMatch, protocol matching.Protocol) {
+	for i := range list {
+		m := &list[i]
+		bad := faultsOf(m)
+		c := clause{kind: as, match: m}
+		if m.SNI != nil && !bad.has(partSNI) {
+			c.parts |= PartSNI
+		}
+		if m.Path != nil && !bad.has(partPath) && protocol == matching.HTTP && !isWhole(m.Path) {
+			c.parts |= PartPath
+		}
+		if len(m.Method) > 0 && !bad.has(partMethod) && protocol == matching.HTTP {
+			c.parts |= PartMethod
+		}
+		identity := m.SpiffeID
+		if bad.has(partIdentity) {
+			identity = nil
+		}
+		f.add(c, identity)
+	}
+}
+
+// addAllows leaves out what allows nobody: invalid entries and, on TCP, those that need a request.
+func (f *foreseen) addAllows(as kind, list []resources.PermissionMatch, protocol matching.Protocol, headers Parts) {
+	for i := range list {
+		m := &list[i]
+		if len(faultsOf(m)) > 0 || m.NeedsHTTP() && protocol != matching.HTTP {
+			continue
+		}
+		c := clause{kind: as, match: m, parts: headers, prefix: anySpiffeID}
+		if m.SNI != nil {
+			c.parts |= PartSNI
+		}
+		if m.Path != nil && !isWhole(m.Path) {
+			c.parts |= PartPath
+		}
+		if len(m.Method) > 0 {
+			c.parts |= PartMethod
+		}
+		f.add(c, m.SpiffeID)
+	}
+}
+
+func (f *foreseen) add(one clause, identity *resources.SpiffeIDMatch) {
+	if identity == nil || identity.Type == resources.MatchPrefix {
+		if identity != nil {
+			one.prefix = identity.Value
+		}
+		f.others = append(f.others, one)
+		return
+	}
+	if f.exact == nil {
+		f.exact = map[string][]clause{}
+	}
+	f.exact[identity.Value] = append(f.exact[identity.Value], one)
+}
+
+// isWhole reports whether a path is every path.
+func isWhole(m *resources.PathMatch) bool {
+	return m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") == ""
+}
+
+// Client is a client with one SPIFFE ID.
+type Client struct {
+	id string
+	// refused is the decision that denies the identity before any rule; empty if none does.
+	refused string
+}
+
+// NewClient returns the client with a SPIFFE ID.
+func NewClient(id string) Client {
+	switch {
+	case strings.Contains(id, ","):
+		return Client{id, NameMultipleURISANs}
+	case strings.HasPrefix(id, anySpiffeID) && !namesWorkload(id):
+		return Client{id, NameMalformedURISAN}
+	}
+	return Client{id: id}
+}
+
+// Of returns the outlook of a client.
+func (f *Forecaster) Of(client Client) Outlook {
+	if client.refused != "" {
+		return Outlook{Chance{Name: client.refused}, Chance{Name: client.refused}}
+	}
+	var enforced, dryRun tally
+	for i := range f.rules {
+		r := &f.rules[i]
+		if r.closed {
+			enforced.deny(r.name, holds{always: true})
+			dryRun.deny(r.name, holds{always: true})
+			break
+		}
+		by := f.holds(r, client.id)
+		enforced.deny(r.name, by[kindDeny])
+		enforced.allow(r.name, by[kindAllow].or(by[kindShadowAllow]))
+		dryRun.deny(r.name, by[kindDeny].or(by[kindShadowDeny]))
+		dryRun.allow(r.name, by[kindAllow])
+	}
+	return Outlook{Enforced: enforced.chance(), DryRun: dryRun.chance()}
+}
+
+// holds tells how far a list matches the requests of a client: always means that an entry matches all of them, and parts
+// are those on which other entries depend.
+type holds struct {
+	always bool
+	parts  Parts
+}
+
+func (h holds) or(other holds) holds {
+	return holds{always: h.always || other.always, parts: h.parts | other.parts}
+}
+
+// holds reads the entries of a rule that are about a client.
+func (f *Forecaster) holds(r *foreseen, client string) (out [kinds]holds) {
+	for _, list := range [2][]clause{r.exact[client], r.others} {
+		for i := range list {
+			c := &list[i]
+			if !strings.HasPrefix(client, c.prefix) {
+				continue
+			}
+			if parts, may := f.left(c); may {
+				out[c.kind] = out[c.kind].or(holds{always: parts == 0, parts: parts})
+			}
+		}
+	}
+	return out
+}
+
+// left returns the parts of an entry that are not known, and whether what is known matches.
+func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
+	parts = c.parts
+	if f.known.Path != "" && parts&PartPath != 0 {
+		if !c.hasPath(f.known.Path) {
+			return 0, false
+		}
+		parts &^= PartPath
+	}
+	if f.known.Method != "" && parts&PartMethod != 0 {
+		if !slices.Contains(c.match.Method, f.known.Method) {
+			return 0, false
+		}
+		parts &^= PartMethod
+	}
+	return parts, true
+}
+
+func (c *clause) hasPath(path string) bool {
+	if c.kind == kindDeny || c.kind == kindShadowDeny {
+		return matchesAnyWay(c.match.Path, path)
+	}
+	return matchesPath(c.match.Path, withoutQuery(path)) && (!mustBeClear(c.match.Path) || !climbingPath.MatchString(path))
+}
+
+// tally adds up what rules say of a client, in their order.
+type tally struct {
+	// certain is the first rule that denies everything; denier and allower are the first that may deny and allow, or the
+	// first that allows everything.
+	certain, denier, allower string
+	denied, allowed          holds
+}
+
+func (t *tally) deny(name string, h holds) {
+	if h.always && t.certain == "" {
+		t.certain = name
+	}
+	if h.parts != 0 && t.denier == "" {
+		t.denier = name
+	}
+	t.denied = t.denied.or(h)
+}
+
+func (t *tally) allow(name string, h holds) {
+	if t.allowed.always {
+		return
+	}
+	if h.always || h.parts != 0 && t.allower == "" {
+		t.allower = name
+	}
+	t.allowed = t.allowed.or(h)
+}
+
+func (t *tally) chance() Chance {
+	switch {
+	case t.certain != "":
+		return Chance{Name: t.certain}
+	case t.allower == "":
+		return Chance{Name: NameDefault}
+	case t.denier == "" && t.allowed.always:
+		return Chance{Allowed: true, Name: t.allower}
+	case t.denier == "":
+		return Chance{Depends: true, Name: t.allower, Parts: t.allowed.parts}
+	case t.allowed.always:
+		return Chance{Depends: true, Name: t.denier, Parts: t.denied.parts}
+	}
+	return Chance{Depends: true, Name: t.denier, Parts: t.denied.parts | t.allowed.parts}
+}
