@@ -4,6 +4,7 @@ import { useAnswer } from "./ask";
 import { Failure } from "./parts/Failure";
 import { Link } from "./parts/Link";
 import { SignIn } from "./parts/SignIn";
+import { Calls } from "./pages/Calls";
 import { Overview } from "./pages/Overview";
 import { Resource } from "./pages/Resource";
 import { Resources } from "./pages/Resources";
@@ -16,6 +17,7 @@ export type Server = Schema["Index"];
 
 const pages: { page: string; title: string }[] = [
   { page: "", title: "Overview" },
+  { page: "calls", title: "Who may call whom" },
   { page: "why", title: "Why 403?" },
   { page: "resources", title: "Resources" },
   { page: "try", title: "Try a change" },
@@ -79,6 +81,8 @@ function Page({ page, query, server }: { page: string; query: URLSearchParams; s
   switch (page) {
     case "":
       return <Overview server={server} />;
+    case "calls":
+      return <Calls query={query} />;
     case "why":
       return <Why query={query} server={server} />;
     case "resources":

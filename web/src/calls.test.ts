@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { cellText, countOf, has, mark, windowOf, type Access, type Cell, type Service } from "./calls";
+
+const service: Service = { kri: "kri_msvc_default_z_ns_s_http", name: "s", port: "http", protocol: "http", proxies: 2, cells: [] };
+const cell = (c: Partial<Cell>): Cell => ({ caller: 0, verdict: "allow", policy: 0, ...c });
+
+test("a cell is told in words", () => {
+  expect(cellText(service, undefined, true)).toBe("Denied, and not seen");
+  expect(cellText(service, undefined, false)).toBe("Denied");
+  expect(cellText({ ...service, proxies: 0 }, undefined, true)).toBe("Nobody answers for this service");
+  expect(cellText(service, cell({ verdict: "depends", dependsOn: ["method", "path"], allowed: 3, denied: 1 }), true)).toBe(
+    "Depends on method, path; 3 allowed, 1 denied",
+  );
+  expect(cellText(service, cell({}), false)).toBe("Allowed");
+});
+
+test("what is not known to be seen is not called unused in words", () => {
+  expect(cellText(service, cell({}), true)).toBe("Allowed; not seen");
+  expect(has("unused", cell({}))).toBe(true);
+  expect(has("unused", cell({ allowed: 1 }))).toBe(false);
+  expect(has("tried", cell({ verdict: "deny", denied: 1 }))).toBe(true);
+  const a = { services: [{ ...service, cells: [cell({}), cell({ verdict: "deny", denied: 2 })] }] } as unknown as Access;
+  expect([countOf(a, "all"), countOf(a, "unused"), countOf(a, "tried")]).toEqual([2, 1, 1]);
+  expect([mark(undefined), mark(cell({})), mark(cell({ verdict: "depends" }))]).toEqual(["", "✓", "◐"]);
+});
+
+test("a window holds what can be seen and no more than one at each side", () => {
+  expect(windowOf(0, 280, 28, 500)).toEqual([0, 11]);
+  expect(windowOf(2800, 280, 28, 500)).toEqual([99, 111]);
+  expect(windowOf(13900, 280, 28, 500)).toEqual([495, 500]);
+  expect(windowOf(0, 280, 28, 3)).toEqual([0, 3]);
+});

@@ -1,0 +1,52 @@
+import type { Schema } from "./api";
+
+export type Access = Schema["Access"];
+export type Service = Access["services"][number];
+export type Cell = Service["cells"][number];
+
+export type Kind = "all" | "allow" | "depends" | "shadow" | "unused" | "tried";
+
+/** kinds are what a person can look for. Those that are seen need reports of proxies. */
+export const kinds: { kind: Kind; title: string; seen: boolean; has: (c: Cell) => boolean }[] = [
+  { kind: "all", title: "All", seen: false, has: () => true },
+  { kind: "allow", title: "Allowed", seen: false, has: (c) => c.verdict === "allow" },
+  { kind: "depends", title: "Depends", seen: false, has: (c) => c.verdict === "depends" },
+  { kind: "shadow", title: "Shadow differs", seen: false, has: (c) => c.shadow !== undefined },
+  { kind: "unused", title: "Allowed, not seen", seen: true, has: (c) => c.verdict !== "deny" && c.allowed === undefined },
+  { kind: "tried", title: "Denied and tried", seen: true, has: (c) => c.denied !== undefined },
+];
+
+export function has(kind: Kind, cell: Cell): boolean {
+  return kinds.find((k) => k.kind === kind)?.has(cell) ?? true;
+}
+
+export function countOf(a: Access, kind: Kind): number {
+  return a.services.reduce((n, s) => n + s.cells.filter((c) => has(kind, c)).length, 0);
+}
+
+/** cellText is a cell in words. Without a cell, nothing allows the caller. seen says whether it is known who called. */
+export function cellText(service: Service, cell: Cell | undefined, seen: boolean): string {
+  if (service.proxies === 0) return "Nobody answers for this service";
+  if (cell === undefined) return seen ? "Denied, and not seen" : "Denied";
+  const verdict =
+    cell.verdict === "depends" ? `Depends on ${(cell.dependsOn ?? []).join(", ")}` : cell.verdict === "allow" ? "Allowed" : "Denied";
+  if (!seen) return verdict;
+  const done = [
+    cell.allowed === undefined ? "" : `${cell.allowed} allowed`,
+    cell.denied === undefined ? "" : `${cell.denied} denied`,
+    cell.shadowDenied === undefined ? "" : `${cell.shadowDenied} shadow-denied`,
+  ].filter((t) => t !== "");
+  return `${verdict}; ${done.length === 0 ? "not seen" : done.join(", ")}`;
+}
+
+/** mark is a cell in one sign, so that colour is not all that tells. */
+export function mark(cell: Cell | undefined): string {
+  if (cell === undefined) return "";
+  return cell.verdict === "allow" ? "✓" : cell.verdict === "depends" ? "◐" : "✕";
+}
+
+/** windowOf returns which of count things of a size are between two positions, with one more at each side. */
+export function windowOf(from: number, length: number, size: number, count: number): [number, number] {
+  const first = Math.max(0, Math.min(count, Math.floor(from / size) - 1));
+  return [first, Math.max(first, Math.min(count, Math.ceil((from + length) / size) + 1))];
+}

@@ -1,0 +1,91 @@
+import cytoscape from "cytoscape";
+import { useEffect, useMemo, useRef } from "react";
+import { has, type Access, type Kind } from "../calls";
+import { go, href } from "../view";
+
+// What one screen can show. More is for the matrix.
+const most = 400;
+
+interface Edge {
+  id: string;
+  source: string;
+  target: string;
+  row: number;
+  column: number;
+  verdict: string;
+  weight: number;
+}
+
+/** edgesOf draws who may call, or tried to: a caller that nothing allows and that was not seen has no line. */
+function edgesOf(a: Access, only: Kind): Edge[] {
+  return a.services.flatMap((s, row) =>
+    s.cells
+      .filter((c) => has(only, c) && (only !== "all" || c.verdict !== "deny" || c.denied !== undefined))
+      .map((c) => ({
+        id: `${row}-${c.caller}`, source: `c${c.caller}`, target: `s${row}`, row, column: c.caller, verdict: c.verdict,
+        weight: c.allowed !== undefined || c.denied !== undefined ? 3 : 1,
+      })),
+  );
+}
+
+/** Graph is who may call whom as lines from callers to services. A click on a line shows its cell. */
+export default function Graph({ a, only }: { a: Access; only: Kind }) {
+  const frame = useRef<HTMLDivElement>(null);
+  const all = useMemo(() => edgesOf(a, only), [a, only]);
+  const edges = all.slice(0, most);
+
+  useEffect(() => {
+    if (frame.current === null) return;
+    const style = getComputedStyle(frame.current);
+    const colour = (name: string) => style.getPropertyValue(name).trim();
+    const [ink, line] = [toRGB(style.color), toRGB(style.borderTopColor)];
+    const nodes = new Map<string, cytoscape.ElementDefinition>();
+    for (const e of edges) {
+      const caller = a.callers[e.column];
+      const service = a.services[e.row];
+      if (caller === undefined || service === undefined) continue;
+      nodes.set(e.source, { data: { id: e.source, label: caller.spiffeId.split("/").slice(-1)[0] ?? "", kind: "caller" } });
+      nodes.set(e.target, { data: { id: e.target, label: `${service.name}:${service.port}`, kind: "service" } });
+    }
+    const graph = cytoscape({
+      container: frame.current,
+      elements: [...nodes.values(), ...edges.map((e) => ({ data: { ...e } }))],
+      maxZoom: 3,
+      wheelSensitivity: 0.4,
+      style: [
+        { selector: "node", style: { label: "data(label)", color: ink, "font-size": 11, "background-color": line, width: 18, height: 18, "text-valign": "bottom" } },
+        { selector: "node[kind = 'service']", style: { shape: "round-rectangle", width: 26 } },
+        { selector: "edge", style: { width: "data(weight)", "curve-style": "bezier", "target-arrow-shape": "triangle", "line-color": line, "target-arrow-color": line } },
+        ...(["allow", "depends", "deny"] as const).map((verdict) => ({
+          selector: `edge[verdict = '${verdict}']`,
+          style: { "line-color": colour(`--${verdict}`), "target-arrow-color": colour(`--${verdict}`), "line-style": verdict === "allow" ? "solid" as const : "dashed" as const },
+        })),
+      ],
+      layout: { name: nodes.size > 60 ? "concentric" : "cose", animate: false } as cytoscape.LayoutOptions,
+    });
+    graph.on("tap", "edge", (e) => {
+      const data = e.target.data() as Edge;
+      const query = Object.fromEntries(new URL(window.location.href).searchParams);
+      go(href("calls", { ...query, row: `${data.row}`, column: `${data.column}` }), true);
+    });
+    return () => graph.destroy();
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [a, only]);
+
+  return (
+    <>
+      {all.length === 0 && <p>Nothing is like that, so there is no line to draw.</p>}
+      <div className="graph" ref={frame} role="img" aria-label={`${edges.length} lines from callers to services; the matrix has the same as a table`} />
+      {/* With this id the library adds no style of its own, which the page's policy would refuse. */}
+      <p className="note" id="__________cytoscape_stylesheet">
+        {all.length > most && `The first ${most} of ${all.length} lines are drawn: choose a namespace or a service. `}
+        Thick lines were seen. Broken lines depend on the request, or were denied.
+      </p>
+    </>
+  );
+}
+
+/** toRGB is a colour that a canvas understands. */
+function toRGB(colour: string): string {
+  return colour.startsWith("rgb") ? colour : "gray";
+}
