@@ -36,8 +36,8 @@ func newReportAccess(c *cli) *cobra.Command {
 		Use:   "access",
 		Short: "Show who may call whom, by which policy, and who did",
 		Long: "Lists pairs of a service and a caller: the verdict, what it depends on, and the policy that decides. Pairs that\n" +
-			"nothing allows and that were not seen are left out. A zone adds what its proxies reported since it was started. A\n" +
-			"global knows all zones and no reports. --only unused lists what is allowed and was not seen, --only tried what was\n" +
+			"nothing allows and nobody tried are left out. A zone adds what its proxies reported since it was started. A\n" +
+			"global knows all zones and no reports. --only unused lists what is allowed and was never asked for, --only tried what was\n" +
 			"denied, --only shadow where shadow rules decide otherwise.\n\n" +
 			"Exit status: 0 answered, 2 unknown: --only asks for what is not known here, or the server did not answer.",
 		Example: "  causewayctl report access --service backend\n" +

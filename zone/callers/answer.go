@@ -53,7 +53,7 @@ type Service struct {
 	// absent where this server does not know.
 	Proxies   int  `json:"proxies"`
 	Connected *int `json:"connected,omitempty"`
-	// Cells are by caller. A caller without one is denied, by the decision `default`, and was not seen.
+	// Cells are by caller. A caller without one is denied, by the decision `default`, and did not call.
 	Cells []Cell `json:"cells"`
 }
 

@@ -36,7 +36,7 @@ var partNames = []struct {
 	name string
 }{{rbac.PartMethod, "method"}, {rbac.PartPath, "path"}, {rbac.PartSNI, "sni"}, {rbac.PartHeaders, "headers"}, {partProxy, "proxy"}}
 
-// cells returns those of one service that say more than that nothing allows the caller and that it was not seen.
+// cells returns those of one service that say more than that nothing allows the caller and that it did not call.
 func (x *matrix) cells(r *row) []Cell {
 	out := []Cell{}
 	judges := x.judges(r)
