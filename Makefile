@@ -24,6 +24,8 @@ HELM_VERSION          := v3.22.0
 # The version is also in test/tools/promtool/go.mod.
 PROMTOOL_VERSION      := v0.315.0
 NFPM_VERSION          := v2.43.4
+# The generator of the site; site/requirements.txt has the version, too.
+MKDOCS_VERSION        := 9.8.2
 # The version is also in test/tools/spire/go.mod.
 SPIRE_VERSION         := v1.13.0
 
@@ -45,6 +47,7 @@ helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
 promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
 judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
+mkdocs_ready        := $(STAMPS)/mkdocs-$(MKDOCS_VERSION)
 # What stands in front of servers elsewhere; the versions are Debian's.
 haproxy_ready       := $(STAMPS)/haproxy-any
 nginx_ready         := $(STAMPS)/nginx-any
@@ -241,6 +244,12 @@ generate: $(generators_ready) ## write the Go code of the protobuf messages and 
 docs: ## write docs/reference again, from the code
 	$(GO) run ./test/docs
 
+.PHONY: docs-site
+docs-site: $(mkdocs_ready) ## build the site of docs/ into dist/site; fails at a link that leads nowhere
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH="$(CURDIR)/$(TOOLS)/python/mkdocs-$(MKDOCS_VERSION)" PYTHONDONTWRITEBYTECODE=1 \
+		$(PYTHON) -m mkdocs build --strict --quiet --config-file site/mkdocs.yml
+	@echo "the site is in dist/site: $(PYTHON) -m http.server --directory dist/site"
+
 .PHONY: clean
 clean: ## remove what was built; .tools/ stays
 	rm -rf bin dist .run coverage.out
@@ -315,6 +324,9 @@ $(judge_ready): $(wildcard test/tools/judge/*)
 # compiler is for SQLite, in which the server keeps its entries.
 $(spire_ready): $(STAMPS)/%-$(SPIRE_VERSION):
 	$(INSTALL) wrapper $* github.com/spiffe/spire/cmd/$* $(SPIRE_VERSION) test/tools/spire
+
+$(mkdocs_ready): site/requirements.txt
+	$(INSTALL) modules mkdocs site/requirements.txt $(MKDOCS_VERSION)
 
 $(nfpm_ready):
 	$(INSTALL) go nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)

@@ -26,7 +26,7 @@ import (
 const walkthrough = "## A first policy, step by step"
 
 // readmePorts are the ports in the section. The test replaces each with a free one.
-var readmePorts = []string{"15681", "15680", "5681", "5685", "5680", "5678", "9901", "9080", "8080", "8081"}
+var readmePorts = []string{"25681", "25680", "25678", "15681", "15680", "5681", "5685", "5680", "5678", "9901", "9080", "8080", "8081"}
 
 // TestREADME runs the commands in the README for newcomers, and expects the output that it shows.
 func TestREADME(t *testing.T) {

