@@ -63,6 +63,16 @@ func (s *Store) anotherFormat(format, program string) error {
 	return store.NewerFormat(ErrFormat, s.config.Prefix, n, s.keys.version, program)
 }
 
+// unknownType returns the error for a resource of a type that this program does not know, as a program wrote it that
+// does.
+func (s *Store) unknownType(err error, program string) error {
+	needed := "use that one"
+	if program != "" && program != s.config.Program {
+		needed = fmt.Sprintf("use version %q, or a newer one", program)
+	}
+	return fmt.Errorf("%s: resource %w: %w: a newer program wrote it: %s; nothing is lost", s.config.Prefix, err, ErrFormat, needed)
+}
+
 // outdate ends writing and following permanently: a newer program has migrated the store. The view keeps its contents.
 func (s *Store) outdate(format, program string) error {
 	err := fmt.Errorf("%w: %w", store.ErrUnavailable, s.anotherFormat(format, program))

@@ -109,6 +109,9 @@ func (s *Store) readOnce(ctx context.Context, keys keys, ours bool) (*state, err
 		got := page.Responses[0].GetResponseRange()
 		for _, kv := range got.Kvs {
 			r, err := s.formats[keys.version-1](kv.Key[len(keys.resources()):], kv.Value)
+			if errors.Is(err, resources.ErrUnknownType) { // its checksum is right
+				return nil, s.unknownType(err, valueOf(first, 3))
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: resource %w: restore the store from a backup", s.config.Prefix, err)
 			}
