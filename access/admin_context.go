@@ -1,11 +1,13 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/credential/contexts"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -16,7 +18,8 @@ const adminContextFile = "context.yaml"
 // WriteAdminContext keeps, in a file of dir that only the server's user can read, the context by which the first admin
 // reaches the HTTP API on the same machine. name is the context's, api the address that is bound; a wildcard address is
 // reached by loopback. ca is the PEM file of the authority that signed the certificate off loopback. tokenFile is the
-// admin's token; empty if loopback is open. It returns the file's path, and writes only what has changed.
+// admin's token; empty if loopback is open. It returns the file's path, and writes only what has changed. A damaged file is
+// written anew: it says nothing that the server does not know.
 func WriteAdminContext(dir, name string, api net.Addr, ca, tokenFile string) (path string, err error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {
@@ -44,6 +47,9 @@ func WriteAdminContext(dir, name string, api net.Addr, ca, tokenFile string) (pa
 		}
 	}
 	before, err := contexts.Read(path)
+	if errors.Is(err, credential.ErrEmpty) || errors.Is(err, contexts.ErrContent) {
+		before, err = contexts.New(path), nil
+	}
 	if err != nil {
 		return "", err
 	}

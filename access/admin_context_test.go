@@ -31,6 +31,14 @@ func TestAdminContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		for _, damaged := range []string{"", "\x00{", "contexts: [{name: zone-1, address: nowhere}]", "unknown: 1"} {
+			if err := os.WriteFile(filepath.Join(dir, "context.yaml"), []byte(damaged), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := access.WriteAdminContext(dir, "zone-1", api, ca, tt.token); err != nil {
+				t.Errorf("beside %q: %v", damaged, err)
+			}
+		}
 		var modified [2]os.FileInfo
 		for i := range modified {
 			path, err := access.WriteAdminContext(dir, "zone-1", api, ca, tt.token)

@@ -25,6 +25,9 @@ const (
 // instead.
 var Err = errors.New("no credential")
 
+// ErrEmpty reports a file without content. Err is beside it.
+var ErrEmpty = errors.New("is empty")
+
 // rule is the limits of one kind of file.
 type rule struct {
 	max int
@@ -138,7 +141,7 @@ func (r rule) read(path string, f *os.File) ([]byte, error) {
 	case len(text) > r.max:
 		return nil, fmt.Errorf("%s has more than %d bytes", path, r.max)
 	case len(bytes.TrimSpace(text)) == 0:
-		return nil, fmt.Errorf("%s is empty: write the credential into it, or do not name it", path)
+		return nil, fmt.Errorf("%s %w: write the credential into it, or do not name it", path, ErrEmpty)
 	}
 	return text, nil
 }

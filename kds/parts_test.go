@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -214,6 +215,44 @@ func TestTooLargeForTheStore(t *testing.T) {
 	}
 	put(t, s, written(t, zoneHome("zone-1"), key, spec))
 	eventually(t, "what was written after it", func() bool { return find(g.store, key.Type, "ordinary") != nil })
+}
+
+// small is a store that holds less than others, as an etcd that takes small requests only.
+type small struct {
+	store.Store
+	bytes int
+}
+
+func (s small) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	for _, op := range b.Ops {
+		if op.Put != nil && len(op.Put.Spec.JSON()) > s.bytes {
+			return nil, &store.TooLargeError{Key: op.Put.Key, Bytes: len(op.Put.Spec.JSON())}
+		}
+	}
+	return s.Store.Apply(ctx, b)
+}
+
+// TestTooLargeForThisStore checks the same of what any other server could store: it is refused by name, and what comes in
+// the same message and later is stored.
+func TestTooLargeForThisStore(t *testing.T) {
+	t.Parallel()
+	g := startGlobal(t, small{store.NewMemory(), 2000})
+	key, spec := permission("ordinary")
+	key.Name = "big"
+	s := store.NewMemory()
+	put(t, s, written(t, zoneHome("zone-1"), key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+
+		strings.Repeat("a", 3000)+`"}}]}}`))
+	key.Name = "beside"
+	put(t, s, written(t, zoneHome("zone-1"), key, spec))
+	startZone(t, "zone-1", g.address, s)
+	eventually(t, "the global has refused it", func() bool { return len(g.Refusals("zone-1")) == 1 })
+	if r := g.Refusals("zone-1")[0]; !strings.HasPrefix(r.Name, "big-") || !strings.Contains(r.Reason, "split it") {
+		t.Errorf("refused: %+v", r)
+	}
+	eventually(t, "what came with it", func() bool { return find(g.store, key.Type, "beside") != nil })
+	key.Name = "later"
+	put(t, s, written(t, zoneHome("zone-1"), key, spec))
+	eventually(t, "what was written after it", func() bool { return find(g.store, key.Type, "later") != nil })
 }
 
 // TestLargeFromBeforeTheLimit checks that what a global has had since before the limit goes to every zone, also to one

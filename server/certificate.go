@@ -156,10 +156,10 @@ func loadOrCreateCA(dir string, box Sealer, now time.Time) (*authority, error) {
 	}
 	pair, err := readKeyPair(certPath, keyPath, caKeyPurpose, box)
 	if errors.Is(err, errSealed) {
-		return nil, fmt.Errorf("the key of the CA in %s cannot be opened: %w", dir, err)
+		return nil, fmt.Errorf("the key of the CA in %s cannot be opened: %w", keyPath, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the CA in %s cannot be read; restore both files from a backup (removing both makes a new CA, which every peer must then pin): %w", dir, err)
+		return nil, fmt.Errorf("the CA in %s and %s cannot be read; restore both files from a backup (removing both makes a new CA, which every peer must then pin): %w", certPath, keyPath, err)
 	}
 	cert, err := x509.ParseCertificate(pair.Certificate[0])
 	if err != nil {

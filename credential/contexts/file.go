@@ -50,10 +50,16 @@ func (f *File) Path() string { return f.path }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
+// ErrContent reports a file whose text is not that of a file of contexts.
+var ErrContent = errors.New("not a file of contexts")
+
+// New returns a File without contexts, which Save writes to path.
+func New(path string) *File { return &File{path: path} }
+
 // Read returns the file's contents, and an empty File if there is no file. It refuses fields that it does not know, and
-// a file that others may write: who writes it decides whom causewayctl gives credentials to.
+// a file that others may write: who writes it decides whom causewayctl gives credentials to. ErrContent is among its errors.
 func Read(path string) (*File, error) {
-	f := &File{path: path}
+	f := New(path)
 	raw, err := credential.Public(path, path)
 	if errors.Is(err, os.ErrNotExist) {
 		return f, nil
@@ -62,13 +68,18 @@ func Read(path string) (*File, error) {
 		return nil, err
 	}
 	if err := yaml.UnmarshalStrict(raw, f); err != nil {
-		return nil, fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))
+		return nil, contentError{fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))}
 	}
 	if err := f.validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, contentError{fmt.Errorf("%s: %w", path, err)}
 	}
 	return f, nil
 }
+
+// contentError is ErrContent with another text.
+type contentError struct{ error }
+
+func (e contentError) Unwrap() []error { return []error{ErrContent, e.error} }
 
 func (f *File) validate() error {
 	if len(f.Contexts) > MaxContexts {
