@@ -16,6 +16,7 @@ import (
 func newApply(c *cli) *cobra.Command {
 	var filenames []string
 	dry := dryRunFlag("none")
+	pruning := &pruneFlags{}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create or update the resources of files, all of them or none",
@@ -23,10 +24,14 @@ func newApply(c *cli) *cobra.Command {
 			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form. A file and a\n" +
 			"request hold 1000 documents and 4 MiB at most: apply more in several requests, what is referred to first.\n\n" +
 			"With --dry-run=server the server stores nothing. It reports the outcome for each resource, a policy's role, where\n" +
-			"it would be synced, and which proxies would change (-o wide names them).",
+			"it would be synced, and which proxies would change (-o wide names them).\n\n" +
+			"With --prune the files are the whole of what --selector selects: what was written on this server, has these labels\n" +
+			"and is in no file is deleted after the rest is stored, once you agree or --yes is given. --dry-run shows it. Copies,\n" +
+			"Meshes and Zones are never deleted.",
 		Example: "  causewayctl apply -f permission.yaml\n" +
 			"  causewayctl apply -f services/ -f policies/\n" +
 			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +
+			"  causewayctl apply -f policies/ --prune -l app=shop --dry-run=server\n" +
 			"  causewayctl apply -f https://example.com/policies.yaml\n" +
 			"  causewayctl get mtp allow-frontend -o yaml | causewayctl apply --address http://127.0.0.1:15681 -f -",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -35,32 +40,49 @@ func newApply(c *cli) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
-			docs, err := c.readDocuments(ctx, filenames)
-			if err != nil {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := pruning.check(); err != nil {
 				return err
 			}
-			if dry == dryRunServer {
-				f, err := dryRun(ctx, client, docs)
-				if err != nil {
-					return err
-				}
-				return c.printForecast(docs, f)
+			if pruning.prune {
+				return c.applyAndPrune(cmd, args, pruning, filenames, dry == dryRunServer)
 			}
-			result, err := applyDocuments(ctx, client, docs)
-			if err != nil {
-				return err
-			}
-			return c.printOutcomes(docs, result)
-		}),
+			return c.applyFiles(filenames, &dry)(cmd, args)
+		},
 	}
 	addFilenameFlag(cmd, &filenames)
 	_ = cmd.MarkFlagRequired("filename")
+	f := cmd.Flags()
+	f.BoolVar(&pruning.prune, "prune", false, "delete what --selector selects and no file has")
+	f.StringVarP(&pruning.text, "selector", "l", "", "with --prune: the labels of everything in the files, a `selector` as of get")
+	f.BoolVar(&pruning.yes, "yes", false, "with --prune: do not ask before deleting")
 	cmd.Flags().Var(&dry, "dry-run", "`server` reports what would happen and stores nothing; none stores")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = string(dryRunServer)
 	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{string(dryRunServer), "none"},
 		cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// applyFiles is apply without --prune.
+func (c *cli) applyFiles(filenames []string, dry *dryRunFlag) func(*cobra.Command, []string) error {
+	return c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+		docs, err := c.readDocuments(ctx, filenames)
+		if err != nil {
+			return err
+		}
+		if *dry == dryRunServer {
+			f, err := dryRun(ctx, client, docs)
+			if err != nil {
+				return err
+			}
+			return c.printForecast(docs, f)
+		}
+		result, err := applyDocuments(ctx, client, docs)
+		if err != nil {
+			return err
+		}
+		return c.printOutcomes(docs, result)
+	})
 }
 
 // dryRunFlag is the value of --dry-run.

@@ -146,7 +146,10 @@ func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, pat
 	if len(decoded) != 1 || decoded[0].Key != it.key() {
 		return &refusedEdit{fmt.Errorf("want one document about %s: type, mesh, namespace and name stay as they are", it.key())}
 	}
-	docs := []document{{source: path, number: 1, resource: decoded[0]}}
+	var docs []document
+	for i, r := range decoded {
+		docs = append(docs, document{source: path, number: i + 1, resource: r})
+	}
 	written, err := client.PutIf(ctx, decoded[0], it.tag)
 	var answer *api.Error
 	switch {

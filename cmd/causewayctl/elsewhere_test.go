@@ -13,7 +13,7 @@ import (
 
 // bothAnswer are commands that a global and a zone answer, each of what it has, and those that ask no server.
 var bothAnswer = []string{
-	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "doctor",
+	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "describe", "doctor",
 	"edit", "explain", "fsck",
 	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man",
 	"migrate-store", "reference",
@@ -41,6 +41,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 		"zone delete":            {{"zone-1 --yes", global}},
 		"zone disable":           {{"zone-1", global}},
 		"zone enable":            {{"zone-1", global}},
+		"zone list":              {{"", global}},
 		"zone revoke":            {{"zone-1 --yes", global}},
 		"zone token":             {{"zone-1", global}},
 		"dataplane revoke-token": {{"id", zone}},

@@ -90,7 +90,7 @@ func newRoot(c *cli) *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
 
-	root.AddCommand(newApply(c), newDiff(c), newGet(c), newEdit(c), newDelete(c), newInspect(c), newExplain(c), newWhy(c), newLint(c),
+	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDescribe(c), newEdit(c), newDelete(c), newInspect(c), newExplain(c), newWhy(c), newLint(c),
 		newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
 		newAuth(c), newConfig(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
 		newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newInstall(c), newVersion(c),

@@ -17,7 +17,7 @@ import (
 var namesNothing = []string{
 	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck",
 	"keys list",
-	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "support-bundle",
+	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "zone list", "support-bundle",
 	"dataplane token", "dataplane revoke-token", "user revoke", "zone token", "man", "reference",
 	"secret set", "keys import", "config current-context", "config get-contexts", "config set-context",
 	"install crds", "install global", "install zone",
@@ -40,6 +40,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 			{[]string{"replicas", "nothing"}, "here are "}, {[]string{"mtp", "--mesh", "defalt"}, "default"},
 			{[]string{"mtp", "strict", "--mesh", "defalt"}, "mesh default"},
 			{[]string{"dataplanes", "--mesh", "defalt"}, "default"}},
+		"describe":          {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
 		"edit":              {{[]string{"mtp", "strikt"}, "strict"}, {[]string{policy}, "strict"}},
 		"delete":            {{[]string{"mtp", "strikt"}, "strict"}, {[]string{"zone", "zone-2"}, "zone-1"}},
 		"inspect dataplane": {{append([]string{"bakend"}, zone...), "backend"}},

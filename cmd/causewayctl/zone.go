@@ -16,7 +16,7 @@ import (
 
 func newZone(c *cli) *cobra.Command {
 	group := newGroup("zone", "Register, revoke and delete zones",
-		newZoneCreate(c), newZoneAdopt(c), newZoneToken(c), newZoneRename(c),
+		newZoneList(c), newZoneCreate(c), newZoneAdopt(c), newZoneToken(c), newZoneRename(c),
 		newZoneAction(c, zoneAction{
 			verb: "accept-deletes", path: acceptPath,
 			short: "Accept removals that are held for an operator",
@@ -37,6 +37,19 @@ func newZone(c *cli) *cobra.Command {
 		group.AddCommand(newZoneDecision(c, d))
 	}
 	return group
+}
+
+func newZoneList(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   "List the zones, as causewayctl get zones",
+		Long:    "Shows each zone: online or since when not, how far it is behind, what it refuses and what is held.",
+		Example: "  causewayctl zone list\n  causewayctl zone list -o wide",
+		Args:    cobra.NoArgs,
+		RunE: c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+			return c.get(ctx, client, &getFlags{}, []string{"zones"})
+		}),
+	}
 }
 
 // acceptPath is the route, below a zone's, that accepts held removals.

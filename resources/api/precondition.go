@@ -66,7 +66,7 @@ func isTag(text string) bool {
 
 // check compares the precondition with the resource that is stored under a key, nil if there is none.
 func (p precondition) check(key resources.Key, old *resources.Resource) error {
-	reason := ""
+	var reason string
 	switch {
 	case p.absent && old != nil:
 		reason = "it exists"
