@@ -1,11 +1,11 @@
 package access
 
 import (
-	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/server"
 )
 
 // checkOrigin refuses what a browser sends for a foreign page. Over loopback the connection itself is the credential,
@@ -15,7 +15,7 @@ import (
 //   - an Origin must be the server's own;
 //   - Sec-Fetch-Site, which pages cannot set, must not name another site.
 func checkOrigin(r *http.Request) error {
-	if _, given := r.Header["Authorization"]; r.TLS == nil && !given && overLoopback(r) && !localHost(r.Host) {
+	if _, given := r.Header["Authorization"]; r.TLS == nil && !given && overLoopback(r) && !server.LocalHost(r.Host) {
 		return &OriginError{"the header Host names another machine: call the server by its loopback address or localhost"}
 	}
 	for _, site := range r.Header["Sec-Fetch-Site"] {
@@ -31,23 +31,6 @@ func checkOrigin(r *http.Request) error {
 		}
 	}
 	return nil
-}
-
-// localHost reports whether the name of a Host header can only mean this machine.
-func localHost(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil && port != "" { // localhost:1.evil.example
-			return false
-		}
-		name = h
-	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }
 
 // ownOrigin reports whether origin is the server's, as the request calls it.

@@ -87,7 +87,7 @@ func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	mux.HandleFunc("GET "+ReadyPage, d.ready)
 	metrics := promhttp.HandlerFor(printable{d.Registry}, promhttp.HandlerOpts{Registry: d.Registry})
 	detailed := promhttp.HandlerFor(printable{prometheus.Gatherers{d.Registry, d.Detail}}, promhttp.HandlerOpts{})
-	mux.Handle("GET /metrics", new(scrapes).handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET /metrics", withoutPages(new(scrapes).handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch detail := r.URL.Query().Get("detail"); detail {
 		case "":
 			metrics.ServeHTTP(w, r)
@@ -96,7 +96,7 @@ func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 		default:
 			http.Error(w, fmt.Sprintf("detail=%q: want types", detail), http.StatusBadRequest)
 		}
-	})))
+	}))))
 	return mux
 }
 

@@ -18,7 +18,7 @@ func addProfiles(mux *http.ServeMux, a net.Addr) {
 		})
 		return
 	}
-	mux.HandleFunc("GET "+profilesPath, pprof.Index)
-	mux.HandleFunc("GET "+profilesPath+"profile", pprof.Profile)
-	mux.HandleFunc("GET "+profilesPath+"trace", pprof.Trace)
+	for path, profile := range map[string]http.HandlerFunc{"": pprof.Index, "profile": pprof.Profile, "trace": pprof.Trace} {
+		mux.Handle("GET "+profilesPath+path, withoutPages(profile))
+	}
 }

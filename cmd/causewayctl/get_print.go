@@ -42,9 +42,13 @@ func (c *cli) printTemplate(v any) error {
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	parsed.write(&text, decoded)
-	_, err = fmt.Fprintln(c.out, strings.TrimSuffix(text.String(), "\n"))
+	text, alone := parsed.alone(decoded)
+	if !alone {
+		var all strings.Builder
+		parsed.write(&all, decoded)
+		text = all.String()
+	}
+	_, err = fmt.Fprintln(c.out, strings.TrimSuffix(text, "\n"))
 	return err
 }
 

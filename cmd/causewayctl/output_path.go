@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/theory/jsonpath"
+
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 // template is the expression of -o jsonpath=: text, and paths in braces. {range PATH}...{end} repeats what is between
@@ -143,7 +145,18 @@ func parsePath(text string) (*jsonpath.Path, error) {
 	return path, nil
 }
 
-// write writes the template with the values of v.
+// alone returns the one text that a template of one path has, which may be of several lines, such as a certificate.
+func (t template) alone(v any) (text string, ok bool) {
+	if len(t) != 1 || t[0].path == nil || t[0].each != nil {
+		return "", false
+	}
+	if found := t[0].path.Select(v); len(found) == 1 {
+		text, ok = found[0].(string)
+	}
+	return text, ok
+}
+
+// write writes the template with the values of v, each on one line: what follows it is the template's.
 func (t template) write(w io.Writer, v any) {
 	for _, part := range t {
 		switch {
@@ -154,7 +167,7 @@ func (t template) write(w io.Writer, v any) {
 				part.each.write(w, one)
 			}
 		default:
-			fmt.Fprint(w, selectedText(part.path, v))
+			fmt.Fprint(w, printing.Line(selectedText(part.path, v)))
 		}
 	}
 }

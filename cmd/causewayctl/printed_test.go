@@ -62,11 +62,12 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 	for _, d := range resources.Descriptors() {
 		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
 	}
+	formats := append(outputFormats(), string(formatName), "custom-columns=A:.name,B:.labels,C:.networking.address,D:.syncedTo", "jsonpath={range .items[*]}{.name} {.labels}{\"\\n\"}{end}")
 	shown, ofRollout := false, false
 	for _, refuses := range []bool{false, true} {
 		address := nastyServer(t, refuses)
 		for _, command := range commands {
-			for _, format := range outputFormats() {
+			for _, format := range formats {
 				args := append(append([]string{}, command...), "--address", address, "--timeout", "5s", "-o", format)
 				var stdout, stderr bytes.Buffer
 				status := run(args, strings.NewReader(""), &stdout, &stderr)
@@ -114,6 +115,22 @@ func TestOneWayOut(t *testing.T) {
 			if strings.Contains(strings.ReplaceAll(strings.ToLower(string(text)), "fprint", ""), strings.ToLower(way)) {
 				t.Errorf("%s: %s passes by printing.Writer: use cli.out or cli.errOut", file, way)
 			}
+		}
+	}
+}
+
+// TestValuesOfTemplatesAreLines prints a text of two lines: whole where it is all that is asked for, and on one line
+// where something else follows.
+func TestValuesOfTemplatesAreLines(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MeshTrust", "mesh": "default", "name": "one\ntwo"})
+	}))
+	t.Cleanup(srv.Close)
+	for expression, want := range map[string]string{"{.name}": "one\ntwo\n", `{.name}{"\n"}`: "one\\ntwo\n", "{.name} {.mesh}": "one\\ntwo default\n"} {
+		var stdout, stderr bytes.Buffer
+		if status := run([]string{"get", "meshtrust", "a", "--address", srv.URL, "-o", "jsonpath=" + expression}, strings.NewReader(""), &stdout, &stderr); status != 0 || stdout.String() != want {
+			t.Errorf("%s prints %q, want %q: %s", expression, stdout.String(), want, stderr.String())
 		}
 	}
 }

@@ -42,10 +42,14 @@ func (w *world) try(s *aServer, one side) (status, says string, err error) {
 
 // httpAttempt sends the request exactly as written: nothing cleans its path. {long} in it stands for 9000 letters. In
 // headers, {own} is the address of the server and {large} stands for 100 kB; each line is a header of its own. `with: {beside: NAME}` adds a client
-// certificate to the token.
+// certificate to the token, `with: {port: diagnostics}` asks another port.
 func httpAttempt(ctx context.Context, w *world, s *aServer, one side) (status, says string, err error) {
 	method, target, _ := strings.Cut(one.Request, " ")
-	req, err := http.NewRequestWithContext(ctx, method, s.url, strings.NewReader(one.Body))
+	base := s.url
+	if port := one.With["port"]; port != "" {
+		base = "http://" + s.addresses[port]
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base, strings.NewReader(one.Body))
 	if err != nil {
 		return "", "", err
 	}
