@@ -8,8 +8,11 @@ import { Calls } from "./pages/Calls";
 import { Overview } from "./pages/Overview";
 import { Resource } from "./pages/Resource";
 import { Resources } from "./pages/Resources";
+import { Proxy } from "./pages/Proxy";
+import { Shadow } from "./pages/Shadow";
 import { Try } from "./pages/Try";
 import { Why } from "./pages/Why";
+import { Zone } from "./pages/Zone";
 import { href, useView } from "./view";
 
 /** Server is what GET / says of the server that serves the page. */
@@ -19,16 +22,20 @@ const pages: { page: string; title: string }[] = [
   { page: "", title: "Overview" },
   { page: "calls", title: "Who may call whom" },
   { page: "why", title: "Why 403?" },
+  { page: "shadow", title: "Shadow report" },
   { page: "resources", title: "Resources" },
   { page: "try", title: "Try a change" },
 ];
+
+// within are the pages that belong to another one's place in the navigation.
+const within: Record<string, string> = { resource: "resources", zone: "", proxy: "" };
 
 export function App() {
   const [signedIn, setSignedIn] = useState(0);
   const view = useView();
   const who = useAnswer(`who ${signedIn}`, (signal) => answered(api.GET("/who-am-i", { signal })));
   const server = useAnswer(`server ${signedIn}`, (signal) => answered(api.GET("/", { signal })));
-  const current = pages.find((p) => p.page === (view.page === "resource" ? "resources" : view.page));
+  const current = pages.find((p) => p.page === (within[view.page] ?? view.page));
   const place = server.data === undefined ? "Causeway" : serverName(server.data);
 
   useEffect(() => {
@@ -85,6 +92,12 @@ function Page({ page, query, server }: { page: string; query: URLSearchParams; s
       return <Calls query={query} />;
     case "why":
       return <Why query={query} server={server} />;
+    case "shadow":
+      return <Shadow query={query} server={server} />;
+    case "zone":
+      return <Zone query={query} server={server} />;
+    case "proxy":
+      return <Proxy kri={query.get("kri") ?? ""} />;
     case "resources":
       return <Resources query={query} />;
     case "resource":

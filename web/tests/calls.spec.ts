@@ -47,6 +47,8 @@ test("the arrow keys move through the matrix", async ({ watched: page, mesh }) =
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowRight");
   await expect(page.locator("tr[aria-rowindex='3'] td[aria-colindex='3'] button")).toBeFocused();
+  const row = await page.locator("tr[aria-rowindex='3']").boundingBox();
+  expect(row?.height, "rows are as high as the window of the matrix counts them").toBe(28);
   await page.keyboard.press("Enter");
   await expect(page.getByText("Decided by")).toBeVisible();
   await expect(page.getByText("Who called is unknown: each zone keeps what its own proxies report: ask the zone.")).toBeVisible();

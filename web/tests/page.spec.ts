@@ -111,7 +111,7 @@ for (const scheme of ["light", "dark"] as const) {
     test(`every view is accessible: ${scheme}, ${width} pixels wide`, async ({ watched: page, mesh }) => {
       await page.emulateMedia({ colorScheme: scheme });
       await page.setViewportSize({ width, height: 800 });
-      for (const view of ["", "calls", "calls?view=graph", "why", "resources?type=dataplanes", "try", "nowhere", "resource?kri=kri_dp_default_zone-1_backend-ns_backend_"]) {
+      for (const view of ["", "calls", "calls?view=graph", "shadow", "zone", "proxy?kri=kri_dp_default_zone-1_backend-ns_backend_", "why", "resources?type=dataplanes", "try", "nowhere", "resource?kri=kri_dp_default_zone-1_backend-ns_backend_"]) {
         await page.goto(`${mesh.zone1}/ui/${view}`);
         await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
         await expect(page.getByText("Asking…")).toHaveCount(0);

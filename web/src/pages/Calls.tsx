@@ -10,6 +10,7 @@ import { Matrix } from "../parts/Matrix";
 import { Time } from "../parts/Time";
 import { date } from "../text";
 import { go, href } from "../view";
+import { useChanges } from "../watch";
 
 // The graph's library comes when a graph is asked for.
 const Graph = lazy(() => import("../parts/Graph"));
@@ -73,10 +74,11 @@ function Answered({ asked }: { asked: Asked }) {
   const answer = useAnswer(`calls ${mesh} ${JSON.stringify(question)}`, (signal) =>
     answered(api.GET("/meshes/{mesh}/_access", { params: { path: { mesh }, query: question }, signal })),
   );
+  const live = useChanges("meshtrafficpermissions", answer.again);
   const a = answer.data;
   return (
     <>
-      <AsOf answer={answer} />
+      <AsOf answer={answer} live={live} />
       {a !== undefined && (
         <>
           <Doubts a={a} />

@@ -3,9 +3,11 @@ import type { Server } from "../App";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
-import { KRI } from "../parts/Link";
+import { Link } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { presence, type Presence } from "../text";
+import { href } from "../view";
+import { useChanges, type Live } from "../watch";
 
 const pageSize = 1000;
 
@@ -53,23 +55,26 @@ function Zones() {
   const zones = useAnswer("zones", (signal) =>
     answered(api.GET("/zones/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  return <Subjects title="Zones" answer={zones} none="No zone has joined: causewayctl zone create prints how one does." />;
+  const live = useChanges("zones", zones.again);
+  return <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />;
 }
 
 function Proxies() {
   const proxies = useAnswer("proxies", (signal) =>
     answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  return <Subjects title="Proxies" answer={proxies} none="No Dataplane is known here." />;
+  const live = useChanges("dataplanes", proxies.again);
+  return <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />;
 }
 
-function Subjects({ title, answer, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; none: string }) {
+function Subjects({ title, answer, live, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; live: Live; none: string }) {
   const items = [...(answer.data?.items ?? [])].sort(byUrgency);
   const wrong = items.filter((o) => presence(o).state !== "online" || disabled(o));
   return (
     <>
       <h2>{title}</h2>
-      <AsOf answer={answer} />
+      <AsOf answer={answer} live={live} />
+      <p className="note">Who is connected is as of the last question{title === "Zones" && ", and the totals of proxies are as old as the zones' last reports"}.</p>
       {answer.data !== undefined && (
         <>
           {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
@@ -77,7 +82,7 @@ function Subjects({ title, answer, none }: { title: string; answer: ReturnType<t
             <ul className="tiles" aria-label={`${title} by state`}>
               {items.map((o) => (
                 <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={`${o.name}: ${presence(o).state}`}>
-                  <span className="hidden">{o.name}: {presence(o).state}</span>
+                  <Link to={about(o)}><span className="hidden">{o.name}: {presence(o).state}</span></Link>
                 </li>
               ))}
             </ul>
@@ -92,6 +97,11 @@ function Subjects({ title, answer, none }: { title: string; answer: ReturnType<t
       )}
     </>
   );
+}
+
+/** about is the page of a zone or a proxy. */
+function about(o: Schema["Overview"]): string {
+  return o.type === "ZoneOverview" ? href("zone", { name: o.name }) : href("proxy", { kri: o.kri });
 }
 
 function disabled(o: Schema["Overview"]): boolean {
@@ -109,7 +119,7 @@ function Wrong({ items, title }: { items: Schema["Overview"][]; title: string })
             const p = presence(o);
             return (
               <tr key={o.kri ?? o.name}>
-                <th scope="row">{o.kri === undefined ? o.name : <KRI kri={o.kri} text={o.name} />}</th>
+                <th scope="row"><Link to={about(o)}>{o.name}</Link></th>
                 <td><State presence={p} disabled={disabled(o)} /></td>
                 <td>{remedy(o, p)}</td>
               </tr>

@@ -1,16 +1,21 @@
 import { answered, api, type Resource as Shown, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
+import { Link } from "../parts/Link";
 import { Rollout } from "../parts/Rollout";
+import { href } from "../view";
+import { useChanges } from "../watch";
 
 /** Resource shows one resource: what it says, how it stands, and how far it has come. */
 export function Resource({ kri }: { kri: string }) {
   const found = useAnswer(`kri ${kri}`, (signal) => answered(api.GET("/_kri/{kri}", { params: { path: { kri } }, signal })));
+  const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const r = found.data as Shown | undefined;
+  const live = useChanges(types.data?.resources.find((t) => t.name === r?.type)?.path ?? "", found.again);
   return (
     <section>
       <h1>{r === undefined ? kri : `${r.type} ${r.labels?.["kuma.io/display-name"] ?? r.name}`}</h1>
-      <AsOf answer={found} />
+      <AsOf answer={found} live={live} />
       {r !== undefined && (
         <>
           <dl className="facts">
@@ -22,7 +27,8 @@ export function Resource({ kri }: { kri: string }) {
             <Fact name="From" value={r.labels?.["kuma.io/zone"] ?? r.labels?.["kuma.io/origin"]} />
           </dl>
           <Conditions conditions={r.status?.conditions ?? []} />
-          {isPolicy(r) && <Rollout type={r.type ?? ""} mesh={r.mesh ?? "default"} kri={r.kri ?? ""} />}
+          {isPolicy(r) && <Rollout type={r.type ?? ""} mesh={r.mesh ?? "default"} kri={r.kri ?? ""} change={r.modificationTime ?? ""} />}
+          {r.type === "Dataplane" && r.kri !== undefined && <p><Link to={href("proxy", { kri: r.kri })}>Its proxy: connection, certificate, inbounds and rules</Link></p>}
           <h2>Source</h2>
           <pre tabIndex={0}>{source(r)}</pre>
         </>

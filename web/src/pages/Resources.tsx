@@ -8,6 +8,7 @@ import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { date } from "../text";
 import { go, href } from "../view";
+import { useChanges } from "../watch";
 
 const pageSize = 50;
 
@@ -69,10 +70,11 @@ function List({ type, name, offset, onOffset }: ListProps) {
       signal,
     })),
   );
+  const live = useChanges(type.path, found.again);
   const items = (found.data?.items ?? []) as Resource[];
   return (
     <>
-      <AsOf answer={found} />
+      <AsOf answer={found} live={live} />
       {found.data !== undefined && items.length === 0 && <p>{none(type, name, found.data)}</p>}
       {items.length > 0 && (
         <div className="scroll">

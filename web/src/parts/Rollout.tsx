@@ -4,12 +4,15 @@ import { AsOf } from "./AsOf";
 import { LeftOut } from "./LeftOut";
 import { Time } from "./Time";
 import { date } from "../text";
+import { useFollowed } from "../watch";
 
 /** Rollout says which zones have a policy and which proxies enforce it, and of which neither is known. */
-export function Rollout({ type, mesh, kri }: { type: string; mesh: string; kri: string }) {
-  const rollout = useAnswer(`rollout ${kri}`, (signal) =>
+export function Rollout({ type, mesh, kri, change }: { type: string; mesh: string; kri: string; change: string }) {
+  const rollout = useAnswer(`rollout ${kri} ${change}`, (signal) =>
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path: { type, mesh, name: kri } }, signal })),
   );
+  const r = rollout.data;
+  useFollowed(change, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
   return (
     <>
       <h2>Rollout</h2>

@@ -1,0 +1,83 @@
+import { expect, test } from "./mesh";
+
+const timeouts = (seconds: number) => ({
+  type: "MeshTimeout", mesh: "default", namespace: "backend-ns", name: "live",
+  spec: { targetRef: { kind: "Dataplane", labels: { app: "backend" } }, to: [{ targetRef: { kind: "Mesh" }, default: { connectionTimeout: `${seconds}s` } }] },
+});
+
+test("a zone's page tells its sync by type and when its certificates end", async ({ watched: page, mesh }) => {
+  await page.goto(`${mesh.global}/ui/`);
+  await page.getByRole("link", { name: /^zone-1: online/ }).click();
+  await expect(page.getByRole("heading", { name: "Zone zone-1" })).toBeVisible();
+  await expect(page.getByText(/The zone is connected/)).toBeVisible();
+  await expect(page.getByText(/It last told of its proxies/)).toBeVisible();
+  await expect(page.getByRole("row").filter({ hasText: "MeshTrafficPermission" }).first()).toContainText("of");
+  const certificate = page.getByRole("row").filter({ hasText: /^certificate / }).first();
+  await expect(certificate).toContainText(/in \d+/);
+  await page.goto(`${mesh.zone1}/ui/zone`);
+  await expect(page.getByText(/The global is connected/)).toBeVisible();
+  await page.goto(`${mesh.global}/ui/zone?name=${encodeURIComponent("<img src=x onerror=alert(1)>")}`);
+  await expect(page.getByRole("alert").first()).toBeVisible();
+  await expect(page.locator("main img")).toHaveCount(0);
+});
+
+test("a proxy's page tells its connection, its inbounds, and the rules with their origins", async ({ watched: page, mesh }) => {
+  await page.goto(`${mesh.zone1}/ui/`);
+  await page.getByRole("link", { name: /: online$/ }).first().click();
+  await expect(page.getByRole("heading", { name: /^Proxy dp / })).toBeVisible();
+  const at = `${mesh.zone1}/meshes/default/meshtrafficpermissions/origins?namespace=backend-ns`;
+  const policy = {
+    type: "MeshTrafficPermission", mesh: "default", namespace: "backend-ns", name: "origins",
+    spec: { targetRef: { kind: "Dataplane", labels: { app: "backend" } }, rules: [{ default: { allow: [{ spiffeId: { type: "Prefix", value: "spiffe://nobody.example/" } }] } }] },
+  };
+  expect((await page.request.put(at, { data: policy })).ok()).toBe(true);
+  await page.goto(`${mesh.zone1}/ui/proxy?kri=kri_dp_default_zone-1_backend-ns_backend_`);
+  await expect(page.getByText(/online/).first()).toBeVisible();
+  await expect(page.getByRole("row").filter({ hasText: "self_inbound_dp_http-port" })).toBeVisible();
+  await expect(page.getByText(/^ends in \d+/)).toBeVisible();
+  await page.getByText("MeshTrafficPermission", { exact: true }).click();
+  await expect(page.getByText(/Inbound http-port, rule 1/).first()).toBeVisible();
+  await expect(page.getByRole("link", { name: /origins/ }).first()).toBeVisible();
+  expect((await page.request.delete(at)).ok()).toBe(true);
+  await page.getByRole("link", { name: "Whom may it call?" }).click();
+  await expect(page.getByRole("heading", { name: "Who may call whom" })).toBeVisible();
+});
+
+test("the shadow report tells who would be denied, and whether it is safe", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtrafficpermissions/shade?namespace=backend-ns`;
+  const policy = {
+    type: "MeshTrafficPermission", mesh: "default", namespace: "backend-ns", name: "shade",
+    spec: { targetRef: { kind: "Dataplane", labels: { app: "backend" } }, rules: [{ default: { allowWithShadowDeny: [{ spiffeId: { type: "Prefix", value: "spiffe://nobody.example/" } }] } }] },
+  };
+  expect((await page.request.put(at, { data: policy })).ok()).toBe(true);
+  await page.goto(`${mesh.zone1}/ui/shadow`);
+  const line = page.getByRole("listitem").filter({ hasText: "shade" });
+  await expect(line).toContainText("unknown yet: no would-deny, but watched for");
+  await line.getByRole("link").click();
+  await expect(page.getByText("only. Show all")).toBeVisible();
+  expect(page.url()).toContain("policy=kri_mtp_");
+  expect((await page.request.delete(at)).ok()).toBe(true);
+  await page.goto(`${mesh.global}/ui/shadow`);
+  await expect(page.getByText("Each zone counts what its own proxies report")).toBeVisible();
+});
+
+test("a change appears by itself, its rollout is followed, and an idle page asks nothing", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtimeouts/live?namespace=backend-ns`;
+  await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
+  await expect(page.getByText("Changes appear by themselves.")).toBeVisible();
+  expect((await page.request.put(at, { data: timeouts(3) })).ok()).toBe(true);
+  await page.getByRole("link", { name: "live", exact: true }).click();
+  await expect(page.getByText("Changes appear by themselves.")).toBeVisible();
+  await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
+  expect((await page.request.put(at, { data: timeouts(4) })).ok()).toBe(true);
+  await expect(page.locator("pre").last()).toContainText(`"4s"`);
+  await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
+
+  await expect(page.getByText("Asking…")).toHaveCount(0);
+  let asked = 0;
+  page.on("request", () => asked++);
+  const until = Date.now() + 4000;
+  await expect.poll(() => Date.now() > until, { timeout: 10_000 }).toBe(true);
+  expect(asked, "requests of an idle page in 4 s").toBeLessThanOrEqual(1); // a wait that ended, at most
+  expect((await page.request.delete(at)).ok()).toBe(true);
+});
