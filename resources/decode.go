@@ -129,7 +129,7 @@ func decodeSpec(c *strict, h *header) *Spec {
 	if h.nested {
 		at = at.field("spec")
 	}
-	c.check(h.spec, schemas[h.descriptor.Type], at)
+	c.check(h.spec, schemaOf(h.descriptor.Type), at)
 	if len(c.problems) > before {
 		return nil
 	}

@@ -25,8 +25,8 @@ type Field struct {
 // Fields lists the fields of a type's spec, sorted by path at each level, parents before children. It returns none for
 // a type that the registry does not know. The decoder checks documents against the same fields.
 func Fields(t Type) []Field {
-	s, ok := schemas[t]
-	if !ok {
+	s := schemaOf(t)
+	if s == nil {
 		return nil
 	}
 	return s.list(nil, "")

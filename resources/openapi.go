@@ -13,8 +13,8 @@ const keepUnknown = "x-kubernetes-preserve-unknown-fields"
 // without references. What DecodeDocuments and Validate accept fits it. describe returns the description of a field by
 // Field.Origin and that of a Go type or message by its name, or "". OpenAPI returns nil for a type that the registry does not know.
 func OpenAPI(t Type, describe func(origin string) string) map[string]any {
-	s, ok := schemas[t]
-	if !ok {
+	s := schemaOf(t)
+	if s == nil {
 		return nil
 	}
 	return forPolicy(s, byType[string(t)].Policy).openAPI("", describe)

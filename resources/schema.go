@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -67,21 +68,33 @@ func (s *schema) names() []string {
 	return slices.Compact(out)
 }
 
-// schemas holds the schema of each type's spec.
-var schemas = compileSchemas()
+// schemas holds a function for each type that returns the schema of its spec. The first call compiles it: a command
+// that reads one type, or none, does not pay for all.
+var schemas = compilers()
 
-func compileSchemas() map[Type]*schema {
-	out := make(map[Type]*schema, len(table))
+func compilers() map[Type]func() *schema {
+	out := make(map[Type]func() *schema, len(table))
 	for i := range table {
 		d := &table[i]
-		v := d.newSpec()
-		if m, ok := v.(proto.Message); ok {
-			out[d.Type] = messageSchema(m.ProtoReflect().Descriptor())
-			continue
-		}
-		out[d.Type] = goSchema(reflect.TypeOf(v).Elem(), d.Type, "")
+		out[d.Type] = sync.OnceValue(func() *schema { return compileSchema(d) })
 	}
 	return out
+}
+
+func compileSchema(d *Descriptor) *schema {
+	v := d.newSpec()
+	if m, ok := v.(proto.Message); ok {
+		return messageSchema(m.ProtoReflect().Descriptor())
+	}
+	return goSchema(reflect.TypeOf(v).Elem(), d.Type, "")
+}
+
+// schemaOf returns the schema of a type's spec, nil for a type that has none.
+func schemaOf(t Type) *schema {
+	if compile, ok := schemas[t]; ok {
+		return compile()
+	}
+	return nil
 }
 
 // Tag of fields that hold raw JSON. It names the shape of the value. The shape of a conf depends on the type of the

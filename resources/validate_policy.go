@@ -45,7 +45,7 @@ func (v *validation) strictly() {
 		return
 	}
 	c := &strict{}
-	c.check(docs[0], schemas[v.resource.Type], top("spec"))
+	c.check(docs[0], schemaOf(v.resource.Type), top("spec"))
 	for i := range c.problems {
 		c.problems[i].Line = 0
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,16 +81,12 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: eventually PROGRAM [ARGUMENT...]")
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
-		err := ts.Exec(args[0], args[1:]...)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			ts.Fatalf("%q still fails: %v", args, err)
-		}
+	last := errors.New("it did not run")
+	if err := cluster.Until(context.Background(), time.Minute, strings.Join(args, " "), func(context.Context) error {
+		last = ts.Exec(args[0], args[1:]...)
+		return last
+	}); err != nil {
+		ts.Fatalf("%q still fails: %v", args, last)
 	}
 }
 

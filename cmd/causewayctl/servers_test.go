@@ -44,7 +44,7 @@ func startServer(env *testscript.Env) error {
 	if err := seed(durable, status); err != nil {
 		return err
 	}
-	handler := api.New(api.Config{Store: durable, Status: status, Version: "v0-test"})
+	handler := api.New(api.Config{Store: durable, Status: status, Version: "v0-test", RevisionWait: 500 * time.Millisecond})
 	listening := httptest.NewServer(handler)
 	env.Defer(listening.Close)
 	env.Setenv(addressEnv, listening.URL)

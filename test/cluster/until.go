@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// pollInterval is how often Until checks a condition.
-const pollInterval = 10 * time.Millisecond
+// Until pauses after each check for as long as three checks take, within these bounds. A condition that starts a program
+// then leaves most of the processor to the servers that it waits for.
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
 
 // Until calls condition until it returns nil. It fails when ctx or within ends, whichever is first. The error names
 // what was awaited and the last error of condition.
@@ -16,10 +20,9 @@ func Until(ctx context.Context, within time.Duration, what string, condition fun
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	var last error
 	for {
+		begun := time.Now()
 		err := condition(ctx)
 		if err == nil {
 			return nil
@@ -30,7 +33,7 @@ func Until(ctx context.Context, within time.Duration, what string, condition fun
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waited %s for %s: %w", time.Since(start).Round(time.Millisecond), what, last)
-		case <-tick.C:
+		case <-time.After(min(max(3*time.Since(begun), minPause), maxPause)):
 		}
 		var final *finalError
 		if errors.As(err, &final) {

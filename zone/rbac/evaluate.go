@@ -185,7 +185,7 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 	}
 	switch {
 	case m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) &&
-		climbingPath.MatchString(req.Path)):
+		climbingPath().MatchString(req.Path)):
 		return false
 	}
 	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)
@@ -225,7 +225,7 @@ func matchesPath(m *resources.PathMatch, path string) bool {
 // matchesAnyWay compares a path with a denied one as applications read it. An unclear path always matches, because
 // applications may read it in any way.
 func matchesAnyWay(m *resources.PathMatch, path string) bool {
-	if unclearPath.MatchString(path) {
+	if unclearPath().MatchString(path) {
 		return true
 	}
 	path = withoutQuery(path)

@@ -260,7 +260,7 @@ func (c *clause) hasPath(path string) bool {
 	if c.kind == kindDeny || c.kind == kindShadowDeny {
 		return matchesAnyWay(c.match.Path, path)
 	}
-	return matchesPath(c.match.Path, withoutQuery(path)) && (!mustBeClear(c.match.Path) || !climbingPath.MatchString(path))
+	return matchesPath(c.match.Path, withoutQuery(path)) && (!mustBeClear(c.match.Path) || !climbingPath().MatchString(path))
 }
 
 // tally adds up what rules say of a client, in their order.

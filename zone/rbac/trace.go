@@ -86,7 +86,7 @@ func Missing(m *resources.PermissionMatch, req Request) []string {
 		return out
 	}
 	add(partPath, valid && m.Path != nil && (!matchesPath(m.Path, withoutQuery(req.Path)) || mustBeClear(m.Path) &&
-		climbingPath.MatchString(req.Path)))
+		climbingPath().MatchString(req.Path)))
 	add(partMethod, len(m.Method) > 0 && !slices.Contains(m.Method, req.Method))
 	return out
 }

@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"regexp"
+	"sync"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -47,8 +48,9 @@ const (
 	more = `(?:%[89ab][0-9a-f])`
 )
 
-// Compiled for the reference. The filters have the expressions themselves, which Envoy compiles with RE2.
+// Compiled for the reference, when it first needs them. The filters have the expressions themselves, which Envoy
+// compiles with RE2.
 var (
-	climbingPath = regexp.MustCompile(`\A(?i:` + climbing + `)\z`)
-	unclearPath  = regexp.MustCompile(`\A(?i:` + unclear + `)\z`)
+	climbingPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?i:` + climbing + `)\z`) })
+	unclearPath  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?i:` + unclear + `)\z`) })
 )

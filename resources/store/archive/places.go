@@ -16,8 +16,10 @@ var folders = map[string][]string{
 // meshesFolder has a folder for each mesh. The other folders have files only.
 const meshesFolder = "identity"
 
-// fileName is the form of the names below those folders, of meshes too.
-var fileName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]{0,254}$`)
+// fileName is the form of the names below those folders, of meshes too. They have at most maxFileName bytes.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]*$`)
+
+const maxFileName = 255
 
 // Folders returns the folders of a data folder that belong in a backup of a "global" or "zone" server; none for another
 // kind. The caller may change the slice.
@@ -29,7 +31,9 @@ func isHeld(path string) bool {
 	if len(parts) != 2 && (len(parts) != 3 || parts[0] != meshesFolder) {
 		return false
 	}
-	return !slices.ContainsFunc(parts[1:], func(part string) bool { return !fileName.MatchString(part) })
+	return !slices.ContainsFunc(parts[1:], func(part string) bool {
+		return len(part) > maxFileName || !fileName.MatchString(part)
+	})
 }
 
 // check refuses a file that a backup of this kind of server does not hold: a restore writes files to places whose
