@@ -161,9 +161,10 @@ bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write by kubectl unt
 test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a real SPIRE server and agent, which are built the first time (many minutes)
 	$(GOTESTSUM) --packages=./test/e2e -- $(RACE) -timeout 10m -count=1 -run '^TestSpire' $(ARGS)
 
+# -p 4 -parallel 4: most tests wait for processes and for time.
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
-	$(packages); $(GO) test $(TESTFLAGS) -short -timeout 5m -p 4 $(ARGS) $$packages
+	$(packages); $(GO) test $(TESTFLAGS) -short -timeout 5m -p 4 -parallel 4 $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words

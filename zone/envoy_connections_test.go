@@ -56,6 +56,7 @@ func blackHole(t *testing.T) int {
 // TestTimeoutsOfReceivedConnections shows in a real Envoy the fields of a MeshTimeout that limit an inbound's
 // connections.
 func TestTimeoutsOfReceivedConnections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	web, db, lost := freePort(t), freePort(t), freePort(t)

@@ -43,6 +43,7 @@ func (w *traced) finds(file string, parts ...string) {
 
 // TestAccessLogsByPolicy shows the fields of a MeshAccessLog with real Envoys on both sides of a call.
 func TestAccessLogsByPolicy(t *testing.T) {
+	t.Parallel()
 	w := newTraced(t)
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "in"), filepath.Join(dir, "out")
@@ -114,6 +115,7 @@ func (c *collector) logged(mesh, code, path string) error {
 
 // TestAccessLogsOfConnections shows a MeshAccessLog on a TCP inbound.
 func TestAccessLogsOfConnections(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port, file := freePort(t), filepath.Join(t.TempDir(), "log")
@@ -139,6 +141,7 @@ func TestAccessLogsOfConnections(t *testing.T) {
 // TestLogsThatCannotBeOpened: a proxy refuses a listener with a file that it cannot open, and whatever else the update
 // says. It goes on without that file, and with all the rest.
 func TestLogsThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
 	w := newTraced(t)
 	dir := t.TempDir()
 	missing, good := filepath.Join(dir, "missing", "log"), filepath.Join(dir, "good")

@@ -58,6 +58,7 @@ func body(url string) (string, error) {
 // TestMetricsOfApplications: what applications say stands behind the proxy's own metrics, in one answer, and one that
 // does not answer costs nothing but its own. The admin interface, and addresses elsewhere, are no applications.
 func TestMetricsOfApplications(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port, metrics := freePort(t), freePort(t)
@@ -129,6 +130,7 @@ func (w *world) hasProblem(dataplane string, texts ...string) {
 
 // TestMetricsByName holds what a proxy shows for selectors against the same in Go, over all names that it has.
 func TestMetricsByName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port, metrics := freePort(t), freePort(t)
@@ -188,6 +190,7 @@ func TestMetricsByName(t *testing.T) {
 // TestMetricsThatAreSent: a policy gives a proxy a collector without a restart, and takes it away. What it cannot have
 // there is a problem.
 func TestMetricsThatAreSent(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port := freePort(t)

@@ -41,6 +41,7 @@ func scrape(c *http.Client, url string) (map[string]int, error) {
 
 // TestMetricsByPolicy shows the fields of a MeshMetric in a real Envoy, and that no listener but its own comes or goes.
 func TestMetricsByPolicy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port, metrics, admin := freePort(t), freePort(t), freePort(t)
@@ -112,6 +113,7 @@ func TestMetricsByPolicy(t *testing.T) {
 // TestMetricsWithoutAnAdminInterface: a policy that cannot take effect on a proxy is a problem of it, and is not called
 // enforced there.
 func TestMetricsWithoutAnAdminInterface(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	port := freePort(t)

@@ -43,6 +43,7 @@ func (w *traced) trace(conf string) {
 // TestTracesReachAnOpenTelemetryCollector shows the fields of a MeshTrace with real Envoys on both sides of a call, and
 // that another share or tag moves no listener.
 func TestTracesReachAnOpenTelemetryCollector(t *testing.T) {
+	t.Parallel()
 	w, c := newTraced(t), startCollector(t)
 	w.trace(fmt.Sprintf(`{backends: [{type: OpenTelemetry, openTelemetry: {endpoint: %q}}], tags: [
   {name: env, literal: test}, {name: user, header: {name: x-user, default: nobody}}, {name: none, header: {name: x-none}}]}`, c.address))
@@ -112,6 +113,7 @@ func (w *traced) routes(text string) bool {
 
 // TestTracesReachZipkin shows the fields for Zipkin with a real Envoy.
 func TestTracesReachZipkin(t *testing.T) {
+	t.Parallel()
 	w, z := newTraced(t), startZipkin(t)
 	w.trace(fmt.Sprintf(`{backends: [{type: Zipkin, zipkin: {url: "%s/api/v2/spans", traceId128bit: true}}]}`, z.URL))
 	kinds := func(shared bool) error {

@@ -169,6 +169,7 @@ func TestConnectionRateThatIsDisabled(t *testing.T) {
 // TestWholeFieldsThatAreCalledEnforced is the same for the confs of whole proxies: each field changes what is sent, in
 // one of the confs.
 func TestWholeFieldsThatAreCalledEnforced(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "whole.yaml"))
 	if err != nil {
 		t.Fatal(err)

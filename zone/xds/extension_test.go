@@ -28,6 +28,7 @@ func allowed(n int) *httprbac.RBAC {
 }
 
 func TestExtensionsAreWrittenAsProtobufDoes(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"f", "self_inbound_dp_main_rbac_http", strings.Repeat("n", 127), strings.Repeat("n", 128), "\u00e9"} {
 		for i, filter := range []message{&httprbac.RBAC{}, rbac.DenyAllHTTP(), rbac.DenyAllNetwork("main."), allowed(1), allowed(40), allowed(3000)} {
 			inner, err := pack(filter)
@@ -54,6 +55,7 @@ func TestExtensionsAreWrittenAsProtobufDoes(t *testing.T) {
 }
 
 func TestExtensionsThatEnvoyRefusesAreNotMade(t *testing.T) {
+	t.Parallel()
 	bad := rbac.DenyAllHTTP()
 	bad.Matcher.OnNoMatch = &xdsmatcher.Matcher_OnMatch{OnMatch: &xdsmatcher.Matcher_OnMatch_Action{Action: &xdscore.TypedExtensionConfig{}}}
 	for what, err := range map[string]error{
