@@ -143,9 +143,6 @@ func OpenHolder(dataDir string, box *secrets.Box, now func() time.Time) (*Holder
 // Current returns the newest credential, nil before the zone has joined.
 func (s *Holder) Current() *HeldCredential { return s.current.Load() }
 
-// Box returns the box that seals the credential, and all other secrets of the zone.
-func (s *Holder) Box() *secrets.Box { return s.box }
-
 func (s *Holder) read(name, purpose string, into any) (found bool, err error) {
 	path := filepath.Join(s.dir, name)
 	sealed, err := credential.Sealed(name, path)

@@ -26,7 +26,6 @@ func agreed(port int, certificate *tls.Certificate, offer *tls.Config) (tls.Conn
 
 // TestHandshakesByPolicy shows in a real Envoy the versions and ciphers of a MeshTLS, at both ends of a connection.
 func TestHandshakesByPolicy(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	w.handler("backend", "backend", answers("backend"))
 	w.allowAll()
@@ -105,7 +104,6 @@ func getsThrough(port int) bool {
 // they get in where everybody does, and no deny is evaded by dropping TLS. Clients with TLS keep their connections when
 // the mode changes.
 func TestClientsInTheClear(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t)
 	service, _ := application(t)
 	lateApplication, _ := speaksFirst(t)

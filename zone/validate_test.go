@@ -68,7 +68,8 @@ func TestEnvoyAcceptsBootstraps(t *testing.T) {
 // MeshAccessLog cannot take effect. One that is new here may.
 func TestLoggersOfEnvoy(t *testing.T) {
 	t.Parallel()
-	bootstrap, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: "127.0.0.1:5678"})
+	bootstrap, err := zone.Bootstrap(zone.BootstrapConfig{Dataplane: "backend", XDSAddress: "127.0.0.1:5678",
+		AdminAddress: "127.0.0.1:0"})
 	must(t, err)
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
 	must(t, os.WriteFile(file, bootstrap, 0o600))

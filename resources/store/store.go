@@ -107,9 +107,6 @@ const (
 	atRevision
 )
 
-// Always returns the zero Condition, which always holds.
-func Always() Condition { return Condition{} }
-
 // IfAbsent refuses with ErrConflict if the key exists.
 func IfAbsent() Condition { return Condition{kind: absent} }
 

@@ -3,8 +3,6 @@ package rbac
 import (
 	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	netrbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
-
-	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // Prefixes of the shadow's statistics and dynamic metadata. The decision if every allowWithShadowDeny were a deny is in
@@ -15,14 +13,6 @@ const (
 	dryRunPrefix   = "dryrun_"
 	enforcedPrefix = "enforced_"
 )
-
-// HTTPFilter returns Form.HTTPFilter of the list form.
-func HTTPFilter(rules matching.Rules) *httprbac.RBAC { return List.HTTPFilter(rules) }
-
-// NetworkFilters returns Form.NetworkFilters of the list form.
-func NetworkFilters(rules matching.Rules, statPrefix string) (dryrun, enforced *netrbac.RBAC) {
-	return List.NetworkFilters(rules, statPrefix)
-}
 
 // DenyAllHTTP denies every request. An HTTP inbound has it until its rules arrive.
 func DenyAllHTTP() *httprbac.RBAC {

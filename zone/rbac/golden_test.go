@@ -67,11 +67,11 @@ func goldenOf(t *testing.T, input string) []byte {
 	for section, in := range loadInbounds(t, input) {
 		filters := map[string]any{}
 		if in.protocol == matching.HTTP {
-			filters["http"] = asMap(t, rbac.HTTPFilter(in.rules))
+			filters["http"] = asMap(t, rbac.List.HTTPFilter(in.rules))
 			c := rbac.ClassicFilters(in.rules)
 			filters["classic-deny"], filters["classic-allow"] = asMap(t, c.Deny), asMap(t, c.Allow)
 		} else {
-			dryrun, enforced := rbac.NetworkFilters(in.rules, section+".")
+			dryrun, enforced := rbac.List.NetworkFilters(in.rules, section+".")
 			filters["network-dryrun"], filters["network-enforced"] = asMap(t, dryrun), asMap(t, enforced)
 		}
 		var warnings, classic []string
