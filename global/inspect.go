@@ -2,9 +2,10 @@ package global
 
 import (
 	"slices"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -15,7 +16,8 @@ import (
 
 // addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
 // get a resource.
-func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown, c *Config) {
+func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown,
+	outdated func() *tracker.RolloutOffline, c *Config) {
 	crossing := exchange.NewFilter()
 	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
@@ -25,7 +27,13 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
-	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now()}
+	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: func() (since time.Time, is bool) {
+		store := outdated()
+		if store == nil {
+			return time.Time{}, false
+		}
+		return store.Since, true
+	}}
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
 	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away})

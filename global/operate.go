@@ -14,6 +14,8 @@ import (
 type operator struct {
 	store store.Reader
 	sync  *kds.Global
+	// outdated returns since when this replica may show what is old; nil while it does not.
+	outdated func() *tracker.RolloutOffline
 }
 
 func (o *operator) register(routes *api.Server) {
@@ -39,6 +41,9 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	status, _ := o.sync.Status(zone, t)
+	if store := o.outdated(); store != nil {
+		status.Outdated = &tracker.Outdated{Since: store.Since, Reason: store.Reason}
+	}
 	return api.WriteJSON(w, http.StatusOK, status)
 }
 

@@ -112,7 +112,7 @@ func absent(sync *kds.Global, zone string) *api.Unknown {
 		return nil
 	case sync.Unheard(zone):
 		return &api.Unknown{Since: since.UTC(),
-			Reason: "of zone " + zone + " nothing is heard: this replica and etcd are cut off from each other"}
+			Reason: "of zone " + zone + " nothing is heard: " + sync.WhyUnheard(zone)}
 	case since.IsZero():
 		return &api.Unknown{Since: sync.Started().UTC(), Reason: "zone " + zone + " has not connected since this server started"}
 	}

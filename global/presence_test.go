@@ -84,7 +84,7 @@ func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 				}
 			}
 			return len(overviews.Items) == 1 && inOverview == online &&
-				counts.Dataplanes.Standard == (api.ProxyTotal{Online: online, Total: 1}) &&
+				counts.Dataplanes.Standard == (api.ProxyTotal{Online: online, Unknown: 1 - online, Total: 1}) &&
 				counts.Zones.ControlPlanes.Online == online && rollout.Proxies.Total == 1 &&
 				len(rollout.Proxies.Unknown) == 1-online
 		}

@@ -48,7 +48,9 @@ type replicas struct {
 	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ in the shared state
 	published  map[resources.Key]string // guarded by mu: resources of own zones that are in the shared state, with the zone
 	remote     map[string]remoteZone    // guarded by mu
-	lost       time.Time                // guarded by mu: since when etcd does not answer; zero while it does
+	lost       time.Time                // guarded by mu: since when the others cannot be heard; zero while they can
+	full       bool                     // guarded by mu: they cannot because etcd answers and takes no writes
+	missing    []replica                // guarded by mu: those that are listed no more, and may have been unable to write that
 }
 
 // replica is one of the live replicas.
@@ -97,7 +99,7 @@ func (r *replicas) leads() bool {
 	defer r.mu.Unlock()
 	// One that is cut off is no longer live.
 	return len(r.present) > 0 && r.present[0].Instance == r.instance &&
-		(r.lost.IsZero() || r.now().Sub(r.lost) < doubtAfter)
+		(r.lost.IsZero() || r.full || r.now().Sub(r.lost) < doubtAfter)
 }
 
 // everyAddress returns the global's addresses for zones: this replica's first, then the others'.

@@ -3,10 +3,12 @@ package global
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
@@ -15,6 +17,9 @@ import (
 const (
 	// listenInterval is the interval at which a replica checks that it can hear the others.
 	listenInterval = time.Second
+	// cutOffReason and fullReason are the reasons why nothing is heard of what other replicas have.
+	cutOffReason = "the replica that was asked and etcd are cut off from each other"
+	fullReason   = "etcd takes no writes, so the replicas cannot tell each other anything"
 	// doubtAfter is how long a replica hears nothing before it calls unknown what it was told: as long as the others take
 	// it for present.
 	doubtAfter = etcd.DefaultReplicaLease
@@ -31,36 +36,58 @@ func (r *replicas) followState(ctx context.Context) error {
 			r.shared.Follow(following, r.apply)
 		}()
 		lost := r.listens(ctx)
+		r.waitForRoom(ctx, lost)
 		stop()
 		<-done
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.log.Warn("etcd does not answer: the status of zones of other replicas is unknown", "since", lost)
-		r.sync.Doubt(lost)
+		if err := r.durable.Answers(); err != nil {
+			r.log.Warn("etcd does not answer: the status of zones of other replicas is unknown", "since", lost, "error", err)
+			r.setLost(lost, false)
+			r.sync.Doubt(lost, cutOffReason, nil)
+		}
 		for r.durable.Answers() != nil && ctx.Err() == nil {
 			pause(ctx, listenInterval)
 		}
-		r.setLost(time.Time{})
+		r.setLost(time.Time{}, false)
 	}
 	return nil
 }
 
-// listens returns once etcd has not answered for a while, with since when, or ctx has ended.
+// listens returns once etcd has not answered for a while or takes no writes, with since when, or ctx has ended.
 func (r *replicas) listens(ctx context.Context) (since time.Time) {
 	for ctx.Err() == nil {
-		switch err := r.durable.Answers(); {
-		case err == nil:
+		full := r.durable.Answers() != nil && r.durable.Current() == nil
+		switch {
+		case r.durable.Answers() == nil:
 			since = time.Time{}
 		case since.IsZero():
 			since = r.now().UTC()
-		case r.now().Sub(since) >= doubtAfter:
+		}
+		r.setLost(since, full)
+		if full || !since.IsZero() && r.now().Sub(since) >= doubtAfter {
 			return since
 		}
-		r.setLost(since)
 		pause(ctx, listenInterval)
 	}
 	return since
+}
+
+// waitForRoom returns once etcd takes writes or does not answer, or ctx has ended. Until then the other replicas cannot
+// tell how their zones are. They renew their leases all the same, so it follows who is present.
+func (r *replicas) waitForRoom(ctx context.Context, since time.Time) {
+	for first := true; ctx.Err() == nil && r.durable.Current() == nil; first = false {
+		full := r.durable.Answers()
+		if full == nil {
+			return
+		}
+		if first {
+			r.log.Warn("etcd takes no writes: the status of zones of other replicas is unknown", "since", since, "error", full)
+		}
+		r.sync.Doubt(since, fullReason, r.hadLast) // again, for what was followed meanwhile is from before
+		pause(ctx, listenInterval)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {
@@ -72,17 +99,40 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (r *replicas) setLost(since time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lost = since
+// hadLast reports whether a zone's last session was here: without a write, which is seen here, no other replica gets it.
+func (r *replicas) hadLast(zone string) bool {
+	claim := kds.ClaimOf(r.durable.Snapshot(), zone)
+	return claim != nil && claim.Replica == r.instance
 }
 
-// cutOff returns since when etcd does not answer, so that other replicas may have written; zero while it does.
-func (r *replicas) cutOff() time.Time {
+func (r *replicas) setLost(since time.Time, full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.lost
+	r.lost, r.full = since, full
+	if since.IsZero() {
+		r.missing = nil
+	}
+}
+
+// outdated returns since when etcd does not answer, so that other replicas may have written, and why; nil while it does.
+func (r *replicas) outdated() *tracker.RolloutOffline {
+	r.mu.Lock()
+	lost, full := r.lost, r.full
+	r.mu.Unlock()
+	if lost.IsZero() || full {
+		return nil
+	}
+	return &tracker.RolloutOffline{Zone: "etcd", Since: lost, Reason: r.why()}
+}
+
+// unheard returns since when nothing is heard of the other replicas, and why; zero while they are heard.
+func (r *replicas) unheard() (since time.Time, why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full {
+		return r.lost, fullReason
+	}
+	return r.lost, cutOffReason
 }
 
 // why returns the reason why what this replica shows may be old; empty if it may not.
@@ -138,6 +188,11 @@ func (r *replicas) setPresent(listed []etcd.Replica) {
 	}
 	r.mu.Lock()
 	before := len(r.present)
+	if !r.lost.IsZero() {
+		r.missing = slices.DeleteFunc(append(r.missing, r.present...), func(m replica) bool {
+			return m.Instance == r.instance || slices.ContainsFunc(present, func(p replica) bool { return p.Instance == m.Instance })
+		})
+	}
 	r.present = present
 	r.mu.Unlock()
 	if before != len(present) {

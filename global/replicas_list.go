@@ -66,25 +66,26 @@ func (r *replicas) zonesOf() map[string]int {
 // list returns all replicas: this one first if the shared state does not have it, then in order of arrival.
 func (r *replicas) list() []api.Replica {
 	r.mu.Lock()
-	present := r.present
+	present, missing := r.present, r.missing
 	r.mu.Unlock()
-	zones, away := r.zonesOf(), r.durable.Healthy()
+	zones, refuses, away := r.zonesOf(), r.durable.Healthy(), r.durable.Current()
+	unheard, why := r.unheard()
 	var out []api.Replica
-	add := func(m *replica, leads bool) {
+	add := func(m *replica, leads, live bool) {
 		one := api.Replica{
 			Instance: m.Instance, Addresses: append([]string{}, m.Addresses...), Version: m.Version, Started: m.Started,
 			Revision: m.Revision,
 			Zones:    zones[m.Instance], Leads: leads, Asked: m.Instance == r.instance, Store: api.ReplicaStore{Kind: r.kind},
 		}
 		// A replica in the shared state has a lease that etcd has renewed recently.
-		if reachable := away == nil; reachable || one.Asked {
-			one.Store.Reachable = &reachable
+		if reachable, writable := away == nil, refuses == nil; one.Asked || reachable && live {
+			one.Store.Reachable, one.Store.Writable = &reachable, &writable
 		}
-		if one.Asked && away != nil {
-			one.Store.Error = away.Error()
+		if one.Asked && refuses != nil {
+			one.Store.Error = refuses.Error()
 		}
-		if since := r.cutOff(); !one.Asked && !since.IsZero() {
-			one.Unheard = &since
+		if !one.Asked && !unheard.IsZero() {
+			one.Unheard, one.WhyUnheard = &unheard, why
 		}
 		out = append(out, one)
 	}
@@ -92,14 +93,17 @@ func (r *replicas) list() []api.Replica {
 	for i := range present {
 		if present[i].Instance == r.instance {
 			there = true
-			add(&self, r.leads())
+			add(&self, r.leads(), true)
 		} else {
-			add(&present[i], i == 0)
+			add(&present[i], i == 0, true)
 		}
 	}
 	if !there {
-		add(&self, r.shared == nil)
+		add(&self, r.shared == nil, true)
 		out = append(out[len(out)-1:], out[:len(out)-1]...)
+	}
+	for i := range missing {
+		add(&missing[i], false, false)
 	}
 	return out
 }

@@ -93,7 +93,7 @@ func (r *replicas) publish(ctx context.Context, seen uint64) (uint64, error) {
 	keys, next := r.changedKeys(seen, dirtyKeys)
 	notes, gone := r.appendResources(notes, keys)
 	var offline []string
-	if r.leads() {
+	if since, _ := r.unheard(); since.IsZero() && r.leads() {
 		notes, offline = r.appendOffline(ctx, notes)
 	}
 	if len(notes) == 0 {

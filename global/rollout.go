@@ -45,9 +45,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 // of returns how far a resource has come, as far as the reader may know; nil may know everything.
 func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
 	snapshot, answer := o.store.Snapshot(), o.sync.Rollout(found)
-	if since := o.replicas.cutOff(); !since.IsZero() {
-		answer.Source = &tracker.RolloutOffline{Zone: "etcd", Since: since, Reason: o.replicas.why()}
-	}
+	answer.Source = o.replicas.outdated()
 	if selection := matching.NewSelection(found, o.systemNamespace,
 		snapshot.List(store.Query{Type: resources.TypeMeshGateway, Mesh: found.Mesh})); selection != nil {
 		answer.NotEnforced = selection.NotEnforced()

@@ -119,13 +119,13 @@ func (g *Global) Away(zone string) (since time.Time, away bool) {
 }
 
 // Doubt records that this server does not hear the other replicas any more, and so nothing of the zones that have no
-// session here.
-func (g *Global) Doubt(now time.Time) {
+// session here, and why. Zones of which known returns true are left out; nil leaves out none. known must not block.
+func (g *Global) Doubt(now time.Time, why string, known func(zone string) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for zone, data := range g.zones {
-		if g.sessions[zone] == nil {
-			data.ledger.Doubt(now)
+		if g.sessions[zone] == nil && (known == nil || !known(zone)) {
+			data.ledger.Doubt(now, why)
 		}
 	}
 }
@@ -134,6 +134,15 @@ func (g *Global) Doubt(now time.Time) {
 func (g *Global) Unheard(zone string) bool {
 	data := g.data(zone)
 	return data != nil && data.ledger.Unheard()
+}
+
+// WhyUnheard returns why it is unknown if a zone has a session; empty if it is known.
+func (g *Global) WhyUnheard(zone string) string {
+	data := g.data(zone)
+	if data == nil {
+		return ""
+	}
+	return data.ledger.WhyUnheard()
 }
 
 // Started returns the time from which on this server can know of zones.

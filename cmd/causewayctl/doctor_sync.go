@@ -52,6 +52,8 @@ func (s *syncSession) pace() string {
 		}
 	}
 	switch {
+	case len(behind) == 0 && s.Outdated != nil:
+		return "and has what this replica has; " + s.outdatedText()
 	case len(behind) == 0 && mute:
 		return "and lacks nothing; what it has not sent yet is unknown: it does not send its revisions"
 	case len(behind) == 0:

@@ -113,7 +113,12 @@ func (s *syncSession) inSync() bool {
 			return false
 		}
 	}
-	return s.Connected && !s.Unheard && len(s.Types) > 0 && len(s.details()) == 0
+	return s.Connected && !s.Unheard && s.Outdated == nil && len(s.Types) > 0 && len(s.details()) == 0
+}
+
+// outdatedText says that a replica does not know what others wrote.
+func (s *syncSession) outdatedText() string {
+	return "what others wrote since " + s.Outdated.Since.UTC().Format(time.RFC3339) + " is unknown: " + s.Outdated.Reason
 }
 
 // untold says what a global does not know of a connected zone, which has not reported in this session.
@@ -278,6 +283,9 @@ func lagText(seconds float64) string {
 // details lists each refused resource with its reason, and each held deletion with advice.
 func (s *syncSession) details() []string {
 	lines := s.newStoreLines()
+	if s.Outdated != nil {
+		lines = append(lines, s.Zone+": "+s.outdatedText())
+	}
 	if s.Replaced != nil {
 		lines = append(lines, s.Zone+": "+replacedText(s.Replaced))
 	}

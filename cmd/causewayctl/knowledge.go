@@ -35,6 +35,8 @@ type zoneKnowledge struct {
 	Global bool `json:"global,omitempty"`
 	// Unknown is the reason why none of this is known.
 	Unknown string `json:"unknown,omitempty"`
+	// Outdated is set if the global that answered does not know what other replicas wrote.
+	Outdated string `json:"outdated,omitempty"`
 }
 
 // knowledgeOf asks the global about its connections to zones. A zone's server tells instead that its global is away.
@@ -81,7 +83,10 @@ func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported}
 	if s.Unheard {
 		k.Unknown = "of it nothing is heard since " + s.Since.UTC().Format(time.RFC3339) +
-			": the replica that was asked and etcd are cut off from each other"
+			": " + s.WhyUnheard
+	}
+	if s.Outdated != nil {
+		k.Outdated = s.outdatedText()
 	}
 	for i := range s.Types {
 		t := &s.Types[i]
@@ -106,6 +111,9 @@ func (k zoneKnowledge) lacking() string {
 	text := ""
 	if len(k.Behind) > 0 {
 		text = fmt.Sprintf("; its %s may be older than what is shown", joinTypes(k.Behind))
+	}
+	if k.Outdated != "" {
+		text += "; " + k.Outdated
 	}
 	if len(k.Refused) > 0 {
 		text += "; it did not accept " + firstOf(k.Refused, 5)

@@ -22,6 +22,8 @@ func storeState(s *api.ReplicaStore) string {
 		return s.Kind + " unknown"
 	case !*s.Reachable:
 		return s.Kind + " away"
+	case s.Writable != nil && !*s.Writable:
+		return s.Kind + " takes no writes"
 	default:
 		return s.Kind
 	}
@@ -68,7 +70,11 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 			row[3], row[4], row[5] = stateUnknown, stateUnknown, stateUnknown
 		}
 		if wide {
-			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], r.Store.Error)
+			problem := r.Store.Error
+			if r.Unheard != nil {
+				problem = "not heard of since " + r.Unheard.UTC().Format(time.RFC3339) + ": " + r.WhyUnheard
+			}
+			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], problem)
 		}
 		t.add(row...)
 	}

@@ -52,16 +52,16 @@ func (c StatusCollector) Collect(out chan<- prometheus.Metric) {
 		}
 		if !s.Unheard {
 			gauge(descConnected, connected, s.Zone)
+			for direction, lag := range Furthest(s.Types) {
+				gauge(descLag, lag.Seconds, s.Zone, direction)
+				gauge(descRevisions, float64(lag.Revisions), s.Zone, direction)
+			}
 		}
 		for _, o := range s.Over {
 			gauge(descOver, float64(o.Count), s.Zone, o.Limit, string(o.Type))
 		}
 		if s.NewStore != nil {
 			gauge(descNewStore, 1, s.Zone)
-		}
-		for direction, lag := range Furthest(s.Types) {
-			gauge(descLag, lag.Seconds, s.Zone, direction)
-			gauge(descRevisions, float64(lag.Revisions), s.Zone, direction)
 		}
 		for _, t := range s.Types {
 			labels := []string{s.Zone, string(t.Type), t.Direction}

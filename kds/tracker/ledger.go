@@ -11,12 +11,13 @@ import (
 // Ledger holds the state of the sync with one peer: the progress of each type in each direction, and what is held. It
 // outlives sessions, not the process. Safe for concurrent use.
 type Ledger struct {
-	now       func() time.Time
-	mu        sync.Mutex
-	connected bool      // guarded by mu
-	since     time.Time // guarded by mu: when the session began, or the last one ended
-	unheard   bool      // guarded by mu: nothing is known of it since then
-	lines     map[LineKey]*Line
+	now        func() time.Time
+	mu         sync.Mutex
+	connected  bool      // guarded by mu
+	since      time.Time // guarded by mu: when the session began, or the last one ended
+	unheard    bool      // guarded by mu: nothing is known of it since then
+	whyUnheard string    // guarded by mu
+	lines      map[LineKey]*Line
 }
 
 // LineKey is the key of a line of a Ledger.
@@ -35,13 +36,14 @@ func (l *Ledger) Session(connected bool, now time.Time) {
 	l.connected, l.since, l.unheard = connected, now, false
 }
 
-// Doubt records that this server no longer hears of the peer, whose session another replica had.
-func (l *Ledger) Doubt(now time.Time) {
+// Doubt records that this server no longer hears of the peer, whose session another replica had, and why.
+func (l *Ledger) Doubt(now time.Time, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.unheard {
 		l.connected, l.since, l.unheard = false, now, true
 	}
+	l.whyUnheard = why
 }
 
 // Unheard reports whether it is unknown if the peer is connected.
@@ -49,6 +51,16 @@ func (l *Ledger) Unheard() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unheard
+}
+
+// WhyUnheard returns why it is unknown if the peer is connected; empty if it is known.
+func (l *Ledger) WhyUnheard() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.unheard {
+		return ""
+	}
+	return l.whyUnheard
 }
 
 // SessionSince returns the time when the session began, or the last one ended.

@@ -21,6 +21,11 @@ type SyncStatus struct {
 	// Unheard is set if it is unknown whether the zone is connected: another replica had its session, of which this one
 	// has not heard since Since.
 	Unheard bool `json:"unheard,omitempty"`
+	// WhyUnheard is the reason why it has not, while Unheard is set.
+	WhyUnheard string `json:"whyUnheard,omitempty"`
+	// Outdated, on a global, is set while it does not hear its store, which others may have written since: then the zone
+	// may lack what is not known here.
+	Outdated *Outdated `json:"outdated,omitempty"`
 	// Started is the time when this server started: what was before is unknown.
 	Started time.Time `json:"started,omitzero"`
 	// Reported, on the global, is the time of the zone's last report on its proxies; zero if there is none.
@@ -80,6 +85,12 @@ type HeldDeletions struct {
 	Names []string  `json:"names"`
 }
 
+// Outdated is since when, and why, a server may show what is older than what others have written.
+type Outdated struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+}
+
 // MaxHeldNames bounds the names in HeldDeletions and Replaced.
 const MaxHeldNames = 100
 
@@ -87,6 +98,9 @@ const MaxHeldNames = 100
 func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {
 	l.mu.Lock()
 	out := SyncStatus{Zone: zone, Connected: l.connected, Since: l.since, Unheard: l.unheard, Types: []TypeSync{}}
+	if l.unheard {
+		out.WhyUnheard = l.whyUnheard
+	}
 	lines := maps.Clone(l.lines)
 	l.mu.Unlock()
 	refused := refusals.byLine()

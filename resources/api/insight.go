@@ -27,12 +27,13 @@ type KnownTotal struct {
 	Total  int  `json:"total"`
 }
 
-// ProxyTotal counts proxies by state. Those of zones that are away are in Total only: they may run, and may not. Kuma's
-// form has no field for them.
+// ProxyTotal counts proxies by state, as their zones last told. Those of zones that are away are Unknown: they may run,
+// and may not.
 type ProxyTotal struct {
 	Online            int `json:"online"`
 	Offline           int `json:"offline"`
 	PartiallyDegraded int `json:"partiallyDegraded"`
+	Unknown           int `json:"unknown,omitempty"`
 	Total             int `json:"total"`
 }
 
@@ -128,6 +129,7 @@ func (s *Server) count(out *GlobalInsight, v view, r *resources.Resource) {
 		into.Total++
 		switch {
 		case s.unknown(r) != nil:
+			into.Unknown++
 		case v.proxyOnline(r):
 			into.Online++
 		default:

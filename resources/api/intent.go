@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
@@ -17,6 +18,12 @@ const maxIntentNames = 1000
 // For other requests that change something, the path is enough.
 func (row *Row) storesByName() bool {
 	return row.Type == "" && (row.Verb == write || row.Verb == resources.VerbDelete)
+}
+
+// asks reports whether a request changes nothing, whatever its method: a question with a body, or a dry run.
+func (row *Row) asks(r *http.Request) bool {
+	return row.Verb == "" || row.Verb == read ||
+		strings.HasSuffix(row.Query, dryRunQuery) && r.URL.Query().Get(dryRunQuery) == dryRunServer
 }
 
 // intend writes an intent to the audit log before a handler that may change something runs.

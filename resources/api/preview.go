@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"github.com/causeway-mesh/causeway/access"
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -88,7 +89,8 @@ func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resour
 	return reader.texts(out)
 }
 
-// wantsDryRun reports whether a request asks for a preview. It fails for an unknown kind of dry run.
+// wantsDryRun reports whether a request asks for a preview, which is not in the audit log: nothing is written. It fails
+// for an unknown kind of dry run.
 func wantsDryRun(r *http.Request) (bool, error) {
 	q := r.URL.Query()
 	if !q.Has(dryRunQuery) {
@@ -96,6 +98,9 @@ func wantsDryRun(r *http.Request) (bool, error) {
 	}
 	if got := q.Get(dryRunQuery); got != dryRunServer {
 		return false, BadField(dryRunQuery, "want %s, got %q", dryRunServer, got)
+	}
+	if asked := access.AskedOf(r.Context()); asked != nil {
+		asked.Entry.Event = ""
 	}
 	return true, nil
 }

@@ -25,6 +25,8 @@ type Replica struct {
 	// Unheard is since when the replica that responds hears nothing of this one: what else it says of it is as it was
 	// then. Nil while it does.
 	Unheard *time.Time `json:"unheard,omitempty"`
+	// WhyUnheard is the reason, while Unheard is set.
+	WhyUnheard string `json:"whyUnheard,omitempty"`
 	// Asked means that it is the replica that responds.
 	Asked bool         `json:"asked"`
 	Store ReplicaStore `json:"store"`
@@ -36,6 +38,8 @@ type ReplicaStore struct {
 	Kind string `json:"kind"`
 	// Reachable is nil for other replicas while the one that responds cannot reach the store.
 	Reachable *bool `json:"reachable,omitempty"`
-	// Error is the reason why the store is not reachable. It is set only for the replica that responds.
+	// Writable reports whether the store takes writes: a full one can be read and refuses them. It is nil where Reachable is.
+	Writable *bool `json:"writable,omitempty"`
+	// Error is the reason why the store takes no writes. It is set only for the replica that responds.
 	Error string `json:"error,omitempty"`
 }

@@ -160,7 +160,7 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		var err error
 		s.rejudging(r, row)
 		if changes(r.Method) {
-			err = s.audited(w, r, judged)
+			err = s.audited(w, r, row, judged)
 		} else if err = s.awaitRevision(r); err == nil {
 			if err = again(r.Context()); err == nil {
 				err = judged(w, r)

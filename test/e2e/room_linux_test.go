@@ -46,6 +46,24 @@ func (d *disk) ready(s *cluster.Server) {
 	})
 }
 
+// answers checks that a server which can write nothing answers questions that have a body, and forecasts.
+func (d *disk) answers(s *cluster.Server) {
+	d.t.Helper()
+	for path, body := range map[string]any{
+		"/_can-i":               map[string]string{"verb": "read", "type": "Mesh"},
+		"/_batch?dryRun=server": timeoutOf("forecast", "1"),
+		"/meshes/default/meshtimeouts/forecast?dryRun=server": timeoutOf("forecast", "1"),
+	} {
+		method := http.MethodPost
+		if strings.HasPrefix(path, "/meshes/") {
+			method = http.MethodPut
+		}
+		if err := s.API.Do(d.t.Context(), method, path, body, nil); err != nil {
+			d.t.Errorf("%s, which writes nothing: %s %s: %v", s.Name(), method, path, err)
+		}
+	}
+}
+
 // TestReadinessKnowsWhatRunsOut checks that readiness, metrics and doctor of both servers report a store and an audit
 // log that cannot be written, a full disk, and the lack of file descriptors. Each report ends by itself, without any
 // write.
@@ -63,6 +81,7 @@ func TestReadinessKnowsWhatRunsOut(t *testing.T) {
 				t.Errorf("%s, %s: a write was answered with %v", s.Name(), check, err)
 			}
 			d.notReady(s, check, check+":")
+			d.answers(s)
 			d.limit(s, unix.RLIM_INFINITY)
 			d.ready(s)
 		}

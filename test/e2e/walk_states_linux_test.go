@@ -16,12 +16,13 @@ import (
 const walkService = `{type: MeshService, mesh: default, name: backend, namespace: backend-ns, spec: {selector: {dataplaneLabels: {matchLabels: {app: backend}}},
   ports: [{name: http-port, port: 80, targetPort: %d, appProtocol: http}]}}`
 
-// newWalk starts a zone of a global with a workload, an ingress and a gateway, which have proxies.
-func newWalk(t *testing.T, m *mesh) *walk {
+// newWalk starts a zone of a global with a workload, an ingress and a gateway, which have proxies. A link is the zone's
+// only way to a global.
+func newWalk(t *testing.T, m *mesh, link *cluster.Link) *walk {
 	t.Helper()
 	w := &walk{mesh: m}
 	var err error
-	w.zone, err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global,
+	w.zone, err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Link: link,
 		Args: []string{"--access-log", "als"}})
 	m.must(err)
 	m.zones["zone-1"] = w.zone
@@ -51,10 +52,10 @@ func newWalk(t *testing.T, m *mesh) *walk {
 }
 
 // TestWalk asks everything of a global and its zone, in each state: all is well; proxies are away; the zone is away; the
-// global is away; a store and an audit log are full; the global's store was restored from an older backup.
+// global is away; a store cannot be written; the global's store was restored from an older backup.
 func TestWalk(t *testing.T) {
 	t.Parallel()
-	w := newWalk(t, newMesh(t))
+	w := newWalk(t, newMesh(t), nil)
 	global, zone := w.global, w.zone
 	both := func(state string) {
 		t.Helper()

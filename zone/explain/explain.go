@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
@@ -80,7 +81,8 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 		Request: Request{From: q.From, Method: req.Method, Path: req.Path, SNI: q.SNI, Headers: req.Headers},
 	}
 	a.Warnings, a.LeftOut = j.warnings(q), m.hiddenIn(&j.rules)
-	a.Unguarded = m.unguardedOf(s.proxy)
+	var guarded []string
+	a.Unguarded, guarded = m.patchesOf(s.proxy)
 	if refused != "" {
 		a.Verdict, a.Policy, a.Rule, a.Request.Path = Deny, nobody, -1, q.Path
 		a.Reason = "Envoy answers 400 before it evaluates any rule: " + refused
@@ -88,6 +90,10 @@ func (w *World) explainOne(q *Query, s subject) (*Answer, error) {
 	}
 	j.verdict = rbac.Evaluate(j.rules, req)
 	j.fill(a)
+	if len(guarded) > 0 && a.Allowed() {
+		a.Warnings = append(a.Warnings, fmt.Sprintf("permissions allow it; whether the proxy refuses it by a patch is unknown: %s",
+			strings.Join(guarded, ", ")))
+	}
 	return a, nil
 }
 

@@ -50,8 +50,7 @@ type mesh struct {
 	// domains are the trust domains of the mesh; nil if they are unknown.
 	domains map[string]bool
 	hidden  hidden
-	// unguarded are the MeshProxyPatches that may open what permissions close.
-	unguarded []*matching.Policy
+	patches []*matching.Policy // MeshProxyPatches
 }
 
 // FromSnapshot reads a server's store.
@@ -153,7 +152,7 @@ func (w *World) mesh(name string) *mesh {
 			m.domains[trust.TrustDomain] = true
 		}
 	}
-	w.loadUnguarded(name, m)
+	w.loadPatches(name, m)
 	for _, p := range m.policies {
 		if w.hides(p.Resource) {
 			m.hidden.add(p.Resource)

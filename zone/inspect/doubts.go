@@ -18,6 +18,8 @@ type Doubts struct {
 	Absent func(zone string) *api.Unknown
 	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
 	Away func() (since time.Time, away bool)
+	// Outdated returns since when this global does not hear its store, and whether it does not. Nil on a zone.
+	Outdated func() (since time.Time, is bool)
 	// Started is the time since which this server knows of proxies.
 	Started time.Time
 }
@@ -28,6 +30,11 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 	if d.Away != nil {
 		if since, away := d.Away(); away {
 			all = append(all, "the global is away since "+at(since)+": whether it has newer policies is unknown")
+		}
+	}
+	if d.Outdated != nil {
+		if since, is := d.Outdated(); is {
+			all = append(all, "etcd does not answer this replica since "+at(since)+": whether there are newer policies is unknown")
 		}
 	}
 	if d.Absent != nil {

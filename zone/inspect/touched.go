@@ -84,7 +84,7 @@ func (h *handlers) selection(r *http.Request) (*view, func(*matching.Proxy) bool
 	}
 	policy := v.policies[found.Key]
 	return v, func(p *matching.Proxy) bool {
-		return matching.Selects(policy, p) && v.config.crosses(found, p.Zone)
+		return !matching.JudgesNobody(found.Type, p) && matching.Selects(policy, p) && v.config.crosses(found, p.Zone)
 	}, nil
 }
 

@@ -57,7 +57,14 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 	case s.policy == nil:
 		return true
 	}
-	return Selects(s.policy, proxy)
+	return !JudgesNobody(s.Resource.Type, proxy) && Selects(s.policy, proxy)
+}
+
+// JudgesNobody reports whether policies of a type are permissions, which have no place at the proxy: clients of a gateway
+// come from outside the mesh, and it has no inbounds at which it judges them.
+func JudgesNobody(t resources.Type, proxy *Proxy) bool {
+	permission := t == resources.TypeMeshTrafficPermission || t == resources.TypeTrafficTarget
+	return permission && proxy.Gateway && len(proxy.Inbounds) == 0
 }
 
 // Enforced reports whether any part of the resource takes effect.

@@ -114,6 +114,7 @@ func (c *Config) Validate() error {
 type Store struct {
 	store.Store
 	healthy func() error
+	current func() error
 	held    func() error
 	// heldBefore is Held if each batch must call it before it is applied; nil if the store calls it.
 	heldBefore func() error
@@ -159,6 +160,15 @@ func (s *Store) Healthy() error {
 // etcd answers and takes writes. It returns at once.
 func (s *Store) Answers() error { return s.healthy() }
 
+// Current returns nil while what is read is what was last written, as far as is known, although the store may refuse
+// writes, as a full one does. It returns at once.
+func (s *Store) Current() error {
+	if err := inPlace(s.held); err != nil {
+		return err
+	}
+	return s.current()
+}
+
 // Mark identifies the last write that this server knows in a store that servers share; empty for another one.
 func (s *Store) Mark() string {
 	if s.shared == nil {
@@ -189,7 +199,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &Store{Store: s, healthy: s.Healthy, held: c.Held}, nil
+		return &Store{Store: s, healthy: s.Healthy, current: s.InPlace, held: c.Held}, nil
 	}
 	secured, err := c.tls()
 	if err != nil {
@@ -207,7 +217,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: s, healthy: s.Healthy, held: c.Held, heldBefore: c.Held, shared: s}, nil
+	return &Store{Store: s, healthy: s.Healthy, current: s.Current, held: c.Held, heldBefore: c.Held, shared: s}, nil
 }
 
 func (c *Config) view() store.ViewConfig {

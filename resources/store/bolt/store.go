@@ -157,12 +157,20 @@ func (s *Store) Close() error {
 // returns at once. After a failed write each call starts a retry in the background, so that no writer has to find out
 // whether the disk accepts writes again.
 func (s *Store) Healthy() error {
-	if err := s.file.inPlace(); err != nil {
-		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
+	if err := s.InPlace(); err != nil {
+		return err
 	}
 	if err := s.refused.Load(); err != nil {
 		s.tryAgain()
 		return fmt.Errorf("%s: %w (the last write failed: %w)", s.file.path, store.ErrUnavailable, *err)
+	}
+	return nil
+}
+
+// InPlace returns nil while the file is in its place, though writes to it may fail. It returns at once.
+func (s *Store) InPlace() error {
+	if err := s.file.inPlace(); err != nil {
+		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	}
 	return nil
 }

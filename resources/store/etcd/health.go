@@ -1,13 +1,17 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -22,8 +26,9 @@ const healthInterval = time.Second
 type health struct {
 	mu sync.Mutex
 	// mu guards all fields. away is why the cluster does not answer, nil while it does. final is why this store can
-	// never write again. full is why the cluster refuses writes although it answers.
+	// never write again. full is why the cluster refuses writes although it answers, since filled.
 	away, final, full error
+	filled            time.Time
 	// behind is the etcd revision of a write that the view does not show, first missed at since; 0 if the view shows
 	// all.
 	behind int64
@@ -46,17 +51,25 @@ func (h *health) err() error {
 	return nil
 }
 
-// report is like err, but returns nil only while the view is current and etcd accepts writes.
-func (h *health) report() error {
+// room returns why etcd refuses writes although it answers, with since when; nil while it has room.
+func (h *health) room() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.full == nil {
+		return nil
+	}
+	return fmt.Errorf("%w (etcd answers, and refuses writes since %s: %w)", store.ErrUnavailable,
+		h.filled.UTC().Format(time.RFC3339), h.full)
+}
+
+// current is like err, but returns nil only while the view is current.
+func (h *health) current() error {
 	if err := h.err(); err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.full != nil:
-		return fmt.Errorf("%w (%w)", store.ErrUnavailable, h.full)
-	case h.stale:
+	if h.stale {
 		return fmt.Errorf("%w: etcd has a write at %d that has not come here since %s: what is shown is older",
 			store.ErrUnavailable, h.behind, h.since.UTC().Format(time.RFC3339))
 	}
@@ -85,17 +98,16 @@ func (h *health) end(err error) {
 	h.final = err
 }
 
-// fill records why etcd has no room; nil records that it has accepted a write.
-func (h *health) fill(err error) {
+// fill records why etcd has no room; nil records that it has. It reports whether that is new.
+func (h *health) fill(err error) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	changed = (h.full == nil) != (err == nil)
+	if changed {
+		h.filled = time.Now()
+	}
 	h.full = err
-}
-
-func (h *health) isFull() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.full != nil
+	return changed
 }
 
 // watching records how to end the current watch.
@@ -144,7 +156,11 @@ func (h *health) caughtUp() {
 // Healthy returns nil while the cluster answers and accepts writes and the view shows all of them; otherwise
 // store.ErrUnavailable with the problem. ErrWentBack and ErrReplaced mean that the server must restart. It sends no request, so it
 // returns at once.
-func (s *Store) Healthy() error { return s.health.report() }
+func (s *Store) Healthy() error { return cmp.Or(s.Current(), s.health.room()) }
+
+// Current is like Healthy, but does not ask that the cluster accepts writes: what is read is current although etcd is
+// full.
+func (s *Store) Current() error { return s.health.current() }
 
 // watchHealth reads the head of the store, linearised, so that a member without a quorum counts as away.
 func (s *Store) watchHealth(ctx context.Context) {
@@ -159,9 +175,7 @@ func (s *Store) watchHealth(ctx context.Context) {
 		if !s.look(ctx) {
 			return
 		}
-		if s.health.isFull() {
-			s.lookForRoom(ctx)
-		}
+		s.lookForRoom(ctx)
 	}
 }
 
@@ -204,17 +218,32 @@ func (s *Store) look(ctx context.Context) bool {
 	return true
 }
 
-// lookForRoom checks whether etcd still refuses writes. If etcd denies this user the answer, it is assumed to have room
-// until it refuses again.
+// lookForRoom checks whether etcd refuses writes, so that a server that writes nothing knows it too. The member that is
+// asked answers from its memory. If etcd denies this user the answer, it is assumed to have room until it refuses again.
 func (s *Store) lookForRoom(ctx context.Context) {
 	asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	alarms, err := s.client.AlarmList(asked)
-	if err == nil && len(alarms.Alarms) > 0 || ctx.Err() != nil {
+	status, err := etcdserverpb.NewMaintenanceClient(s.client.ActiveConnection()).Status(asked,
+		&etcdserverpb.StatusRequest{})
+	var full error
+	switch {
+	case err != nil && !isRefusal(rpctypes.Error(err)):
 		return
+	case err == nil && slices.ContainsFunc(status.GetErrors(), isNoSpace):
+		full = rpctypes.ErrNoSpace
 	}
-	s.health.fill(nil)
-	s.log.Info("store: etcd has room again", "endpoints", s.config.Endpoints)
+	switch changed := s.health.fill(full); {
+	case changed && full != nil:
+		s.log.Warn("store: etcd has no room; reads continue, writes fail until it has", "endpoints", s.config.Endpoints,
+			"error", full)
+	case changed:
+		s.log.Info("store: etcd has room again", "endpoints", s.config.Endpoints)
+	}
+}
+
+// isNoSpace reports whether a line of etcd's status is the alarm that its quota is exhausted.
+func isNoSpace(line string) bool {
+	return strings.Contains(line, etcdserverpb.AlarmType_NOSPACE.String())
 }
 
 // wentBack ends writing and following permanently: this is not the store that was followed, as after a restore.

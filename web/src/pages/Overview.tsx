@@ -31,7 +31,7 @@ function Totals({ global }: { global: boolean }) {
       {d !== undefined && (
         <dl className="totals">
           {global && <Total name="zones online" value={`${d.zones.controlPlanes.online} of ${d.zones.controlPlanes.total}`} />}
-          <Total name="proxies online" value={`${d.dataplanes.standard.online ?? "unknown"} of ${d.dataplanes.standard.total}`} />
+          <Total name={global ? "proxies online, as zones last told" : "proxies online"} value={proxiesText(Object.values(d.dataplanes))} />
           <Total name="policies" value={`${d.policies.total}`} />
           <Total name="services" value={`${d.services.internal.total + d.services.external.total}`} />
           <Total name="meshes" value={`${d.meshes.total}`} />
@@ -39,6 +39,13 @@ function Totals({ global }: { global: boolean }) {
       )}
     </>
   );
+}
+
+/** proxiesText adds up proxies of all kinds, gateways among them. */
+function proxiesText(kinds: Schema["ProxyTotal"][]): string {
+  const sum = (of: (kind: Schema["ProxyTotal"]) => number) => kinds.reduce((n, kind) => n + of(kind), 0);
+  const unknown = sum((kind) => kind.unknown ?? 0);
+  return `${sum((kind) => kind.online)} of ${sum((kind) => kind.total)}${unknown > 0 ? `, ${unknown} unknown` : ""}`;
 }
 
 function Total({ name, value }: { name: string; value: string }) {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -306,6 +307,42 @@ func serve(spec []string) error {
 		return err
 	}
 	return <-e.Err()
+}
+
+// Exhaust fills a cluster of StartQuota until it refuses writes. The function that it returns makes room again, as an
+// operator does it.
+func (c *Cluster) Exhaust(t testing.TB) (free func()) {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	const filler = "filler/"
+	for i := 0; err == nil; i++ {
+		_, err = client.Put(t.Context(), fmt.Sprint(filler, i), strings.Repeat("x", 1<<20))
+	}
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		deleted, err := client.Delete(t.Context(), filler, clientv3.WithPrefix())
+		if err == nil {
+			_, err = client.Compact(t.Context(), deleted.Header.Revision)
+		}
+		for _, endpoint := range c.Endpoints() {
+			if err == nil {
+				_, err = client.Defragment(t.Context(), endpoint)
+			}
+		}
+		if err == nil {
+			_, err = client.AlarmDisarm(t.Context(), &clientv3.AlarmMember{}) // all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // limit applies the limits of StartLimited and StartQuota.
