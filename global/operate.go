@@ -42,7 +42,7 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	}
 	status, _ := o.sync.Status(zone, t)
 	if store := o.outdated(); store != nil {
-		status.Outdated = &tracker.Outdated{Since: store.Since, Reason: store.Reason}
+		status.OutdatedSince, status.WhyOutdated = store.Since, store.Reason
 	}
 	return api.WriteJSON(w, http.StatusOK, status)
 }

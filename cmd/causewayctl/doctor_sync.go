@@ -52,7 +52,7 @@ func (s *syncSession) pace() string {
 		}
 	}
 	switch {
-	case len(behind) == 0 && s.Outdated != nil:
+	case len(behind) == 0 && !s.OutdatedSince.IsZero():
 		return "and has what this replica has; " + s.outdatedText()
 	case len(behind) == 0 && mute:
 		return "and lacks nothing; what it has not sent yet is unknown: it does not send its revisions"

@@ -113,12 +113,12 @@ func (s *syncSession) inSync() bool {
 			return false
 		}
 	}
-	return s.Connected && !s.Unheard && s.Outdated == nil && len(s.Types) > 0 && len(s.details()) == 0
+	return s.Connected && !s.Unheard && s.OutdatedSince.IsZero() && len(s.Types) > 0 && len(s.details()) == 0
 }
 
 // outdatedText says that a replica does not know what others wrote.
 func (s *syncSession) outdatedText() string {
-	return "what others wrote since " + s.Outdated.Since.UTC().Format(time.RFC3339) + " is unknown: " + s.Outdated.Reason
+	return "what others wrote since " + s.OutdatedSince.UTC().Format(time.RFC3339) + " is unknown: " + s.WhyOutdated
 }
 
 // untold says what a global does not know of a connected zone, which has not reported in this session.
@@ -283,7 +283,7 @@ func lagText(seconds float64) string {
 // details lists each refused resource with its reason, and each held deletion with advice.
 func (s *syncSession) details() []string {
 	lines := s.newStoreLines()
-	if s.Outdated != nil {
+	if !s.OutdatedSince.IsZero() {
 		lines = append(lines, s.Zone+": "+s.outdatedText())
 	}
 	if s.Replaced != nil {

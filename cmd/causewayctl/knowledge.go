@@ -85,7 +85,7 @@ func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 		k.Unknown = "of it nothing is heard since " + s.Since.UTC().Format(time.RFC3339) +
 			": " + s.WhyUnheard
 	}
-	if s.Outdated != nil {
+	if !s.OutdatedSince.IsZero() {
 		k.Outdated = s.outdatedText()
 	}
 	for i := range s.Types {

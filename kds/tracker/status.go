@@ -23,9 +23,10 @@ type SyncStatus struct {
 	Unheard bool `json:"unheard,omitempty"`
 	// WhyUnheard is the reason why it has not, while Unheard is set.
 	WhyUnheard string `json:"whyUnheard,omitempty"`
-	// Outdated, on a global, is set while it does not hear its store, which others may have written since: then the zone
-	// may lack what is not known here.
-	Outdated *Outdated `json:"outdated,omitempty"`
+	// OutdatedSince, on a global, is since when it does not hear its store, and WhyOutdated why: others may have written,
+	// and the zone may lack what is not known here. Zero while it hears it.
+	OutdatedSince time.Time `json:"outdatedSince,omitzero"`
+	WhyOutdated   string    `json:"whyOutdated,omitempty"`
 	// Started is the time when this server started: what was before is unknown.
 	Started time.Time `json:"started,omitzero"`
 	// Reported, on the global, is the time of the zone's last report on its proxies; zero if there is none.
@@ -83,12 +84,6 @@ type HeldDeletions struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
 	Names []string  `json:"names"`
-}
-
-// Outdated is since when, and why, a server may show what is older than what others have written.
-type Outdated struct {
-	Since  time.Time `json:"since"`
-	Reason string    `json:"reason"`
 }
 
 // MaxHeldNames bounds the names in HeldDeletions and Replaced.
