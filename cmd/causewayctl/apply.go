@@ -33,7 +33,7 @@ func newApply(c *cli) *cobra.Command {
 			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +
 			"  causewayctl apply -f policies/ --prune -l app=shop --dry-run=server\n" +
 			"  causewayctl apply -f https://example.com/policies.yaml\n" +
-			"  causewayctl get mtp allow-frontend -o yaml | causewayctl apply --address http://127.0.0.1:15681 -f -",
+			"  causewayctl get mtp allow-frontend -o yaml | sed s/frontend/checkout/ | causewayctl apply -f -",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("apply takes files by -f: causewayctl apply -f %s", strings.Join(args, " -f "))

@@ -81,6 +81,7 @@ func startMesh(env *testscript.Env) error {
 	env.Setenv("KDS", ready["kds"])
 	ready, err = startZone(env, zone.Config{Global: "grpc://" + ready["kds"]})
 	env.Setenv("ZONE_ADDRESS", "http://"+ready["api"])
+	env.Setenv("ZONE_DIAGNOSTICS", "http://"+ready["diagnostics"])
 	return err
 }
 
