@@ -24,12 +24,12 @@ type plan struct {
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 100, narrow: 100, wide: 10, types: true, large: true, replicas: true,
+	return plan{rounds: 3, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10, types: true, large: true, replicas: true,
 		strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
-	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 50, wide: 5, types: true, strangers: 2,
+	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 500, wide: 5, types: true, strangers: 2,
 		envoyCPU: 300 * time.Millisecond}
 }
 
