@@ -16,7 +16,7 @@ var bothAnswer = []string{
 	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "describe", "doctor",
 	"edit", "explain", "fsck",
 	"inspect dataplane", "inspect policy", "inspect service", "keys list", "keys retire", "keys rotate", "lint", "man",
-	"migrate-store", "reference",
+	"migrate-store", "reference", "report access",
 	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version",
 	"zone accept-deletes", "zone rename", "zone resync", "why",
 	"config current-context", "config delete-context", "config get-contexts", "config set-context", "config use-context",
