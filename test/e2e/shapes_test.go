@@ -22,13 +22,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/zone/callers"
 	"github.com/causeway-mesh/causeway/zone/explain"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
 // shapes are the types of responses, by the name of their schema in the OpenAPI document.
 var shapes = map[string]any{
-	"Answer": explain.Answer{}, "AuditEntry": access.Entry{}, "AuditPage": api.AuditPage{},
+	"Access": callers.Answer{}, "Answer": explain.Answer{}, "AuditEntry": access.Entry{}, "AuditPage": api.AuditPage{},
 	"BatchResult": api.BatchResult{}, "CanIAnswer": api.CanIAnswer{}, "CanIQuestion": api.CanIQuestion{},
 	"Condition": resources.Condition{}, "DataplaneToken": api.DataplaneToken{}, "Dataplanes": inspect.Dataplanes{},
 	"Deleted": api.Deleted{}, "Error": api.Error{}, "Findings": inspect.Findings{}, "Forecast": api.Forecast{},
