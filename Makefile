@@ -205,6 +205,9 @@ SEED ?= 1
 .PHONY: chaos
 chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links, random operations against a model (SEED=n)
 	$(GO) test -count=1 -timeout 90m -v ./test/model -operations 10000 -seed $(SEED) -frozen 45s -past 70000
+	$(GO) test -count=1 -timeout 10m ./zone/xds -run '^TestNothingIsWithheldForGood$$' -withheld-seeds 2500
+	$(GO) test -count=1 -timeout 10m ./zone/rbac -run '^Test(Envoy|GRPC)' -live-rule-sets 25
+	$(GO) test -count=1 -timeout 10m ./secrets -run '^TestSealingThatIsKilled$$' -sealing-kills 12
 	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
 
 # The same tests run in their short forms with all others. OLDER is the commit from which, and to which, servers are upgraded.

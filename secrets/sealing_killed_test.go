@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -19,6 +20,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
+
+// sealingKills is how many times the test kills the sealing, each time later.
+var sealingKills = flag.Int("sealing-kills", 6, "how often TestSealingThatIsKilled kills; 12 is the long form")
 
 // sealingDir makes the test binary seal the store in a folder and exit.
 const sealingDir = "CAUSEWAY_TEST_SEALING_DIR"
@@ -57,10 +61,9 @@ func TestSealingThatIsKilled(t *testing.T) {
 	want := inTheClear(t, before)
 	open(t, Config{Dir: before}) // makes the key once, so that the store takes most of the time
 	took := sealed(t, copied(t, before), 0)
-	const kills = 12
-	for i := range kills {
+	for i := range *sealingKills {
 		dir := copied(t, before)
-		sealed(t, dir, took*time.Duration(i+1)/kills)
+		sealed(t, dir, took*time.Duration(i+1)/time.Duration(*sealingKills))
 		if err := seal(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -70,12 +73,12 @@ func TestSealingThatIsKilled(t *testing.T) {
 		}
 		for _, file := range files {
 			if bytes.Contains(fileOf(t, file), []byte("S3cret")) {
-				t.Errorf("killed after %s of %s: %s has a secret in the clear", took*time.Duration(i+1)/kills, took,
+				t.Errorf("killed after %s of %s: %s has a secret in the clear", took*time.Duration(i+1)/time.Duration(*sealingKills), took,
 					filepath.Base(file))
 			}
 		}
 		if got := specsOf(t, dir); !maps.Equal(got, want) {
-			t.Errorf("killed after %d/%d: %d resources, want %d as they were", i+1, kills, len(got), len(want))
+			t.Errorf("killed after %d/%d: %d resources, want %d as they were", i+1, *sealingKills, len(got), len(want))
 		}
 	}
 }

@@ -51,7 +51,7 @@ import (
 // express the rules, and never allows what the evaluator denies.
 func TestGRPCAgreesWithEvaluator(t *testing.T) {
 	t.Parallel()
-	sets := liveSets(liveRuleSets)
+	sets := liveSets(*liveRuleSets)
 	g := startGRPC(t, sets)
 	seen, stricter := map[bool]int{}, 0
 	for i, rules := range sets {

@@ -3,6 +3,7 @@ package rbac_test
 import (
 	"bufio"
 	"crypto/tls"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,22 +20,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Sizes of the sample for a real Envoy; the property tests cover more. Short runs draw fewer rules.
-const (
-	liveRuleSets      = 25
-	liveRuleSetsShort = 8
-	livePerSet        = 14
-)
+// Sizes of the sample for a real Envoy; the property tests cover more.
+var liveRuleSets = flag.Int("live-rule-sets", 8, "random sets of rules in a real Envoy; 25 is the long form")
+
+const livePerSet = 14
 
 // TestEnvoyAgreesWithEvaluator sends requests with mTLS through one real Envoy that has listeners for each random set
 // of rules, in both forms, and requires verdict, policy name and dry run of the evaluator.
 func TestEnvoyAgreesWithEvaluator(t *testing.T) {
 	t.Parallel()
-	drawn := liveRuleSets
-	if testing.Short() {
-		drawn = liveRuleSetsShort
-	}
-	live := newLiveEnvoy(t, liveSets(drawn))
+	live := newLiveEnvoy(t, liveSets(*liveRuleSets))
 	seen := map[bool]int{}
 	for i, rules := range live.rules {
 		for seed := range livePerSet {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -82,7 +83,27 @@ func asksForNames(t *testing.T) *structpb.Struct {
 	return out
 }
 
+// written keeps what asProtoJSON and asYAML returned, by function and message. Most resources of two configurations are
+// the same.
+var written sync.Map
+
+// onceFor returns what write returned for the same message before.
+func onceFor(as string, r *resource, write func() []byte) []byte {
+	key := as + r.delta.Resource.GetTypeUrl() + "\x00" + string(r.delta.Resource.GetValue())
+	if known, ok := written.Load(key); ok {
+		return known.([]byte)
+	}
+	text := write()
+	written.Store(key, text)
+	return text
+}
+
 func asProtoJSON(t *testing.T, r *resource) []byte {
+	t.Helper()
+	return onceFor("JSON ", r, func() []byte { return toProtoJSON(t, r) })
+}
+
+func toProtoJSON(t *testing.T, r *resource) []byte {
 	t.Helper()
 	raw, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(r.delta.Resource)
 	if err != nil {
@@ -93,48 +114,69 @@ func asProtoJSON(t *testing.T, r *resource) []byte {
 
 func asYAML(t *testing.T, r *resource) []byte {
 	t.Helper()
-	text, err := yaml.JSONToYAML(asProtoJSON(t, r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return onceFor("YAML ", r, func() []byte {
+		text, err := yaml.JSONToYAML(asProtoJSON(t, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	})
 }
 
 // storeOf reads resources as they are written in this zone; labels that a document gives, also computed ones, hold.
 func storeOf(t *testing.T, file string) *store.Memory {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := store.NewMemory()
-	for _, document := range strings.Split(string(text), "\n---\n") {
-		var head struct {
-			Type       resources.Type
-			Mesh, Name string
-			Labels     map[string]string
-			Spec       map[string]any
-			Networking map[string]any
-			Routing    map[string]any
-		}
-		raw, err := yaml.YAMLToJSON([]byte(document))
-		if err == nil {
-			err = json.Unmarshal(raw, &head)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if head.Networking != nil {
-			head.Spec = map[string]any{"networking": head.Networking}
-		}
-		if head.Routing != nil {
-			head.Spec = map[string]any{"routing": head.Routing}
-		}
-		r := testResource(resources.Key{Type: head.Type, Mesh: head.Mesh, Name: head.Name}, head.Labels, head.Spec)
-		maps.Copy(r.Labels, head.Labels)
+	for _, d := range documentsOf(t, file) {
+		r := testResource(resources.Key{Type: d.Type, Mesh: d.Mesh, Name: d.Name}, maps.Clone(d.Labels), d.Spec)
+		maps.Copy(r.Labels, d.Labels)
 		if _, err := s.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return s
+}
+
+type document struct {
+	Type       resources.Type
+	Mesh, Name string
+	Labels     map[string]string
+	Spec       map[string]any
+	Networking map[string]any
+	Routing    map[string]any
+}
+
+// parsed keeps the documents of each file, which tests read hundreds of times.
+var parsed sync.Map
+
+// documentsOf returns the documents of a file. They are shared: nobody changes them.
+func documentsOf(t *testing.T, file string) []document {
+	t.Helper()
+	if known, ok := parsed.Load(file); ok {
+		return known.([]document)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []document
+	for _, one := range strings.Split(string(text), "\n---\n") {
+		var d document
+		raw, err := yaml.YAMLToJSON([]byte(one))
+		if err == nil {
+			err = json.Unmarshal(raw, &d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Networking != nil {
+			d.Spec = map[string]any{"networking": d.Networking}
+		}
+		if d.Routing != nil {
+			d.Spec = map[string]any{"routing": d.Routing}
+		}
+		out = append(out, d)
+	}
+	parsed.Store(file, out)
+	return out
 }

@@ -31,7 +31,7 @@ func TestCatchUpThatIsCutShort(t *testing.T) {
 	t.Parallel()
 	s := several(t, 1, Config{Endpoints: etcdtest.Start(t, 1).Endpoints()})[0]
 	late := deaf(t, s)
-	const writes = 2100
+	const writes = 1200
 	for i := range writes {
 		storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key(fmt.Sprint("r", i%300)), i, nil)))
 	}

@@ -126,14 +126,17 @@ type ledger struct {
 	writes       int
 }
 
-// writeUntil writes ascending numbers to a few keys.
+// writeUntil writes ascending numbers to a few keys, at most 500 times a second: more is work for the processor and
+// shows nothing more.
 func writeUntil(stop <-chan struct{}, s *Store, name string) ledger {
 	l := ledger{acknowledged: map[resources.Key]int{}, uncertain: map[resources.Key][]int{}}
+	pace := time.NewTicker(2 * time.Millisecond)
+	defer pace.Stop()
 	for {
 		select {
 		case <-stop:
 			return l
-		default:
+		case <-pace.C:
 		}
 		l.writes++
 		key := storetest.Key(fmt.Sprintf("%s-%d", name, l.writes%7))

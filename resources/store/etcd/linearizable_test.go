@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-var faultTime = flag.Duration("fault-time", 6*time.Second, "how long TestHistoryIsLinearizable goes on")
+var faultTime = flag.Duration("fault-time", 3*time.Second, "how long TestHistoryIsLinearizable goes on")
 
 // One operation on one key, and its result.
 type (
@@ -87,11 +87,8 @@ func TestHistoryIsLinearizable(t *testing.T) {
 			Timeout: 400 * time.Millisecond, WriterLease: time.Second, MaxOps: 4}))
 	}
 	h := &history{begin: time.Now()}
-	enough, took := 200, *faultTime
-	if testing.Short() {
-		enough, took = 100, took/2
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), took)
+	const enough = 100
+	ctx, cancel := context.WithTimeout(t.Context(), *faultTime)
 	defer cancel()
 	var clients sync.WaitGroup
 	for n := range 9 {
