@@ -68,7 +68,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo unit lint-go docs bench test-browser: export CGO_ENABLED := 0
+build demo unit lint-go docs bench test-browser test-deploy: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -77,6 +77,8 @@ ARGS ?=
 PKG  ?=
 ONCE ?=
 export ONCE
+# SHORT=-short takes smaller samples in the tests beside the code.
+SHORT ?=
 
 # The packages that PKG names, or all but those under test/, which need whole servers. A package that does not load ends
 # the recipe.
@@ -89,8 +91,8 @@ packages = packages="$(PKG)"; [ -n "$$packages" ] || \
 # a moment that its writer did not think of. It is listed as failed all the same, and is to be mended. More than six
 # failures, or a data race, are final.
 RERUN ?= 0
-# Debug information, which takes a third of the time to link a test, is for debuggers; vet is a part of lint.
-TESTFLAGS := -vet=off -ldflags=-w
+# Vet is a part of lint.
+TESTFLAGS := -vet=off
 rerun := --rerun-fails=$(RERUN) --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race --rerun-fails-run-root-test
 GOTESTSUM := $(TOOLS)/bin/gotestsum --format pkgname --hide-summary skipped $(if $(filter-out 0,$(RERUN)),$(rerun))
 
@@ -133,13 +135,13 @@ test: ## all tests, with the race detector, end-to-end tests against a real Envo
 # -p 3: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector (PKG=./kds/... narrows)
-	$(packages); $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(RACE) -timeout 10m -p 3 $(ARGS)
+	$(packages); $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(RACE) $(SHORT) -timeout 10m -p 3 $(ARGS)
 
 # -count=1: they build the servers and start them, which the go command does not see when it decides whether a result still
-# holds. -parallel 4: they wait for servers two thirds of their time.
+# holds. -parallel 6: they wait for servers two thirds of their time.
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers, with the race detector
-	$(GOTESTSUM) --packages=./test/... -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 4 -skip '$(TOOLED)' $(ARGS)
+	$(GOTESTSUM) --packages=./test/... -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)

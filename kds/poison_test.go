@@ -89,7 +89,7 @@ func TestPoisonFromAZone(t *testing.T) {
 		}
 		t.Run(string(d.Type), func(t *testing.T) {
 			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
-			for session := range 3 {
+			for session := range 2 {
 				p := dialPeer(t, "zone-1", g.address, plainFeatures)
 				p.openUp()
 				key := resources.Key{Type: d.Type, Mesh: "default", Name: fmt.Sprintf("good-%d", session)}
@@ -122,7 +122,7 @@ func TestPoisonFromTheGlobal(t *testing.T) {
 		}
 		t.Run(string(d.Type), func(t *testing.T) {
 			g, s := startPlainGlobal(t), store.NewMemory()
-			for session := range 3 {
+			for session := range 2 {
 				z := startZone(t, "zone-1", g.address, s, func(c *ZoneConfig) { c.Validate = resources.ValidateSpec })
 				key := resources.Key{Type: d.Type, Mesh: "default", Name: fmt.Sprintf("good-%d", session)}
 				if d.Scope == resources.ScopeGlobal {

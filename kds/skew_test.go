@@ -65,7 +65,7 @@ func TestSkewInBothDirections(t *testing.T) {
 			t.Run(name+"/"+tt.who, func(t *testing.T) {
 				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
 				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
-				for session := range 3 {
+				for session := range 2 {
 					if before := fmt.Sprintf("-%d", session-1); session > 0 { // while disconnected
 						remove(t, ofGlobal, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "down" + before})
 						remove(t, ofZone, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "up" + before})

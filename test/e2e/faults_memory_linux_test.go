@@ -16,6 +16,7 @@ import (
 // during writes. After a restart, acknowledged writes are there, the zone has all of them, and no request from Envoy to
 // Envoy is lost.
 func TestFaultsMemory(t *testing.T) {
+	t.Parallel()
 	limit, err := cluster.NewMemoryLimit(56 << 20)
 	if errors.Is(err, cluster.ErrNoMemoryLimits) {
 		t.Log(err) // which is no failure of the server

@@ -17,6 +17,7 @@ import (
 
 // TestFaultsEtcdRolledBack is the same test for an etcd whose folder is restored while its replica does not run.
 func TestFaultsEtcdRolledBack(t *testing.T) {
+	t.Parallel()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
 	r.mesh = newCluster(t)
 	member := r.etcd.Members[0]

@@ -17,6 +17,7 @@ var guides = []string{"debug-a-403", "let-a-client-in", "block-a-client", "hand-
 
 // TestGuides runs the commands of docs/guides after the first four steps of the README, as the guides say.
 func TestGuides(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -102,6 +102,7 @@ func knows(p *peer.Proxy, mark string) error {
 // TestLoadGenerators runs the load generators beside the repository, if they exist. The tests above check the same with
 // our own peers.
 func TestLoadGenerators(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

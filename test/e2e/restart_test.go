@@ -39,6 +39,7 @@ type restart struct {
 // proxies nothing, not even identities, in both forms of the protocol. It sends only what changed meanwhile, to the
 // affected proxies.
 func TestRestartSendsNothing(t *testing.T) {
+	t.Parallel()
 	r := &restart{mesh: newMesh(t, "zone-1")}
 	r.zone = r.zones["zone-1"]
 	r.fill()
