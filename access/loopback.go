@@ -38,8 +38,7 @@ var ordinary = map[string]bool{
 	"sec-gpc":   true, "sec-purpose": true, "transfer-encoding": true, "upgrade-insecure-requests": true,
 	"user-agent": true,
 	// Tracing, and what scripts of a page add.
-	"baggage": true, "traceparent": true, "tracestate": true, "x-correlation-id": true, "x-request-id": true,
-	"x-requested-with": true,
+	"baggage": true, "traceparent": true, "tracestate": true, "x-requested-with": true,
 }
 
 // notLocal returns the reason why a request over loopback may come through a proxy; empty if there is no sign of that.
@@ -57,10 +56,8 @@ func notLocal(r *http.Request) string {
 		return "the request has trailers, which proxies send"
 	case !hopOnly(r.Header["Connection"]):
 		return "the request may have come through a proxy: header \"Connection\" names headers that were removed"
-	case !r.ProtoAtLeast(1, 1):
-		return "the request uses HTTP/1.0, as proxies do"
-	case r.ProtoMajor != 1:
-		return "the request does not use HTTP/1.1"
+	case r.ProtoMajor != 1 || r.ProtoMinor != 1:
+		return "the request does not use HTTP/1.1, as programs do"
 	case r.URL.Host != "" || r.URL.Scheme != "":
 		return "the request is in the form for a proxy: its target is a full URL"
 	}

@@ -21,9 +21,11 @@ type known struct {
 	stored *resources.Resource
 	// generation is the object's.
 	generation int64
-	// others are the conditions that the server shows to everyone.
+	// others are the conditions that the server shows to the object's author.
 	others  []resources.Condition
 	rollout *tracker.Rollout
+	// author reports what the object's author may read. Nil may read everything.
+	author *api.Reader
 }
 
 // conditions returns the conditions of a resource in a fixed order.
@@ -34,7 +36,7 @@ func (n *known) conditions() []resources.Condition {
 	out := []resources.Condition{
 		n.of(resources.ConditionAccepted, "Accepted", "it is valid, and stored"),
 		n.of(resources.ConditionResolvedRefs, "ResolvedRefs", "no reference is known to lead nowhere"),
-		programmed(n.rollout),
+		programmed(n.rollout, n.author),
 	}
 	for _, c := range n.others {
 		if c.Type != resources.ConditionAccepted && c.Type != resources.ConditionResolvedRefs {
@@ -104,8 +106,8 @@ func (n *known) of(name, reason, message string) resources.Condition {
 	return out
 }
 
-// programmed says how far a resource has come.
-func programmed(r *tracker.Rollout) resources.Condition {
+// programmed says how far a resource has come. It counts all proxies, and names those that the author may read.
+func programmed(r *tracker.Rollout, author *api.Reader) resources.Condition {
 	c := resources.Condition{Type: conditionProgrammed, Status: resources.ConditionTrue, Reason: "Programmed"}
 	if r == nil {
 		c.Status, c.Reason, c.Message = resources.ConditionUnknown, "Unknown", "the server does not know how far it has come"
@@ -129,13 +131,17 @@ func programmed(r *tracker.Rollout) resources.Condition {
 		say(resources.ConditionFalse, "Refused", one.Zone+" refuses it: "+one.Reason)
 	}
 	if len(r.NotEnforced) > 0 {
-		say(resources.ConditionFalse, "NotEnforced", "not enforced: "+strings.Join(first(r.NotEnforced), "; "))
+		say(resources.ConditionFalse, "NotEnforced", "not enforced: "+author.Text(strings.Join(first(r.NotEnforced), "; ")))
 	}
 	if n := len(z.Pending); n > 0 {
 		say(resources.ConditionFalse, "Pending", "not acknowledged yet by "+strings.Join(first(z.Pending), ", "))
 	}
-	for _, one := range first(p.Behind) {
-		say(resources.ConditionFalse, "Pending", strings.TrimSuffix("proxy "+one.Name+" has not acknowledged it: "+one.Reason, ": "))
+	mine, others := behind(p.Behind, author)
+	for _, one := range first(mine) {
+		say(resources.ConditionFalse, "Pending", author.Text(strings.TrimSuffix("proxy "+one.Name+" has not acknowledged it: "+one.Reason, ": ")))
+	}
+	if others > 0 {
+		say(resources.ConditionFalse, "Pending", fmt.Sprintf("%d proxies of other namespaces have not acknowledged it", others))
 	}
 	for _, one := range first(slices.Concat(z.Offline, z.Away)) {
 		say(resources.ConditionUnknown, "Offline", one.Zone+" is offline")
@@ -144,7 +150,7 @@ func programmed(r *tracker.Rollout) resources.Condition {
 		say(resources.ConditionUnknown, "Unknown", one.Zone+": "+one.Reason)
 	}
 	if n := len(p.Unknown); n > 0 {
-		say(resources.ConditionUnknown, "ProxiesUnknown", fmt.Sprintf("unknown of %d proxies, %s among them: %s", n, p.Unknown[0].Name, p.Unknown[0].Reason))
+		say(resources.ConditionUnknown, "ProxiesUnknown", fmt.Sprintf("unknown of %d proxies", n)+among(p.Unknown, author))
 	}
 	if r.Source != nil {
 		say(resources.ConditionUnknown, "SourceOffline", "whether there is a newer one is unknown: "+r.Source.Zone+" is offline")
@@ -154,6 +160,26 @@ func programmed(r *tracker.Rollout) resources.Condition {
 	}
 	c.Message = strings.Join(texts, "; ")
 	return c
+}
+
+// behind returns the proxies of a list that the author may read, and the number of the others.
+func behind(list []tracker.ProxyBehind, author *api.Reader) (mine []tracker.ProxyBehind, others int) {
+	for _, one := range list {
+		if author.Dataplane(one.Mesh, one.Namespace, one.Name) {
+			mine = append(mine, one)
+		}
+	}
+	return mine, len(list) - len(mine)
+}
+
+// among names the first proxy of a list that the author may read.
+func among(list []tracker.ProxyUnknown, author *api.Reader) string {
+	for _, one := range list {
+		if author.Dataplane(one.Mesh, one.Namespace, one.Name) {
+			return ", " + one.Name + " among them: " + author.Text(one.Reason)
+		}
+	}
+	return " of other namespaces"
 }
 
 func peers(r *tracker.Rollout) string {

@@ -120,7 +120,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		n.stored = nil
 	}
 	if n.stored != nil && n.refused == nil {
-		n.others, n.rollout = b.Routes.ConditionsOf(n.stored), b.Rollout(n.stored)
+		n.others, n.rollout, n.author = b.Routes.ConditionsOf(n.stored), b.Rollout(n.stored), b.Routes.Author(n.stored)
 	}
 	is := b.stamped(n.conditions(), was, n.generation)
 	final := settled(is)

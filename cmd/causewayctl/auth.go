@@ -120,7 +120,7 @@ func (c *cli) askCanI(ctx context.Context, client *api.Client, q *api.CanIQuesti
 		if !answer.Allowed {
 			word = "no"
 		}
-		_, err := fmt.Fprintf(c.out, "%s: %s: %s\n", word, answer.User, answer.Permission)
+		_, err := fmt.Fprintln(c.out, lineOf("%s: %s: %s", word, answer.User, answer.Permission))
 		return err
 	})
 	if err == nil && !answer.Allowed {

@@ -102,9 +102,14 @@ func (c *credentialFlags) trust(config *api.ClientConfig, caFile string) (err er
 // noneEmpty fails if a flag for a credential is empty, for example because a script's variable was unset: the command
 // must not continue without the credential. A flag wins over the environment, also over an empty variable.
 func (c *credentialFlags) noneEmpty() error {
-	for _, flag := range []string{"token", "token-file", "client-cert", "client-key", "ca", "ca-sha256"} {
-		if f := c.flags.Lookup(flag); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+	for _, flag := range []string{"token", "token-file", "client-cert", "client-key", "ca", "ca-sha256", "config"} {
+		if f := c.flags.Lookup(flag); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return usagef("--%s is empty: give it a value, or leave it out", flag)
+		}
+	}
+	for _, env := range []string{"CAUSEWAY_CLIENT_CERT", "CAUSEWAY_CLIENT_KEY"} {
+		if _, there := os.LookupEnv(env); there && !c.flags.Changed("client-cert") {
+			return usagef("nothing reads the variable %s: give --client-cert and --client-key, or unset it", env)
 		}
 	}
 	asks := c.noEnv || c.flags.Changed("token") || c.flags.Changed("token-file") || c.flags.Changed("client-cert")

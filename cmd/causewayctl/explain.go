@@ -180,11 +180,11 @@ func (c *cli) printExplained(answer *explained, err error) error {
 
 // writeAnswer writes the answer as text: the verdict, who decided, and all matches in the order of evaluation.
 func writeAnswer(w io.Writer, a *explain.Answer) {
-	fmt.Fprintf(w, "%s by %s\n", verdictText(a), joined(a.Policy, a.Field))
-	fmt.Fprintf(w, "  %s\n", a.Reason)
-	fmt.Fprintf(w, "  %s at %s (%s)\n", requestText(a.Request), a.Inbound, a.Protocol)
+	fmt.Fprintln(w, lineOf("%s by %s", verdictText(a), joined(a.Policy, a.Field)))
+	fmt.Fprintln(w, lineOf("  %s", a.Reason))
+	fmt.Fprintln(w, lineOf("  %s at %s (%s)", requestText(a.Request), a.Inbound, a.Protocol))
 	if a.Shadow != nil {
-		fmt.Fprintf(w, "  if every shadow denial were enforced: %s by %s\n", a.Shadow.Verdict, a.Shadow.Policy)
+		fmt.Fprintln(w, lineOf("  if every shadow denial were enforced: %s by %s", a.Shadow.Verdict, a.Shadow.Policy))
 	}
 	if len(a.Matched) > 0 {
 		fmt.Fprintln(w, "\nmatched, in the order of evaluation")
@@ -194,11 +194,11 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 		if m.Decides {
 			mark = "  <- decides"
 		}
-		fmt.Fprintf(w, "  %d. %s  %s%s\n", i+1, m.Action, joined(m.Policy, m.Field), mark)
+		fmt.Fprintln(w, lineOf("  %d. %s  %s%s", i+1, m.Action, joined(m.Policy, m.Field), mark))
 		if m.Entry != nil {
-			fmt.Fprintf(w, "     %s\n", entryText(m.Entry))
+			fmt.Fprintln(w, lineOf("     %s", entryText(m.Entry)))
 			for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-				fmt.Fprintf(w, "     and header %s matching %s\n", name, m.Headers[name])
+				fmt.Fprintln(w, lineOf("     and header %s matching %s", name, m.Headers[name]))
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func writeAnswer(w io.Writer, a *explain.Answer) {
 		fmt.Fprintln(w, "\nat each proxy")
 	}
 	for _, p := range a.Proxies {
-		fmt.Fprintf(w, "  %s  %s by %s\n", p.Inbound, p.Verdict, p.Policy)
+		fmt.Fprintln(w, lineOf("  %s  %s by %s", p.Inbound, p.Verdict, p.Policy))
 	}
 	writeList(w, "what would change it", a.Would)
 	writeList(w, "patches that may admit clients that permissions deny", a.Unguarded)
@@ -254,6 +254,6 @@ func writeList(w io.Writer, title string, lines []string) {
 		fmt.Fprintf(w, "\n%s\n", title)
 	}
 	for _, line := range lines {
-		fmt.Fprintf(w, "  - %s\n", line)
+		fmt.Fprintln(w, lineOf("  - %s", line))
 	}
 }

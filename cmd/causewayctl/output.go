@@ -117,6 +117,9 @@ func writeRow(w io.Writer, row []string, keep []bool) {
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
 }
 
+// lineOf returns a text on one line, whatever others wrote into its arguments.
+func lineOf(format string, args ...any) string { return printing.Line(fmt.Sprintf(format, args...)) }
+
 // printJSON writes v as indented JSON.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

@@ -18,7 +18,7 @@ import (
 const nastyText = "a\x1b[2J\x1b]0;owned\x07\u009b31m\u202egpj\u2066\u200b\u0085\x7f\r\U000e0041z\nforged: all is well\tz"
 
 // nastyServer answers every request with hostile text, like a compromised server or one that trusted the wrong caller.
-func nastyServer(t *testing.T, refuses bool) string {
+func nastyServer(t *testing.T, status int) string {
 	t.Helper()
 	entry := map[string]any{"time": "2026-01-01T00:00:00Z", "event": nastyText, "outcome": nastyText, "user": nastyText,
 		"from": nastyText, "request": "GET /" + nastyText, "reason": nastyText,
@@ -37,10 +37,22 @@ func nastyServer(t *testing.T, refuses bool) string {
 			"zones": map[string]any{"total": 2, "pending": []string{nastyText},
 				"offline": []any{map[string]any{"zone": nastyText}},
 				"refused": []any{map[string]any{"zone": nastyText, "reason": nastyText}}}}
-		if refuses {
+		answer["user"], answer["permission"], answer["inbound"], answer["reason"] = nastyText, nastyText, nastyText, nastyText
+		answer["verdict"], answer["policy"], answer["field"], answer["protocol"] = nastyText, nastyText, nastyText, nastyText
+		answer["request"] = map[string]string{"from": nastyText, "method": nastyText, "path": nastyText, "sni": nastyText}
+		answer["shadow"] = map[string]string{"verdict": nastyText, "policy": nastyText}
+		answer["matched"] = []any{map[string]any{"policy": nastyText, "action": nastyText, "field": nastyText,
+			"entry": map[string]any{"path": map[string]string{"type": "Exact", "value": nastyText}}, "headers": map[string]string{nastyText: nastyText}}}
+		answer["would"], answer["unguarded"], answer["warnings"] = []string{nastyText}, []string{nastyText}, []string{nastyText}
+		answer["proxies"] = []any{map[string]string{"inbound": nastyText, "verdict": nastyText, "policy": nastyText}}
+		if !strings.HasSuffix(r.URL.Path, "_explain") {
+			delete(answer, "proxies") // others have an object there
+		}
+		if status != http.StatusOK {
 			w.Header().Set("Content-Type", "application/problem+json")
-			w.WriteHeader(http.StatusBadRequest)
-			answer = map[string]any{"type": "/std-errors", "status": 400, "title": nastyText, "detail": nastyText,
+			w.WriteHeader(status)
+			answer = map[string]any{"type": "/std-errors", "status": status, "title": nastyText,
+				"detail":             nastyText + "; the nearest here: " + nastyText,
 				"invalid_parameters": []any{map[string]string{"field": nastyText, "reason": nastyText}}}
 		}
 		_ = json.NewEncoder(w).Encode(answer)
@@ -58,14 +70,16 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 	commands = append(commands, []string{"lint"}, []string{"inspect", "policy", "meshtimeout", "a"},
 		[]string{"inspect", "service", "a"}, []string{"rollout", "status", "meshtimeout", "a"},
 		[]string{"get", "zones", nastyText}, []string{"explain", "--to", nastyText, "--from", nastyText},
-		[]string{"explain", "--to", "a", "--from", "spiffe://a/b"})
+		[]string{"explain", "--to", "a", "--from", "spiffe://a/b"}, []string{"describe", "meshservice", "a"},
+		[]string{"report", "access"}, []string{"report", "denied"}, []string{"delete", "meshservice", "a"},
+		[]string{"why", "a", "b"}, []string{"zone", "adopt", "a"}, []string{"secret", "list"})
 	for _, d := range resources.Descriptors() {
 		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
 	}
 	formats := append(outputFormats(), string(formatName), "custom-columns=A:.name,B:.labels,C:.networking.address,D:.syncedTo", "jsonpath={range .items[*]}{.name} {.labels}{\"\\n\"}{end}")
 	shown, ofRollout := false, false
-	for _, refuses := range []bool{false, true} {
-		address := nastyServer(t, refuses)
+	for _, status := range []int{http.StatusOK, http.StatusBadRequest, http.StatusNotFound} {
+		address, refuses := nastyServer(t, status), status != http.StatusOK
 		for _, command := range commands {
 			for _, format := range formats {
 				args := append(append([]string{}, command...), "--address", address, "--timeout", "5s", "-o", format)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -88,7 +89,7 @@ func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []
 	if api.IsNotFound(err) && key.Mesh != "" {
 		var names []string
 		for _, name := range nearestNames(ctx, client, resources.Key{Type: resources.TypeMesh, Name: key.Mesh}) {
-			names = append(names, "mesh "+name)
+			names = append(names, "mesh "+name) // a line already
 		}
 		return names
 	}
@@ -97,7 +98,7 @@ func nearestNames(ctx context.Context, client *api.Client, key resources.Key) []
 	}
 	var names []string
 	for _, it := range items {
-		names = append(names, place(it.key()))
+		names = append(names, printing.Line(place(it.key())))
 	}
 	return nearestTo(key.Name, names)
 }

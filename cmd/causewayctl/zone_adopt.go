@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -121,7 +122,7 @@ func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, e
 	}
 	var names []string
 	for _, a := range asking.Items {
-		names = append(names, a.Zone)
+		names = append(names, printing.Line(a.Zone))
 	}
 	advice := "causewayctl zone adopt, without a name, lists the servers that ask"
 	if near := nearestTo(zone, slices.Compact(names)); len(near) > 0 {

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // credentialsEnv names the folder in which systemd puts a service's credentials (LoadCredential=).
@@ -40,9 +43,19 @@ func credentialOf(f *pflag.Flag) string {
 	return path
 }
 
-// credentials are the suffixes of the settings that prove an identity or establish trust.
+// credentials are the suffixes of the settings that prove an identity, have others prove theirs, or establish trust.
 var credentials = []string{"-ca", "-ca-sha256", "-cert", "-key", "-key-file", "token-file", "join", "join-file",
-	"-oidc-issuer"}
+	"-oidc-issuer", "-oidc-client-id", "-require-credential", "-require-credentials", "tls-min-version", configFlag}
+
+// guards reports whether a weaker server runs without the setting.
+func guards(name string) bool {
+	return slices.ContainsFunc(credentials, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// variableOf returns the variable of a setting.
+func variableOf(name string) string {
+	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
 
 // secretsInEnv are variables without a flag, because other users can read command lines.
 var secretsInEnv = []string{"CAUSEWAY_SECRETS_PASSPHRASE", "CAUSEWAY_ETCD_PASSWORD"}
@@ -51,10 +64,10 @@ var secretsInEnv = []string{"CAUSEWAY_SECRETS_PASSPHRASE", "CAUSEWAY_ETCD_PASSWO
 // the server would start with a weaker credential, or with none.
 func noneEmpty(flags *pflag.FlagSet) (err error) {
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !slices.ContainsFunc(credentials, func(end string) bool { return strings.HasSuffix(f.Name, end) }) {
+		if !guards(f.Name) {
 			return
 		}
-		variable := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		variable := variableOf(f.Name)
 		value, there := os.LookupEnv(variable)
 		switch {
 		case f.Changed && strings.TrimSpace(f.Value.String()) == "":
@@ -68,5 +81,48 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 			return fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", variable)
 		}
 	}
-	return err
+	return errors.Join(err, noneMisspelled(flags, os.Environ()))
+}
+
+// nearMiss is how many letters may differ between a variable and one that is meant.
+const nearMiss = 2
+
+// noneMisspelled refuses a variable that is almost that of a setting without which a weaker server runs: nothing would
+// read it. Other variables are of other programs, or of a cluster that names its services.
+func noneMisspelled(flags *pflag.FlagSet, environment []string) error {
+	known := slices.Clone(secretsInEnv)
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, variableOf(f.Name)) })
+	for _, entry := range environment {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, envPrefix+"_") || slices.Contains(known, name) {
+			continue
+		}
+		for _, meant := range known {
+			setting := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(meant, envPrefix+"_")), "_", "-")
+			if (guards(setting) || slices.Contains(secretsInEnv, meant)) &&
+				resources.EditDistance(name, meant, nearMiss+1) <= nearMiss {
+				return fmt.Errorf("nothing reads the variable %s: is it %s?", name, meant)
+			}
+		}
+	}
+	return nil
+}
+
+// noneEmptyIn refuses a credential that a settings file names and leaves empty.
+func noneEmptyIn(document map[string]any) error {
+	for _, key := range slices.Sorted(maps.Keys(document)) {
+		switch value := document[key].(type) {
+		case nil:
+		case string:
+			if strings.TrimSpace(value) != "" {
+				continue
+			}
+		default:
+			continue
+		}
+		if guards(key) {
+			return fmt.Errorf("%s is empty: give it a value, or leave it out", key)
+		}
+	}
+	return nil
 }

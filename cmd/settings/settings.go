@@ -94,23 +94,26 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
 	if err := file.ReadConfig(bytes.NewReader(raw)); err != nil {
 		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
 	}
-	written, err := keysOf(raw)
+	written, err := documentOf(raw)
 	if err != nil {
 		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
 	}
-	for _, key := range append(written, file.AllKeys()...) {
+	for _, key := range append(slices.Sorted(maps.Keys(written)), file.AllKeys()...) {
 		if flags.Lookup(key) == nil || key == configFlag || key == "help" {
 			return fmt.Errorf("--%s %s: unknown setting %q; the settings are: %s", configFlag, path, key,
 				strings.Join(names(flags), ", "))
 		}
 	}
+	if err := noneEmptyIn(written); err != nil {
+		return fmt.Errorf("--%s %s: %w", configFlag, path, err)
+	}
 	return v.MergeConfigMap(file.AllSettings())
 }
 
-// keysOf returns the keys of a settings file as written. viper treats keys that differ only in case as one, and reads
-// only the first of several documents.
-func keysOf(raw []byte) ([]string, error) {
-	var document, more map[string]any
+// documentOf returns a settings file as written. viper treats keys that differ only in case as one, takes an empty value
+// for none, and reads only the first of several documents.
+func documentOf(raw []byte) (document map[string]any, err error) {
+	var more map[string]any
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
 	if err := decoder.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -118,7 +121,7 @@ func keysOf(raw []byte) ([]string, error) {
 	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it has more than one document: want one")
 	}
-	return slices.Sorted(maps.Keys(document)), nil
+	return document, nil
 }
 
 func names(flags *pflag.FlagSet) []string {

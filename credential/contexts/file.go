@@ -5,6 +5,7 @@ package contexts
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,10 +71,31 @@ func Read(path string) (*File, error) {
 	if err := yaml.UnmarshalStrict(raw, f); err != nil {
 		return nil, contentError{fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: "))}
 	}
-	if err := f.validate(); err != nil {
+	if err := errors.Join(noneEmpty(raw), f.validate()); err != nil {
 		return nil, contentError{fmt.Errorf("%s: %w", path, err)}
 	}
 	return f, nil
+}
+
+// noneEmpty refuses a field of a context that is there and empty, such as a tokenFile whose value a script did not know:
+// the command would go on without the credential.
+func noneEmpty(raw []byte) error {
+	var document struct {
+		Contexts []map[string]any `json:"contexts"`
+	}
+	if err := yaml.Unmarshal(raw, &document); err != nil {
+		return err
+	}
+	for i, one := range document.Contexts {
+		for _, field := range slices.Sorted(maps.Keys(one)) {
+			text, isText := one[field].(string)
+			if strings.EqualFold(field, "address") || one[field] != nil && (!isText || strings.TrimSpace(text) != "") {
+				continue // an address is no credential, and validate wants one
+			}
+			return fmt.Errorf("contexts[%d].%s: is empty: give it a value, or leave it out", i, field)
+		}
+	}
+	return nil
 }
 
 // contentError is ErrContent with another text.

@@ -76,6 +76,29 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
+// TestEmptyFields checks that a credential that a context names and leaves empty is an error, and not a weaker caller.
+func TestEmptyFields(t *testing.T) {
+	for fields, says := range map[string]string{
+		"tokenFile: token": "", `tokenFile: ""`: "contexts[0].tokenFile: is empty", "tokenFile: null": "contexts[0].tokenFile: is empty",
+		"TokenFile: ' '": "contexts[0].TokenFile: is empty", `clientCert: "", clientKey: ""`: "contexts[0].clientCert: is empty",
+		"ca: ~": "contexts[0].ca: is empty", `caSha256: ""`: "contexts[0].caSha256: is empty",
+	} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, "contexts: [{name: a, address: 'http://x', "+fields+"}]", 0o600)
+		_, err := contexts.Read(path)
+		if (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", fields, err, says)
+		}
+	}
+	t.Setenv(contexts.Env, " ")
+	if _, err := contexts.ReadFiles(""); err == nil || !strings.Contains(err.Error(), "CAUSEWAY_CONTEXTS is set and empty") {
+		t.Errorf("a variable that names no file: %v", err)
+	}
+	if _, err := contexts.ReadFiles(filepath.Join(t.TempDir(), "none")); err != nil {
+		t.Errorf("a flag over it: %v", err)
+	}
+}
+
 // TestSaveKeepsTheOldFile checks that a file that cannot be replaced stays as it was.
 func TestSaveKeepsTheOldFile(t *testing.T) {
 	t.Parallel()

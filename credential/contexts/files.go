@@ -16,11 +16,15 @@ const Env = "CAUSEWAY_CONTEXTS"
 type Files struct{ files []*File }
 
 // ReadFiles reads the file of a flag, or else those of Env, or else the default one: causeway/config.yaml in the user's
-// folder of configurations. A file that does not exist is empty.
+// folder of configurations. A file that does not exist is empty. Env that is set and names none is an error.
 func ReadFiles(flag string) (*Files, error) {
 	paths := []string{flag}
 	if flag == "" {
-		paths = filepath.SplitList(os.Getenv(Env))
+		named, there := os.LookupEnv(Env)
+		if there && strings.TrimSpace(named) == "" {
+			return nil, fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", Env)
+		}
+		paths = filepath.SplitList(named)
 	}
 	if len(paths) == 0 {
 		folder, err := os.UserConfigDir()

@@ -24,13 +24,7 @@ func (s *Server) AddStatus(f StatusFunc) { s.statuses = append(s.statuses, f) }
 // shown returns r with its conditions, which name nothing that reader may not read. A status that cannot hold
 // conditions stays unchanged.
 func (s *Server) shown(r *resources.Resource, reader *Reader) *resources.Resource {
-	var all []resources.Condition
-	for _, f := range s.conditions {
-		all = append(all, f(r)...)
-	}
-	for i := range all {
-		all[i].Message = reader.Text(all[i].Message)
-	}
+	all := s.conditionsFor(r, reader)
 	fields := map[string]any{}
 	for _, f := range s.statuses {
 		maps.Copy(fields, f(r, reader.Text))
@@ -41,4 +35,16 @@ func (s *Server) shown(r *resources.Resource, reader *Reader) *resources.Resourc
 		return r
 	}
 	return with
+}
+
+// conditionsFor returns the conditions of a resource, which name nothing that reader may not read.
+func (s *Server) conditionsFor(r *resources.Resource, reader *Reader) []resources.Condition {
+	var all []resources.Condition
+	for _, f := range s.conditions {
+		all = append(all, f(r)...)
+	}
+	for i := range all {
+		all[i].Message = reader.Text(all[i].Message)
+	}
+	return all
 }

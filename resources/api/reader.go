@@ -22,6 +22,9 @@ func (s *Server) Reader(r *http.Request) *Reader { return s.readerOf(r.Context()
 
 func (s *Server) readerOf(ctx context.Context) *Reader {
 	judged(ctx)
+	if author, ok := ctx.Value(authorKey{}).(*Reader); ok {
+		return author
+	}
 	guard, subject := s.config.Guard, access.SubjectOf(ctx)
 	if guard == nil || guard.Allows(subject, access.Action{Verb: resources.VerbRead, Type: resources.AccessAny}) {
 		return nil
@@ -31,6 +34,20 @@ func (s *Server) readerOf(ctx context.Context) *Reader {
 	}
 	roles := guard.Roles()
 	return &Reader{allows: func(a access.Action) bool { return roles.Allows(subject, a) }}
+}
+
+type authorKey struct{}
+
+// Author returns the Reader of whoever writes a resource elsewhere, as an object of a cluster whose own rules say who
+// may. Its author may read what is in the object's namespace. In the system namespace, or in none, operators write, who
+// may read everything.
+func (s *Server) Author(r *resources.Resource) *Reader {
+	if r.Namespace == "" || r.Namespace == s.config.Home.SystemNamespace {
+		return nil
+	}
+	return &Reader{allows: func(a access.Action) bool {
+		return a.Type == string(resources.TypeMesh) || a.Scope == namespace && a.Namespace == r.Namespace
+	}}
 }
 
 // May reports whether the caller may read a resource.
@@ -73,6 +90,12 @@ func (x *Reader) texts(list []string) []string {
 // Zone reports whether the caller may read a zone.
 func (x *Reader) Zone(name string) bool {
 	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: resources.TypeZone, Name: name}))
+}
+
+// Dataplane reports whether the caller may read a Dataplane, by its home.
+func (x *Reader) Dataplane(mesh, namespace, name string) bool {
+	return x == nil || x.allows(access.On(resources.VerbRead, resources.Key{Type: resources.TypeDataplane, Mesh: mesh,
+		Namespace: namespace, Name: name}))
 }
 
 // insightOf reports whether the caller may read the insight of a resource. The insight has the home of the resource.

@@ -8,9 +8,11 @@ import (
 )
 
 // Review judges a resource that a user is about to write elsewhere, as `PUT` would, and returns what would happen:
-// warnings, and with preview also role, destinations and proxies. It stores nothing. Errors are those of PUT.
+// warnings, and with preview also role, destinations and proxies. It names nothing that its Author may not read. It
+// stores nothing. Errors are those of PUT.
 func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bool) (*ForecastItem, error) {
 	ctx, _ = s.asFeed(ctx, access.EventWrite)
+	ctx = context.WithValue(ctx, authorKey{}, s.Author(doc))
 	forecast, err := s.foresee(ctx, []*resources.Resource{doc}, preview)
 	if err != nil {
 		return nil, err
@@ -44,11 +46,7 @@ func (s *Server) ReviewDelete(key resources.Key) error {
 // Explained returns the error object of the API for an error of its methods.
 func Explained(err error) *Error { return asError(err) }
 
-// ConditionsOf returns what the server knows of a stored resource, for its author.
+// ConditionsOf returns what the server knows of a stored resource, as far as its Author may know.
 func (s *Server) ConditionsOf(r *resources.Resource) []resources.Condition {
-	var out []resources.Condition
-	for _, f := range s.conditions {
-		out = append(out, f(r)...)
-	}
-	return out
+	return s.conditionsFor(r, s.Author(r))
 }

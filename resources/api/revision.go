@@ -29,6 +29,14 @@ func (s *Server) awaitRevision(r *http.Request) error {
 	if err != nil {
 		return BadField(revisionQuery, "want the revision that a write returned, such as 17, got %q", text)
 	}
+	if now, _ := s.config.Store.Changed(); now >= want {
+		return nil
+	}
+	leave, err := s.watches.enter(r.Context())
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.RevisionWait)
 	defer cancel()
 	for {

@@ -19,17 +19,17 @@ const watchQuery = "watch"
 // watchWait is the longest time that a list waits for a change.
 const watchWait = 20 * time.Second
 
-// maxWatchesOfUser bounds the lists of one user that wait for a change: each change of the store wakes all of them, and
-// each judges its caller again.
+// maxWatchesOfUser bounds the lists of one user that wait for a change, and the reads that wait for a revision: each
+// change of the store wakes all of them, and a list judges its caller again.
 const maxWatchesOfUser = 64
 
-// watches counts the lists that wait, by user.
+// watches counts the requests that wait, by user.
 type watches struct {
 	mu    sync.Mutex
-	users map[string]int // guarded by mu; a user whose lists do not wait has no entry
+	users map[string]int // guarded by mu; a user whose requests do not wait has no entry
 }
 
-// enter counts a list of the caller, who must call leave. Loopback without a credential is not limited. An error leads
+// enter counts a request of the caller, who must call leave. Loopback without a credential is not limited. An error leads
 // to a 429.
 func (w *watches) enter(ctx context.Context) (leave func(), err error) {
 	subject := access.SubjectOf(ctx)
@@ -40,7 +40,7 @@ func (w *watches) enter(ctx context.Context) (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.users[user] >= maxWatchesOfUser {
-		return nil, tooMuch("you have %d lists that wait for a change, the maximum: end some of them", maxWatchesOfUser)
+		return nil, tooMuch("you have %d requests that wait for a change or a revision, the maximum: end some of them", maxWatchesOfUser)
 	}
 	w.users[user]++
 	return func() {

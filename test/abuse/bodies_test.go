@@ -73,3 +73,60 @@ func (w *world) begin(t *testing.T, as string, length, sent int) net.Conn {
 	}
 	return conn
 }
+
+// TestWaitsAreBounded has a user without a role hold reads that wait for a revision that never comes: one above the bound
+// is refused. Others are served meanwhile, and so is she once some of hers have ended.
+func TestWaitsAreBounded(t *testing.T) {
+	const most = 64
+	w := newWorld(t)
+	w.makeCredentials()
+	target := func(revision int) string {
+		return fmt.Sprintf("GET /meshes/default/meshtimeouts?revision=%d", revision)
+	}
+	statuses := make(chan string, most+1)
+	var held []net.Conn
+	for range most + 1 {
+		conn := w.ask(t, "nobody", target(99_999_999))
+		held = append(held, conn)
+		go func() {
+			line := make([]byte, len("HTTP/1.1 429"))
+			_, _ = io.ReadFull(conn, line) // one that waits is closed below
+			statuses <- string(line)
+		}()
+	}
+	if first := <-statuses; first != "HTTP/1.1 429" {
+		t.Errorf("%d reads of one user wait, and the first that ends, ends with %q", most+1, first)
+	}
+	for _, c := range []struct {
+		as       string
+		revision int
+		want     string
+	}{{"nobody", 99_999_999, "429"}, {"vera", 1, "200"}} {
+		status, says, err := w.try(w.global, side{As: c.as, Request: target(c.revision)})
+		if err != nil || status != c.want {
+			t.Errorf("%s meanwhile: %s %s, %v; want %s", c.as, status, says, err, c.want)
+		}
+	}
+	for _, conn := range held {
+		_ = conn.Close()
+	}
+	eventually(t, "her to be answered again", func() bool {
+		status, _, _ := w.try(w.global, side{As: "nobody", Request: target(1)})
+		return status == "403"
+	})
+}
+
+// ask sends a request without a body, and reads no answer.
+func (w *world) ask(t *testing.T, as, request string) net.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(w.global.url, "https://"), w.global.tls())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", request,
+		w.of(w.global, as).token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}

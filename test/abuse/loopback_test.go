@@ -27,7 +27,7 @@ var forwarded = []string{
 	"X-Azure-ClientIP", "X-Azure-SocketIP", "X-AppEngine-User-IP", "X-Amz-Cf-Id", "X-Amzn-Trace-Id",
 	"X-Cloud-Trace-Context", "X-ARR-LOG-ID", "X-SSL-Client-Cert",
 	"X-ProxyUser-Ip", "X-Varnish", "Surrogate-Capability", "Max-Forwards", "Front-End-Https", "Proxy-Connection",
-	"Akamai-Origin-Hop", "X-Forwarder-Of-2030",
+	"Akamai-Origin-Hop", "X-Forwarder-Of-2030", "X-Request-Id", "X-Correlation-Id",
 }
 
 // spellings are the ways to write a name.
@@ -87,6 +87,7 @@ func TestWaysAroundLoopback(t *testing.T) {
 		"a full URL":              {401, []string{"GET http://localhost/zones HTTP/1.1", "Host: causeway.example"}},
 		"another whole URL":       {403, []string{"GET http://causeway.example/zones HTTP/1.1", "Host: localhost"}},
 		"HTTP/1.0":                {401, []string{"GET /zones HTTP/1.0", "Host: localhost"}},
+		"HTTP/1.2":                {401, []string{"GET /zones HTTP/1.2", "Host: localhost"}},
 		"a tunnel":                {401, []string{"CONNECT localhost:5681 HTTP/1.1", "Host: localhost"}},
 		"headers that are taken out": {401, []string{"GET /zones HTTP/1.1", "Host: localhost",
 			"Connection: X-Forwarded-For"}},
