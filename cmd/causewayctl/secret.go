@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -111,7 +112,7 @@ func newSecretList(c *cli) *cobra.Command {
 					return err
 				}
 				for _, item := range list.Items {
-					if _, err := fmt.Fprintln(c.out, item.Name); err != nil {
+					if _, err := fmt.Fprintln(c.out, printing.Line(item.Name)); err != nil {
 						return err
 					}
 				}
