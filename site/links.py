@@ -1,4 +1,4 @@
-"""Makes the pages of docs/, which link to files of the repository, a site of their own.
+"""Makes the pages of docs/, which link to files of the repository, a site of their own, which fetches nothing elsewhere.
 
 A link that leaves docs/ becomes one to the repository; the README becomes the first page. A link to a file that does not
 exist fails the build.
@@ -7,11 +7,19 @@ exist fails the build.
 import os
 import posixpath
 import re
+import shutil
+import sys
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
+from mkdocs.utils import get_relative_url
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import hosts  # noqa: E402
 
 LINK = re.compile(r"(\]\()([^()\s]+)(\))")
+# The library that draws pictures, where the site has it. MERMAID says where it is.
+DRAWING = "assets/javascripts/mermaid.min.js"
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -50,9 +58,29 @@ def on_page_markdown(markdown, page, config, files):
         if inside and os.path.isfile(os.path.join(root, full)) and not full.endswith(".go"):
             return posixpath.relpath(full, posixpath.join("docs", here)) + hash_ + anchor
         kind = "tree" if os.path.isdir(os.path.join(root, full)) else "blob"
-        return f"{config.repo_url.rstrip('/')}/{kind}/main/{full}{hash_}{anchor}"
+        return f"{config.extra['code']}/{kind}/main/{full}{hash_}{anchor}"
 
     return outside_fences(markdown, lambda part: LINK.sub(lambda m: m[1] + target(m[2]) + m[3], part))
+
+
+def on_post_page(output, page, config):
+    """Gives a page with pictures the library that draws them: without it, the theme fetches one elsewhere."""
+    if 'class="mermaid"' not in output:
+        return output
+    before, bundle, after = output.rpartition('<script src="' + get_relative_url("assets/javascripts/bundle", page.url))
+    if not bundle:
+        raise PluginError(f"{page.file.src_uri}: it does not load the theme's script as before: look at on_post_page")
+    return f'{before}<script src="{get_relative_url(DRAWING, page.url)}"></script>{bundle}{after}'
+
+
+def on_post_build(config):
+    """Puts the library into the site, then fails if a page fetches anything from another host."""
+    library = os.environ.get("MERMAID", "")
+    if not os.path.isfile(library):
+        raise PluginError(f"MERMAID={library}: want the file mermaid.min.js: run make docs-site")
+    shutil.copyfile(library, os.path.join(config.site_dir, DRAWING))
+    if found := hosts.problems(config.site_dir):
+        raise PluginError("\n".join(found))
 
 
 def outside_fences(text, change):

