@@ -222,7 +222,7 @@ OLDER ?= $(shell git rev-parse --short HEAD~60 2>/dev/null)
 .PHONY: test-faults
 test-faults: $(envoy_ready) ## the long forms of faults on whole processes: histories for Porcupine, stopped processes, links, 500 zones that come back (SEED=n)
 	$(GO) test -count=1 -timeout 20m -v ./resources/store/etcd -run '^TestHistoryIsLinearizable$$' -fault-time 3m
-	$(GO) test -count=1 -timeout 150m -v ./test/e2e -run '^TestFaults' -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED) -older "$(OLDER)"
+	$(GO) test -count=1 -timeout 150m -v ./test/e2e -run "^TestFaults|^TestClocksAreSet$$" -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED) -older "$(OLDER)"
 
 # FUZZTIME=10m is for each target; PKG=./kds narrows.
 FUZZTIME ?= 30s

@@ -52,6 +52,9 @@ func (l *Log) Ready(ctx context.Context) error {
 	if l == nil {
 		return nil
 	}
+	if err := cmp.Or(l.done.busy.Check(), l.intents.hangs()); err != nil { // another line would wait as well
+		return fmt.Errorf("%w: %w", ErrAudit, err)
+	}
 	moved := l.done.inPlace()
 	l.mu.Lock()
 	broken, late := cmp.Or(l.broken, moved), l.late

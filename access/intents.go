@@ -29,6 +29,7 @@ type Intent struct {
 // audit log.
 type intents struct {
 	path, run string
+	busy      place.Busy // knows since when a line has waited for the disk
 
 	mu   sync.Mutex
 	file *os.File          // guarded by mu
@@ -157,12 +158,22 @@ func (in *intents) stillThere() error {
 
 // write appends a line whole, or nothing.
 func (in *intents) write(line []byte) error {
+	in.busy.Begin()
+	defer in.busy.End()
 	_, err := in.file.Write(line)
 	if err != nil {
 		return errors.Join(err, in.file.Truncate(in.size))
 	}
 	in.size += int64(len(line))
 	return nil
+}
+
+// hangs returns an error that wraps place.ErrHangs while a line has waited for the disk for long.
+func (in *intents) hangs() error {
+	if in == nil {
+		return nil
+	}
+	return in.busy.Check()
 }
 
 // over closes an intent. If that cannot be written, a restart reports the intent as unknown, unless its line is in the

@@ -34,6 +34,8 @@ type journal struct {
 	folder *place.Place
 	here   atomic.Pointer[place.Place]
 	size   int64 // guarded by disk
+	// busy knows since when lines have waited for the disk.
+	busy place.Busy
 	// synced is the time of the last sync to the disk; guarded by disk.
 	synced time.Time
 }
@@ -129,6 +131,8 @@ func (j *journal) write(g *group) error {
 	j.pending = nil // groups are taken whole and in order, so it is g
 	j.mu.Unlock()
 	g.tried = true
+	j.busy.Begin()
+	defer j.busy.End()
 	g.err = j.append(g.lines, g.first)
 	return g.err
 }

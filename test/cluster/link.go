@@ -50,6 +50,8 @@ type Link struct {
 	weather Weather           // guarded by mu
 	changed chan struct{}     // closed when the weather changes; guarded by mu
 	open    map[net.Conn]bool // both ends of every connection; guarded by mu
+	silent  map[net.Conn]bool // those of open that nothing passes any more; guarded by mu
+	ended   chan struct{}     // closed when the open connections are closed; guarded by mu
 	closed  bool              // guarded by mu
 }
 
@@ -59,7 +61,8 @@ func NewLink(ctx context.Context, target string) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{target: target, listener: listener, changed: make(chan struct{}), open: map[net.Conn]bool{}}
+	l := &Link{target: target, listener: listener, changed: make(chan struct{}), open: map[net.Conn]bool{},
+		silent: map[net.Conn]bool{}, ended: make(chan struct{})}
 	l.wait.Go(l.accept)
 	return l, nil
 }
@@ -90,6 +93,29 @@ func (l *Link) Lead(target string) {
 	l.closeAll()
 }
 
+// Forget drops everything on the connections that are open, for good, as a translator of addresses does that lost its
+// table: neither side learns of it. New connections are as the weather says.
+func (l *Link) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		l.silent[c] = true
+	}
+}
+
+// Reset ends every connection by a reset, like a router that has forgotten them and says so, and sets the weather.
+func (l *Link) Reset(w Weather) {
+	l.mu.Lock()
+	for c := range l.open {
+		if end, ok := c.(*net.TCPConn); ok {
+			_ = end.SetLinger(0) // it may have ended
+		}
+	}
+	l.closeAll()
+	l.mu.Unlock()
+	l.Set(w)
+}
+
 // Close ends all connections and waits for that.
 func (l *Link) Close() error {
 	l.mu.Lock()
@@ -109,6 +135,19 @@ func (l *Link) closeAll() {
 		_ = c.Close()
 	}
 	clear(l.open)
+	clear(l.silent)
+	close(l.ended)
+	l.ended = make(chan struct{})
+}
+
+// forgotten returns a channel that closes when the link closes a connection that was forgotten; nil for other ones.
+func (l *Link) forgotten(c net.Conn) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.silent[c] {
+		return l.ended
+	}
+	return nil
 }
 
 func (l *Link) accept() {
@@ -179,6 +218,7 @@ func (l *Link) forget(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
+	delete(l.silent, c)
 }
 
 // piece is some bytes that were read, or the error that ended the reading.
@@ -197,6 +237,12 @@ func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
 		for {
 			b := make([]byte, l.pieceSize())
 			n, err := from.Read(b)
+			if ended := l.forgotten(from); ended != nil {
+				if err == nil {
+					continue
+				}
+				<-ended // the other end does not learn of it
+			}
 			select {
 			case pieces <- piece{b[:n], time.Now(), err}:
 			case <-gone:

@@ -32,6 +32,8 @@ type ProxyConfig struct {
 	Namespace, Dataplane string
 	// ZoneIngress is the ingress that the proxy is, instead of a Dataplane and its mesh.
 	ZoneIngress string
+	// XDS is the address at which the proxy finds its zone; the zone's own if it is empty.
+	XDS string
 	// TokenFile is the file of the proxy's token, if the zone's port for proxies is not on loopback.
 	TokenFile string
 	// SpireSocket is the socket of the SPIRE agent for the proxy. Envoy is the program, which SPIRE recognises by its
@@ -47,7 +49,7 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 		return nil, err
 	}
 	admin := fmt.Sprintf("127.0.0.1:%d", port)
-	args := []string{"bootstrap", "--xds-address", cfg.Zone.Address("xds"), "--admin-address", admin}
+	args := []string{"bootstrap", "--xds-address", cmp.Or(cfg.XDS, cfg.Zone.Address("xds")), "--admin-address", admin}
 	if cfg.TokenFile != "" {
 		_, xds, err := net.SplitHostPort(cfg.Zone.Address("xds"))
 		if err != nil {

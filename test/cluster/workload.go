@@ -31,8 +31,8 @@ type WorkloadConfig struct {
 	Inbounds []InboundConfig
 	// Outbounds are what the applications may call, each on its own port. A client without a proxy has none.
 	Outbounds []OutboundConfig
-	// SpireSocket and Envoy are those of ProxyConfig.
-	SpireSocket, Envoy string
+	// XDS, SpireSocket and Envoy are those of ProxyConfig.
+	XDS, SpireSocket, Envoy string
 }
 
 // OutboundConfig is one outbound: a name for tests, and the backendRef of the Dataplane.
@@ -102,7 +102,8 @@ func (w *Workload) start(ctx context.Context, c *Cluster) error {
 		return err
 	}
 	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{
-		Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name, SpireSocket: w.SpireSocket, Envoy: w.Envoy,
+		Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name, XDS: w.XDS, SpireSocket: w.SpireSocket,
+		Envoy: w.Envoy,
 	})
 	if err != nil {
 		return err

@@ -110,6 +110,7 @@ type apiHistory struct {
 	floor      []int64               // by server, the earliest time at which what it showed was current; guarded by mu
 	answered   map[int]uint64        // by policy, the last revision in an answer to a write; guarded by mu
 	counts     map[string]int        // of the answers, by kind; guarded by mu
+	doubts     map[int]int           // by policy, how many requests have an unknown outcome; guarded by mu
 	age        int                   // how often the policies were replaced; guarded by mu
 }
 
@@ -118,11 +119,14 @@ const (
 	historyValues = 3
 	// askTimeout is how long a client waits for an answer before it counts the outcome as unknown.
 	askTimeout = 4 * time.Second
+	// mostDoubts is the number of unknown outcomes of a policy after which clients continue with others: on a slow
+	// machine, one fault makes so many that a policy could not be judged in time.
+	mostDoubts = 4
 )
 
 func newHistory(servers ...*cluster.Server) *apiHistory {
 	return &apiHistory{servers: servers, alone: len(servers) == 1, begin: time.Now(),
-		floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}}
+		floor: make([]int64, len(servers)), answered: map[int]uint64{}, counts: map[string]int{}, doubts: map[int]int{}}
 }
 
 // others makes clients continue with other policies. Each unknown outcome doubles the cost of judging a policy.
@@ -188,6 +192,9 @@ func (h *apiHistory) ask(id, server int, in asking, waits bool) (answer, bool) {
 		return out, false
 	case out.unknown:
 		h.counts["unknown"]++
+		if h.doubts[in.key]++; h.doubts[in.key] >= mostDoubts && in.key/historyKeys == h.age {
+			h.age++
+		}
 		end = int64(1 << 62) // it may take effect at any time
 	default:
 		h.counts[in.kind+" "+out.said]++

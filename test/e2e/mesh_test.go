@@ -20,6 +20,7 @@ type mesh struct {
 	t      *testing.T
 	global *cluster.Server
 	zones  map[string]*cluster.Server
+	xds    string // where the Envoys of workloads find their zone; its own address if this is empty
 }
 
 // newMesh starts a global and the zones, and waits until the zones have the mesh default.
@@ -114,7 +115,7 @@ func (m *mesh) workload(zone *cluster.Server, inbounds ...cluster.InboundConfig)
 	m.t.Helper()
 	w, err := m.StartWorkload(m.t.Context(), cluster.WorkloadConfig{
 		Zone: zone, Mesh: "default", Namespace: "backend-ns", Name: "backend", ServiceAccount: "backend",
-		Labels: map[string]string{"app": "backend"}, Inbounds: inbounds,
+		Labels: map[string]string{"app": "backend"}, Inbounds: inbounds, XDS: m.xds,
 	})
 	m.must(err)
 	m.t.Cleanup(w.Close)

@@ -41,6 +41,34 @@ func (v *volume) unmount() {
 	}
 }
 
+// onVolume restarts a server with its data folder on a file system of its own. It returns nil, and changes nothing, where
+// this machine does not allow one.
+func (d *disk) onVolume(s *cluster.Server) *volume {
+	d.t.Helper()
+	d.must(s.Stop(d.t.Context()))
+	v := &volume{disk: d, image: filepath.Join(d.t.TempDir(), "image"), at: s.DataDir}
+	d.must(os.WriteFile(v.image, nil, 0o600))
+	d.must(os.Truncate(v.image, 64<<20))
+	kept := v.at + ".kept"
+	d.must(os.Rename(v.at, kept))
+	d.must(os.Mkdir(v.at, 0o700))
+	if !v.command("mkfs.ext4", "-q", v.image) || !v.mount() {
+		d.must(os.Remove(v.at))
+		d.must(os.Rename(kept, v.at))
+		d.must(s.Start(d.t.Context()))
+		return nil
+	}
+	d.t.Cleanup(func() {
+		s.Kill()
+		v.unmount()
+	})
+	if !v.command("cp", "-a", kept+"/.", v.at) || !v.command("sync", "-f", v.at) {
+		d.t.Fatal("the data cannot be copied")
+	}
+	d.must(s.Start(d.t.Context()))
+	return v
+}
+
 // TestDiskThatTurnsReadOnly checks that when the kernel makes a file system read-only, as after disk errors, the server
 // reports it to each writer and still answers readers. After a repair, exactly the acknowledged writes are there.
 func TestDiskThatTurnsReadOnly(t *testing.T) {
@@ -49,25 +77,11 @@ func TestDiskThatTurnsReadOnly(t *testing.T) {
 	d.zone = d.zones["zone-1"]
 	d.keeps()
 	d.agrees()
-	d.must(d.global.Stop(t.Context()))
-	v := &volume{disk: d, image: filepath.Join(t.TempDir(), "image"), at: d.global.DataDir}
-	d.must(os.WriteFile(v.image, nil, 0o600))
-	d.must(os.Truncate(v.image, 64<<20))
-	kept := v.at + ".kept"
-	d.must(os.Rename(v.at, kept))
-	d.must(os.Mkdir(v.at, 0o700))
-	if !v.command("mkfs.ext4", "-q", v.image) || !v.mount() {
+	v := d.onVolume(d.global)
+	if v == nil {
 		t.Log("this machine lets nobody mount a file: TestDiskThatFillsUp stands for every disk that refuses")
 		return
 	}
-	t.Cleanup(func() {
-		d.global.Kill()
-		v.unmount()
-	})
-	if !v.command("cp", "-a", kept+"/.", v.at) || !v.command("sync", "-f", v.at) {
-		t.Fatal("the data cannot be copied")
-	}
-	d.must(d.global.Start(t.Context()))
 	d.keeps()
 	d.agrees()
 

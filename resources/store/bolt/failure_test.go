@@ -10,10 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
@@ -368,4 +370,48 @@ func TestCloseWithAQueue(t *testing.T) {
 		}
 	}
 	reopened(t, s)
+}
+
+// TestDiskThatHangs checks that a store whose disk neither takes nor refuses a write says so after a while, answers
+// readers, and is healthy again once the write is through.
+func TestDiskThatHangs(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/store.db"
+	synctest.Test(t, func(t *testing.T) {
+		goes := make(chan struct{})
+		var held atomic.Bool
+		s, err := Open(t.Context(), Config{Path: path, Commit: func(tx *bbolt.Tx) error {
+			if held.Load() {
+				<-goes
+			}
+			return tx.Commit()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Store(true)
+		answer := make(chan error, 1)
+		go func() {
+			_, err := s.Apply(t.Context(), storetest.Put(kilobyte(1, 1)))
+			answer <- err
+		}()
+		synctest.Wait()
+		if err := s.Healthy(); err != nil {
+			t.Errorf("at once: %v", err)
+		}
+		time.Sleep(place.DiskPatience)
+		if err := s.Healthy(); !errors.Is(err, place.ErrHangs) || !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("after %s: %v", place.DiskPatience, err)
+		}
+		close(goes)
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+		if err := s.Healthy(); err != nil {
+			t.Errorf("when the disk goes on: %v", err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

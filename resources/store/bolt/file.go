@@ -50,6 +50,8 @@ type file struct {
 	commit func(*bbolt.Tx) error
 	// here is the place where the file must stay.
 	here *place.Place
+	// busy knows since when a write has waited for the disk.
+	busy place.Busy
 }
 
 // openFile opens the file, or creates one if there is none.
@@ -274,6 +276,8 @@ func header(path string, tx *bbolt.Tx) (totals, error) {
 // write makes the changes durable: each key gets its resource, or is deleted if that is nil. After an error the file
 // may have the old or the new state (see the committer). The revision of the file never decreases.
 func (f *file) write(revision uint64, changes map[resources.Key]*resources.Resource) error {
+	f.busy.Begin()
+	defer f.busy.End()
 	tx, err := f.db.Begin(true)
 	if err != nil {
 		return err

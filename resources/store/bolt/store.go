@@ -153,12 +153,15 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Healthy returns nil while the file is in its place and the last write succeeded, and otherwise the problem. It
-// returns at once. After a failed write each call starts a retry in the background, so that no writer has to find out
+// Healthy returns nil while the file is in its place, the last write succeeded and none hangs, and otherwise the problem.
+// It returns at once. After a failed write each call starts a retry in the background, so that no writer has to find out
 // whether the disk accepts writes again.
 func (s *Store) Healthy() error {
 	if err := s.InPlace(); err != nil {
 		return err
+	}
+	if err := s.file.busy.Check(); err != nil {
+		return fmt.Errorf("%s: %w (%w)", s.file.path, store.ErrUnavailable, err)
 	}
 	if err := s.refused.Load(); err != nil {
 		s.tryAgain()
