@@ -70,7 +70,7 @@ func TestFaultsNameOfTheGlobal(t *testing.T) {
 		m.global.Kill()
 		during(t.Context(), hostsKept)
 		m.must(m.global.Start(t.Context()))
-		m.names(m.global.API.URL(), "zone", "zone-1", "was not seen")
+		m.names(m.global.API.URL(), "zone", "zone-1", "not seen since")
 		name = fmt.Sprint("without-a-session-", i)
 		m.apply(m.global, timeout(name, "10s"))
 		m.apply(zone, timeout("zones-"+name, "10s"))

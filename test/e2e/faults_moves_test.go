@@ -193,15 +193,19 @@ func TestFaultsMadeAnew(t *testing.T) {
 			m.must(m.global.Start(t.Context()))
 		}
 		m.link.Set(cluster.Weather{})
+		mended := time.Now()
 		m.eventually("the zone to have what its global says",
 			func(ctx context.Context) error { return sameTimeouts(ctx, m.global, m.zone) })
 		anew.arrives(m.zone, "after")
 		anew.arrives(m.global, "zones-own")
 		m.must(later.has(t.Context(), m.zone, "zones-own"))
+		made := time.Now()
 		later.made()
 		later.put(m.global, "after")
 		later.arrives(m.zone, "after")
 		later.arrives(m.global, "zones-own")
+		t.Logf("the global restarted %t: the zone agrees after %s, and %s after the other mesh was made anew", restart,
+			made.Sub(mended).Round(time.Millisecond), time.Since(made).Round(time.Millisecond))
 		for _, s := range []*cluster.Server{m.global, m.zone} {
 			for _, one := range []*ofMesh{anew, later} {
 				m.must(one.has(t.Context(), s, "zones-own"))
