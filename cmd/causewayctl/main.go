@@ -19,10 +19,12 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// All output passes through these two writers, which escape control characters in text from other authors.
-	out, errOut := printing.NewWriter(stdout), printing.NewWriter(stderr)
-	defer func() { _ = errors.Join(out.Close(), errOut.Close()) }()
-	c := &cli{in: stdin, out: out, errOut: errOut, raw: stdout}
+	// All output passes through these two writers, which escape control characters in text from other authors. Colours
+	// are added after that.
+	colours := newPainter(stdout)
+	out, errOut := printing.NewWriter(colours), printing.NewWriter(stderr)
+	defer func() { _ = errors.Join(out.Close(), colours.Close(), errOut.Close()) }()
+	c := &cli{in: stdin, out: out, errOut: errOut, raw: stdout, painter: colours}
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)

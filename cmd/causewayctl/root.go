@@ -38,6 +38,9 @@ type cli struct {
 	timeout    time.Duration
 	revision   uint64
 	output     outputFormat
+	colour     colourMode
+	// painter is what out writes to; nil where nothing is coloured.
+	painter *painter
 
 	// waiting shows what the running operation waits for; nil outside an operation.
 	waiting *progress
@@ -67,6 +70,7 @@ func newRoot(c *cli) *cobra.Command {
 				return usagef("-o %s is a format of causewayctl get; here it is one of %s", c.output.String(),
 					strings.Join(outputFormats(), ", "))
 			}
+			c.paint()
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -89,6 +93,10 @@ func newRoot(c *cli) *cobra.Command {
 	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json; get has more")
 	_ = root.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions(outputFormats(), cobra.ShellCompDirectiveNoFileComp))
+
+	f.Var(&c.colour, "color", "`when` states and verdicts have colours: auto (on a terminal, unless NO_COLOR is set), always or never")
+	_ = root.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{string(colourAuto), string(colourAlways),
+		string(colourNever)}, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDescribe(c), newEdit(c), newDelete(c), newInspect(c), newExplain(c), newWhy(c), newLint(c),
 		newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),

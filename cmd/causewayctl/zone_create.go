@@ -55,7 +55,7 @@ func newZoneCreate(c *cli) *cobra.Command {
 			return c.printAnswer(offer, func() error {
 				fmt.Fprintf(c.errOut,
 					"join string for zone %s, valid once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
-					offer.Zone, offer.Expires.Local().Format(time.DateTime))
+					offer.Zone, offer.Expires.Local().Format(time.DateTime+" MST"))
 				if out != "" {
 					return nil
 				}
