@@ -2,8 +2,10 @@ package main
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,17 +17,34 @@ type packed struct{ source, name string }
 
 // contents returns the files of an architecture's archive, sorted by name.
 func (r *release) contents(arch string) ([]packed, error) {
-	files := []packed{{"LICENSE", "LICENSE"}, {"README.md", "README.md"}, {"CHANGELOG.md", "CHANGELOG.md"}}
+	var files []packed
 	for _, program := range programs {
 		files = append(files, packed{filepath.Join(r.stage, arch, program), "bin/" + program})
 	}
-	for pattern, folder := range map[string]string{
+	return gather(files, map[string]string{
 		filepath.Join(r.stage, "share", "man", "*.1"):       "share/man/man1",
 		filepath.Join(r.stage, "share", "completions", "*"): "share/completions",
 		"deploy/systemd/*":    "deploy/systemd",
 		"deploy/prometheus/*": "deploy/prometheus",
 		"deploy/grafana/*":    "deploy/grafana",
-	} {
+	})
+}
+
+// gather adds what every archive has, the documentation among it, and the files of each pattern, by the folder that
+// they have there. It returns all of them, sorted by name.
+func gather(files []packed, patterns map[string]string) ([]packed, error) {
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		files = append(files, packed{name, name})
+	}
+	if err := filepath.WalkDir("docs", func(source string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			files = append(files, packed{source, filepath.ToSlash(source)})
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for pattern, folder := range patterns {
 		found, err := filepath.Glob(pattern)
 		if err != nil || len(found) == 0 {
 			return nil, fmt.Errorf("nothing is called %s (%w)", pattern, err)
@@ -34,22 +53,29 @@ func (r *release) contents(arch string) ([]packed, error) {
 			files = append(files, packed{source, path.Join(folder, filepath.Base(source))})
 		}
 	}
-	slices.SortFunc(files, func(a, b packed) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(files, func(a, b packed) int { return cmp.Compare(a.name, b.name) })
 	return files, nil
 }
 
-// archive writes causeway_VERSION_linux_ARCH.tar.gz. The folder inside has the same name.
-func (r *release) archive(arch string) (err error) {
+// mode returns the mode of a file in an archive.
+func (f packed) mode() fs.FileMode {
+	if path.Dir(f.name) == "bin" {
+		return 0o755
+	}
+	return 0o644
+}
+
+// archive writes causeway_VERSION_linux_ARCH.tar.gz.
+func (r *release) archive(arch string) error {
 	files, err := r.contents(arch)
 	if err != nil {
 		return err
 	}
-	folder := fmt.Sprintf("causeway_%s_linux_%s", r.version, arch)
+	return r.tarball(fmt.Sprintf("causeway_%s_linux_%s", r.version, arch), files)
+}
+
+// tarball writes FOLDER.tar.gz. The folder inside has the same name.
+func (r *release) tarball(folder string, files []packed) error {
 	out, err := os.Create(filepath.Join(r.out, folder+".tar.gz"))
 	if err != nil {
 		return err
@@ -64,11 +90,7 @@ func (r *release) archive(arch string) (err error) {
 		if err != nil {
 			return err
 		}
-		mode := int64(0o644)
-		if path.Dir(f.name) == "bin" {
-			mode = 0o755
-		}
-		header := &tar.Header{Name: folder + "/" + f.name, Mode: mode, Size: int64(len(raw)), ModTime: r.when,
+		header := &tar.Header{Name: folder + "/" + f.name, Mode: int64(f.mode()), Size: int64(len(raw)), ModTime: r.when,
 			Format: tar.FormatPAX, Uname: "root", Gname: "root"}
 		if err := archive.WriteHeader(header); err != nil {
 			return err

@@ -1,6 +1,7 @@
-// Command release builds a release of Causeway: for each architecture an archive, packages for Debian and for RPM, and
-// a list of the contents (SBOM), and one file of checksums. The same sources give the same bytes, on any machine at any
-// time: they contain no time except that of the commit, and no path. It must run in the folder of the repository.
+// Command release builds a release of Causeway: for each architecture of Linux an archive, packages for Debian and for
+// RPM, and a list of the contents (SBOM); the command line for macOS and Windows, with what Homebrew and Scoop install it
+// by; and one file of checksums. The same sources give the same bytes, on any machine at any time: they contain no time
+// except that of the commit, and no path. It must run in the folder of the repository.
 package main
 
 import (
@@ -31,6 +32,8 @@ const page = "web/dist/page/index.html"
 // release is one run.
 type release struct {
 	version, out, nfpm string
+	// linux and desktops are what is built.
+	linux, desktops bool
 	// when is the time of all files.
 	when time.Time
 	// stage is the folder of what is packed: ARCH/PROGRAM, share/man, share/completions.
@@ -42,6 +45,8 @@ func main() {
 	flag.StringVar(&r.version, "version", "dev", "what the programs call themselves")
 	flag.StringVar(&r.out, "out", "dist", "`folder` for the result; made anew")
 	flag.StringVar(&r.nfpm, "nfpm", ".tools/bin/nfpm", "the `program` that makes packages")
+	flag.BoolVar(&r.linux, "linux", true, "build all programs for Linux")
+	flag.BoolVar(&r.desktops, "desktops", true, "build causewayctl for macOS and Windows")
 	flag.Parse()
 	if err := r.run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -50,7 +55,7 @@ func main() {
 }
 
 func (r *release) run(ctx context.Context) error {
-	if _, err := os.Stat(page); err != nil {
+	if _, err := os.Stat(page); r.linux && err != nil {
 		return fmt.Errorf("%w: run make build, which builds the page that the servers have in them", err)
 	}
 	var err error
@@ -67,14 +72,46 @@ func (r *release) run(ctx context.Context) error {
 	if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // what is released is for everybody
 		return err
 	}
-	for _, arch := range architectures {
-		if err := r.build(ctx, arch); err != nil {
+	if err := r.stageAll(ctx); err != nil {
+		return err
+	}
+	if r.linux {
+		if err := r.packLinux(ctx); err != nil {
 			return err
 		}
 	}
-	if err := r.describe(ctx); err != nil {
-		return err
+	if r.desktops {
+		if err := r.packDesktops(); err != nil {
+			return err
+		}
 	}
+	return r.checksums()
+}
+
+// stageAll compiles the programs, and has them describe themselves. For desktops alone, the command line of this machine
+// is enough for that.
+func (r *release) stageAll(ctx context.Context) error {
+	built, described := []string{runtime.GOARCH}, []string{commandLine}
+	if r.linux {
+		built, described = architectures, programs
+	}
+	for _, arch := range built {
+		if err := r.build(ctx, target{"linux", arch}, described); err != nil {
+			return err
+		}
+	}
+	if r.desktops {
+		for _, t := range desktops {
+			if err := r.build(ctx, t, []string{commandLine}); err != nil {
+				return err
+			}
+		}
+	}
+	return r.describe(ctx, described)
+}
+
+// packLinux writes the archive, the SBOM and the packages of each architecture of Linux.
+func (r *release) packLinux(ctx context.Context) error {
 	for _, arch := range architectures {
 		for _, make := range []func() error{
 			func() error { return r.archive(arch) },
@@ -86,7 +123,7 @@ func (r *release) run(ctx context.Context) error {
 			}
 		}
 	}
-	return r.checksums()
+	return nil
 }
 
 // commitTime returns the time in SOURCE_DATE_EPOCH, in seconds, or that of the commit.
@@ -106,16 +143,20 @@ func commitTime(ctx context.Context) (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-// build compiles the programs for an architecture, statically linked.
-func (r *release) build(ctx context.Context, arch string) error {
-	return r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=" + arch, "GOFLAGS=-trimpath"},
-		"go", "build", "-buildvcs=false", "-ldflags",
-		"-s -w -buildid= -X github.com/causeway-mesh/causeway/server.version="+r.version,
-		"-o", filepath.Join(r.stage, arch)+string(filepath.Separator), "./cmd/...")
+// build compiles some programs for a target, statically linked.
+func (r *release) build(ctx context.Context, t target, some []string) error {
+	args := []string{"build", "-buildvcs=false", "-ldflags",
+		"-s -w -buildid= -X github.com/causeway-mesh/causeway/server.version=" + r.version,
+		"-o", filepath.Join(r.stage, t.folder()) + string(filepath.Separator)}
+	for _, program := range some {
+		args = append(args, "./cmd/"+program)
+	}
+	return r.command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch, "GOFLAGS=-trimpath"}, "go",
+		args...)
 }
 
-// describe makes the programs write their manual pages and completions.
-func (r *release) describe(ctx context.Context) error {
+// describe makes some programs write their manual pages and completions.
+func (r *release) describe(ctx context.Context, some []string) error {
 	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
 		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux",
 			runtime.GOOS, runtime.GOARCH)
@@ -125,7 +166,7 @@ func (r *release) describe(ctx context.Context) error {
 		return err
 	}
 	epoch := []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.when.Unix())}
-	for _, program := range programs {
+	for _, program := range some {
 		path := filepath.Join(r.stage, runtime.GOARCH, program)
 		if err := r.command(ctx, epoch, path, "man", filepath.Join(r.stage, "share", "man")); err != nil {
 			return err
