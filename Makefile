@@ -150,9 +150,15 @@ test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of
 
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
+# What compiles the command line for other systems, which takes minutes.
+DESKTOPS := ^TestReleaseForDesktops
 .PHONY: test-deploy
 test-deploy: $(page) $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
-	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' $(ARGS)
+	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' -skip '$(DESKTOPS)' $(ARGS)
+
+.PHONY: test-desktops
+test-desktops: $(gotestsum_ready) ## causewayctl for macOS and Windows, with its Homebrew formula and Scoop manifest (minutes)
+	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(DESKTOPS)' $(ARGS)
 
 # As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.
 .PHONY: test-kubernetes
