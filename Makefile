@@ -120,7 +120,7 @@ test-page: $(page) ## the page's own logic, without a browser
 # CHROMIUM=/path names the browser; without it, it is the machine's chromium.
 .PHONY: test-browser
 test-browser: build $(envoy_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
-	$(GO) build -o bin/demo ./test/demo
+	$(GO) build -o bin/ ./test/demo ./test/idp
 	@[ -n "$${CHROMIUM:-}" ] || command -v chromium >/dev/null || { echo "test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
 	cd web && CHROMIUM="$${CHROMIUM:-$$(command -v chromium)}" $(NPM) run test-browser
 

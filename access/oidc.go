@@ -50,6 +50,9 @@ type oidcVerifier struct {
 	verifier *oidc.IDTokenVerifier // guarded by mu
 	failed   error                 // guarded by mu: why there is none
 	retry    time.Time             // guarded by mu
+	// signIn is how browsers sign in, once verifier is set; noSignIn says why they cannot.
+	signIn   *SignIn // guarded by mu
+	noSignIn error   // guarded by mu
 }
 
 func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVerifier, error) {
@@ -146,6 +149,7 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 	if err := provider.Claims(&document); err != nil {
 		return nil, err
 	}
+	v.signIn, v.noSignIn = readSignIn(v.settings, provider)
 	v.verifier = oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
 		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms, Now: v.now})
 	return v.verifier, nil

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,17 +138,32 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.ContainsAny(name, "./"): // a view is one word: KRIs and other names are in the query
 		http.NotFound(w, r)
 	default:
-		p.serveIndex(w, r)
+		p.serveIndex(w, r, "")
 	}
 }
 
+// ServeSignIn serves the view in which a sign-in at an identity provider ends. Its page may also connect to the origin of
+// tokenEndpoint, an https URL, where it redeems its code. Any other URL adds nothing.
+func (p *Page) ServeSignIn(w http.ResponseWriter, r *http.Request, tokenEndpoint string) {
+	u, err := url.Parse(tokenEndpoint)
+	if err != nil || u.Scheme != "https" || !plainHost.MatchString(u.Host) {
+		p.serveIndex(w, r, "")
+		return
+	}
+	p.serveIndex(w, r, " https://"+u.Host)
+}
+
+// plainHost matches the hosts that can stand in a policy as they are.
+var plainHost = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
+
 // serveIndex serves index.html, with what a browser may load because of it. No script stands in a page, and the only
-// styles beside the file's are those that carry the nonce of this very answer.
-func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request) {
+// styles beside the file's are those that carry the nonce of this very answer. connect is a list of origins, each after a
+// space, that the page may ask beside its own.
+func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request, connect string) {
 	nonce := newNonce()
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce+
-		"'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		"'; img-src 'self'; connect-src 'self'"+connect+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	body := bytes.ReplaceAll(p.index, []byte(nonceMark), []byte(nonce))

@@ -112,3 +112,18 @@ func TestPageOfThisProgram(t *testing.T) {
 		t.Errorf("built %t, and the page is %q", p.Built(), text)
 	}
 }
+
+// Only the view in which a sign-in ends may ask another origin, and only one that cannot end the directive.
+func TestPolicyOfSignIn(t *testing.T) {
+	for endpoint, connect := range map[string]string{
+		"https://idp.example:8443/token": "connect-src 'self' https://idp.example:8443;", "https://[2001:db8::1]/t": "connect-src 'self' https://[2001:db8::1];",
+		"": "connect-src 'self';", "http://idp.example/token": "connect-src 'self';", "https://idp.example;script-src/*/x": "connect-src 'self';",
+		"https://*/token": "connect-src 'self';", "https://a b/": "connect-src 'self';",
+	} {
+		w := httptest.NewRecorder()
+		page(t).ServeSignIn(w, httptest.NewRequest(http.MethodGet, "/ui/signin", nil), endpoint)
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "; "+connect) || strings.Count(policy, "script-src") != 1 {
+			t.Errorf("%q: policy %q, want %s", endpoint, policy, connect)
+		}
+	}
+}

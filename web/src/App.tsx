@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { answered, api, signIn, type Schema } from "./api";
+import { answered, api, signIn, type Refusal } from "./api";
 import { useAnswer } from "./ask";
 import { Failure } from "./parts/Failure";
 import { Link } from "./parts/Link";
@@ -13,10 +13,8 @@ import { Shadow } from "./pages/Shadow";
 import { Try } from "./pages/Try";
 import { Why } from "./pages/Why";
 import { Zone } from "./pages/Zone";
+import type { Server } from "./server";
 import { href, useView } from "./view";
-
-/** Server is what GET / says of the server that serves the page. */
-export type Server = Schema["Index"];
 
 const pages: { page: string; title: string }[] = [
   { page: "", title: "Overview" },
@@ -30,7 +28,8 @@ const pages: { page: string; title: string }[] = [
 // within are the pages that belong to another one's place in the navigation.
 const within: Record<string, string> = { resource: "resources", zone: "", proxy: "" };
 
-export function App() {
+/** App is the whole page. failed is why a sign-in at an identity provider, from which the browser comes back, came to nothing. */
+export function App({ failed }: { failed?: Refusal }) {
   const [signedIn, setSignedIn] = useState(0);
   const view = useView();
   const who = useAnswer(`who ${signedIn}`, (signal) => answered(api.GET("/who-am-i", { signal })));
@@ -63,8 +62,9 @@ export function App() {
         <SignIn who={stranger ? undefined : who.data} onToken={enter} />
       </header>
       <main id="main" tabIndex={-1}>
+        {failed !== undefined && <Failure refusal={failed} hint="You are not signed in. Press Sign in to try again." />}
         {who.refusal !== undefined && stranger ? (
-          <Failure refusal={who.refusal} hint="Sign in with a user token: the button is at the top." />
+          <Failure refusal={who.refusal} hint="Sign in: the button is at the top." />
         ) : server.data === undefined ? (
           server.refusal === undefined ? <p role="status">Asking the server…</p> : <Failure refusal={server.refusal} />
         ) : (

@@ -1,5 +1,5 @@
 import { answered, api, type Schema } from "../api";
-import type { Server } from "../App";
+import type { Server } from "../server";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";

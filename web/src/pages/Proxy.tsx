@@ -1,5 +1,5 @@
 import { answered, api, type Schema } from "../api";
-import { useAnswer } from "../ask";
+import { useAnswer, type Answer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
@@ -22,10 +22,24 @@ export function Proxy({ kri }: { kri: string }) {
     <section>
       <h1>Proxy {shortKRI(kri)}</h1>
       <p>Its resource is <KRI kri={kri} />.</p>
-      <Connection at={at} />
-      <Layout at={at} />
-      <Rules at={at} />
+      <Answers at={at} />
     </section>
+  );
+}
+
+/** Answers shows three answers once all are there: what a person is about to click does not move. */
+function Answers({ at }: { at: At }) {
+  const ask = { params: { path: at } };
+  const overview = useAnswer(`overview ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_overview", { ...ask, signal })));
+  const layout = useAnswer(`layout ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_layout", { ...ask, signal })));
+  const rules = useAnswer(`rules ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_rules", { ...ask, signal })));
+  if ([overview, layout, rules].some((a) => a.data === undefined && a.refusal === undefined)) return <p role="status">Asking the server…</p>;
+  return (
+    <>
+      <Connection overview={overview} />
+      <Layout at={at} layout={layout} />
+      <Rules rules={rules} />
+    </>
   );
 }
 
@@ -34,10 +48,7 @@ interface Insight {
   mTLS?: { certificateExpirationTime?: string; lastCertificateRegeneration?: string; issuedBackend?: string };
 }
 
-function Connection({ at }: { at: At }) {
-  const overview = useAnswer(`overview ${at.name}`, (signal) =>
-    answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_overview", { params: { path: at }, signal })),
-  );
+function Connection({ overview }: { overview: Answer<Schema["Overview"]> }) {
   const o = overview.data;
   const insight = o?.dataplaneInsight as Insight | undefined;
   const ends = date(insight?.mTLS?.certificateExpirationTime);
@@ -69,10 +80,7 @@ function State({ o }: { o: Schema["Overview"] }) {
   );
 }
 
-function Layout({ at }: { at: At }) {
-  const layout = useAnswer(`layout ${at.name}`, (signal) =>
-    answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_layout", { params: { path: at }, signal })),
-  );
+function Layout({ at, layout }: { at: At; layout: Answer<Schema["Layout"]> }) {
   const l = layout.data;
   return (
     <>
@@ -110,10 +118,7 @@ function Ports({ title, ports }: { title: string; ports: Schema["Port"][] }) {
   );
 }
 
-function Rules({ at }: { at: At }) {
-  const rules = useAnswer(`rules ${at.name}`, (signal) =>
-    answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_rules", { params: { path: at }, signal })),
-  );
+function Rules({ rules }: { rules: Answer<Schema["ProxyRules"]> }) {
   const r = rules.data;
   return (
     <>

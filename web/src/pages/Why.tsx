@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
-import type { Server } from "../App";
+import type { Server } from "../server";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
-import type { Server } from "../App";
+import type { Server } from "../server";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { Failure } from "../parts/Failure";

@@ -1,0 +1,109 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test, type Page } from "@playwright/test";
+
+// A global that everybody has to sign in at, and an identity provider with a certificate of its own.
+test.use({ ignoreHTTPSErrors: true });
+
+const processes: ChildProcess[] = [];
+let dir: string, global: string, issuer: string;
+
+function start(program: string, args: string[]): ChildProcess {
+  const process = spawn(`../bin/${program}`, args, { stdio: ["ignore", "pipe", "ignore"] });
+  processes.push(process);
+  return process;
+}
+
+async function firstLine(process: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    process.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
+    process.once("exit", (code) => reject(new Error(`ended with ${code}`)));
+  });
+}
+
+test.beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "signin-"));
+  // Tokens hold for 20 s, so the page has to renew them while the tests look.
+  const provider = JSON.parse(await firstLine(start("idp", ["--dir", dir, "--life", "20s"]))) as { issuer: string; ca: string };
+  issuer = provider.issuer;
+  start("causeway-global", ["run", "--data-dir", join(dir, "global"), "--ready-file", join(dir, "ready.json"), "--api-require-credential",
+    "--api-address", "127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0",
+    "--api-oidc-issuer", issuer, "--api-oidc-client-id", "causeway", "--api-oidc-ca", provider.ca]);
+  await expect.poll(() => {
+    try {
+      const ready = JSON.parse(readFileSync(join(dir, "ready.json"), "utf8")) as { api: string };
+      global = `http://${ready.api}`;
+      return true;
+    } catch {
+      return false;
+    }
+  }).toBe(true);
+  const admin = readFileSync(join(dir, "global", "admin.token"), "utf8").trim();
+  for (const doc of [
+    { type: "AccessRole", name: "readers", spec: { rules: [{ verbs: ["read"], types: ["*"] }] } },
+    { type: "AccessRoleBinding", name: "staff", spec: { subjects: [{ type: "Group", name: "oidc:staff" }], roles: ["readers"] } },
+    { type: "Mesh", name: "orders" },
+  ]) {
+    const path = { AccessRole: "accessroles", AccessRoleBinding: "accessrolebindings", Mesh: "meshes" }[doc.type];
+    const answer = await fetch(`${global}/${path}/${doc.name}`, {
+      method: "PUT", body: JSON.stringify(doc), headers: { Authorization: `Bearer ${admin}`, "Content-Type": "application/json" },
+    });
+    expect(answer.ok, await answer.text()).toBe(true);
+  }
+});
+
+test.afterAll(async () => {
+  await Promise.all(processes.map(async (process) => {
+    const ended = new Promise((resolve) => process.once("exit", resolve));
+    if (process.exitCode === null && process.kill("SIGTERM")) await ended;
+  }));
+  rmSync(dir, { recursive: true, force: true });
+});
+
+async function signIn(page: Page, user: string): Promise<void> {
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: `Sign in at ${new URL(issuer).host}` }).click();
+  await page.getByLabel("User").fill(user);
+  await page.getByRole("button", { name: "Continue" }).click();
+}
+
+test("a person signs in at the identity provider, comes back to her view, and stays signed in", async ({ page }) => {
+  test.setTimeout(120_000);
+  const wrong: string[] = [];
+  page.on("console", (m) => {
+    if (m.text().includes("Content Security Policy")) wrong.push(m.text());
+  });
+  await page.goto(`${global}/ui/resources?type=meshes`);
+  await expect(page.getByRole("alert")).toContainText("401");
+  await signIn(page, "nora");
+  await expect(page.getByText("oidc:nora")).toBeVisible();
+  expect(page.url()).toBe(`${global}/ui/resources?type=meshes`);
+  await expect(page.getByRole("link", { name: /orders/ })).toBeVisible();
+  expect(await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]))).toBe('[{},{},""]');
+  const renewed = await page.waitForRequest((r) => r.url() === `${issuer}/token` && r.postData()?.includes("refresh_token") === true, { timeout: 25_000 });
+  expect((await renewed.response())?.ok()).toBe(true);
+  // By the second renewal the first token has ended.
+  await page.waitForResponse((r) => r.url() === `${issuer}/token`, { timeout: 25_000 });
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect(page.getByText("oidc:nora")).toBeVisible();
+  await expect(page.getByRole("alert")).toHaveCount(0);
+  expect(wrong).toEqual([]);
+});
+
+test("a refused sign-in, a foreign one and one that another tab began sign nobody in", async ({ page }) => {
+  await page.goto(`${global}/ui/`);
+  await signIn(page, "nobody");
+  await expect(page.getByRole("alert").first()).toContainText("nobody is unknown here");
+  await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
+  await page.goto(`${global}/ui/signin?code=stolen&state=stolen`);
+  await expect(page.getByRole("alert").first()).toContainText("was not begun in this tab");
+  expect(page.url()).toBe(`${global}/ui/`);
+});
+
+test("only the view that a sign-in ends in may ask the identity provider", async ({ request }) => {
+  const policy = async (view: string) => (await request.get(`${global}/ui/${view}`)).headers()["content-security-policy"];
+  expect(await policy("signin")).toContain(`connect-src 'self' ${issuer};`);
+  expect(await policy("")).toContain("connect-src 'self';");
+});
