@@ -261,7 +261,7 @@ func (i *insights) flush(ctx context.Context) {
 			continue
 		}
 		// Encode without the lock, which each acknowledgement of a zone takes.
-		spec, err := resources.NewSpecOf(resources.TypeZoneInsight, insight)
+		spec, err := resources.NewStatusSpec(resources.TypeZoneInsight, insight)
 		if err != nil {
 			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
 			continue

@@ -129,7 +129,7 @@ func (v *receiver) spend(t resources.Type, p *changeset) {
 
 // sizeOf returns the approximate size of a resource, in bytes.
 func sizeOf(r *resources.Resource) int64 {
-	size := len(r.Key.Name) + len(r.Spec.JSON()) + len(r.Status) + len(r.Version)
+	size := len(r.Key.Name) + r.Spec.Size() + len(r.Status) + len(r.Version)
 	for key, value := range r.Labels {
 		size += len(key) + len(value)
 	}

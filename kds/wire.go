@@ -55,9 +55,10 @@ func Encode(r *resources.Resource) (*discovery.Resource, error) {
 	}, nil
 }
 
-func encodeSpec(r *resources.Resource) (*anypb.Any, error) {
-	if r.Descriptor().Codec == resources.JSON {
-		return &anypb.Any{Value: r.Spec.JSON()}, nil
+// specMessage returns the spec as its message, which may be shared.
+func specMessage(r *resources.Resource) (proto.Message, error) {
+	if shared := r.Spec.Message(); shared != nil {
+		return shared, nil
 	}
 	message, err := newMessage(r.Type)
 	if err != nil {
@@ -65,6 +66,17 @@ func encodeSpec(r *resources.Resource) (*anypb.Any, error) {
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(r.Spec.JSON(), message); err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
+	}
+	return message, nil
+}
+
+func encodeSpec(r *resources.Resource) (*anypb.Any, error) {
+	if r.Descriptor().Codec == resources.JSON {
+		return &anypb.Any{Value: r.Spec.JSON()}, nil
+	}
+	message, err := specMessage(r)
+	if err != nil {
+		return nil, err
 	}
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
 	if err != nil {

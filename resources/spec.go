@@ -13,11 +13,13 @@ import (
 // Spec is the body of a resource: an immutable JSON object in canonical form (keys sorted, no white space), and its
 // typed form, decoded at most once. It is safe for concurrent use.
 type Spec struct {
-	raw   []byte
-	once  sync.Once
-	typed any
-	err   error
-	make  func() any
+	// raw is nil for a status spec that nobody has read as JSON.
+	raw    []byte
+	status *statusSpec
+	once   sync.Once
+	typed  any
+	err    error
+	make   func() any
 	// strict means that the document was checked against the type's schema, so it has no unknown fields.
 	strict bool
 	// sealed means that some values are in sealed form.
@@ -58,17 +60,31 @@ func NewSpecOf(t Type, v any) (*Spec, error) {
 }
 
 // JSON returns the canonical bytes. The caller must not change them.
-func (s *Spec) JSON() []byte { return s.raw }
+func (s *Spec) JSON() []byte {
+	if s.status != nil {
+		return s.status.json()
+	}
+	return s.raw
+}
 
 // Sealed reports whether some values are in sealed form; see SealedText.
 func (s *Spec) Sealed() bool { return s.sealed }
 
 // Equal reports whether both are the same JSON value.
-func (s *Spec) Equal(o *Spec) bool { return bytes.Equal(s.raw, o.raw) }
+func (s *Spec) Equal(o *Spec) bool {
+	if s.status != nil && o.status != nil {
+		return proto.Equal(s.status.message, o.status.message)
+	}
+	return bytes.Equal(s.JSON(), o.JSON())
+}
 
 // decode returns the typed form: a pointer to the registry's Go type. No one may change it.
 func (s *Spec) decode() (any, error) {
 	s.once.Do(func() {
+		if s.status != nil {
+			s.typed = s.status.message
+			return
+		}
 		v := s.make()
 		if m, ok := v.(proto.Message); ok {
 			s.err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(s.raw, m)

@@ -65,7 +65,7 @@ func (l changelog) append(commits []*Commit) changelog {
 func replaced(c *Commit) (bytes int) {
 	for i := range c.Changes {
 		if old := c.Changes[i].Old; old != nil {
-			bytes += len(old.Spec.JSON()) + len(old.Status)
+			bytes += old.Spec.Size() + len(old.Status)
 		}
 	}
 	return bytes

@@ -38,7 +38,7 @@ func CheckSize(r, old *resources.Resource) error {
 
 // sizeOf returns the size that MaxResourceBytes limits.
 func sizeOf(r *resources.Resource) int {
-	size := len(r.Spec.JSON()) + len(r.Status)
+	size := r.Spec.Size() + len(r.Status)
 	for label, value := range r.Labels {
 		size += len(label) + len(value)
 	}

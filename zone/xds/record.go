@@ -284,7 +284,7 @@ func (r *record) insightLocked(home resources.Home) (*resources.Resource, error)
 		out.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{"problems": structpb.NewStructValue(
 			&structpb.Struct{Fields: fields})}}
 	}
-	spec, err := resources.NewSpecOf(resources.TypeDataplaneInsight, out)
+	spec, err := resources.NewStatusSpec(resources.TypeDataplaneInsight, out)
 	if err != nil {
 		return nil, err
 	}
