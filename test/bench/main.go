@@ -21,11 +21,12 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "large", "replicas", "strangers", "growth", "packages", "types"}
+var parts = []string{"rounds", "global", "zone", "large", "replicas", "strangers", "growth", "packages", "types"}
 
 type options struct {
 	quick, floor, packages, permissions bool
 	document, bin, only, strangers      string
+	policyType                          string
 	idlers                              float64
 	soak                                time.Duration
 }
@@ -36,7 +37,9 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds, large, replicas, strangers, growth, packages or types")
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, strangers, growth, "+
+		"packages or types")
+	flag.StringVar(&o.policyType, "type", "", "of the types of policies, measure one `type` only, such as MeshTLS")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
@@ -114,11 +117,12 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
-		p.types = o.only == "types"
+		p.types, p.policyType = o.only == "types", o.policyType
 		if o.only != "strangers" {
 			p.strangers = 0
 		}
-		if o.only != "rounds" {
+		p.global, p.zone = o.only != "zone", o.only != "global"
+		if !slices.Contains([]string{"rounds", "global", "zone"}, o.only) {
 			p.rounds = 0
 		}
 	}

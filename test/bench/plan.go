@@ -9,7 +9,9 @@ import (
 // plan is the extent of the measurement. The goals of the tables apply to the full sizes. A quick run measures the same
 // in smaller rounds and leaves out the largest.
 type plan struct {
-	rounds         int
+	rounds int
+	// global and zone are the halves of a round.
+	global, zone   bool
 	idle           time.Duration
 	writes, narrow int
 	wide           int
@@ -17,6 +19,8 @@ type plan struct {
 	replicas       bool
 	// types means that changes of each type of policy are measured.
 	types bool
+	// policyType limits types to one; empty means all.
+	policyType string
 	// strangers is the number of rounds beside strangers.
 	strangers int
 	// envoyCPU is the CPU budget of Envoy for one figure of permissions.
@@ -24,13 +28,13 @@ type plan struct {
 }
 
 func fullPlan() plan {
-	return plan{rounds: 3, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10, types: true, large: true, replicas: true,
-		strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
+	return plan{rounds: 3, global: true, zone: true, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10,
+		types: true, large: true, replicas: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
-	return plan{rounds: 1, idle: 5 * time.Second, writes: 100, narrow: 500, wide: 5, types: true, strangers: 2,
-		envoyCPU: 300 * time.Millisecond}
+	return plan{rounds: 1, global: true, zone: true, idle: 5 * time.Second, writes: 100, narrow: 500, wide: 5,
+		types: true, strangers: 2, envoyCPU: 300 * time.Millisecond}
 }
 
 // The sizes that have goals.
@@ -59,18 +63,24 @@ func (b *bench) run(ctx context.Context, p plan) ([]*table, error) {
 		wall, cpu := machineNoise()
 		noise.add("time", "ms", 0, milliseconds(wall))
 		noise.add("time that others took", "ms", 0, milliseconds(wall-cpu))
-		b.say("round %d of %d: global and floor", round+1, p.rounds)
-		r, f, err := b.roundOfGlobal(ctx, p)
-		if err != nil {
-			return nil, fmt.Errorf("global: %w", err)
+		pace := 1.0
+		if p.global {
+			b.say("round %d of %d: global and floor", round+1, p.rounds)
+			r, f, err := b.roundOfGlobal(ctx, p)
+			if err != nil {
+				return nil, fmt.Errorf("global: %w", err)
+			}
+			addGlobal(global, r)
+			addFloor(floor, f, r)
+			pace = ratio(f.cpuBothEnds, goalsFloor)
 		}
-		addGlobal(global, r)
-		addFloor(floor, f, r)
-		if err := b.roundOfZone(ctx, zone, p); err != nil {
-			return nil, fmt.Errorf("zone: %w", err)
+		if p.zone {
+			if err := b.roundOfZone(ctx, zone, p); err != nil {
+				return nil, fmt.Errorf("zone: %w", err)
+			}
 		}
-		global.pace(ratio(f.cpuBothEnds, goalsFloor))
-		zone.pace(ratio(f.cpuBothEnds, goalsFloor))
+		global.pace(pace)
+		zone.pace(pace)
 	}
 	return []*table{global, floor, zone, noise}, nil
 }

@@ -57,7 +57,8 @@ func (b *bench) types(ctx context.Context, p plan) *table {
 
 // measureTypes measures changes of policies of each type, for one proxy and for all, in a zone without a global.
 func (b *bench) measureTypes(ctx context.Context, t *table, p plan) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	// Each type has a limit of its own, so that on a slow machine the first ones do not take the time of the last.
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(policyTypes()))*patience)
 	defer cancel()
 	envoy, err := cluster.FindEnvoy("")
 	if err != nil {
@@ -89,8 +90,14 @@ func (b *bench) measureTypes(ctx context.Context, t *table, p plan) error {
 		return err
 	}
 	for _, typ := range policyTypes() {
+		if p.policyType != "" && string(typ.typ) != p.policyType {
+			continue
+		}
 		b.say("types: %s", typ.title())
-		if err := measureType(s, all, st, t, &typ, p); err != nil {
+		limited, done := context.WithTimeout(all.ctx, patience)
+		err := measureType(limited, s, all, st, t, &typ, p)
+		done()
+		if err != nil {
 			if all.ctx.Err() != nil {
 				return err
 			}
@@ -131,7 +138,8 @@ func fillTypes(ctx context.Context, s *cluster.Server) error {
 
 // measureType measures a change of all proxies first, then of one: a policy for one wins over one for all. The policies
 // stay, as those of a mesh that uses all types do. The first writes, which add policies, count as the others.
-func measureType(s *cluster.Server, p *proxies, st *streams, t *table, typ *policyType, plan plan) error {
+func measureType(ctx context.Context, s *cluster.Server, p *proxies, st *streams, t *table, typ *policyType,
+	plan plan) error {
 	if err := st.reopen(); err != nil {
 		return err
 	}
@@ -141,7 +149,7 @@ func measureType(s *cluster.Server, p *proxies, st *streams, t *table, typ *poli
 		p.awaited.Store(&awaited{mark, sign})
 		return path, doc
 	}
-	wide, err := p.change(s, plan.wide, zoneProxies, func(i, mark int) (string, map[string]any) {
+	wide, err := p.change(ctx, s, plan.wide, zoneProxies, func(i, mark int) (string, map[string]any) {
 		return write("bench-"+typ.list, 1+i, mark, object{"kind": "Mesh"})
 	})
 	if err != nil {
@@ -150,7 +158,7 @@ func measureType(s *cluster.Server, p *proxies, st *streams, t *table, typ *poli
 	t.add(typ.title()+": change of all, until at the last", "ms", goalWide, wide.p50)
 	t.add(typ.title()+": change of all, CPU", "ms", goalWideCPU, milliseconds(wide.cpuPerWrite))
 	if !typ.meshOnly {
-		narrow, err := p.change(s, plan.narrow, 1, func(i, mark int) (string, map[string]any) {
+		narrow, err := p.change(ctx, s, plan.narrow, 1, func(i, mark int) (string, map[string]any) {
 			of := i % narrowTargets
 			return write(fmt.Sprintf("bench-%s-%d", typ.list, of), 1+plan.wide+i, mark, ofProxy(of))
 		})
@@ -160,7 +168,7 @@ func measureType(s *cluster.Server, p *proxies, st *streams, t *table, typ *poli
 		t.add(typ.title()+": change of one proxy, p50", "ms", goalNarrow, narrow.p50)
 		t.add(typ.title()+": change of one proxy, CPU", "ms", goalNarrowCPU, milliseconds(narrow.cpuPerWrite))
 	}
-	if err := sleep(p.ctx, drained); err != nil {
+	if err := sleep(ctx, drained); err != nil {
 		return err
 	}
 	lost, moved := st.ended.Load()-ended, p.listeners.Load()-listeners

@@ -90,14 +90,14 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	if r.idleCores, err = idleCores(ctx, s, load.idle); err != nil {
 		return err
 	}
-	r.narrow, err = p.change(s, load.narrow, 1, func(i, mark int) (string, map[string]any) {
+	r.narrow, err = p.change(p.ctx, s, load.narrow, 1, func(i, mark int) (string, map[string]any) {
 		return permission(i%load.policies, mark, ofProxy(i%load.policies%load.proxies))
 	})
 	if err != nil {
 		return fmt.Errorf("a change of one: %w", err)
 	}
 	wide := load.policies // one policy, added and changed
-	r.wide, err = p.change(s, load.wide, load.proxies, func(_, mark int) (string, map[string]any) {
+	r.wide, err = p.change(p.ctx, s, load.wide, load.proxies, func(_, mark int) (string, map[string]any) {
 		return permission(wide, mark, nil)
 	})
 	if err != nil {
@@ -107,9 +107,9 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 }
 
 // change writes n documents one after the other. Each reaches the given number of proxies.
-func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) (string, map[string]any)) (proxyChange,
-	error) {
-	if err := sleep(p.ctx, settle); err != nil {
+func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
+	doc func(i, mark int) (string, map[string]any)) (proxyChange, error) {
+	if err := sleep(ctx, settle); err != nil {
 		return proxyChange{}, err
 	}
 	before, err := usageOf(s.PID())
@@ -121,10 +121,10 @@ func (p *proxies) change(s *cluster.Server, n, reach int, doc func(i, mark int) 
 	for i := range n {
 		mark := p.marks.next(reach)
 		path, d := doc(i, mark)
-		if err := s.API.Put(p.ctx, path, d); err != nil {
+		if err := s.API.Put(ctx, path, d); err != nil {
 			return proxyChange{}, err
 		}
-		if err := p.marks.wait(p.ctx, mark); err != nil {
+		if err := p.marks.wait(ctx, mark); err != nil {
 			return proxyChange{}, err
 		}
 		last = append(last, p.marks.last(mark))
