@@ -2,16 +2,12 @@ package kubernetes
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
-
-// conditionProgrammed is True once all servers and proxies that a resource is for have it. Source: Gateway API.
-const conditionProgrammed = "Programmed"
 
 // known is all that conditions follow from.
 type known struct {
@@ -105,98 +101,3 @@ func (n *known) of(name, reason, message string) resources.Condition {
 	}
 	return out
 }
-
-// programmed says how far a resource has come. It counts all proxies, and names those that the author may read.
-func programmed(r *tracker.Rollout, author *api.Reader) resources.Condition {
-	c := resources.Condition{Type: conditionProgrammed, Status: resources.ConditionTrue, Reason: "Programmed"}
-	if r == nil {
-		c.Status, c.Reason, c.Message = resources.ConditionUnknown, "Unknown", "the server does not know how far it has come"
-		return c
-	}
-	z, p := &r.Zones, &r.Proxies
-	var texts []string
-	if z.Total > 0 {
-		texts = append(texts, fmt.Sprintf("acknowledged by %d of %d %s", z.Acknowledged, z.Total, peers(r)))
-	}
-	if p.Total > 0 || z.Total == 0 {
-		texts = append(texts, fmt.Sprintf("enforced by %d of %d proxies%s", p.Enforced, p.Total, ofZone(r)))
-	}
-	say := func(status, reason, text string) {
-		if c.Status == resources.ConditionTrue || c.Status == resources.ConditionUnknown && status == resources.ConditionFalse {
-			c.Status, c.Reason = status, reason
-		}
-		texts = append(texts, text)
-	}
-	for _, one := range first(z.Refused) {
-		say(resources.ConditionFalse, "Refused", one.Zone+" refuses it: "+one.Reason)
-	}
-	if len(r.NotEnforced) > 0 {
-		say(resources.ConditionFalse, "NotEnforced", "not enforced: "+author.Text(strings.Join(first(r.NotEnforced), "; ")))
-	}
-	if n := len(z.Pending); n > 0 {
-		say(resources.ConditionFalse, "Pending", "not acknowledged yet by "+strings.Join(first(z.Pending), ", "))
-	}
-	mine, others := behind(p.Behind, author)
-	for _, one := range first(mine) {
-		say(resources.ConditionFalse, "Pending", author.Text(strings.TrimSuffix("proxy "+one.Name+" has not acknowledged it: "+one.Reason, ": ")))
-	}
-	if others > 0 {
-		say(resources.ConditionFalse, "Pending", fmt.Sprintf("%d proxies of other namespaces have not acknowledged it", others))
-	}
-	for _, one := range first(slices.Concat(z.Offline, z.Away)) {
-		say(resources.ConditionUnknown, "Offline", one.Zone+" is offline")
-	}
-	for _, one := range first(z.Unknown) {
-		say(resources.ConditionUnknown, "Unknown", one.Zone+": "+one.Reason)
-	}
-	if n := len(p.Unknown); n > 0 {
-		say(resources.ConditionUnknown, "ProxiesUnknown", fmt.Sprintf("unknown of %d proxies", n)+among(p.Unknown, author))
-	}
-	if r.Source != nil {
-		say(resources.ConditionUnknown, "SourceOffline", "whether there is a newer one is unknown: "+r.Source.Zone+" is offline")
-	}
-	if c.Status == resources.ConditionTrue && p.Total > p.Enforced {
-		c.Status, c.Reason = resources.ConditionFalse, "Pending"
-	}
-	c.Message = strings.Join(texts, "; ")
-	return c
-}
-
-// behind returns the proxies of a list that the author may read, and the number of the others.
-func behind(list []tracker.ProxyBehind, author *api.Reader) (mine []tracker.ProxyBehind, others int) {
-	for _, one := range list {
-		if author.Dataplane(one.Mesh, one.Namespace, one.Name) {
-			mine = append(mine, one)
-		}
-	}
-	return mine, len(list) - len(mine)
-}
-
-// among names the first proxy of a list that the author may read.
-func among(list []tracker.ProxyUnknown, author *api.Reader) string {
-	for _, one := range list {
-		if author.Dataplane(one.Mesh, one.Namespace, one.Name) {
-			return ", " + one.Name + " among them: " + author.Text(one.Reason)
-		}
-	}
-	return " of other namespaces"
-}
-
-func peers(r *tracker.Rollout) string {
-	if r.Zone != "" {
-		return "globals"
-	}
-	return "zones"
-}
-
-func ofZone(r *tracker.Rollout) string {
-	if r.Zone != "" {
-		return " of zone " + r.Zone
-	}
-	return ""
-}
-
-// maxNamed bounds what a message names of each sort.
-const maxNamed = 3
-
-func first[T any](list []T) []T { return list[:min(len(list), maxNamed)] }

@@ -19,21 +19,6 @@ type rolloutStatus struct {
 	whole json.RawMessage
 }
 
-// offlineText describes a server that is not connected, and since when.
-func offlineText(z tracker.RolloutOffline) string {
-	switch {
-	case z.Comparing:
-		return z.Zone + " is back since " + z.Since.UTC().Format(time.RFC3339) + " and is being compared with what is here"
-	case z.Unheard:
-		return z.Zone + " not heard of since " + z.Since.UTC().Format(time.RFC3339)
-	case z.Since.IsZero():
-		return z.Zone + " not seen since the server started"
-	case z.NotSeen:
-		return z.Zone + " not seen since the server started at " + z.Since.UTC().Format(time.RFC3339)
-	}
-	return z.Zone + " offline since " + z.Since.UTC().Format(time.RFC3339)
-}
-
 // behindText names a proxy that has not acknowledged everything, with its own reason, if it gave one.
 func behindText(p tracker.ProxyBehind) string {
 	at := proxyPlace(p.Mesh, p.Namespace, p.Name, p.Zone)
@@ -96,7 +81,7 @@ func (s *rolloutStatus) sentence() string {
 		parts = slices.Concat([]string{"stored"}, s.acknowledgement(), s.enforcement())
 	}
 	for _, zone := range s.Zones.Offline {
-		parts = append(parts, offlineText(zone))
+		parts = append(parts, zone.String())
 	}
 	for _, zone := range s.Zones.Refused {
 		parts = append(parts, fmt.Sprintf("%s refused: %s", zone.Zone, zone.Reason))
@@ -126,7 +111,7 @@ func (s *rolloutStatus) acknowledgement() []string {
 		return []string{"the global has it no more, as is known since " + s.Source.Since.UTC().Format(time.RFC3339) +
 			": the removal is held until an operator accepts it (causewayctl inspect sync)"}
 	case s.Source != nil:
-		return []string{offlineText(*s.Source) + ": whether it has a newer one is unknown"}
+		return []string{s.Source.String() + ": whether it has a newer one is unknown"}
 	case s.Zones.Acknowledged > 0:
 		return []string{"acknowledged by the global"}
 	}
@@ -163,7 +148,7 @@ func (s *rolloutStatus) enforcement() []string {
 	if disabled := s.Zones.Disabled; len(disabled) > 0 {
 		parts = append(parts, "disabled is "+firstOf(disabled, 3)+": what its proxies do now is unknown")
 	}
-	if away := textsOf(s.Zones.Away, offlineText); len(away) > 0 {
+	if away := textsOf(s.Zones.Away, tracker.RolloutOffline.String); len(away) > 0 {
 		parts = append(parts, firstOf(away, 3)+": what its proxies do now is unknown")
 	}
 	return parts

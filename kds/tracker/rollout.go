@@ -87,6 +87,22 @@ type RolloutOffline struct {
 	Removed bool `json:"removed,omitempty"`
 }
 
+// String says since when the server is offline, or why that is unknown.
+func (o RolloutOffline) String() string {
+	since := o.Since.UTC().Format(time.RFC3339)
+	switch {
+	case o.Comparing:
+		return o.Zone + " is back since " + since + " and is being compared with what is here"
+	case o.Unheard:
+		return o.Zone + " not heard of since " + since
+	case o.Since.IsZero():
+		return o.Zone + " not seen since the server started"
+	case o.NotSeen:
+		return o.Zone + " not seen since the server started at " + since
+	}
+	return o.Zone + " offline since " + since
+}
+
 // RolloutRefused is a server that refuses the resource.
 type RolloutRefused struct {
 	Zone   string `json:"zone"`
