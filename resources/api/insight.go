@@ -14,10 +14,11 @@ type Total struct {
 	Total int `json:"total"`
 }
 
-// OnlineTotal counts things and how many of them are connected.
+// OnlineTotal counts zones by whether they are connected. Those of which this replica does not know are Unknown.
 type OnlineTotal struct {
-	Online int `json:"online"`
-	Total  int `json:"total"`
+	Online  int `json:"online"`
+	Unknown int `json:"unknown,omitempty"`
+	Total   int `json:"total"`
 }
 
 // KnownTotal counts things and, where all are known, how many of them are connected.
@@ -27,11 +28,13 @@ type KnownTotal struct {
 	Total  int  `json:"total"`
 }
 
-// ProxyTotal counts proxies by state, as their zones last told. Those of zones that are away are Unknown: they may run,
-// and may not.
+// ProxyTotal counts proxies, or the services that gateways are, by state, as their zones last told. Those of zones that
+// are away are Unknown: they may run, and may not.
 type ProxyTotal struct {
-	Online            int `json:"online"`
-	Offline           int `json:"offline"`
+	Online  int `json:"online"`
+	Offline int `json:"offline"`
+	// PartiallyDegraded are connected proxies with an inbound that is not ready, and services of which not all proxies
+	// are online.
 	PartiallyDegraded int `json:"partiallyDegraded"`
 	Unknown           int `json:"unknown,omitempty"`
 	Total             int `json:"total"`
@@ -56,8 +59,9 @@ type GlobalInsight struct {
 	} `json:"services"`
 	Zones struct {
 		ControlPlanes OnlineTotal `json:"controlPlanes"`
-		ZoneEgresses  OnlineTotal `json:"zoneEgresses"`
-		ZoneIngresses KnownTotal  `json:"zoneIngresses"`
+		// ZoneEgresses are Dataplanes with a listener of the type ZoneEgress.
+		ZoneEgresses  KnownTotal `json:"zoneEgresses"`
+		ZoneIngresses KnownTotal `json:"zoneIngresses"`
 	} `json:"zones"`
 }
 
@@ -69,7 +73,9 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 		n := 0
 		for r := range v.list(store.Query{Type: d.Type}) {
 			n++
-			s.count(&out, v, r)
+			if d.Type == resources.TypeZone {
+				s.countZone(&out.Zones.ControlPlanes, v, r)
+			}
 		}
 		if n > 0 {
 			out.Resources[string(d.Type)] = Total{n}
@@ -82,6 +88,7 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	out.Services.External = out.Resources[string(resources.TypeMeshExternalService)]
 	out.Services.Internal = out.Resources[string(resources.TypeMeshService)]
 	out.Zones.ZoneIngresses = s.ingresses(v)
+	s.countProxies(&out, v)
 	return WriteJSON(w, http.StatusOK, out)
 }
 
@@ -109,32 +116,15 @@ func (s *Server) ingresses(v view) KnownTotal {
 	return out
 }
 
-// count adds r to the counter of its state.
-func (s *Server) count(out *GlobalInsight, v view, r *resources.Resource) {
-	switch r.Type {
-	case resources.TypeZone:
-		out.Zones.ControlPlanes.Total++
-		insight := v.get(resources.Key{Type: resources.TypeZoneInsight, Name: r.Name})
-		if insight != nil && zoneOnline(insight) {
-			out.Zones.ControlPlanes.Online++
-		}
-	case resources.TypeDataplane:
-		into := &out.Dataplanes.Standard
-		if dp, err := resources.SpecAs[meshpb.Dataplane](r); err == nil && dp.GetNetworking().GetGateway() != nil {
-			into = &out.Dataplanes.GatewayDelegated
-			if dp.GetNetworking().GetGateway().GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN {
-				into = &out.Dataplanes.GatewayBuiltin
-			}
-		}
-		into.Total++
-		switch {
-		case s.unknown(r) != nil:
-			into.Unknown++
-		case v.proxyOnline(r):
-			into.Online++
-		default:
-			into.Offline++
-		}
+// countZone adds a zone to the counter of its state.
+func (s *Server) countZone(out *OnlineTotal, v view, zone *resources.Resource) {
+	out.Total++
+	insight := v.get(resources.Key{Type: resources.TypeZoneInsight, Name: zone.Name})
+	switch {
+	case s.unknown(zone) != nil:
+		out.Unknown++
+	case insight != nil && zoneOnline(insight):
+		out.Online++
 	}
 }
 

@@ -30,7 +30,7 @@ function Totals({ global }: { global: boolean }) {
       <AsOf answer={insight} />
       {d !== undefined && (
         <dl className="totals">
-          {global && <Total name="zones online" value={`${d.zones.controlPlanes.online} of ${d.zones.controlPlanes.total}`} />}
+          {global && <Total name="zones online" value={zonesText(d.zones.controlPlanes)} />}
           <Total name={global ? "proxies online, as zones last told" : "proxies online"} value={proxiesText(Object.values(d.dataplanes))} />
           <Total name="policies" value={`${d.policies.total}`} />
           <Total name="services" value={`${d.services.internal.total + d.services.external.total}`} />
@@ -41,11 +41,16 @@ function Totals({ global }: { global: boolean }) {
   );
 }
 
+/** zonesText names zones of which the replica knows nothing, which are neither online nor offline. */
+function zonesText(zones: Schema["OnlineTotal"]): string {
+  return `${zones.online} of ${zones.total}${(zones.unknown ?? 0) > 0 ? `, ${zones.unknown} unknown` : ""}`;
+}
+
 /** proxiesText adds up proxies of all kinds, gateways among them. */
 function proxiesText(kinds: Schema["ProxyTotal"][]): string {
   const sum = (of: (kind: Schema["ProxyTotal"]) => number) => kinds.reduce((n, kind) => n + of(kind), 0);
   const unknown = sum((kind) => kind.unknown ?? 0);
-  return `${sum((kind) => kind.online)} of ${sum((kind) => kind.total)}${unknown > 0 ? `, ${unknown} unknown` : ""}`;
+  return `${sum((kind) => kind.online + kind.partiallyDegraded)} of ${sum((kind) => kind.total)}${unknown > 0 ? `, ${unknown} unknown` : ""}`;
 }
 
 function Total({ name, value }: { name: string; value: string }) {

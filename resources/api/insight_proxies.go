@@ -1,0 +1,100 @@
+package api
+
+import (
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// tagService is the tag by which the Dataplanes of a gateway name it.
+const tagService = "kuma.io/service"
+
+// gatewayService is what the Dataplanes of one gateway are together: a service of its own.
+type gatewayService struct {
+	mesh, name string
+	builtin    bool
+}
+
+// countProxies counts the Dataplanes by what they are for: gateways, egresses and all others.
+func (s *Server) countProxies(out *GlobalInsight, v view) {
+	services, egresses := map[gatewayService]*ProxyTotal{}, ProxyTotal{}
+	for r := range v.list(store.Query{Type: resources.TypeDataplane}) {
+		spec, err := resources.SpecAs[meshpb.Dataplane](r)
+		if err != nil {
+			spec = &meshpb.Dataplane{}
+		}
+		into := &out.Dataplanes.Standard
+		if gateway := spec.GetNetworking().GetGateway(); gateway != nil {
+			into = &out.Dataplanes.GatewayDelegated
+			of := gatewayService{r.Mesh, gateway.GetTags()[tagService],
+				gateway.GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN}
+			if of.builtin {
+				into = &out.Dataplanes.GatewayBuiltin
+			}
+			if services[of] == nil {
+				services[of] = &ProxyTotal{}
+			}
+			s.countProxy(services[of], v, r, spec)
+		}
+		s.countProxy(into, v, r, spec)
+		for _, l := range spec.GetNetworking().GetListeners() {
+			if l.GetType() == meshpb.Dataplane_Networking_Listener_ZoneEgress {
+				s.countProxy(&egresses, v, r, spec)
+				break
+			}
+		}
+	}
+	for of, proxies := range services {
+		into := &out.Services.GatewayDelegated
+		if of.builtin {
+			into = &out.Services.GatewayBuiltin
+		}
+		into.add(proxies)
+	}
+	out.Zones.ZoneEgresses.Total = egresses.Total
+	if online := egresses.Online + egresses.PartiallyDegraded; egresses.Unknown == 0 {
+		out.Zones.ZoneEgresses.Online = &online
+	}
+}
+
+// countProxy adds a Dataplane to the counter of its state.
+func (s *Server) countProxy(into *ProxyTotal, v view, r *resources.Resource, spec *meshpb.Dataplane) {
+	into.Total++
+	switch {
+	case s.unknown(r) != nil:
+		into.Unknown++
+	case !v.proxyOnline(r):
+		into.Offline++
+	case !inboundsReady(spec):
+		into.PartiallyDegraded++
+	default:
+		into.Online++
+	}
+}
+
+// inboundsReady reports whether all inbounds of a Dataplane take requests, by what the Dataplane says of them.
+func inboundsReady(spec *meshpb.Dataplane) bool {
+	for _, in := range spec.GetNetworking().GetInbound() {
+		if in.GetState() == meshpb.Dataplane_Networking_Inbound_NotReady || in.GetHealth() != nil && !in.GetHealth().GetReady() {
+			return false
+		}
+	}
+	return true
+}
+
+// add counts a service by the states of its proxies.
+func (t *ProxyTotal) add(proxies *ProxyTotal) {
+	t.Total++
+	switch proxies.Total {
+	case proxies.Online:
+		t.Online++
+	case proxies.Offline:
+		t.Offline++
+	default:
+		if proxies.Unknown > 0 {
+			t.Unknown++
+		} else {
+			t.PartiallyDegraded++
+		}
+	}
+}

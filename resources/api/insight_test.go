@@ -1,0 +1,84 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// TestInsightCountsGatewaysAndEgresses checks the counts of proxies by what they are for, that a gateway is one service
+// however many proxies it has, and that nothing is said of what zones that are away have.
+func TestInsightCountsGatewaysAndEgresses(t *testing.T) {
+	f := serveConfig(t, api.Config{Absent: func(zone string) *api.Unknown {
+		if zone == "zone-2" {
+			return &api.Unknown{Reason: "away"}
+		}
+		return nil
+	}})
+	put := func(name, zone, networking string, online bool) {
+		t.Helper()
+		labels := map[string]string{resources.LabelOrigin: resources.OriginZone, resources.LabelZone: zone}
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name}
+		write(t, f.store, key, labels, `{"networking": {"address": "10.0.0.1", `+networking+`}}`)
+		if online {
+			key.Type = resources.TypeDataplaneInsight
+			write(t, f.store, key, labels, `{"subscriptions": [{"id": "1"}]}`)
+		}
+	}
+	gateway := func(kind, service string) string {
+		return fmt.Sprintf(`"gateway": {"type": %q, "tags": {"kuma.io/service": %q}}`, kind, service)
+	}
+	const egress = `"listeners": [{"type": "ZoneEgress", "port": 1, "name": "out"}]`
+	counts := func() (got api.GlobalInsight) {
+		t.Helper()
+		if err := json.Unmarshal([]byte(f.mustCall(t, "GET", "/global-insight", "")), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+
+	put("edge-1", "zone-1", gateway("BUILTIN", "edge"), true)
+	put("edge-2", "zone-1", gateway("BUILTIN", "edge"), false)
+	put("inner-1", "zone-1", gateway("BUILTIN", "inner"), true)
+	put("old-1", "zone-1", gateway("DELEGATED", "old"), false)
+	put("out-1", "zone-1", egress, true)
+	put("out-2", "zone-1", egress, false)
+	put("ready", "zone-1", `"inbound": [{"port": 1}, {"port": 2, "state": "Ignored"}]`, true)
+	put("half", "zone-1", `"inbound": [{"port": 1}, {"port": 2, "state": "NotReady"}]`, true)
+	put("sick", "zone-1", `"inbound": [{"port": 1, "health": {"ready": false}}]`, true)
+	got := counts()
+	for _, tt := range []struct {
+		of        string
+		got, want api.ProxyTotal
+	}{
+		{"built-in", got.Dataplanes.GatewayBuiltin, api.ProxyTotal{Online: 2, Offline: 1, Total: 3}},
+		{"delegated", got.Dataplanes.GatewayDelegated, api.ProxyTotal{Offline: 1, Total: 1}},
+		{"standard", got.Dataplanes.Standard, api.ProxyTotal{Online: 2, Offline: 1, PartiallyDegraded: 2, Total: 5}},
+		{"services", got.Services.GatewayBuiltin, api.ProxyTotal{Online: 1, PartiallyDegraded: 1, Total: 2}},
+		{"delegated services", got.Services.GatewayDelegated, api.ProxyTotal{Offline: 1, Total: 1}},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.of, tt.got, tt.want)
+		}
+	}
+	if e := got.Zones.ZoneEgresses; e.Total != 2 || e.Online == nil || *e.Online != 1 {
+		t.Errorf("egresses: got %+v", e)
+	}
+
+	put("edge-3", "zone-2", gateway("BUILTIN", "edge"), true)
+	put("out-3", "zone-2", egress, true)
+	write(t, f.store, resources.Key{Type: resources.TypeZone, Name: "zone-2"}, nil, `{}`)
+	got = counts()
+	if want := (api.ProxyTotal{Online: 1, Unknown: 1, Total: 2}); got.Services.GatewayBuiltin != want {
+		t.Errorf("services, one of which has a proxy of a zone that is away: got %+v", got.Services.GatewayBuiltin)
+	}
+	if e := got.Zones.ZoneEgresses; e.Total != 3 || e.Online != nil {
+		t.Errorf("egresses, one of which is of a zone that is away: got %+v", e)
+	}
+	if got.Zones.ControlPlanes != (api.OnlineTotal{Unknown: 1, Total: 1}) {
+		t.Errorf("zones, of which nothing is known: got %+v", got.Zones.ControlPlanes)
+	}
+}
