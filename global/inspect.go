@@ -27,15 +27,17 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
-	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: func() (since time.Time, is bool) {
+	deaf := func() (since time.Time, is bool) {
 		store := outdated()
 		if store == nil {
 			return time.Time{}, false
 		}
 		return store.Since, true
-	}}
+	}
+	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: deaf}
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
-	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away})
+	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away,
+		Outdated: deaf})
 	routes.AddPreview(forecastSync)
 }

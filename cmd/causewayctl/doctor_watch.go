@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -46,6 +47,15 @@ func sameFindings(a, b string) bool {
 	return measured.ReplaceAllString(a, "") == measured.ReplaceAllString(b, "")
 }
 
+// unexamined says why there are no findings: the server was not there, or refused a question.
+func unexamined(address string, err error) string {
+	var answer *api.Error
+	if errors.As(err, &answer) {
+		return "not examined, how it is is unknown: " + err.Error()
+	}
+	return "the server did not answer: " + explainTransport(address, err).Error()
+}
+
 // examined returns the findings of one examination as text.
 func (c *cli) examined(ctx context.Context, client *api.Client, flags *doctorFlags) string {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -54,7 +64,7 @@ func (c *cli) examined(ctx context.Context, client *api.Client, flags *doctorFla
 	defer c.waiting.stop()
 	found, err := c.diagnose(ctx, client, flags)
 	if err != nil {
-		return "the server did not answer: " + explainTransport(c.address, err).Error() + "\n"
+		return unexamined(c.address, err) + "\n"
 	}
 	var text strings.Builder
 	if err := found.print(&text); err != nil {

@@ -1,6 +1,26 @@
 package main
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources/api"
+)
+
+// TestUnexamined checks that a server that refuses a question is not said to give no answer.
+func TestUnexamined(t *testing.T) {
+	refusal := fmt.Errorf("zones: %w", api.NewError(403, "Forbidden", "you may not list zones"))
+	if got := unexamined("http://a", refusal); strings.Contains(got, "did not answer") || !strings.Contains(got, "may not") {
+		t.Errorf("a refusal: %s", got)
+	}
+	gone := &url.Error{Op: "Get", URL: "http://a", Err: errors.New("connection reset")}
+	if got := unexamined("http://a", gone); !strings.Contains(got, "did not answer") {
+		t.Errorf("no answer: %s", got)
+	}
+}
 
 // TestSameFindings: an answer that takes another time is no news; everything else is.
 func TestSameFindings(t *testing.T) {

@@ -170,7 +170,7 @@ func (r *accessReport) print(w io.Writer) error {
 			return err
 		}
 	} else {
-		fmt.Fprintln(w, "no such pair: nothing allows others, and none was seen")
+		fmt.Fprintln(w, "no such pair: nothing allows others, and "+r.seenNone())
 	}
 	for _, line := range []struct {
 		n    int
@@ -191,6 +191,14 @@ func (r *accessReport) print(w io.Writer) error {
 		fmt.Fprintf(w, "\n%d more requests, allowed or denied, are not told apart, for lack of room\n", r.Seen.Dropped)
 	}
 	return nil
+}
+
+// seenNone says what is known of pairs that nothing allows and that are not shown.
+func (r *accessReport) seenNone() string {
+	if r.Seen.Unknown != "" || r.Seen.Dropped > 0 {
+		return "whether any was tried is unknown"
+	}
+	return "none was seen"
 }
 
 // count returns a number of requests, and ? where none was counted because nothing is known.

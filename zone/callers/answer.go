@@ -99,7 +99,7 @@ type Seen struct {
 	Dropped uint64 `json:"dropped,omitempty"`
 }
 
-// Unsure is a zone of which the present state is not known.
+// Unsure is a reason why what is stored may not be what proxies do: of a zone, or of all services that are shown.
 type Unsure struct {
 	Zone string `json:"zone,omitempty"`
 	api.Unknown

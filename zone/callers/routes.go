@@ -31,9 +31,11 @@ type Config struct {
 	// MeshIdentity is ready.
 	Assignments func(mesh string) *identity.Assignments
 	// Absent returns, on the global, why it does not know how a zone is. Away returns since when a zone has no session with
-	// its global, and whether it has none. Either may be nil.
-	Absent func(zone string) *api.Unknown
-	Away   func() (since time.Time, away bool)
+	// its global, and whether it has none.
+	// Outdated returns since when a global does not hear its store, and whether it does not. Each may be nil.
+	Absent   func(zone string) *api.Unknown
+	Away     func() (since time.Time, away bool)
+	Outdated func() (since time.Time, is bool)
 }
 
 func (c *Config) assignments(snap store.Snapshot, mesh, zone string) *identity.Assignments {
@@ -117,7 +119,7 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 		out.Services = append(out.Services, s)
 	}
 	out.Policies = append([]string{}, x.names...)
-	out.Unknown = h.unsure(out.Services)
+	out.Unknown = append(h.unsure(out.Services), h.patched(q.mesh, reader, rows.rows[from:to])...)
 	return out
 }
 
@@ -135,26 +137,6 @@ func (h *handler) connected(r *row, status store.Snapshot) *int {
 		}
 	}
 	return &n
-}
-
-// unsure returns the zones of the services whose present state this server does not know.
-func (h *handler) unsure(services []Service) (out []Unsure) {
-	if h.config.Away != nil {
-		if since, away := h.config.Away(); away {
-			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),
-				Reason: "the global is away: whether it has newer policies is unknown"}})
-		}
-	}
-	last := ""
-	for i := range services { // sorted by zone
-		if zone := services[i].Zone; h.config.Absent != nil && zone != last {
-			last = zone
-			if why := h.config.Absent(zone); why != nil {
-				out = append(out, Unsure{Zone: zone, Unknown: *why})
-			}
-		}
-	}
-	return out
 }
 
 // hidden returns the KRIs of the policies that a reader may not read.
