@@ -102,32 +102,50 @@ func TestReadinessKnowsWhatRunsOut(t *testing.T) {
 // fills puts the global on a small disk, fills the disk, and frees it again.
 func (d *disk) fills() {
 	d.t.Helper()
-	d.must(d.global.Stop(d.t.Context()))
-	at := d.global.DataDir
-	d.must(os.Rename(at, at+".kept"))
-	d.must(os.Mkdir(at, 0o700))
-	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
-		d.t.Logf("this machine lets us mount nothing (%v): what was shown of a store without room stands for it", err)
-		d.must(os.Remove(at))
-		d.must(os.Rename(at+".kept", at))
-		d.must(d.global.Start(d.t.Context()))
+	if !d.onSmallDisk(d.global) {
+		d.t.Log("what was shown of a store without room stands for it")
 		return
 	}
-	d.t.Cleanup(func() {
-		d.global.Kill()
-		d.must(unix.Unmount(at, unix.MNT_DETACH))
-	})
-	d.must(exec.CommandContext(d.t.Context(), "cp", "-a", at+".kept/.", at).Run())
-	d.must(d.global.Start(d.t.Context()))
 	d.ready(d.global)
-	filler := filepath.Join(at, "filler")
-	if err := os.WriteFile(filler, make([]byte, 64<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		d.t.Fatalf("the disk takes all: %v", err)
-	}
+	free := d.fill(d.global)
 	d.notReady(d.global, "disk", "its disk is full")
 	if free, err := d.global.Metric(d.t.Context(), "causeway_data_free_bytes"); err != nil || free >= 16<<20 {
 		d.t.Errorf("it shows %v bytes free (%v)", free, err)
 	}
-	d.must(os.Remove(filler))
+	free()
 	d.ready(d.global)
+}
+
+// onSmallDisk starts a server again with its data folder on a disk of 64 MiB. It reports false, and changes nothing, where
+// the machine lets us mount none.
+func (d *disk) onSmallDisk(s *cluster.Server) bool {
+	d.t.Helper()
+	d.must(s.Stop(d.t.Context()))
+	at := s.DataDir
+	d.must(os.Rename(at, at+".kept"))
+	d.must(os.Mkdir(at, 0o700))
+	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64m,mode=0700"); err != nil {
+		d.t.Logf("this machine lets us mount nothing (%v)", err)
+		d.must(os.Remove(at))
+		d.must(os.Rename(at+".kept", at))
+		d.must(s.Start(d.t.Context()))
+		return false
+	}
+	d.t.Cleanup(func() {
+		s.Kill()
+		d.must(unix.Unmount(at, unix.MNT_DETACH))
+	})
+	d.must(exec.CommandContext(d.t.Context(), "cp", "-a", at+".kept/.", at).Run())
+	d.must(s.Start(d.t.Context()))
+	return true
+}
+
+// fill fills the small disk of a server, and returns what makes room again.
+func (d *disk) fill(s *cluster.Server) (free func()) {
+	d.t.Helper()
+	filler := filepath.Join(s.DataDir, "filler")
+	if err := os.WriteFile(filler, make([]byte, 64<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		d.t.Fatalf("the disk takes all: %v", err)
+	}
+	return func() { d.must(os.Remove(filler)) }
 }
