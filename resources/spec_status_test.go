@@ -41,8 +41,8 @@ func TestStatusSpec(t *testing.T) {
 			if late := got.Message() != nil; late != (n < eagerStatus) {
 				t.Errorf("the message is kept: %t", late)
 			}
-			if size, real := got.Size(), len(want.JSON()); size < real/2 || size > 2*real {
-				t.Errorf("the size is estimated as %d, the JSON has %d", size, real)
+			if size, exact := got.Size(), len(want.JSON()); size < exact/2 || size > 2*exact {
+				t.Errorf("the size is estimated as %d, the JSON has %d", size, exact)
 			}
 			typed, err := SpecAs[systempb.ZoneInsight](&Resource{Spec: got})
 			if err != nil || typed.GetSubscriptions()[0].GetStatus().GetTotal().GetResponsesSent() != 7 {
