@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 )
@@ -22,7 +21,7 @@ type SignIn struct {
 	Scopes        []string `json:"scopes"`
 }
 
-// errNoSignIn reports a provider that issues tokens in another way than by a code in a browser.
+// errNoSignIn reports a provider that does not issue tokens for a code from a browser.
 var errNoSignIn = errors.New("the identity provider's document names no authorization endpoint or no token endpoint")
 
 // signInScopes are the scopes with the claims that name users and groups, where the provider has them.
@@ -63,7 +62,7 @@ func readSignIn(s OIDCSettings, provider *oidc.Provider) (*SignIn, error) {
 		_ = json.Unmarshal(document.Scopes, &supported) // a list that is none supports nothing beside openid
 	}
 	for _, scope := range signInScopes {
-		if slices.ContainsFunc(supported, func(one string) bool { return strings.EqualFold(one, scope) }) {
+		if slices.Contains(supported, scope) {
 			out.Scopes = append(out.Scopes, scope)
 		}
 	}

@@ -68,7 +68,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 		s.config.Page.ServeSignIn(w, r, how.Token)
 		return true
 	case err != nil:
-		s.config.Log.Warn("nobody can sign in by the page", "error", err)
+		s.config.Log.Debug("no sign-in by the page", "error", err) // strangers ask, and a log is not for them to fill
 		s.fail(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
 		return true
 	case how == nil:

@@ -83,7 +83,7 @@ func newForgetting(t *testing.T) *forgetting {
 
 // TestFaultsForgottenConnections loses the packets of connections between the zones and the global, and between an Envoy
 // and its zone, and then resets the connections, or never does. Meanwhile no server says that a revocation is enforced
-// which cannot be, both end on SIGTERM, and an Envoy that is killed and started serves. Afterwards the revocation holds,
+// which cannot be, and both end on SIGTERM. Afterwards the revocation holds,
 // acknowledged writes are on both sides, doctor finds nothing, and no goroutines are left behind.
 func TestFaultsForgottenConnections(t *testing.T) {
 	t.Parallel()

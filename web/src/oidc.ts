@@ -83,9 +83,11 @@ async function redeem(how: How, grant: Record<string, string>): Promise<Tokens> 
 }
 
 let renewal: ReturnType<typeof setTimeout> | undefined;
+let session = 0; // a renewal that was under way when it ended signs nobody in
 
 /** signOut forgets the tokens of an identity provider. */
 export function signOut(): void {
+  session++;
   clearTimeout(renewal);
 }
 
@@ -97,9 +99,12 @@ function hold(how: How, tokens: Tokens): void {
   const refresh = tokens.refresh_token;
   if (refresh === undefined || typeof ends !== "number") return;
   const left = ends * 1000 - Date.now();
+  const mine = session;
   renewal = setTimeout(() => {
     // Without a new one the old one ends, and the server says so.
-    redeem(how, { grant_type: "refresh_token", refresh_token: refresh }).then((next) => hold(how, { refresh_token: refresh, ...next }), () => undefined);
+    redeem(how, { grant_type: "refresh_token", refresh_token: refresh }).then((next) => {
+      if (mine === session) hold(how, { ...next, refresh_token: next.refresh_token ?? refresh });
+    }, () => undefined);
   }, Math.min(Math.max(left * 0.8, 1000), 2 ** 31 - 1));
 }
 
