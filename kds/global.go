@@ -31,7 +31,8 @@ type Global struct {
 	started time.Time
 	ctx     context.Context
 	drain   context.CancelCauseFunc
-	// readers counts the goroutines that read streams, and the pacer's; they end with their streams.
+	// readers counts the streams, the goroutines that read them, and the pacer's; these end with their streams. A stream
+	// is counted with mu held, unless the server drains, so that Wait misses none.
 	readers sync.WaitGroup
 
 	mu       sync.Mutex
@@ -85,8 +86,13 @@ func (g *Global) AddObservers(more ...Observer) {
 // Drain ends all sessions and tells zones to reconnect.
 func (g *Global) Drain() { g.drain(ErrDraining) }
 
-// Wait returns once all goroutines of streams have ended: call it after the gRPC server has stopped.
-func (g *Global) Wait() { g.readers.Wait() }
+// Wait returns once all streams and their goroutines have ended: call it after Drain, when the gRPC server has stopped.
+func (g *Global) Wait() {
+	g.mu.Lock() // a stream that entered before Drain is counted
+	//nolint:staticcheck // nothing is done with mu held
+	g.mu.Unlock()
+	g.readers.Wait()
+}
 
 // Encoder returns the encoder that all streams share; its figures are for metrics.
 func (g *Global) Encoder() *Encoder { return g.encoder }

@@ -79,7 +79,8 @@ func (g *Global) join(ctx context.Context, d exchange.Direction) (*session, *zon
 	return current, data, nil
 }
 
-// enter finds the session of a connection, or makes it. If it panics, no session has the stream.
+// enter finds the session of a connection, or makes it, and counts the stream until leave. If it panics, no session has
+// the stream.
 func (g *Global) enter(connection *connection, d exchange.Direction, zone string, pass Pass,
 	md metadata.MD) (current *session, data *zoneData, fresh bool, err error) {
 	g.mu.Lock()
@@ -90,6 +91,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 	}
 	data = g.zoneDataLocked(zone)
 	if current != nil && current.enter(connection, d) {
+		g.readers.Add(1)
 		return current, data, false, nil
 	}
 	replaced := current
@@ -125,6 +127,7 @@ func (g *Global) enter(connection *connection, d exchange.Direction, zone string
 		current.cancel(err) // otherwise it lives as long as the server's context
 		return nil, nil, false, err
 	}
+	g.readers.Add(1)
 	return current, data, true, nil
 }
 
@@ -148,6 +151,7 @@ func (g *Global) begins(claim func() error, s *session, data *zoneData, md metad
 
 // leave removes a stream from its session and ends the session.
 func (g *Global) leave(s *session, d exchange.Direction, err error) error {
+	defer g.readers.Done()
 	s.cancel(err)
 	err = context.Cause(s.ctx)
 	if errors.Is(err, ErrSendTimeout) || errors.Is(err, ErrNoAnswer) || errors.Is(err, ErrTooManyTypes) {
