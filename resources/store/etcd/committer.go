@@ -118,7 +118,11 @@ func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 func (s *Store) write(ctx context.Context, commits []*store.Commit, replaces bool) (*writing, error) {
 	at, value := s.place.mark()
 	w := &writing{store: s, expected: at, value: value, replaces: replaces}
-	parts, err := s.cut(commits)
+	maxBytes := s.maxBytes
+	if replaces {
+		maxBytes = s.wholeBytes()
+	}
+	parts, err := s.cut(commits, maxBytes)
 	if err != nil {
 		return w, err
 	}

@@ -17,9 +17,9 @@ type part struct {
 	key resources.Key
 }
 
-// cut divides the changes of a group of commits into parts: each key once, at the place of its last change, in the
-// order of the commits and of their changes. A resource that is bigger than a part gets its own.
-func (s *Store) cut(commits []*store.Commit) ([]part, error) {
+// cut divides the changes of a group of commits into parts of at most maxBytes: each key once, at the place of its last
+// change, in the order of the commits and of their changes. A resource that is bigger than a part gets its own.
+func (s *Store) cut(commits []*store.Commit, maxBytes int) ([]part, error) {
 	var parts []part
 	current := part{}
 	for _, key := range order(commits) {
@@ -27,7 +27,7 @@ func (s *Store) cut(commits []*store.Commit) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(current.ops) == s.config.MaxOps || len(current.ops) > 0 && current.size+size > s.maxBytes {
+		if len(current.ops) == s.config.MaxOps || len(current.ops) > 0 && current.size+size > maxBytes {
 			parts = append(parts, current)
 			current = part{}
 		}

@@ -94,7 +94,7 @@ func (m *migration) run(ctx context.Context) error {
 	for _, r := range old.resources {
 		commit.Changes = append(commit.Changes, store.Change{New: r})
 	}
-	parts, err := s.cut([]*store.Commit{commit})
+	parts, err := s.cut([]*store.Commit{commit}, s.wholeBytes())
 	if err != nil {
 		return err
 	}

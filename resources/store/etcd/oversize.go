@@ -63,8 +63,9 @@ func (w *writing) probe(ctx context.Context, parts []part) error {
 		return nil
 	}
 	s := w.store
+	taken := s.taken
 	for _, p := range parts {
-		if p.size <= s.taken {
+		if p.size <= taken {
 			continue
 		}
 		asked, cancel := context.WithTimeout(ctx, s.config.Timeout)
@@ -76,6 +77,7 @@ func (w *writing) probe(ctx context.Context, parts []part) error {
 		case err != nil:
 			return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 		}
+		taken = p.size
 	}
 	return nil
 }

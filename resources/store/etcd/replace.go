@@ -12,6 +12,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
+// wholeBytes bounds a part of what is written as a whole, in bytes: each part passes within Config.Timeout and
+// Config.WriterLease over a link of 50 KB/s.
+func (s *Store) wholeBytes() int { return min(s.maxBytes, 128<<10) }
+
 // Replace makes the store hold exactly rs, at a revision, whatever its contents. Until the last part is written, no
 // server opens the store, but one that replaces it (Config.Unfinished); servers that have it open end with ErrReplaced.
 // The caller must not change the resources afterwards. Errors: store.ErrUnavailable; ErrUncertain beside it if only a

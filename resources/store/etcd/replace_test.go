@@ -29,7 +29,7 @@ func interrupt(t *testing.T, s *Store, revision uint64, rs []*resources.Resource
 	t.Helper()
 	transaction := s.Begin()
 	defer transaction.Abort()
-	all, err := s.cut([]*store.Commit{{Revision: revision, Changes: differences(transaction, rs)}})
+	all, err := s.cut([]*store.Commit{{Revision: revision, Changes: differences(transaction, rs)}}, s.wholeBytes())
 	if err != nil {
 		t.Fatal(err)
 	}
