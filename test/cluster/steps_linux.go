@@ -105,7 +105,8 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 	seen, refused := map[int]bool{}, map[int]string{}
 	for {
 		var status unix.WaitStatus
-		thread, err := unix.Wait4(-1, &status, unix.WALL|unix.WNOTHREAD, nil)
+		// The process leads a group of its own. This thread may have started other processes before, for others to wait for.
+		thread, err := unix.Wait4(-leader, &status, unix.WALL|unix.WNOTHREAD, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
