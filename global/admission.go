@@ -31,8 +31,8 @@ const (
 	anonymousWarning = time.Minute
 )
 
-// admission decides who may speak KDS as which zone: by the connection's client certificate, by a bearer token if those
-// are allowed, and without proof only if a flag allows it, and only for a zone that never had a credential.
+// admission decides who may speak KDS as which zone. Proof is the connection's client certificate, or a bearer token if
+// those are allowed. A flag can admit zones without proof, but only a zone that never had a credential.
 type admission struct {
 	store     store.Reader
 	registry  *enrolment.Registry
@@ -50,7 +50,7 @@ type admission struct {
 	revocations atomic.Uint64
 }
 
-// authenticate implements kds.GlobalConfig.Authenticate. It tells the call's connection the result.
+// authenticate implements kds.GlobalConfig.Authenticate. It also marks the call's connection as proven or failed.
 func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pass, err error) {
 	guest := guestOf(ctx)
 	if !guest.Try() {
@@ -68,12 +68,14 @@ func (a *admission) authenticate(ctx context.Context) (zone string, pass kds.Pas
 func (a *admission) let(ctx context.Context) (zone string, _ kds.Pass, err error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if zone, err = kds.ClientID(md); err != nil {
-		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err}) // the caller is refused in any case
+		// The caller is refused either way.
+		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Method: access.Anonymously, Err: err})
 		return "", nil, err
 	}
 	pass, how, err := a.judge(ctx, zone)
 	if err != nil {
-		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err}) // the caller is refused in any case
+		// The caller is refused either way.
+		_ = a.audit.record(ctx, auditEvent{Verb: tryConnect, Zone: zone, Method: how, Err: err})
 		return "", nil, fmt.Errorf("zone %s: %w", zone, err)
 	}
 	return zone, pass, nil
@@ -98,8 +100,8 @@ func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how 
 	return pass, access.Anonymously, err
 }
 
-// beside adds a token beside a certificate to the session's pass: a token of another zone, or an invalid one, is not
-// ignored. Without zone tokens, any token is refused.
+// beside also checks a token sent beside a certificate: it does not ignore an invalid token or one of another zone.
+// Without zone tokens, it refuses any token.
 func (a *admission) beside(ctx context.Context, certificate kds.Pass, zone string) (kds.Pass, error) {
 	token, given := bearer(ctx)
 	if !given {
@@ -112,7 +114,7 @@ func (a *admission) beside(ctx context.Context, certificate kds.Pass, zone strin
 	return bothPasses{certificate, pass}, err
 }
 
-// bothPasses hold while each of them does.
+// bothPasses is valid while both passes are.
 type bothPasses [2]kds.Pass
 
 // Err implements kds.Pass.
@@ -123,7 +125,7 @@ func (p bothPasses) Err() error {
 	return p[1].Err()
 }
 
-// known refuses zones that this global does not have, or no longer has. A credential does not bring one back.
+// known refuses zones that this global never had or has deleted. A credential does not bring one back.
 func (a *admission) known(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
@@ -155,7 +157,7 @@ func (a *admission) byCertificate(connection *zoneConnection, zone string) (kds.
 	return pass, err
 }
 
-// certificatePass holds while its connection's certificate is in the zone's record.
+// certificatePass is valid while the zone's record holds the connection's certificate.
 type certificatePass struct {
 	admission  *admission
 	connection *zoneConnection
@@ -217,7 +219,7 @@ func (a *admission) byToken(ctx context.Context, token, zone string) (kds.Pass, 
 	return pass, pass.verify(ctx)
 }
 
-// tokenPass holds while the token is valid.
+// tokenPass is valid while the token is.
 type tokenPass struct {
 	admission   *admission
 	token, zone string
@@ -243,7 +245,7 @@ func (p *tokenPass) verify(ctx context.Context) error {
 	return p.listed(ctx)
 }
 
-// tokenRefused returns the error for the peer, with no more than it needs; the audit log records the exact reason.
+// tokenRefused returns the error for the peer, with no more detail than it needs. The audit log has the exact reason.
 func tokenRefused(err error) error {
 	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
@@ -261,11 +263,11 @@ func (r *refusedToken) Error() string {
 	return kds.ErrUnauthenticated.Error() + ": " + cmp.Or(r.what, "the token is not accepted")
 }
 
-// Unwrap makes it an ErrUnauthenticated.
+// Unwrap returns ErrUnauthenticated.
 func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
 
-// listed checks that the zone's record still has this token. A token of another issuer, whose key was imported, is not
-// in the record, and is valid unless it is older than the last revocation.
+// listed checks that the zone's record still lists this token. The record does not list a token of another issuer,
+// whose key was imported: it is valid unless it is older than the last revocation.
 func (p *tokenPass) listed(ctx context.Context) error {
 	m, _, err := p.admission.registry.Get(ctx, p.zone)
 	if err != nil {
@@ -302,7 +304,7 @@ func (a *admission) anonymous(ctx context.Context, zone string) (kds.Pass, error
 	return pass, pass.errNow(ctx)
 }
 
-// anonymousPass holds while the zone has no credential that an anonymous caller would bypass.
+// anonymousPass is valid while the zone has no credential that an anonymous caller would bypass.
 type anonymousPass struct {
 	admission *admission
 	zone      string
@@ -319,7 +321,7 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 	switch {
 	case m == nil:
 		return nil
-	case m.Blank() && !m.Leaving(p.admission.now()): // the server that was deleting the zone has ended
+	case m.Blank() && !m.Leaving(p.admission.now()): // the server that was deleting the zone has stopped
 		return nil
 	case m.Leaving(p.admission.now()), !m.DeletedAt.IsZero():
 		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string",

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// candidateMemory is how long a rejected server is remembered; zones try again every 30 s or sooner.
+	// candidateMemory is how long a rejected server is remembered. Zones retry every 30 s or sooner.
 	candidateMemory = 10 * time.Minute
-	// Limits of what is remembered; all of it is from certificates of our own CA.
+	// Limits of what is remembered. All of it comes from certificates of our own CA.
 	maxCandidateZones   = 10_000
 	maxCandidatesOfZone = 8
 )
 
-// errUnrecorded reports a certificate of our zone CA that the store does not know. That holds for those issued after
-// the backup that the store was restored from, and for all if the store was begun anew. A revoked one looks the same,
-// but for its time.
+// errUnrecorded reports a certificate of our zone CA that the store does not list. These are the certificates issued
+// after the backup that the store was restored from, or all of them if the store was recreated. A revoked one differs
+// only in its time.
 var errUnrecorded = errors.New("the certificate is of this global's zone CA, but its store does not know of it: if the store was restored or recreated, causewayctl zone adopt lets it in; otherwise make a join string")
 
-// candidate is a Candidate with the certificate that it showed.
+// candidate is a Candidate with the certificate that it presented.
 type candidate struct {
 	enrolment.Candidate
 	held enrolment.Certificate
@@ -84,7 +84,7 @@ func (a *adoptions) tidyLocked(zone string) []candidate {
 	return of
 }
 
-// since returns the time from which on candidates are remembered.
+// since returns the start of the period for which candidates are remembered.
 func (a *adoptions) since() time.Time {
 	if since := a.now().Add(-candidateMemory); since.After(a.started) {
 		return since.UTC()
@@ -149,7 +149,7 @@ func (s *zoneAdmin) serveAdopt(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, chosen.Candidate)
 }
 
-// choose finds the one server that is meant: the newest certificate of the ID, or of the only ID.
+// choose returns the newest certificate of the given ID, or of the only ID.
 func (s *zoneAdmin) choose(zone, id string) (candidate, error) {
 	of := s.adoptions.list(zone)
 	var ids []string
@@ -170,9 +170,9 @@ func (s *zoneAdmin) choose(zone, id string) (candidate, error) {
 	return slices.MaxFunc(of, func(a, b candidate) int { return a.Issued.Compare(b.Issued) }), nil
 }
 
-// adopt admits a server by its certificate, and registers its zone. Certificates from before the last revocation of the
-// zone's credentials stay invalid; a server that replaces another must be named. The zone comes first: if the global
-// ends in between, the server is still one that asks, and can be adopted.
+// adopt admits a server by its certificate and registers its zone. Certificates from before the last revocation of the
+// zone's credentials stay invalid. A server that replaces another must be named. The zone is registered first: if the
+// global stops in between, the server is still a candidate and can be adopted.
 func (s *zoneAdmin) adopt(ctx context.Context, c candidate, named bool) error {
 	before, _, err := s.registry.Get(ctx, c.Zone)
 	if err == nil {

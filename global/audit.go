@@ -26,10 +26,10 @@ const (
 	doRetire = "retire"
 )
 
-// auditEvent is an attempt of a zone, or an action of the global itself. HTTP requests are audited elsewhere.
+// auditEvent is a zone's attempt, or an action of the global itself. HTTP requests are audited elsewhere.
 type auditEvent struct {
 	Verb string
-	// Zone is the caller or the subject; Method how it proved, or tried to prove, which zone it is.
+	// Zone is the caller or the subject. Method is how it proved, or tried to prove, its identity.
 	Zone   string
 	Method access.Method
 	// Err is the reason for a refusal or failure; nil for success.
@@ -40,14 +40,13 @@ type auditEvent struct {
 	intent *access.Intent
 }
 
-// auditor writes events to the audit log, and to the log. A nil audit log discards them.
+// auditor writes events to the audit log and to the server log. A nil audit log discards them.
 type auditor struct {
 	audit *access.Log
 	log   *slog.Logger
 }
 
-// begin records the intent of an action before it happens: if it fails, the action must not happen. Tell of the event
-// afterwards.
+// begin records the intent of an action. If it fails, the caller must not act. The caller records the event afterwards.
 func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
 	if e.intent, err = a.audit.Begin(e.entry(addressOf(ctx))); err != nil {
 		a.log.Error("the audit log cannot be written", "error", err)
@@ -55,7 +54,7 @@ func (a auditor) begin(ctx context.Context, e *auditEvent) (err error) {
 	return err
 }
 
-// record records an event durably. What it fails to record must not be acknowledged.
+// record records an event durably. If it fails, the caller must not acknowledge the event.
 func (a auditor) record(ctx context.Context, e auditEvent) error {
 	entry := e.entry(addressOf(ctx))
 	entry.Mark(e.intent)
@@ -107,8 +106,8 @@ func (e *auditEvent) entry(from string) access.Entry {
 	return entry
 }
 
-// Observe implements kds.Observer: it records sessions that ended because the zone claimed to be another, and resources
-// that zones may not send. Both were refused already.
+// Observe implements kds.Observer. It records sessions that ended because the zone claimed to be another, and resources
+// that zones may not send. Both have already been refused.
 func (a *admission) Observe(e kds.Event) {
 	switch {
 	case e.Kind == kds.SessionEnded && errors.Is(e.Err, kds.ErrNotAllowed):

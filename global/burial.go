@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 )
 
-// buryKnown is bury for a zone that was removed in another way. One that never had a credential has nothing to bury,
-// also while remove runs.
+// buryKnown is bury for a zone that was removed in another way. A zone that never had a credential has nothing to bury,
+// even while remove runs.
 func (a *admission) buryKnown(ctx context.Context, zone string) error {
 	m, _, err := a.registry.Get(ctx, zone)
 	if err != nil || m == nil || !m.DeletedAt.IsZero() || m.Blank() {

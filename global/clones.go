@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// cloneMemory is how long a server of a zone that lost its session to another is remembered.
+	// cloneMemory is how long a server that lost its zone's session to another is remembered.
 	cloneMemory = 15 * time.Minute
-	// maxInstances bounds the servers that are remembered for a zone.
+	// maxInstances bounds the servers remembered for a zone.
 	maxInstances = 8
 )
 
-// clones detects two servers that run with the credentials of one zone: each new session fences the previous one off,
-// so they alternate. A restart never brings a previous instance back; a clone does. It is a kds.Observer.
+// clones detects two servers that run with the credentials of one zone. Each new session fences off the previous one,
+// so they alternate. A restart never brings back a previous instance; a clone does. It is a kds.Observer.
 type clones struct {
 	now func() time.Time
 	log *slog.Logger
@@ -31,11 +31,11 @@ type clones struct {
 }
 
 type zoneInstances struct {
-	// current is the instance of the newest session; before holds the earlier ones, with the time at which each lost
+	// current is the instance of the newest session. before holds earlier instances, with the time at which each lost
 	// the session.
 	current string
 	before  map[string]time.Time
-	// returned is when an instance last came back after another; instances holds both.
+	// returned is when an instance last came back after another. instances holds both.
 	returned  time.Time
 	instances []string
 }
@@ -66,7 +66,7 @@ func (c *clones) meet(zone, instance string) {
 	}
 }
 
-// met records an instance and reports whether it is back after another one, for the first time in a while.
+// met records an instance and reports whether it came back after another, for the first time in a while.
 func (z *zoneInstances) met(instance string, now time.Time) (clone bool) {
 	if instance == z.current {
 		return false
@@ -91,7 +91,7 @@ func (z *zoneInstances) met(instance string, now time.Time) (clone bool) {
 	return clone
 }
 
-// of returns the instances that alternate as a zone now; none if there is no clone.
+// of returns the instances that currently alternate as a zone, or none if there is no clone.
 func (c *clones) of(zone string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *clones) forget(zone string) {
 	delete(c.zones, zone)
 }
 
-// conditions adds clones to the status of their Zone.
+// conditions adds a condition to the Zone of a clone.
 func (c *clones) conditions(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeZone {
 		return nil

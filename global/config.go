@@ -32,34 +32,35 @@ type Config struct {
 	// Store configures where resources are stored; by default in a bolt file in DataDir. Servers with the same prefix
 	// in one etcd are replicas. Run sets Path, Owner, Registerer and Log.
 	Store backend.Config
-	// EtcdHistory is how long etcd keeps old revisions: one of the replicas compacts older ones. Zero leaves that to
-	// etcd.
+	// EtcdHistory is how long etcd keeps old revisions. One of the replicas compacts older ones. Zero leaves compaction
+	// to etcd.
 	EtcdHistory time.Duration
-	// SecretsKeyFile or SecretsPassphrase seals keys at rest; see secrets.Config. Without both: <DataDir>/secrets.key.
+	// SecretsKeyFile or SecretsPassphrase seals keys at rest; see secrets.Config. If both are empty,
+	// <DataDir>/secrets.key does.
 	SecretsKeyFile, SecretsPassphrase string
-	// APIAddress serves the HTTP API, KDSAddress zones, DiagnosticsAddress /livez, /readyz and /metrics. Off loopback,
-	// the API and diagnostics use TLS, by the CA that zones trust.
+	// APIAddress serves the HTTP API, KDSAddress serves zones, and DiagnosticsAddress serves /livez, /readyz and
+	// /metrics. Off loopback, the API and diagnostics use TLS with a certificate of the CA that zones trust.
 	APIAddress, KDSAddress, DiagnosticsAddress string
 	// ReadyFile is written once the server is ready, as JSON with every bound address; empty for none.
 	ReadyFile string
-	// KDSTLS serves zones over TLS with a certificate that is made at first start. Without it, KDSAddress must be
+	// KDSTLS serves zones over TLS with a certificate created at the first start. Without it, KDSAddress must be
 	// loopback.
 	KDSTLS bool
-	// TLSMinVersion is the minimum version of TLS on every port, server.TLS12 or server.TLS13 (the default).
+	// TLSMinVersion is the minimum TLS version on every port: server.TLS12 or server.TLS13 (the default).
 	TLSMinVersion string
-	// TLSNames are names and addresses that the serving certificate covers beside KDSAdvertise and those of this machine.
+	// TLSNames are the names and addresses in the serving certificate besides KDSAdvertise and those of this machine.
 	TLSNames []string
 	// KDSInsecureAnonymous admits zones without proof, as long as they have no credential; for experiments and load
 	// generators.
 	KDSInsecureAnonymous bool
 	// KDSZoneTokens admits zones by bearer tokens, for peers that do not join.
 	KDSZoneTokens bool
-	// KDSAdvertise are the addresses, host:port, in join strings; those of this machine by default.
+	// KDSAdvertise are the addresses in join strings, as host:port; those of this machine by default.
 	KDSAdvertise []string
 	// ZoneCredentialLifetime is the lifetime of a zone's certificate, which is renewed at half of it. 30 days by
 	// default.
 	ZoneCredentialLifetime time.Duration
-	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now by default.
+	// Now is the wall clock for expiry, renewal and timestamps; time.Now by default.
 	Now func() time.Time
 	// SystemNamespace is resources.DefaultSystemNamespace by default.
 	SystemNamespace string
@@ -68,19 +69,20 @@ type Config struct {
 	KDSMaxMessageSize int
 	// KDSSendTimeout ends the session of a zone that does not read; kds.DefaultSendTimeout by default.
 	KDSSendTimeout time.Duration
-	// KDSFullSyncLimit is the number of zones that get their full state at once; kds.DefaultFullSyncLimit by default.
+	// KDSFullSyncLimit is how many zones receive their full state at the same time; kds.DefaultFullSyncLimit by
+	// default.
 	KDSFullSyncLimit int
 	// KDSZoneLimits bound what one zone may store here; a zero field means its default.
 	KDSZoneLimits kds.Limits
 	// Access decides who may use the HTTP API.
 	Access access.Settings
-	// Kubernetes connects the global with the API server of a cluster, in which its users write. Nil connects it with none.
+	// Kubernetes connects the global to the API server of a cluster, in which its users write. Nil means no connection.
 	Kubernetes *kubernetes.Settings
 	// Tracer records spans; nil for none.
 	Tracer trace.Tracer
-	// Page is the page for people, on the HTTP API's address; nil means none.
+	// Page is the web page on the HTTP API's address; nil means none.
 	Page api.Page
-	// Panics recovers panics on behalf of one peer or user; with nil, as in tests, they end the process.
+	// Panics recovers panics caused by one peer or user. With nil, as in tests, they end the process.
 	Panics *panics.Guard
 	// Log is required.
 	Log *slog.Logger
@@ -149,7 +151,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// DefaultZoneCredentialLifetime is how long a zone may be offline before it must join again.
+// DefaultZoneCredentialLifetime is how long a zone may stay offline before it must join again.
 const DefaultZoneCredentialLifetime = 30 * 24 * time.Hour
 
 const (

@@ -1,3 +1,3 @@
-// Package global owns the global server: its wiring, and what only it knows of zones, which is their registration and
-// their status. It holds no rule of the protocol (kds) and none of the API (resources/api).
+// Package global owns the global server: its wiring, and what only it knows about zones: their registration and status.
+// The rules of the protocol are in kds, those of the API in resources/api.
 package global

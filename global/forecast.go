@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// forecastSync adds to the answers to dry runs which zones would get the resource.
+// forecastSync adds the zones that would receive the resource to the responses of dry runs.
 func forecastSync(p *api.Preview) error {
 	var zones []string
 	for zone := range p.After.List(store.Query{Type: resources.TypeZone}) {

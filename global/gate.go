@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// gate holds all parts that decide which zones are admitted.
+// gate holds the parts that decide which zones are admitted.
 type gate struct {
 	config    *Config
 	admission *admission
@@ -64,7 +64,7 @@ func openGate(ctx context.Context, c *Config, durable store.Store, box *secrets.
 	}, nil
 }
 
-// wordAt returns kds.GlobalConfig's WordAt.
+// wordAt returns the function for kds.GlobalConfig.WordAt.
 func (g *gate) wordAt() func(uint64) string {
 	if g.config.Store.Kind != backend.Etcd {
 		return nil
@@ -72,7 +72,7 @@ func (g *gate) wordAt() func(uint64) string {
 	return g.lineage.WordAt
 }
 
-// expiries returns when the authority expires that signs for zones (zone-ca); nothing if it cannot be read.
+// expiries returns when the authority that signs for zones (zone-ca) expires, or nothing if it cannot be read.
 func (g *gate) expiries() map[string]time.Time {
 	ring, _, err := g.admission.authority.Current(context.Background())
 	if err != nil || len(ring) == 0 {
@@ -81,7 +81,7 @@ func (g *gate) expiries() map[string]time.Time {
 	return map[string]time.Time{"zone-ca": ring[len(ring)-1].Cert.NotAfter}
 }
 
-// serve returns the server of the KDS port, where zones join and sync, and registers the routes by which operators
+// serve returns the server of the KDS port, where zones join and sync. It registers the routes by which operators
 // manage them.
 func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Server, error) {
 	s, err := newKDSServer(g.config, port, g.admission)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// insightInterval is the shortest time between two writes of counters; the first after a pause is written at once.
+	// insightInterval is the shortest time between two writes of counters. The first write after a pause is immediate.
 	insightInterval = time.Second
 	// keptSubscriptions bounds the past sessions of a zone that are shown.
 	keptSubscriptions = 10
@@ -31,15 +31,14 @@ type insights struct {
 	status   store.Store
 	instance string
 	log      *slog.Logger
-	// has reports whether this replica has a zone; other replicas write the insights of theirs. Nil for all zones.
+	// has reports whether this replica has a zone. Other replicas write the insights of theirs. Nil means all zones.
 	has func(zone string) bool
-	// wake holds one signal: a zone is dirty. urgent is the same for what operators wait for: a zone connected or
-	// disconnected.
+	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: a zone connected or disconnected.
 	wake, urgent chan struct{}
 
 	mu    sync.Mutex
 	zones map[string]*zoneInsight // guarded by mu
-	// sessions finds the subscription that a message counts for.
+	// sessions maps a session to its subscription.
 	sessions map[uint64]*subscription // guarded by mu
 	dirty    []string                 // guarded by mu: zones to write, those whose flag is set
 }
@@ -47,7 +46,7 @@ type insights struct {
 // zoneInsight is the state of one zone since this process started.
 type zoneInsight struct {
 	subscriptions []*subscription
-	// past are sessions on other replicas, all of them ended.
+	// past holds ended sessions on other replicas.
 	past          []*systempb.KDSSubscription
 	streams       [2]time.Time
 	healthChecked time.Time
@@ -62,12 +61,12 @@ type subscription struct {
 	connected, disconnected time.Time
 	updated                 time.Time
 	peer                    *kds.Peer
-	// types are in order of arrival. latest is the index of the one counted last, which is most often counted next.
+	// types are in order of arrival. latest is the index of the one counted last, which is usually counted next.
 	types  []counters
 	latest int
 }
 
-// counters are those of one type.
+// counters counts the messages of one type.
 type counters struct {
 	typ                          resources.Type
 	sent, acknowledged, rejected uint64
@@ -152,7 +151,7 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 	return nil
 }
 
-// elsewhere returns a zone's sessions on other replicas, ended, since a session begins here.
+// elsewhere returns a zone's sessions on other replicas, marked as ended, since a session begins here.
 func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscription {
 	shown := i.status.Snapshot().Get(insightKey(zone))
 	if shown == nil {
@@ -175,7 +174,7 @@ func (i *insights) elsewhere(zone string, now time.Time) []*systempb.KDSSubscrip
 	return out
 }
 
-// start adds a session and ends an older one that seems open. The caller holds i.mu.
+// start adds a session and ends older ones that still appear open. The caller holds i.mu.
 func (i *insights) start(z *zoneInsight, e kds.Event) {
 	for _, old := range z.subscriptions {
 		if old.disconnected.IsZero() {
@@ -211,7 +210,7 @@ func (s *subscription) count(e kds.Event) {
 	s.updated = e.Time
 }
 
-// counters finds or adds the counters of a type; there are at most as many as types in the registry.
+// counters finds or adds the counters of a type. There are at most as many as the registry has types.
 func (s *subscription) counters(t resources.Type) *counters {
 	if s.latest < len(s.types) && s.types[s.latest].typ == t {
 		return &s.types[s.latest]
@@ -224,8 +223,8 @@ func (s *subscription) counters(t resources.Type) *counters {
 	return &s.types[s.latest]
 }
 
-// run writes dirty zones until ctx ends, counters at most once in insightInterval. While nothing happens it waits
-// without a timer.
+// run writes dirty zones until ctx ends, counters at most once per insightInterval. While idle, it waits without a
+// timer.
 func (i *insights) run(ctx context.Context) error {
 	for {
 		select {
@@ -260,7 +259,7 @@ func (i *insights) flush(ctx context.Context) {
 		if insight == nil {
 			continue
 		}
-		// Encode without the lock, which each acknowledgement of a zone takes.
+		// Encode without the lock, which every acknowledgement takes.
 		spec, err := resources.NewStatusSpec(resources.TypeZoneInsight, insight)
 		if err != nil {
 			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
@@ -317,7 +316,8 @@ func (i *insights) insight(zone string, z *zoneInsight) *systempb.ZoneInsight {
 	for _, s := range z.subscriptions {
 		insight.Subscriptions = append(insight.Subscriptions, i.subscription(zone, s))
 	}
-	// The last one counts, and it is the one that began here last, whatever the clock said then.
+	// Readers use the last one, so the session that began last on this replica stays last, whatever the clock said
+	// then.
 	if n := len(insight.Subscriptions); n > 0 {
 		slices.SortStableFunc(insight.Subscriptions[:n-1], func(a, b *systempb.KDSSubscription) int {
 			return a.GetConnectTime().AsTime().Compare(b.GetConnectTime().AsTime())
@@ -364,8 +364,7 @@ func (i *insights) subscription(zone string, s *subscription) *systempb.KDSSubsc
 	return out
 }
 
-// notBefore returns the time of an event of a session as it is shown: the clock may have been set back since the
-// session began.
+// notBefore returns the time to show for a session's event: the clock may have been set back since the session began.
 func notBefore(t, began time.Time) time.Time {
 	if t.Round(0).Before(began.Round(0)) {
 		return began

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// addInspect serves questions about the proxies of all zones, by the policies that reach them, and which zones would
-// get a resource.
+// addInspect adds the routes that inspect the proxies of all zones, the policies that reach them, and which zones would
+// receive a resource.
 func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown,
 	outdated func() *tracker.RolloutOffline, c *Config) {
 	crossing := exchange.NewFilter()

@@ -22,9 +22,9 @@ const (
 // keyring holds the keys of one purpose.
 type keyring interface {
 	keys(ctx context.Context) ([]api.SigningKey, error)
-	// rotate makes a new key, which signs from now on, and returns its ID.
+	// rotate creates a key, which signs from now on, and returns its ID.
 	rotate(ctx context.Context) (id string, err error)
-	// retire stops accepting a key. Errors are those that keyError knows.
+	// retire stops accepting a key. Its errors are those that keyError handles.
 	retire(ctx context.Context, id string, force bool) error
 }
 
@@ -83,7 +83,7 @@ func (k keyrings) rotate(w http.ResponseWriter, r *http.Request) error {
 // identityPurpose is the prefix of the purposes of identity authorities.
 const identityPurpose = "identity:"
 
-// ofAZone returns the error for identity authorities: each zone has its own, and the global, which has none of their
+// ofAZone returns the error for identity authorities. Each zone has its own, and the global, which has none of their
 // keys, cannot make a zone replace them.
 func ofAZone(purpose, zone string) error {
 	if zone == "" {
@@ -149,7 +149,7 @@ func (t tokenKeys) keys(context.Context) ([]api.SigningKey, error) {
 
 func (t tokenKeys) rotate(ctx context.Context) (string, error) { return t.issuer.Rotate(ctx) }
 
-// retire ignores force: who still holds tokens of a key is unknown.
+// retire ignores force, because it is unknown who still holds tokens of a key.
 func (t tokenKeys) retire(ctx context.Context, id string, _ bool) error {
 	return t.issuer.Retire(ctx, id)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// newBridge returns what connects the global with a Kubernetes cluster, and tells the HTTP API what is written there; nil
-// if the global is connected with none.
+// newBridge returns the connection between the global and a Kubernetes cluster, and tells the HTTP API what is written
+// there. It returns nil if none is configured.
 func newBridge(c *Config, durable store.Reader, spread *rollout, box *secrets.Box,
 	diagnostics *server.Diagnostics) (*kubernetes.Bridge, error) {
 	if c.Kubernetes == nil {
@@ -26,8 +26,9 @@ func newBridge(c *Config, durable store.Reader, spread *rollout, box *secrets.Bo
 	}, kubernetes.Place{DataDir: c.DataDir, Box: box, Agent: "causeway-global"}, diagnostics)
 }
 
-// pulse is a text that differs once rollouts may differ, although the store does not: because a zone or a proxy has come,
-// gone, or told of proxies that are behind. Acknowledgements are not in it: who waits for them asks again.
+// pulse returns a text that changes when rollouts may change although the store does not: a zone or a proxy connects or
+// disconnects, or reports proxies that are behind. It excludes acknowledgements, because a caller that waits for them
+// polls.
 func (o *rollout) pulse() string {
 	var b strings.Builder
 	for _, zone := range o.sync.Zones() {

@@ -30,22 +30,22 @@ type membership struct {
 	ca []byte
 	// rotations notifies of new authorities.
 	rotations *rotations
-	// pace bounds the certificates that each zone is given.
+	// pace limits the certificates issued to each zone.
 	pace *access.Pace
 }
 
-// A zone needs a certificate at half of the last one's life, and when authorities rotate. Each is a line of the audit
-// log, so a zone that asks in a loop would push out what others did.
+// A zone needs a certificate at half of the last one's life, and when authorities rotate. Each adds a line to the audit
+// log, so a zone that asks in a loop would push out the lines of others.
 const (
 	certificateEvery = 10 * time.Second
 	certificateBurst = 50
 )
 
-// refusedJoin is the answer to a server whose join string is not, or no longer, one of this global.
+// refusedJoin is the message for a server whose join string this global does not or no longer accepts.
 const refusedJoin = "the join string is not accepted: it was used already, or is another global's: causewayctl zone create ZONE --rejoin makes a new one"
 
-// Judge implements enrolment.MembershipServer. A server joins over a connection of its own, on which little is read
-// before it has proved anything: the limit for an authenticated one is larger than a request to join may be.
+// Judge implements enrolment.MembershipServer. A server joins over a connection of its own, which may send little
+// before it has proved anything. The limit for an authenticated connection is larger than a join request may be.
 func (s *membership) Judge(ctx context.Context, method string) error {
 	guest := guestOf(ctx)
 	if method == enrolmentpb.MembershipService_Join_FullMethodName {
@@ -64,7 +64,8 @@ func (s *membership) Judge(ctx context.Context, method string) error {
 	}
 	guest.Fail()
 	if method == enrolmentpb.MembershipService_Renew_FullMethodName {
-		_ = s.audit.record(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err}) // the caller is refused in any case
+		// The caller is refused either way.
+		_ = s.audit.record(ctx, auditEvent{Verb: tryRenew, Zone: held.Zone, Method: access.ByCertificate, Err: err})
 	}
 	return err
 }
@@ -86,7 +87,7 @@ func (s *membership) audited(ctx context.Context, event auditEvent, credential *
 	return credential, err
 }
 
-// join also sets the zone of the event.
+// join also sets the event's zone.
 func (s *membership) join(ctx context.Context, r *enrolmentpb.JoinRequest, event *auditEvent) (*enrolmentpb.Credential,
 	error) {
 	claims, err := s.tokens.Verify(r.GetToken(), tokens.AudienceJoin)
@@ -118,7 +119,7 @@ func (s *membership) join(ctx context.Context, r *enrolmentpb.JoinRequest, event
 	return credential, err
 }
 
-// besideJoin verifies credentials beside a join token: none of them is ignored.
+// besideJoin verifies credentials sent beside a join token, so that none of them is ignored.
 func (s *membership) besideJoin(ctx context.Context, zone string) error {
 	if _, given := bearer(ctx); given {
 		return fmt.Errorf("%w: a bearer token beside a join string: send the join string alone", kds.ErrUnauthenticated)
@@ -131,9 +132,8 @@ func (s *membership) besideJoin(ctx context.Context, zone string) error {
 	return nil
 }
 
-// admit marks the token as used and makes id the zone's ID. A server that lost the answer to its request may ask again,
-// with the same key, until another server has replaced it. A replacement is authorised by one token: earlier ones do
-// not allow another.
+// admit marks the token as used and makes id the zone's ID. A server that lost the response may retry with the same key
+// until another server has replaced it. A token authorises one replacement: earlier tokens do not allow another.
 func admit(m *enrolment.Record, token, id, key string) error {
 	at := slices.IndexFunc(m.Joins, func(j enrolment.IssuedJoin) bool { return j.ID == token })
 	switch {
@@ -155,8 +155,8 @@ func admit(m *enrolment.Record, token, id, key string) error {
 	return nil
 }
 
-// issue signs a certificate, which becomes the zone's once allowed has agreed and the record is stored. The audit log
-// records the intent before that.
+// issue signs a certificate. It becomes the zone's once allowed has agreed and the record is stored. The audit log
+// records the intent first.
 func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment.ZoneIdentity,
 	request *x509.CertificateRequest, allowed func(*enrolment.Record) error) (*enrolmentpb.Credential,
 	enrolment.Certificate, error) {
@@ -189,7 +189,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 		Expires: timestamppb.New(held.Expires)}, held, nil
 }
 
-// caller returns the zone that made a call, and its connection.
+// caller returns the zone that made a call and its connection.
 func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Certificate, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	zone, err := kds.ClientID(md)
@@ -208,14 +208,14 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 	return connection, held, err
 }
 
-// Renew implements enrolment.MembershipServer. From then on the connection counts as that of the new certificate.
+// Renew implements enrolment.MembershipServer. From then on, the connection counts as that of the new certificate.
 func (s *membership) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
 	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
 	credential, err := s.renew(ctx, r, &event)
 	return s.audited(ctx, event, credential, err)
 }
 
-// renew also sets the zone of the event.
+// renew also sets the event's zone.
 func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, event *auditEvent) (*enrolmentpb.Credential,
 	error) {
 	connection, held, err := s.caller(ctx)
@@ -267,7 +267,7 @@ func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest)
 	return &enrolmentpb.ConfirmResponse{}, nil
 }
 
-// Follow implements enrolment.MembershipServer: it advises a zone to renew a certificate whose authority no longer
+// Follow implements enrolment.MembershipServer. It advises a zone to renew a certificate whose authority no longer
 // signs.
 func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
 	stream grpc.ServerStreamingServer[enrolmentpb.Advice]) error {

@@ -13,8 +13,8 @@ var onlineDesc = prometheus.NewDesc("causeway_zone_online", "1 while an enabled 
 // Describe implements prometheus.Collector.
 func (z *zones) Describe(out chan<- *prometheus.Desc) { out <- onlineDesc }
 
-// Collect implements prometheus.Collector: every enabled zone has a series, whether it ever connected to this server or
-// not, but for those that are unheard of.
+// Collect implements prometheus.Collector. Every enabled zone has a series, even if it never connected to this server,
+// unless its status is unknown.
 func (z *zones) Collect(out chan<- prometheus.Metric) {
 	snapshot := z.store.Snapshot()
 	for r := range snapshot.List(store.Query{Type: resources.TypeZone}) {

@@ -14,7 +14,7 @@ import (
 type operator struct {
 	store store.Reader
 	sync  *kds.Global
-	// outdated returns since when this replica may show what is old; nil while it does not.
+	// outdated returns since when the data of this replica may be old, or nil if it is current.
 	outdated func() *tracker.RolloutOffline
 }
 
@@ -77,7 +77,7 @@ func (o *operator) resync(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, answer)
 }
 
-// conditions returns who refuses a resource of this server, and, for a Zone, what it holds.
+// conditions returns the refusals of a resource of this server and, for a Zone, what its last report says.
 func (o *operator) conditions(r *resources.Resource) []resources.Condition {
 	out := tracker.Conditions(o.sync.Refused(r.Key))
 	if r.Type != resources.TypeZone {

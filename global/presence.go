@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// presence is the status store as it is shown. A zone's status of its proxies counts while the zone is connected. For a
+// presence shows the status store. A zone's status of its proxies counts while the zone is connected. For a
 // disconnected zone it is unknown, so its proxies count as disconnected since then. The store keeps the zone's status:
 // if nothing has changed when it reconnects, nothing is sent again.
 type presence struct {
@@ -59,8 +59,8 @@ func (s *presenceSnapshot) List(q store.Query) iter.Seq[*resources.Resource] {
 	}
 }
 
-// shown returns r, with its connections ended if its zone is disconnected, or, of the zone itself, if nothing is heard of
-// it. An unreadable insight is returned as it is.
+// shown returns r. Its connections are ended if its zone is disconnected or, for the zone itself, if its status is
+// unknown. It returns an unreadable insight unchanged.
 func (p *presence) shown(r *resources.Resource) *resources.Resource {
 	if r == nil {
 		return nil
@@ -86,7 +86,7 @@ func (p *presence) shown(r *resources.Resource) *resources.Resource {
 	return r
 }
 
-// ended returns r with a spec that end has changed.
+// ended returns a copy of r with a spec changed by end.
 func ended[S any, P interface {
 	*S
 	proto.Message
@@ -104,7 +104,7 @@ func ended[S any, P interface {
 	return out
 }
 
-// absent returns since when and why it is unknown how a zone is; nil while it has a session.
+// absent returns since when and why a zone's state is unknown, or nil while it has a session.
 func absent(sync *kds.Global, zone string) *api.Unknown {
 	since, away := sync.Away(zone)
 	switch {

@@ -12,20 +12,20 @@ import (
 
 // ReplacedCA is the result of ReplaceCA.
 type ReplacedCA struct {
-	// SHA256 is that of the new CA, as zones pin it.
+	// SHA256 is the hash of the new CA that zones pin.
 	SHA256 string
-	// Aside is the folder with the old files, below that of the certificates; empty if there were none.
+	// Aside is the folder with the old files, inside the certificate folder; empty if there were none.
 	Aside string
 }
 
-// errNotShared reports that the store has no CA to take.
+// errNotShared reports that the store has no CA to adopt.
 var errNotShared = errors.New("no CA is shared in this store: only replicas with --store etcd take each other's")
 
-// ReplaceCA replaces the CA that signs the certificates of a global, which must not run. Zones and clients that pinned
-// the old one need the new pin. The files of the old CA are moved aside; the rest of the folder stays. Replicas share a
-// CA in their store: it is replaced there first, and with take, the other replicas take it from there. If ReplaceCA is
-// interrupted, the next start reports that the folder and the store have different CAs, and take mends that. Errors are
-// those of the store, which is locked while a server with a file of its own runs, and of the files.
+// ReplaceCA replaces the CA that signs the certificates of a stopped global. Zones and clients that pinned the old one
+// need the new pin. ReplaceCA moves the files of the old CA aside; the rest of the folder stays. Replicas share a CA in
+// their store: it is replaced there first, and the other replicas adopt it with take. If ReplaceCA is interrupted, the
+// next start reports that the folder and the store have different CAs, and take repairs that. Errors come from the
+// files and the store, which is locked while a server with a file of its own runs.
 func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err error) {
 	box, err := prepare(&c)
 	if err != nil {
@@ -62,7 +62,7 @@ func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err 
 	return &ReplacedCA{SHA256: certificate.CASHA256, Aside: aside}, nil
 }
 
-// replaceShared replaces the CA in the store. It fails if another process does so at the same time.
+// replaceShared replaces the CA in the store. It fails if another process replaces it at the same time.
 func replaceShared(ctx context.Context, keeper *secrets.Keeper, now time.Time) error {
 	_, version, err := keeper.Get(ctx, serverCASecret)
 	if err != nil && !errors.Is(err, secrets.ErrNotFound) {

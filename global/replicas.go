@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// publishInterval is the shortest time between two messages to the other replicas; the first after a pause is sent at
-	// once.
+	// publishInterval is the shortest time between two messages to the other replicas. The first after a pause is sent
+	// at once.
 	publishInterval = time.Second
 	// DefaultEtcdHistory is how long etcd keeps old revisions unless the operator configures it.
 	DefaultEtcdHistory = time.Hour
 )
 
-// replicas shares between the globals of a store what is not in the store: who is present, and the status of each zone.
-// A replica sends the others the status of its zones, which they show as their own. The longest present leads: it does
-// what only one may do. It is a kds.Observer. A global with a store of its own has replicas without shared state.
+// replicas shares between the globals of a store what is not in the store: which replicas are live, and the status of
+// each zone. A replica sends the others the status of its zones, which they show as their own. The longest present
+// leads: it does what only one may do. It is a kds.Observer. A global with a store of its own has replicas without
+// shared state.
 type replicas struct {
 	replicaParts
 	shared  *etcd.SharedState
@@ -38,19 +39,19 @@ type replicas struct {
 	now     func() time.Time
 	log     *slog.Logger
 	started time.Time
-	// wake and urgent hold one signal each: there is news to send, and somebody waits for it. moved likewise: this
-	// replica's own entry has changed.
+	// wake and urgent hold one signal each: there are changes to send, and somebody waits for them. moved signals that
+	// this replica's own entry changed.
 	wake, urgent, moved chan struct{}
 
 	mu         sync.Mutex
 	present    []replica                // guarded by mu: in order of arrival
 	dirtyZones map[string]bool          // guarded by mu: zones whose state changed
-	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ in the shared state
-	published  map[resources.Key]string // guarded by mu: resources of own zones that are in the shared state, with the zone
+	dirtyKeys  map[resources.Key]bool   // guarded by mu: resources of own zones that differ from the shared state
+	published  map[resources.Key]string // guarded by mu: resources of own zones in the shared state, with the zone
 	remote     map[string]remoteZone    // guarded by mu
 	lost       time.Time                // guarded by mu: since when the others cannot be heard; zero while they can
-	full       bool                     // guarded by mu: they cannot because etcd answers and takes no writes
-	missing    []replica                // guarded by mu: those that are listed no more, and may have been unable to write that
+	full       bool                     // guarded by mu: the reason is that etcd answers but rejects writes
+	missing    []replica                // guarded by mu: no longer listed, but perhaps only unable to write
 }
 
 // replica is one of the live replicas.
@@ -69,14 +70,14 @@ type remoteZone struct {
 	connected bool
 }
 
-// replicaParts are the parts of this replica that replicas use.
+// replicaParts are the parts of this replica that replicas uses.
 type replicaParts struct {
 	durable  *backend.Store
 	status   store.Store
 	sync     *kds.Global
 	clones   *clones
 	instance string
-	// addresses are this replica's for zones.
+	// addresses are this replica's addresses for zones.
 	addresses []string
 }
 
@@ -97,12 +98,12 @@ func (r *replicas) leads() bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// One that is cut off is no longer live.
+	// A replica that is cut off is no longer live.
 	return len(r.present) > 0 && r.present[0].Instance == r.instance &&
 		(r.lost.IsZero() || r.full || r.now().Sub(r.lost) < doubtAfter)
 }
 
-// everyAddress returns the global's addresses for zones: this replica's first, then the others'.
+// everyAddress returns the global's addresses for zones: own first, then those of the other replicas.
 func (r *replicas) everyAddress(own []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +143,7 @@ func poke(signal chan struct{}) {
 	}
 }
 
-// run sends and receives news until ctx ends.
+// run sends and receives changes until ctx ends.
 func (r *replicas) run(ctx context.Context) error {
 	if r.shared == nil {
 		return nil
@@ -162,7 +163,7 @@ func (r *replicas) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// publishAll sends everything about this replica's zones again: others may have taken it for dead.
+// publishAll sends all state of this replica's zones again, because others may have considered it dead.
 func (r *replicas) publishAll() {
 	zones := r.sync.Zones()
 	r.mu.Lock()

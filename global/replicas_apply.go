@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// listenInterval is the interval at which a replica checks that it can hear the others.
+	// listenInterval is how often a replica checks that it can hear the others.
 	listenInterval = time.Second
-	// cutOffReason and fullReason are the reasons why nothing is heard of what other replicas have.
+	// cutOffReason and fullReason explain why the status of other replicas' zones is unknown.
 	cutOffReason = "the replica that was asked and etcd are cut off from each other"
 	fullReason   = "etcd takes no writes, so the replicas cannot tell each other anything"
-	// doubtAfter is how long a replica hears nothing before it calls unknown what it was told: as long as the others take
-	// it for present.
+	// doubtAfter is how long a replica may hear nothing before the others' status becomes unknown. The others consider
+	// it live for as long.
 	doubtAfter = etcd.DefaultReplicaLease
 )
 
-// followState follows the shared state while etcd answers, until ctx ends. When etcd has not answered for a while, what
-// the others told is unknown until all shared state is heard again.
+// followState follows the shared state while etcd answers, until ctx ends. Once etcd has not answered for a while, the
+// others' status is unknown until all shared state has been read again.
 func (r *replicas) followState(ctx context.Context) error {
 	for ctx.Err() == nil {
 		following, stop := context.WithCancel(ctx)
@@ -55,7 +55,7 @@ func (r *replicas) followState(ctx context.Context) error {
 	return nil
 }
 
-// listens returns once etcd has not answered for a while or takes no writes, with since when, or ctx has ended.
+// listens returns once etcd has not answered for a while or rejects writes, with the time since when, or when ctx ends.
 func (r *replicas) listens(ctx context.Context) (since time.Time) {
 	for ctx.Err() == nil {
 		full := r.durable.Answers() != nil && r.durable.Current() == nil
@@ -74,8 +74,8 @@ func (r *replicas) listens(ctx context.Context) (since time.Time) {
 	return since
 }
 
-// waitForRoom returns once etcd takes writes or does not answer, or ctx has ended. Until then the other replicas cannot
-// tell how their zones are. They renew their leases all the same, so it follows who is present.
+// waitForRoom returns once etcd accepts writes or stops answering, or ctx ends. Until then, the other replicas cannot
+// publish the status of their zones. They still renew their leases, so it follows which of them are live.
 func (r *replicas) waitForRoom(ctx context.Context, since time.Time) {
 	for first := true; ctx.Err() == nil && r.durable.Current() == nil; first = false {
 		full := r.durable.Answers()
@@ -85,7 +85,7 @@ func (r *replicas) waitForRoom(ctx context.Context, since time.Time) {
 		if first {
 			r.log.Warn("etcd takes no writes: the status of zones of other replicas is unknown", "since", since, "error", full)
 		}
-		r.sync.Doubt(since, fullReason, r.hadLast) // again, for what was followed meanwhile is from before
+		r.sync.Doubt(since, fullReason, r.hadLast) // again, because what arrived meanwhile is older
 		pause(ctx, listenInterval)
 	}
 }
@@ -99,7 +99,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// hadLast reports whether a zone's last session was here: without a write, which is seen here, no other replica gets it.
+// hadLast reports whether a zone's last session was here. Another replica can only take it over by a write, which this
+// one would see.
 func (r *replicas) hadLast(zone string) bool {
 	claim := kds.ClaimOf(r.durable.Snapshot(), zone)
 	return claim != nil && claim.Replica == r.instance
@@ -114,7 +115,8 @@ func (r *replicas) setLost(since time.Time, full bool) {
 	}
 }
 
-// outdated returns since when etcd does not answer, so that other replicas may have written, and why; nil while it does.
+// outdated returns since when and why etcd does not answer, so that other replicas may have written; nil while it
+// answers.
 func (r *replicas) outdated() *tracker.RolloutOffline {
 	r.mu.Lock()
 	lost, full := r.lost, r.full
@@ -125,7 +127,7 @@ func (r *replicas) outdated() *tracker.RolloutOffline {
 	return &tracker.RolloutOffline{Zone: "etcd", Since: lost, Reason: r.why()}
 }
 
-// unheard returns since when nothing is heard of the other replicas, and why; zero while they are heard.
+// unheard returns since when and why the other replicas cannot be heard; zero while they can.
 func (r *replicas) unheard() (since time.Time, why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +137,7 @@ func (r *replicas) unheard() (since time.Time, why string) {
 	return r.lost, cutOffReason
 }
 
-// why returns the reason why what this replica shows may be old; empty if it may not.
+// why returns why this replica's data may be old, or "" if it is current.
 func (r *replicas) why() string {
 	if err := r.durable.Answers(); err != nil {
 		return err.Error()
@@ -143,8 +145,8 @@ func (r *replicas) why() string {
 	return ""
 }
 
-// apply applies the zone status of the other replicas. Status of a zone that this replica has is outdated, or from
-// before it had the zone: it sends its own again.
+// apply applies the other replicas' zone status. Status of a zone that this replica has is outdated, or from before it
+// had the zone, so it sends its own again.
 func (r *replicas) apply(change etcd.StateChange) {
 	r.setPresent(change.Replicas)
 	b := store.Batch{}
@@ -175,7 +177,7 @@ func (r *replicas) apply(change etcd.StateChange) {
 	poke(r.wake)
 }
 
-// setPresent records which replicas are present.
+// setPresent records which replicas are live.
 func (r *replicas) setPresent(listed []etcd.Replica) {
 	var present []replica
 	for _, m := range listed {
@@ -215,7 +217,7 @@ func (r *replicas) applyState(zone string, value []byte) {
 	if !r.has(zone) {
 		r.sync.Adopt(zone, note.State)
 	}
-	// A late note, of a session that another replica has taken over since, would look like a server that came back.
+	// A late note, of a session that another replica has since taken over, would look like a server that came back.
 	if claim := kds.ClaimOf(r.durable.Snapshot(), zone); note.State.Instance != "" && note.Replica != r.instance &&
 		claim != nil && claim.Replica == note.Replica {
 		r.clones.meet(zone, note.State.Instance)
@@ -228,7 +230,7 @@ func (r *replicas) applyState(zone string, value []byte) {
 	}
 }
 
-// applyResource adds the effect of a note to b.
+// applyResource adds the operation for a note to b.
 func (r *replicas) applyResource(b *store.Batch, zone string, key resources.Key, value []byte) {
 	here := r.status.Snapshot().Get(key)
 	var said *resources.Resource
@@ -253,7 +255,7 @@ func (r *replicas) applyResource(b *store.Batch, zone string, key resources.Key,
 	}
 }
 
-// dropUnnamed adds the removal of what all shared state does not contain to b.
+// dropUnnamed adds the removal of everything that is absent from the shared state to b.
 func (r *replicas) dropUnnamed(b *store.Batch, named map[resources.Key]bool) {
 	snapshot := r.status.Snapshot()
 	for _, t := range []resources.Type{resources.TypeZoneInsight, resources.TypeDataplaneInsight} {

@@ -16,7 +16,7 @@ func (r *replicas) self() replica {
 		Revision: r.durable.Snapshot().Revision()}
 }
 
-// shown returns self as it is in the shared state.
+// shown returns self, encoded for the shared state.
 func (r *replicas) shown() []byte {
 	value, err := json.Marshal(r.self())
 	if err != nil {
@@ -25,8 +25,8 @@ func (r *replicas) shown() []byte {
 	return value
 }
 
-// showAlways updates the revision in this replica's entry, at most once in publishInterval, until ctx ends. While
-// nothing changes it waits without a timer.
+// showAlways updates the revision in this replica's entry, at most once per publishInterval, until ctx ends. While
+// idle, it waits without a timer.
 func (r *replicas) showAlways(ctx context.Context) error {
 	for seen := r.durable.Snapshot().Revision(); ; {
 		now, changed := r.durable.Changed()
@@ -49,7 +49,7 @@ func (r *replicas) showAlways(ctx context.Context) error {
 	}
 }
 
-// zonesOf counts the zones that have a session, by replica.
+// zonesOf counts the zones with a session, by replica.
 func (r *replicas) zonesOf() map[string]int {
 	zones := map[string]int{}
 	r.mu.Lock()
@@ -63,7 +63,7 @@ func (r *replicas) zonesOf() map[string]int {
 	return zones
 }
 
-// list returns all replicas: this one first if the shared state does not have it, then in order of arrival.
+// list returns all replicas: this one first if the shared state lacks it, then in order of arrival.
 func (r *replicas) list() []api.Replica {
 	r.mu.Lock()
 	present, missing := r.present, r.missing

@@ -19,7 +19,7 @@ import (
 
 // zoneNote is the state of a zone in the shared state, beside its resources.
 type zoneNote struct {
-	// Replica is the one that has the zone, or had it last.
+	// Replica is the one that has or last had the zone.
 	Replica string             `json:"replica"`
 	State   *tracker.ZoneState `json:"state"`
 }
@@ -45,8 +45,8 @@ func zoneOf(r *resources.Resource) string {
 	return r.Zone()
 }
 
-// publishAlways sends changes, at most once in publishInterval except for those that people wait for, until ctx ends.
-// While nothing changes it waits without a timer.
+// publishAlways sends changes until ctx ends, at most once per publishInterval except for those that somebody waits
+// for. While idle, it waits without a timer.
 func (r *replicas) publishAlways(ctx context.Context) error {
 	seen := r.status.Snapshot().Revision()
 	for {
@@ -119,7 +119,7 @@ func (r *replicas) publish(ctx context.Context, seen uint64) (uint64, error) {
 		}
 		for _, zone := range offline {
 			if heard, known := r.remote[zone]; known {
-				heard.connected = true // as in the shared state still
+				heard.connected = true // as the shared state still says
 				r.remote[zone] = heard
 			}
 		}
@@ -141,8 +141,7 @@ func (r *replicas) appendState(notes []etcd.Note, zone string, state *tracker.Zo
 	return append(notes, etcd.Note{Key: zonesPrefix + zone + stateSuffix, Value: value})
 }
 
-// changedKeys returns the resources of the status store that changed since, with those in dirtyKeys; all if the changes
-// are unknown.
+// changedKeys returns dirtyKeys and the status resources that changed after seen, or all if the changes are unknown.
 func (r *replicas) changedKeys(seen uint64, dirtyKeys map[resources.Key]bool) (keys map[resources.Key]bool, next uint64) {
 	keys = dirtyKeys
 	commits, ok := r.status.Changes(seen)
@@ -170,7 +169,7 @@ func (r *replicas) changedKeys(seen uint64, dirtyKeys map[resources.Key]bool) (k
 	return keys, next
 }
 
-// appendResources adds the resources of own zones, and removes deleted ones, which it returns with their zones.
+// appendResources adds the resources of own zones. It removes deleted ones and returns them with their zones.
 func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]bool) (_ []etcd.Note,
 	gone map[resources.Key]string) {
 	gone = map[resources.Key]string{}
@@ -204,7 +203,7 @@ func (r *replicas) appendResources(notes []etcd.Note, keys map[resources.Key]boo
 	return notes, gone
 }
 
-// appendOffline ends the sessions of zones whose replica is gone, which cannot do so itself. It returns the zones.
+// appendOffline ends the sessions of zones whose replica is gone and cannot end them itself. It returns the zones.
 func (r *replicas) appendOffline(ctx context.Context, notes []etcd.Note) (_ []etcd.Note, gone []string) {
 	r.mu.Lock()
 	for zone, heard := range r.remote {

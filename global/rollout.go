@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// rollout reports how far a resource has come among the zones and their proxies.
+// rollout reports how far a resource has come across the zones and their proxies.
 type rollout struct {
 	store, status   store.Reader
 	systemNamespace string
@@ -42,7 +42,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
 }
 
-// of returns how far a resource has come, as far as the reader may know; nil may know everything.
+// of returns how far a resource has come, limited to what the reader may see. A nil reader may see everything.
 func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
 	snapshot, answer := o.store.Snapshot(), o.sync.Rollout(found)
 	answer.Source = o.replicas.outdated()
@@ -62,13 +62,13 @@ type counting struct {
 	snapshot  store.Snapshot
 	reader    *api.Reader
 	answer    *tracker.Rollout
-	// said holds each zone's word.
+	// said holds the reports of zones, by name.
 	said map[string]*word
 	// services are the mesh's MeshServices, which define protocols.
 	services []*resources.Resource
 }
 
-// proxies counts the selected Dataplanes in the zones that the resource is meant for and in its zone of origin.
+// proxies counts the selected Dataplanes in the zones that should have the resource and in its zone of origin.
 func (c *counting) proxies() {
 	c.services = slices.Collect(c.snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: c.selection.Mesh}))
 	of := c.selection.Resource
@@ -92,7 +92,7 @@ func (c *counting) proxies() {
 	}
 }
 
-// proxy counts one Dataplane by its zone's last report, if that still holds.
+// proxy counts one Dataplane by its zone's last report, if that is still valid.
 func (c *counting) proxy(dataplane *resources.Resource) {
 	zone, proxies := dataplane.Zone(), &c.answer.Proxies
 	if c.said[zone] == nil {
@@ -132,16 +132,16 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 	}
 }
 
-// word is the meaning of a zone's last report for one resource.
+// word is what a zone's last report says about one resource.
 type word struct {
-	// has is set if the zone has the revision; then proxies that are not behind enforce it.
+	// has is set if the zone has the revision. Then proxies that are not behind enforce it.
 	has bool
 	// behind holds reasons, by the proxy's name without one.
 	behind map[tracker.ProxyBehind]string
-	// unknown is the reason why the report does not count now, empty if it does; since is since when.
+	// unknown is the reason why the report does not count now, or "" if it does. since is since when.
 	unknown string
 	since   time.Time
-	// more are behind without being named; streams counts those that the report covers.
+	// more counts proxies that are behind but unnamed. streams counts those that the report covers.
 	more    int
 	streams uint32
 }
@@ -163,7 +163,7 @@ func (c *counting) word(zone string) *word {
 	case zone == of.Zone() && report.Own == 0:
 		w.since, w.unknown = report.Received, zone+" does not say which of its own policies its proxies have,"
 		return w
-	case zone == of.Zone(): // its own: it reports again once the global has acknowledged
+	case zone == of.Zone(): // its own zone reports again once the global has acknowledged
 		w.has = c.sync.Covers(zone, report, of.Type)
 	default:
 		w.has = report.Applied[of.Type] >= of.Revision
@@ -177,7 +177,7 @@ func (c *counting) word(zone string) *word {
 	return w
 }
 
-// absence returns since when a zone is offline, and the reason; empty for a zone that is connected.
+// absence returns since when and why a zone is offline. The reason is empty for a connected zone.
 func (o *rollout) absence(zone string) (since time.Time, why string) {
 	since, away := o.sync.Away(zone)
 	switch {
@@ -193,8 +193,8 @@ func (o *rollout) absence(zone string) (since time.Time, why string) {
 	return since, zone + " offline"
 }
 
-// disconnected returns since when the zone's report does not cover the Dataplane's proxy, because the proxy is not
-// connected to the zone, by its insight, or connected later, and the reason; empty if the report covers it.
+// disconnected returns since when and why the zone's report does not cover the Dataplane's proxy: by its insight, the
+// proxy is not connected to the zone, or connected later. The reason is empty if the report covers it.
 func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since time.Time, why string) {
 	open, since := matching.Connected(o.insight(dataplane))
 	switch {
@@ -208,7 +208,7 @@ func (o *rollout) disconnected(dataplane *resources.Resource, said *word) (since
 	return since, "not connected"
 }
 
-// insight returns the insight of the Dataplane's proxy; nil if there is none.
+// insight returns the insight of the Dataplane's proxy, or nil.
 func (o *rollout) insight(dataplane *resources.Resource) *resources.Resource {
 	key := dataplane.Key
 	key.Type = resources.TypeDataplaneInsight

@@ -12,17 +12,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// retireInterval is the interval of the check whether an authority that no longer signs can be retired.
+// retireInterval is how often authorities that no longer sign are checked for retirement.
 const retireInterval = 2 * time.Second
 
-// rotations tracks which authority signs for zones, notifies those who wait, and retires the others once no zone
+// rotations tracks which authority signs for zones and notifies those that wait. It retires the others once no zone
 // depends on them.
 type rotations struct {
 	authority *enrolment.Authority
 	registry  *enrolment.Registry
 	audit     auditor
 	log       *slog.Logger
-	// ended is closed when the server ends.
+	// ended is closed when the server stops.
 	ended chan struct{}
 
 	mu      sync.Mutex
@@ -39,14 +39,14 @@ func newRotations(ctx context.Context, authority *enrolment.Authority, registry 
 	}, err
 }
 
-// now returns the authority that signs, and a channel that is closed when another one does.
+// now returns the signing authority, and a channel that is closed when it changes.
 func (r *rotations) now() (signing string, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.signing, r.changed
 }
 
-// look notices a rotation, also one by another global of the same store.
+// look detects a rotation, including one by another global with the same store.
 func (r *rotations) look(ctx context.Context) {
 	signing, err := r.authority.Signing(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *rotations) look(ctx context.Context) {
 	r.changed = make(chan struct{})
 }
 
-// run looks until ctx ends. leads reports whether this replica retires authorities.
+// run calls look until ctx ends. leads reports whether this replica retires authorities.
 func (r *rotations) run(ctx context.Context, leads func() bool) error {
 	defer close(r.ended)
 	look, retire := time.NewTicker(recheckInterval), time.NewTicker(retireInterval)
@@ -86,7 +86,7 @@ func (r *rotations) run(ctx context.Context, leads func() bool) error {
 	}
 }
 
-// uses counts, by authority, the zones that could not connect without it: those whose newest certificate it signed.
+// uses counts, by authority, the zones that could not connect without it: it signed their newest certificate.
 func (r *rotations) uses(ctx context.Context) (map[string]int, error) {
 	uses := map[string]int{}
 	for _, zone := range r.registry.Zones() {
@@ -124,7 +124,7 @@ func (r *rotations) retireUnused(ctx context.Context) error {
 	return nil
 }
 
-// retire stops accepting an authority; one that zones depend on only with force.
+// retire stops accepting an authority. It needs force if zones depend on the authority.
 func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 	uses, err := r.uses(ctx)
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *rotations) retire(ctx context.Context, id string, force bool) error {
 	return event.Err
 }
 
-// rotate makes a new authority. Connected zones renew at once; the old authority is retired after the last of them.
+// rotate creates an authority. Connected zones renew at once. The old authority is retired after the last of them.
 func (r *rotations) rotate(ctx context.Context) (id string, err error) {
 	id, err = r.authority.Rotate(ctx)
 	if err == nil {
@@ -151,7 +151,7 @@ func (r *rotations) rotate(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// keys lists the authorities, the one that signs first.
+// keys lists the authorities, the signing one first.
 func (r *rotations) keys(ctx context.Context) ([]api.SigningKey, error) {
 	ring, _, err := r.authority.Current(ctx)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// Run serves zones and the HTTP API until ctx ends, drains and returns nil. It returns errors of the start before it
-// serves anything but the progress of the start.
+// Run serves zones and the HTTP API until ctx ends, then drains and returns nil. It returns startup errors before it
+// serves anything but startup progress.
 func Run(ctx context.Context, c Config) error {
 	box, err := prepare(&c)
 	if err != nil {
@@ -43,7 +43,7 @@ func Run(ctx context.Context, c Config) error {
 		func(ctx context.Context) error { return run(ctx, &c, box, sockets, diagnostics) })
 }
 
-// opened holds what a start opens first.
+// opened holds what the start opens first.
 type opened struct {
 	store *backend.Store
 	// fields decrypts the secrets in the store.
@@ -65,7 +65,7 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets,
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // told to stop before it began
+			return nil // told to stop before it started
 		}
 		return err
 	}
@@ -95,7 +95,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		return err
 	}
 
-	// Insights are rewritten often; a long changelog would keep all old ones.
+	// Insights are rewritten often. A long changelog would keep all old ones.
 	status := store.NewMemoryWith(store.ViewConfig{WindowCommits: 64, WindowChanges: 1024, Now: c.Now})
 	known := kds.NewVersionFiles(c.knownDir(), c.Log, durable, status)
 	sync := newSync(c, o, status, known, instance)
@@ -152,7 +152,7 @@ func collect(c *Config, diagnostics *server.Diagnostics, sync *kds.Global, clone
 	diagnostics.Detail.MustRegister(c.Panics.Collector("metrics", tracker.LagCollector{Statuses: sync.Statuses}))
 }
 
-// newRoutes returns the HTTP API, with the routes that only a global serves, and what knows how far a resource has come.
+// newRoutes returns the HTTP API with the routes that only a global serves, and the reporter of rollouts.
 func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnostics) (*api.Server, *rollout) {
 	durable, sync := o.store, zones.sync
 	shown := &presence{zones.status, sync}
@@ -174,7 +174,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 }
 
 // open opens what outlives a restart: the store, with a mesh in it, the audit log behind the guard of the HTTP API, and
-// the secrets by which zones are admitted. It leaves nothing open if it fails.
+// the secrets for admitting zones. If it fails, it leaves nothing open.
 func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
 	fields := secrets.NewFields(box)
 	stored := c.Store

@@ -16,11 +16,11 @@ const (
 	serverCASecret = "server-ca"
 )
 
-// share makes this server a replica of those with the same store: it takes their name and their CA, or stores its own
-// if it is the first. It fails if its key does not open what they have sealed.
+// share makes this server a replica of those with the same store. It adopts their name and CA, or stores its own if it
+// is the first. It fails if its key cannot open what they have sealed.
 func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box) error {
 	keeper := secrets.NewKeeper(durable, box)
-	err := opensOne(ctx, keeper) // before one is made: what was sealed with another key would keep the right one out for good
+	err := opensOne(ctx, keeper) // first of all: a secret sealed with another key would lock the right one out for good
 	var id []byte
 	if err == nil {
 		id, err = keepOne(ctx, keeper, clusterSecret, func() ([]byte, error) { return []byte(c.clusterID), nil })
@@ -41,7 +41,7 @@ func share(ctx context.Context, c *Config, durable store.Store, box *secrets.Box
 	return server.ImportCA(c.certificateDir(), ca, box)
 }
 
-// opensOne tries the key on an existing secret: all of a store are sealed with one key.
+// opensOne tries the key on an existing secret. All secrets of a store are sealed with one key.
 func opensOne(ctx context.Context, keeper *secrets.Keeper) error {
 	names := keeper.Names()
 	if len(names) == 0 {
@@ -53,7 +53,7 @@ func opensOne(ctx context.Context, keeper *secrets.Keeper) error {
 	return nil
 }
 
-// keepOne returns the secret, and creates it if there is none: if several servers do so at once, one is first.
+// keepOne returns the secret, and creates it if there is none. If several servers create it at once, one wins.
 func keepOne(ctx context.Context, keeper *secrets.Keeper, name string, fresh func() ([]byte, error)) ([]byte, error) {
 	for {
 		kept, _, err := keeper.Get(ctx, name)

@@ -14,15 +14,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// sockets are the server's listeners: all are bound before anything but the progress of the start is served. gRPC adds
-// TLS to KDS; the others are wrapped.
+// sockets are the server's listeners. All are bound before anything but startup progress is served. gRPC adds TLS to
+// KDS; the others are wrapped.
 type sockets struct {
 	api, kds, diagnostics net.Listener
 	// secured is closed when diagnostics is final: on loopback from the start, elsewhere once there is a certificate.
 	secured chan struct{}
 }
 
-// listenFirst binds the port of diagnostics, which report the progress of the start.
+// listenFirst binds the diagnostics port, which reports startup progress.
 func listenFirst(c *Config) (*sockets, error) {
 	l, err := server.ListenOpen(c.DiagnosticsAddress)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *sockets) listen(c *Config) (err error) {
 	return nil
 }
 
-// serveDiagnostics serves the server's health until ctx ends, as soon as the socket is secured.
+// serveDiagnostics serves diagnostics once the socket is secured, until ctx ends.
 func (s *sockets) serveDiagnostics(ctx context.Context, diagnostics *server.Diagnostics) error {
 	select {
 	case <-s.secured:
@@ -67,8 +67,8 @@ func (s *sockets) open(ctx context.Context, c *Config, box *secrets.Box, guard *
 	return certificate, s.admit(ctx, c, guard)
 }
 
-// secure adds TLS to what leaves this machine, with a certificate of one authority for all; nil if nothing needs one.
-// users are the authorities of client certificates for the API.
+// secure adds TLS to the listeners off loopback, with a certificate of one authority for all. It returns nil if none
+// needs one. users are the authorities of client certificates for the API.
 func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*server.Certificate, error) {
 	if !c.KDSTLS && server.IsLoopback(s.api.Addr()) && server.IsLoopback(s.diagnostics.Addr()) {
 		return nil, nil
@@ -97,7 +97,7 @@ func (s *sockets) secure(c *Config, box *secrets.Box, users *x509.CertPool) (*se
 	return certificate, nil
 }
 
-// admit writes the first admin's context, and her token if the API requires a credential.
+// admit writes the first admin's context, with a token if the API requires a credential.
 func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) (err error) {
 	token := ""
 	if !server.IsLoopback(s.api.Addr()) || c.Access.RequireCredential {
@@ -112,7 +112,7 @@ func (s *sockets) admit(ctx context.Context, c *Config, guard *access.Guard) (er
 	return err
 }
 
-// hostsOf returns the names of a server that listens on a: its host name, and the address, or all addresses of this
+// hostsOf returns the names of a server that listens on a: its host name and the address, or all addresses of this
 // machine.
 func hostsOf(a net.Addr) []string {
 	var hosts []string

@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// zoneDrainTimeout bounds the time that a deleted zone may take to leave.
+	// zoneDrainTimeout bounds how long a deleted zone may take to leave.
 	zoneDrainTimeout = 20 * time.Second
 	drainInterval    = 10 * time.Millisecond
 )
 
-// zoneAdmin serves an operator's decisions about a zone that has been admitted.
+// zoneAdmin serves an operator's decisions about an admitted zone.
 type zoneAdmin struct {
 	*admission
 	store store.Store
@@ -111,7 +111,7 @@ func (s *zoneAdmin) enabler(on bool) api.HandlerFunc {
 	}
 }
 
-// enable writes the zone's resource; sessions react to it.
+// enable writes the Zone resource. Sessions react to it.
 func (s *zoneAdmin) enable(ctx context.Context, zone string, on bool) (changed bool, err error) {
 	for {
 		old := s.store.Snapshot().Get(kds.ZoneKey(zone))
@@ -148,7 +148,7 @@ func (s *zoneAdmin) delete(w http.ResponseWriter, r *http.Request) error {
 }
 
 // remove lets the zone finish its writes and leave, buries its credentials, and then withdraws its resources: in this
-// order, so that none comes back. Of a zone that had no credentials, where none are required, nothing is left.
+// order, so that none comes back. Nothing remains of a zone without credentials where none are required.
 func (s *zoneAdmin) remove(ctx context.Context, zone string) (withdrawn int, err error) {
 	before, _, err := s.registry.Get(ctx, zone)
 	if err != nil {
@@ -180,7 +180,7 @@ func (s *zoneAdmin) remove(ctx context.Context, zone string) (withdrawn int, err
 	return withdrawn, s.registry.Drop(ctx, zone)
 }
 
-// stay admits a zone again whose deletion failed. unknown says that it had no record before.
+// stay readmits a zone whose deletion failed. unknown means that it had no record before.
 func (s *zoneAdmin) stay(ctx context.Context, zone string, unknown bool) error {
 	if unknown {
 		return s.registry.Drop(context.WithoutCancel(ctx), zone)
@@ -191,7 +191,7 @@ func (s *zoneAdmin) stay(ctx context.Context, zone string, unknown bool) error {
 	})
 }
 
-// drain ends the zone's session and waits until it is over.
+// drain ends the zone's session and waits for its end.
 func (s *zoneAdmin) drain(ctx context.Context, zone string) error {
 	ctx, cancel := context.WithTimeout(ctx, zoneDrainTimeout)
 	defer cancel()

@@ -15,15 +15,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// zoneCredentials is the TLS of the KDS port. It requests a client certificate and does not require one, since a server
-// that joins has none, and verifies it here rather than in the handshake, so that a zone gets the reason for a
+// zoneCredentials is the TLS of the KDS port. It requests but does not require a client certificate, since a joining
+// server has none. It verifies the certificate here rather than in the handshake, so that a zone gets the reason for a
 // rejection.
 type zoneCredentials struct {
 	credentials.TransportCredentials
 	judge func(shown []*x509.Certificate) (enrolment.Certificate, error)
 }
 
-// newZoneCredentials serves certificate and verifies those of clients by judge.
+// newZoneCredentials serves certificate and verifies client certificates with judge.
 func newZoneCredentials(certificate *server.Certificate, judge func([]*x509.Certificate) (enrolment.Certificate,
 	error)) *zoneCredentials {
 	config := certificate.TLSConfig()
@@ -63,7 +63,7 @@ type zoneConnection struct {
 	err   error
 
 	mu   sync.Mutex
-	held enrolment.Certificate // guarded by mu: the one presented, or the last that followed it on this connection
+	held enrolment.Certificate // guarded by mu: the presented certificate, or the last one issued over this connection
 }
 
 // now returns the connection's current certificate.
@@ -73,14 +73,14 @@ func (c *zoneConnection) now() (enrolment.Certificate, error) {
 	return c.held, c.err
 }
 
-// renewed makes a certificate that was issued over the connection its current one.
+// renewed replaces the connection's certificate with one issued over it.
 func (c *zoneConnection) renewed(held enrolment.Certificate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = held
 }
 
-// connectionOf returns the connection of a call; nil for one without a client certificate.
+// connectionOf returns the connection of a call, or nil if it has no client certificate.
 func connectionOf(ctx context.Context) *zoneConnection {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -92,7 +92,7 @@ func connectionOf(ctx context.Context) *zoneConnection {
 	return nil
 }
 
-// guestOf returns the connection of a call, as the listener knows it.
+// guestOf returns the listener's record of a call's connection.
 func guestOf(ctx context.Context) *server.Guest {
 	if p, ok := peer.FromContext(ctx); ok {
 		return server.GuestAt(p.Addr)
@@ -100,7 +100,7 @@ func guestOf(ctx context.Context) *server.Guest {
 	return nil
 }
 
-// addressOf returns the address of a call's origin, for logs.
+// addressOf returns the caller's address, for logs.
 func addressOf(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
 		return p.Addr.String()

@@ -35,7 +35,7 @@ type issuer struct {
 	// addresses are this global's for zones; caSHA256 is what they pin, empty without TLS.
 	addresses []string
 	caSHA256  string
-	// everyAddress adds those of the other replicas.
+	// everyAddress adds the addresses of the other replicas.
 	everyAddress func(own []string) []string
 }
 
@@ -98,7 +98,7 @@ func (i *issuer) join(ctx context.Context, zone string, rejoin bool, ttl time.Du
 		Expires: claims.Expires.UTC()}, err
 }
 
-// lifetime reads a duration of a request.
+// lifetime parses a duration in a request.
 func lifetime(field, text string, otherwise, most time.Duration) (time.Duration, error) {
 	if text == "" {
 		return otherwise, nil
@@ -127,7 +127,7 @@ func (i *issuer) serveToken(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, offer)
 }
 
-// serveTokenOfPeers answers POST /tokens/zone, as Kuma's clients ask: the token alone, as text. Source: Kuma's HTTP
+// serveTokenOfPeers answers POST /tokens/zone for Kuma's clients, with the token alone, as text. Source: Kuma's HTTP
 // API, "Token replies".
 func (i *issuer) serveTokenOfPeers(w http.ResponseWriter, r *http.Request) error {
 	var order struct {

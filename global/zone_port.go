@@ -14,15 +14,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// drainTimeout bounds the time that calls may still take once the server stops.
+// drainTimeout bounds how long calls may take once the server stops.
 const drainTimeout = 10 * time.Second
 
-// zonePort is the port on which zones are served.
+// zonePort is the port that serves zones.
 type zonePort struct {
 	listener net.Listener
-	// certificate is that of the server; nil if no port has TLS.
+	// certificate is the server's; nil if no port has TLS.
 	certificate *server.Certificate
-	// addresses are those of this server for zones; none if the port has no TLS.
+	// addresses are this server's addresses for zones; none if the port has no TLS.
 	addresses []string
 }
 
@@ -45,8 +45,8 @@ func newZonePort(c *Config, l net.Listener, certificate *server.Certificate) (*z
 // maxAdvertised bounds the addresses in a join string.
 const maxAdvertised = 8
 
-// advertised returns the addresses at which others may reach a listener on a: its own, or those of this machine, with
-// its name last, which not all machines can resolve.
+// advertised returns the addresses at which others may reach a listener on a: its own, or those of this machine,
+// followed by its name, which not all machines can resolve.
 func advertised(a net.Addr) []string {
 	_, port, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -86,7 +86,7 @@ func newKDSServer(c *Config, port *zonePort, admission *admission) (*grpc.Server
 		grpc.Creds(c.Panics.Credentials(newZoneCredentials(port.certificate, admission.judgeShown))))...), nil
 }
 
-// wire returns the listener that gRPC reads from; with TLS, the credentials limit strangers.
+// wire returns the listener that gRPC reads from. With TLS, the credentials limit strangers.
 func wire(c *Config, l net.Listener) net.Listener {
 	if c.KDSTLS {
 		return l
@@ -94,7 +94,7 @@ func wire(c *Config, l net.Listener) net.Listener {
 	return server.Plaintext(l)
 }
 
-// serveKDS serves until ctx ends; then it tells zones to reconnect elsewhere, and ends their streams.
+// serveKDS serves until ctx ends. Then it tells zones to reconnect elsewhere and ends their streams.
 func serveKDS(ctx context.Context, c *Config, s *grpc.Server, sync *kds.Global, l net.Listener) error {
 	drained := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -11,11 +11,11 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// zoneSeenSecret is the prefix of the names of the secrets that hold how much this global has seen of zones' stores.
+// zoneSeenSecret prefixes the names of secrets that hold how much this global has seen of a zone's store.
 const zoneSeenSecret = "zone-store-seen-" //nolint:gosec // the name of a secret
 
-// zoneStore implements kds.Epochs for a zone's store: the epoch is in the zone's record, what was seen in a
-// secret beside it, because each batch from the zone writes it. A zone that has not joined has neither.
+// zoneStore implements kds.Epochs for a zone's store. The epoch is in the zone's record. What was seen is in a secret
+// beside it, because each batch from the zone writes it. A zone that has not joined has neither.
 type zoneStore struct {
 	registry *enrolment.Registry
 	keeper   *secrets.Keeper

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// zones withdraws a zone's resources when an operator deletes the zone: its copies belong to it. Source: Kuma's wire
-// format, "Receiver side".
+// zones withdraws a zone's resources when an operator deletes the zone, because its copies belong to it. Source: Kuma's
+// wire format, "Receiver side".
 type zones struct {
 	store    store.Store
 	status   store.Store
@@ -23,7 +23,7 @@ type zones struct {
 	log  *slog.Logger
 }
 
-// run follows the store until ctx ends. It begins with what a deletion before a crash has left behind.
+// run follows the store until ctx ends. It starts with what a deletion before a crash left behind.
 func (z *zones) run(ctx context.Context) error {
 	seen, _ := z.store.Changed()
 	gone := z.orphaned()
@@ -60,7 +60,7 @@ func (z *zones) run(ctx context.Context) error {
 	}
 }
 
-// orphaned lists zones that have copies here and no Zone.
+// orphaned lists zones that have copies here but no Zone.
 func (z *zones) orphaned() []string {
 	snapshot := z.store.Snapshot()
 	missing := map[string]bool{}
