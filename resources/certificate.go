@@ -14,9 +14,10 @@ import (
 // not.
 var errForm = errors.New("the certificate is not DER as RFC 5280 defines it")
 
-// ParseCertificate parses a certificate that proxies must read, too. Envoy refuses a whole list of authorities for one
-// that it cannot read, so one peer's certificate could keep all others from every proxy. ParseCertificate is stricter
-// than x509.ParseCertificate: no element has trailing data, and texts have the types that the standard requires.
+// ParseCertificate parses a certificate that proxies must be able to read, too. Envoy refuses a whole list of
+// authorities for one that it cannot read, so one peer's certificate could keep all others from every proxy.
+// ParseCertificate is stricter than x509.ParseCertificate: no element may have trailing data, and strings must have the
+// types that the standard requires.
 func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
@@ -87,7 +88,7 @@ type algorithmForm struct {
 	Parameters asn1.RawValue `asn1:"optional"`
 }
 
-// hasForm reports whether parameters are missing, or of a type that some algorithm has.
+// hasForm reports whether the parameters are absent or of a type that some algorithm uses.
 func (a algorithmForm) hasForm() bool {
 	p := a.Parameters
 	switch {
@@ -105,7 +106,7 @@ func (a algorithmForm) hasForm() bool {
 	return p.Tag == asn1.TagSequence && p.IsCompound
 }
 
-// nameForm is a list of sets: encoding/asn1 goes by the name of the inner type.
+// nameForm is a list of sets. encoding/asn1 recognises sets by the name of the inner type.
 type nameForm []attributesSET
 
 type attributesSET []attributeForm
@@ -115,7 +116,7 @@ type attributeForm struct {
 	Value asn1.RawValue
 }
 
-// check judges the texts of a name.
+// check checks the strings of a name.
 func (n nameForm) check() error {
 	for _, set := range n {
 		for _, a := range set {
@@ -127,7 +128,7 @@ func (n nameForm) check() error {
 	return nil
 }
 
-// textHasForm reports whether a value of a name is a text of a type that names have, and of that type.
+// textHasForm reports whether a value in a name is a valid string of a type that names may use.
 func textHasForm(v asn1.RawValue) bool {
 	if v.Class != asn1.ClassUniversal || v.IsCompound {
 		return false
@@ -145,8 +146,8 @@ func textHasForm(v asn1.RawValue) bool {
 	return false
 }
 
-// extensionHasForm reports whether an extension has three parts and nothing more. Some authorities write that one is
-// not critical, which DER leaves out.
+// extensionHasForm reports whether an extension has three parts and nothing more. Some authorities encode critical as
+// false, which DER omits.
 func extensionHasForm(raw []byte) bool {
 	var e struct {
 		ID       asn1.ObjectIdentifier

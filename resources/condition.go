@@ -25,17 +25,17 @@ const (
 	ConditionResolvedRefs = "ResolvedRefs"
 	// ConditionSynced is False if a peer refused the resource.
 	ConditionSynced = "Synced"
-	// ConditionDeletionsHeld is True for a Zone that holds deletions which the global's list would cause.
+	// ConditionDeletionsHeld is True for a Zone that holds deletions from the global's list.
 	ConditionDeletionsHeld = "DeletionsHeld"
 	// ConditionReady is True for a MeshIdentity that issues identities in this zone. ConditionMeshTrustCreated is True
 	// if the zone publishes the authorities that sign them.
 	ConditionReady            = "Ready"
 	ConditionMeshTrustCreated = "MeshTrustCreated"
-	// ConditionConnected is True for a ZoneIngress whose proxy is connected to this zone, which is that of the ingress.
+	// ConditionConnected is True for a ZoneIngress whose proxy is connected to this zone, the ingress's own.
 	ConditionConnected = "Connected"
-	// ConditionEgress is True for a MeshExternalService that is reached by way of an egress, as its mesh asks.
+	// ConditionEgress is True for a MeshExternalService that is reached through an egress, as its mesh requires.
 	ConditionEgress = "Egress"
-	// ConditionCloned is True for a Zone whose identity two servers use in turns.
+	// ConditionCloned is True for a Zone whose identity two servers use alternately.
 	ConditionCloned = "Cloned"
 )
 
@@ -46,9 +46,8 @@ const (
 	ConditionUnknown = "Unknown"
 )
 
-// WithStatus returns r with fields in its status, which replace those of the same names, and with conditions appended to
-// those that it has. It returns r itself if there is nothing to add. It fails if the status of r is not an object with a
-// list of conditions.
+// WithStatus returns r with fields in its status, which replace existing ones, and with conditions appended. It returns
+// r itself if there is nothing to add. It fails if the status of r is not an object with a list of conditions.
 func WithStatus(r *Resource, fields map[string]any, conditions []Condition) (*Resource, error) {
 	if len(fields)+len(conditions) == 0 {
 		return r, nil

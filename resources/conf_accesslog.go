@@ -80,7 +80,7 @@ func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
 		v.filesOfOthers(c, at.field("backends"))
 	}
 	if v.peer {
-		return // where proxies are configured, what does not hold is left out
+		return // the code that configures proxies skips invalid parts
 	}
 	at = at.field("backends")
 	if len(c.Backends) > maxLogBackends {
@@ -102,8 +102,8 @@ func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
 	}
 }
 
-// filesOfOthers refuses files in a producer's policy: its logs are written by the proxies of its service's clients, on
-// machines that are not the producer's.
+// filesOfOthers refuses files in a producer's policy: the proxies of the service's clients write its logs, on machines
+// that are not the producer's.
 func (v *validation) filesOfOthers(c *AccessLogConf, at *fieldPath) {
 	for i := range c.Backends {
 		if c.Backends[i].WritesFile() {
@@ -113,12 +113,12 @@ func (v *validation) filesOfOthers(c *AccessLogConf, at *fieldPath) {
 	}
 }
 
-// WritesFile reports whether the proxy writes a file of its machine, other than its own output.
+// WritesFile reports whether the proxy writes a file on its machine, other than its own output.
 func (b *AccessLogBackend) WritesFile() bool {
 	return b.File != nil && b.File.Path != "/dev/stdout" && b.File.Path != "/dev/stderr"
 }
 
-// Check reports the first thing that is wrong with a backend, and the field, with dots.
+// Check returns the first problem of a backend, and its field, with dots.
 func (b *AccessLogBackend) Check() (field string, err error) {
 	switch {
 	case b.File != nil:
@@ -150,7 +150,7 @@ func checkLogPath(file string) error {
 	return nil
 }
 
-// check checks a format; one that is not there is the default.
+// check checks a format. A nil format is the default.
 func (f *LogFormat) check(at string) (field string, err error) {
 	switch {
 	case f == nil:

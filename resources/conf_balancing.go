@@ -106,7 +106,7 @@ type HashFilterState struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Bounds of what Envoy takes.
+// Limits of what Envoy accepts.
 const (
 	maxRingSize      = 8 << 20
 	maxTableSize     = 5_000_011
@@ -121,8 +121,8 @@ var (
 	hashFunctions = []string{"", "XXHash", "MurmurHash2"}
 )
 
-// balancing checks a MeshLoadBalancingStrategy. What a peer sent and Envoy does not take is left out where proxies are
-// configured.
+// balancing checks a MeshLoadBalancingStrategy. The code that configures proxies skips what a peer sent and Envoy
+// rejects.
 func (v *validation) balancing(c *BalancingConf, at *fieldPath) {
 	if v.peer {
 		return
@@ -177,7 +177,7 @@ func (v *validation) ringHash(r *RingHashBy, at *fieldPath) {
 	v.hashPolicies(r.HashPolicies, at.field("hashPolicies"))
 }
 
-// RingSizes reports whether Envoy takes the bounds of a ring.
+// RingSizes reports whether Envoy accepts the bounds of a ring.
 func RingSizes(least, most *uint32) bool {
 	from, to := uint32(1024), uint32(maxRingSize)
 	if least != nil {
@@ -189,7 +189,7 @@ func RingSizes(least, most *uint32) bool {
 	return from >= 1 && from <= to && to <= maxRingSize
 }
 
-// MaglevTable reports whether Envoy takes the size of a table.
+// MaglevTable reports whether Envoy accepts the size of a table.
 func MaglevTable(size *uint32) bool {
 	return size == nil || *size <= maxTableSize && big.NewInt(int64(*size)).ProbablyPrime(0)
 }
@@ -209,7 +209,7 @@ func (v *validation) hashPolicies(all []HashPolicy, at *fieldPath) {
 	}
 }
 
-// Problem returns what is wrong with a part of the hash, and the field, with dots; empty when nothing is.
+// Problem returns the problem of one hash policy, and its field, with dots. Both are empty if there is none.
 func (h *HashPolicy) Problem() (field, problem string) {
 	named := func(field, name string) (string, string) {
 		if name == "" || len(name) > maxHashNameBytes {

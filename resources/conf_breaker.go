@@ -58,7 +58,7 @@ type FailureShareDetector struct {
 	Threshold     *uint32 `json:"threshold,omitempty"`
 }
 
-// LimitsInbounds reports whether a policy is a MeshCircuitBreaker for what inbounds receive.
+// LimitsInbounds reports whether a policy is a MeshCircuitBreaker for inbound traffic.
 func LimitsInbounds(r *Resource) bool {
 	if r.Type != TypeMeshCircuitBreaker {
 		return false

@@ -74,14 +74,14 @@ const (
 	maxHealthPayload = 64 << 10
 	maxHealthItems   = 64
 	maxHealthText    = 1024
-	// LeastHealthInterval keeps the callers of a service from being its load.
+	// LeastHealthInterval keeps health checks from becoming the load of a service.
 	LeastHealthInterval = 100 * time.Millisecond
-	// MostHealthWait bounds the timeout and the initial jitter: until the first checks of a changed cluster are over, a
-	// proxy takes no other clusters, and none of those that are new.
+	// MostHealthWait bounds the timeout and the initial jitter. Until the first checks of a changed cluster are over, a
+	// proxy applies no other cluster updates, not even new clusters.
 	MostHealthWait = 30 * time.Second
 )
 
-// healthValues are the values that fields of a HealthCheckConf may have, as confValues has them.
+// healthValues are the valid values of fields of a HealthCheckConf, in the form of confValues.
 var healthValues = map[string]valueKind{
 	"interval": period, "timeout": period, "noTrafficInterval": period, "initialJitter": duration,
 	"intervalJitter":     duration,
@@ -117,7 +117,7 @@ func status(value any) string {
 	return ""
 }
 
-// texts takes what a function takes.
+// texts accepts what a function accepts.
 func texts(takes func(string) bool, want string) valueKind {
 	return func(value any) string {
 		if text, ok := value.(string); ok && takes(text) {
@@ -127,8 +127,8 @@ func texts(takes func(string) bool, want string) valueKind {
 	}
 }
 
-// healthCheck checks the limits of a MeshHealthCheck; its values are checked by healthValues. What a peer sent and
-// Envoy does not take is left out where proxies are configured.
+// healthCheck checks the limits of a MeshHealthCheck; healthValues checks its values. The code that configures proxies
+// skips what a peer sent and Envoy rejects.
 func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 	if c.WritesFile() && RoleOf(v.resource, v.home.systemNamespace()) == RoleProducer {
 		v.fail(at.field("eventLogPath"), "%q would be written on the machines of the service's clients: use /dev/stdout, or have the operator write it",
@@ -174,7 +174,7 @@ func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 	}
 }
 
-// WritesFile reports whether the proxy writes a file of its machine, other than its own output.
+// WritesFile reports whether the proxy writes a file on its machine, other than its own output.
 func (c *HealthCheckConf) WritesFile() bool {
 	return c.EventLogPath != nil && *c.EventLogPath != "/dev/stdout" && *c.EventLogPath != "/dev/stderr"
 }

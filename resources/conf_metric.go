@@ -58,7 +58,7 @@ type MetricSelector struct {
 	Match string `json:"match,omitempty"`
 }
 
-// DefaultApplicationPath is where an application shows its metrics unless its MetricApplication says so.
+// DefaultApplicationPath is where an application serves its metrics unless its MetricApplication sets a path.
 const DefaultApplicationPath = "/metrics/prometheus"
 
 // MetricApplication is the endpoint of an application's metrics, on the proxy's machine: 127.0.0.1 unless Address is
@@ -70,7 +70,7 @@ type MetricApplication struct {
 	Port    uint32  `json:"port,omitempty"`
 }
 
-// BackendPrometheus is a backend that asks for metrics.
+// BackendPrometheus is a backend that scrapes metrics.
 const BackendPrometheus = "Prometheus"
 
 // MetricBackend receives the metrics. Type names the other field that is set.
@@ -115,7 +115,7 @@ const (
 // metric checks a MeshMetric.
 func (v *validation) metric(c *MetricConf, at *fieldPath) {
 	if v.peer {
-		return // where proxies are configured, what does not hold is left out
+		return // the code that configures proxies skips invalid parts
 	}
 	if c.Sidecar != nil {
 		v.metricSidecar(c.Sidecar, at.field("sidecar"))
@@ -192,7 +192,7 @@ const (
 	MaxMetricSelectors = 32
 )
 
-// Check reports what is wrong with a selector, and the field.
+// Check returns the problem of a selector, and its field.
 func (s *MetricSelector) Check() (field string, err error) {
 	switch s.Type {
 	case SelectPrefix, SelectExact, SelectContains, SelectRegex:
@@ -209,8 +209,8 @@ func (s *MetricSelector) Check() (field string, err error) {
 	return "", nil
 }
 
-// MetricNames compiles an expression for the names that Prometheus shows. One that is empty, too long, too big or asks
-// for the bounds of words is an error.
+// MetricNames compiles an expression for the names that Prometheus shows. It fails if the expression is empty, too
+// long, too big or asks for word boundaries.
 func MetricNames(expr string) (*syntax.Prog, error) {
 	if expr == "" || len(expr) > maxTagBytes {
 		return nil, fmt.Errorf("want an expression of 1 to %d bytes, got %d", maxTagBytes, len(expr))
@@ -235,10 +235,10 @@ func MetricNames(expr string) (*syntax.Prog, error) {
 	return prog, nil
 }
 
-// maxMetricProgram bounds an expression that a proxy holds against each name.
+// maxMetricProgram bounds an expression that a proxy matches against each name.
 const maxMetricProgram = 500
 
-// Check reports the first thing that is wrong with an application, and the field.
+// Check returns the first problem of an application, and its field.
 func (a *MetricApplication) Check() (field string, err error) {
 	switch {
 	case a.Port == 0 || a.Port > 65535:
@@ -260,11 +260,11 @@ func (a *MetricApplication) Check() (field string, err error) {
 	return "", nil
 }
 
-// unprintable reports whether a character is a blank, or neither a letter nor a sign of ASCII.
+// unprintable reports whether a character is a blank or not printable ASCII.
 func unprintable(r rune) bool { return r <= ' ' || r > '~' }
 
-// MetricExpression is an expression for names of metrics as the RE2 of proxies takes it, which does not know all that
-// Go's does and would answer nothing but an error. One that is empty, too long or too big is an error.
+// MetricExpression converts an expression for metric names for the proxies' RE2, which lacks some of Go's syntax and
+// would answer with an error. It fails if the expression is empty, too long or too big.
 func MetricExpression(s string) (string, error) {
 	expr, _, err := ValueExpression(s)
 	if err == nil && s != "" && len(s) <= maxTagBytes {
@@ -276,7 +276,7 @@ func MetricExpression(s string) (string, error) {
 	return "", fmt.Errorf("%q is not an expression of RE2 of at most %d bytes: %w", shorten(s), maxTagBytes, err)
 }
 
-// Check reports the first thing that is wrong with a backend, and the field, with dots.
+// Check returns the first problem of a backend, and its field, with dots.
 func (b *PrometheusBackend) Check() (field string, err error) {
 	switch {
 	case b.Port != nil && (*b.Port == 0 || *b.Port > 65535):

@@ -44,15 +44,15 @@ type PassthroughMatch struct {
 // passthroughProtocols are the protocols of a PassthroughMatch; the first is the default.
 var passthroughProtocols = []string{"tcp", "tls", "http", "http2", "grpc", "mysql"}
 
-// ReadsHTTP reports whether only HTTP goes through, so that proxies must tell it from other traffic.
+// ReadsHTTP reports whether only HTTP passes, so that proxies must tell it from other traffic.
 func (m *PassthroughMatch) ReadsHTTP() bool {
 	return slices.Contains([]string{"http", "http2", "grpc"}, m.Protocol)
 }
 
-// ReadsTLS reports whether only TLS goes through.
+// ReadsTLS reports whether only TLS passes.
 func (m *PassthroughMatch) ReadsTLS() bool { return m.Protocol == "tls" }
 
-// CheckMode returns why a mode is none; empty for one. An absent mode is PassthroughNone.
+// CheckMode returns why a mode is invalid, or "" if it is valid. An absent mode is PassthroughNone.
 func (c *PassthroughConf) CheckMode() string {
 	modes := []string{"", PassthroughAll, PassthroughMatched, PassthroughNone}
 	if slices.Contains(modes, c.PassthroughMode) {
@@ -74,9 +74,9 @@ func (m *PassthroughMatch) Prefix() (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
-// NeverPassed are the destinations outside the mesh that no proxy goes to on behalf of its application, whatever a
-// policy says: the machine itself, where the server and the proxy trust who comes from loopback, what is on the link,
-// and the metadata of clouds with their credentials, wherever they are.
+// NeverPassed returns the destinations outside the mesh to which no proxy connects for its application, whatever a
+// policy says: the machine itself, where the server and the proxy trust loopback callers, link-local addresses, and
+// clouds' metadata services with their credentials, at any address.
 func NeverPassed() []netip.Prefix {
 	return slices.Clone(neverPassed)
 }

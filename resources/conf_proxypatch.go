@@ -6,9 +6,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/proxypatch"
 )
 
-// LabelUnguarded with the value "true" on a MeshProxyPatch lets it have results that would open what permissions close.
-// Who writes such a policy needs VerbUnguard. It counts in the zone in which the policy is written, and nowhere else: no
-// other server can say who wrote it.
+// LabelUnguarded with the value "true" on a MeshProxyPatch allows results that open what permissions close. Writing
+// such a policy needs VerbUnguard. The label counts only in the zone in which the policy is written, because no other
+// server can tell who wrote it.
 const LabelUnguarded = "causeway.io/unguarded"
 
 // Unguarded reports whether a policy carries LabelUnguarded.
@@ -16,8 +16,8 @@ func Unguarded(r *Resource) bool {
 	return r.Type == TypeMeshProxyPatch && r.Labels[LabelUnguarded] == "true"
 }
 
-// LabelRequired with the value "true" on a MeshProxyPatch closes a proxy on which the policy cannot have its effect: nobody
-// reaches its inbounds, nor what it listens on as a gateway or an egress.
+// LabelRequired with the value "true" on a MeshProxyPatch closes a proxy on which the policy cannot take effect: nobody
+// reaches its inbounds or its gateway and egress listeners.
 const LabelRequired = "causeway.io/required"
 
 // Required reports whether a policy carries LabelRequired.
@@ -35,7 +35,7 @@ func (v *validation) requiredLabel(at *fieldPath, value string) {
 	}
 }
 
-// proxyPatch checks a MeshProxyPatch by itself. What it does to a proxy is checked where proxies are configured.
+// proxyPatch checks a MeshProxyPatch alone. Its effect on a proxy is checked where proxies are configured.
 func (v *validation) proxyPatch(c *proxypatch.Conf, at *fieldPath) {
 	if v.peer {
 		return

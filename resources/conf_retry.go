@@ -61,7 +61,7 @@ type HostSelection struct {
 	UpdateFrequency *uint32           `json:"updateFrequency,omitempty"`
 }
 
-// retry has the headers of a MeshRetry named; its values are checked by retryValues.
+// retry checks that the headers of a MeshRetry have names. retryValues checks its values.
 func (v *validation) retry(c *RetryConf, at *fieldPath) {
 	if v.peer {
 		return

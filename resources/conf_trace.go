@@ -78,7 +78,7 @@ type TraceTagHeader struct {
 	Default string `json:"default,omitempty"`
 }
 
-// Limits of what a proxy is sent of one conf.
+// Limits of what one conf sends to a proxy.
 const (
 	maxTraceTags = 32
 	maxTagBytes  = 1024
@@ -87,7 +87,7 @@ const (
 // defaultOTLPPort is the port of OTLP over gRPC.
 const defaultOTLPPort = 4317
 
-// trace checks a MeshTrace. A peer may have sent more, which is left out where proxies are configured.
+// trace checks a MeshTrace. The code that configures proxies skips what else a peer sends.
 func (v *validation) trace(c *TraceConf, at *fieldPath) {
 	if v.peer {
 		return

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// confValues lists the values that fields of a conf may have, for types whose confs are stored with all fields. Paths
-// are in lower case, with [] after a list. Proxies are not configured by a field with another value.
+// confValues lists the valid values of the fields of a conf, for types whose confs are stored with all fields. Paths
+// are in lower case, with [] after a list. A field with another value has no effect on proxies.
 var confValues = map[Type]map[string]valueKind{
 	TypeMeshRetry: merged(map[string]valueKind{"tcp.maxConnectAttempt": count}, retryValues("http"), retryValues("grpc")),
 	TypeMeshCircuitBreaker: merged(map[string]valueKind{
@@ -72,7 +72,7 @@ func merged(all ...map[string]valueKind) map[string]valueKind {
 	return out
 }
 
-// valueKind returns what is wrong with the value of a field, as decoded from JSON; empty if nothing is.
+// valueKind returns the problem with the value of a field, as decoded from JSON, or "".
 type valueKind func(value any) string
 
 func count(value any) string {
@@ -118,7 +118,7 @@ func duration(value any) string {
 	return ""
 }
 
-// period is a duration that Envoy takes only above 0.
+// period is a duration that Envoy accepts only above 0.
 func period(value any) string {
 	text, _ := value.(string)
 	if d, err := time.ParseDuration(text); err != nil || d < time.Millisecond {
@@ -179,7 +179,7 @@ var envoyRetryNames = []string{
 	"cancelled", "deadline-exceeded", "internal", "resource-exhausted", "unavailable",
 }
 
-// RetryOn reads one item of a MeshRetry's `retryOn`. The zero value means that it has no meaning.
+// RetryOn parses one item of a MeshRetry's `retryOn`. It returns the zero value for an unknown item.
 func RetryOn(item string) RetryCondition {
 	if code, err := strconv.ParseUint(item, 10, 16); err == nil {
 		if code < 100 || code > 599 {
@@ -202,8 +202,8 @@ func RetryOn(item string) RetryCondition {
 	return RetryCondition{}
 }
 
-// checkValues reports the values of a conf, or of a list of them, that are not among those that its fields may have.
-// Field names are case-insensitive, as they are in the decoder. An absent field and null are the same.
+// checkValues reports the values in a conf, or in a list of confs, that its fields may not have. Field names are
+// case-insensitive, as they are in the decoder. An absent field and null are the same.
 func checkValues(t Type, conf any, at *fieldPath, report func(at *fieldPath, problem string)) {
 	if kinds := confValues[t]; kinds != nil {
 		(&valueCheck{kinds, report}).look(conf, "", at)

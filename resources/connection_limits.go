@@ -2,14 +2,14 @@ package resources
 
 import "encoding/json"
 
-// limitsConnections reports whether a conf limits how long connections may take or last, and not only requests.
+// limitsConnections reports whether a conf limits how long connections may take or last, not only requests.
 func (c *TimeoutConf) limitsConnections() bool {
 	return c.ConnectionTimeout != nil || c.IdleTimeout != nil || c.HTTP != nil &&
 		(c.HTTP.MaxConnectionDuration != nil || c.HTTP.RequestHeadersTimeout != nil)
 }
 
-// LimitsConnections reports whether a policy is a MeshTimeout or MeshRateLimit that limits the connections that inbounds
-// receive. Its confs count there without matches only: a connection is there before a request could match.
+// LimitsConnections reports whether a policy is a MeshTimeout or MeshRateLimit that limits the connections to inbounds.
+// Such confs apply only in rules without matches, because a connection exists before a request could match.
 func LimitsConnections(r *Resource) bool {
 	if r.Type != TypeMeshTimeout && r.Type != TypeMeshRateLimit {
 		return false

@@ -139,7 +139,7 @@ func decodeSpec(c *strict, h *header) *Spec {
 	}
 	m := h.descriptor.newSpec().(proto.Message)
 	if err := protojson.Unmarshal(raw, m); err != nil {
-		if bytes.Contains(raw, []byte(shownMark)) { // of bytes: validation decodes the spec when the value is back
+		if bytes.Contains(raw, []byte(shownMark)) { // on bytes: validation decodes the spec when the value is back
 			if spec, err := NewSpec(h.descriptor.Type, raw); err == nil {
 				return spec
 			}

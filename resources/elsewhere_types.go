@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// typeZoneEgress is a type of a peer for which this server has another form.
+// typeZoneEgress is a peer's type that has another form on this server.
 const typeZoneEgress = "ZoneEgress"
 
-// insteadOf says what to write in place of a document of a type that only peers have; "" if nothing is known of it.
+// insteadOf says what to write instead of a document of a type that only peers have, or "" if it does not know.
 func insteadOf(name string, doc *node) string {
 	if name != typeZoneEgress {
 		return ""

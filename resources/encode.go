@@ -43,13 +43,13 @@ func AppendMeta(dst []byte, r *Resource, shownType string) []byte {
 	return o.dst
 }
 
-// AppendKubernetes appends r in Kubernetes form as JSON without white space. Labels that Kubernetes does not take, because
-// their value is too long or no text of a label, are annotations there.
+// AppendKubernetes appends r in Kubernetes form as JSON without white space. Labels that Kubernetes rejects, because
+// their value is too long or malformed, become annotations.
 func AppendKubernetes(dst []byte, r *Resource) []byte {
 	return AppendObject(dst, r, r.Namespace, nil, nil)
 }
 
-// AppendObject is AppendKubernetes for an object in another namespace, with more labels and annotations.
+// AppendObject is AppendKubernetes for an object in another namespace, with extra labels and annotations.
 func AppendObject(dst []byte, r *Resource, namespace string, labels, annotations map[string]string) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	o.text("apiVersion", apiVersionOf(r.Type))
@@ -74,7 +74,7 @@ func AppendObject(dst []byte, r *Resource, namespace string, labels, annotations
 	return append(o.dst, '}')
 }
 
-// objectLabels returns the labels and annotations of r as an object, with more of both.
+// objectLabels returns the labels and annotations of r as an object, including the extra ones.
 func objectLabels(r *Resource, labels, annotations map[string]string) (map[string]string, map[string]string) {
 	outside, inside := maps.Clone(annotations), maps.Clone(labels)
 	if inside == nil {

@@ -27,23 +27,23 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
-// Keys of problems in the metadata of a DataplaneInsight: what a gRPC server without a proxy cannot be configured with,
-// policies on whole proxies that have no effect on this one, and what of a MeshGateway and its routes has none.
+// Keys of problems in the metadata of a DataplaneInsight: what a proxyless gRPC server cannot be configured with,
+// policies on whole proxies without effect on this one, and parts of a MeshGateway and its routes without effect.
 const (
 	ProblemProxyless = "proxyless"
 	ProblemPolicies  = "policies"
 	ProblemGateway   = "gateway"
-	// ProblemOutbounds and ProblemInbounds cover what of its outbounds and inbounds a proxy is without, and policies on
-	// them without effect.
+	// ProblemOutbounds and ProblemInbounds cover the parts of its outbounds and inbounds that a proxy lacks, and
+	// policies on them without effect.
 	ProblemOutbounds = "outbounds"
 	ProblemInbounds  = "inbounds"
 )
 
-// ProblemsCut ends the text of a problem in a DataplaneInsight that has more than is kept.
+// ProblemsCut ends the text of a DataplaneInsight's problem that is longer than the limit.
 const ProblemsCut = "; and more than is kept"
 
-// RequestsOnly reports whether the confs for received traffic of a policy type are about requests only, so that they
-// have no effect on inbounds that take connections.
+// RequestsOnly reports whether a policy type's confs for inbound traffic apply to requests only, so that they have no
+// effect on TCP inbounds.
 func RequestsOnly(t Type) bool { return byRoute(t) }
 
 // Unenforced returns the parts of a policy that have no effect in this version, and reports whether the policy has no

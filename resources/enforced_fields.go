@@ -148,13 +148,13 @@ func (f confField) paths(at string) (out []string) {
 	return out
 }
 
-// leftOut holds the fields of a conf that have no effect on proxies, and whether the rest has one.
+// leftOut holds the fields of a conf that have no effect on proxies, and whether the others have one.
 type leftOut struct {
 	parts []string
 	taken bool
 	// of is the type of the policy.
 	of Type
-	// typed means that no other fields can be written than those of the conf's type, so that none is misspelt.
+	// typed means that the conf can only contain the fields of its type, so none is misspelt.
 	typed bool
 }
 
@@ -228,7 +228,7 @@ func leftOutOfTo(t Type, items []PolicyTo, onGateway bool) (out leftOut) {
 	return out
 }
 
-// isEmpty reports whether value has no field that could be without effect.
+// isEmpty reports whether value has no field that could lack an effect.
 func isEmpty(value any) bool {
 	fields, ok := value.(map[string]any)
 	return ok && len(fields) == 0

@@ -2,8 +2,8 @@ package resources
 
 import "strings"
 
-// unenforcedReasons says why proxies are not configured by fields that are checked and stored, by the path of the field
-// in its conf without indexes.
+// unenforcedReasons says why fields that are checked and stored do not configure proxies, by the path of the field in
+// its conf, without indexes.
 var unenforcedReasons = map[Type]map[string]string{
 	TypeMeshAccessLog: {
 		"backends.tcp": "Envoy has no logger that writes lines to a connection: use OpenTelemetry or a file",

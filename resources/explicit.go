@@ -2,10 +2,10 @@ package resources
 
 import "encoding/json"
 
-// Explicit returns r with the defaults of its spec written out, as matching reads it: `spec.default` becomes one item
-// of rules. An empty reference becomes Mesh or, in a policy that reaches only its own zone and namespace, those
-// proxies. An empty namespace in `to` becomes the policy's own. Resources that are not policies are returned unchanged.
-// The stored form stays as the user wrote it. Source: seed 004, "Sugar".
+// Explicit returns r with the defaults of its spec written out for matching: `spec.default` becomes one item of rules.
+// An empty reference becomes Mesh or, in a policy that reaches only its own zone and namespace, those proxies. An empty
+// namespace in `to` becomes the policy's own. Resources that are not policies are returned unchanged. The stored form
+// stays as the user wrote it. Source: seed 004, "Sugar".
 func Explicit(r *Resource, systemNamespace string) (*Resource, error) {
 	shape := r.Descriptor().Policy
 	if shape == nil {

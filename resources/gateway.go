@@ -28,7 +28,7 @@ const (
 	MaxCertificateBytes = 64 << 10
 )
 
-// AnyHost is the hostname that stands for all. An absent hostname means the same.
+// AnyHost is the hostname that matches all hosts. An absent hostname means the same.
 const AnyHost = "*"
 
 // IsHostPattern reports whether a listener or a route may have a hostname: a DNS name in lower case, one whose first
@@ -41,8 +41,7 @@ func IsHostPattern(s string) bool {
 	return isSubdomain(name) && !looksNumeric(name)
 }
 
-// HostCovers reports whether every host that other matches is matched by pattern. A wildcard stands for one label or
-// more, and never for none.
+// HostCovers reports whether pattern matches every host that other matches. A wildcard stands for one or more labels.
 func HostCovers(pattern, other string) bool {
 	suffix, wild := strings.CutPrefix(pattern, "*")
 	switch {
@@ -121,9 +120,8 @@ type ServerCertificate struct {
 	Leaf       *x509.Certificate
 }
 
-// ReadServerCertificate reads PEM text with a certificate, the rest of its chain, and the certificate's key, in any
-// order. It refuses what Envoy refuses, because an Envoy without its certificate does not listen. Errors quote nothing
-// of the text.
+// ReadServerCertificate parses PEM text with a certificate, the rest of its chain, and its key, in any order. It
+// refuses what Envoy refuses, because an Envoy without its certificate does not listen. Errors never quote the text.
 func ReadServerCertificate(text []byte) (*ServerCertificate, error) {
 	if len(text) > MaxCertificateBytes {
 		return nil, fmt.Errorf("is %d bytes long, want at most %d", len(text), MaxCertificateBytes)
@@ -166,7 +164,7 @@ func ReadServerCertificate(text []byte) (*ServerCertificate, error) {
 	return out, keyProblem(out.Leaf.PublicKey)
 }
 
-// keyProblem refuses keys that Envoy does not take.
+// keyProblem refuses keys that Envoy rejects.
 func keyProblem(key any) error {
 	switch k := key.(type) {
 	case *rsa.PublicKey:

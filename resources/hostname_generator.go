@@ -82,8 +82,8 @@ func ParseHostnameTemplate(text string) (*HostnameTemplate, error) {
 	return t, nil
 }
 
-// read makes the expression that finds the namespace. Its place is fixed from the left if no variable is there, and
-// otherwise from the right, where a variable is one label then: see Misleading.
+// read builds the expression that finds the namespace. Without a variable before it, the namespace is located from the
+// left. Otherwise it is located from the right, and variables there must be single labels: see Misleading.
 func (t *HostnameTemplate) read() {
 	if t.namespace < 0 {
 		return
@@ -108,12 +108,12 @@ func (t *HostnameTemplate) read() {
 	t.reads = regexp.MustCompile("^" + out.String() + "$")
 }
 
-// variesBefore reports whether a variable stands before the namespace.
+// variesBefore reports whether a variable precedes the namespace.
 func (t *HostnameTemplate) variesBefore() bool {
 	return slices.ContainsFunc(t.parts[:t.namespace], func(p templatePart) bool { return p.text == "" })
 }
 
-// NamespaceIn returns the namespace whose services have a name by the template; ok is false if none has it.
+// NamespaceIn returns the namespace whose services the template gives the name; ok is false if there is none.
 func (t *HostnameTemplate) NamespaceIn(hostname string) (namespace string, ok bool) {
 	if t.reads == nil || !strings.HasSuffix(hostname, t.parts[len(t.parts)-1].text) {
 		return "", false
@@ -125,8 +125,8 @@ func (t *HostnameTemplate) NamespaceIn(hostname string) (namespace string, ok bo
 	return found[1], true
 }
 
-// Misleading returns the variable or label of a service whose value has a dot behind the namespace, where another
-// namespace could stand by that; empty if there is none.
+// Misleading returns the service's variable or label whose value has a dot after the namespace, so that another
+// namespace could appear in its place; empty if there is none.
 func (t *HostnameTemplate) Misleading(r *Resource) string {
 	if t.namespace < 0 || !t.variesBefore() {
 		return ""
@@ -159,7 +159,7 @@ func (t *HostnameTemplate) isWhole(i int) bool {
 	return left && right
 }
 
-// Namespaced reports whether the namespace is a whole part of each name.
+// Namespaced reports whether each name contains the whole namespace as one part.
 func (t *HostnameTemplate) Namespaced() bool { return t.namespace >= 0 }
 
 // Render returns the name of a service. A property that is empty, or cannot be in a host name, is an error that names
@@ -221,8 +221,8 @@ func checkHostname(name string) error {
 	return nil
 }
 
-// DefaultHostnameGenerators returns the generators that a new server begins with: Kuma's of the same names, and two for
-// services in namespaces. The global's are for services of other zones, a zone's for its own.
+// DefaultHostnameGenerators returns the generators of a new server: Kuma's of the same names, and two for services in
+// namespaces. The global's are for services of other zones, a zone's for its own.
 func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 	out := map[string]HostnameGenerator{}
 	add := func(name, template string, kind Type, labels map[string]string) {
@@ -262,7 +262,7 @@ func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 	return out
 }
 
-// Labels and values of services that Kubernetes zones make.
+// Labels and values of services that Kubernetes zones create.
 const (
 	envKubernetes    = "kubernetes"
 	labelHeadless    = "k8s.kuma.io/is-headless-service"

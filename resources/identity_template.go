@@ -38,7 +38,7 @@ func ParseIdentityTemplate(text string, variables []string) (*IdentityTemplate, 
 	return &IdentityTemplate{parts: parts}, nil
 }
 
-// parseTemplate parses text with placeholders for the given variables, and for labels if there may be any.
+// parseTemplate parses text with placeholders for the given variables and, if labels is set, for labels.
 func parseTemplate(text string, variables []string, labels bool) ([]templatePart, error) {
 	want := "want text with {{ ." + strings.Join(variables, " }}, {{ .") + " }}"
 	if labels {

@@ -7,15 +7,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// LabelInitialPolicies marks a Mesh whose initial policies were created: from then on, what users make of them holds. It
-// also marks these policies, which all others win over.
+// LabelInitialPolicies marks a Mesh whose initial policies were created: they are never created again. It also marks
+// these policies, which all others override.
 const LabelInitialPolicies = "causeway.io/initial-policies"
 
 const initialPoliciesCreated = "created"
 
-// The confs of a mesh's initial policies. Proxies of a mesh that had none use those of MeshRetry and MeshCircuitBreaker
-// where no policy speaks: a request is sent again only when no application can have seen it, and an endpoint that takes
-// no connection is ejected for a short while.
+// The confs of a mesh's initial policies. Proxies of a mesh without initial policies use those of MeshRetry and
+// MeshCircuitBreaker where no policy applies: a request is retried only if no application can have seen it, and an
+// endpoint that accepts no connection is ejected briefly.
 const (
 	initialRetry = `{"tcp": {"maxConnectAttempt": 4},
 	  "http": {"numRetries": 3, "retryOn": ["ConnectFailure", "RefusedStream", "ResetBeforeRequest"]},
@@ -32,7 +32,7 @@ var initialPolicies = []struct {
 	{TypeMeshRetry, "mesh-retry-all-", initialRetry},
 }
 
-// InitialConf returns the conf of the initial policy of a type, as its spec holds it; nil if there is none.
+// InitialConf returns the conf of the initial policy of a type, as its spec holds it, or nil.
 func InitialConf(t Type) []byte {
 	for _, p := range initialPolicies {
 		if p.t == t {
@@ -51,21 +51,21 @@ func InitialKeys(mesh string) []Key {
 	return out
 }
 
-// HasInitialPolicies reports whether the initial policies of a Mesh were created, whatever users made of them since.
+// HasInitialPolicies reports whether the initial policies of a Mesh were created, whatever users did with them since.
 func HasInitialPolicies(mesh *Resource) bool {
 	return mesh != nil && mesh.Labels[LabelInitialPolicies] == initialPoliciesCreated
 }
 
-// IsInitialPolicy reports whether a policy is one that its mesh was created with.
+// IsInitialPolicy reports whether a policy was created with its mesh.
 func IsInitialPolicy(r *Resource) bool {
 	return r.Labels[LabelInitialPolicies] == initialPoliciesCreated && InitialConf(r.Type) != nil
 }
 
-// MarkInitialPolicies marks a Mesh, which must be the caller's own.
+// MarkInitialPolicies marks a Mesh, which the caller must own.
 func MarkInitialPolicies(mesh *Resource) { mesh.Labels[LabelInitialPolicies] = initialPoliciesCreated }
 
-// InitialPolicies returns the policies to create with a Mesh, without those of the types that it says to skip. Source:
-// Kuma's HTTP API, "Default policies".
+// InitialPolicies returns the policies to create with a Mesh, without the types that it skips. Source: Kuma's HTTP API,
+// "Default policies".
 func InitialPolicies(mesh *Resource, home Home) ([]*Resource, error) {
 	spec, err := SpecAs[meshpb.Mesh](mesh)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"io"
 )
 
-// jsonTokens yields tokens as a json.Decoder does that uses json.Number.
+// jsonTokens yields the tokens of a json.Decoder that uses json.Number.
 type jsonTokens interface {
 	More() bool
 	Token() (json.Token, error)
 	InputOffset() int64
 }
 
-// tokensOf returns the tokens of data. A json.Decoder makes an error for each name and value and throws it away, which
-// costs more than the rest of reading it. So one valid value, which most bodies are, is read without it.
+// tokensOf returns the tokens of data. For each name and value, a json.Decoder allocates an error and discards it,
+// which costs more than all other reading. So a body that is one valid value, as most are, is read without it.
 func tokensOf(data []byte) jsonTokens {
 	if json.Valid(data) {
 		return &validTokens{data: data}
@@ -33,13 +33,13 @@ type validTokens struct {
 // InputOffset returns the end of the last token.
 func (v *validTokens) InputOffset() int64 { return int64(v.at) }
 
-// More reports whether the array or object that is being read has another element.
+// More reports whether the current array or object has another element.
 func (v *validTokens) More() bool {
 	next := v.next()
 	return next < len(v.data) && v.data[next] != ']' && v.data[next] != '}'
 }
 
-// next returns where the next token begins.
+// next returns the start of the next token.
 func (v *validTokens) next() int {
 	at := v.at
 	for at < len(v.data) && bytes.IndexByte([]byte(" \t\r\n,:"), v.data[at]) >= 0 {

@@ -36,7 +36,7 @@ const (
 	maxProblems = 100
 )
 
-// tooManyDocuments is the reason why a body of more than MaxDocuments is refused, and what to do.
+// tooManyDocuments returns the reason why a body of more than MaxDocuments is refused, and what to do.
 func tooManyDocuments() string {
 	return fmt.Sprintf("more than %d documents: apply them in several requests, what is referred to first", MaxDocuments)
 }

@@ -9,7 +9,7 @@ import (
 // maxFormatBytes bounds one format of an access log.
 const maxFormatBytes = 4096
 
-// What a command of a log's format takes in parentheses.
+// What a command of a log format takes in parentheses.
 const (
 	argNone = iota
 	argTime
@@ -18,7 +18,7 @@ const (
 )
 
 // logCommands lists the commands that a format may contain: those of Envoy that need no more than the request or
-// connection. A proxy refuses a listener whose log has a format that it cannot read, so no other command is accepted.
+// connection. A proxy rejects a listener whose log format it cannot read, so no other command is accepted.
 var logCommands = compileCommands()
 
 func compileCommands() map[string]int {
@@ -51,7 +51,7 @@ var (
 	}
 )
 
-// LogCommands lists the commands that formats of access logs may have, in no order.
+// LogCommands lists the valid commands of access log formats, unsorted.
 func LogCommands() []string {
 	var out []string
 	for name := range logCommands {
@@ -60,7 +60,7 @@ func LogCommands() []string {
 	return out
 }
 
-// CheckLogFormat reports what is wrong with a format of an access log, nil for nothing.
+// CheckLogFormat returns the problem of an access log format, or nil.
 func CheckLogFormat(format string) error {
 	if len(format) > maxFormatBytes {
 		return fmt.Errorf("want at most %d bytes, got %d", maxFormatBytes, len(format))

@@ -5,13 +5,14 @@ import (
 	"slices"
 )
 
-// keepUnknown marks an object of a schema whose unknown fields the API server of Kubernetes keeps. Without it, a field
-// that is misspelled would vanish before anybody could refuse it, and a policy would say less than its author wrote.
+// keepUnknown marks an object whose unknown fields the API server of Kubernetes keeps. Without it, a misspelled field
+// would vanish before anybody could refuse it, and a policy would say less than its author wrote.
 const keepUnknown = "x-kubernetes-preserve-unknown-fields"
 
-// OpenAPI returns the schema of a type's spec in the form of a structural schema of Kubernetes, which is OpenAPI 3.0
-// without references. What DecodeDocuments and Validate accept fits it. describe returns the description of a field by
-// Field.Origin and that of a Go type or message by its name, or "". OpenAPI returns nil for a type that the registry does not know.
+// OpenAPI returns the schema of a type's spec as a structural schema of Kubernetes: OpenAPI 3.0 without references.
+// Whatever DecodeDocuments and Validate accept conforms to it. describe returns the description of a field by
+// Field.Origin and that of a Go type or message by its name, or "". OpenAPI returns nil for a type that the registry
+// does not know.
 func OpenAPI(t Type, describe func(origin string) string) map[string]any {
 	s := schemaOf(t)
 	if s == nil {
@@ -20,7 +21,7 @@ func OpenAPI(t Type, describe func(origin string) string) map[string]any {
 	return forPolicy(s, byType[string(t)].Policy).openAPI("", describe)
 }
 
-// forPolicy leaves out of a policy's schema the fields that no policy of the shape has.
+// forPolicy removes the fields that no policy of the shape has from a policy's schema.
 func forPolicy(s *schema, p *PolicyShape) *schema {
 	if p == nil {
 		return s
@@ -90,7 +91,7 @@ func (s *schema) openAPIObject(describe func(string) string) map[string]any {
 	if need := neededFields[s.owner]; len(need) > 0 {
 		out["required"] = need
 	}
-	if s.owner == "PermissionMatch" { // an entry that names nothing would match everybody
+	if s.owner == "PermissionMatch" { // an empty entry would match everybody
 		out["minProperties"] = 1
 	}
 	return out
@@ -114,8 +115,8 @@ func withEnum(value map[string]any, names []string) map[string]any {
 	return value
 }
 
-// knownValues lists the values of text fields that have few of them, by Field.Origin. Validation refuses any other, of
-// users and of peers.
+// knownValues lists the values of enumerated text fields, by Field.Origin. Validation refuses any other, from users and
+// from peers.
 var knownValues = map[string][]string{
 	"TargetRef.Kind": {KindMesh, KindMeshSubset, KindMeshGateway, KindMeshService, KindMeshServiceSubset,
 		KindMeshExternalService, KindMeshMultiZoneService, KindMeshHTTPRoute, KindMeshTCPRoute, KindDataplane},

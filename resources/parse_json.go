@@ -145,7 +145,7 @@ func (p *jsonParser) errorf(format string, args ...any) error {
 	return &syntaxError{line: p.line, reason: fmt.Sprintf(format, args...)}
 }
 
-// repeatedKey returns a name that two fields share, and the line of the second.
+// repeatedKey returns a name that appears twice, and the line of the second field.
 func repeatedKey(fields []nodeField) (name string, line int, twice bool) {
 	if len(fields) > 16 {
 		seen := make(map[string]bool, len(fields))

@@ -8,7 +8,7 @@ import (
 )
 
 // PermissionRule is the conf of one effective rule of a MeshTrafficPermission. Err is the reason why the conf does not
-// decode; Conf is empty then.
+// decode; then Conf is empty.
 type PermissionRule struct {
 	Conf PermissionConf
 	Err  error

@@ -231,14 +231,14 @@ func LookupShort(short string) (*Descriptor, bool) {
 	return d, ok
 }
 
-// StaysOnGlobal reports whether resources of the type are never on a zone that has a global, so that a zone does not
-// know whether there are any.
+// StaysOnGlobal reports whether a zone that has a global never holds resources of the type, and so does not know
+// whether any exist.
 func (d *Descriptor) StaysOnGlobal() bool {
 	return d.WrittenOn&OnZone == 0 && !d.GlobalToZone && !d.ZoneToGlobal && !d.AcrossZones
 }
 
-// HasOwner reports whether it matters which namespace of its zone a resource of the type is in: whether the zone's
-// operator wrote it, or the owner of that namespace. That is so of all that is in a mesh but the proxies.
+// HasOwner reports whether it matters in which namespace of its zone a resource of the type is: whether the zone's
+// operator or the owner of that namespace wrote it. It matters for everything in a mesh except proxies.
 func (d *Descriptor) HasOwner() bool {
 	return d.Scope == ScopeMesh && d.Type != TypeDataplane && d.Type != TypeDataplaneInsight
 }

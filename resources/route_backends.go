@@ -44,8 +44,8 @@ func eachBackendOf(p *Policy, visit func(ref *BackendRef, at *fieldPath)) bool {
 	return whole
 }
 
-// References returns all references of a policy to services and routes, those that are parts of services as references to
-// the service.
+// References returns all references of a policy to services and routes. References to parts of services become
+// references to the service.
 func References(r *Resource) []TargetRef {
 	p, err := SpecAs[Policy](r)
 	if err != nil {
@@ -63,7 +63,7 @@ func References(r *Resource) []TargetRef {
 	return out
 }
 
-// SubsetBackends returns the backends of a route that are parts of services. Those that cannot be read are left out.
+// SubsetBackends returns the backends of a route that are parts of services. It skips unreadable ones.
 func SubsetBackends(r *Resource) []BackendRef {
 	if !bytes.Contains(r.Spec.JSON(), []byte(KindMeshServiceSubset)) {
 		return nil

@@ -68,8 +68,8 @@ func (s *schema) names() []string {
 	return slices.Compact(out)
 }
 
-// schemas holds a function for each type that returns the schema of its spec. The first call compiles it: a command
-// that reads one type, or none, does not pay for all.
+// schemas holds a function per type that returns the schema of its spec. The first call compiles it, so a command that
+// reads one type, or none, does not pay for all.
 var schemas = compilers()
 
 func compilers() map[Type]func() *schema {
@@ -89,7 +89,7 @@ func compileSchema(d *Descriptor) *schema {
 	return goSchema(reflect.TypeOf(v).Elem(), d.Type, "")
 }
 
-// schemaOf returns the schema of a type's spec, nil for a type that has none.
+// schemaOf returns the schema of a type's spec, or nil if the type has none.
 func schemaOf(t Type) *schema {
 	if compile, ok := schemas[t]; ok {
 		return compile()

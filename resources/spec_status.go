@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// eagerStatus is the size above which the JSON of a status is encoded at once, in bytes as Protobuf. Below it, the
+	// eagerStatus is the size in bytes, as Protobuf, above which the JSON of a status is encoded at once. Below it, the
 	// JSON is within the limit of every store: a field grows less than 32 times, and most by statusGrowth.
 	eagerStatus = 32 << 10
-	// statusGrowth is how much larger the JSON of a status is than its Protobuf, about.
+	// statusGrowth is roughly how many times larger a status is as JSON than as Protobuf.
 	statusGrowth = 4
 )
 
-// statusSpec is a spec whose JSON is encoded when somebody reads it.
+// statusSpec is a spec whose JSON is encoded on first use.
 type statusSpec struct {
 	message proto.Message
 	typ     Type
@@ -25,14 +25,14 @@ type statusSpec struct {
 	raw  []byte
 }
 
-// NewStatusSpec is NewSpecOf for live status, which is written far more often than it is read: the JSON is encoded when
-// it is first read. The caller must not change m afterwards. All times in m are within the years that JSON has, 1 to
-// 9999, as those of a clock are. It fails with ErrUnknownType, or if a text is not UTF-8.
+// NewStatusSpec is NewSpecOf for live status, which is written far more often than read: its JSON is encoded when it is
+// first read. The caller must not change m afterwards. All times in m are within the years that JSON supports, 1 to
+// 9999, as those of a clock are. It fails with ErrUnknownType, or if a string is not UTF-8.
 func NewStatusSpec(t Type, m proto.Message) (*Spec, error) {
 	if _, ok := LookupStored(t); !ok {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownType, t)
 	}
-	b, err := proto.Marshal(m) // JSON has no more room than Protobuf for text that is not UTF-8
+	b, err := proto.Marshal(m) // like JSON, Protobuf rejects text that is not UTF-8
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
@@ -52,8 +52,8 @@ func (s *statusSpec) json() []byte {
 	return s.raw
 }
 
-// Message returns what NewStatusSpec was given, without decoding anything; nil for every other spec. The caller must not
-// change it.
+// Message returns the message passed to NewStatusSpec, without decoding anything, or nil for any other spec. The caller
+// must not change it.
 func (s *Spec) Message() proto.Message {
 	if s.status == nil {
 		return nil

@@ -42,7 +42,7 @@ type BackendRef struct {
 	Port   uint32  `json:"port,omitempty"`
 }
 
-// ServiceKind returns the kind of the service that the backend is or, for a MeshServiceSubset, is a part of.
+// ServiceKind returns the kind of the backend's service. A MeshServiceSubset is a part of one.
 func (b *BackendRef) ServiceKind() string {
 	if b.Kind == KindMeshServiceSubset {
 		return KindMeshService

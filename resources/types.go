@@ -3,7 +3,7 @@ package resources
 // Type names a kind of resource, in the spelling of users and of the wire format.
 type Type string
 
-// Live reports whether servers make resources of the type themselves and keep them in memory, beside the store.
+// Live reports whether servers create resources of the type themselves and keep them in memory, beside the store.
 func (t Type) Live() bool { return t == TypeZoneInsight || t == TypeDataplaneInsight }
 
 // The types that Causeway knows. The registry describes each.

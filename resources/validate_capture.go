@@ -8,10 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// maxReachable bounds the backends that a Dataplane names as those that it reaches.
+// maxReachable bounds the backends that a Dataplane declares reachable.
 const maxReachable = 1024
 
-// transparentProxying checks the ports that connections are redirected to, and the backends that are reached by name.
+// transparentProxying checks the ports that connections are redirected to, and the names of reachable backends.
 func (v *validation) transparentProxying(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	t := n.GetTransparentProxying()
 	if t == nil || v.peer {
@@ -77,7 +77,7 @@ func (v *validation) reachableBackends(
 	}
 }
 
-// captureWarnings tells of settings of capture without effect.
+// captureWarnings warns of capture settings without effect.
 func captureWarnings(dp *meshpb.Dataplane) []string {
 	t, at := dp.GetNetworking().GetTransparentProxying(), top("networking").field("transparentProxying")
 	var out []string

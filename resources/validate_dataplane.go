@@ -60,7 +60,7 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	}
 }
 
-// few reports whether a list has as many items as it may have.
+// few reports whether a list is within its limit.
 func (v *validation) few(n, most int, at *fieldPath) bool {
 	if n > most {
 		v.fail(at, "has %d items, want at most %d", n, most)
@@ -91,7 +91,7 @@ func (v *validation) inbounds(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	}
 }
 
-// placeOf returns where a proxy listens, in one spelling. An empty address is that of the Dataplane.
+// placeOf returns the address that a proxy listens on, in one spelling. An empty address means the Dataplane's.
 func placeOf(n *meshpb.Dataplane_Networking, address string, port uint32) string {
 	address = cmp.Or(address, n.GetAddress())
 	if ip, err := ParseIP(address); err == nil {
@@ -160,7 +160,7 @@ func (v *validation) optionalAddress(s string, at *fieldPath) {
 }
 
 // ParseIP parses an address for the configuration of proxies. It refuses one with a zone, such as fe80::1%eth0: that is
-// valid on one machine only, and an Envoy without an interface of that name refuses everything that comes with it.
+// valid on one machine only, and an Envoy without that interface rejects everything sent with it.
 func ParseIP(s string) (netip.Addr, error) {
 	ip, err := netip.ParseAddr(s)
 	if err == nil && ip.Zone() != "" {
@@ -169,7 +169,7 @@ func ParseIP(s string) (netip.Addr, error) {
 	return ip, err
 }
 
-// application refuses addresses of what a proxy may not lead its callers to.
+// application refuses addresses to which a proxy must not lead its callers.
 func (v *validation) application(s string, at *fieldPath) {
 	ip, err := ParseIP(s)
 	if err != nil || v.peer {

@@ -27,8 +27,8 @@ type routeTarget struct {
 	} `json:"path"`
 }
 
-// routeFilter checks a filter of a MeshHTTPRoute. A rule that a peer sent and Envoy does not take is left out where
-// proxies are configured.
+// routeFilter checks a filter of a MeshHTTPRoute. The code that configures proxies skips a peer's rule that Envoy
+// rejects.
 func (v *validation) routeFilter(f *HTTPRouteFilter, at *fieldPath) {
 	if v.peer {
 		return

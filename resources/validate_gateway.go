@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// meshGateway checks which proxies a MeshGateway selects, and what they listen on. From a peer, parts that no proxy
-// serves are taken, and told of.
+// meshGateway checks which proxies a MeshGateway selects, and what they listen on. From a peer, it accepts parts that
+// no proxy serves, and reports them.
 func (v *validation) meshGateway(g *meshpb.MeshGateway) {
 	v.gatewaySelectors(g.GetSelectors(), top("selectors"))
 	v.gatewayTags(g.GetTags(), top("tags"))
@@ -70,7 +70,7 @@ var servedProtocols = []meshpb.MeshGateway_Listener_Protocol{
 	meshpb.MeshGateway_Listener_TCP,
 }
 
-// GatewayHost returns a listener's hostname, AnyHost if it has none.
+// GatewayHost returns a listener's hostname, or AnyHost if it has none.
 func GatewayHost(l *meshpb.MeshGateway_Listener) string {
 	if l.GetHostname() == "" {
 		return AnyHost
@@ -78,8 +78,8 @@ func GatewayHost(l *meshpb.MeshGateway_Listener) string {
 	return l.GetHostname()
 }
 
-// SharePort reports whether two listeners can be on one port: the host, or the server name of the handshake, tells
-// their clients apart.
+// SharePort reports whether two listeners can share a port: the host, or the server name of the handshake, tells their
+// clients apart.
 func SharePort(a, b *meshpb.MeshGateway_Listener) bool {
 	byHost, byName := meshpb.MeshGateway_Listener_HTTP, []meshpb.MeshGateway_Listener_Protocol{
 		meshpb.MeshGateway_Listener_HTTPS, meshpb.MeshGateway_Listener_TLS}
@@ -165,7 +165,7 @@ func (v *validation) gatewayCertificate(s *DataSource, at *fieldPath) {
 	}
 }
 
-// gatewayDataplane checks the part of a Dataplane that says which gateway its proxy serves.
+// gatewayDataplane checks which gateway a Dataplane's proxy serves.
 func (v *validation) gatewayDataplane(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	g := n.GetGateway()
 	v.gatewayTags(g.GetTags(), at.field("gateway").field("tags"))
@@ -183,8 +183,8 @@ func (v *validation) gatewayDataplane(n *meshpb.Dataplane_Networking, at *fieldP
 	}
 }
 
-// gatewayPolicy checks a policy of kind MeshGateway: a route is for kind Mesh and names its hosts, and what is not a
-// route means all listeners of the gateway.
+// gatewayPolicy checks a policy of kind MeshGateway. A route must target kind Mesh and may have hostnames; any other
+// policy is for all listeners of the gateway.
 func (v *validation) gatewayPolicy(p *Policy, spec *fieldPath) {
 	shape := v.resource.Descriptor().Policy
 	onGateway := p.TargetRef.KindOrMesh() == KindMeshGateway
@@ -214,8 +214,8 @@ func (v *validation) hostnames(names []string, onGateway bool, at *fieldPath) {
 	}
 }
 
-// UnservedParts returns the parts of a MeshGateway that no proxy serves, and why. A user's are refused; a peer's may be
-// stored.
+// UnservedParts returns the parts of a MeshGateway that no proxy serves, and why. They are refused from users, but
+// stored from peers.
 func UnservedParts(r *Resource) (out []string) {
 	g, err := SpecAs[meshpb.MeshGateway](r)
 	if err != nil {
@@ -233,7 +233,7 @@ func UnservedParts(r *Resource) (out []string) {
 	return out
 }
 
-// UnservedListener returns the reason why no proxy serves a listener of a MeshGateway, whatever else there is, or "".
+// UnservedListener returns why no proxy serves a listener of a MeshGateway, regardless of everything else, or "".
 func UnservedListener(l *meshpb.MeshGateway_Listener) string {
 	mode := l.GetTls().GetMode()
 	withTLS := l.GetProtocol() == meshpb.MeshGateway_Listener_HTTPS || l.GetProtocol() == meshpb.MeshGateway_Listener_TLS
@@ -256,7 +256,7 @@ func UnservedListener(l *meshpb.MeshGateway_Listener) string {
 	return ""
 }
 
-// listenersOnly tells of the tags of a policy that is not a route: only routes are for some listeners of a gateway.
+// listenersOnly warns of tags in a policy that is not a route: only routes can select listeners of a gateway.
 func listenersOnly(t Type, p *Policy) []string {
 	if p.TargetRef.KindOrMesh() != KindMeshGateway || len(p.TargetRef.Tags) == 0 || t == TypeMeshHTTPRoute ||
 		t == TypeMeshTCPRoute {

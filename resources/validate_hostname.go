@@ -3,7 +3,7 @@ package resources
 // maxHostnameLabels bounds the labels of a selector.
 const maxHostnameLabels = 32
 
-// hostnameGenerator checks the selector and the template. A peer's template may render what ours cannot: its services
+// hostnameGenerator checks the selector and the template. A peer's template may render what ours cannot. Its services
 // then get no name from it, and say so.
 func (v *validation) hostnameGenerator(g *HostnameGenerator) {
 	at := v.specPath()

@@ -7,8 +7,8 @@ import (
 // maxListeners bounds the listeners of a Dataplane.
 const maxListeners = 16
 
-// listeners checks the listeners of a Dataplane. An egress belongs to the operator: what goes through it is in the
-// clear there, also that of other namespaces.
+// listeners checks the listeners of a Dataplane. An egress belongs to the operator, because traffic of all namespaces
+// passes through it in plain text.
 func (v *validation) listeners(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	if v.peer || !v.few(len(n.GetListeners()), maxListeners, at) {
 		return
@@ -42,7 +42,7 @@ func (v *validation) listeners(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	}
 }
 
-// listenerWarnings tells of listeners without effect.
+// listenerWarnings warns of listeners without effect.
 func listenerWarnings(dp *meshpb.Dataplane) []string {
 	var out []string
 	for i, l := range dp.GetNetworking().GetListeners() {

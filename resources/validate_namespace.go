@@ -47,15 +47,15 @@ func systemOnly(d *Descriptor) bool {
 	return d.WrittenOn == OnGlobal
 }
 
-// Misplaced reports whether r, a resource of this server's own, is in a namespace in which its type may not be. No
-// write makes one; an earlier version may have.
+// Misplaced reports whether r, a resource of this server's own, is in a namespace that its type does not allow. No
+// write creates one; an earlier version may have.
 func (h Home) Misplaced(r *Resource) bool {
 	return h.Owns(r) && systemOnly(r.Descriptor()) && r.Namespace != "" && r.Namespace != h.systemNamespace()
 }
 
-// MisplacedCopy reports whether r, the global's copy of a zone's resource, is in a namespace of the zone in which its
-// type may not be. The global takes none in, but an earlier version did, and what it had taken in has no role: then all
-// but the usual name of a system namespace counts as another.
+// MisplacedCopy reports whether r, the global's copy of a zone's resource, is in a namespace of the zone that its type
+// does not allow. The global accepts none, but earlier versions did, without recording a role. For copies without a
+// role, only the usual name counts as the system namespace.
 func MisplacedCopy(r *Resource) bool {
 	if r.Zone() == "" || !systemOnly(r.Descriptor()) || r.HomeNamespace() == "" {
 		return false

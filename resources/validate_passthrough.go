@@ -41,7 +41,7 @@ func (v *validation) passthroughMatch(m *PassthroughMatch, at *fieldPath) {
 	}
 }
 
-// Problem returns why a match matches nothing, and the field; empty if it may match something.
+// Problem returns why a match matches nothing, and the field, or "" if it may match something.
 func (m *PassthroughMatch) Problem() (text, field string) {
 	if m.Protocol != "" && !slices.Contains(passthroughProtocols, m.Protocol) {
 		return "want one of " + strings.Join(passthroughProtocols, ", ") + ", got " + strconv.Quote(shorten(m.Protocol)),

@@ -123,7 +123,7 @@ func (v *validation) to(to *PolicyTo, at *fieldPath) {
 	v.conf("to", to.Default, at.field("default"))
 }
 
-// ruleConf checks the conf of an effective rule. That of a MeshTrafficPermission is decoded once, for all who need it.
+// ruleConf checks the conf of an effective rule. The conf of a MeshTrafficPermission is decoded once for all readers.
 func (v *validation) ruleConf(index int, raw json.RawMessage, at *fieldPath) {
 	if v.resource.Type == TypeMeshTrafficPermission && len(raw) > 0 {
 		if rules := PermissionRules(v.resource); index < len(rules) && rules[index].Err == nil {

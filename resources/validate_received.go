@@ -65,7 +65,7 @@ func (v *validation) onRateLimit(o *OnRateLimit, at *fieldPath) {
 	v.headerChanges(o.Headers, at.field("headers"))
 }
 
-// headerChanges checks headers that a proxy writes; nil are none.
+// headerChanges checks the headers that a proxy writes. h may be nil.
 func (v *validation) headerChanges(h *HeaderChanges, at *fieldPath) {
 	if h == nil {
 		return
@@ -101,10 +101,10 @@ func WritableHeader(name string) bool {
 	return headerName.MatchString(name) && !strings.EqualFold(name, "host")
 }
 
-// MatchableHeader reports whether Envoy accepts a name as that of a header, or pseudo-header, to match.
+// MatchableHeader reports whether Envoy accepts the name of a header, or pseudo-header, to match.
 func MatchableHeader(name string) bool { return headerName.MatchString(strings.TrimPrefix(name, ":")) }
 
-// HeaderText reports whether Envoy takes a text as the value of a header.
+// HeaderText reports whether Envoy accepts a text as the value of a header.
 func HeaderText(text string) bool { return !strings.ContainsAny(text, "\x00\r\n") && len(text) <= 4096 }
 
 // faultInjection checks that there is only one fault, because a proxy has only one fault filter.

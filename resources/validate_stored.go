@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxStoredBytes bounds the parts of a key. Names of secrets are put together of several.
+// maxStoredBytes bounds the parts of a key. Names of secrets are composed of several.
 const maxStoredBytes = 4 * MaxNameBytes
 
-// CheckStored returns the reason why no server stores a resource under its names and with its labels, as an
-// *InvalidError, or nil. It holds what comes from a backup or a file to the rules on form that a user's and a peer's
-// write is held to. The spec is not looked at.
+// CheckStored returns the reason why no server stores a resource with its names and labels, as an *InvalidError, or
+// nil. It applies the rules on form for the writes of users and peers to backups and files. It does not check the spec.
 func CheckStored(r *Resource) error {
 	v := &validation{resource: r, peer: true}
 	v.printable()

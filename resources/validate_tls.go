@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// tls checks a MeshTLS. Versions and ciphers are of both ends of a connection, so a policy on a part of the mesh cannot
-// set them.
+// tls checks a MeshTLS. Versions and ciphers concern both ends of a connection, so a policy for a part of the mesh
+// cannot set them.
 func (v *validation) tls(c *TLSConf, at *fieldPath) {
 	if v.peer {
 		return // the code that uses a peer's conf decides what it supports
@@ -50,7 +50,7 @@ func (v *validation) tls(c *TLSConf, at *fieldPath) {
 	}
 }
 
-// Oldest is the oldest version that is spoken, TLS12 or TLS13. An older one, or what is no version, counts as TLS12.
+// Oldest is the minimum version, TLS12 or TLS13. Older and unknown versions count as TLS12.
 func (c *TLSConf) Oldest() string {
 	if c.TLSVersion != nil && c.TLSVersion.Min == TLS13 {
 		return TLS13
@@ -58,7 +58,7 @@ func (c *TLSConf) Oldest() string {
 	return TLS12
 }
 
-// Newest is the newest version that is spoken, TLS12 or TLS13. An older one counts as TLS12.
+// Newest is the maximum version, TLS12 or TLS13. Older versions count as TLS12.
 func (c *TLSConf) Newest() string {
 	if c.TLSVersion == nil || slices.Contains([]string{"", TLSAuto, TLS13}, c.TLSVersion.Max) {
 		return TLS13
@@ -66,8 +66,7 @@ func (c *TLSConf) Newest() string {
 	return TLS12
 }
 
-// Ciphers returns the ciphers of TLS 1.2. It fails for those that are not known, and where no connection could come
-// about with them.
+// Ciphers returns the ciphers of TLS 1.2. It fails if some are unknown, or if they allow no connection.
 func (c *TLSConf) Ciphers() ([]string, error) {
 	usable := len(c.TLSCiphers) == 0
 	for _, cipher := range c.TLSCiphers {
@@ -83,7 +82,7 @@ func (c *TLSConf) Ciphers() ([]string, error) {
 	return c.TLSCiphers, nil
 }
 
-// Unsaid returns a reason for each value that only a peer's conf can have, and that proxies take for another.
+// Unsaid returns a reason for each value that only a peer's conf can have and that proxies treat as another.
 func (c *TLSConf) Unsaid() (out []string) {
 	if c.Mode != nil && !slices.Contains(tlsModes, *c.Mode) {
 		out = append(out, fmt.Sprintf("unknown mode %q, treated as %s", shorten(*c.Mode), TLSStrict))
@@ -101,7 +100,7 @@ func (c *TLSConf) Unsaid() (out []string) {
 	return out
 }
 
-// ciphersWithoutUse tells of ciphers beside a version that chooses its own.
+// ciphersWithoutUse warns of ciphers with a version that selects its own.
 func ciphersWithoutUse(raw json.RawMessage, at *fieldPath) []string {
 	var conf TLSConf
 	if json.Unmarshal(raw, &conf) != nil || len(conf.TLSCiphers) == 0 || conf.Oldest() != TLS13 {

@@ -2,10 +2,10 @@ package resources
 
 import "regexp/syntax"
 
-// ValueExpression rewrites an RE2 expression for the value of a header, a parameter or a path to one that Envoy's RE2
-// takes, which reads bytes and does not know all that Go's does (`\p{Letter}`, `\x{200b}`): Envoy rejects the whole
-// configuration that has one of those. steps is an upper bound of the size of its program. It returns an error if the
-// expression is none, is too long or too big, or has a character outside ASCII that it asks for.
+// ValueExpression rewrites an RE2 expression for the value of a header, a parameter or a path for Envoy's RE2, which
+// reads bytes and lacks some of Go's syntax (`\p{Letter}`, `\x{200b}`): Envoy rejects a whole configuration with such
+// an expression. steps is an upper bound of the size of its program. ValueExpression fails if the expression is
+// invalid, too long or too big, or requires a character outside ASCII.
 func ValueExpression(expr string) (rewritten string, steps int, err error) {
 	if len(expr) > maxRegexBytes {
 		return "", 0, errLength
