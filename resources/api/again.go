@@ -8,11 +8,11 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// judgedFor is the time for which a judgement of who asks holds. A request that takes longer, for its body or its turn,
-// is judged again before anything is done for it.
+// judgedFor is how long an access decision stays valid. A request that takes longer, for its body or its turn, is
+// authorized again before it is handled.
 const judgedFor = 100 * time.Millisecond
 
-// rejudging has again judge the request of a row: the credential, and the permission as far as the route decides it.
+// rejudging makes again check the credential of a row's request, and the permission as far as the route decides it.
 func (s *Server) rejudging(r *http.Request, row *Row) {
 	asked := access.AskedOf(r.Context())
 	if s.config.Guard == nil || asked == nil {
@@ -31,8 +31,8 @@ func (s *Server) rejudging(r *http.Request, row *Row) {
 	}
 }
 
-// again judges a request anew if its judgement is old: its credential may have been revoked, or its role taken away,
-// while it waited.
+// again authorizes a request anew if its last decision is old: while it waited, its credential may have been revoked,
+// or its role removed.
 func again(ctx context.Context) error {
 	asked := access.AskedOf(ctx)
 	if asked == nil || asked.Again == nil || time.Since(asked.Judged) < judgedFor {

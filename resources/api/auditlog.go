@@ -75,8 +75,8 @@ func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	return out, nil
 }
 
-// checkNames refuses kinds of entries that no log has: that there are none of them says nothing. A path of a type
-// becomes the type.
+// checkNames refuses kinds of entries that no log contains, because an empty response would mean nothing. A path of a
+// type becomes the type.
 func (q *auditQuery) checkNames() error {
 	if d, ok := resources.LookupPath(q.Type); ok {
 		q.Type = string(d.Type)
@@ -96,8 +96,7 @@ func (q *auditQuery) checkNames() error {
 	return nil
 }
 
-// auditLog responds with entries from the files. With `wait` it responds only when there is an entry or the time is
-// over.
+// auditLog responds with entries from the files. With `wait` it responds once there is an entry or the time is over.
 func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 	q, err := parseAudit(r.URL.Query(), s.config.Now())
 	if err != nil {

@@ -29,7 +29,7 @@ type held struct {
 	bytes  int64
 }
 
-// body is the body of one request. It is not safe for concurrent use, as no body is.
+// body is the body of one request. Like all bodies, it is not safe for concurrent use.
 type body struct {
 	io.ReadCloser
 	of   *bodies
@@ -39,8 +39,8 @@ type body struct {
 	ended bool
 }
 
-// take counts the body of a request against its user's limits: the body until it has been read, and its bytes until the
-// request is over. The caller must call done then. An error leads to a 429.
+// take counts a request's body against its user's limits: the body until it is read, its bytes until the request ends.
+// The caller must then call done. An error becomes a 429.
 func (b *bodies) take(r *http.Request) (done func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}, nil

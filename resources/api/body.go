@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// turnBody is the size from which a user's bodies take turns. A thousand short documents have about three times that.
+	// turnBody is the size from which a user's bodies take turns. A thousand short documents are about three times as
+	// large.
 	turnBody = 32 << 10
 	// largeBody is the size from which a body costs notable memory: reading it takes about a hundred times its size.
 	largeBody = 256 << 10
-	// maxLargeBodies bounds the number of large bodies that are read at a time. Others wait.
+	// maxLargeBodies bounds how many large bodies are read at once. Others wait.
 	maxLargeBodies = 2
 )
 
@@ -56,7 +57,7 @@ func (s *Server) mayWriteHere(r *http.Request) error {
 
 // readDocuments reads a body of at most resources.MaxDocumentBytes, JSON or YAML by its content type, after it has
 // checked that the caller may write what the path names. With lists, the documents may be the items of one list. The
-// caller calls done when the documents are stored, also after an error: until then they may have the user's turn.
+// caller calls done when the documents are stored, and after an error: until then they may hold the user's turn.
 func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists bool) (docs []*resources.Resource,
 	done func(), err error) {
 	done = func() {}
@@ -76,7 +77,7 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists boo
 	if err != nil {
 		return nil, done, err
 	}
-	if len(raw) > turnBody && !r.URL.Query().Has(dryRunQuery) { // a dry run has its turn already
+	if len(raw) > turnBody && !r.URL.Query().Has(dryRunQuery) { // a dry run already has its turn
 		turn, err := s.turns.take(r.Context())
 		if err != nil {
 			return nil, done, err
@@ -87,7 +88,7 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists boo
 	return docs, done, err
 }
 
-// decode decodes a body. Large ones wait for each other.
+// decode decodes a body. Large bodies wait for each other.
 func (s *Server) decode(r *http.Request, raw []byte, options resources.DecodeOptions) ([]*resources.Resource, error) {
 	if len(raw) > largeBody {
 		select {
@@ -137,8 +138,8 @@ func readAll(r io.Reader, length int64) ([]byte, error) {
 	return raw, nil
 }
 
-// bodyFormat returns what a body is, by its headers. What they say of it is plain and there once: a program in front that
-// reads another of two headers, or takes an encoding off, would have judged another body.
+// bodyFormat returns the format of a body by its headers. They must be plain and unique: a proxy in front that reads
+// another of two headers, or removes an encoding, would have checked another body.
 func bodyFormat(h http.Header) (resources.Format, error) {
 	contentType := h.Get("Content-Type")
 	if n := len(h["Content-Type"]); n > 1 {

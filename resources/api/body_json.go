@@ -12,11 +12,11 @@ import (
 
 var errMoreJSON = errors.New("text follows the JSON value")
 
-// ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown fields,
-// each written as it is called and there once.
-// An empty body counts as an empty object. A malformed body is a 400 that names field and has the text what, in which
-// %v stands for the reason. For a body that may hold a secret, what omits the reason. A body that is too large, or
-// exceeds the number of bodies, gets the error for that. Who asks is judged again where the body took long.
+// ReadJSON decodes the body of a request into a struct: one JSON object of at most limit bytes, without unknown or
+// repeated fields or other spellings. An empty body counts as an empty object. A malformed body is a 400 that names
+// field and has the text what, in which %v stands for the reason. For a body that may hold a secret, what omits the
+// reason. A body that is too large, or exceeds the number of bodies, gets the error for that. If the body took long,
+// the caller is authorized again.
 func ReadJSON(r *http.Request, limit int64, field, what string, into any) error {
 	err := readJSON(http.MaxBytesReader(nil, r.Body, limit), into)
 	if err == nil {

@@ -11,16 +11,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// checkKeys holds the keys of a JSON value, which decodes into a t, to what t has. encoding/json takes the last of two
-// keys and any mixture of capitals; another reader of the same body may take the first, or another one. So each key is
-// written as the field is, and is there once.
+// checkKeys checks the keys of a JSON value that decodes into a t. encoding/json uses the last of two keys and ignores
+// case; another reader of the same body may use the first, or another one. So each key must be spelled like its field,
+// and appear once.
 func checkKeys(raw []byte, t reflect.Type) error {
 	return (&keyCheck{dec: json.NewDecoder(bytes.NewReader(raw))}).value(t, 0)
 }
 
 type keyCheck struct{ dec *json.Decoder }
 
-// value checks the next value. A nil type is one whose fields are not known.
+// value checks the next value. A nil type means that its fields are unknown.
 func (k *keyCheck) value(t reflect.Type, depth int) error {
 	token, err := k.dec.Token()
 	if err != nil {
@@ -50,7 +50,7 @@ func (k *keyCheck) value(t reflect.Type, depth int) error {
 	return err
 }
 
-// key reads a key, and returns the type of its value.
+// key reads a key and returns the type of its value.
 func (k *keyCheck) key(fields map[string]reflect.Type, elem reflect.Type, seen map[string]bool) (reflect.Type, error) {
 	token, err := k.dec.Token()
 	if err != nil {
@@ -78,8 +78,8 @@ func (k *keyCheck) key(fields map[string]reflect.Type, elem reflect.Type, seen m
 
 func shortKey(name string) string { return name[:min(len(name), resources.MaxShortNameBytes)] }
 
-// insideOf returns the fields of what decodes into a struct, or the type of the elements of a list or map; neither
-// where a type decodes itself.
+// insideOf returns the fields of a struct type, or the element type of a list or map, or neither for a type that
+// decodes itself.
 func insideOf(t reflect.Type) (fields map[string]reflect.Type, elem reflect.Type) {
 	if t == nil || decodesItself(t) || decodesItself(reflect.PointerTo(t)) {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 // isKRI reports whether a name in a path is a KRI. Names have no underscores.
 func isKRI(name string) bool { return strings.HasPrefix(name, "kri_") }
 
-// byItsKRI returns the key and the KRI of a read request that gives a KRI instead of the name of a resource.
+// byItsKRI returns the key and the KRI of a read request that names a resource by its KRI.
 func byItsKRI(r *http.Request, key resources.Key) (resources.Key, resources.KRI, error) {
 	if !isKRI(key.Name) {
 		return key, resources.KRI{}, nil

@@ -56,12 +56,12 @@ const (
 	// maxAnswerBytes bounds the bytes that a client reads of one response, maxErrorBytes those of an error.
 	maxAnswerBytes = 256 << 20
 	maxErrorBytes  = 1 << 20
-	// maxErrorText bounds one text of an error or a warning, in bytes, and maxErrorTexts their number: they are printed.
+	// maxErrorText bounds each printed text of an error or a warning, in bytes, and maxErrorTexts their number.
 	maxErrorText  = 4096
 	maxErrorTexts = 1000
 )
 
-// NewClient returns a client. It fails if the address is not a URL, or one with a credential.
+// NewClient returns a client. It fails if the address is not a URL, or contains a credential.
 func NewClient(c ClientConfig) (*Client, error) {
 	if !strings.Contains(c.Address, "://") {
 		c.Address = "http://" + c.Address
@@ -85,8 +85,8 @@ func NewClient(c ClientConfig) (*Client, error) {
 		CheckRedirect: stay}}, nil
 }
 
-// stay follows no redirect. Servers send none; what does could have the caller's request done by another server, with
-// the rights that the caller has there, such as those of a program on its machine.
+// stay follows no redirect. Servers send none. A redirect could make another server perform the request with the rights
+// that the caller has there, such as those of a program on its machine.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // CloseIdleConnections closes the idle connections of the client.
@@ -102,7 +102,7 @@ type Request struct {
 	// Body is sent as ContentType, which defaults to application/json.
 	Body        []byte
 	ContentType string
-	// IfMatch is the tag that the resource must still have, as Tagged returned it. Empty for any.
+	// IfMatch is the tag that the resource must still have, as returned by Tagged. Empty means any.
 	IfMatch string
 }
 
@@ -112,7 +112,7 @@ func (c *Client) Do(ctx context.Context, r Request) ([]byte, error) {
 	return raw, err
 }
 
-// Tagged is Do that also returns the entity tag of the response; empty if the server sends none, as older ones.
+// Tagged is Do that also returns the response's entity tag, or "" from older servers, which send none.
 func (c *Client) Tagged(ctx context.Context, r Request) (raw []byte, tag string, err error) {
 	req, err := c.request(ctx, r)
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Client) Tagged(ctx context.Context, r Request) (raw []byte, tag string,
 	return raw, resp.Header.Get(tagHeader), nil
 }
 
-// read returns the body of a response that is a result. Other responses are an error.
+// read returns the body of a successful response. Other responses are errors.
 func (c *Client) read(resp *http.Response) ([]byte, error) {
 	limit := int64(maxAnswerBytes)
 	if resp.StatusCode >= http.StatusMultipleChoices {
@@ -166,7 +166,7 @@ func (c *Client) read(resp *http.Response) ([]byte, error) {
 	return raw, nil
 }
 
-// bounded cuts a text of another server.
+// bounded truncates a text of another server.
 func bounded(s string) string {
 	if len(s) <= maxErrorText {
 		return s
@@ -281,7 +281,7 @@ func (c *Client) Apply(ctx context.Context, all ...*resources.Resource) (*BatchR
 	return c.ApplyDocuments(ctx, documentsOf(all), "application/json")
 }
 
-// documentsOf returns the body of a request about several resources.
+// documentsOf returns the body of a request with several resources.
 func documentsOf(all []*resources.Resource) []byte {
 	var body []byte
 	for _, r := range all {
@@ -290,7 +290,7 @@ func documentsOf(all []*resources.Resource) []byte {
 	return body
 }
 
-// PutIf stores one resource if the stored one still has the tag that Tagged returned of it. Otherwise the error has the
+// PutIf stores one resource if the stored one still has the tag that Tagged returned. Otherwise the error has the
 // status 412.
 func (c *Client) PutIf(ctx context.Context, r *resources.Resource, tag string) (*Written, error) {
 	path, query, err := ItemPath(r.Key)

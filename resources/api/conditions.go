@@ -14,11 +14,11 @@ type ConditionsFunc func(r *resources.Resource) []resources.Condition
 // in lists, after those of earlier functions. They are not stored. Call it before the server serves.
 func (s *Server) AddConditions(f ConditionsFunc) { s.conditions = append(s.conditions, f) }
 
-// StatusFunc returns fields of the status of a resource, or nil. It is called as a ConditionsFunc is. Texts that name
-// other resources go through text, which takes out what the reader may not read.
+// StatusFunc returns fields of the status of a resource, or nil. It is called like a ConditionsFunc. Texts that name
+// other resources go through text, which removes what the reader may not read.
 type StatusFunc func(r *resources.Resource, text func(string) string) map[string]any
 
-// AddStatus shows the fields that f returns in `status`, as AddConditions does conditions.
+// AddStatus shows the fields that f returns in `status`, as AddConditions shows conditions.
 func (s *Server) AddStatus(f StatusFunc) { s.statuses = append(s.statuses, f) }
 
 // shown returns r with its conditions, which name nothing that reader may not read. A status that cannot hold

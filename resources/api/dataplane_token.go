@@ -2,14 +2,14 @@ package api
 
 import "time"
 
-// DataplaneTokenRequest is the body of `POST /meshes/{mesh}/_dataplane-tokens`. It lists what the token requires of a
-// Dataplane, which must match every field that is set. The Dataplane must be in the namespace that the query names, or
-// in none, so that a caller who may issue tokens for one namespace cannot reach others.
+// DataplaneTokenRequest is the body of `POST /meshes/{mesh}/_dataplane-tokens`. It lists the token's requirements: a
+// Dataplane must match every field that is set. The Dataplane must be in the namespace that the query names, or in
+// none, so that a caller who may issue tokens for one namespace cannot reach others.
 type DataplaneTokenRequest struct {
 	Dataplane string            `json:"dataplane,omitempty"`
 	Workload  string            `json:"workload,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// ValidFor is a Go duration, such as 720h; 2160h when empty.
+	// ValidFor is a Go duration, such as 720h. Default: 2160h.
 	ValidFor string `json:"validFor,omitempty"`
 }
 

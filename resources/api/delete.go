@@ -58,7 +58,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request) error {
 	return WriteJSON(w, http.StatusOK, Deleted{Revision: commit.Revision})
 }
 
-// deleteOps deletes a resource, and with a mesh its initial policies.
+// deleteOps deletes a resource and, with a mesh, its initial policies.
 func deleteOps(snap store.Snapshot, key resources.Key) []store.Op {
 	var out []store.Op
 	if key.Type == resources.TypeMesh {
@@ -100,7 +100,8 @@ func (s *Server) checkDelete(state store.Snapshot, d *resources.Descriptor, key 
 const mostNamed = 5
 
 // checkMeshUnused refuses to delete a mesh that still has resources, its own or copies. A MeshTrust that a zone
-// publishes automatically does not block it, and its initial policies go with it. Resources that the caller may not read are counted but not named.
+// publishes automatically does not block it, and its initial policies are deleted with it. Resources that the caller
+// may not read are counted but not named.
 func checkMeshUnused(state store.Snapshot, mesh string, reader *Reader) error {
 	var named []string
 	more, hidden := 0, 0

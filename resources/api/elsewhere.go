@@ -8,12 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// elsewhereType is the type of errors of a server that cannot know the answer because only servers of the other kind
-// have it.
+// elsewhereType is the error type of a server that cannot know the answer because only servers of the other kind do.
 const elsewhereType = "/std-errors/elsewhere"
 
-// elsewhere returns a 404 for what only the servers in on answer: that this server does not have it says nothing about
-// whether it exists.
+// elsewhere returns a 404 for what only the servers in on can answer. It does not say whether the thing exists.
 func elsewhere(what string, on Servers) *Error {
 	e := NewError(http.StatusNotFound, "Not Known Here", what+" exists on zones only: ask the zone")
 	if on == OnGlobal {
@@ -23,14 +21,14 @@ func elsewhere(what string, on Servers) *Error {
 	return e
 }
 
-// IsElsewhere reports whether err is the answer of a server that cannot know, because only servers of the other kind
-// do. IsNotFound is true of it as well.
+// IsElsewhere reports whether err is from a server that cannot know, because only servers of the other kind do.
+// IsNotFound is true of it, too.
 func IsElsewhere(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Type == elsewhereType
 }
 
-// addElsewhere answers the routes that only servers of the other kind have, once the caller is authenticated.
+// addElsewhere responds on the routes that only servers of the other kind have, once the caller is authenticated.
 func (s *Server) addElsewhere() {
 	here := OnGlobal
 	if s.config.Home.Zone != "" {

@@ -10,22 +10,22 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// FeedUser is the caller in the audit log of what arrives by Feed.
+// FeedUser is the caller in the audit log for changes that arrive by Feed.
 const FeedUser = access.ReservedPrefix + "kubernetes"
 
-// Feed is a batch of changes that users have made already, elsewhere: as objects of a Kubernetes cluster, whose own
-// rules say who may.
+// Feed is a batch of changes that users have already made elsewhere: as objects of a Kubernetes cluster, which
+// authorized them by its own rules.
 type Feed struct {
-	// Puts are written as PUT would. Each may fail for itself.
+	// Puts are written as PUT would. Each may fail on its own.
 	Puts []*resources.Resource
-	// Deletes are removed as DELETE would, if they still are of the object that is gone.
+	// Deletes are removed as DELETE would, if they still belong to the deleted object.
 	Deletes []FeedDelete
 }
 
-// FeedDelete is a resource whose object is gone.
+// FeedDelete is a resource whose object was deleted.
 type FeedDelete struct {
 	Key resources.Key
-	// UID is that of the object. A resource of another object stays.
+	// UID is the object's. A resource of another object stays.
 	UID string
 }
 
@@ -33,12 +33,12 @@ type FeedDelete struct {
 type FeedResult struct {
 	// Refused holds the reason for each resource that was not written or not removed. Errors are those of PUT and DELETE.
 	Refused map[resources.Key]error
-	// Revision is the store's after it.
+	// Revision is the store's revision afterwards.
 	Revision uint64
 }
 
-// Feed stores a batch by the rules of PUT and DELETE. What is refused does not keep the rest away. An error means that
-// nothing, or only a part, was done, and that the same batch may be tried again.
+// Feed stores a batch by the rules of PUT and DELETE. Refused parts do not block the others. After an error, nothing or
+// only a part is done, and the caller may retry the same batch.
 func (s *Server) Feed(ctx context.Context, f Feed) (*FeedResult, error) {
 	out := &FeedResult{Refused: map[resources.Key]error{}}
 	puts := s.acceptEach(f.Puts, out)
@@ -62,7 +62,7 @@ func (s *Server) Feed(ctx context.Context, f Feed) (*FeedResult, error) {
 	return out, nil
 }
 
-// guardedDelete reports whether other resources, or a connection, may forbid that a resource of the type is removed.
+// guardedDelete reports whether other resources, or a connection, may prevent the deletion of a resource of the type.
 func guardedDelete(t resources.Type) bool { return t == resources.TypeMesh || t == resources.TypeZone }
 
 // acceptEach is accept for documents that are independent of each other.
@@ -83,7 +83,7 @@ func (s *Server) acceptEach(docs []*resources.Resource, out *FeedResult) []*reso
 	return accepted
 }
 
-// feedBatch applies puts and deletes in one batch. It leaves out, one after the other, what the store's state refuses.
+// feedBatch applies puts and deletes in one batch. It drops, one after the other, what the store's state refuses.
 func (s *Server) feedBatch(ctx context.Context, puts []*resources.Resource, deletes []FeedDelete, out *FeedResult) error {
 	for attempt := 0; ; attempt++ {
 		ops := s.feedDeletes(deletes)
@@ -128,7 +128,7 @@ func (s *Server) eachAlone(ctx context.Context, puts []*resources.Resource, out 
 	return nil
 }
 
-// without returns puts without those that were refused, and notes why.
+// without returns puts without the refused ones, and records the reasons.
 func without(puts []*resources.Resource, failed *resources.DocumentsError, out *FeedResult) []*resources.Resource {
 	refused := map[int]*resources.InvalidError{}
 	for _, one := range failed.Invalid {
@@ -147,7 +147,7 @@ func without(puts []*resources.Resource, failed *resources.DocumentsError, out *
 	return rest
 }
 
-// feedDeletes returns the operations for what is still of the objects that are gone.
+// feedDeletes returns the deletions of resources that still belong to the deleted objects.
 func (s *Server) feedDeletes(deletes []FeedDelete) []store.Op {
 	snapshot := s.config.Store.Snapshot()
 	var ops []store.Op
@@ -172,7 +172,7 @@ func (s *Server) feedOnce(ctx context.Context, puts []*resources.Resource, delet
 	return s.commitFeed(ctx, asked, batch)
 }
 
-// feedDelete removes one resource that something may forbid to remove.
+// feedDelete deletes one resource whose deletion something may prevent.
 func (s *Server) feedDelete(ctx context.Context, d FeedDelete, out *FeedResult) error {
 	for attempt := 0; ; attempt++ {
 		ops := s.feedDeletes([]FeedDelete{d})
@@ -227,7 +227,7 @@ func (s *Server) commitFeed(ctx context.Context, asked *access.Asked, batch stor
 	}
 	asked.Entry.Mark(asked.Intent)
 	asked.Entry.Outcome = access.Done
-	// A failure is in the server's log, and later changes are refused until the audit log can be written.
+	// The server logs a failure, and refuses later changes until the audit log can be written.
 	_ = s.record(ctx, asked.Subject, asked.Entry)
 	return nil
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// EnsureDefaults creates what a new server begins with: the default mesh and the default HostnameGenerators.
+// EnsureDefaults creates what a new server starts with: the default mesh and the default HostnameGenerators.
 func EnsureDefaults(ctx context.Context, s store.Store, home resources.Home) error {
 	return errors.Join(EnsureDefaultMesh(ctx, s, home), ensureDefaultGenerators(ctx, s, home))
 }
 
-// ensureDefaultGenerators creates the default HostnameGenerators if the store has none that this server owns. Who wants
-// none of them keeps one that selects nothing.
+// ensureDefaultGenerators creates the default HostnameGenerators if the store has none of this server's own. Users who
+// want none keep one that selects nothing.
 func ensureDefaultGenerators(ctx context.Context, s store.Store, home resources.Home) error {
 	for r := range s.Snapshot().List(store.Query{Type: resources.TypeHostnameGenerator}) {
 		if home.Owns(r) {

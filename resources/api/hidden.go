@@ -26,7 +26,7 @@ func (s *Server) keepShown(state store.Snapshot, docs []*resources.Resource) ([]
 		case err != nil:
 			return nil, err
 		case kept != doc:
-			if &out[0] == &docs[0] { // the slice that was read belongs to the caller
+			if &out[0] == &docs[0] { // the original slice belongs to the caller
 				out = append([]*resources.Resource(nil), docs...)
 			}
 			out[i] = kept

@@ -14,27 +14,27 @@ type Total struct {
 	Total int `json:"total"`
 }
 
-// OnlineTotal counts zones by whether they are connected. Those of which this replica does not know are Unknown.
+// OnlineTotal counts zones by whether they are connected. Unknown counts zones whose state this replica does not know.
 type OnlineTotal struct {
 	Online  int `json:"online"`
 	Unknown int `json:"unknown,omitempty"`
 	Total   int `json:"total"`
 }
 
-// KnownTotal counts things and, where all are known, how many of them are connected.
+// KnownTotal counts things and, if the state of all is known, how many are connected.
 type KnownTotal struct {
-	// Online is left out where the server does not know it.
+	// Online is omitted if the server does not know it.
 	Online *int `json:"online,omitempty"`
 	Total  int  `json:"total"`
 }
 
-// ProxyTotal counts proxies, or the services that gateways are, by state, as their zones last told. Those of zones that
-// are away are Unknown: they may run, and may not.
+// ProxyTotal counts proxies, or services of gateways, by state, as last reported by their zones. Those of disconnected
+// zones are Unknown: they may or may not run.
 type ProxyTotal struct {
 	Online  int `json:"online"`
 	Offline int `json:"offline"`
-	// PartiallyDegraded are connected proxies with an inbound that is not ready, and services of which not all proxies
-	// are online.
+	// PartiallyDegraded are connected proxies with an inbound that is not ready, and services with only some proxies
+	// online.
 	PartiallyDegraded int `json:"partiallyDegraded"`
 	Unknown           int `json:"unknown,omitempty"`
 	Total             int `json:"total"`
@@ -65,7 +65,7 @@ type GlobalInsight struct {
 	} `json:"zones"`
 }
 
-// globalInsight counts the resources, in time proportional to their number.
+// globalInsight counts the resources in linear time.
 func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	v := s.view()
 	out := GlobalInsight{CreatedAt: s.config.Now().UTC(), Resources: map[string]Total{}}
@@ -92,7 +92,7 @@ func (s *Server) globalInsight(w http.ResponseWriter, _ *http.Request) error {
 	return WriteJSON(w, http.StatusOK, out)
 }
 
-// ingresses counts the ZoneIngresses. Whether they are connected their own zone knows.
+// ingresses counts the ZoneIngresses. Only their own zone knows whether they are connected.
 func (s *Server) ingresses(v view) KnownTotal {
 	online, known, out := 0, true, KnownTotal{}
 	for r := range v.list(store.Query{Type: resources.TypeZoneIngress}) {

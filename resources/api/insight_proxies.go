@@ -6,16 +6,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// tagService is the tag by which the Dataplanes of a gateway name it.
+// tagService is the tag with which the Dataplanes of a gateway name it.
 const tagService = "kuma.io/service"
 
-// gatewayService is what the Dataplanes of one gateway are together: a service of its own.
+// gatewayService is the service that the Dataplanes of one gateway form.
 type gatewayService struct {
 	mesh, name string
 	builtin    bool
 }
 
-// countProxies counts the Dataplanes by what they are for: gateways, egresses and all others.
+// countProxies counts the Dataplanes by purpose: gateways, egresses and all others.
 func (s *Server) countProxies(out *GlobalInsight, v view) {
 	services, egresses := map[gatewayService]*ProxyTotal{}, ProxyTotal{}
 	for r := range v.list(store.Query{Type: resources.TypeDataplane}) {
@@ -72,7 +72,7 @@ func (s *Server) countProxy(into *ProxyTotal, v view, r *resources.Resource, spe
 	}
 }
 
-// inboundsReady reports whether all inbounds of a Dataplane take requests, by what the Dataplane says of them.
+// inboundsReady reports whether all inbounds of a Dataplane accept requests, according to the Dataplane.
 func inboundsReady(spec *meshpb.Dataplane) bool {
 	for _, in := range spec.GetNetworking().GetInbound() {
 		if in.GetState() == meshpb.Dataplane_Networking_Inbound_NotReady || in.GetHealth() != nil && !in.GetHealth().GetReady() {

@@ -106,7 +106,7 @@ func (s *Server) appendExplicit(dst []byte, r *resources.Resource) []byte {
 }
 
 // writeList responds with one page. encode appends one item. `leftOut` counts all resources of the type that the caller
-// may not read, whatever the request selects. It is omitted if zero.
+// may not read, regardless of the selection. It is omitted if zero.
 func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	encode func([]byte, *resources.Resource) []byte) error {
 	reader, err := s.mayReadSome(r, l.query.Type)

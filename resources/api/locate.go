@@ -11,10 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// locate returns the resource that a request is about: the one with the KRI, unless that is zero; or, if the query
-// names a `zone`, the one with this name and namespace at home in that zone, whatever its name here; or otherwise the
-// one with the key. It also returns a function that builds the error if there is no such resource, or none that the
-// reader may know of.
+// locate returns the resource that a request is about: the one with the KRI, if there is one; or, if the query names a
+// `zone`, the one with this name and namespace at home in that zone, whatever its name here; or else the one with the
+// key. It also returns a function that builds the error if no such resource exists, or none that the reader may know
+// of.
 func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, reader *Reader) (*resources.Resource,
 	func() error) {
 	if zone := r.URL.Query().Get("zone"); zone != "" && kri == (resources.KRI{}) {
@@ -30,7 +30,7 @@ func (v view) locate(r *http.Request, key resources.Key, kri resources.KRI, read
 	return v.get(key), func() error { return v.missing(key, reader) }
 }
 
-// Bounds of the names in a 404, and of the resources that it examines.
+// Limits on the names in a 404, and on the resources that it examines.
 const (
 	shownNames    = 4
 	scannedOfType = 10_000
@@ -46,7 +46,7 @@ func (v view) missingKRI(key resources.Key, kri resources.KRI, reader *Reader) *
 }
 
 // missing returns a 404 that suggests resources that the reader may read: those with that name at home or in another
-// namespace, because people know that name and not the name of the copy, and otherwise those with a similar name.
+// namespace, because people do not know the names of copies, and otherwise those with a similar name.
 func (v view) missing(key resources.Key, reader *Reader) *Error {
 	out := NotFound(key.String())
 	var called, near []string

@@ -34,8 +34,8 @@ func EnsureDefaultMesh(ctx context.Context, s store.Store, home resources.Home) 
 	return err
 }
 
-// EnsureInitialPolicies creates, once, the initial policies of the meshes that an earlier version made here. What users
-// changed or deleted since stays so.
+// EnsureInitialPolicies creates, once, the initial policies of meshes that an earlier version created here. It keeps
+// what users have changed or deleted since.
 func EnsureInitialPolicies(ctx context.Context, s store.Store, home resources.Home) error {
 	var unmarked []*resources.Resource
 	d, _ := resources.Lookup(resources.TypeMesh)
@@ -57,7 +57,7 @@ func EnsureInitialPolicies(ctx context.Context, s store.Store, home resources.Ho
 		if err != nil {
 			return err
 		}
-		// Another replica may be first.
+		// Another replica may be faster.
 		if _, err := s.Apply(ctx, store.Batch{Ops: append(ops, more...)}); err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
@@ -65,8 +65,8 @@ func EnsureInitialPolicies(ctx context.Context, s store.Store, home resources.Ho
 	return nil
 }
 
-// dropInitialPolicies removes the initial policies, as they were made, of a zone that ran alone and now has a global: they
-// would win over the global's.
+// dropInitialPolicies removes the unmodified initial policies of a zone that ran alone and now has a global, because
+// they would override the global's.
 func dropInitialPolicies(ctx context.Context, s store.Store, mesh *resources.Resource, home resources.Home) error {
 	policies, err := resources.InitialPolicies(mesh, home)
 	if err != nil {
@@ -85,7 +85,7 @@ func dropInitialPolicies(ctx context.Context, s store.Store, mesh *resources.Res
 	return err
 }
 
-// initialOps creates the initial policies of a mesh, apart from those that are there.
+// initialOps creates the initial policies of a mesh, except for existing ones.
 func initialOps(snap store.Snapshot, mesh *resources.Resource, home resources.Home) ([]store.Op, error) {
 	policies, err := resources.InitialPolicies(mesh, home)
 	if err != nil {
@@ -100,7 +100,7 @@ func initialOps(snap store.Snapshot, mesh *resources.Resource, home resources.Ho
 	return out, nil
 }
 
-// keepMark returns a mesh with the mark of the one that it replaces, and any other resource as it is.
+// keepMark returns a mesh with the mark of the one that it replaces. It returns any other resource unchanged.
 func keepMark(doc, old *resources.Resource) *resources.Resource {
 	if doc.Type != resources.TypeMesh || resources.HasInitialPolicies(doc) || !resources.HasInitialPolicies(old) {
 		return doc
@@ -110,8 +110,8 @@ func keepMark(doc, old *resources.Resource) *resources.Resource {
 	return doc
 }
 
-// withInitialPolicies marks the meshes among docs, and adds their initial policies to the batch that creates them. A
-// mesh that is there keeps its mark, and one that is written with the mark, out of a backup say, is as its file says.
+// withInitialPolicies marks the meshes in b, and adds the initial policies of new ones to the batch. An existing mesh
+// keeps its mark. A new mesh with the mark, such as one from a backup, gets no policies.
 func (s *Server) withInitialPolicies(snap store.Snapshot, b *store.Batch) error {
 	brought := map[resources.Key]bool{}
 	for _, op := range b.Ops {

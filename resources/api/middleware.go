@@ -20,7 +20,7 @@ import (
 // maxURLBytes bounds the request line. The listener bounds the headers.
 const maxURLBytes = 8 << 10
 
-// metrics counts requests by route. The label is the pattern and not the path, so that the number of series is bounded.
+// metrics counts requests by route. The label is the pattern, not the path, to bound the number of series.
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec

@@ -8,9 +8,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// NamespaceLimits bound what the owner of a namespace may write into it, in each mesh. Other namespaces share what has
-// to carry it. The system namespace, and what is in none, are the operator's and have no limits. A zero field means its
-// default.
+// NamespaceLimits bound what the owner of a namespace may write into it, in each mesh, because namespaces share what
+// carries it. The system namespace, and resources in no namespace, belong to the operator and have no limits. A zero
+// field means its default.
 type NamespaceLimits struct {
 	// ServicePorts bounds the ports of all MeshServices: each is a cluster of the zone's ingress.
 	ServicePorts int
@@ -18,7 +18,7 @@ type NamespaceLimits struct {
 	Dataplanes int
 }
 
-// Defaults of NamespaceLimits, which a large namespace does not meet.
+// Defaults of NamespaceLimits, which even a large namespace does not reach.
 const (
 	DefaultNamespaceServicePorts = 5_000
 	DefaultNamespaceDataplanes   = 10_000
@@ -46,7 +46,7 @@ var namespaceBounds = map[resources.Type]*namespaceBound{
 	},
 }
 
-// servicePorts counts the ports of a MeshService. One without ports counts too: it takes memory.
+// servicePorts counts the ports of a MeshService. One without ports still counts, because it takes memory.
 func servicePorts(r *resources.Resource) int {
 	spec, err := resources.SpecAs[resources.MeshService](r)
 	if err != nil {
@@ -55,14 +55,14 @@ func servicePorts(r *resources.Resource) int {
 	return max(len(spec.Ports), 1)
 }
 
-// counted is what one limit counts together.
+// counted identifies what one limit counts.
 type counted struct {
 	typ             resources.Type
 	mesh, namespace string
 }
 
-// checkBounds returns the problem of each document with which a namespace would grow beyond a limit, by its place. What
-// is stored may stay, change and shrink. It runs under the write lock, and counts only where a batch adds something.
+// checkBounds returns the problem, by index, of each document that would grow a namespace beyond a limit. Stored
+// resources may stay, change and shrink. It runs under the write lock, and counts only if a batch adds something.
 func (s *Server) checkBounds(state store.Snapshot, docs []*resources.Resource) map[int]*resources.InvalidError {
 	stored, added := map[counted]int{}, map[counted]int{}
 	failed := map[int]*resources.InvalidError{}
@@ -78,7 +78,7 @@ func (s *Server) checkBounds(state store.Snapshot, docs []*resources.Resource) m
 		at := counted{doc.Type, doc.Mesh, doc.Namespace}
 		added[at] += more
 		if more <= 0 {
-			continue // as much as before, or less, is never too much
+			continue // no growth is always allowed
 		}
 		if _, known := stored[at]; !known {
 			stored[at] = countAll(state, at, bound)

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// meets checks whether the caller has a permission that the route needs, from nothing but the path of the request. If
-// the route decides by the thing, it refuses only callers that the handler would refuse for any thing.
+// meets checks whether the caller has a permission that the route needs, by the path of the request alone. If the route
+// decides by the thing, it refuses only callers that the handler would refuse for any thing.
 func (s *Server) meets(r *http.Request, row *Row) error {
 	if row.Verb == "" || s.config.Guard == nil {
 		return nil
@@ -78,8 +78,7 @@ func typeOfPath(r *http.Request) string {
 	return name
 }
 
-// eventOf returns the audit log's event for the use of a verb. It is empty for reading, which the audit log does not
-// record.
+// eventOf returns the audit log's event for a verb. It is empty for reads, which the audit log does not record.
 func eventOf(verb string) string {
 	switch verb {
 	case resources.VerbRead:

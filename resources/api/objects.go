@@ -11,11 +11,12 @@ import (
 type Objects interface {
 	// Are reports whether users write resources of the type as objects.
 	Are(resources.Type) bool
-	// Gone reports whether the object of a resource is gone, while the server keeps the resource.
+	// Gone reports whether a resource's object is gone while the server keeps the resource.
 	Gone(resources.Key) bool
 }
 
-// SetObjects makes the server refuse what users write as objects of a cluster. Call it before the server serves.
+// SetObjects makes the server refuse writes of what users write as objects of a cluster. Call it before the server
+// serves.
 func (s *Server) SetObjects(o Objects) { s.objects = o }
 
 // writtenByKubectl refuses documents that users write as objects of a Kubernetes cluster.
@@ -31,8 +32,8 @@ func (s *Server) writtenByKubectl(docs []*resources.Resource) error {
 	return nil
 }
 
-// deletedByKubectl refuses to delete a resource that is an object of a Kubernetes cluster. What has no object, or has one
-// no longer, can be deleted here.
+// deletedByKubectl refuses to delete a resource that is an object of a Kubernetes cluster. A resource without an
+// object, or whose object is gone, can be deleted here.
 func (s *Server) deletedByKubectl(old *resources.Resource) error {
 	if s.objects == nil || old == nil || old.Object.IsZero() || s.objects.Gone(old.Key) {
 		return nil

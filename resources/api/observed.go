@@ -12,7 +12,7 @@ type ShadowReport struct {
 	Items []ShadowDenial `json:"items"`
 	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
 	Dropped uint64 `json:"dropped"`
-	// Since is the time at which the counting began.
+	// Since is the time at which counting began.
 	Since     time.Time   `json:"since"`
 	Readiness []Readiness `json:"readiness"`
 	// Unknown is the reason why nothing is known about the question. An empty list then means nothing. It is empty if
@@ -39,11 +39,11 @@ type ShadowDenial struct {
 type DenialReport struct {
 	// Items have the most recent first.
 	Items []Denial `json:"items"`
-	// More counts the items beyond the size that was asked for.
+	// More counts the items beyond the requested size.
 	More int `json:"more,omitempty"`
 	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
 	Dropped uint64 `json:"dropped"`
-	// Since is the time from which on everything that the proxies reported is counted.
+	// Since is the time since which all reports of the proxies are counted.
 	Since time.Time `json:"since"`
 	// Unknown is the reason why nothing is known about the question. An empty list then means nothing. It is empty if
 	// something is known.
@@ -57,8 +57,8 @@ type Denial struct {
 	// Client is the verified SPIFFE ID; empty if there was none.
 	Client  string `json:"client"`
 	Inbound string `json:"inbound"`
-	// Method and the path are empty on TCP. Path is without its query. PathPrefix, the first segment, stands for paths
-	// that are not kept one by one.
+	// Method and path are empty on TCP. Path excludes the query. PathPrefix, the first segment, stands for paths that
+	// are not kept individually.
 	Method     string `json:"method,omitempty"`
 	Path       string `json:"path,omitempty"`
 	PathPrefix string `json:"pathPrefix,omitempty"`

@@ -54,7 +54,7 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 	key := r.Key
 	key.Type = insightOf(r.Type)
 	switch insight := v.get(key); {
-	case !reader.insightOf(r): // also where there is none: the caller may not know that
+	case !reader.insightOf(r): // even if there is none, which the caller may not know
 		dst = append(dst, `,"leftOut":1`...)
 	case insight == nil:
 	default:
@@ -69,17 +69,17 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 	return append(dst, '}')
 }
 
-// Unknown says since when and why the state of something is not known. For what was not known since this server started,
-// Since is that start.
+// Unknown says since when and why a state is unknown. If it was never known to this server, Since is the server's
+// start.
 type Unknown struct {
 	Since  time.Time `json:"since,omitzero"`
 	Reason string    `json:"reason"`
-	// Known is set if it is known at least that the zone has no session.
+	// Known is set if the server at least knows that the zone has no session.
 	Known bool `json:"-"`
 }
 
-// unknown returns the reason why this server does not know whether the proxy of a Dataplane, or a zone, is connected, or
-// nil: only its zone knows of a proxy, and only the replica that had the zone of a zone.
+// unknown returns why this server does not know whether a zone or the proxy of a Dataplane is connected, or nil. Only
+// its zone knows about a proxy, and only the replica that had the zone about a zone.
 func (s *Server) unknown(r *resources.Resource) *Unknown {
 	if s.config.Absent == nil {
 		return nil

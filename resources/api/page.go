@@ -7,27 +7,27 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// Page is a page for people, which asks this API as everybody does. web.Page implements it.
+// Page is the web page, which calls this API like any client. web.Page implements it.
 type Page interface {
 	http.Handler
-	// ServeSignIn serves the view in which a sign-in at an identity provider ends: the page may then also ask the URL
+	// ServeSignIn serves the view that ends a sign-in at an identity provider. The page may then also call the URL
 	// tokenEndpoint.
 	ServeSignIn(w http.ResponseWriter, r *http.Request, tokenEndpoint string)
-	// Serves reports whether a path is one of the page's. No path of the API is.
+	// Serves reports whether a path belongs to the page. No path of the API does.
 	Serves(path string) bool
-	// Built reports whether the program has the page.
+	// Built reports whether the program contains the page.
 	Built() bool
 }
 
-// pagePath is the path of the page, in the index.
+// pagePath is the path of the page in the index.
 const pagePath = "/ui/"
 
-// signInPath is the view to which an identity provider sends a browser back, and, with .json, how to sign in there.
+// signInPath is the view to which an identity provider redirects a browser. With .json, it says how to sign in there.
 const signInPath = pagePath + "signin"
 
 // servePage answers requests for the page, and reports whether this was one. Its files are the same for everybody and
-// tell nothing of this server, so they need no credential: with them a person signs in. A connection without one gets a
-// few of them. A request for one has no body.
+// reveal nothing about this server. They need no credential, because people sign in with them. A connection without a
+// credential gets a few of them. Requests for them have no body.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) bool {
 	if s.config.Page == nil || !s.config.Page.Serves(r.URL.Path) {
 		return false
@@ -53,8 +53,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// serveSignIn answers requests that belong to signing in at an identity provider, and reports whether this was one.
-// Whoever signs in has no credential yet: the answer is what the provider publishes, and the client ID.
+// serveSignIn answers requests for signing in at an identity provider, and reports whether this was one. The caller has
+// no credential yet: the response has only what the provider publishes, and the client ID.
 func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 	view, document := r.URL.Path == signInPath, r.URL.Path == signInPath+".json"
 	if r.Method != http.MethodGet || !view && !document || s.config.Guard == nil {
@@ -68,7 +68,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 		s.config.Page.ServeSignIn(w, r, how.Token)
 		return true
 	case err != nil:
-		s.config.Log.Debug("no sign-in by the page", "error", err) // strangers ask, and a log is not for them to fill
+		s.config.Log.Debug("no sign-in by the page", "error", err) // strangers cause this, and must not fill the log
 		s.fail(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
 		return true
 	case how == nil:

@@ -58,8 +58,8 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 	return nil
 }
 
-// beside returns what a write needs beside the permission to write: to give a Dataplane its identity, to let others
-// answer for a MeshService, to leave a patch unguarded. old is what is there; nil if nothing is.
+// beside returns the permissions that a write needs in addition: to give a Dataplane its identity, to let others answer
+// for a MeshService, to leave a patch unguarded. old is the existing resource, or nil.
 func beside(state store.Snapshot, old, doc *resources.Resource) []access.Action {
 	switch doc.Type {
 	case resources.TypeDataplane:
@@ -74,8 +74,8 @@ func beside(state store.Snapshot, old, doc *resources.Resource) []access.Action 
 	return nil
 }
 
-// unrevealing returns what a denial names as missing for a write to old, which is nil if there is no such resource. To
-// a caller that may neither read nor create it, an update is called a creation, as if there were nothing.
+// unrevealing returns the action that a denial reports as missing for a write to old, which may be nil. To a caller
+// that may neither read nor create it, an update is reported as a creation, as if the resource did not exist.
 func (s *Server) unrevealing(subject access.Subject, missing access.Action, old *resources.Resource) access.Action {
 	if old == nil || missing.Verb != resources.VerbUpdate ||
 		s.config.Guard.Allows(subject, access.OnResource(resources.VerbRead, old)) {

@@ -20,8 +20,8 @@ const (
 	titleModified = "Precondition failed"
 )
 
-// tagOf returns the entity tag of a resource. It covers what users write and when the resource came to be, but not the
-// status, which changes by itself: a write on the condition of a tag fails only if somebody else has written.
+// tagOf returns the entity tag of a resource. It covers what users write and the creation time, but not the status,
+// which changes by itself: a conditional write fails only if somebody else has written.
 func tagOf(r *resources.Resource) string {
 	written := *r
 	written.Status, written.ModificationTime = nil, time.Time{}
@@ -29,11 +29,11 @@ func tagOf(r *resources.Resource) string {
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// precondition is the state that a write expects its resource in. The zero value expects none.
+// precondition is the state in which a write expects its resource. The zero value expects none.
 type precondition struct {
-	// match is a tag, or "*" for any resource. Empty for none.
+	// match is a tag, or "*" for any resource. Empty means no expectation.
 	match string
-	// absent expects that there is no resource.
+	// absent expects that the resource does not exist.
 	absent bool
 }
 
@@ -64,7 +64,7 @@ func isTag(text string) bool {
 	return begins && ends && inner != "" && !strings.ContainsAny(inner, `",`)
 }
 
-// check compares the precondition with the resource that is stored under a key, nil if there is none.
+// check compares the precondition with the stored resource of a key, or nil if there is none.
 func (p precondition) check(key resources.Key, old *resources.Resource) error {
 	var reason string
 	switch {
@@ -80,17 +80,17 @@ func (p precondition) check(key resources.Key, old *resources.Resource) error {
 	return NewError(http.StatusPreconditionFailed, titleModified, key.String()+": "+reason).with(OutcomeNothing)
 }
 
-// onlyIf adds a precondition about one resource to the check of a batch.
+// onlyIf adds the precondition of one resource to the check of a batch.
 func (p precondition) onlyIf(key resources.Key, check func(store.Snapshot) error) func(store.Snapshot) error {
 	return func(state store.Snapshot) error {
-		if err := check(state); err != nil { // whoever may not write it learns nothing of it
+		if err := check(state); err != nil { // a caller that may not write it learns nothing about it
 			return err
 		}
 		return p.check(key, state.Get(key))
 	}
 }
 
-// checkUnconditional refuses a condition of a request that would not be kept.
+// checkUnconditional refuses a condition that the route would ignore.
 func checkUnconditional(r *http.Request, row *Row) error {
 	if row.Conditional || !changes(r.Method) {
 		return nil

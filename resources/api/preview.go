@@ -36,7 +36,7 @@ type ForecastItem struct {
 
 // ForecastProxies are the proxies that a change may affect.
 type ForecastProxies struct {
-	// Zone is set on a zone server: only proxies of this zone are counted. It is empty if the proxies of all zones are.
+	// Zone is set on a zone server, which counts only proxies of this zone. It is empty if proxies of all zones count.
 	Zone  string `json:"zone,omitempty"`
 	Total int    `json:"total"`
 	// Items are the first of their KRIs, sorted, at most MaxForecastProxies.
@@ -89,8 +89,8 @@ func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resour
 	return reader.texts(out)
 }
 
-// wantsDryRun reports whether a request asks for a preview, which is not in the audit log: nothing is written. It fails
-// for an unknown kind of dry run.
+// wantsDryRun reports whether a request asks for a preview, which the audit log omits because nothing is written. It
+// fails for an unknown kind of dry run.
 func wantsDryRun(r *http.Request) (bool, error) {
 	q := r.URL.Query()
 	if !q.Has(dryRunQuery) {
@@ -123,7 +123,7 @@ func (s *Server) forecast(ctx context.Context, docs []*resources.Resource) (*For
 	return s.foresee(ctx, docs, true)
 }
 
-// foresee is forecast. Without preview it leaves out what costs time in proportion to the mesh.
+// foresee is forecast. Without preview, it omits what takes time in proportion to the mesh.
 func (s *Server) foresee(ctx context.Context, docs []*resources.Resource, preview bool) (*Forecast, error) {
 	before := s.config.Store.Snapshot()
 	if err := s.authorizePuts(ctx, before, docs); err != nil {

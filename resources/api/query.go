@@ -11,7 +11,7 @@ import (
 // dryRunQuery asks a write for a preview.
 const dryRunQuery = "dryRun"
 
-// filterQuery begins the parameters by which a list is of what has a label.
+// filterQuery begins the parameters that select list items by label.
 const filterQuery = "filter"
 
 // Parameters returns the names of the query parameters that requests of the row may have. The caller owns the slice.
@@ -26,8 +26,8 @@ func (row *Row) Parameters() []string {
 	return out
 }
 
-// checkParameter refuses a query parameter that the route does not use. To ignore it would do something else than the
-// caller asked for: `dry_run=server` would write, and `namspace=payments` would list everything.
+// checkParameter refuses a query parameter that the route does not use. Ignoring it would do something else than the
+// caller requested: `dry_run=server` would write, and `namspace=payments` would list everything.
 func (row *Row) checkParameter(key string) error {
 	known, name := row.Parameters(), key
 	switch {

@@ -38,9 +38,9 @@ func (s *Server) readerOf(ctx context.Context) *Reader {
 
 type authorKey struct{}
 
-// Author returns the Reader of whoever writes a resource elsewhere, as an object of a cluster whose own rules say who
-// may. Its author may read what is in the object's namespace. In the system namespace, or in none, operators write, who
-// may read everything.
+// Author returns the Reader of the author who writes a resource elsewhere, as an object of a cluster that authorized it
+// by its own rules. The author may read what is in the object's namespace. Operators, who may read everything, write in
+// the system namespace or in none.
 func (s *Server) Author(r *resources.Resource) *Reader {
 	if r.Namespace == "" || r.Namespace == s.config.Home.SystemNamespace {
 		return nil

@@ -22,12 +22,12 @@ type Replica struct {
 	Zones int `json:"zones"`
 	// Leads means that it does the work that only one replica may do.
 	Leads bool `json:"leads"`
-	// Unheard is since when the replica that responds hears nothing of this one: what else it says of it is as it was
-	// then. Nil while it does.
+	// Unheard is since when the responding replica hears nothing from this one; the other fields are as of then. Nil
+	// while it hears it.
 	Unheard *time.Time `json:"unheard,omitempty"`
 	// WhyUnheard is the reason, while Unheard is set.
 	WhyUnheard string `json:"whyUnheard,omitempty"`
-	// Asked means that it is the replica that responds.
+	// Asked means that this replica is the one that responds.
 	Asked bool         `json:"asked"`
 	Store ReplicaStore `json:"store"`
 }
@@ -38,8 +38,9 @@ type ReplicaStore struct {
 	Kind string `json:"kind"`
 	// Reachable is nil for other replicas while the one that responds cannot reach the store.
 	Reachable *bool `json:"reachable,omitempty"`
-	// Writable reports whether the store takes writes: a full one can be read and refuses them. It is nil where Reachable is.
+	// Writable reports whether the store accepts writes. A full store can be read but refuses them. It is nil if
+	// Reachable is.
 	Writable *bool `json:"writable,omitempty"`
-	// Error is the reason why the store takes no writes. It is set only for the replica that responds.
+	// Error is the reason why the store rejects writes. It is set only for the replica that responds.
 	Error string `json:"error,omitempty"`
 }

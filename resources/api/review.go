@@ -7,9 +7,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Review judges a resource that a user is about to write elsewhere, as `PUT` would, and returns what would happen:
-// warnings, and with preview also role, destinations and proxies. It names nothing that its Author may not read. It
-// stores nothing. Errors are those of PUT.
+// Review evaluates a resource that a user is about to write elsewhere, as `PUT` would, and returns what would happen:
+// warnings and, with preview, role, destinations and proxies. It names nothing that its Author may not read. It stores
+// nothing. Its errors are those of PUT.
 func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bool) (*ForecastItem, error) {
 	ctx, _ = s.asFeed(ctx, access.EventWrite)
 	ctx = context.WithValue(ctx, authorKey{}, s.Author(doc))
@@ -20,8 +20,9 @@ func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bo
 	return &forecast.Results[0], nil
 }
 
-// Assigned returns the identities that a write would newly give to a Dataplane, or to those who answer for a MeshService,
-// each as the action that a caller of the HTTP API needs for it. Whoever takes the write asks whether its author may.
+// Assigned returns the identities that a write would newly give to a Dataplane, or to those that answer for a
+// MeshService, each as the action that a caller of the HTTP API needs for it. The caller checks whether the author has
+// them.
 func (s *Server) Assigned(doc *resources.Resource) []access.Action {
 	state := s.config.Store.Snapshot()
 	var out []access.Action
@@ -33,8 +34,8 @@ func (s *Server) Assigned(doc *resources.Resource) []access.Action {
 	return out
 }
 
-// ReviewDelete judges a deletion that a user is about to make elsewhere, as `DELETE` would. A resource that is not in
-// the store may be deleted.
+// ReviewDelete evaluates a deletion that a user is about to make elsewhere, as `DELETE` would. A resource that is not
+// in the store may be deleted.
 func (s *Server) ReviewDelete(key resources.Key) error {
 	state := s.config.Store.Snapshot()
 	if state.Get(key) == nil {
@@ -43,10 +44,10 @@ func (s *Server) ReviewDelete(key resources.Key) error {
 	return s.checkDelete(state, descriptorOfType(key.Type), key, nil)
 }
 
-// Explained returns the error object of the API for an error of its methods.
+// Explained returns the API's error object for an error of its methods.
 func Explained(err error) *Error { return asError(err) }
 
-// ConditionsOf returns what the server knows of a stored resource, as far as its Author may know.
+// ConditionsOf returns the conditions of a stored resource, limited to what its Author may read.
 func (s *Server) ConditionsOf(r *resources.Resource) []resources.Condition {
 	return s.conditionsFor(r, s.Author(r))
 }

@@ -110,8 +110,8 @@ type Row struct {
 	Pattern string
 	// On is the set of servers that have the route.
 	On Servers
-	// Verb is one of resources.AccessVerbs, or several, separated by commas, in the order in which they are tried.
-	// Empty means that every authenticated caller may use the route.
+	// Verb is one of resources.AccessVerbs, or several, separated by commas, which are tried in order. Empty means that
+	// every authenticated caller may use the route.
 	Verb string
 	// Type is a type of resources, or one of resources.AccessThings. Empty means the type that the path or the body
 	// names.
@@ -125,13 +125,13 @@ type Row struct {
 	ByThing bool
 	// Name is the part of the path that holds the thing's name. It is empty if there is none.
 	Name string
-	// Expensive means that the answer costs time or memory in proportion to the mesh. A user has few such requests in
-	// progress at a time; the others wait. So are all dry runs.
+	// Expensive means that the response costs time or memory in proportion to the mesh. A user has few such requests in
+	// progress at a time; the others wait. All dry runs are expensive.
 	Expensive bool
-	// Conditional means that the handler keeps the conditions of If-Match and If-None-Match. Other changes refuse them.
+	// Conditional means that the handler honours If-Match and If-None-Match. Other changes refuse them.
 	Conditional bool
-	// Query lists the parameters of the query that the handler uses, separated by commas; filter stands for filter[...].
-	// A request with another one is refused. All requests with GET have revision too.
+	// Query lists the query parameters that the handler uses, separated by commas; filter stands for filter[...]. A
+	// request with any other is refused. All GET requests also accept revision.
 	Query string
 }
 

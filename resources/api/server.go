@@ -25,8 +25,8 @@ type Config struct {
 	// Status holds resources that exist only while their subject is connected: ZoneInsights, DataplaneInsights. Nil
 	// means none.
 	Status store.Reader
-	// Absent returns since when and why it is unknown how a zone is; nil while the zone has a session with this server or,
-	// as far as is known, its replicas. Nil on a zone.
+	// Absent returns since when and why a zone's state is unknown, or nil while the zone has a session with this server
+	// or, as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
 	// Now is the wall clock. Default: time.Now.
 	Now func() time.Time
@@ -47,7 +47,7 @@ type Config struct {
 	Panics *panics.Guard
 	// NamespaceLimits bound what namespaces may hold here.
 	NamespaceLimits NamespaceLimits
-	// Page is the page for people; nil means none.
+	// Page is the web page; nil means none.
 	Page Page
 	// RevisionWait is the longest time that a read with `?revision=` waits. Default: 10 s.
 	RevisionWait time.Duration
@@ -91,7 +91,7 @@ type Server struct {
 	statuses   []StatusFunc
 	previews   []PreviewFunc
 	warnings   []WarnFunc
-	// draining is closed, once, when the server is told to stop.
+	// draining is closed, once, when the server starts to stop.
 	draining chan struct{}
 	drain    sync.Once
 	watches  watches

@@ -4,7 +4,7 @@ import "time"
 
 // SigningKeyList is the response to all requests about keys: `GET /_keys` and the POST requests below it.
 type SigningKeyList struct {
-	// New is the id of the key that was made, or empty if there is none.
+	// New is the ID of the created key, or empty if none was created.
 	New string `json:"new,omitempty"`
 	// Keys are the keys of the requested purpose, or all.
 	Keys []SigningKey `json:"keys"`
@@ -25,7 +25,8 @@ type SigningKey struct {
 	Expires *time.Time `json:"expirationTime,omitempty"`
 	// Uses counts the users of the key. It is nil if the number is unknown.
 	Uses *int `json:"uses,omitempty"`
-	// WaitsFor lists who must trust the authority before it signs. Unaware lists who was away when it began to sign.
+	// WaitsFor lists the peers that must trust the authority before it signs. Unaware lists those that were away when
+	// it began to sign.
 	WaitsFor []string `json:"waitsFor,omitempty"`
 	Unaware  []string `json:"unaware,omitempty"`
 	// Provided means that an operator provided the key.

@@ -12,8 +12,8 @@ import (
 // maxWaitingOfUser bounds the expensive requests of one user that wait for their turn.
 const maxWaitingOfUser = 64
 
-// turns lets one user do few expensive requests at a time: half of the processors, at least one. Others of the same
-// user wait. Other users do not: the limit is on what one credential can take from all others.
+// turns limits the concurrent expensive requests of one user to half of the processors, at least one. Others of the
+// same user wait. Other users do not: the limit bounds what one credential can take from all others.
 type turns struct {
 	mu    sync.Mutex
 	users map[string]*turn // guarded by mu; a user without expensive requests has no entry
@@ -22,14 +22,14 @@ type turns struct {
 // turn is the expensive requests of one user.
 type turn struct {
 	running chan struct{}
-	// requests counts those that run and those that wait.
+	// requests counts running and waiting ones.
 	requests int // guarded by turns.mu
 }
 
 func newTurns() *turns { return &turns{users: map[string]*turn{}} }
 
-// take waits for the user's turn, for as long as ctx lasts. The caller must call done after the request. Loopback
-// without a credential is not limited. Errors: a 429 if too many wait, that of ctx.
+// take waits for the user's turn until ctx ends. The caller must call done after the request. Loopback without a
+// credential is not limited. Errors: a 429 if too many wait, or that of ctx.
 func (t *turns) take(ctx context.Context) (done func(), err error) {
 	subject := access.SubjectOf(ctx)
 	if subject.Method == access.ByLoopback {

@@ -19,18 +19,18 @@ const watchQuery = "watch"
 // watchWait is the longest time that a list waits for a change.
 const watchWait = 20 * time.Second
 
-// maxWatchesOfUser bounds the lists of one user that wait for a change, and the reads that wait for a revision: each
-// change of the store wakes all of them, and a list judges its caller again.
+// maxWatchesOfUser bounds one user's lists that wait for a change, and reads that wait for a revision. Each change of
+// the store wakes all of them, and a list authorizes its caller again.
 const maxWatchesOfUser = 64
 
-// watches counts the requests that wait, by user.
+// watches counts waiting requests, by user.
 type watches struct {
 	mu    sync.Mutex
-	users map[string]int // guarded by mu; a user whose requests do not wait has no entry
+	users map[string]int // guarded by mu; a user without waiting requests has no entry
 }
 
-// enter counts a request of the caller, who must call leave. Loopback without a credential is not limited. An error leads
-// to a 429.
+// enter counts a request of the caller, who must call leave. Loopback without a credential is not limited. An error
+// becomes a 429.
 func (w *watches) enter(ctx context.Context) (leave func(), err error) {
 	subject := access.SubjectOf(ctx)
 	if subject.Method == access.ByLoopback {
@@ -52,14 +52,14 @@ func (w *watches) enter(ctx context.Context) (leave func(), err error) {
 	}, nil
 }
 
-// Drain answers the lists that wait for a change, so that a server that is told to stop need not wait for them. It may
-// be called again.
+// Drain answers the lists that wait for a change, so that a stopping server need not wait for them. It may be called
+// again.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
 // awaitChange waits until a resource that the list may show has changed after the revision of the query, and reports
-// whether one has. It returns at once for the revision 0, and for one that is no longer in the changelog. It waits for
-// one that is not there yet: another replica may have told it. A waiting request holds no turn of its user, and nothing
-// of the server but a place and a channel.
+// whether one has. It returns at once for revision 0, and for a revision that is no longer in the changelog. It waits
+// for a future revision, which another replica may have reported. A waiting request does not hold its user's turn; it
+// costs the server only an entry and a channel.
 func (s *Server) awaitChange(r *http.Request) (changed bool, err error) {
 	d, err := descriptorOf(r)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *Server) awaitChange(r *http.Request) (changed bool, err error) {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return false, ctx.Err()
 			}
-			return now < seen, nil // a revision that does not come is of another store
+			return now < seen, nil // a revision that never arrives belongs to another store
 		}
 		if err := again(r.Context()); err != nil {
 			return false, err
@@ -115,8 +115,8 @@ func watchRevision(r *http.Request, t resources.Type) (uint64, error) {
 	return seen, nil
 }
 
-// changedAfter reports whether what a list shows has changed after a revision and, if not, up to which it has not. The
-// list of a mesh that is gone has: it says so.
+// changedAfter reports whether what a list shows has changed after a revision and, if not, up to which revision it has
+// not. It returns true for a mesh that is gone, so that the list says so.
 func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {

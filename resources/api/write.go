@@ -22,7 +22,7 @@ const (
 const maxStatusRetries = 8
 
 // apply stores resources that a user wrote here: all of them or none. It returns the stored resources, in the order of
-// docs, and the commit. Validation errors name all problems of all documents. want is about the first of them.
+// docs, and the commit. Validation errors name all problems of all documents. want concerns the first document.
 func (s *Server) apply(ctx context.Context, docs []*resources.Resource, want precondition) ([]*resources.Resource, *store.Commit, error) {
 	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
 		return nil, nil, err
@@ -167,7 +167,7 @@ func (s *Server) checkPuts(ctx context.Context, state store.Snapshot, docs []*re
 	return nil
 }
 
-// UnknownMesh begins the reason why the field mesh is refused if there is no such mesh: it may come.
+// UnknownMesh begins the reason for refusing the field mesh if the mesh does not exist. It may be created later.
 const UnknownMesh = "unknown mesh"
 
 // meshMissing explains how to create the missing mesh.

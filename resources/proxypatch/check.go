@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Problems returns what is wrong with a conf by itself, whatever proxies it is for. guarded also refuses values that no
-// proxy gets unless its policy is unguarded.
+// Problems returns what is wrong with a conf by itself, whatever the proxies. guarded also refuses values that only an
+// unguarded policy may give to a proxy.
 func (c *Conf) Problems(guarded bool) (out []Problem) {
 	n := len(c.AppendModifications)
 	if n == 0 {
@@ -107,7 +107,7 @@ func (k *checker) noJSONPatches(c *change) {
 	}
 }
 
-// value checks a value: one that is added must be whole.
+// value checks a value. An added value must be whole.
 func (k *checker) value(c *change, whole bool) {
 	if c.Value == nil {
 		k.fail("value", "is required for the operation %s", c.Operation)

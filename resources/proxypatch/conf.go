@@ -113,11 +113,11 @@ const (
 	maxModifications = 64
 	maxJSONPatches   = 64
 	maxValueBytes    = 64 << 10
-	// maxValuesBytes bounds all values together: they are read for each proxy.
+	// maxValuesBytes bounds all values together, because they are read for each proxy.
 	maxValuesBytes = 128 << 10
 )
 
-// Kinds of modifications, as the fields of a Modification are called.
+// Kinds of modifications, named like the fields of a Modification.
 const (
 	kindCluster       = "cluster"
 	kindListener      = "listener"
@@ -179,5 +179,5 @@ func operations(kind string) []string {
 	return []string{Add, Patch, Remove}
 }
 
-// is reports whether a text that a match may name is the given one.
+// is reports whether the text in a match, if set, is the given one.
 func is(want *string, have string) bool { return want == nil || *want == have }

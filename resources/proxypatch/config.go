@@ -11,7 +11,7 @@ import (
 // Resource is a cluster, listener or route configuration of a proxy.
 type Resource struct {
 	Name string
-	// Origin is what made it, as matches name it. Tags are those of its inbound.
+	// Origin is what created it, in the terms of matches. Tags are those of its inbound.
 	Origin string
 	Tags   map[string]string
 	// Message is a *clusterv3.Cluster, *listenerv3.Listener or *routev3.RouteConfiguration. It is replaced, and never
@@ -31,7 +31,7 @@ func (c *Config) clone() *Config {
 	return &Config{Clusters: maps.Clone(c.Clusters), Listeners: maps.Clone(c.Listeners), Routes: maps.Clone(c.Routes)}
 }
 
-// Problem is what is wrong with a conf. Path leads to the value from the conf: names of fields and indexes.
+// Problem is what is wrong with a conf. Path leads from the conf to the value: field names and indexes.
 type Problem struct {
 	Path []string
 	Text string
@@ -60,8 +60,8 @@ type editor struct {
 	budget *budget
 }
 
-// Apply returns the configuration after the modifications of a policy. It is c itself if they match nothing. The error
-// is a *Problem that names the modification; nothing of the policy is applied then.
+// Apply returns the configuration after the modifications of a policy, or c itself if they match nothing. The error is
+// a *Problem that names the modification; then nothing of the policy is applied.
 func (c *Config) Apply(policy string, edits *Edits) (*Config, error) {
 	e := &editor{Config: c.clone(), policy: policy, budget: newBudget()}
 	for i := range edits.changes {
@@ -142,7 +142,7 @@ func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) err
 	return nil
 }
 
-// selected returns the resources that a change selects by origin, name and tags, in the order of their names.
+// selected returns the resources that a change selects by origin, name and tags, sorted by name.
 func selected(all map[string]*Resource, c *change, name *string) (out []*Resource) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		r := all[key]
@@ -171,7 +171,7 @@ func patched(m proto.Message, c *change, value proto.Message, b *budget) (proto.
 	return next, nil
 }
 
-// Closed returns the configuration without the listeners that others than the application reach.
+// Closed returns the configuration without the listeners that others besides the application reach.
 func (c *Config) Closed() *Config {
 	out := c.clone()
 	maps.DeleteFunc(out.Listeners, func(_ string, r *Resource) bool {

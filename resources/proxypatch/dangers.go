@@ -19,15 +19,15 @@ import (
 // NeedsVerb ends the reasons of refusals.
 const NeedsVerb = ": only a policy with the label causeway.io/unguarded may, whose writer needs the verb unguard"
 
-// danger is something in a message that an ordinary patch may not bring: an extension that is not allowed in the place,
-// a file or secret of the machine, or a cluster that is protected.
+// danger is something that an ordinary patch may not add to a message: an extension that is not allowed there, a file
+// or secret of the machine, or a protected cluster.
 type danger struct {
 	reason string
-	// unit is the item of a list or map that has it, such as a filter or a route, or the whole message.
+	// unit is the list or map item that contains it, such as a filter or a route, or the whole message.
 	unit protoreflect.Message
 }
 
-// dangers lists the dangers in a message, one for each occurrence. It looks into packed messages.
+// dangers lists the dangers in a message, one per occurrence. It looks into packed messages.
 func dangers(m proto.Message, at place, protected map[string]bool) []danger {
 	s := search{at: at, protected: protected}
 	if m != nil {
@@ -36,9 +36,9 @@ func dangers(m proto.Message, at place, protected map[string]bool) []danger {
 	return s.found
 }
 
-// gained returns the first reason in after that is neither in before, in the same unit, nor in the proxy's own
-// configuration as often. What the proxy has by itself may stand in a unit that was changed, since a list says what may
-// be changed there. What another patch brought may not: the text of a script, for example, is its writer's.
+// gained returns the first reason in after that is neither in before, in the same unit, nor as often in the proxy's own
+// configuration. The proxy's own dangers may be in a changed unit, because a list says what may change there. Those of
+// another patch may not: the text of a script, for example, belongs to its author.
 func gained(own, before, after []danger) string {
 	before, left := slices.Clone(before), slices.Clone(own)
 	var changed []danger
@@ -63,7 +63,7 @@ func gained(own, before, after []danger) string {
 	return ""
 }
 
-// same reports whether two dangers are one, in units that are equal.
+// same reports whether two dangers are the same, in equal units.
 func (d danger) same(o danger) bool {
 	return d.reason == o.reason && (d.unit == o.unit || proto.Equal(d.unit.Interface(), o.unit.Interface()))
 }
@@ -73,14 +73,14 @@ type search struct {
 	at        place
 	protected map[string]bool
 	found     []danger
-	unit      protoreflect.Message // that of what is looked at
+	unit      protoreflect.Message // the unit of the current message
 }
 
 func (s *search) note(format string, args ...any) {
 	s.found = append(s.found, danger{fmt.Sprintf(format, args...), s.unit})
 }
 
-// message looks into a message that belongs to a unit.
+// message searches a message that belongs to a unit.
 func (s *search) message(m, unit protoreflect.Message) {
 	s.unit = unit
 	if a, ok := m.Interface().(*anypb.Any); ok {
@@ -121,7 +121,7 @@ func (s *search) extension(a *anypb.Any, unit protoreflect.Message) {
 	s.message(inner.ProtoReflect(), unit)
 }
 
-// fields notes what is dangerous in a message itself.
+// fields notes the dangers in a message itself.
 func (s *search) fields(m protoreflect.Message) {
 	switch v := m.Interface().(type) {
 	case *corev3.DataSource:
@@ -169,7 +169,7 @@ func (s *search) fields(m protoreflect.Message) {
 	})
 }
 
-// ofMachine are parts of the names of fields that name files.
+// ofMachine are parts of the names of fields that hold file names.
 var ofMachine = []string{"filename", "filepath", "file_path", "_file", "log_path", "directory", "socket_path"}
 
 // readsMachine finds the commands of format strings that read from the machine.
@@ -187,7 +187,7 @@ func (s *search) text(field, text string) {
 	}
 }
 
-// reserved reports whether a name is of a kind that only the server gives to resources.
+// reserved reports whether only the server gives such names to resources.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "causeway_") || strings.HasPrefix(name, "self_inbound_")
 }

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Fields of what others reach that an ordinary patch may change. All other fields stay as they are.
+// Fields of exposed resources that an ordinary patch may change. All other fields stay unchanged.
 var (
 	chainFields   = []string{"filters", "transport_socket_connect_timeout"}
 	tcpFields     = []string{"idle_timeout", "max_connect_attempts", "max_downstream_connection_duration", "backoff_options"}
@@ -37,7 +37,7 @@ var (
 	actionFields = []string{"timeout", "idle_timeout", "max_stream_duration", "retry_policy", "hash_policy", "priority"}
 )
 
-// differs returns the first field in which two messages of one type differ, other than those that may; empty for none.
+// differs returns the first field, other than those in may, in which two messages of one type differ, or "".
 func differs(before, after proto.Message, may ...string) string {
 	a, b := before.ProtoReflect(), after.ProtoReflect()
 	fields := a.Descriptor().Fields()
@@ -56,7 +56,7 @@ func differs(before, after proto.Message, may ...string) string {
 	return ""
 }
 
-// exposedListener returns why an ordinary patch may not change a listener that others reach.
+// exposedListener returns why an ordinary patch may not change an exposed listener, or "".
 func exposedListener(before, after *listenerv3.Listener) string {
 	if field := differs(before, after, append([]string{"filter_chains"}, listenerFields...)...); field != "" {
 		return "would change its " + field
@@ -76,9 +76,9 @@ func exposedListener(before, after *listenerv3.Listener) string {
 	return ""
 }
 
-// keeps returns why a list of filters does not keep those of another: all of them must be there, in their order. same
-// compares one with its successor. With first, nothing may be added before the last of those that come by discovery,
-// which are the permissions.
+// keeps returns why a list of filters does not keep those of another, or "": all of them must remain, in their order.
+// same compares one with its successor. With first, nothing may be added before the last filter that comes by
+// discovery: those are the permissions.
 func keeps[F filter](before, after []F, first bool, same func(before, after F) string) string {
 	judge := -1
 	for i, f := range before {
@@ -152,7 +152,7 @@ func sameFilter(before, after *listenerv3.Filter) string {
 	return ""
 }
 
-// sameHTTPFilter returns why an HTTP filter may not become another one. Those that are the proxy's own stay.
+// sameHTTPFilter returns why an HTTP filter may not become another one. The proxy's own filters stay.
 func sameHTTPFilter(before, after *hcmv3.HttpFilter) string {
 	if !proto.Equal(before, after) {
 		return fmt.Sprintf("would change its HTTP filter %s", before.GetName())
@@ -181,8 +181,8 @@ func discoveredFilters(c *Config) map[string]bool {
 	return out
 }
 
-// exposedRoutes returns why an ordinary patch may not change the routes of what others reach. judges are the filters
-// that no route may turn off.
+// exposedRoutes returns why an ordinary patch may not change exposed routes, or "". judges are the filters that no
+// route may turn off.
 func exposedRoutes(before, after *routev3.RouteConfiguration, judges map[string]bool) string {
 	if field := differs(before, after, routesFields...); field != "" {
 		return "would change its " + field
@@ -229,7 +229,7 @@ func sameRoute(before, after *routev3.Route, judges map[string]bool) string {
 	return ""
 }
 
-// sameJudges reports whether two maps have the same for the filters that judge.
+// sameJudges reports whether two maps agree on the filters that judge.
 func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) bool {
 	for name := range judges {
 		if !proto.Equal(before[name], after[name]) {
@@ -239,15 +239,15 @@ func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) boo
 	return true
 }
 
-// optionFields are the fields of how a cluster speaks HTTP that an ordinary patch may change. All others, such as filters
-// and mirrors, change or copy requests that were judged.
+// optionFields are the fields of a cluster's HTTP options that an ordinary patch may change. All others, such as
+// filters and mirrors, change or copy requests that were already judged.
 var optionFields = []string{
 	"common_http_protocol_options", "upstream_http_protocol_options", "explicit_http_config",
 	"use_downstream_protocol_config", "auto_config", "header_validation_config", "outlier_detection", "hash_policy",
 	"retry_policy",
 }
 
-// changedOption returns the first field in which the HTTP options of two clusters differ and may not; empty for none.
+// changedOption returns the first field in which the HTTP options of two clusters differ and may not, or "".
 func changedOption(before, after *clusterv3.Cluster) string {
 	was, is := before.GetTypedExtensionProtocolOptions(), after.GetTypedExtensionProtocolOptions()
 	keys := maps.Clone(was)

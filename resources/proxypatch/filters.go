@@ -82,7 +82,7 @@ func edited[F filter](list []F, c *change, value proto.Message, b *budget) ([]F,
 	switch c.Operation {
 	case AddFirst:
 		return slices.Insert(list, 0, added), nil
-	case AddLast: // before the last one, which ends the chain: Envoy takes nothing after it
+	case AddLast: // before the last one, which ends the chain: Envoy accepts nothing after it
 		return slices.Insert(list, max(len(list)-1, 0), added), nil
 	case AddBefore:
 		if at >= 0 {

@@ -15,21 +15,21 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Guard decides which results an ordinary patch may have. It compares what a proxy had before with what it would get,
-// whatever the patch is written like: the listeners that others reach keep their address, TLS and permissions, in this
-// order and unchanged; nothing new listens elsewhere than on loopback; nothing leads to the application, the admin
-// interface or the zone around the permissions; and nothing reads files or secrets of the machine.
+// Guard decides which results an ordinary patch may have. It compares the configuration before and after, however the
+// patch is written: exposed listeners keep their address, TLS and permissions, unchanged and in this order; new
+// listeners are on loopback only; nothing bypasses the permissions on the way to the application, the admin interface
+// or the zone; and nothing reads files or secrets of the machine.
 type Guard struct {
 	// Own are the addresses of the Dataplane.
 	Own []netip.Addr
-	// Original is the configuration before any patch. What it says of a resource holds whatever patches did to it since.
+	// Original is the configuration before any patch. Its origins hold, whatever patches have changed since.
 	Original *Config
 	// Trusted reports whether an address or name with a port may lead to a port of the server that trusts callers on
 	// loopback. It may be nil.
 	Trusted func(address string, port uint32) bool
 }
 
-// Check returns why an ordinary patch may not lead from one configuration to another; nil if it may.
+// Check returns why an ordinary patch may not change before to after, or nil if it may.
 func (g *Guard) Check(before, after *Config) error {
 	protected := protectedClusters(g.Original)
 	for _, name := range slices.Sorted(maps.Keys(after.Clusters)) {
@@ -55,7 +55,7 @@ func refusal(kind, name, why string) error {
 	return fmt.Errorf("the %s %s %s%s", kind, name, why, NeedsVerb)
 }
 
-// protectedClusters are those that lead to applications, and so may be used by their own inbounds only.
+// protectedClusters are the clusters that lead to applications, so that only their own inbounds may use them.
 func protectedClusters(c *Config) map[string]bool {
 	out := map[string]bool{}
 	for name, r := range c.Clusters {
@@ -66,7 +66,7 @@ func protectedClusters(c *Config) map[string]bool {
 	return out
 }
 
-// isExposed reports whether others than the application may reach a listener or a route configuration.
+// isExposed reports whether others besides the application may reach a listener or a route configuration.
 func (g *Guard) isExposed(name string, of map[string]*Resource, now *Resource) bool {
 	if first := of[name]; first != nil {
 		return first.Origin != OriginOutbound
@@ -106,7 +106,7 @@ func (g *Guard) cluster(before, after *Resource) string {
 			return why
 		}
 	default:
-		// A check is a request that the proxy makes by itself, and nobody judges.
+		// The proxy sends checks by itself, and nobody judges them.
 		if field := differs(checksOf(before.Message), checksOf(after.Message)); field != "" {
 			return "would change its " + field
 		}
@@ -129,12 +129,12 @@ func (g *Guard) origin(r *Resource) string {
 	return r.Origin
 }
 
-// checksOf returns a cluster that has the health checks of another one only.
+// checksOf returns a cluster with nothing but the health checks of another.
 func checksOf(m proto.Message) proto.Message {
 	return &clusterv3.Cluster{HealthChecks: m.(*clusterv3.Cluster).GetHealthChecks()}
 }
 
-// added returns why an ordinary patch may not add a cluster or listener; empty if it may.
+// added returns why an ordinary patch may not add a cluster or listener, or "".
 func (g *Guard) added(m proto.Message) string {
 	if why := gained(nil, nil, dangers(m, ofCallers, nil)); why != "" {
 		return why
@@ -176,8 +176,8 @@ func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
 	return ""
 }
 
-// checksElsewhere returns why the health checks of a new cluster may reach what its endpoint does not say. A check is a
-// request that the proxy makes by itself, and a name may be one of the proxy's own machine.
+// checksElsewhere returns why the health checks of a new cluster may reach something else than its endpoint, or "". The
+// proxy sends checks by itself, and a name may be one of the proxy's own machine.
 func checksElsewhere(c *clusterv3.Cluster, e *endpointv3.Endpoint) string {
 	if at := e.GetHealthCheckConfig(); at.GetAddress() != nil || at.GetPortValue() != 0 {
 		return "has health checks elsewhere than at its endpoints"
@@ -189,7 +189,7 @@ func checksElsewhere(c *clusterv3.Cluster, e *endpointv3.Endpoint) string {
 	return ""
 }
 
-// leadsHere returns why an address may be one of the proxy's own machine.
+// leadsHere returns why an address may be one of the proxy's own machine, or "".
 func (g *Guard) leadsHere(a *corev3.Address) string {
 	at := a.GetSocketAddress()
 	if at == nil || at.GetNetworkNamespaceFilepath() != "" || at.GetResolverName() != "" {
@@ -216,7 +216,7 @@ func (g *Guard) leadsHere(a *corev3.Address) string {
 
 func isLetter(r rune) bool { return r >= 'a' && r <= 'z' }
 
-// addedListener returns why an ordinary patch may not add a listener: clients from elsewhere must not reach it.
+// addedListener returns why an ordinary patch may not add a listener, or "": only local clients may reach it.
 func addedListener(l *listenerv3.Listener) string {
 	at := l.GetAddress().GetSocketAddress()
 	ip, err := netip.ParseAddr(at.GetAddress())
@@ -232,8 +232,8 @@ func addedListener(l *listenerv3.Listener) string {
 	return ""
 }
 
-// callerFields are the fields of a listener for the application that an ordinary patch may change. What leads from it
-// is looked at as a whole.
+// callerFields are the fields of a listener for the application that an ordinary patch may change. What the listener
+// leads to is checked as a whole.
 var callerFields = append([]string{"filter_chains", "default_filter_chain", "access_log"}, listenerFields...)
 
 // listenerFields are the fields of any listener that an ordinary patch may change.
@@ -242,7 +242,7 @@ var listenerFields = []string{
 	"max_connections_to_accept_per_socket_event", "connection_balance_config", "tcp_fast_open_queue_length",
 }
 
-// takenAway is why a resource cannot be added.
+// takenAway says why a resource cannot be added.
 const takenAway = "was there, and another policy removed it"
 
 func (g *Guard) listener(before, after *Resource, protected map[string]bool) string {
@@ -275,7 +275,7 @@ func (g *Guard) listener(before, after *Resource, protected map[string]bool) str
 	return more(g.Original.Listeners[before.Name], before, after, ofCallers, protected)
 }
 
-// more returns what a resource has more than before, and not by itself, of what an ordinary patch may not bring.
+// more returns the first danger that a resource has gained and that is not the proxy's own, or "".
 func more(own, before, after *Resource, at place, protected map[string]bool) string {
 	var mine []danger
 	if own != nil {
@@ -284,7 +284,7 @@ func more(own, before, after *Resource, at place, protected map[string]bool) str
 	return gained(mine, dangers(before.Message, at, protected), dangers(after.Message, at, protected))
 }
 
-// portTaken returns why a new listener may not have its port.
+// portTaken returns why a new listener may not have its port, or "".
 func (g *Guard) portTaken(l *listenerv3.Listener) string {
 	for _, name := range slices.Sorted(maps.Keys(g.Original.Listeners)) {
 		if portOf(g.Original.Listeners[name].Message) == portOf(l) {

@@ -10,8 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// hosts changes the virtual hosts of route configurations: those that are resources of their own, and those within
-// connection managers.
+// hosts changes the virtual hosts of route configurations: separate ones, and those within connection managers.
 func (e *editor) hosts(c *change, value proto.Message) error {
 	for _, r := range selected(e.Routes, c, c.within) {
 		routes := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))

@@ -42,7 +42,7 @@ func patchJSON(m proto.Message, patches []JSONPatch, b *budget) (proto.Message, 
 	return decode(raw, m)
 }
 
-// maxPatchedBytes bounds a resource after JSON patches, which may copy what is there.
+// maxPatchedBytes bounds a resource after JSON patches, which may copy existing values.
 const maxPatchedBytes = 1 << 20
 
 func decodeJSON(raw []byte) (v any, err error) {
@@ -52,8 +52,8 @@ func decodeJSON(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// apply returns the document after the operation. As in Kuma, `add` makes the objects on its way, `remove` of what is
-// not there does nothing, and negative indexes count from the end.
+// apply returns the document after the operation. As in Kuma, `add` creates the objects on its path, `remove` of an
+// absent value does nothing, and negative indexes count from the end.
 func (p *JSONPatch) apply(doc any, b *budget) (any, error) {
 	at, err := pointer(p.Path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *JSONPatch) apply(doc any, b *budget) (any, error) {
 	return nil, fmt.Errorf("unknown op %q", p.Op)
 }
 
-// operand returns the value that an operation puts somewhere.
+// operand returns the value that an operation writes.
 func (p *JSONPatch) operand(doc any, b *budget) (any, error) {
 	switch p.Op {
 	case "move", "copy":
@@ -98,7 +98,7 @@ func (p *JSONPatch) operand(doc any, b *budget) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s from %q: it is not there", p.Op, *p.From)
 		}
-		raw, err := json.Marshal(value) // a copy: the two places change apart
+		raw, err := json.Marshal(value) // a copy, because the two places change independently
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func (p *JSONPatch) operand(doc any, b *budget) (any, error) {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// pointer splits a JSON pointer. The empty one is the whole document.
+// pointer splits a JSON pointer. An empty one means the whole document.
 func pointer(path string) ([]string, error) {
 	if path == "" {
 		return nil, nil
@@ -144,7 +144,7 @@ func pointer(path string) ([]string, error) {
 // maxPointer bounds the parts of a JSON pointer.
 const maxPointer = 64
 
-// index returns the place in a list that a part names; "-" is the place after the last item.
+// index returns the list index that a part means; "-" means the index after the last item.
 func index(part string, length int) (int, bool) {
 	if part == "-" {
 		return length, true
@@ -181,7 +181,7 @@ func lookup(doc any, at []string) (any, bool) {
 	return doc, true
 }
 
-// put returns the document with a value at a place: in a list before the item that is there, or in place of it.
+// put returns the document with a value at a path: inserted before a list item, or replacing the value there.
 func put(doc any, at []string, value any, replace bool) (any, error) {
 	if len(at) == 0 {
 		return value, nil
@@ -221,7 +221,7 @@ func put(doc any, at []string, value any, replace bool) (any, error) {
 	return nil, fmt.Errorf("%q is below a value that is neither an object nor a list", at[0])
 }
 
-// take returns the document without what is at a place.
+// take returns the document without the value at a path.
 func take(doc any, at []string) any {
 	if len(at) == 0 {
 		return map[string]any{}

@@ -10,7 +10,7 @@ import (
 )
 
 // merge merges src into dst, which has the same type: fields that src sets replace those of dst, messages are merged,
-// and lists are appended. Durations and wrapped numbers and texts replace, so that 0 can be set.
+// and lists are appended. Durations and wrapped values replace, so that 0 can be set.
 func merge(dst, src proto.Message) {
 	clearValues(dst.ProtoReflect(), src.ProtoReflect())
 	proto.Merge(dst, src)

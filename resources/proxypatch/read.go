@@ -6,17 +6,18 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Edits are the modifications of a Conf that was read: their values are messages. They are immutable, and applied to any number of proxies.
+// Edits are the modifications of a Conf, with their values parsed into messages. They are immutable, and apply to any
+// number of proxies.
 type Edits struct{ changes []readChange }
 
-// readChange is a change with its value. index is its place among the modifications.
+// readChange is a change with its value. index is its index among the modifications.
 type readChange struct {
 	change
 	index   int
 	message proto.Message
 }
 
-// Read reads a conf. The error is a *Problem, the first of those of Problems or of a value.
+// Read parses a conf. The error is a *Problem: the first that Problems returns, or that of a value.
 func (c *Conf) Read(guarded bool) (*Edits, error) {
 	if wrong := c.Problems(guarded); len(wrong) > 0 {
 		return nil, &wrong[0]

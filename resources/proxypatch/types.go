@@ -44,7 +44,7 @@ import (
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
 
-	// Types that only an unguarded patch brings. They are linked in so that such a patch can be read.
+	// Types that only an unguarded patch may add. They are linked in so that such a patch can be parsed.
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/file/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/grpc/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/access_loggers/stream/v3"
@@ -69,18 +69,18 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 )
 
-// place is where in a proxy a value stands.
+// place is where in a proxy a value is.
 type place uint8
 
 const (
-	// exposed is what clients from elsewhere reach: inbounds, and all that is not known to be for the application only.
+	// exposed is what remote clients reach: inbounds, and everything that is not known to be for the application only.
 	exposed place = iota
 	// ofCallers is what only the application reaches: its outbounds.
 	ofCallers
 )
 
-// allowed lists the extensions that an ordinary patch may bring. Those in it that are true change requests or what is
-// noted of them, and may not stand behind permissions, which judged the request as it came.
+// allowed lists the extensions that an ordinary patch may add. Those marked true change requests or their records, and
+// may not follow permissions, which judged the original request.
 var allowed = typeNames(map[bool][]proto.Message{
 	false: {
 		&brotlic.Brotli{}, &brotlid.Brotli{}, &gzipc.Gzip{}, &gzipd.Gzip{}, &zstdc.Zstd{}, &zstdd.Zstd{},
@@ -110,7 +110,7 @@ func typeNames(of map[bool][]proto.Message) map[string]bool {
 	return out
 }
 
-// mayBring reports whether an ordinary patch may bring an extension to a place.
+// mayBring reports whether an ordinary patch may add an extension at a place.
 func mayBring(name string, at place) bool {
 	onlyOutbound, ok := allowed[name]
 	return ok && (at == ofCallers || !onlyOutbound)

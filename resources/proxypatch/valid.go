@@ -10,8 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// valid checks the resources that differ from before, so that Envoy is sent nothing that its own rules for fields
-// refuse.
+// valid checks the resources that differ from before, so that Envoy receives nothing that its own field rules reject.
 func (e *editor) valid(before *Config) error {
 	for _, pair := range []struct{ now, then map[string]*Resource }{
 		{e.Clusters, before.Clusters}, {e.Listeners, before.Listeners}, {e.Routes, before.Routes},
@@ -28,7 +27,7 @@ func (e *editor) valid(before *Config) error {
 	return nil
 }
 
-// Validate checks a message and all messages within it, packed ones too, by the rules that Envoy's types carry.
+// Validate checks a message and all messages within it, including packed ones, by the rules of Envoy's types.
 func Validate(m proto.Message) error {
 	if v, ok := m.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {

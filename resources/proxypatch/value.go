@@ -30,8 +30,8 @@ func messageOf(kind string) proto.Message {
 	return &routev3.VirtualHost{}
 }
 
-// parse reads a value of Envoy from YAML. Fields may be in snake case or camel case. Unknown ones, and types of
-// extensions that this server does not know, are errors.
+// parse parses an Envoy value from YAML. Fields may be in snake case or camel case. Unknown fields, and extension types
+// that this server does not know, are errors.
 func parse(kind, text string) (proto.Message, error) {
 	if len(text) > maxValueBytes {
 		return nil, fmt.Errorf("has %d bytes, more than %d", len(text), maxValueBytes)
@@ -50,7 +50,7 @@ func parse(kind, text string) (proto.Message, error) {
 	return decode(raw, messageOf(kind))
 }
 
-// decode reads JSON into a message of the same type as an empty one.
+// decode decodes JSON into a message of the type of empty.
 func decode(raw []byte, empty proto.Message) (proto.Message, error) {
 	m := empty.ProtoReflect().New().Interface()
 	if err := protojson.Unmarshal(raw, m); err != nil {
