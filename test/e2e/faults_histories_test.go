@@ -36,6 +36,7 @@ type recorded struct {
 	ids      []string                         // of keys that were listed or made; guarded by mu
 	listed   []string                         // the keys of the last list; guarded by mu
 	group    int                              // of policies; guarded by mu
+	doubts   int                              // unknown outcomes in that group; guarded by mu
 	unknowns int                              // guarded by mu
 }
 
@@ -89,7 +90,25 @@ func (r *recorded) now() int64 { return int64(time.Since(r.begin)) }
 func (r *recorded) others() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.nextGroup()
+}
+
+// nextGroup is called with mu held.
+func (r *recorded) nextGroup() {
 	r.group++
+	r.doubts = 0
+}
+
+// doubt makes clients of policies go on with others when too many outcomes in their group are unknown.
+func (r *recorded) doubt(group int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if group != r.group {
+		return
+	}
+	if r.doubts++; r.doubts >= mostDoubts {
+		r.nextGroup()
+	}
 }
 
 // suffice reports whether all histories are long enough; on a machine with other work they grow slowly.
@@ -131,8 +150,11 @@ func (r *recorded) batch(client, server int, random *rand.Rand) {
 		return
 	}
 	status, said, known, sent := request(s, http.MethodPost, "/_batch", "", documents)
-	if !sent {
+	if !sent || !known && in.spoilt { // one that is spoilt has no effect in any case
 		return
+	}
+	if !known {
+		r.doubt(in.group)
 	}
 	var result api.BatchResult
 	switch out.unknown = !known; {
