@@ -122,6 +122,12 @@ func flagged(err error) error {
 }
 
 func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*explained, error) {
+	if kri, err := resources.ParseKRI(q.To); err == nil && kri.Mesh != q.Mesh {
+		if q.Mesh != "" && q.Mesh != defaultMesh {
+			return nil, usagef("--mesh %s: %s is in the mesh %s", q.Mesh, q.To, kri.Mesh)
+		}
+		q.Mesh = kri.Mesh
+	}
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
@@ -141,8 +147,11 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 				return nil, unknownZone(q.Zone, missing)
 			}
 		}
+		if near := nearestIn(refused); near != "" {
+			wrong = &advised{wrong, near}
+		}
 		if p.Field == "to" && refused.Status == http.StatusNotFound {
-			wrong = unknown(resources.Key{Type: resources.TypeDataplane, Mesh: cmp.Or(q.Mesh, defaultMesh), Name: q.To}, wrong)
+			wrong = unknown(resources.Key{Type: resources.TypeDataplane}, wrong)
 		}
 		return nil, wrong
 	}

@@ -31,15 +31,9 @@ func newInspectDataplane(c *cli) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeName(resources.TypeDataplane, scope),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
-			key := resources.Key{Type: resources.TypeDataplane, Mesh: scope.mesh, Namespace: scope.namespace, Name: args[0]}
-			if isKRI(args[0]) {
-				it, err := fetchKRI(ctx, client, args[0])
-				if err != nil {
-					return err
-				}
-				if key = it.key(); key.Type != resources.TypeDataplane {
-					return usagef("%s names a %s, want a Dataplane", args[0], key.Type)
-				}
+			key, err := namedDataplane(ctx, client, scope, args[0])
+			if err != nil {
+				return err
 			}
 			return c.show(inspectDataplane(ctx, client, key))
 		}),

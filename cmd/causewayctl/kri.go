@@ -29,6 +29,21 @@ func fetchKRI(ctx context.Context, client *api.Client, arg string) (*item, error
 	return it, err
 }
 
+// namedDataplane returns the key of the Dataplane that an argument names: a name in a scope, or a KRI.
+func namedDataplane(ctx context.Context, client *api.Client, scope *scopeFlags, arg string) (resources.Key, error) {
+	if !isKRI(arg) {
+		return resources.Key{Type: resources.TypeDataplane, Mesh: scope.mesh, Namespace: scope.namespace, Name: arg}, nil
+	}
+	it, err := fetchKRI(ctx, client, arg)
+	if err != nil {
+		return resources.Key{}, err
+	}
+	if it.Type != resources.TypeDataplane {
+		return resources.Key{}, usagef("%s names a %s, want a Dataplane", arg, it.Type)
+	}
+	return it.key(), nil
+}
+
 // keyOfKRI returns the key that the resource of a KRI has on its origin.
 func keyOfKRI(text string) resources.Key {
 	kri, err := resources.ParseKRI(text)

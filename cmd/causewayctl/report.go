@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -50,10 +51,16 @@ func newReportShadow(c *cli) *cobra.Command {
 			if err := c.show(report, zoneOnly(err)); err != nil {
 				return err
 			}
-			if report.Unknown != "" {
-				return errUnknown
+			if report.Unknown == "" {
+				return nil
 			}
-			return nil
+			if policy != "" {
+				var missing *unknownName
+				if _, err := fetchKRI(ctx, client, policy); errors.As(err, &missing) {
+					return err
+				}
+			}
+			return errUnknown
 		}),
 	}
 	f := cmd.Flags()

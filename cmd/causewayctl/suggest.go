@@ -32,9 +32,13 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 			"  causewayctl suggest permissions --dataplane backend-1 | causewayctl diff -f -",
 		Args: cobra.NoArgs,
 		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
-			query := url.Values{"dataplane": {dataplane}, "mesh": {scope.mesh}, "since": {since.String()}, "paths": {paths}}
-			if scope.namespace != "" {
-				query.Set("namespace", scope.namespace)
+			key, err := namedDataplane(ctx, client, scope, dataplane)
+			if err != nil {
+				return err
+			}
+			query := url.Values{"dataplane": {key.Name}, "mesh": {key.Mesh}, "since": {since.String()}, "paths": {paths}}
+			if key.Namespace != "" {
+				query.Set("namespace", key.Namespace)
 			}
 			var answer api.Suggestion
 			if err := client.JSON(ctx, api.Request{Path: "/_suggest/permissions", Query: query}, &answer); err != nil {
@@ -45,7 +49,7 @@ func newSuggestPermissions(c *cli) *cobra.Command {
 	}
 	scope.add(cmd)
 	f := cmd.Flags()
-	f.StringVar(&dataplane, "dataplane", "", "`name` of the Dataplane that was called")
+	f.StringVar(&dataplane, "dataplane", "", "`name`, or KRI, of the Dataplane that was called")
 	f.StringVar(&paths, "paths", paths, "allow paths by `exact` value, or by prefix")
 	_ = cmd.RegisterFlagCompletionFunc("paths", cobra.FixedCompletions([]string{"exact", "prefix"},
 		cobra.ShellCompDirectiveNoFileComp))

@@ -36,7 +36,7 @@ const (
 func newSVID(c *cli) *cobra.Command {
 	scope, dir, watch, refresh := &scopeFlags{}, ".", false, defaultRefresh
 	cmd := &cobra.Command{
-		Use:   "svid DATAPLANE",
+		Use:   "svid NAME | svid KRI",
 		Short: "Fetch the identity of a Dataplane as PEM files",
 		Long: "Creates a key, has the zone sign it for the Dataplane's SPIFFE ID, and writes " + svidFile + ", " +
 			svidKeyFile + "\n" +
@@ -54,17 +54,24 @@ func newSVID(c *cli) *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeName(resources.TypeDataplane, scope),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			key := resources.Key{Type: resources.TypeDataplane, Mesh: scope.mesh, Namespace: scope.namespace, Name: args[0]}
 			if watch && refresh <= 0 {
 				return usagef("--refresh %s: want more than 0, such as %s", refresh, defaultRefresh)
 			}
 			if watch {
 				return c.endlessOperation(func(ctx context.Context, client *api.Client, _ []string) error {
+					key, err := namedDataplane(ctx, client, scope, args[0])
+					if err != nil {
+						return err
+					}
 					w := &svidWatch{client: client, dataplane: key, dir: dir, refresh: refresh, timeout: c.timeout, log: c.errOut}
 					return w.run(ctx, c.printIdentity)
 				})(cmd, args)
 			}
 			return c.operation(func(ctx context.Context, client *api.Client, _ []string) error {
+				key, err := namedDataplane(ctx, client, scope, args[0])
+				if err != nil {
+					return err
+				}
 				signed, err := fetchSVID(ctx, client, key, dir)
 				if err != nil {
 					return err

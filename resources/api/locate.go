@@ -39,9 +39,7 @@ const (
 // missingKRI is missing for a KRI.
 func (v view) missingKRI(key resources.Key, kri resources.KRI, reader *Reader) *Error {
 	out := NotFound("resource " + kri.String())
-	if near := v.nearest(key, reader); len(near) > 0 {
-		out.Detail += "; the nearest here: " + someOf(near, ", ")
-	}
+	out.Detail += suggestion(v.nearest(key, reader))
 	return out
 }
 
@@ -71,10 +69,16 @@ func (v view) missing(key resources.Key, reader *Reader) *Error {
 	if len(near) == 0 {
 		near = v.nearest(key, reader)
 	}
-	if len(near) > 0 {
-		out.Detail += "; the nearest here: " + someOf(near, ", ")
-	}
+	out.Detail += suggestion(near)
 	return out
+}
+
+// suggestion returns the end of a 404's detail that names similar resources; an empty string if there are none.
+func suggestion(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; the nearest here: " + someOf(near, ", ")
 }
 
 // nearest returns the names most similar to a key's, of resources that the reader may read.

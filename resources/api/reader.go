@@ -136,6 +136,16 @@ func (s *Server) MissingMesh(r *http.Request, state store.Snapshot, mesh string)
 	return nil
 }
 
+// Nearest returns what a 404 about one of the keys says of the most similar names that the caller may read; an empty
+// string if there are none.
+func (s *Server) Nearest(r *http.Request, state store.Snapshot, keys ...resources.Key) string {
+	var near []string
+	for _, key := range keys {
+		near = append(near, (view{stored: state, live: state}).nearest(key, s.Reader(r))...)
+	}
+	return suggestion(near)
+}
+
 func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (*resources.Resource, error) {
 	key, kri, err := byItsKRI(r, key)
 	if err != nil {

@@ -182,7 +182,10 @@ func sections(p *matching.Proxy) []string {
 
 func (q *Query) nothing() string {
 	text := fmt.Sprintf("mesh %q has no Dataplane or MeshService %q", q.Mesh, q.To)
-	if q.Kind != "" {
+	switch {
+	case strings.Contains(q.To, "="):
+		text = fmt.Sprintf("mesh %q has no Dataplane with the labels %q", q.Mesh, q.To)
+	case q.Kind != "":
 		text = fmt.Sprintf("mesh %q has no %s %q", q.Mesh, q.Kind, q.To)
 	}
 	if q.Zone != "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/printing"
@@ -58,16 +59,17 @@ func (p *permissions) answer(w http.ResponseWriter, r *http.Request, fill func(*
 	if err := checkQuestion(&q, r.PathValue("mesh")); err != nil {
 		return err
 	}
-	answer, err := p.world(r).Explain(q)
+	state := p.reader.Snapshot()
+	answer, err := p.world(r, state).Explain(q)
 	if err != nil {
-		return p.refusal(r, &q, err)
+		return p.refusal(r, state, &q, err)
 	}
 	return writeJSON(w, answer)
 }
 
 // world returns the resources that the caller may ask about.
-func (p *permissions) world(r *http.Request) *explain.World {
-	world := explain.FromSnapshot(p.reader.Snapshot(), p.options)
+func (p *permissions) world(r *http.Request, state store.Snapshot) *explain.World {
+	world := explain.FromSnapshot(state, p.options)
 	if reader := p.server.Reader(r); reader != nil {
 		world.ForReader(reader.May)
 	}
@@ -98,31 +100,45 @@ func checkQuestion(q *explain.Query, mesh string) error {
 }
 
 // refusal returns the error for a question without an answer. Only a caller that might read the missing resource learns
-// that it does not exist.
-func (p *permissions) refusal(r *http.Request, q *explain.Query, err error) error {
+// that it does not exist, and which are called nearly so.
+func (p *permissions) refusal(r *http.Request, state store.Snapshot, q *explain.Query, err error) error {
 	var bad *explain.QueryError
-	if errors.As(err, &bad) && bad.NotFound && bad.Field == "to" {
-		asked := access.About(resources.VerbRead, string(resources.TypeDataplane), q.Mesh, q.Namespace, q.To)
-		if kri, notKRI := resources.ParseKRI(q.To); notKRI == nil {
-			asked = access.OnKRI(resources.VerbRead, kri)
-		} else if q.Kind != "" {
-			asked.Type = string(q.Kind)
-		}
-		if denied := p.server.Authorize(r, asked); denied != nil {
-			return denied
-		}
+	if !errors.As(err, &bad) || !bad.NotFound || bad.Field != "to" {
+		return queryError(err, "")
 	}
-	return queryError(err)
+	asked := access.About(resources.VerbRead, string(resources.TypeDataplane), q.Mesh, q.Namespace, q.To)
+	kinds, name := []resources.Type{resources.TypeDataplane, resources.TypeMeshService}, q.To
+	if kri, notKRI := resources.ParseKRI(q.To); notKRI == nil {
+		asked, name = access.OnKRI(resources.VerbRead, kri), kri.Name
+		kinds = []resources.Type{resources.Type(asked.Type)}
+	} else if q.Kind != "" {
+		asked.Type, kinds = string(q.Kind), []resources.Type{q.Kind}
+	}
+	if denied := p.server.Authorize(r, asked); denied != nil {
+		return denied
+	}
+	if missing := p.server.MissingMesh(r, state, q.Mesh); missing != nil {
+		return missing
+	}
+	if strings.Contains(q.To, "=") {
+		return queryError(err, "") // labels
+	}
+	keys := make([]resources.Key, len(kinds))
+	for i, kind := range kinds {
+		keys[i] = resources.Key{Type: kind, Mesh: q.Mesh, Namespace: q.Namespace, Name: name}
+	}
+	return queryError(err, p.server.Nearest(r, state, keys...))
 }
 
-func queryError(err error) error {
+// queryError returns the answer to a question that has none. nearest is the end of a 404.
+func queryError(err error, nearest string) error {
 	var q *explain.QueryError
 	switch {
 	case !errors.As(err, &q):
 		return err
 	case q.NotFound:
 		return api.NewError(http.StatusNotFound, "Could not retrieve a resource",
-			"Not found: "+q.Reason).WithField(q.Field, "%s", q.Reason)
+			"Not found: "+q.Reason+nearest).WithField(q.Field, "%s", q.Reason)
 	}
 	return api.NewError(http.StatusBadRequest, "Bad Request", "The question cannot be answered").WithField(q.Field,
 		"%s", q.Reason)
@@ -136,10 +152,11 @@ type Findings struct {
 }
 
 func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
-	if err := p.server.MissingMesh(r, p.reader.Snapshot(), r.PathValue("mesh")); err != nil {
+	state := p.reader.Snapshot()
+	if err := p.server.MissingMesh(r, state, r.PathValue("mesh")); err != nil {
 		return err
 	}
-	findings, leftOut := p.world(r).LintShown(r.PathValue("mesh"))
+	findings, leftOut := p.world(r, state).LintShown(r.PathValue("mesh"))
 	return writeJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
 }
 
