@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Action is what a caller wants to do with one thing.
+// Action is what a caller wants to do to one thing.
 type Action struct {
 	// Verb is one of resources.AccessVerbs.
 	Verb string
@@ -20,11 +20,11 @@ type Action struct {
 	Type string
 	// Scope defines which of these fields the thing has; empty is ScopeServer.
 	Scope Scope
-	// Mesh, Namespace and Name are empty where the thing has none.
+	// Mesh, Namespace and Name are empty if the thing has none.
 	Mesh, Namespace, Name string
 }
 
-// On is the action of a verb on the resource under key, where the key names its home.
+// On returns the action of a verb on the resource under key. The key must name its home.
 func On(verb string, key resources.Key) Action {
 	if key.Type == resources.TypeMesh { // who may see a mesh may see the Mesh
 		key.Mesh = key.Name
@@ -32,13 +32,13 @@ func On(verb string, key resources.Key) Action {
 	return About(verb, string(key.Type), key.Mesh, key.Namespace, key.Name)
 }
 
-// OnResource returns the action of a verb on a resource. It uses the resource's home: a copy is judged by where it was
-// written and by the name that it has there.
+// OnResource returns the action of a verb on a resource. It uses the resource's home: access to a copy depends on where
+// it was written and on its name there.
 func OnResource(verb string, r *resources.Resource) Action {
 	return On(verb, resources.Key{Type: r.Type, Mesh: r.Mesh, Namespace: r.HomeNamespace(), Name: r.DisplayName()})
 }
 
-// OnKRI is the action of a verb on what a KRI names, whether or not it is there.
+// OnKRI returns the action of a verb on the resource of a KRI, whether or not it exists.
 func OnKRI(verb string, kri resources.KRI) Action {
 	d, _ := resources.LookupShort(kri.Short)
 	if d == nil {
@@ -47,8 +47,8 @@ func OnKRI(verb string, kri resources.KRI) Action {
 	return On(verb, resources.Key{Type: d.Type, Mesh: kri.Mesh, Namespace: kri.Namespace, Name: kri.Name})
 }
 
-// About returns the action of a verb on a thing of a type. It ignores what the scope of such things does not have,
-// whoever sets it.
+// About returns the action of a verb on a thing of a type. It ignores values that the scope of such things does not
+// have.
 func About(verb, thing, mesh, namespace, name string) Action {
 	a := Action{Verb: verb, Type: thing, Scope: ScopeOf(verb, thing)}
 	switch a.Scope {
@@ -86,7 +86,7 @@ func (a Action) String() string {
 	return b.String()
 }
 
-// Assignments returns the identities that a change of a Dataplane newly gives it, each as the action that it needs. The
+// Assignments returns the identities that a change newly gives a Dataplane, each as the action that it needs. The
 // labels of a Dataplane decide which identities it can have. If no label applies, its name does. by holds the labels
 // that the MeshIdentities of the mesh use (resources.IdentityLabels): each is assigned as the workload
 // `<label>=<value>`. Source: seed 003, "TrafficTarget": who assigns a service account decides who receives its traffic.
@@ -106,9 +106,9 @@ func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Actio
 	return out
 }
 
-// Answers returns the identities that a change of a MeshService newly accepts for it, each as the action that it needs:
-// whoever has such an identity receives its clients and all that they send. Identities of the service's own namespace
-// belong to its owner. Any other is assigned as the workload that its path names, or else by the whole SPIFFE ID.
+// Answers returns the identities that a change newly accepts for a MeshService, each as the action that it needs:
+// whoever has such an identity receives its clients and everything that they send. Identities of the service's own
+// namespace belong to its owner. Any other is assigned as the workload in its path, or else as the whole SPIFFE ID.
 func Answers(old, service *resources.Resource) []Action {
 	had := map[string]bool{}
 	if old != nil {
@@ -119,7 +119,7 @@ func Answers(old, service *resources.Resource) []Action {
 	var out []Action
 	for _, id := range namedIdentities(service) {
 		parsed, err := spiffeid.FromString(id)
-		if had[id] || err != nil { // what is not a SPIFFE ID matches no workload, and validation refuses its form
+		if had[id] || err != nil { // an invalid SPIFFE ID matches no workload, and validation refuses it
 			continue
 		}
 		byZone := strings.HasSuffix(parsed.TrustDomain().Name(), resources.TrustDomainSuffix) // so are the paths, and the zone is the service's
@@ -149,8 +149,8 @@ func namedIdentities(service *resources.Resource) []string {
 	return out
 }
 
-// identities returns what a Dataplane's labels and name claim. A workload belongs to no namespace: a caller needs
-// permission for the whole mesh to assign it.
+// identities returns the identities that a Dataplane's labels and name claim. A workload belongs to no namespace: a
+// caller needs permission for the whole mesh to assign it.
 func identities(dp *resources.Resource, by map[string]bool) []Action {
 	var out []Action
 	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount],

@@ -12,14 +12,14 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// adminContextFile is a file of contexts for causewayctl, in a server's data directory. It holds no secret.
+// adminContextFile is a context file for causewayctl in a server's data directory. It contains no secret.
 const adminContextFile = "context.yaml"
 
-// WriteAdminContext keeps, in a file of dir that only the server's user can read, the context by which the first admin
-// reaches the HTTP API on the same machine. name is the context's, api the address that is bound; a wildcard address is
-// reached by loopback. ca is the PEM file of the authority that signed the certificate off loopback. tokenFile is the
-// admin's token; empty if loopback is open. It returns the file's path, and writes only what has changed. A damaged file is
-// written anew: it says nothing that the server does not know.
+// WriteAdminContext writes the context by which the first admin reaches the HTTP API on the same machine, to a file of
+// dir that only the server's user can read. name is the context's, api the bound address; a wildcard address is reached
+// over loopback. ca is the PEM file of the authority that signed the certificate off loopback. tokenFile is the admin's
+// token; empty if loopback is open. It returns the file's path, and writes only changes. It rewrites a damaged file,
+// which contains only what the server knows.
 func WriteAdminContext(dir, name string, api net.Addr, ca, tokenFile string) (path string, err error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// member is one of an object's.
+// member is a member of an object.
 type member struct {
 	name  string
 	value json.RawMessage
@@ -15,7 +15,7 @@ func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
 
-// members takes a canonical object apart: it has no blanks, and its names are sorted.
+// members splits a canonical object: it has no blanks, and its names are sorted.
 func members(object json.RawMessage) []member {
 	var out []member
 	for rest := object[1:]; len(rest) > 0 && rest[0] != '}'; {
@@ -41,7 +41,7 @@ func nameOf(raw json.RawMessage) string {
 	return name
 }
 
-// elements takes a canonical array apart.
+// elements splits a canonical array.
 func elements(array json.RawMessage) []json.RawMessage {
 	var out []json.RawMessage
 	for rest := array[1:]; len(rest) > 0 && rest[0] != ']'; {
@@ -52,7 +52,7 @@ func elements(array json.RawMessage) []json.RawMessage {
 	return out
 }
 
-// valueEnd returns the end of the value that canonical JSON begins with.
+// valueEnd returns the end of the value at the start of canonical JSON.
 func valueEnd(raw []byte) int {
 	depth, text := 0, false
 	for i := 0; i < len(raw); i++ {

@@ -14,8 +14,8 @@ import (
 // maxTokenBytes is much more than any token that the server accepts.
 const maxTokenBytes = 16 << 10
 
-// authenticate uses the first credential present: what the endpoint's own proof accepts, a bearer token, a client
-// certificate, loopback. It never ignores an invalid credential in favour of another one or of none.
+// authenticate uses the first credential present: the endpoint's own, a bearer token, a client certificate, loopback.
+// It never ignores an invalid credential in favour of another or none.
 func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	values, given := r.Header["Authorization"]
 	if given && len(values) != 1 {
@@ -53,8 +53,7 @@ func (g *Guard) authenticate(r *http.Request, proof Proof) (Subject, error) {
 	return localAdmin(), nil
 }
 
-// both verifies a token beside a client certificate. Each must prove the same user, whose groups are those that both
-// name.
+// both verifies a token and a client certificate. Both must prove the same user, whose groups are those in both.
 func (g *Guard) both(r *http.Request, header string) (Subject, error) {
 	s, err := g.bearer(r, header)
 	if err != nil {
@@ -100,7 +99,7 @@ func (g *Guard) bearer(r *http.Request, header string) (Subject, error) {
 	return userOf(g.config.Issuer, token)
 }
 
-// issuerOf reads the claim iss of a token without believing it: it only selects the verifier of the token.
+// issuerOf reads the claim iss of a token without trusting it, only to select the token's verifier.
 func issuerOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -120,8 +119,8 @@ func issuerOf(token string) string {
 }
 
 // certificate reads the user from a client certificate: its common name, and its organizations as groups. The handshake
-// has proven that the peer has the key. The certificate is verified with every request, so that it ends when it expires
-// or is revoked, and not with the connection.
+// has proven that the peer has the key. The certificate is verified with every request, so that it stops working when
+// it expires or is revoked, not when the connection ends.
 func (g *Guard) certificate(chain []*x509.Certificate) (Subject, error) {
 	leaf := chain[0]
 	refuse := func(reason, hint string) (Subject, error) {

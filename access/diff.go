@@ -21,12 +21,12 @@ type ResourceChange struct {
 	// Result is created, updated or deleted; update or delete if the change only began.
 	Result string        `json:"result"`
 	Diff   []FieldChange `json:"diff,omitempty"`
-	// Cut means that the difference exceeds what the line may hold.
+	// Cut means that the difference exceeds the limits of a line.
 	Cut bool `json:"cut,omitempty"`
 }
 
 // FieldChange is one field whose value changed. From is absent for a new field, To for a removed one. Values that may
-// be secret are left out, and Hidden is set.
+// be secret are omitted, and Hidden is set.
 type FieldChange struct {
 	Path   string          `json:"path"`
 	From   json.RawMessage `json:"from,omitempty"`
@@ -40,7 +40,7 @@ const (
 	maxDiffValue  = 512
 )
 
-// Changes returns what a commit changed. For very large commits it returns all names and the first fields.
+// Changes returns what a commit changed. For very large commits it returns all names, but only the first fields.
 func Changes(commit *store.Commit) []ResourceChange {
 	left := maxDiffFields
 	out := make([]ResourceChange, 0, len(commit.Changes))
@@ -82,8 +82,8 @@ func specOf(r *resources.Resource) json.RawMessage {
 	return r.Spec.JSON()
 }
 
-// differ collects the fields in which two canonical JSON values differ. What is the same is passed over as text: a
-// change of one field costs little, however much stands around it.
+// differ collects the fields in which two canonical JSON values differ. It compares equal parts as text, so that a
+// change of one field costs little, however much surrounds it.
 type differ struct {
 	fields []FieldChange
 	left   int
@@ -112,7 +112,7 @@ func (d *differ) compare(path string, from, to json.RawMessage) {
 	}
 }
 
-// objects goes through both in the order of their names.
+// objects walks both in the order of their names.
 func (d *differ) objects(path string, a, b []member) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
@@ -154,8 +154,8 @@ func present(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// hidden returns a canonical value without anything in it that may be secret. Most values contain no secret and stay as
-// they are.
+// hidden returns a canonical value without parts that may be secret. Most values contain no secret and stay as they
+// are.
 func hidden(raw json.RawMessage) json.RawMessage {
 	text := strings.ToLower(string(raw))
 	if !strings.Contains(text, `"key"`) && !hasSecretWord(text) {
@@ -166,7 +166,7 @@ func hidden(raw json.RawMessage) json.RawMessage {
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// short keeps a value, or replaces it by its length.
+// short returns a value, or its length in place of a long one.
 func (d *differ) short(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxDiffValue {
 		return raw
@@ -197,7 +197,7 @@ func encode(v any) json.RawMessage {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
-// hide replaces what may be secret inside of a value.
+// hide replaces parts of a value that may be secret.
 func hide(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -220,8 +220,7 @@ func hide(v any) any {
 	return v
 }
 
-// secretWords lists parts of the names of fields that may hold secrets, in the specs of this and of other control
-// planes.
+// secretWords lists parts of the names of fields that may hold secrets, in specs of this and other control planes.
 var secretWords = []string{"secret", "password", "passphrase", "token", "privatekey", "clientkey", "inline",
 	"credential"}
 
@@ -230,7 +229,7 @@ func secretField(name string) bool {
 	return name == "key" || hasSecretWord(name)
 }
 
-// hasSecretWord takes text in lower case.
+// hasSecretWord expects lower-case text.
 func hasSecretWord(text string) bool {
 	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(text, word) })
 }

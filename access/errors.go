@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrAudit reports that the audit log cannot be written, so nothing is done that belongs in it.
+// ErrAudit reports that the audit log cannot be written, so that nothing may be done that belongs in it.
 var ErrAudit = errors.New("the audit log cannot be written")
 
 // DeniedError names the permission that the caller lacks.
@@ -30,7 +30,7 @@ type LoginError struct {
 
 func (e *LoginError) Error() string { return e.Reason }
 
-// OriginError refuses a request that a browser may have made for a foreign page.
+// OriginError refuses a request that a browser may have made for a page of another site.
 type OriginError struct{ Reason string }
 
 func (e *OriginError) Error() string { return e.Reason }

@@ -17,7 +17,7 @@ import (
 type Config struct {
 	// Store holds the roles and bindings. Required.
 	Store store.Reader
-	// Audit gets what is done and refused; nil records nothing.
+	// Audit records what is done and refused; nil records nothing.
 	Audit *Log
 	// Issuer issues and verifies user tokens; nil accepts none.
 	Issuer *tokens.Issuer
@@ -25,13 +25,13 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// OIDC verifies the tokens of an identity provider; nil accepts none.
 	OIDC Verifier
-	// OIDCIssuer is the issuer of those tokens, as their claim iss spells it.
+	// OIDCIssuer is the issuer of those tokens, as in their claim iss.
 	OIDCIssuer string
-	// LocalAdmin makes a caller over loopback, in plaintext and without a credential, AdminUser.
+	// LocalAdmin makes a caller over plaintext loopback without a credential AdminUser.
 	LocalAdmin bool
 	// Limits bound the rate of requests.
 	Limits Limits
-	// Now is time.Now when nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// Log is required.
 	Log *slog.Logger
@@ -42,7 +42,7 @@ type Verifier interface {
 	Verify(r *http.Request, token string) (Subject, error)
 }
 
-// Guard stands in front of the HTTP API. It is safe for concurrent use.
+// Guard protects the HTTP API. It is safe for concurrent use.
 type Guard struct {
 	config Config
 	cache  *roleCache
@@ -51,7 +51,7 @@ type Guard struct {
 	strangers *limiters
 }
 
-// NewGuard returns a guard.
+// NewGuard creates a guard.
 func NewGuard(c Config) *Guard {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -64,16 +64,16 @@ func NewGuard(c Config) *Guard {
 	}
 }
 
-// Issuer returns the issuer of the server's tokens; nil if there is none.
+// Issuer returns the issuer of the server's tokens, or nil.
 func (g *Guard) Issuer() *tokens.Issuer { return g.config.Issuer }
 
-// Audit returns the audit log; nil if there is none.
+// Audit returns the audit log, or nil.
 func (g *Guard) Audit() *Log { return g.config.Audit }
 
-// Roles are the permissions as of now.
+// Roles returns the current permissions.
 func (g *Guard) Roles() *Roles { return g.cache.roles() }
 
-// Authorize returns a *DeniedError when the subject lacks the permission.
+// Authorize returns a *DeniedError if the subject lacks the permission.
 func (g *Guard) Authorize(s Subject, a Action) error {
 	if g.Allows(s, a) {
 		return nil
@@ -89,8 +89,8 @@ func (g *Guard) Allows(s Subject, a Action) bool {
 	return g.Roles().Allows(s, a)
 }
 
-// AllowsSome reports whether there may be something that the subject has the permission for, as Roles.AllowsSome does.
-// A credential with a purpose of its own is judged by the thing.
+// AllowsSome reports whether the subject may have the permission for some thing, as Roles.AllowsSome does. A credential
+// with a purpose of its own is checked for the thing.
 func (g *Guard) AllowsSome(s Subject, a Action) bool {
 	return s.Only != nil || g.Roles().AllowsSome(s, a)
 }
@@ -98,16 +98,16 @@ func (g *Guard) AllowsSome(s Subject, a Action) bool {
 // ErrTooMany reports that a caller exceeds its rate limit.
 var ErrTooMany = errors.New("too many requests: slow down, and try again in a second")
 
-// Admit returns the caller of a request. Errors: *OriginError for what a browser did for a foreign page, *LoginError if
-// there is no valid credential, ErrTooMany with the subject, as far as it is known. Failures count against their
-// address alone, so they do not delay callers who authenticate. proof, which may be nil, comes before all else. Admit
-// reports the result to the request's connection.
+// Admit returns the caller of a request. Errors: *OriginError for a browser's request on behalf of another site's page,
+// *LoginError if there is no valid credential, ErrTooMany with the subject, if known. Failures count against their
+// address alone, so they do not delay callers who authenticate. proof, which may be nil, comes first. Admit reports the
+// result to the request's connection.
 func (g *Guard) Admit(r *http.Request, proof Proof) (Subject, error) {
 	s, err := g.admit(r, proof)
 	switch guest := server.GuestOf(r.Context()); {
 	case s.Method == Anonymously || err != nil && !errors.Is(err, ErrTooMany):
 		guest.Fail()
-	case s.Only == nil: // what has a purpose of its own is proven by what it is used for, and needs little
+	case s.Only == nil: // a special-purpose credential is proven by its use, and needs little
 		guest.Prove()
 	}
 	return s, err
@@ -130,18 +130,18 @@ func (g *Guard) admit(r *http.Request, proof Proof) (Subject, error) {
 	return s, nil
 }
 
-// Look counts a request that needs no credential. A stranger makes a few on one connection: last reports that this is the
-// last of them, and may whether it was not one too many.
+// Look counts a request that needs no credential. A stranger may make a few on one connection. may reports whether this
+// one is allowed, and last whether it is the last.
 func (g *Guard) Look(r *http.Request) (may, last bool) {
 	guest := server.GuestOf(r.Context())
 	return guest.Try(), guest.Tried()
 }
 
-// Readmit verifies the credential of a request that was admitted as s and has waited since. Errors: *LoginError, also
-// where the credential is now another's.
+// Readmit verifies again the credential of a request that was admitted as s and has waited since. Errors: *LoginError,
+// also if the credential now belongs to another subject.
 func (g *Guard) Readmit(r *http.Request, proof Proof, s Subject) (Subject, error) {
 	if s.Method == ByLoopback || s.Method == Anonymously {
-		return s, nil // nothing was shown that could have been revoked
+		return s, nil // no credential was sent that could have been revoked
 	}
 	now, err := g.authenticate(r, proof)
 	if err == nil && (now.Name != s.Name || now.Method != s.Method) {
@@ -151,7 +151,7 @@ func (g *Guard) Readmit(r *http.Request, proof Proof, s Subject) (Subject, error
 	return now, err
 }
 
-// addressOf returns the address by which failures are counted: an IPv4 address, or the network of an IPv6 one.
+// addressOf returns the address for counting failures: an IPv4 address, or the network of an IPv6 one.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	ip := net.ParseIP(host)

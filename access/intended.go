@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Begin records an intent before it is carried out. A server that ends before the line about the outcome is written
-// reports the intent when it restarts. Its error wraps ErrAudit: then nothing may be done. It forces nothing to the
-// disk. Call Record with Mark, or End.
+// Begin records an intent before its action. If the server stops before the outcome is recorded, it reports the intent
+// when it restarts. The error wraps ErrAudit: then nothing may be done. Begin does not sync to disk. Call Record with
+// Mark, or End.
 func (l *Log) Begin(e Entry) (*Intent, error) {
 	if l == nil {
 		return nil, nil
@@ -29,7 +29,7 @@ func (l *Log) Begin(e Entry) (*Intent, error) {
 	return i, nil
 }
 
-// End closes an intent without a line: nothing was done that belongs in the log.
+// End closes an intent without a line, because nothing was done that belongs in the log.
 func (l *Log) End(i *Intent) {
 	if l != nil && i != nil {
 		l.intents.over(i.id)
@@ -43,11 +43,11 @@ func (e *Entry) Mark(i *Intent) {
 	}
 }
 
-// errLate reports that the line about something that was done could not be written at the time.
+// errLate reports that the line about a completed action could not be written at the time.
 var errLate = errors.New("it has a pending line")
 
-// Ready returns nil when the last line was written, and what was in the way otherwise. Whoever is about to do what
-// belongs into the log asks first; while it is not ready, each call tries again, and then writes what is late.
+// Ready returns nil if the last line was written, or else the reason. Call it before an action that belongs in the log.
+// While the log is not ready, each call retries, and then writes the pending lines.
 func (l *Log) Ready(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -58,7 +58,7 @@ func (l *Log) Ready(ctx context.Context) error {
 	moved := l.done.inPlace()
 	l.mu.Lock()
 	broken, late := cmp.Or(l.broken, moved), l.late
-	if len(late) > 0 { // also when another line, which came beside it, was written
+	if len(late) > 0 { // also if another line was written concurrently
 		broken = cmp.Or(broken, errLate)
 	}
 	if broken != nil {
@@ -76,21 +76,21 @@ func (l *Log) Ready(ctx context.Context) error {
 			break
 		}
 		if err = l.Record(ctx, late[i]); err != nil {
-			l.keepLate(late[i+1:]) // the one that failed is kept already
+			l.keepLate(late[i+1:]) // the one that failed is already kept
 			break
 		}
 	}
 	return err
 }
 
-// keepLate puts lines back that could not be written.
+// keepLate puts back lines that could not be written.
 func (l *Log) keepLate(late []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.late = append(l.late, late...)
 }
 
-// recover writes a line about each intent that the last process did not end: it is unknown whether it was carried out.
+// recover writes a line about each intent that the last process did not end. Whether it was carried out is unknown.
 func (l *Log) recover() error {
 	var left []intentLine
 	var err error
@@ -116,7 +116,7 @@ func (l *Log) recover() error {
 		e := *line.Entry
 		e.Outcome, e.Intent = Unknown, line.ID
 		e.Reason = cmp.Or(e.Reason, "the server ended before it logged the outcome: it is unknown")
-		_ = l.Record(context.Background(), e) // what cannot be written now is late
+		_ = l.Record(context.Background(), e) // it stays pending if it cannot be written now
 	}
 	return nil
 }

@@ -16,28 +16,27 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// Intent is an action about to begin, whose line in the audit log follows it. A nil Intent is none.
+// Intent is an action about to begin, whose line in the audit log follows. Nil means none.
 type Intent struct {
 	id string
-	// after is the seq of the last line when it began: the line about it comes later.
+	// after is the seq of the last line before it began. Its own line comes later.
 	after uint64
 }
 
-// intents is a small file of open intents. A line is added before an action begins, and another one when the audit log
-// has the line about the outcome. If there is only the first when a log is opened, it is unknown whether the action was
-// done. Lines are written and not forced to the disk: they outlive the process, and what was acknowledged is in the
-// audit log.
+// intents is a small file of open intents. A line is added before an action begins, and another once the audit log has
+// the line about the outcome. If a log is opened with only the first, it is unknown whether the action was done. Lines
+// are written but not synced: they outlive the process, and the audit log has what was acknowledged.
 type intents struct {
 	path, run string
-	busy      place.Busy // knows since when a line has waited for the disk
+	busy      place.Busy // tracks how long a line has waited for the disk
 
 	mu   sync.Mutex
 	file *os.File          // guarded by mu
 	size int64             // guarded by mu
 	last uint64            // guarded by mu
-	open map[string][]byte // guarded by mu: the lines of those that are not over
-	late []byte            // guarded by mu: lines that are written with the next one
-	here *place.Place      // guarded by mu: of file; nil until it is asked for
+	open map[string][]byte // guarded by mu: the lines of open intents
+	late []byte            // guarded by mu: lines to write with the next one
+	here *place.Place      // guarded by mu: of file; nil until first used
 }
 
 // intentLine is a line of the file: an open intent, or the id of a closed one.
@@ -54,7 +53,7 @@ const (
 	intentsBytes = 64 << 10
 )
 
-// openIntents opens the file of a folder, and returns what the last process that had it began and did not end.
+// openIntents opens the file of a folder, and returns the intents that its last process did not end.
 func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
 	in := &intents{path: filepath.Join(dir, intentsFile), run: strconv.FormatInt(now.UnixNano(), 36),
 		open: map[string][]byte{}}
@@ -70,7 +69,7 @@ func openIntents(dir string, now time.Time) (*intents, []intentLine, error) {
 	return in, left, nil
 }
 
-// read reads the file. It removes a last line that a crash has cut off. Any other unreadable line may have been an
+// read reads the file. It removes a last line that a crash truncated. Any other unreadable line may have been an
 // intent, and is reported as one.
 func (in *intents) read(f *os.File) ([]intentLine, error) {
 	begun := map[string]intentLine{}
@@ -111,8 +110,8 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 	return left, f.Truncate(in.size)
 }
 
-// damagedIntent stands for a line that cannot be read, which ends at a place in the file and comes behind one that
-// began after a seq.
+// damagedIntent represents an unreadable line that ends at an offset in the file and follows an intent that began after
+// a seq.
 func damagedIntent(end int64, after uint64) intentLine {
 	return intentLine{ID: fmt.Sprintf("damaged-%d", end), After: after, Entry: &Entry{
 		Event: EventDamaged, Reason: "a line of audit/" + intentsFile +
@@ -120,7 +119,7 @@ func damagedIntent(end int64, after uint64) intentLine {
 	}}
 }
 
-// begin writes down what is about to be done. Nothing may be done when it fails.
+// begin records what is about to be done. If it fails, nothing may be done.
 func (in *intents) begin(after uint64, e *Entry) (*Intent, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -141,7 +140,7 @@ func (in *intents) begin(after uint64, e *Entry) (*Intent, error) {
 	return i, nil
 }
 
-// stillThere reports an error if the folder was moved or removed: lines written there would be lost.
+// stillThere reports an error if the folder was moved or removed, because lines written there would be lost.
 func (in *intents) stillThere() error {
 	if in.file == nil {
 		return os.ErrClosed
@@ -156,7 +155,7 @@ func (in *intents) stillThere() error {
 	return in.here.Check()
 }
 
-// write appends a line whole, or nothing.
+// write appends a whole line, or nothing.
 func (in *intents) write(line []byte) error {
 	in.busy.Begin()
 	defer in.busy.End()
@@ -168,7 +167,7 @@ func (in *intents) write(line []byte) error {
 	return nil
 }
 
-// hangs returns an error that wraps place.ErrHangs while a line has waited for the disk for long.
+// hangs returns an error that wraps place.ErrHangs if a line has waited too long for the disk.
 func (in *intents) hangs() error {
 	if in == nil {
 		return nil
@@ -186,22 +185,22 @@ func (in *intents) over(id string) {
 	}
 }
 
-// told closes an intent whose line is in the log of what was done, which a start searches. It is written with the next
-// intent, or when the file is closed.
+// told closes an intent whose line is in the log of completed actions, which a start searches. The closing line is
+// written with the next intent, or when the file is closed.
 func (in *intents) told(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.late = append(in.late, in.ended(id)...)
 }
 
-// ended removes an intent and returns the line that closes it; nil if none is needed. in.mu is held.
+// ended removes an intent and returns the line that closes it, or nil if none is needed. in.mu is held.
 func (in *intents) ended(id string) []byte {
 	if _, ok := in.open[id]; !ok || in.file == nil {
 		return nil
 	}
 	delete(in.open, id)
 	if in.size > intentsBytes && in.compact() == nil {
-		in.late = in.late[:0] // those are dropped, too
+		in.late = in.late[:0] // those are dropped too
 		return nil
 	}
 	raw, err := json.Marshal(intentLine{Over: id})

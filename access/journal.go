@@ -16,25 +16,25 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// journal is a sequence of files of JSON lines. Each is called NAME-<seq of its first line>.jsonl; when one is full the
-// next begins, and the oldest goes when there are too many.
+// journal is a sequence of files of JSON lines, named NAME-<seq of its first line>.jsonl. When one is full, the next
+// begins. When there are too many, the oldest is removed.
 type journal struct {
 	dir, name string
 	maxBytes  int64
 	maxFiles  int
-	// syncEvery is the shortest interval at which lines are forced to the disk; each time if zero.
+	// syncEvery is the shortest interval between syncs to the disk; zero syncs every time.
 	syncEvery time.Duration
 
 	mu      sync.Mutex
-	pending *group // guarded by mu: nil when nothing waits
+	pending *group // guarded by mu: nil if nothing waits
 
 	disk sync.Mutex
 	file *os.File // guarded by disk
-	// folder checks that dir stays in place; here checks file, once there is one.
+	// folder checks that dir stays in place; here checks file, if there is one.
 	folder *place.Place
 	here   atomic.Pointer[place.Place]
 	size   int64 // guarded by disk
-	// busy knows since when lines have waited for the disk.
+	// busy tracks how long lines have waited for the disk.
 	busy place.Busy
 	// synced is the time of the last sync to the disk; guarded by disk.
 	synced time.Time
@@ -51,7 +51,7 @@ type group struct {
 
 const fileSuffix = ".jsonl"
 
-// open continues the newest file. A last line that a crash has cut off is removed. It returns the last seq.
+// open continues the newest file. It removes a last line that a crash truncated, and returns the last seq.
 func (j *journal) open() (last uint64, err error) {
 	names, err := j.files()
 	if err != nil || len(names) == 0 {
@@ -75,7 +75,7 @@ func (j *journal) open() (last uint64, err error) {
 	return last, j.use(path, f, size)
 }
 
-// use makes f, opened at path, the file that is written to.
+// use makes f, opened at path, the current file.
 func (j *journal) use(path string, f *os.File, size int64) error {
 	here, err := place.Of(path, f)
 	if err != nil {
@@ -86,8 +86,8 @@ func (j *journal) use(path string, f *os.File, size int64) error {
 	return nil
 }
 
-// inPlace returns nil while whoever reads the log finds the file that is written to. It costs one system call: the path
-// of the file leads through the folder, which is looked at where there is no file yet.
+// inPlace returns nil while readers of the log find the current file. It costs one system call: the path of the file
+// leads through the folder, which is checked only while there is no file.
 func (j *journal) inPlace() error {
 	if here := j.here.Load(); here != nil {
 		return here.Check()
@@ -102,14 +102,14 @@ func (j *journal) files() ([]string, error) {
 	return names, err
 }
 
-// firstSeq reads the number in the name of a file.
+// firstSeq returns the number in a file's name.
 func firstSeq(path string) uint64 {
 	name := strings.TrimSuffix(filepath.Base(path), fileSuffix)
 	n, _ := strconv.ParseUint(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
 	return max(n, 1)
 }
 
-// add queues a line, whose seq follows that of the line before; call write with the group that it returns.
+// add queues a line, whose seq follows that of the previous line. Call write with the returned group.
 func (j *journal) add(seq uint64, line []byte) *group {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -120,7 +120,7 @@ func (j *journal) add(seq uint64, line []byte) *group {
 	return j.pending
 }
 
-// write returns once the group is on disk. Whoever of the group comes first writes it for the others.
+// write returns once the group is on disk. The first caller of a group writes it for all.
 func (j *journal) write(g *group) error {
 	j.disk.Lock()
 	defer j.disk.Unlock()
@@ -137,7 +137,7 @@ func (j *journal) write(g *group) error {
 	return g.err
 }
 
-// append writes lines behind what is there, durably. What was written in part is taken back.
+// append appends lines durably. It undoes a partial write.
 func (j *journal) append(lines []byte, first uint64) error {
 	if err := j.inPlace(); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (j *journal) append(lines []byte, first uint64) error {
 		_, undo = j.file.Seek(j.size, io.SeekStart)
 		return errors.Join(err, undo)
 	}
-	// The next line begins a file of its own.
+	// The next line starts a new file.
 	_ = j.file.Close()
 	j.file = nil
 	return err
@@ -205,7 +205,7 @@ func (j *journal) close() error {
 	return closeFile(&j.file)
 }
 
-// closeFile closes a file that may be closed already, which is nil.
+// closeFile closes a file. A nil file is already closed.
 func closeFile(f **os.File) error {
 	if *f == nil {
 		return nil

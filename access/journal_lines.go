@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// lastLine returns the seq of the last line and the end of the last whole line. An unreadable line counts as whole if
-// it has an end: something damaged it, and the lines behind it are good.
+// lastLine returns the seq of the last line and the end of the last whole line. An unreadable line with an end counts
+// as whole: something damaged it, and the lines after it are good.
 func lastLine(path string) (last uint64, end int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (j *journal) lines(after uint64, yield func(Entry) bool) error {
 func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return true, nil // it went while we were reading
+		return true, nil // it was removed while we were reading
 	}
 	if err != nil {
 		return false, err

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound how often the HTTP API may be asked. Zero means the default.
+// Limits bound the rate of requests to the HTTP API. Zero means the default.
 type Limits struct {
 	// RequestsPerSecond and RequestsBurst apply to each user. Callers over loopback without a credential are not
 	// limited. Default: 200, and twice as many at once.
@@ -31,11 +31,11 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxLimiters bounds how many names a generation of limiters remembers.
+// maxLimiters bounds the names in a generation of limiters.
 const maxLimiters = 4096
 
-// limiters holds one rate limiter for each name. It keeps the names of the last two generations; a name that was absent
-// for longer starts afresh.
+// limiters holds one rate limiter per name. It keeps the names of the last two generations; a name that was absent for
+// longer starts afresh.
 type limiters struct {
 	perSecond rate.Limit
 	burst     int
@@ -72,7 +72,7 @@ func (l *limiters) of(name string) *rate.Limiter {
 // Pace bounds how often each of many names may do something. It is safe for concurrent use.
 type Pace struct{ limiters *limiters }
 
-// NewPace allows each name burst at once, then one in each interval.
+// NewPace allows each name a burst, then one per interval.
 func NewPace(every time.Duration, burst int, now func() time.Time) *Pace {
 	return &Pace{newLimiters(1/every.Seconds(), burst, now)}
 }

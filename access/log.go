@@ -14,15 +14,15 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// LogConfig sets the place and the size limits of an audit log.
+// LogConfig sets the folder and the size limits of an audit log.
 type LogConfig struct {
-	// Dir is made with mode 0700 when it is missing. Required.
+	// Dir is created with mode 0700 if it is missing. Required.
 	Dir string
-	// MaxFileBytes is the size at which the next file begins; DefaultLogFileBytes when zero. MaxFiles limits the files
-	// of each kind; DefaultLogFiles when zero.
+	// MaxFileBytes is the size at which the next file begins; zero means DefaultLogFileBytes. MaxFiles limits the files
+	// of each kind; zero means DefaultLogFiles.
 	MaxFileBytes int64
 	MaxFiles     int
-	// Now is time.Now when nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 }
 
@@ -32,18 +32,17 @@ const (
 	DefaultLogFiles     = 10
 )
 
-// Rate at which refusals are written. Above it they are only counted.
+// Refusals above this rate are only counted.
 const (
 	refusalsPerSecond = 20
 	refusalsBurst     = 1000
-	// refusalsSynced is the shortest interval at which refusals are forced to the disk. They are written before they
-	// are answered. If each were forced, strangers could make changes wait for the disk.
+	// refusalsSynced is the shortest interval between syncs of refusals. They are written before the response. If each
+	// were synced, strangers could make changes wait for the disk.
 	refusalsSynced = time.Second
 )
 
-// Log is the audit log: JSON lines in files that only the server's user can read. What was done and what was refused
-// stand in files of their own, with one numbering. It is safe for concurrent use; a nil Log records nothing and reads
-// as empty.
+// Log is the audit log: JSON lines in files that only the server's user can read. Completed actions and refusals have
+// separate files with one numbering. It is safe for concurrent use; a nil Log records nothing and reads as empty.
 type Log struct {
 	config        LogConfig
 	done, refused *journal
@@ -51,17 +50,17 @@ type Log struct {
 	limit         *rate.Limiter
 
 	mu         sync.Mutex
-	last       uint64          // guarded by mu: the last seq given out
+	last       uint64          // guarded by mu: the last assigned seq
 	changed    chan struct{}   // guarded by mu: closed when a line was written
-	flying     map[uint64]bool // guarded by mu: lines that have a seq and are not on disk yet
+	flying     map[uint64]bool // guarded by mu: lines that have a seq and are not yet on disk
 	suppressed uint64          // guarded by mu
-	broken     error           // guarded by mu: why the last line of what was done could not be written
-	late       []Entry         // guarded by mu: lines about what was done that could not be written then; Ready writes them
+	broken     error           // guarded by mu: why the last line about a completed action could not be written
+	late       []Entry         // guarded by mu: pending lines about completed actions; Ready writes them
 
 	intents *intents
 }
 
-// OpenLog opens the log, and continues the one that is there.
+// OpenLog opens the log, and continues an existing one.
 func OpenLog(c LogConfig) (*Log, error) {
 	if c.MaxFileBytes == 0 {
 		c.MaxFileBytes = DefaultLogFileBytes
@@ -109,9 +108,9 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Record returns once e is on disk, or written if it is a refusal. Lines that arrive together share one fsync. Its
-// error wraps ErrAudit. The line about an intent of Begin is then written as soon as the log is writable again; other
-// things must not be acknowledged. Refusals above a rate are only counted, and the next line has their number.
+// Record returns once e is on disk, or written if it is a refusal. Concurrent lines share one fsync. Its error wraps
+// ErrAudit. The line about an intent of Begin is then written as soon as the log is writable again; other actions must
+// not be acknowledged. Refusals above a rate are only counted, and the next line has their number.
 func (l *Log) Record(_ context.Context, e Entry) error {
 	if l == nil {
 		return nil
@@ -150,7 +149,7 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 	return nil
 }
 
-// queue numbers the entry and queues its line; nil when it is only counted.
+// queue numbers the entry and queues its line, or returns nil if the entry is only counted.
 func (l *Log) queue(e *Entry, into *journal) (*group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +172,7 @@ func (l *Log) queue(e *Entry, into *journal) (*group, error) {
 
 // LogQuery selects entries. Empty fields select all.
 type LogQuery struct {
-	// After is the seq that comes before the first entry.
+	// After is the seq before the first entry.
 	After uint64
 	Since time.Time
 	User  string
@@ -183,7 +182,7 @@ type LogQuery struct {
 
 func (q *LogQuery) matches(e *Entry) bool {
 	if e.Event == EventDamaged {
-		return true // it may have been what is asked for
+		return true // it may have been a match
 	}
 	if e.Time.Before(q.Since) || q.User != "" && e.User != q.User || q.Event != "" && e.Event != q.Event ||
 		q.Outcome != "" && e.Outcome != q.Outcome {
@@ -217,7 +216,8 @@ func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	return merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
 }
 
-// settled is the seq up to which every line is on disk: whoever reads further and comes back would miss one.
+// settled returns the seq up to which every line is on disk. A reader that continued after a later one would miss a
+// line.
 func (l *Log) settled() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// overLoopback reports whether both ends are on this machine, so nothing arrived from elsewhere.
+// overLoopback reports whether both ends are on this machine.
 func overLoopback(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && isLoopback(local.String()) && isLoopback(r.RemoteAddr)
@@ -24,9 +24,8 @@ func isLoopback(address string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// ordinary are the headers of a program or a browser that asks for itself. Proxies invent new ones every year, so what
-// takes loopback's trust away is not a list of theirs: it is every header that is not on this list. The names are in
-// lower case.
+// ordinary are the headers, in lower case, of a program or a browser that calls directly. Proxies invent new headers
+// every year, so any header outside this list removes loopback's trust.
 var ordinary = map[string]bool{
 	"accept": true, "accept-charset": true, "accept-encoding": true, "accept-language": true,
 	"cache-control": true, "connection": true, "content-encoding": true, "content-language": true, "content-length": true,
@@ -37,13 +36,13 @@ var ordinary = map[string]bool{
 	"save-data": true,
 	"sec-gpc":   true, "sec-purpose": true, "transfer-encoding": true, "upgrade-insecure-requests": true,
 	"user-agent": true,
-	// Tracing, and what scripts of a page add.
+	// Tracing, and what page scripts add.
 	"baggage": true, "traceparent": true, "tracestate": true, "x-requested-with": true,
 }
 
-// notLocal returns the reason why a request over loopback may come through a proxy; empty if there is no sign of that.
-// One sign is enough, whatever its value: a proxy that joins lines, or a client that sends the first of them empty,
-// must not hide another.
+// notLocal returns why a request over loopback may have come through a proxy, or "" if there is no sign of that. One
+// sign is enough, whatever its value: a proxy that joins lines, or a client that sends an empty first one, must not
+// hide another.
 func notLocal(r *http.Request) string {
 	for name := range r.Header {
 		if low := strings.ToLower(name); !ordinary[low] && !strings.HasPrefix(low, "sec-fetch-") &&
@@ -67,7 +66,7 @@ func notLocal(r *http.Request) string {
 	return ""
 }
 
-// hopOnly reports whether a Connection header is about the connection alone, and names no header that a proxy must
+// hopOnly reports whether a Connection header concerns only the connection, and names no header that a proxy must
 // remove.
 func hopOnly(values []string) bool {
 	for _, value := range values {
@@ -82,11 +81,11 @@ func hopOnly(values []string) bool {
 	return true
 }
 
-// misplaced lists places where programs put credentials and this server does not read them.
+// misplaced lists headers in which programs put credentials but which this server does not read.
 var misplaced = []string{"Proxy-Authorization", "X-Auth-Token", "X-Api-Key", "X-Access-Token", "X-Token"}
 
-// elsewhere refuses a credential in a place that the server does not read. A caller who sends one does not mean to act
-// without it.
+// elsewhere refuses a credential where the server does not read it. A caller who sends one does not mean to act without
+// it.
 func elsewhere(r *http.Request) error {
 	for _, name := range misplaced {
 		if _, given := r.Header[name]; given {

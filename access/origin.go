@@ -33,7 +33,7 @@ func checkOrigin(r *http.Request) error {
 	return nil
 }
 
-// ownOrigin reports whether origin is the server's, as the request calls it.
+// ownOrigin reports whether origin is the server's, as the request names it.
 func ownOrigin(r *http.Request, origin string) bool {
 	scheme := "http"
 	if r.TLS != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Roles are the permissions that the AccessRoles and AccessRoleBindings of one state of a store give. It is immutable.
+// Roles are the permissions from the AccessRoles and AccessRoleBindings in one state of a store. It is immutable.
 type Roles struct {
 	roles         map[string][]resources.AccessRule
 	users, groups map[string][]string
 }
 
-// builtin are the rules of the roles that every server has.
+// builtin returns the rules of the roles that every server has.
 func builtin(role string) []resources.AccessRule {
 	all := []string{resources.AccessAny}
 	switch role {
@@ -27,7 +27,7 @@ func builtin(role string) []resources.AccessRule {
 	return nil
 }
 
-// viewable returns everything but what reveals people: who may do what, and the audit log.
+// viewable returns everything except what reveals people: who may do what, and the audit log.
 func viewable() []string {
 	types := []string{resources.AccessServer}
 	for _, d := range resources.Descriptors() {
@@ -38,7 +38,7 @@ func viewable() []string {
 	return types
 }
 
-// CompileRoles reads all roles and bindings of a state. One that does not decode gives nothing.
+// CompileRoles reads all roles and bindings of a state. Undecodable ones grant nothing.
 func CompileRoles(state store.Snapshot) *Roles {
 	r := &Roles{
 		roles: map[string][]resources.AccessRule{}, users: map[string][]string{},
@@ -73,15 +73,15 @@ func (r *Roles) Allows(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool { return permits(rule, a) })
 }
 
-// AllowsSome reports whether there may be things of the action's type, scope and mesh that the subject may do the verb
-// with; the action's namespace and name do not count, and an empty mesh or type stands for any.
+// AllowsSome reports whether the subject may use the verb on some things of the action's type, scope and mesh. It
+// ignores the action's namespace and name; an empty mesh or type matches any.
 func (r *Roles) AllowsSome(s Subject, a Action) bool {
 	return r.some(s, func(rule *resources.AccessRule) bool {
 		return has(rule.Verbs, a.Verb) && (a.Type == "" || has(rule.Types, a.Type)) && mayReach(rule, a)
 	})
 }
 
-// some reports whether f holds for one of the rules that the subject has.
+// some reports whether f holds for one of the subject's rules.
 func (r *Roles) some(s Subject, f func(*resources.AccessRule) bool) bool {
 	try := func(roles []string) bool {
 		for _, role := range roles {
@@ -111,8 +111,8 @@ func has(list []string, word string) bool {
 // hasOrAll is like has for a list whose absence means everything.
 func hasOrAll(list []string, word string) bool { return list == nil || has(list, word) }
 
-// Covers reports whether one of the subject's own rules permits all that the given rule does: a caller who grants
-// permissions must have them.
+// Covers reports whether one of the subject's own rules permits everything that the given rule does, because users can
+// grant only what they have.
 func (r *Roles) Covers(s Subject, given *resources.AccessRule) bool {
 	return r.some(s, func(own *resources.AccessRule) bool {
 		return within(own.Verbs, given.Verbs) && within(own.Types, given.Types) &&
@@ -125,7 +125,7 @@ func within(own, given []string) bool {
 	return !slices.ContainsFunc(given, func(word string) bool { return !has(own, word) })
 }
 
-// withinOrAll reports whether given is within own. An absent list reaches what no list does, so only a subject with an
+// withinOrAll reports whether given is within own. An absent list covers more than any list, so only a subject with an
 // absent list may grant one.
 func withinOrAll(own, given []string) bool {
 	return own == nil || given != nil && within(own, given)
@@ -144,8 +144,8 @@ func (r *Roles) admins() int {
 	return n
 }
 
-// CheckGrant judges a change of roles and bindings by s, who may write them, from the state before to the one after. It
-// refuses to grant permissions that s does not have; to remove one's own right to change bindings; and, for everyone
+// CheckGrant checks a change of roles and bindings by s, who may write them, from the state before to the state after.
+// It refuses to grant permissions that s does not have; to remove one's own right to change bindings; and, for everyone
 // but the local administrator, to remove the last binding of the role admin. Each is a *GrantError.
 func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Resource) error {
 	old, now := CompileRoles(before), CompileRoles(after)
@@ -167,7 +167,7 @@ func CheckGrant(s Subject, before, after store.Snapshot, changed []*resources.Re
 	return nil
 }
 
-// mayGive reports what s would give away without having it; r is a role or binding as it will be.
+// mayGive returns an error if s would grant what it does not have. changed is the new role or binding.
 func (r *Roles) mayGive(s Subject, now *Roles, changed *resources.Resource) error {
 	given := []string{changed.Name}
 	if changed.Type == resources.TypeAccessRoleBinding {
@@ -202,7 +202,7 @@ type cachedRoles struct {
 	roles    *Roles
 }
 
-// roles returns those of the newest state, compiled again only after roles or bindings changed.
+// roles returns the Roles of the newest state. It recompiles them only after roles or bindings changed.
 func (c *roleCache) roles() *Roles {
 	state := c.store.Snapshot()
 	last := c.last.Load()

@@ -6,8 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// MayWriteSome reports whether there may be something that the subject may create or update. If not, the server need
-// not read the body.
+// MayWriteSome reports whether the subject may create or update anything. If not, the server need not read the body.
 func (g *Guard) MayWriteSome(s Subject) bool {
 	if s.Only != nil {
 		return false

@@ -2,26 +2,27 @@ package access
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// Scope defines what a thing belongs to. It is a property of the thing, and of the route that acts on it; nothing in a
-// request changes it.
+// Scope defines what a thing belongs to. It depends on the thing and on the route that acts on it; nothing in a request
+// changes it.
 type Scope string
 
-// The scopes, the widest first.
+// The scopes, widest first.
 const (
-	// ScopeServer is the server as a whole: only a rule that lists no meshes, namespaces and names reaches it. It is
-	// the scope of an Action without one.
+	// ScopeServer is the server as a whole: only a rule without meshes, namespaces and names reaches it. It is the
+	// default scope of an Action.
 	ScopeServer Scope = "server"
-	// ScopeResource is one thing of the server's that has a name and belongs to no mesh, such as a Zone. A rule reaches
-	// it if it lists no meshes and no namespaces; its names are the names of the things.
+	// ScopeResource is a named thing of the server that belongs to no mesh, such as a Zone. A rule without meshes and
+	// namespaces reaches it; the rule's names are those of the things.
 	ScopeResource Scope = "resource"
-	// ScopeMesh is a mesh, or what belongs to all of it, such as a Workload: a rule that lists no namespaces reaches it.
+	// ScopeMesh is a mesh, or something that belongs to all of it, such as a Workload: a rule without namespaces
+	// reaches it.
 	ScopeMesh Scope = "mesh"
-	// ScopeNamespace is a thing of a mesh that lives in a namespace, or in none, which is the namespace "".
+	// ScopeNamespace is a thing of a mesh in a namespace, or in none, which is the namespace "".
 	ScopeNamespace Scope = "namespace"
 )
 
-// ScopeOf returns the scope of the things of a type, a type of the registry or one of resources.AccessThings, for a
-// verb. An unknown thing belongs to the server.
+// ScopeOf returns the scope, for a verb, of things of a type, which is in the registry or one of
+// resources.AccessThings. An unknown thing belongs to the server.
 func ScopeOf(verb, thing string) Scope {
 	if d, ok := resources.Lookup(resources.Type(thing)); ok {
 		switch {
@@ -38,7 +39,7 @@ func ScopeOf(verb, thing string) Scope {
 	case resources.AccessWorkload:
 		return ScopeMesh
 	case resources.AccessUserToken, resources.AccessUserGroup, resources.AccessZoneToken:
-		if verb == resources.VerbIssue { // what revoking names is an id, and no user or zone
+		if verb == resources.VerbIssue { // revoking names an ID, not a user or zone
 			return ScopeResource
 		}
 	case resources.AccessDataplaneToken:
@@ -49,7 +50,7 @@ func ScopeOf(verb, thing string) Scope {
 	return ScopeServer
 }
 
-// reaches reports whether a rule's meshes, namespaces and names hold of what an action is about.
+// reaches reports whether a rule's meshes, namespaces and names match the thing of an action.
 func reaches(rule *resources.AccessRule, a Action) bool {
 	switch a.Scope {
 	case ScopeNamespace:
@@ -62,7 +63,7 @@ func reaches(rule *resources.AccessRule, a Action) bool {
 	return rule.Namespaces == nil && rule.Meshes == nil && rule.Names == nil
 }
 
-// mayReach reports whether a rule may reach some thing of the action's scope, in its mesh if it has one.
+// mayReach reports whether a rule may match some thing of the action's scope, in its mesh if it has one.
 func mayReach(rule *resources.AccessRule, a Action) bool {
 	inMesh := a.Mesh == "" || hasOrAll(rule.Meshes, a.Mesh)
 	switch a.Scope {

@@ -17,9 +17,9 @@ import (
 
 // Settings configure the HTTP API of a server. The zero value suits a server on loopback.
 type Settings struct {
-	// RequireCredential requires a credential over loopback too, where none is needed otherwise.
+	// RequireCredential requires a credential even over loopback.
 	RequireCredential bool
-	// ClientCAFile is a PEM file of the authorities whose certificates authenticate users; empty for none.
+	// ClientCAFile is a PEM file of the authorities that sign users' certificates; empty for none.
 	ClientCAFile string
 	// OIDC is an identity provider whose tokens authenticate users.
 	OIDC OIDCSettings
@@ -33,8 +33,8 @@ type Settings struct {
 // auditDir is the audit log's folder in a server's data directory.
 const auditDir = "audit"
 
-// LogPath is the path, in a server's data directory, of a file of the audit log that exists from the server's first
-// start on. A data directory that holds it has been in use.
+// LogPath is the path, in a server's data directory, of an audit log file that exists from the first start on. A data
+// directory that contains it has been used.
 const LogPath = auditDir + "/" + intentsFile
 
 // Parts holds what a Guard needs besides Settings.
@@ -42,14 +42,14 @@ type Parts struct {
 	// DataDir holds the audit log. Required, like Store and Log.
 	DataDir string
 	Store   store.Reader
-	// Issuer issues and verifies user tokens; nil for a server that has none.
+	// Issuer issues and verifies user tokens; nil if the server has none.
 	Issuer *tokens.Issuer
-	// Now is time.Now when nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// Open makes the guard of a server and opens its audit log, which the caller closes: Guard.Audit.
+// Open creates the guard of a server and opens its audit log, Guard.Audit, which the caller closes.
 func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 	c := Config{Store: p.Store, Issuer: p.Issuer, LocalAdmin: !s.RequireCredential, Limits: s.Limits,
 		Now: p.Now, Log: p.Log}
@@ -76,15 +76,14 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 	return NewGuard(c), nil
 }
 
-// ClientCAs returns the authorities of users' certificates, for a server to name in its handshakes; nil if there are
-// none.
+// ClientCAs returns the authorities of users' certificates, for a server to name in its handshakes, or nil.
 func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
 
 // clientFor returns an HTTP client that trusts the authorities of a PEM file, or the system's if there is none.
 func clientFor(caFile string, now func() time.Time) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true  // it is asked rarely
-	transport.DisableCompression = true // what is read is what came
+	transport.DisableKeepAlives = true  // requests are rare
+	transport.DisableCompression = true // what is read is what arrived
 	transport.MaxResponseHeaderBytes = maxProviderHeaders
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, Time: now}
 	if caFile != "" {
@@ -97,7 +96,7 @@ func clientFor(caFile string, now func() time.Time) (*http.Client, error) {
 	return &http.Client{Transport: briefly{transport}, Timeout: oidcTimeout, CheckRedirect: stay}, nil
 }
 
-// errElsewhere reports a redirect: a provider must serve its keys itself, at its own address.
+// errElsewhere reports a redirect: a provider must serve its keys at its own address.
 var errElsewhere = errors.New("the provider redirects to another scheme or host, which is not followed")
 
 func stay(next *http.Request, before []*http.Request) error {

@@ -37,7 +37,7 @@ func userOf(issuer *tokens.Issuer, token string) (Subject, error) {
 const adminTokenFile = "admin.token"
 
 // EnsureAdminToken keeps a valid token of AdminUser in a file of dir that only the server's user can read, and returns
-// the file's path: the first admin uses it if loopback is not open. It replaces a token that expires within a month, or
+// the file's path. The first admin uses it if loopback is not open. It replaces a token that expires within a month, or
 // was revoked.
 func (g *Guard) EnsureAdminToken(ctx context.Context, dir string) (path string, err error) {
 	issuer := g.config.Issuer

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MaxSecret is the maximum size of a secret in bytes, much more than any token, key or join string has.
+	// MaxSecret is the maximum size of a secret in bytes, far above that of any token, key or join string.
 	MaxSecret = 64 << 10
 	// MaxPublic is the maximum size of a public file in bytes, enough for all authorities of a system.
 	MaxPublic = 1 << 20
@@ -28,7 +28,7 @@ var Err = errors.New("no credential")
 // ErrEmpty reports a file without content. Err is beside it.
 var ErrEmpty = errors.New("is empty")
 
-// rule is the limits of one kind of file.
+// rule holds the limits of one kind of file.
 type rule struct {
 	max int
 	// forbidden are the mode bits that the file must not have.

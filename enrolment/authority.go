@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// AuthoritySecret is the name of the authorities among the secrets.
+	// AuthoritySecret is the name of the secret with the authorities.
 	AuthoritySecret = "zone-ca"
-	// zoneCALifetime is long: an authority is replaced by rotation, which needs no action outside of the globals.
+	// zoneCALifetime is long, because an authority is replaced by rotation, which needs no action outside of the
+	// globals.
 	zoneCALifetime = 10 * 365 * 24 * time.Hour
-	// maxZoneCAs bounds the authorities that overlap.
+	// maxZoneCAs bounds the number of overlapping authorities.
 	maxZoneCAs = 8
 )
 
-// Authority signs and verifies the certificates that zones connect with. Its keys are in the store, sealed, so that
-// every global of one store has them: the newest signs, older ones are accepted until they are retired. Safe for
+// Authority signs and verifies the certificates that zones connect with. Its sealed keys are in the store, so that
+// every global of one store has them. The newest signs; older ones are accepted until they are retired. Safe for
 // concurrent use.
 type Authority struct {
 	keeper   *secrets.Keeper
@@ -40,7 +41,7 @@ type Authority struct {
 	copy     *zoneCACopy
 
 	mu      sync.Mutex
-	version uint64 // guarded by mu: of ring in the store
+	version uint64 // guarded by mu: the version of ring in the store
 	ring    []CA   // guarded by mu; its elements are immutable
 }
 
@@ -64,13 +65,13 @@ type AuthorityConfig struct {
 	// Lifetime is the lifetime of a zone's certificate, Now the clock.
 	Lifetime time.Duration
 	Now      func() time.Time
-	// Folder holds the copy of the authorities beside the store. Log reports when the copy cannot be written.
+	// Folder holds the copy of the authorities beside the store. Log reports failures to write the copy.
 	Folder string
 	Log    *slog.Logger
 }
 
-// OpenAuthority reads the authorities from the store, or, if the store has none, from the copy beside it. Without both
-// it makes the first one.
+// OpenAuthority reads the authorities from the store or, if it has none, from the copy beside it. Without both, it
+// creates the first one.
 func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfig, box *secrets.Box) (*Authority,
 	error) {
 	a := &Authority{keeper: keeper, lifetime: c.Lifetime, now: c.Now, copy: newZoneCACopy(&c, box)}
@@ -85,7 +86,7 @@ func OpenAuthority(ctx context.Context, keeper *secrets.Keeper, c AuthorityConfi
 	return a, err
 }
 
-// Current returns the authorities in the store, the one that signs last. The caller must not change them.
+// Current returns the authorities in the store, the signing one last. The caller must not change them.
 func (a *Authority) Current(ctx context.Context) (ring []CA, version uint64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -107,7 +108,7 @@ func (a *Authority) Current(ctx context.Context) (ring []CA, version uint64, err
 	return ring, version, nil
 }
 
-// parseZoneCAs parses what store writes. Errors wrap secrets.ErrDamaged.
+// parseZoneCAs parses the output of store. Errors wrap secrets.ErrDamaged.
 func parseZoneCAs(plain []byte) (ring []CA, err error) {
 	var stored []storedCA
 	if err := json.Unmarshal(plain, &stored); err != nil || len(stored) == 0 {
@@ -160,7 +161,7 @@ func (a *Authority) store(ctx context.Context, ring []CA, version uint64) error 
 	return err
 }
 
-// Rotate makes a new authority, which signs from now on. Older ones are accepted until they are retired.
+// Rotate creates an authority, which signs from now on. Older ones are accepted until they are retired.
 func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 	for {
 		ring, version, err := a.Current(ctx)
@@ -180,7 +181,7 @@ func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 		}
 		err = a.store(ctx, append(slices.Clone(ring), ca), version)
 		if errors.Is(err, secrets.ErrChanged) && version == 0 {
-			return "", nil // another global made the first one
+			return "", nil // another global created the first one
 		}
 		if !errors.Is(err, secrets.ErrChanged) {
 			return ca.ID, err
@@ -188,7 +189,7 @@ func (a *Authority) Rotate(ctx context.Context) (id string, err error) {
 	}
 }
 
-// Retire stops accepting an authority. It refuses to retire the one that signs.
+// Retire stops accepting an authority. It refuses to retire the signing one.
 func (a *Authority) Retire(ctx context.Context, id string) error {
 	for {
 		ring, version, err := a.Current(ctx)
@@ -210,13 +211,13 @@ func (a *Authority) Retire(ctx context.Context, id string) error {
 	}
 }
 
-// confirmed returns a refusal that follows from a version of the authorities, once that is known to be the newest; until
-// then secrets.ErrChanged, or the error of the store.
+// confirmed returns a refusal based on a version of the authorities once that is known to be the newest; until then
+// secrets.ErrChanged, or the store's error.
 func (a *Authority) confirmed(ctx context.Context, version uint64, refusal error) error {
 	return cmp.Or(a.keeper.Confirm(ctx, AuthoritySecret, version), refusal)
 }
 
-// Signing returns the ID of the authority that signs now.
+// Signing returns the ID of the signing authority.
 func (a *Authority) Signing(ctx context.Context) (string, error) {
 	ring, _, err := a.Current(ctx)
 	if err != nil || len(ring) == 0 {

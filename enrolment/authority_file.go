@@ -15,7 +15,7 @@ import (
 )
 
 // zoneCAFile is the copy of the zone CA beside the global's own certificates, sealed as in the store. If the store is
-// lost and the folder is not, zones with certificates of this CA can be adopted.
+// lost but not the folder, zones with certificates of this CA can be adopted.
 const zoneCAFile = "zone-ca.sealed"
 
 // zoneCACopy reads and writes that file.
@@ -29,7 +29,7 @@ func newZoneCACopy(c *AuthorityConfig, box *secrets.Box) *zoneCACopy {
 	return &zoneCACopy{path: filepath.Join(c.Folder, zoneCAFile), box: box, log: c.Log}
 }
 
-// read returns the file's content, or nil if there is no file. Errors: those of Box.Open, with the file's name.
+// read returns the file's content, or nil if there is no file. Errors are those of Box.Open, with the file's name.
 func (f *zoneCACopy) read() ([]byte, error) {
 	sealed, err := credential.Sealed(zoneCAFile, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -45,7 +45,7 @@ func (f *zoneCACopy) read() ([]byte, error) {
 	return plain, nil
 }
 
-// write replaces the file unless it is up to date. It logs a failure and does not return it: the store has the
+// write replaces the file unless it is current. It logs a failure instead of returning it, because the store has the
 // authorities.
 func (f *zoneCACopy) write(plain []byte) {
 	if now, err := f.read(); err == nil && string(now) == string(plain) {
@@ -53,7 +53,7 @@ func (f *zoneCACopy) write(plain []byte) {
 	}
 	sealed, err := f.box.Seal(plain, AuthoritySecret)
 	if err == nil {
-		// Not MkdirAll: a data folder that was moved away must not be created again.
+		// Not MkdirAll: it must not recreate a data folder that was moved away.
 		if err = os.Mkdir(filepath.Dir(f.path), 0o700); errors.Is(err, fs.ErrExist) { //nolint:gosec // the data folder
 			err = nil
 		}

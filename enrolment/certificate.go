@@ -25,7 +25,7 @@ func newSerial() (*big.Int, error) {
 	return serial.Add(serial, big.NewInt(1)), nil
 }
 
-// Certificate describes a certificate that was verified or just signed.
+// Certificate describes a certificate that was just verified or signed.
 type Certificate struct {
 	ZoneIdentity
 	Serial, Authority string
@@ -57,7 +57,7 @@ func (a *Authority) Sign(ctx context.Context, m ZoneIdentity, request *x509.Cert
 	return der, Certificate{ZoneIdentity: m, Serial: serial.Text(16), Authority: ca.ID, Issued: now, Expires: expires}, err
 }
 
-// checkZoneKey accepts the kinds of keys that Causeway's zones make.
+// checkZoneKey accepts the kinds of keys that Causeway's zones create.
 func checkZoneKey(key any) error {
 	switch k := key.(type) {
 	case *ecdsa.PublicKey:
@@ -77,8 +77,8 @@ func Expired(end, now time.Time) error {
 		kds.ErrUnauthenticated, end.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 }
 
-// signed reports whether the authority signed a zone's certificate that has not expired now. Either may begin later than
-// now: this server made both, and its clock has been set back since.
+// signed reports whether the authority signed a zone's certificate that has not expired now. The validity of either may
+// begin after now: this server issued both, and its clock has been set back since.
 func (ca *CA) signed(leaf *x509.Certificate, now time.Time) bool {
 	for _, begins := range []time.Time{leaf.NotBefore, ca.Cert.NotBefore} {
 		if now.Before(begins) {

@@ -2,8 +2,8 @@ package enrolment
 
 import "time"
 
-// This file has the bodies and responses of the HTTP API by which operators decide about zones. The global answers with
-// them, and the command line reads them.
+// This file has the request and response bodies of the HTTP API by which operators manage zones. The global sends the
+// responses, and the command line reads them.
 
 // JoinOrder is the body of `POST /zones/{name}/_join`.
 type JoinOrder struct {
@@ -76,12 +76,12 @@ type Enabled struct {
 // Deleted is the response to `POST /zones/{name}/_delete`.
 type Deleted struct {
 	Zone string `json:"zone"`
-	// Withdrawn counts the zone's resources that were removed, here and therefore in other zones.
+	// Withdrawn counts the zone's resources that were removed here, and therefore in other zones.
 	Withdrawn int `json:"withdrawn"`
 }
 
-// Candidate is a server that the global rejected with a certificate of its own zone CA, because its store does not know
-// the certificate.
+// Candidate is a server whose certificate, from the global's own zone CA, the global rejected because its store does
+// not list it.
 type Candidate struct {
 	Zone    string    `json:"zone"`
 	ID      string    `json:"id"`
@@ -95,9 +95,9 @@ type Candidate struct {
 // Candidates is the response to `GET /_adoptions`.
 type Candidates struct {
 	Items []Candidate `json:"items"`
-	// LeftOut counts those of zones that the caller may not read.
+	// LeftOut counts the candidates for zones that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
-	// Since is the time from which on the server knows. It does not know whom other replicas have rejected.
+	// Since is the start of the server's knowledge. It does not know which servers other replicas have rejected.
 	Since time.Time `json:"since,omitzero"`
 	// Others counts the other replicas.
 	Others int `json:"others,omitempty"`

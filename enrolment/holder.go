@@ -33,7 +33,7 @@ const clockSlack = time.Minute
 const (
 	membershipDir = "membership"
 	// heldFile is the credential with everything that belongs to it, sealed. nextFile is the key of a request for a
-	// credential, so that the zone can repeat the request if the answer is lost.
+	// credential, so that the zone can repeat the request if the response is lost.
 	heldFile = "credential.sealed"
 	// HeldPath is the path of heldFile, from the data directory.
 	HeldPath = membershipDir + "/" + heldFile
@@ -49,7 +49,7 @@ type HeldCredential struct {
 	// ID is generated at the first join and kept for the life of the zone.
 	ID        string   `json:"id"`
 	Addresses []string `json:"addresses"`
-	// CA holds the authorities of the global's certificate, Certificate the zone's own, and Key its private key: all
+	// CA holds the authorities of the global's certificate, Certificate the zone's own, and Key its private key, all in
 	// PEM.
 	CA          string    `json:"ca"`
 	Certificate string    `json:"certificate"`
@@ -61,7 +61,7 @@ type HeldCredential struct {
 
 	pair  tls.Certificate
 	roots *x509.CertPool
-	// since is when its certificates became valid: the current time cannot be earlier.
+	// since is when its certificates became valid. The current time cannot be earlier.
 	since time.Time
 }
 
@@ -69,8 +69,8 @@ type HeldCredential struct {
 func (m *HeldCredential) identity() ZoneIdentity { return ZoneIdentity{Zone: m.Zone, ID: m.ID} }
 
 // due returns how long to wait until the credential should be renewed, at half of its life. The result is not positive
-// if that is now. The global sets the life, and this zone's clock measures the age, so a difference between the two
-// clocks does not matter. A clock that is earlier than when the credential arrived has been set back, and cannot
+// if it is due now. The global sets the lifetime, and this zone's clock measures the age, so a difference between the
+// two clocks does not matter. A clock that is earlier than when the credential arrived has been set back, and cannot
 // measure its age.
 func (m *HeldCredential) due(now time.Time) time.Duration {
 	age := now.Round(0).Sub(m.Received)
@@ -124,8 +124,8 @@ type Holder struct {
 	current atomic.Pointer[HeldCredential]
 }
 
-// OpenHolder reads the credential that an earlier run has written. An unreadable one is an error and is not replaced.
-// now is the clock by which the holder judges certificates.
+// OpenHolder reads the credential of an earlier run. An unreadable one is an error and is not replaced. now is the
+// clock for judging certificates.
 func OpenHolder(dataDir string, box *secrets.Box, now func() time.Time) (*Holder, error) {
 	s := &Holder{dir: filepath.Join(dataDir, membershipDir), box: box, now: now}
 	m := &HeldCredential{}
@@ -176,24 +176,24 @@ func (s *Holder) write(name, purpose string, v any) error {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}
-	// Not MkdirAll: it would create a data folder again that was moved away.
+	// Not MkdirAll: it must not recreate a data folder that was moved away.
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("membership: %w", err)
 	}
 	return server.WriteFile(filepath.Join(s.dir, name), sealed, 0o600)
 }
 
-// nextKey is a key that has no certificate yet.
+// nextKey is a key without a certificate.
 type nextKey struct {
 	Zone string `json:"zone"`
 	ID   string `json:"id"`
 	Key  string `json:"key"`
 }
 
-// request returns a key and a signing request for it. It reuses the key of an earlier request that had no answer.
-// Otherwise it makes a new key and writes it to disk first. The zone's ID is that of its membership, or a new one. With
-// a join string that the current credential was traded for, it is the same request again: its caller may not have heard
-// the answer.
+// request returns a key and a signing request for it. It reuses the key of an earlier request without a response.
+// Otherwise it generates a key and first writes it to disk. The zone's ID is that of its membership, or a new one. With
+// the join string of the current credential, it repeats the same request, because the zone may have missed the
+// response.
 func (s *Holder) request(zone string, offer *JoinString) (nextKey, []byte, error) {
 	var next nextKey
 	found, err := s.read(nextFile, nextPurpose, &next)
@@ -248,7 +248,7 @@ type origin struct {
 	token     string
 }
 
-// keep stores the answer to a request and makes it the current credential.
+// keep stores the response to a request and makes it the current credential.
 func (s *Holder) keep(next nextKey, from origin, c *enrolmentpb.Credential, now time.Time) (*HeldCredential, error) {
 	m := &HeldCredential{
 		Zone: next.Zone, ID: next.ID, Addresses: from.addresses, CA: c.GetCa(), Certificate: c.GetCertificate(),

@@ -22,10 +22,10 @@ import (
 )
 
 const (
-	// joinCallTimeout limits the silence of one address in one attempt. joinTimeout limits all attempts together.
+	// joinCallTimeout bounds the wait for one address in one attempt. joinTimeout bounds all attempts together.
 	joinCallTimeout = 10 * time.Second
 	joinTimeout     = 2 * time.Minute
-	// joinPause is the pause after the first attempt. Each pause is twice the previous, give or take a quarter, up to
+	// joinPause is the pause after the first attempt. Each pause is twice the previous, plus or minus a quarter, up to
 	// longestJoinPause.
 	joinPause        = 500 * time.Millisecond
 	longestJoinPause = 10 * time.Second
@@ -34,7 +34,7 @@ const (
 // ErrOtherZone reports that the data directory belongs to another zone.
 var ErrOtherZone = errors.New("a zone's name cannot be changed")
 
-// ErrNoAnswer reports that no address of the global answered in the time of a join. Another attempt may succeed.
+// ErrNoAnswer reports that no address of the global answered during a join. Another attempt may succeed.
 var ErrNoAnswer = errors.New("the global does not answer")
 
 // Joined describes the membership of a zone that has joined.
@@ -63,9 +63,9 @@ func (s *Holder) SameZone(zone string) error {
 	return nil
 }
 
-// Join exchanges the join string's token for a credential at the first of addresses that answers, and keeps it; without
-// addresses, at those of the join string. It tries for two minutes. Errors wrap ErrOtherZone or ErrNoAnswer, or contain
-// the global's answer.
+// Join exchanges the join string's token for a credential, which it keeps, at the first of addresses that answers.
+// Without addresses, it uses those of the join string. It tries for two minutes. Errors wrap ErrOtherZone or
+// ErrNoAnswer, or contain the global's response.
 func (s *Holder) Join(ctx context.Context, offer *JoinString, addresses []string, log *slog.Logger) (*Joined, error) {
 	if err := s.SameZone(offer.Zone); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@ const (
 	joinPrefix = joinKind + "v1:" // of the newest format, which Encode writes
 )
 
-// joinFormats returns a parser for each format, that of format 1 first: an operator carries strings from an older
-// global to a newer zone, and the other way round.
+// joinFormats returns a parser for each format, starting with format 1: an operator carries strings from an older
+// global to a newer zone, and vice versa.
 func joinFormats() []func(encoded string) (*JoinString, error) {
 	return []func(string) (*JoinString, error){parseJoinString}
 }
@@ -43,11 +43,11 @@ var ErrJoinString = errors.New("not a join string: copy the whole line that begi
 	", as causewayctl zone create prints it")
 
 // JoinString is all that a server needs to become a zone: one line that an operator carries from the global to the
-// zone. It holds a secret, the token, until that is used or has expired.
+// zone. It contains a secret, the token, until that is used or has expired.
 type JoinString struct {
 	// Zone is the name that the server will have.
 	Zone string
-	// Addresses are the KDS addresses of the global, host:port each, the best first; at least one.
+	// Addresses are the KDS addresses of the global, each host:port, the best first; at least one.
 	Addresses []string
 	// CASHA256 is the SHA-256, in hex, of the certificate of the CA that signs the global's certificate.
 	CASHA256 string
@@ -78,8 +78,8 @@ func (j *JoinString) Encode() (string, error) {
 	return out, err
 }
 
-// ParseJoinString parses what Encode returns, with any space around it. Errors wrap ErrJoinString or ErrJoinFormat, and
-// contain nothing of the string.
+// ParseJoinString parses what Encode returns, ignoring surrounding space. Errors wrap ErrJoinString or ErrJoinFormat,
+// and reveal nothing of the string.
 func ParseJoinString(s string) (*JoinString, error) {
 	s = strings.TrimSpace(s)
 	version, encoded, ok := strings.Cut(strings.TrimPrefix(s, joinKind), ":")

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits of a zone's record. Beyond them the oldest entries are dropped, except tokens: no more than MaxZoneTokens are
+// Limits of a zone's record. Beyond them the oldest entries are dropped, except tokens: at most MaxZoneTokens are
 // issued.
 const (
 	maxCertificates = 8
@@ -13,8 +13,8 @@ const (
 	maxJoins        = 16
 )
 
-// Record is what the global keeps of a zone that has a credential, or may get one. Only the credentials in it are
-// valid: removing one revokes it.
+// Record is what the global keeps about a zone that has or may get a credential. Only the credentials in it are valid:
+// removing one revokes it.
 type Record struct {
 	Zone string `json:"zone"`
 	// ID is the zone's own ID, once it has joined.
@@ -22,22 +22,22 @@ type Record struct {
 	Certificates []IssuedCertificate `json:"certificates,omitempty"`
 	Tokens       []IssuedToken       `json:"tokens,omitempty"`
 	Joins        []IssuedJoin        `json:"joins,omitempty"`
-	// Store is the epoch of the zone's store that the global has accepted last; empty for none.
+	// Store is the epoch of the zone's store that the global accepted last; empty for none.
 	Store string `json:"store,omitempty"`
 	// RevokedAt is when all credentials were last revoked; older tokens of other issuers are invalid.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
-	// Draining is set while the zone is being deleted, since DrainingAt, which older servers leave out. DeletedAt is
-	// when it was deleted.
+	// Draining is set while the zone is being deleted, since DrainingAt, which older servers omit. DeletedAt is when it
+	// was deleted.
 	Draining   bool      `json:"draining,omitempty"`
 	DrainingAt time.Time `json:"drainingAt,omitzero"`
 	DeletedAt  time.Time `json:"deletedAt,omitzero"`
 }
 
-// deletionTime is how long a deletion keeps a zone out. A longer one has ended with its server.
+// deletionTime is how long a deletion keeps a zone out. A longer deletion ended with its server.
 const deletionTime = time.Minute
 
-// Leaving reports whether the zone is being deleted, as far as is known: the server that began it may still be running
-// it.
+// Leaving reports whether the zone is being deleted, as far as is known: the server that started the deletion may still
+// be running it.
 func (m *Record) Leaving(now time.Time) bool {
 	return m.Draining && (m.DrainingAt.IsZero() || now.Sub(m.DrainingAt).Abs() < deletionTime)
 }
@@ -48,7 +48,7 @@ type IssuedCertificate struct {
 	Authority string    `json:"authority"`
 	Issued    time.Time `json:"issued"`
 	Expires   time.Time `json:"expires"`
-	// Stored is set once the zone has confirmed that it stores this one.
+	// Stored is set once the zone has confirmed that it stores the certificate.
 	Stored bool `json:"stored"`
 }
 
@@ -65,7 +65,7 @@ type IssuedJoin struct {
 	ID      string    `json:"id"`
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
-	// Rejoin is set if it may replace a server that has joined before.
+	// Rejoin is set if it may replace a server that has already joined.
 	Rejoin bool `json:"rejoin,omitempty"`
 	// UsedBy is the SHA-256 of the public key that it was exchanged for; empty until then.
 	UsedBy string `json:"usedBy,omitempty"`
@@ -80,7 +80,7 @@ func (m *Record) Blank() bool {
 		m.DeletedAt.IsZero()
 }
 
-// Newest returns the newest certificate that the zone has confirmed; nil if there is none.
+// Newest returns the newest certificate that the zone has confirmed, or nil.
 func (m *Record) Newest() *IssuedCertificate {
 	for i := range slices.Backward(m.Certificates) {
 		if c := &m.Certificates[i]; c.Stored {
@@ -90,7 +90,7 @@ func (m *Record) Newest() *IssuedCertificate {
 	return nil
 }
 
-// Certificate returns the certificate of a serial number; nil if the zone has none.
+// Certificate returns the certificate with a serial number, or nil if the zone has none.
 func (m *Record) Certificate(serial string) *IssuedCertificate {
 	for i := range m.Certificates {
 		if m.Certificates[i].Serial == serial {
@@ -100,8 +100,7 @@ func (m *Record) Certificate(serial string) *IssuedCertificate {
 	return nil
 }
 
-// Withdraw revokes all credentials and returns how many there were. It also covers those that were issued by a clock
-// ahead of now.
+// Withdraw revokes all credentials and returns their numbers. It also covers those that a clock ahead of now issued.
 func (m *Record) Withdraw(now time.Time) (certificates, tokens, joins int) {
 	certificates, tokens = len(m.Certificates), len(m.Tokens)
 	for _, j := range m.Joins {
@@ -127,7 +126,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Withdrawn returns when the zone's credentials were last revoked; zero for never.
+// Withdrawn returns when the zone's credentials were last revoked, or zero.
 func (m *Record) Withdrawn() time.Time {
 	if m.DeletedAt.After(m.RevokedAt) {
 		return m.DeletedAt
@@ -135,8 +134,8 @@ func (m *Record) Withdrawn() time.Time {
 	return m.RevokedAt
 }
 
-// DependsOn returns the authorities of the certificate that the zone has confirmed, or, if it has confirmed none, of
-// all that it may have.
+// DependsOn returns the authority of the certificate that the zone has confirmed or, if it has confirmed none, the
+// authorities of all that it may have.
 func (m *Record) DependsOn(now time.Time) map[string]bool {
 	out := map[string]bool{}
 	if kept := m.Newest(); kept != nil && now.Before(kept.Expires) {
@@ -156,7 +155,7 @@ func (m *Record) Tidy(now time.Time) {
 	m.Certificates = slices.DeleteFunc(m.Certificates, func(c IssuedCertificate) bool { return now.After(c.Expires) })
 	for at := 0; len(m.Certificates) > maxCertificates; {
 		if kept := m.Newest(); kept != nil && kept.Serial == m.Certificates[at].Serial {
-			at++ // without it the zone could not reconnect
+			at++ // without it, the zone could not reconnect
 		}
 		m.Certificates = slices.Delete(m.Certificates, at, at+1)
 	}
@@ -167,7 +166,7 @@ func (m *Record) Tidy(now time.Time) {
 	}
 }
 
-// Clone returns a copy that the caller may change; for nil, a new record of the zone.
+// Clone returns a copy that the caller may change. For nil, it returns a new record of the zone.
 func (m *Record) Clone(zone string) *Record {
 	if m == nil {
 		return &Record{Zone: zone}

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// recordSecret is the prefix of the names of the secrets that hold records.
+// recordSecret prefixes the names of the secrets that hold records.
 const recordSecret = "zone-member-"
 
 // Registry stores a record for each zone as a secret, which the API cannot write. Safe for concurrent use.
@@ -35,10 +35,10 @@ func NewRegistry(keeper *secrets.Keeper, now func() time.Time) *Registry {
 	return &Registry{keeper: keeper, forgetting: secrets.Forgetting(now), cached: map[string]cachedRecord{}}
 }
 
-// Forget returns the clock for forgetting: what had ended by that time may be dropped.
+// Forget returns the clock for forgetting: what ended before that time may be dropped.
 func (s *Registry) Forget() time.Time { return s.forgetting() }
 
-// Get returns a zone's record in the store, nil if there is none. The caller must not change it.
+// Get returns a zone's record in the store, or nil. The caller must not change it.
 func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error) {
 	name := recordSecret + zone
 	version := s.keeper.Version(name)
@@ -67,7 +67,7 @@ func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error
 }
 
 // Update changes a zone's record durably. It calls change again if another writer was first. An error of change leaves
-// the record unchanged, and so does ErrNothing, which is not a failure; both are returned only of a record that is the
+// the record unchanged, and so does ErrNothing, which is not a failure. It returns both only if the record is the
 // newest on all replicas.
 func (s *Registry) Update(ctx context.Context, zone string, change func(*Record) error) error {
 	for {
@@ -116,7 +116,7 @@ func (s *Registry) Drop(ctx context.Context, zone string) error {
 // ErrNothing reports that there is nothing to change.
 var ErrNothing = errors.New("nothing to change")
 
-// Zones lists the zones that have records, deleted ones too.
+// Zones lists the zones with records, including deleted ones.
 func (s *Registry) Zones() []string {
 	var out []string
 	for _, name := range s.keeper.Names() {

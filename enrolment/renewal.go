@@ -15,11 +15,11 @@ import (
 
 const (
 	renewTimeout = time.Minute
-	// renewPause is the pause after the first renewal that fails. Each pause is twice the previous, up to
+	// renewPause is the pause after the first failed renewal. Each pause is twice the previous, up to
 	// longestRenewPause.
 	renewPause        = time.Second
 	longestRenewPause = 10 * time.Minute
-	// longestLook limits a wait, because the clock may be set meanwhile.
+	// longestLook bounds a wait, because the clock may be set meanwhile.
 	longestLook = 10 * time.Minute
 )
 
@@ -73,8 +73,8 @@ func (r *Renewal) without(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// keep renews the credential whenever it is due. It returns nil when ctx ends, and otherwise the reason why the stream
-// of advice ended.
+// keep renews the credential whenever it is due. It returns nil when ctx ends, or else the reason why the stream of
+// advice ended.
 func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan *enrolmentpb.Advice, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)

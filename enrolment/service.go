@@ -12,23 +12,22 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// datedBack is how long before its signing a zone's certificate begins to be valid, for verifiers whose clock is
-// behind.
+// datedBack is how long before its signing a zone's certificate becomes valid, for verifiers whose clock is behind.
 const datedBack = 5 * time.Minute
 
-// maxMembershipMessage bounds a request of the service, in bytes: several times the size of a token and a signing
-// request. It is that of one form.
+// maxMembershipMessage bounds a request of the service in either form, in bytes: several times the size of a token and
+// a signing request.
 const maxMembershipMessage = 32 << 10
 
 // MembershipServer implements the service. Errors may wrap kds.ErrUnauthenticated, kds.ErrNotAllowed or kds.ErrRequest.
 type MembershipServer interface {
-	// Judge returns an error if the caller may not call a method, which has its full name. It runs before the message
-	// is decoded. A stranger may call Join, whose message contains the proof.
+	// Judge returns an error if the caller may not call a method, given by its full name. It runs before the message is
+	// decoded. A stranger may call Join, whose message contains the proof.
 	Judge(ctx context.Context, method string) error
 	enrolmentpb.MembershipServiceServer
 }
 
-// RegisterMembership adds the service to a server that was made with kds.ServerOptions.
+// RegisterMembership adds the service to a server created with kds.ServerOptions.
 func RegisterMembership(r grpc.ServiceRegistrar, s MembershipServer) {
 	judge := func(ctx context.Context, method string) (context.Context, error) {
 		return ctx, kds.ToStatus(s.Judge(ctx, method))
@@ -59,7 +58,7 @@ func (s service) Follow(r *enrolmentpb.FollowRequest, stream grpc.ServerStreamin
 	return kds.ToStatus(s.server.Follow(r, follower{stream}))
 }
 
-// follower also sends advice as JSON: a request to follow does not tell which form the zone reads.
+// follower also sends advice as JSON, because a request to follow does not tell which form the zone reads.
 type follower struct {
 	grpc.ServerStreamingServer[enrolmentpb.Advice]
 }
@@ -72,7 +71,7 @@ func (f follower) Send(a *enrolmentpb.Advice) error {
 	return f.ServerStreamingServer.Send(a)
 }
 
-// answer calls a method, and answers in the form of the request.
+// answer calls a method, and responds in the form of the request.
 func answer[In, Out messages.JSONForm](ctx context.Context, in In, call func(context.Context, In) (Out,
 	error)) (Out, error) {
 	var none Out
@@ -93,8 +92,8 @@ func answer[In, Out messages.JSONForm](ctx context.Context, in In, call func(con
 	return out, err
 }
 
-// Membership is a zone's client of the service. It speaks with globals of this version and of the previous one. The
-// zero value with a connection is ready to use.
+// Membership is a zone's client of the service. It supports globals of this version and of the previous one. The zero
+// value with a connection is ready to use.
 type Membership struct{ Conn grpc.ClientConnInterface }
 
 func (m Membership) client() enrolmentpb.MembershipServiceClient {
@@ -117,7 +116,7 @@ func (m Membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest) 
 	return err
 }
 
-// ask sends a request in both forms, and reads the answer in either.
+// ask sends a request in both forms, and reads the response in either.
 func ask[In, Out messages.JSONForm](ctx context.Context, in In, call func(context.Context, In,
 	...grpc.CallOption) (Out, error)) (Out, error) {
 	var none Out
@@ -132,7 +131,7 @@ func ask[In, Out messages.JSONForm](ctx context.Context, in In, call func(contex
 	return out, err
 }
 
-// Follow calls heard for each piece of advice until the stream ends, and returns the reason.
+// Follow calls heard for each advice until the stream ends, and returns the reason.
 func (m Membership) Follow(ctx context.Context, heard func(*enrolmentpb.Advice)) error {
 	stream, err := m.client().Follow(ctx, &enrolmentpb.FollowRequest{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // A zone's certificate names the zone in one URI: causeway://zone/<name>/<id>. It is not a SPIFFE ID, so that no proxy
-// takes it for one.
+// mistakes it for one.
 const (
 	uriScheme = "causeway"
 	uriHost   = "zone"
@@ -23,11 +23,11 @@ var idPattern = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`
 
 // ZoneIdentity identifies the zone of a certificate.
 type ZoneIdentity struct {
-	// Zone is the name; ID the UUID that the zone keeps for its life.
+	// Zone is the name. ID is the UUID that the zone keeps for life.
 	Zone, ID string
 }
 
-// URI returns the identity as certificates carry it.
+// URI returns the identity as in certificates.
 func (m ZoneIdentity) URI() *url.URL {
 	return &url.URL{Scheme: uriScheme, Host: uriHost, Path: "/" + m.Zone + "/" + m.ID}
 }

@@ -12,8 +12,8 @@ import (
 const placeFile = "place"
 
 // IsCopy reports whether a data directory is a copy of another one, made by any means: its files record another folder.
-// A folder that was moved on its disk is not a copy. The result is false if nothing is known: for a folder that Settle
-// was never called for, and on a file system without birth times.
+// A folder that was moved on its disk is not a copy. The result is false if this is unknown: for a folder without a
+// call of Settle, and on a file system without birth times.
 func IsCopy(dir string) (bool, error) {
 	now, err := birthOf(dir)
 	if err != nil || now == "" {
@@ -27,7 +27,7 @@ func IsCopy(dir string) (bool, error) {
 	return err == nil && was != "" && was != now, err
 }
 
-// Settle has a data directory know itself: it is no copy from now on.
+// Settle records in a data directory that it is not a copy from now on.
 func Settle(dir string) error {
 	now, err := birthOf(dir)
 	if err != nil || now == "" {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// birthOf returns the creation time of a folder, which survives a move on its disk and which a copy does not have;
-// empty if the file system does not record it.
+// birthOf returns the creation time of a folder, which a move on its disk preserves and a copy does not, or "" if the
+// file system does not record it.
 func birthOf(path string) (string, error) {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_STATX_SYNC_AS_STAT, unix.STATX_BTIME, &stat); err != nil {

@@ -25,9 +25,9 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// Files of a certificate folder. The CA's certificate is what clients pin; the keys never leave the folder, and are
-// sealed. The file of the CA's key also has its certificate, so that the CA appears at once: whenever the process ends,
-// there is all of it or nothing.
+// Files of a certificate folder. Clients pin the CA's certificate. The sealed keys never leave the folder. The CA's key
+// file also contains its certificate, so that the CA appears at once: whenever the process ends, all of it exists or
+// none.
 const (
 	caCertFile  = "ca.crt"
 	caKeyFile   = "ca.key"
@@ -35,7 +35,7 @@ const (
 	tlsKeyFile  = "tls.key"
 )
 
-// What the keys are sealed for.
+// Purposes for which keys are sealed.
 const (
 	caKeyPurpose  = "server-ca"
 	tlsKeyPurpose = "server-tls"
@@ -65,9 +65,9 @@ const (
 type Certificate struct {
 	// CAPEM is the CA's certificate.
 	CAPEM []byte
-	// CASHA256 is the SHA-256 of the CA certificate's DER, in lower-case hex: what peers pin.
+	// CASHA256 is the SHA-256 of the CA certificate's DER, in lower-case hex, which peers pin.
 	CASHA256 string
-	// MinVersion is the least version of TLS that is served, as ParseTLSVersion returns it; 1.3 when zero.
+	// MinVersion is the minimum TLS version, as returned by ParseTLSVersion; zero means 1.3.
 	MinVersion uint16
 
 	folder certificateFolder
@@ -92,11 +92,11 @@ func (c *Certificate) Expiries() map[string]time.Time {
 }
 
 // LoadOrCreateCertificate reads the folder's CA and serving certificate, and creates what is missing: the CA at the
-// first start, the serving certificate also when it ends within 30 days, was created by a clock that was ahead, or does
-// not cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that
+// first start, and the serving certificate also if it expires within 30 days, was created by a clock that was ahead, or
+// does not cover hosts (DNS names and IP addresses; localhost and the loopback addresses are always covered). A CA that
 // exists but cannot be used is an error and is never replaced: zones that pinned it would be locked out. box seals the
-// keys, also those that an earlier version kept in the clear; a box of another key is an error and changes nothing. now
-// is the clock.
+// keys, including those that an earlier version kept in plain text; a box with another key is an error and changes
+// nothing. now is the clock.
 func LoadOrCreateCertificate(dir string, hosts []string, box Sealer, now func() time.Time) (*Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate folder: %w", err)
@@ -128,8 +128,8 @@ func (c *Certificate) TLSConfig() *tls.Config {
 	}
 }
 
-// forwardSecret are the cipher suites of TLS 1.2 that are served: those with forward secrecy and authenticated
-// encryption. In TLS 1.3 all have both. Curves are Go's own choice, which begins with X25519MLKEM768.
+// forwardSecret returns the supported cipher suites of TLS 1.2: those with forward secrecy and authenticated
+// encryption. In TLS 1.3 all have both. Go chooses the curves, beginning with X25519MLKEM768.
 func forwardSecret() []uint16 {
 	return []uint16{
 		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
@@ -139,7 +139,7 @@ func forwardSecret() []uint16 {
 	}
 }
 
-// CertificateFiles returns the files of the CA in a folder. Without them a restart would make another CA.
+// CertificateFiles returns the files of the CA in a folder. Without them, a restart would create another CA.
 func CertificateFiles(dir string) []string {
 	return []string{filepath.Join(dir, caCertFile), filepath.Join(dir, caKeyFile)}
 }
@@ -223,7 +223,7 @@ func newTemplate(name string, now time.Time, lifetime time.Duration) (*x509.Cert
 	}, nil
 }
 
-// readKeyPair reads a certificate and its sealed key. It seals a key in the clear in place. If the file of a CA's
+// readKeyPair reads a certificate and its sealed key. It seals a plain-text key in place. If the file of a CA's
 // certificate is missing, it writes the certificate that is with the key, and it adds that to the key of an earlier
 // version.
 func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate, error) {
@@ -257,7 +257,7 @@ func readKeyPair(certPath, keyPath, purpose string, box Sealer) (tls.Certificate
 	return pair, err
 }
 
-// certificateIn returns the certificate beside a key; nil if there is none.
+// certificateIn returns the certificate beside a key, or nil.
 func certificateIn(keyPEM []byte) []byte {
 	for {
 		var block *pem.Block
@@ -270,8 +270,8 @@ func certificateIn(keyPEM []byte) []byte {
 	}
 }
 
-// writeKeyPair writes the key before the certificate: a certificate on disk always has its key, and the key of a CA its
-// certificate.
+// writeKeyPair writes the key before the certificate, so that a certificate on disk always has its key, and a CA's key
+// its certificate.
 func writeKeyPair(certPath, keyPath string, der []byte, key *ecdsa.PrivateKey, purpose string, box Sealer) error {
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// ClusterIDFile is the file's name in a data directory.
+// ClusterIDFile is the name of the file in a data directory.
 const ClusterIDFile = "cluster-id"
 
-// ClusterID reads the id that distinguishes this installation from others, from the file at path. The first start
-// creates it, and nothing changes it later. It fails if the file is damaged: those who know the server by its id would
-// see another server.
+// ClusterID reads the ID that distinguishes this installation from others, from the file at path. The first start
+// creates it, and nothing changes it later. It fails if the file is damaged, because those who know the server by its
+// ID would see another server.
 func ClusterID(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// crowdLimits bound what one address, and all together, may keep a listener busy with. A connection above them is
-// closed before a byte of it is read, so that it costs no handshake.
+// crowdLimits bound the connections of one address, and of all together. A connection above them is closed before a
+// byte of it is read, so that it costs no handshake.
 type crowdLimits struct {
 	// perAddress and total bound open connections.
 	perAddress, total int
-	// perSecond and burst bound new connections of one address, and with them its handshakes.
+	// perSecond and burst bound new connections of one address, and thus its handshakes.
 	perSecond rate.Limit
 	burst     int
-	// loopback applies perAddress, total, perSecond and burst to connections of this machine too.
+	// loopback applies perAddress, total, perSecond and burst to connections from this machine too.
 	loopback bool
-	// yields makes the oldest connection give way above perAddress or total: of the address itself, or of the one with
-	// most connections.
+	// yields makes the oldest connection give way above perAddress or total: one of the address itself, or of the
+	// address with the most connections.
 	yields bool
 
 	strangerLimits
@@ -27,18 +27,18 @@ type crowdLimits struct {
 
 // strangerLimits bound the cost of unauthenticated connections, wherever they come from.
 type strangerLimits struct {
-	// served bounds those that are read from, servedPerAddress those of one address; waiting bounds those that wait for
-	// their turn, unread.
+	// served bounds the connections that are read from, servedPerAddress those of one address. waiting bounds those
+	// that wait, unread, for their turn.
 	served, servedPerAddress, waiting int
 	// proof is how long the server reads from a silent stranger without a proof, and slowest how long from one that
 	// sends. patience is how long a stranger waits to be read, and grace how long one may stay while others wait.
 	proof, slowest, patience, grace time.Duration
-	// bytes and frames bound what is read of one.
+	// bytes and frames bound what is read from one connection.
 	bytes, frames int
 }
 
 // defaultCrowd lets a machine with hundreds of proxies behind one address reconnect at once after an outage. A proof
-// takes milliseconds, so a few places are enough for thousands that arrive at once.
+// takes milliseconds, so a few places are enough for thousands of simultaneous connections.
 func defaultCrowd() crowdLimits {
 	return crowdLimits{
 		perAddress: 1024, total: 32 << 10, perSecond: 100, burst: 1024,
@@ -50,15 +50,15 @@ func defaultCrowd() crowdLimits {
 	}
 }
 
-// openCrowd is for a port without authentication. A guest that has requested something the port serves counts as
-// proven, and its connections are few, including those of this machine. Idle connections must not keep probes out.
+// openCrowd is for a port without authentication. A guest that has made a valid request counts as proven, and its
+// connections are few, including those of this machine. Idle connections must not keep probes out.
 func openCrowd() crowdLimits {
 	c := defaultCrowd()
 	c.perAddress, c.total, c.perSecond, c.loopback, c.yields = 128, 256, 1000, true, true
 	return c
 }
 
-// idleAddresses is the number of addresses without a connection whose rate is kept.
+// idleAddresses is how many addresses without a connection keep their rate.
 const idleAddresses = 4096
 
 // crowd is a listener with crowdLimits. Its own goroutine accepts connections from the underlying listener, from the
@@ -71,9 +71,9 @@ type crowd struct {
 	mu        sync.Mutex
 	changed   sync.Cond        // on mu: ready, or err
 	taking    bool             // guarded by mu
-	err       error            // guarded by mu: why no more are taken
-	ready     []*Guest         // guarded by mu: those whose turn it is, for Accept to return
-	open      int              // guarded by mu: those that count for total
+	err       error            // guarded by mu: why accepting has stopped
+	ready     []*Guest         // guarded by mu: connections for Accept to return
+	open      int              // guarded by mu: those that count towards total
 	addresses map[string]*peer // guarded by mu
 	refused   refused          // guarded by mu
 	strangers
@@ -83,10 +83,10 @@ type crowd struct {
 type peer struct {
 	open int
 	rate *rate.Limiter
-	// all holds its connections if the limits yield, the oldest first.
+	// all holds its connections, the oldest first, if the limits yield.
 	all []*Guest
-	// served and waiting hold its strangers, the oldest first. proven is when the last of them was proven, and credit
-	// the number that may begin on the strength of those proofs.
+	// served and waiting hold its strangers, the oldest first. proven is when one was last proven, and credit how many
+	// more may begin because of those proofs.
 	served, waiting []*Guest
 	proven          time.Time
 	credit          int
@@ -96,18 +96,18 @@ type peer struct {
 type strangers struct {
 	// served counts those being read from, waiting those in the queue.
 	served, waiting int
-	// busy and queued are the addresses that have some of either.
+	// busy and queued are the addresses with strangers of either kind.
 	busy, queued map[*peer]struct{}
 	// look is set while a check of them is scheduled.
 	look *time.Timer
 	// lost counts those that left unproven since their cost was last weighed, at counted.
 	lost    int
 	counted time.Time
-	// costly means that they cost so much that they begin at a pace; eager that garbage is collected eagerly because of
-	// them.
+	// costly means that they cost so much that their starts are paced. eager means that garbage is collected eagerly
+	// because of them.
 	costly, eager bool
 	pace          pace
-	later         *time.Timer // set while there is a next one to begin
+	later         *time.Timer // set while a next one is due to begin
 }
 
 func limited(l net.Listener, c crowdLimits) net.Listener {
@@ -136,8 +136,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 	return next, nil
 }
 
-// Close ends Accept and closes the connections that it has not returned. Strangers have a moment to end what they
-// began: no server that drains waits for one that is silent.
+// Close ends Accept and closes the connections that it has not returned. Strangers get a moment to finish: a draining
+// server does not wait for a silent one.
 func (c *crowd) Close() error {
 	err := c.Listener.Close()
 	c.mu.Lock()
@@ -174,8 +174,8 @@ func (c *crowd) Close() error {
 	return err
 }
 
-// take accepts until the listener underneath is closed. What runs out, such as files, may be there again a little
-// later.
+// take accepts until the underlying listener is closed. Exhausted resources, such as files, may soon be available
+// again.
 func (c *crowd) take() {
 	for pause := time.Duration(0); ; {
 		conn, err := c.Listener.Accept()
@@ -204,7 +204,7 @@ func (c *crowd) take() {
 	}
 }
 
-// sleep reports false if c was closed meanwhile.
+// sleep returns false if c was closed meanwhile.
 func (c *crowd) sleep(d time.Duration) bool {
 	<-time.After(d)
 	c.mu.Lock()
@@ -246,8 +246,8 @@ func (c *crowd) forget() {
 	}
 }
 
-// networkOf returns the unit by which connections are counted: an IPv4 address, or the network of an IPv6 one. counts
-// is false for this machine.
+// networkOf returns the unit for counting connections: an IPv4 address, or the network of an IPv6 one. counts is false
+// for this machine.
 func networkOf(a net.Addr) (address string, counts bool) {
 	tcp, ok := a.(*net.TCPAddr)
 	switch {

@@ -12,7 +12,7 @@ import (
 // ErrDataDir reports that other users may write a server's data.
 var ErrDataDir = errors.New("the data directory does not belong to the server")
 
-// MakeDataDir checks a server's data directory, and makes one that does not exist, for its owner alone.
+// MakeDataDir checks a server's data directory. It creates a missing one, for its owner alone.
 func MakeDataDir(dir string, log *slog.Logger) error {
 	if err := CheckDataDir(dir, log); err != nil {
 		return err
@@ -23,7 +23,7 @@ func MakeDataDir(dir string, log *slog.Logger) error {
 	return nil
 }
 
-// CheckDataDir checks a server's data directory and its first level before the server trusts anything in it. It refuses
+// CheckDataDir checks a server's data directory and its first level before the server trusts its contents. It refuses
 // what everyone may write. It warns about what a group may write, as with Kubernetes' fsGroup, and about a directory
 // that everyone may read.
 func CheckDataDir(dir string, log *slog.Logger) error {

@@ -17,9 +17,9 @@ import (
 // Diagnostics serves /livez, /readyz and /metrics, and on loopback /debug/pprof/. A process is alive when it answers,
 // and ready when every check passes.
 type Diagnostics struct {
-	// Registry holds the process's metrics; parts register theirs at start.
+	// Registry holds the process's metrics. Parts register theirs at start.
 	Registry *prometheus.Registry
-	// Detail holds metrics that grow with the number of objects. `/metrics?detail=types` serves them beside the others.
+	// Detail holds metrics that grow with the number of objects. `/metrics?detail=types` adds them to the others.
 	Detail *prometheus.Registry
 
 	panics   *panics.Guard
@@ -48,7 +48,7 @@ func NewDiagnostics() *Diagnostics {
 	return d
 }
 
-// Guard has guard catch what would end the process on behalf of whoever asks, and shows how often it did. Call it
+// Guard makes guard recover what would end the process because of one caller, and shows how often it did. Call it
 // before Serve.
 func (d *Diagnostics) Guard(guard *panics.Guard) {
 	if d.panics = guard; guard != nil {
@@ -79,7 +79,7 @@ func (d *Diagnostics) Serve(ctx context.Context, l net.Listener) error {
 	}), d.panics)
 }
 
-// Handler returns the endpoints for a server that listens on a. Only callers on this machine get profiles.
+// Handler returns the endpoints of a server that listens on a. Only callers on this machine get profiles.
 func (d *Diagnostics) Handler(a net.Addr) http.Handler {
 	mux := http.NewServeMux()
 	addProfiles(mux, a)
@@ -108,7 +108,7 @@ func (d *Diagnostics) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// notReady returns why the server does not serve yet, or the error of the first check that fails.
+// notReady returns why the server does not serve yet, or the error of the first failing check.
 func (d *Diagnostics) notReady() error {
 	d.mu.Lock()
 	checks, starting := d.checks, d.starting

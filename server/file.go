@@ -37,7 +37,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode) (err error) {
 	return place.Rename(f.Name(), path)
 }
 
-// CheckFile returns an error if WriteFile cannot write to path now. Call it before a secret is made that can be shown
+// CheckFile returns an error if WriteFile cannot write to path now. Call it before creating a secret that can be shown
 // only once.
 func CheckFile(path string) error {
 	f, err := beside(path)
@@ -55,8 +55,8 @@ func beside(path string) (*os.File, error) {
 	return os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 }
 
-// WriteReadyFile reports that the server serves, and where, to the program that started it: a JSON object of names
-// (api, kds, xds, diagnostics) to bound addresses. An empty path writes nothing.
+// WriteReadyFile tells the program that started the server that it serves, and where: a JSON object of names (api, kds,
+// xds, diagnostics) to bound addresses. An empty path writes nothing.
 func WriteReadyFile(path string, addresses map[string]string) error {
 	if path == "" {
 		return nil

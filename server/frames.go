@@ -7,7 +7,7 @@ import "net"
 const strangersRead = 1 << 10
 
 // CountFrames returns an HTTP/2 connection that limits the frames read from its guest until it is proven: pings,
-// resets, settings, empty and tiny frames cost more than their bytes. conn is where frames are read from, so behind
+// resets, settings, empty and tiny frames cost more than their bytes. conn is the connection with the frames, so behind
 // TLS.
 func CountFrames(conn net.Conn) net.Conn {
 	guest := GuestAt(conn.RemoteAddr())
@@ -17,8 +17,8 @@ func CountFrames(conn net.Conn) net.Conn {
 	return &framed{Conn: conn, guest: guest, frames: newFrames()}
 }
 
-// Plaintext returns l with the connections of a gRPC server that serves without TLS: frames of strangers count
-// (CountFrames), and what is idle holds no memory (Readable).
+// Plaintext returns l with the connections of a gRPC server without TLS: frames of strangers are counted (CountFrames),
+// and idle connections hold no memory (Readable).
 func Plaintext(l net.Listener) net.Listener { return plaintext{l} }
 
 type plaintext struct{ net.Listener }
@@ -32,7 +32,7 @@ func (l plaintext) Accept() (net.Conn, error) {
 	return Readable(CountFrames(conn)), nil
 }
 
-// framed counts frames until the proof. After that it only reads.
+// framed counts frames until the proof. After that, it only reads.
 type framed struct {
 	net.Conn
 	guest  *Guest
@@ -55,10 +55,10 @@ func (f *framed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// NetConn is the connection underneath.
+// NetConn returns the underlying connection.
 func (f *framed) NetConn() net.Conn { return f.Conn }
 
-// frames finds where frames begin in what a client of HTTP/2 sends.
+// frames finds the start of frames in what an HTTP/2 client sends.
 type frames struct {
 	skip   int     // of the preface, or of a payload
 	header [9]byte // of the frame that begins
@@ -68,7 +68,7 @@ type frames struct {
 // newFrames expects the preface first.
 func newFrames() frames { return frames{skip: len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")} }
 
-// in counts the frames that begin in b, which follows what was given before.
+// in counts the frames that begin in b, which follows the previous call's bytes.
 func (f *frames) in(b []byte) (count int64) {
 	for len(b) > 0 {
 		if f.skip > 0 {

@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Guest is a connection that Listen has accepted. Until Prove is called it is a stranger: the server reads few bytes of
-// it, gives it little time, and has few places for such connections. A nil Guest has no limits.
+// Guest is a connection accepted by Listen. Until Prove is called it is a stranger: the server reads few bytes from it,
+// gives it little time, and has few places for such connections. A nil Guest has no limits.
 type Guest struct {
 	net.Conn
 	crowd  *crowd
 	peer   *peer
-	counts bool // for total, perAddress and the rate
+	counts bool // towards total, perAddress and the rate
 
 	proven atomic.Bool
-	// left is how many more bytes the server reads from a stranger, frames how many more frames. tries and calls count
-	// its attempts, and failed means that one was refused.
+	// left and frames are how many more bytes and frames the server reads from a stranger. tries and calls count its
+	// attempts, and failed means that one was refused.
 	left, frames atomic.Int64
 	tries, calls atomic.Int32
 	failed       atomic.Bool
-	// spent means that the server has read all that it reads from a stranger.
+	// spent means that the server has read everything that it reads from a stranger.
 	spent atomic.Bool
 	// settled is closed when the guest is proven or gone.
 	settled chan struct{}
@@ -31,8 +31,8 @@ type Guest struct {
 	timer   *time.Timer
 
 	state guestState // guarded by crowd.mu
-	since time.Time  // guarded by crowd.mu: when it began to be read from
-	paced bool       // guarded by crowd.mu: it has begun when it was its turn
+	since time.Time  // guarded by crowd.mu: when reading from it began
+	paced bool       // guarded by crowd.mu: it began by the pace
 }
 
 type guestState int
@@ -51,8 +51,8 @@ func newGuest(conn net.Conn, c *crowd, p *peer, counts bool) *Guest {
 	return g
 }
 
-// slowLink is the number of bytes that earn a stranger another second: half of what 4 kbit/s carry, since for the other
-// half of the time the server sends.
+// slowLink is the number of bytes that earn a stranger another second: half of what 4 kbit/s carry, since the server
+// sends in the other half of the time.
 const slowLink = 250
 
 // due closes g after d unless it is proven, or slow. crowd.mu is held.
@@ -64,7 +64,7 @@ func (g *Guest) due(d time.Duration) {
 	g.timer.Reset(d)
 }
 
-// overdue closes g, unless it is proven by now or has time left for what it sent.
+// overdue closes g, unless it is proven by now or its bytes have earned more time.
 func (g *Guest) overdue() {
 	if g.proven.Load() {
 		return
@@ -80,7 +80,7 @@ func (g *Guest) overdue() {
 	}
 }
 
-// more returns the time that g has left, which grows with the bytes that it has sent. crowd.mu is held.
+// more returns how much time g has left, which grows with the bytes that it has sent. crowd.mu is held.
 func (g *Guest) more(now time.Time) time.Duration {
 	limits := &g.crowd.limits
 	if g.state != guestServed || g.failed.Load() || g.spent.Load() || g.crowd.err != nil {
@@ -113,14 +113,14 @@ const (
 	// lastWord is how long a refused stranger may stay to read the reason and to present something better, and how long
 	// any stranger may stay when the listener closes.
 	lastWord = 2 * time.Second
-	// judgement is how long a stranger may stay once the server has read all that it reads from one.
+	// judgement is how long a stranger may stay once the server has read everything that it reads from one.
 	judgement = 5 * time.Second
-	// mostTries limits the calls of one connection that are judged before one authenticates, mostCalls those that may
-	// authenticate by their content.
+	// mostTries limits the calls on one connection that are judged before one authenticates. mostCalls limits those
+	// that may authenticate by their content.
 	mostTries, mostCalls = 8, 2
 )
 
-// Fail notes that the guest was refused. A stranger's connection ends soon after the first time.
+// Fail records that the guest was refused. A stranger's connection ends soon after the first refusal.
 func (g *Guest) Fail() {
 	if g == nil || g.proven.Load() {
 		return
@@ -135,8 +135,8 @@ func (g *Guest) Fail() {
 	}
 }
 
-// Try reports whether a call of the guest is worth judging. The server refuses a stranger with too many calls without
-// judging them, and ends its connection.
+// Try reports whether to judge a call of the guest. The server refuses a stranger with too many calls without judging
+// them, and ends its connection.
 func (g *Guest) Try() bool {
 	if g == nil || g.proven.Load() || g.tries.Add(1) <= mostTries {
 		return true
@@ -145,7 +145,8 @@ func (g *Guest) Try() bool {
 	return false
 }
 
-// Tried reports whether the server judges no more calls of the guest, so that the answer to this one should be the last.
+// Tried reports whether the server judges no more calls of the guest, so that its response to this one should be the
+// last.
 func (g *Guest) Tried() bool { return g != nil && !g.proven.Load() && g.tries.Load() >= mostTries }
 
 // Call reports whether the guest may make a call that is read before its caller is authenticated.
@@ -153,8 +154,7 @@ func (g *Guest) Call() bool {
 	return g == nil || g.proven.Load() || g.calls.Add(1) <= mostCalls
 }
 
-// Read implements net.Conn. Of a stranger it reads a few bytes at a time, and waits for the proof when it has read as
-// many as it may.
+// Read implements net.Conn. From a stranger, it reads a few bytes at a time, and waits for the proof at the limit.
 func (g *Guest) Read(b []byte) (int, error) {
 	if g.proven.Load() {
 		return g.Conn.Read(b)
@@ -168,7 +168,7 @@ func (g *Guest) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ration returns how much of size may be read.
+// ration returns how many of size bytes may be read.
 func (g *Guest) ration(size int) (int, error) {
 	left := g.left.Load()
 	if left > 0 {
@@ -177,8 +177,8 @@ func (g *Guest) ration(size int) (int, error) {
 	return size, g.awaitProof()
 }
 
-// awaitProof waits until the guest is proven by what it sent, which takes milliseconds. It returns an error if the
-// guest leaves before that.
+// awaitProof waits until what the guest sent proves it, which takes milliseconds. It returns an error if the guest
+// leaves before that.
 func (g *Guest) awaitProof() error {
 	if !g.spent.Swap(true) {
 		g.crowd.mu.Lock()
@@ -205,7 +205,7 @@ func (g *Guest) Close() error {
 	return err
 }
 
-// CloseWrite ends what is sent, so that a refusal arrives although more was sent than was read.
+// CloseWrite ends sending, so that a refusal arrives although not everything was read.
 func (g *Guest) CloseWrite() error {
 	if half, ok := g.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -213,10 +213,10 @@ func (g *Guest) CloseWrite() error {
 	return nil
 }
 
-// NetConn is the connection underneath.
+// NetConn returns the underlying connection.
 func (g *Guest) NetConn() net.Conn { return g.Conn }
 
-// RemoteAddr implements net.Conn. GuestAt finds the guest by it, which is all that gRPC shows of a connection.
+// RemoteAddr implements net.Conn. GuestAt finds the guest by it, because gRPC exposes nothing else of a connection.
 func (g *Guest) RemoteAddr() net.Addr { return guestAddr{g.Conn.RemoteAddr(), g} }
 
 type guestAddr struct {
@@ -224,7 +224,7 @@ type guestAddr struct {
 	guest *Guest
 }
 
-// GuestAt returns the guest of an address a, or of the address that a wraps (Unwrap() net.Addr); nil if there is none.
+// GuestAt returns the guest of an address a, or of the address that a wraps (Unwrap() net.Addr), or nil.
 func GuestAt(a net.Addr) *Guest {
 	for {
 		switch at := a.(type) {
@@ -240,12 +240,12 @@ func GuestAt(a net.Addr) *Guest {
 
 type guestKey struct{}
 
-// withGuest has GuestOf find the guest.
+// withGuest makes GuestOf find the guest.
 func withGuest(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, guestKey{}, GuestAt(conn.RemoteAddr()))
 }
 
-// GuestOf returns the guest that sent a request served by ServeHTTP; nil if there is none.
+// GuestOf returns the guest that sent a request served by ServeHTTP, or nil.
 func GuestOf(ctx context.Context) *Guest {
 	g, _ := ctx.Value(guestKey{}).(*Guest)
 	return g

@@ -4,5 +4,5 @@ package server
 
 import "net"
 
-// Readable returns conn: where there is no reading without waiting, each idle connection holds a buffer.
+// Readable returns conn. Without non-blocking reads, each idle connection holds a buffer.
 func Readable(conn net.Conn) net.Conn { return conn }

@@ -12,9 +12,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Readable returns a connection that reads as conn does and, where conn is a Guest's of TCP, gives it back what gRPC
-// does with a bare one only: it holds no memory while it waits for the peer. conn must do nothing but pass on what it
-// reads.
+// Readable returns a connection that reads like conn. If conn is a Guest's over TCP, it restores what gRPC does only
+// with a bare one: it holds no memory while it waits for the peer. conn must do nothing but pass on what it reads.
 func Readable(conn net.Conn) net.Conn {
 	guest := GuestAt(conn.RemoteAddr())
 	if guest == nil {
@@ -38,8 +37,8 @@ type readableConn struct {
 	net.Conn
 	guest *Guest
 	raw   syscall.RawConn
-	// try is the method that reads, and read its arguments and results. They are kept because values made for each read
-	// would be garbage after it.
+	// try is the method that reads, and read its arguments and results. They are kept, because values created for each
+	// read would become garbage.
 	try    func(fd uintptr) bool
 	size   int
 	pool   mem.BufferPool
@@ -48,8 +47,8 @@ type readableConn struct {
 	failed error
 }
 
-// ReadOnReady takes a buffer from the pool once there is something to read, and returns it with how much that was; gRPC
-// puts it back. By Read, each idle connection would hold a buffer of 32 KiB. Strangers are read as Read does.
+// ReadOnReady takes a buffer from the pool once there is data, and returns it with the number of bytes read; gRPC puts
+// it back. With Read, each idle connection would hold a buffer of 32 KiB. Strangers are read as by Read.
 func (c *readableConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int, error) {
 	if !c.guest.proven.Load() {
 		return c.readStranger(size, pool)
@@ -67,7 +66,7 @@ func (c *readableConn) ReadOnReady(size int, pool mem.BufferPool) (*[]byte, int,
 	return nil, 0, cmp.Or(err, io.EOF)
 }
 
-// read tries to read, and reports false when there is nothing yet.
+// read tries to read, and returns false if there is no data yet.
 func (c *readableConn) read(fd uintptr) bool {
 	c.buffer = c.pool.Get(c.size)
 	for c.n, c.failed = syscall.Read(int(fd), *c.buffer); errors.Is(c.failed, syscall.EINTR); {

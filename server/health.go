@@ -18,16 +18,16 @@ const (
 	ReadyPage = "/readyz"
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the bytes read of a response.
 const maxAnswer = 4 << 10
 
-// ErrUnhealthy reports that a server answers and is not healthy.
+// ErrUnhealthy reports that a server responds but is not healthy.
 var ErrUnhealthy = errors.New("the server is not healthy")
 
 // AskHealth requests a page, LivePage or ReadyPage, from the diagnostics port of a server on this machine. address is
-// the server's listen address, host:port; if that is every address, AskHealth uses loopback. Like the server, it uses
-// TLS for an address that other machines can reach; on the same machine it need not verify the certificate. Errors:
-// ErrUnhealthy with the server's answer, and those of connecting.
+// the server's listen address, host:port; for a wildcard address, AskHealth uses loopback. Like the server, it uses TLS
+// for an address that other machines can reach; on the same machine it need not verify the certificate. Errors:
+// ErrUnhealthy with the server's response, and connection errors.
 func AskHealth(ctx context.Context, address, page string) error {
 	where, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -67,7 +67,7 @@ func AskHealth(ctx context.Context, address, page string) error {
 	return nil
 }
 
-// alive asks the server at a itself, as a service manager would, within the given time.
+// alive checks within the given time that the server at a responds, as a service manager would.
 func alive(ctx context.Context, a net.Addr, within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

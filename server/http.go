@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// readHeaderTimeout bounds the handshake of TLS too.
+	// readHeaderTimeout also bounds the TLS handshake.
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 60 * time.Second
-	// writeTimeout limits a whole answer, so that a slow reader does not keep one for ever. It is longer than any
-	// answer waits.
+	// writeTimeout bounds a whole response, so that a slow reader cannot hold one for ever. It is longer than any wait
+	// for a response.
 	writeTimeout   = 3 * time.Minute
 	idleTimeout    = 120 * time.Second
 	maxHeaderBytes = 32 << 10
-	// drainTimeout limits requests in progress after the server is asked to stop.
+	// drainTimeout bounds requests in progress after the server is told to stop.
 	drainTimeout = 10 * time.Second
 )
 
 // ServeHTTP serves h on l until ctx ends, then accepts no new requests, waits up to 10 s for those in progress and
 // returns nil. It closes l. A handler whose requests wait for something has a method Drain, which is called when ctx
-// ends and has to end these waits. A panic ends its connection and is reported to guard.
+// ends and must end these waits. A panic ends its connection and is reported to guard.
 func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panics.Guard) error {
 	srv := &http.Server{
 		Handler: guard.Handler("http", h), ErrorLog: guard.ErrorLog(), ReadHeaderTimeout: readHeaderTimeout,

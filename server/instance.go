@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// instanceBytes of randomness tell the runs of a server apart.
+// instanceBytes of randomness distinguish the runs of a server.
 const instanceBytes = 5
 
-// Instance is a new name for this run of a server: that of its machine, for people, and something that no other run
-// has.
+// Instance returns a new name for this run of a server: its machine's name, for people, and a unique suffix.
 func Instance() string {
 	raw := make([]byte, instanceBytes)
 	_, _ = rand.Read(raw) // it never fails

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// printable makes the labels of metrics printable. Some of them are text that peers send.
+// printable makes metric labels printable. Some contain text that peers send.
 type printable struct{ prometheus.Gatherer }
 
 // Gather implements prometheus.Gatherer.

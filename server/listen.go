@@ -29,7 +29,7 @@ func listen(addr string, limits crowdLimits) (net.Listener, error) {
 	return limited(l, limits), nil
 }
 
-// IsLoopback reports whether what listens on a can only be reached from this machine.
+// IsLoopback reports whether only this machine can reach a listener on a.
 func IsLoopback(a net.Addr) bool {
 	host, _, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -41,8 +41,8 @@ func IsLoopback(a net.Addr) bool {
 
 // Clients sets the client certificates that an HTTP server requests.
 type Clients struct {
-	// Ask requests one from each client. The handler decides whether a certificate is valid, since it can report why
-	// not.
+	// Ask requests one from each client. The handler verifies the certificate, because it can report why one is
+	// invalid.
 	Ask bool
 	// CAs are sent to clients as a hint; nil sends none.
 	CAs *x509.CertPool

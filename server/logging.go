@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// NewLogger writes to w at level (debug, info, warn, error) in format (text, json). Warnings and errors that come again
-// and again are left out, and counted in leftOut of the next. The error names the wrong setting.
+// NewLogger writes to w at level (debug, info, warn, error) in format (text, json). It omits warnings and errors that
+// repeat too often, and counts them in leftOut of the next. The error names the wrong setting.
 func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {

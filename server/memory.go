@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// How much garbage there may be before it is collected: a share of what the process holds, and a room besides, in
-// bytes. By a share alone a server that holds little collects every few requests:
+// How much garbage may accumulate before it is collected: a percentage of the memory in use, plus a fixed room in
+// bytes. With a percentage alone, a server that uses little collects every few requests:
 // docs/decisions/0048-how-garbage-is-collected.md.
 const (
-	// gcPercent trades some processor time for memory: with what servers hold, garbage is collected when it is a half
-	// of it, not as much again.
+	// gcPercent trades some processor time for memory: garbage is collected at half of the memory in use, not at as
+	// much again.
 	gcPercent, gcRoom = 50, 48 << 20
-	// eagerPercent and eagerRoom are for a while in which much is made that will not be needed again, such as when all
-	// zones connect at once: what the process grows to then, it gives back slowly.
+	// eagerPercent and eagerRoom are for periods that create much garbage, such as when all zones connect at once: the
+	// process gives back slowly what it grows to then.
 	eagerPercent, eagerRoom = 5, 5 << 20
-	// strangersRoom bounds all garbage while strangers make much of it. It is no share of what is held: what a
-	// collection costs grows with that, and so would how many there are; and strangers may stay for long.
+	// strangersRoom bounds all garbage while strangers cause much of it. It is not a percentage, because the cost of a
+	// collection, and then their number, would grow with the memory in use; and strangers may stay for long.
 	strangersRoom = 24 << 20
 )
 
 const (
-	// leastHeld is the least amount assumed to be in use: a share of less would be far too much of what is in use at
-	// the next collection.
+	// leastHeld is the least amount assumed to be in use. A percentage of less would be far too much of what is in use
+	// at the next collection.
 	leastHeld = 12 << 20
 	// notWorth is the fraction by which GOGC may be off, because setting it stops the process for a moment.
 	notWorth = 16
@@ -35,21 +35,21 @@ const (
 // process, as there is one garbage collector.
 var collector struct {
 	sync.Mutex
-	saving, byPercent, byRoom int  // who wants it; those who save memory, and two kinds of eager ones
-	percent                   int  // what GOGC was set to; 0 when it was not
+	saving, byPercent, byRoom int  // requests: to save memory, and two kinds of eager ones
+	percent                   int  // the GOGC that was set; 0 if none was
 	watched                   bool // afterCollection will be called
 }
 
-// SaveMemory sets how eagerly a server collects garbage, unless its environment does (GOGC, GOMEMLIMIT). It is for a
-// main, before it serves, which calls what it returns when the server has ended.
+// SaveMemory sets how eagerly a server collects garbage, unless its environment does (GOGC, GOMEMLIMIT). A main calls
+// it before it serves, and calls release when the server has ended.
 func SaveMemory() (release func()) {
 	collect(&collector.saving, true)
 	return func() { collect(&collector.saving, false) }
 }
 
-// CollectEagerly makes the process collect garbage sooner, for some processor time, from a call with true until each
-// such call has been followed by one with false. It does nothing where the environment decides (GOGC, GOMEMLIMIT). It
-// may wait for a collection under way.
+// CollectEagerly makes the process collect garbage sooner, for some processor time, until each call with true has been
+// followed by one with false. It does nothing if the environment decides (GOGC, GOMEMLIMIT). It may wait for a
+// collection in progress.
 func CollectEagerly(on bool) { collect(&collector.byPercent, on) }
 
 // collectForStrangers collects eagerly, within strangersRoom.
@@ -69,7 +69,7 @@ func collect(who *int, on bool) {
 	steer()
 }
 
-// steer sets GOGC from the memory in use, and again after each collection while there is a request for it. collector is
+// steer sets GOGC from the memory in use, and again after each collection while anyone requests it. collector is
 // locked.
 func steer() {
 	percent := percentOf(held())
@@ -83,10 +83,10 @@ func steer() {
 	}
 }
 
-// wanted reports whether there is a request for collections other than by gcPercent. collector is locked.
+// wanted reports whether anyone requests collections other than by gcPercent. collector is locked.
 func wanted() bool { return collector.saving+collector.byPercent+collector.byRoom > 0 }
 
-// percentOf is the garbage that there may be, as a share of what is held, in bytes. collector is locked.
+// percentOf returns the allowed garbage as a percentage of held bytes. collector is locked.
 func percentOf(held int) int {
 	if !wanted() {
 		return gcPercent
@@ -103,12 +103,12 @@ func percentOf(held int) int {
 }
 
 // sentinel is unreferenced, so each collection frees it. It has the size of a large object: those are swept first, and
-// its sweep reports the collection. Until then the next collection uses the share of what was in use before.
+// its sweep reports the collection. Until then, the next collection uses the percentage for the previous memory in use.
 type sentinel [64 << 10]byte
 
 func watch(s *sentinel) { runtime.SetFinalizer(s, afterCollection) }
 
-// afterCollection steers, and has itself called after the next collection.
+// afterCollection steers, and arranges to be called after the next collection.
 func afterCollection(s *sentinel) {
 	collector.Lock()
 	defer collector.Unlock()

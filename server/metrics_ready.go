@@ -20,7 +20,7 @@ var (
 // startCheck is the check that SetStarting makes fail.
 const startCheck = "start"
 
-// AddExpiries shows the ends of certificates among the metrics.
+// AddExpiries adds the expiry times of certificates to the metrics.
 func (d *Diagnostics) AddExpiries(e Expiries) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// notifyInterval is how often the service manager gets the server's state, unless its watchdog asks for more.
+	// notifyInterval is how often the service manager gets the server's state, unless its watchdog needs it more often.
 	notifyInterval = 10 * time.Second
 	// readyInterval is how often a server that is not ready checks again.
 	readyInterval = 100 * time.Millisecond
@@ -20,10 +20,10 @@ const (
 )
 
 // Notify reports the server's state to systemd, by the socket in NOTIFY_SOCKET, until ctx ends: READY once every
-// readiness check has passed, then the state of the checks as the status line, STOPPING at the end. With WatchdogSec in
-// the unit, which is WATCHDOG_USEC here, it sends WATCHDOG every third of that time while the diagnostics port, which
-// is served on a, answers /livez: a server that hangs is restarted, one that is not ready is left alone. Without
-// NOTIFY_SOCKET it returns nil at once. It logs a socket that does not answer.
+// readiness check has passed, then the state of the checks as the status line, and STOPPING at the end. With
+// WatchdogSec in the unit, which is WATCHDOG_USEC here, it sends WATCHDOG every third of that time while the
+// diagnostics port, which is served on a, answers /livez: a server that hangs is restarted, one that is not ready is
+// left alone. Without NOTIFY_SOCKET it returns nil at once. It logs a socket that does not respond.
 func (d *Diagnostics) Notify(ctx context.Context, a net.Addr, log *slog.Logger) error {
 	n := &notifier{log: log}
 	if !n.send("STATUS=starting") {
@@ -47,7 +47,7 @@ func (d *Diagnostics) Notify(ctx context.Context, a net.Addr, log *slog.Logger) 
 	n.send(daemon.SdNotifyReady)
 	interval := notifyInterval
 	if watchdog > 0 {
-		interval = min(interval, watchdog/3) // an answer may take that long again
+		interval = min(interval, watchdog/3) // the check may take that long again
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (d *Diagnostics) Notify(ctx context.Context, a net.Addr, log *slog.Logger) 
 	}
 }
 
-// notifier sends states; what goes wrong it logs once in a row.
+// notifier sends states. It logs only the first of consecutive failures.
 type notifier struct {
 	log    *slog.Logger
 	failed bool

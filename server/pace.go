@@ -3,18 +3,18 @@ package server
 import "time"
 
 const (
-	// pacedPerSecond limits how many strangers per second the server begins to read from while they are costly,
-	// pacedAtOnce how many after a pause: the cost of a stranger comes with its connection.
+	// pacedPerSecond limits how many strangers per second the server begins to read from while they are costly, and
+	// pacedAtOnce how many after a pause. The cost of a stranger comes with its connection.
 	pacedPerSecond, pacedAtOnce = 32, 4
-	// creditOfProof is how many more strangers of an address the server begins to read from for each one of that
-	// address that was proven.
+	// creditOfProof is how many more strangers of an address the server begins to read from after one of them is
+	// proven.
 	creditOfProof = 4
 )
 
 // pace makes strangers begin one after the other. Those that authenticate do not count: thousands of them begin at
 // once.
 type pace struct {
-	left float64 // of pacedAtOnce, at the given moment
+	left float64 // of pacedAtOnce, at that moment
 	at   time.Time
 }
 
@@ -25,12 +25,12 @@ func (p *pace) has(now time.Time) bool {
 	return p.left >= 1
 }
 
-// mayBegin reports whether the cost of strangers permits reading from one of p now. c.mu is held.
+// mayBegin reports whether the cost of strangers permits reading from a stranger of p now. c.mu is held.
 func (c *crowd) mayBegin(p *peer, now time.Time) bool {
 	return !c.costly || p.credit > 0 || c.pace.has(now)
 }
 
-// begins counts that g is read from now. c.mu is held.
+// begins records that reading from g begins. c.mu is held.
 func (c *crowd) begins(g *Guest) {
 	switch {
 	case !c.costly:
@@ -42,7 +42,7 @@ func (c *crowd) begins(g *Guest) {
 	}
 }
 
-// proves counts that g was proven, and that others of its address are likely to be as well. c.mu is held.
+// proves records that g was proven, so that others of its address are likely to be proven too. c.mu is held.
 func (c *crowd) proves(g *Guest, now time.Time) {
 	g.peer.proven = now
 	g.peer.credit = min(g.peer.credit+creditOfProof, c.limits.servedPerAddress)

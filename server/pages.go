@@ -25,14 +25,15 @@ func LocalHost(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// withoutPages keeps pages of other sites, in a browser on this machine, from what needs no credential over loopback. A
-// page whose name was pointed to 127.0.0.1 (DNS rebinding) sends that name as the Host; others say where they are from.
+// withoutPages keeps pages of other sites, in a browser on this machine, from endpoints that need no credential over
+// loopback. A page whose name was pointed to 127.0.0.1 (DNS rebinding) sends that name as the Host. Others name their
+// origin.
 func withoutPages(h http.Handler) http.Handler {
-	machine, _ := os.Hostname() // without one, only names of loopback are this machine's
+	machine, _ := os.Hostname() // without one, only loopback names are this machine's
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 		if tcp, ok := local.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-			h.ServeHTTP(w, r) // everybody who reaches the address may ask
+			h.ServeHTTP(w, r) // everybody who reaches the address may call
 			return
 		}
 		name, _, _ := strings.Cut(r.Host, ":")
@@ -47,7 +48,8 @@ func withoutPages(h http.Handler) http.Handler {
 	})
 }
 
-// fromAnotherSite reports whether a browser says that a page of another origin asks. Who reads pages here sends no Origin.
+// fromAnotherSite reports whether a browser says that the request is from a page of another origin. People who open
+// pages here send no Origin.
 func fromAnotherSite(h http.Header) bool {
 	for _, site := range h["Sec-Fetch-Site"] {
 		if site != "" && site != "same-origin" && site != "none" {

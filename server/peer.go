@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// ErrPeer reports that the other end of a connection over loopback belongs neither to this server's user nor to root.
+// ErrPeer reports that the other end of a loopback connection belongs neither to this server's user nor to root.
 var ErrPeer = errors.New("the program at the other end runs as a different user than this server, as a proxy does")
 
-// peerKey is the key under which the contexts of a connection's requests hold the result for its other end.
+// peerKey is the context key for the result of the check of a connection's other end.
 type peerKey struct{}
 
 type loopbackPeer struct {
@@ -20,14 +20,14 @@ type loopbackPeer struct {
 	err  error
 }
 
-// rememberPeer has PeerIsOwner ask once for a connection, not for each of its requests.
+// rememberPeer makes PeerIsOwner check once per connection, not once per request.
 func rememberPeer(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &loopbackPeer{})
 }
 
 // PeerIsOwner returns nil if the kernel reports that a request over loopback comes from a process of this server's own
 // user or of root. A proxy that is installed as a service, and every other account of the machine, are neither. ErrPeer
-// reports that it does not; other errors report why that is unknown. Without such a kernel (not Linux), every local
+// reports that it does not; other errors say why that is unknown. Without such a kernel (not Linux), every local
 // process passes.
 func PeerIsOwner(r *http.Request) error {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)

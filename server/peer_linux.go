@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// The tables of this network namespace's connections. A dual-stack program's socket to 127.0.0.1 is in the second.
+// The connection tables of this network namespace. A dual-stack program's socket to 127.0.0.1 is in the second.
 var socketTables = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 
 const (
-	// lookups is the number of times the tables are read: a read may miss a connection while others open and close.
+	// lookups is how often the tables are read: a read may miss a connection while others open and close.
 	lookups = 3
 	// nobody is also the kernel's number for any user outside of a user namespace.
 	nobody = 65534
 )
 
-// checkPeer looks for the socket at the other end: the one whose own address is there, and whose peer's is here. It
-// asks the kernel for that socket, and reads the tables if the kernel does not answer such questions.
+// checkPeer finds the socket at the other end: its own address is there, and its peer's is here. It asks the kernel for
+// that socket, and reads the tables if the kernel does not support that.
 func checkPeer(there, here netip.AddrPort) error {
 	uid, err := askOwner(unmapped(there), unmapped(here))
 	if err != nil && !errors.Is(err, errNoOwner) {
@@ -62,7 +62,7 @@ func findOwner(local, remote netip.AddrPort) (uid int, err error) {
 }
 
 // Fields of a line, and values of a connection that both ends hold. A connection that its program has closed has no
-// owner any more: the kernel shows root's number there.
+// owner, and the kernel shows root's number.
 const (
 	fieldLocal, fieldRemote, fieldState, fieldUID, fieldInode = 1, 2, 3, 7, 9
 
@@ -98,8 +98,8 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// parseSocket reads an address as the tables write it: words of 32 bits in the machine's order, then the port. What
-// cannot be read is no address.
+// parseSocket parses an address from the tables: 32-bit words in the machine's byte order, then the port. It returns
+// the zero AddrPort for malformed text.
 func parseSocket(text string) netip.AddrPort {
 	host, port, _ := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)

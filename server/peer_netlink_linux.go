@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// The question for one TCP socket, as in the kernel's linux/sock_diag.h and linux/inet_diag.h.
+// The request for one TCP socket, as in the kernel's linux/sock_diag.h and linux/inet_diag.h.
 const (
 	netlinkSockDiag  = 4
 	sockDiagByFamily = 20
@@ -16,17 +16,17 @@ const (
 	netlinkHeader = 16
 	diagRequest   = 8 + diagSocket
 	diagSocket    = 48
-	// diagUID and diagInode are offsets in an answer.
+	// diagUID and diagInode are offsets in a response.
 	diagUID   = netlinkHeader + 4 + diagSocket + 12
 	diagInode = diagUID + 4
 
-	// netlinkTimeout in seconds bounds the wait for what the kernel answers at once.
+	// netlinkTimeout bounds the wait, in seconds, for the kernel's immediate response.
 	netlinkTimeout = 1
 )
 
-// askOwner asks the kernel for the user of the socket whose address is local and whose peer's is remote: one question,
-// whatever the number of sockets. errNoOwner reports that there is none, or that its program has closed it: the kernel
-// then shows root's number.
+// askOwner asks the kernel for the user of the socket with the address local and the peer address remote: one request,
+// whatever the number of sockets. errNoOwner reports that there is no such socket, or that its program has closed it
+// and the kernel shows root's number.
 func askOwner(local, remote netip.AddrPort) (uid int, err error) {
 	fd, err := syscall.Socket(syscall.AF_NETLINK, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, netlinkSockDiag)
 	if err != nil {
@@ -69,11 +69,11 @@ func ownerQuestion(local, remote netip.AddrPort) []byte {
 	binary.BigEndian.PutUint16(socket[2:], remote.Port())
 	copy(socket[4:], local.Addr().AsSlice())
 	copy(socket[20:], remote.Addr().AsSlice())
-	order.PutUint64(socket[40:], ^uint64(0)) // whichever socket it is: its cookie is not known
+	order.PutUint64(socket[40:], ^uint64(0)) // any socket: its cookie is unknown
 	return q
 }
 
-// ownerAnswer reads the user of a connection that is established and that a program holds.
+// ownerAnswer returns the user of an established connection that a program holds.
 func ownerAnswer(a []byte) (uid int, err error) {
 	order := binary.NativeEndian
 	if len(a) >= netlinkHeader+4 && order.Uint16(a[4:]) == syscall.NLMSG_ERROR {
@@ -91,6 +91,6 @@ func ownerAnswer(a []byte) (uid int, err error) {
 	return int(order.Uint32(a[diagUID:])), nil
 }
 
-// errNoDiag reports that there is no such socket, or that the kernel lacks the module that answers for TCP; its answer
-// is the same for both.
+// errNoDiag reports that there is no such socket, or that the kernel lacks the module for TCP; its response is the same
+// for both.
 var errNoDiag = fmt.Errorf("ask the kernel: %w", syscall.ENOENT)

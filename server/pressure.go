@@ -3,18 +3,18 @@ package server
 import "time"
 
 const (
-	// leastTurn is the shortest interval of checks of the strangers that wait, lookInterval the interval of checks of
-	// their cost.
+	// leastTurn is the shortest interval between checks of waiting strangers, lookInterval the interval between checks
+	// of their cost.
 	leastTurn, lookInterval = 20 * time.Millisecond, time.Second
-	// spentGrace is how long a stranger may stay, while others wait, once the server has read all that it reads from
-	// one without a proof.
+	// spentGrace is how long a stranger may stay, while others wait, once the server has read everything that it reads
+	// from one without a proof.
 	spentGrace = 250 * time.Millisecond
 	// costlyPlaces limits the strangers that stay for long, and costlyLosses those that leave unproven in an interval.
 	// Above either, strangers begin one after the other, and their garbage is collected eagerly.
 	costlyPlaces, costlyLosses = 16, 16
 )
 
-// lookAfter schedules a check of strangers, unless one is due already. c.mu is held.
+// lookAfter schedules a check of strangers, unless one is already due. c.mu is held.
 func (c *crowd) lookAfter(d time.Duration) {
 	if c.look == nil && c.err == nil {
 		c.look = time.AfterFunc(d, c.lookNow)
@@ -30,7 +30,7 @@ func (c *crowd) lookSoon() {
 	}
 }
 
-// lookNow closes strangers that have had enough time, if others wait, and schedules checks for as long as they are
+// lookNow closes strangers that have had enough time, if others wait, and schedules further checks while they are
 // needed.
 func (c *crowd) lookNow() {
 	now := time.Now()
@@ -45,7 +45,7 @@ func (c *crowd) lookNow() {
 	}
 	c.mu.Unlock()
 	for _, g := range out {
-		_ = g.Close() // which frees its place for another
+		_ = g.Close() // which frees its place
 	}
 	c.weigh(now)
 	c.mu.Lock()
@@ -60,8 +60,8 @@ func (c *crowd) lookNow() {
 	}
 }
 
-// weigh decides whether strangers are costly. While they are, they begin at a pace, and their garbage is collected
-// eagerly. Strangers that authenticate at once cost nothing that counts.
+// weigh decides whether strangers are costly. While they are, their starts are paced and their garbage is collected
+// eagerly. Strangers that authenticate at once cost next to nothing.
 func (c *crowd) weigh(now time.Time) {
 	c.mu.Lock()
 	if c.err == nil && now.Sub(c.counted) < lookInterval && c.costly == c.eager {
@@ -94,7 +94,7 @@ func (c *crowd) lingering(now time.Time) (long int) {
 	return long
 }
 
-// loses counts a stranger that has left unproven. c.mu is held.
+// loses counts a stranger that left unproven. c.mu is held.
 func (c *crowd) loses(now time.Time) {
 	c.lost++
 	if c.lost == costlyLosses && !c.costly { // before they have cost much

@@ -9,8 +9,8 @@ import (
 // profilesPath is where Go's tools look for profiles.
 const profilesPath = "/debug/pprof/"
 
-// addProfiles serves the process's CPU, memory and goroutine profiles if a is loopback. Otherwise it refuses them: they
-// show the process's memory, and a caller decides how much taking one costs.
+// addProfiles serves the process's CPU, memory and goroutine profiles if a is loopback. Otherwise it refuses them,
+// because they show the process's memory, and a caller decides how much taking one costs.
 func addProfiles(mux *http.ServeMux, a net.Addr) {
 	if !IsLoopback(a) {
 		mux.HandleFunc(profilesPath, func(w http.ResponseWriter, _ *http.Request) {

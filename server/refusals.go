@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// acceptPause is the longest pause between two tries to take a connection.
+	// acceptPause is the longest pause between two attempts to accept a connection.
 	acceptPause = time.Second
-	// acceptQuiet is how long the log does not repeat a message.
+	// acceptQuiet is how long the log omits a repeated message.
 	acceptQuiet = time.Minute
 )
 
@@ -20,12 +20,12 @@ const (
 type refused struct {
 	count uint64
 	err   error
-	// since is when it began, last when it was last seen, and told when it was last logged.
+	// since is when the failures began, last when one last happened, and told when it was last logged.
 	since, last, told time.Time
 	log               *slog.Logger
 }
 
-// refuse notes that the system gave no connection.
+// refuse records that the system failed to accept a connection.
 func (c *crowd) refuse(err error, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *crowd) refuse(err error, now time.Time) {
 	}
 }
 
-// recovers notes that the system gives connections again.
+// recovers records that the system accepts connections again.
 func (c *crowd) recovers() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,7 +53,7 @@ func (c *crowd) recovers() {
 	}
 }
 
-// lasts reports whether connections cannot be taken now: it would be tried again within a pause.
+// lasts reports whether accepting currently fails. It is retried within a pause.
 func (r *refused) lasts(now time.Time) bool { return r.count > 0 && now.Sub(r.last) <= 2*acceptPause }
 
 // AddListeners reports in the log, the metrics and readiness when the system does not let the listeners of Listen and
@@ -89,7 +89,7 @@ func (d *Diagnostics) AddListeners(log *slog.Logger, listeners ...net.Listener) 
 	}))
 }
 
-// refusing returns why no connections are taken now.
+// refusing returns why no connections are accepted now, or nil.
 func (c *crowd) refusing(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

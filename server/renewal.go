@@ -21,8 +21,8 @@ import (
 // renewalInterval is how often a running server checks whether to replace its serving certificate.
 const renewalInterval = 10 * time.Second
 
-// Run keeps the serving certificate valid until ctx ends: it creates another one 30 days before the expiry, and reads
-// the files again after they are replaced. Connections stay; new handshakes present the new certificate. It logs what
+// Run keeps the serving certificate valid until ctx ends: it creates a new one 30 days before the expiry, and reads the
+// files again after they are replaced. Connections stay; new handshakes present the new certificate. It logs what
 // cannot be read or written, and keeps the current certificate. A nil certificate does nothing. It returns nil.
 func (c *Certificate) Run(ctx context.Context, log *slog.Logger) error {
 	if c == nil {
@@ -54,7 +54,7 @@ func (c *Certificate) run(ctx context.Context, log *slog.Logger, interval time.D
 	}
 }
 
-// renew loads the stored serving certificate, or creates another one if that cannot serve. It does nothing in a folder
+// renew loads the stored serving certificate, or creates a new one if that cannot serve. It does nothing in a folder
 // with another CA.
 func (c *Certificate) renew() error {
 	caFile := filepath.Join(c.folder.dir, caCertFile)
@@ -72,7 +72,7 @@ func (c *Certificate) renew() error {
 	return err
 }
 
-// loadOrCreateLeaf returns the stored serving certificate if it can serve, and otherwise creates another one.
+// loadOrCreateLeaf returns the stored serving certificate if it can serve, and otherwise creates a new one.
 func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, error) {
 	certPath, keyPath := filepath.Join(f.dir, tlsCertFile), filepath.Join(f.dir, tlsKeyFile)
 	pair, err := readKeyPair(certPath, keyPath, tlsKeyPurpose, f.box)
@@ -111,13 +111,13 @@ func (f *certificateFolder) loadOrCreateLeaf(ca *authority) (*tls.Certificate, e
 }
 
 // maxEarlierNames and maxEarlierAddresses bound what a serving certificate inherits. A machine or a pod may get another
-// address at each start; the names under which others know it are few.
+// address at each start; it has only a few names.
 const (
 	maxEarlierNames     = 64
 	maxEarlierAddresses = 16
 )
 
-// withEarlier adds the names and addresses of the earlier serving certificate: peers were told them, and connect to no
+// withEarlier adds the names and addresses of the earlier serving certificate, because peers may know the server by no
 // other. An authority's certificates only ever name its own server.
 func withEarlier(hosts []string, earlier tls.Certificate, ca *authority) []string {
 	cert, err := x509.ParseCertificate(earlier.Certificate[0])

@@ -11,32 +11,32 @@ import (
 )
 
 // Limits of logged warnings and errors. A peer that is refused for ever, or a stranger that tries ten thousand times,
-// must not push out the rest of the log. Metrics count each.
+// must not push out the rest of the log. Metrics count all of them.
 const (
 	// alikeBurst similar lines are logged, then one in alikeEvery.
 	alikeBurst = 10
 	alikeEvery = 30 * time.Second
-	// kindBurst lines of a kind, which have their message in common, are logged, then kindPerSecond.
+	// kindBurst lines of a kind, which have the same message, are logged, then kindPerSecond.
 	kindBurst     = 100
 	kindPerSecond = 2
-	// maxAlike bounds how many lines are remembered; beyond, they are forgotten, and the limits of kinds hold.
+	// maxAlike bounds how many lines are remembered. Beyond that they are forgotten, and only the limits of kinds
+	// apply.
 	maxAlike = 1024
 	// repeatsAfter is the delay after which the number of omitted lines is logged, unless a similar line is logged
 	// before.
 	repeatsAfter = time.Minute
 )
 
-// told lists the attributes that make lines of a kind differ. Others are addresses, ports and counts, which differ each
-// time.
+// told lists the attributes that distinguish lines of a kind. Others, such as addresses, ports and counts, always
+// differ.
 var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true,
 	"error": true, "peer": true, "global": true}
 
-// repeats is a slog.Handler that omits warnings and errors that repeat, and adds their number to the next of their
-// kind.
+// repeats is a slog.Handler that omits repeated warnings and errors, and adds their number to the next of their kind.
 type repeats struct {
 	slog.Handler
 	state *repeated
-	// about is the hash of the attributes that the logger has.
+	// about is the hash of the logger's attributes.
 	about uint64
 }
 
@@ -49,16 +49,16 @@ type repeated struct {
 
 	mu    sync.Mutex
 	alike map[uint64]*rate.Limiter // guarded by mu
-	kinds map[string]*kind         // guarded by mu; by message, which are our own texts
+	kinds map[string]*kind         // guarded by mu; by message, which is one of our own texts
 }
 
 type kind struct {
 	limit   *rate.Limiter
 	leftOut int
-	timer   *time.Timer // nil while nothing is left out
+	timer   *time.Timer // nil while nothing is omitted
 }
 
-// limitRepeats has inner get no more than the limits allow.
+// limitRepeats limits what inner receives.
 func limitRepeats(inner slog.Handler, now func() time.Time) slog.Handler {
 	return &repeats{inner, &repeated{to: inner, seed: maphash.MakeSeed(), now: now, alike: map[uint64]*rate.Limiter{},
 		kinds: map[string]*kind{}}, 0}
@@ -99,7 +99,7 @@ func (h *repeats) WithGroup(name string) slog.Handler {
 	return &repeats{h.Handler.WithGroup(name), h.state, h.about}
 }
 
-// add is a sum, so that the order does not count.
+// add uses a sum, so that the order does not matter.
 func (s *repeated) add(sum uint64, a slog.Attr) uint64 {
 	if !told[a.Key] {
 		return sum
@@ -107,7 +107,7 @@ func (s *repeated) add(sum uint64, a slog.Attr) uint64 {
 	return sum + maphash.String(s.seed, a.Key+"\x00"+a.Value.String())
 }
 
-// take reports whether a line is logged, and how many of its kind were left out before it.
+// take reports whether a line is logged, and how many of its kind were omitted before it.
 func (s *repeated) take(r *slog.Record, about uint64) (leftOut int, ok bool) {
 	now := s.now()
 	about += maphash.String(s.seed, r.Message)
@@ -141,7 +141,7 @@ func (s *repeated) take(r *slog.Record, about uint64) (leftOut int, ok bool) {
 	return 0, false
 }
 
-// tell logs how many lines of a kind were left out since the last that was not.
+// tell logs how many lines of a kind were omitted since the last one logged.
 func (s *repeated) tell(k *kind, level slog.Level, message string) {
 	s.mu.Lock()
 	leftOut := k.leftOut
@@ -152,5 +152,5 @@ func (s *repeated) tell(k *kind, level slog.Level, message string) {
 	}
 	r := slog.NewRecord(s.now(), level, message, 0)
 	r.AddAttrs(slog.Int("leftOut", leftOut))
-	_ = s.to.Handle(context.Background(), r) // as slog does with what cannot be logged
+	_ = s.to.Handle(context.Background(), r) // like slog, it ignores failures to log
 }

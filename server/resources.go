@@ -10,20 +10,21 @@ import (
 
 const (
 	// fullDisk is the free space, in bytes, below which a data folder's disk counts as full. A write of the store and a
-	// line of the audit log still fit, so the report comes in time.
+	// line of the audit log still fit, so that the report comes in time.
 	fullDisk = 16 << 20
 	// spareFiles is the number of file descriptors below which connections are about to be refused.
 	spareFiles = 16
 )
 
-// Resources reports what a process can run out of: the space on the disk of its data folder, and file descriptors. It
-// is a prometheus.Collector, and safe for concurrent use.
+// Resources reports what a process can run out of: space on the disk of its data folder, and file descriptors. It is a
+// prometheus.Collector, and safe for concurrent use.
 type Resources struct{ folder string }
 
-// NewResources watches the disk of a folder, which must be there, and the file descriptors of this process.
+// NewResources watches the disk of a folder, which must exist, and the file descriptors of this process.
 func NewResources(folder string) *Resources { return &Resources{folder} }
 
-// Disk returns nil while the folder's disk has room, or its system does not tell, and otherwise how much it has.
+// Disk returns nil while the folder's disk has room, or if the system does not report it. Its error names the free
+// space.
 func (r *Resources) Disk() error {
 	room, err := diskRoom(r.folder)
 	switch {
@@ -39,7 +40,7 @@ func (r *Resources) Disk() error {
 	return nil
 }
 
-// Files returns nil while file descriptors are left, or the system does not tell.
+// Files returns nil while file descriptors are left, or if the system does not report that.
 func (r *Resources) Files() error {
 	open, limit, err := descriptors()
 	switch {
@@ -84,8 +85,8 @@ func (r *Resources) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// AddResources makes readiness depend on the room on the disk of the data folder, and on file descriptors, and shows
-// both among the metrics.
+// AddResources makes readiness depend on disk space in the data folder and on file descriptors, and adds both to the
+// metrics.
 func (d *Diagnostics) AddResources(folder string) {
 	r := NewResources(folder)
 	d.AddCheck("disk", r.Disk)
@@ -93,5 +94,5 @@ func (d *Diagnostics) AddResources(folder string) {
 	d.Registry.MustRegister(r)
 }
 
-// room is the space on a disk: in bytes, and in files; no files means that the file system does not count them.
+// room is the space on a disk: in bytes, and in files. Zero files means that the file system does not count them.
 type room struct{ free, size, freeFiles, files uint64 }

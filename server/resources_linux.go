@@ -16,11 +16,11 @@ func diskRoom(dir string) (room, error) {
 	return room{free: s.Bavail * size, size: s.Blocks * size, freeFiles: s.Ffree, files: s.Files}, nil
 }
 
-// descriptors counts the open ones, except the one that counting takes. Errors: errors.ErrUnsupported if the system
-// does not report them, and the operating system's.
+// descriptors counts the open descriptors, except the one for counting. Errors: errors.ErrUnsupported if the system
+// does not report them, and those of the operating system.
 func descriptors() (open, limit uint64, err error) {
 	folder, err := os.Open("/proc/self/fd")
-	if errors.Is(err, fs.ErrNotExist) { // a root folder without /proc, such as that of a service with little in it
+	if errors.Is(err, fs.ErrNotExist) { // a root folder without /proc, such as a minimal service's
 		return 0, 0, errors.ErrUnsupported
 	}
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// Limits of requests for metrics, whose answers are long and need no authentication. A slow reader holds a place, so an
-// address has only a few of them, and not for long.
+// Limits of metrics requests, whose responses are long and need no authentication. A slow reader holds a place, so an
+// address gets only a few, and not for long.
 const (
 	mostScrapes        = 16
 	mostScrapesOfOne   = 4
 	scrapeWriteTimeout = 10 * time.Second
 )
 
-// scrapes are the requests for metrics under way.
+// scrapes tracks the metrics requests in progress.
 type scrapes struct {
 	mu  sync.Mutex
 	all int            // guarded by mu
 	of  map[string]int // guarded by mu: by address
 }
 
-// handler answers by h, and with 503 whoever has too many answers under way.
+// handler responds with h, or with 503 to an address with too many responses in progress.
 func (s *scrapes) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -15,11 +15,11 @@ import (
 	"github.com/causeway-mesh/causeway/credential"
 )
 
-// ErrOtherCA reports that the certificate folder has another CA than the one that the replicas of this server share.
+// ErrOtherCA reports that the certificate folder has another CA than the one that this server's replicas share.
 var ErrOtherCA = errors.New("the folder has the CA of another server")
 
 // ExportCA returns the folder's CA, certificate and key as PEM, for replicas to share. If the folder has none, it
-// returns a new one, made now, which it does not write. Errors are those of LoadOrCreateCertificate.
+// returns a new one without writing it. Errors are those of LoadOrCreateCertificate.
 func ExportCA(dir string, box Sealer, now time.Time) ([]byte, error) {
 	if !hasCA(dir) {
 		return NewCA(now)
@@ -31,7 +31,7 @@ func ExportCA(dir string, box Sealer, now time.Time) ([]byte, error) {
 	return ca.pem()
 }
 
-// NewCA returns a CA that is nowhere yet, as ExportCA does.
+// NewCA returns a new CA without storing it, in the form of ExportCA.
 func NewCA(now time.Time) ([]byte, error) {
 	ca, err := newCA(now)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewCA(now time.Time) ([]byte, error) {
 	return ca.pem()
 }
 
-// pem is the certificate and the key, in the clear.
+// pem returns the certificate and the key, in plain text.
 func (a *authority) pem() ([]byte, error) {
 	key, err := x509.MarshalPKCS8PrivateKey(a.key)
 	if err != nil {
@@ -50,8 +50,9 @@ func (a *authority) pem() ([]byte, error) {
 }
 
 // SetAsideCA moves the CA of a certificate folder, and what it signed, into a new folder below it, and returns that
-// folder's path; empty if there is nothing to move. Other files of the folder stay. The server of the folder must not
-// run. If the process is killed, the folder has the whole CA, which the next start may complete from its key, or none.
+// folder's path, or "" if there is nothing to move. Other files of the folder stay. The folder's server must be
+// stopped. If the process is killed, the folder has the whole CA, which the next start may complete from its key, or
+// none.
 func SetAsideCA(dir string, now time.Time) (string, error) {
 	aside := filepath.Join(dir, "replaced-"+now.UTC().Format("20060102-150405.000"))
 	var there []string
@@ -70,7 +71,7 @@ func SetAsideCA(dir string, now time.Time) (string, error) {
 	if len(there) == 0 {
 		return "", nil
 	}
-	for _, name := range there { // the key of the CA last: until then it is all there
+	for _, name := range there { // the key of the CA last: until then all of it exists
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			return "", err
 		}
@@ -78,8 +79,8 @@ func SetAsideCA(dir string, now time.Time) (string, error) {
 	return aside, nil
 }
 
-// ImportCA makes the folder's CA the one that ExportCA returned elsewhere. It fails with ErrOtherCA where the folder
-// has another: peers may have pinned that.
+// ImportCA makes the result of ExportCA the folder's CA. It fails with ErrOtherCA if the folder has another, which
+// peers may have pinned.
 func ImportCA(dir string, pair []byte, box Sealer) error {
 	parsed, err := tls.X509KeyPair(pair, pair)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// Values of the least TLS version that a server accepts. It never accepts older ones.
+// Values of the minimum TLS version. A server never accepts older versions.
 const (
 	TLS12 = "1.2"
 	TLS13 = "1.3"
 )
 
-// ParseTLSVersion reads the least TLS version that is served: 1.3 when empty. The error names --tls-min-version and its
-// values.
+// ParseTLSVersion parses the minimum TLS version; empty means 1.3. The error names --tls-min-version and its values.
 func ParseTLSVersion(text string) (uint16, error) {
 	switch text {
 	case "", TLS13:

@@ -31,8 +31,8 @@ type Tracing struct {
 // StartTracing follows OpenTelemetry's environment variables. Tracing is off, and costs nothing, unless one of
 // OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and OTEL_TRACES_EXPORTER=otlp is set;
 // OTEL_SDK_DISABLED=true and OTEL_TRACES_EXPORTER=none keep it off. The SDK reads the other OTEL_* variables (protocol,
-// headers, sampler, attributes, batches). It fails on a value that it cannot follow. A collector that does not answer
-// is not an error: it is reported to log, or to standard error if that is nil.
+// headers, sampler, attributes, batches). It fails on an unsupported value. A collector that does not respond is not an
+// error: that is reported to log, or to standard error if log is nil.
 func StartTracing(ctx context.Context, service string, log *slog.Logger, attributes ...attribute.KeyValue) (*Tracing,
 	error) {
 	exporter, err := newExporter(ctx)
@@ -53,7 +53,7 @@ func StartTracing(ctx context.Context, service string, log *slog.Logger, attribu
 	return &Tracing{Tracer: provider.Tracer("github.com/causeway-mesh/causeway"), provider: provider}, nil
 }
 
-// newExporter returns nil when tracing is off.
+// newExporter returns nil if tracing is off.
 func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, nil
@@ -80,12 +80,12 @@ func newExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	}
 }
 
-// Close sends what is left, for at most 3 s.
+// Close sends the remaining spans, for at most 3 s.
 func (t *Tracing) Close() {
 	if t.provider == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tracingDrainTimeout)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // the spans are lost, and nothing else
+	_ = t.provider.Shutdown(ctx) // only the spans are lost
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// arrive gives a new connection its place, has it wait for one, or closes it.
+// arrive gives a new connection a place, queues it, or closes it.
 func (c *crowd) arrive(conn net.Conn, now time.Time) {
 	address, counts := networkOf(conn.RemoteAddr())
 	counts = counts || c.limits.loopback
@@ -34,7 +34,7 @@ func (c *crowd) arrive(conn net.Conn, now time.Time) {
 	}
 }
 
-// yielding adds g, and returns the connection that makes room for it; nil if there is room. c.mu is held.
+// yielding adds g, and returns the connection that makes room for it, or nil if there is room. c.mu is held.
 func (c *crowd) yielding(g *Guest) *Guest {
 	if !c.limits.yields {
 		return nil
@@ -55,7 +55,7 @@ func (c *crowd) yielding(g *Guest) *Guest {
 	return most.all[0]
 }
 
-// serve has Accept return g, which from now on has some time for its proof. c.mu is held.
+// serve makes Accept return g, which from now on has some time for its proof. c.mu is held.
 func (c *crowd) serve(g *Guest, now time.Time) {
 	c.begins(g)
 	g.since, g.state = now, guestServed
@@ -91,8 +91,7 @@ func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
 	return out
 }
 
-// settle removes a stranger from the unproven ones, because it was proven or is gone. One that waits takes its place.
-// c.mu is held.
+// settle removes a stranger that was proven or is gone. A waiting one takes its place. c.mu is held.
 func (c *crowd) settle(g *Guest, now time.Time) {
 	p := g.peer
 	switch g.state {
@@ -108,7 +107,7 @@ func (c *crowd) settle(g *Guest, now time.Time) {
 	c.fill(now)
 }
 
-// stopWaiting takes g out of the queue. c.mu is held.
+// stopWaiting removes g from the queue. c.mu is held.
 func (c *crowd) stopWaiting(g *Guest) {
 	p := g.peer
 	if p.waiting = without(p.waiting, g); len(p.waiting) == 0 {
@@ -117,7 +116,7 @@ func (c *crowd) stopWaiting(g *Guest) {
 	c.waiting--
 }
 
-// leave settles a connection that is closed.
+// leave settles a closed connection.
 func (c *crowd) leave(g *Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +137,8 @@ func (c *crowd) leave(g *Guest) {
 	}
 }
 
-// fill gives free places to strangers that wait: of the address with the fewest, the newest one. If more arrive than
-// are served, the oldest has often given up, and is back at the end of the queue. c.mu is held.
+// fill gives free places to waiting strangers: to the newest one of the address with the fewest places. If more arrive
+// than are served, the oldest has often given up, and is back at the end of the queue. c.mu is held.
 func (c *crowd) fill(now time.Time) {
 	for c.waiting > 0 && c.served < c.limits.served && c.err == nil {
 		next := c.next(func(p *peer) bool { return c.mayBegin(p, now) })
@@ -156,8 +155,8 @@ func (c *crowd) fill(now time.Time) {
 	}
 }
 
-// next returns the address whose turn it is: of those that wait and may begin, the one with the fewest places, and of
-// several such the one with most credit. c.mu is held.
+// next returns the address whose turn it is: among those that wait and may begin, the one with the fewest places, and
+// among equals the one with the most credit. c.mu is held.
 func (c *crowd) next(may func(*peer) bool) *peer {
 	var next *peer
 	for p := range c.queued {
@@ -169,7 +168,7 @@ func (c *crowd) next(may func(*peer) bool) *peer {
 	return next
 }
 
-// yields is the address that is to give up places for those that wait; nil while none do. c.mu is held.
+// yields returns the address that must give up places for those that wait, or nil while none wait. c.mu is held.
 func (c *crowd) yields() *peer {
 	next := c.next(func(*peer) bool { return true })
 	if next == nil || len(next.served) >= c.limits.servedPerAddress {
@@ -203,7 +202,7 @@ func (c *crowd) hadEnough(g *Guest, now time.Time) bool {
 	return had >= c.limits.grace || had >= spentGrace && g.spent.Load()
 }
 
-// without removes g, and keeps the order.
+// without removes g and keeps the order.
 func without(list []*Guest, g *Guest) []*Guest {
 	if i := slices.Index(list, g); i >= 0 {
 		return slices.Delete(list, i, i+1)

@@ -1,5 +1,6 @@
-// Package contexts reads and writes the files in which a person keeps the servers that causewayctl talks to: where each
-// is, by what it is recognised, and which credential it is shown. A file holds no secret, it names the files that do.
+// Package contexts reads and writes the files in which a person keeps the servers that causewayctl talks to: their
+// addresses, how to verify them, and which credential to present. A file contains no secret; it names the files that
+// do.
 package contexts
 
 import (
@@ -26,7 +27,7 @@ type Context struct {
 	Name string `json:"name"`
 	// Address is the URL of the server's HTTP API.
 	Address string `json:"address"`
-	// CA is a PEM file of the CA that signed the server's certificate; CASHA256 the hash of the CA's certificate. At
+	// CA is a PEM file of the CA that signed the server's certificate; CASHA256 is the hash of the CA's certificate. At
 	// most one is set.
 	CA       string `json:"ca,omitempty"`
 	CASHA256 string `json:"caSha256,omitempty"`
@@ -51,14 +52,14 @@ func (f *File) Path() string { return f.path }
 
 var names = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 
-// ErrContent reports a file whose text is not that of a file of contexts.
+// ErrContent reports a file that is not a valid file of contexts.
 var ErrContent = errors.New("not a file of contexts")
 
 // New returns a File without contexts, which Save writes to path.
 func New(path string) *File { return &File{path: path} }
 
-// Read returns the file's contents, and an empty File if there is no file. It refuses fields that it does not know, and
-// a file that others may write: who writes it decides whom causewayctl gives credentials to. ErrContent is among its errors.
+// Read returns the file's contents, or an empty File if it does not exist. It refuses unknown fields, and a file that
+// others may write, because its writer decides to whom causewayctl sends credentials. Errors include ErrContent.
 func Read(path string) (*File, error) {
 	f := New(path)
 	raw, err := credential.Public(path, path)
@@ -77,8 +78,8 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// noneEmpty refuses a field of a context that is there and empty, such as a tokenFile whose value a script did not know:
-// the command would go on without the credential.
+// noneEmpty refuses an empty field of a context, such as a tokenFile whose value a script did not know: the command
+// would continue without the credential.
 func noneEmpty(raw []byte) error {
 	var document struct {
 		Contexts []map[string]any `json:"contexts"`
@@ -90,7 +91,7 @@ func noneEmpty(raw []byte) error {
 		for _, field := range slices.Sorted(maps.Keys(one)) {
 			text, isText := one[field].(string)
 			if strings.EqualFold(field, "address") || one[field] != nil && (!isText || strings.TrimSpace(text) != "") {
-				continue // an address is no credential, and validate wants one
+				continue // an address is not a credential, and validate requires one
 			}
 			return fmt.Errorf("contexts[%d].%s: is empty: give it a value, or leave it out", i, field)
 		}
@@ -153,7 +154,7 @@ func (f *File) Find(name string) *Context {
 	return &c
 }
 
-// Set adds the context, or replaces the one of its name.
+// Set adds the context, or replaces the one with its name.
 func (f *File) Set(c Context) {
 	if i := slices.IndexFunc(f.Contexts, func(old Context) bool { return old.Name == c.Name }); i >= 0 {
 		f.Contexts[i] = c
@@ -162,7 +163,7 @@ func (f *File) Set(c Context) {
 	f.Contexts = append(f.Contexts, c)
 }
 
-// Delete removes the named context, if it is there. If it was the current one, none is.
+// Delete removes the named context, if it exists. If it was the current one, none is.
 func (f *File) Delete(name string) {
 	f.Contexts = slices.DeleteFunc(f.Contexts, func(c Context) bool { return c.Name == name })
 	if f.CurrentContext == name {
@@ -170,8 +171,8 @@ func (f *File) Delete(name string) {
 	}
 }
 
-// Save replaces the file as a whole, so that an interrupted write leaves the old one. Only its owner may read it. It
-// creates the folder. Errors are those of the operating system, and of contexts that are not valid.
+// Save replaces the whole file, so that an interrupted write leaves the old one. Only its owner may read it. It creates
+// the folder. Errors are those of the operating system, and of invalid contexts.
 func (f *File) Save() error {
 	if err := f.validate(); err != nil {
 		return err
@@ -181,7 +182,7 @@ func (f *File) Save() error {
 		return err
 	}
 	path := f.path
-	if target, err := filepath.EvalSymlinks(path); err == nil { // a link stays one: what it leads to is replaced
+	if target, err := filepath.EvalSymlinks(path); err == nil { // a link stays one: its target is replaced
 		path = target
 	}
 	folder := filepath.Dir(path)

@@ -11,12 +11,12 @@ import (
 // Env names the files of contexts, separated as in PATH.
 const Env = "CAUSEWAY_CONTEXTS"
 
-// Files are the files of contexts in force. As with KUBECONFIG, the first file that says something wins: the first that
-// has a context, and the first that has a current one.
+// Files are the active files of contexts. As with KUBECONFIG, the first file that has a context or a current context
+// wins.
 type Files struct{ files []*File }
 
-// ReadFiles reads the file of a flag, or else those of Env, or else the default one: causeway/config.yaml in the user's
-// folder of configurations. A file that does not exist is empty. Env that is set and names none is an error.
+// ReadFiles reads the file of a flag, or else those of Env, or else the default: causeway/config.yaml in the user's
+// configuration folder. A file that does not exist is empty. An Env that is set but empty is an error.
 func ReadFiles(flag string) (*Files, error) {
 	paths := []string{flag}
 	if flag == "" {
@@ -47,7 +47,7 @@ func ReadFiles(flag string) (*Files, error) {
 	return out, nil
 }
 
-// Current returns the name of the current context; empty if there is none.
+// Current returns the name of the current context, or "".
 func (f *Files) Current() string {
 	for _, one := range f.files {
 		if one.CurrentContext != "" {
@@ -57,7 +57,7 @@ func (f *Files) Current() string {
 	return ""
 }
 
-// Find returns the named context, with absolute paths. Its error names the contexts that there are.
+// Find returns the named context, with absolute paths. Its error lists the existing contexts.
 func (f *Files) Find(name string) (*Context, error) {
 	for _, one := range f.files {
 		if c := one.Find(name); c != nil {
@@ -81,7 +81,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no context %q: there are %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Names returns the names of all contexts, in the order of the files, each once.
+// Names returns the names of all contexts, in the order of the files, without duplicates.
 func (f *Files) Names() []string {
 	var names []string
 	for _, c := range f.All() {
@@ -90,7 +90,7 @@ func (f *Files) Names() []string {
 	return names
 }
 
-// All returns the contexts in force, in the order of the files, with absolute paths.
+// All returns the active contexts, in the order of the files, with absolute paths.
 func (f *Files) All() []*Context {
 	var all []*Context
 	seen := map[string]bool{}
@@ -114,8 +114,7 @@ func (f *Files) Paths() []string {
 	return paths
 }
 
-// Holding returns the file that has the named context, or else the first, to which a new one is added; nil if there is no
-// file at all.
+// Holding returns the file with the named context, or else the first, for new contexts; nil if there are no files.
 func (f *Files) Holding(name string) *File {
 	for _, one := range f.files {
 		if one.Find(name) != nil {
@@ -125,7 +124,7 @@ func (f *Files) Holding(name string) *File {
 	return f.First()
 }
 
-// First returns the file whose current context is in force whatever the others say; nil if there is no file.
+// First returns the file whose current context overrides those of the others, or nil.
 func (f *Files) First() *File {
 	if len(f.files) == 0 {
 		return nil
