@@ -46,13 +46,19 @@ type oidcVerifier struct {
 	client   *http.Client
 	now      func() time.Time
 
-	mu       sync.Mutex
-	verifier *oidc.IDTokenVerifier // guarded by mu
-	failed   error                 // guarded by mu: why there is none
-	retry    time.Time             // guarded by mu
-	// signIn is how browsers sign in, once verifier is set; noSignIn says why they cannot.
-	signIn   *SignIn // guarded by mu
-	noSignIn error   // guarded by mu
+	mu     sync.Mutex
+	found  *foundProvider // guarded by mu; nil until the provider has answered
+	asking chan struct{}  // guarded by mu: closed when the request under way is over; nil when there is none
+	failed error          // guarded by mu: why the last request found none; nil before the first
+	retry  time.Time      // guarded by mu
+}
+
+// foundProvider is what a provider's document says.
+type foundProvider struct {
+	verifier *oidc.IDTokenVerifier
+	// signIn is how browsers sign in; noSignIn says why they cannot.
+	signIn   *SignIn
+	noSignIn error
 }
 
 func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVerifier, error) {
@@ -86,12 +92,12 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	if err := v.worthVerifying(token, v.now()); err != nil {
 		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
 	}
-	verifier, err := v.provider()
+	provider, err := v.provider(r.Context())
 	if err != nil {
 		return refuse("the identity provider is unavailable: "+err.Error(),
 			"the identity provider is unavailable: try again later")
 	}
-	id, err := verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
+	id, err := provider.verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
 	if err != nil {
 		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
 	}
@@ -126,21 +132,55 @@ func (v *oidcVerifier) groups(claim any) []string {
 	return groups
 }
 
-// provider returns the verifier, after discovery.
-func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
+// provider returns what the provider's document says. One request at a time asks for it, without the lock. The others
+// wait for that one's answer, for as long as ctx lasts, if it is the first; later ones get the last failure at once, so
+// that a provider that does not answer holds up one request.
+func (v *oidcVerifier) provider(ctx context.Context) (*foundProvider, error) {
+	v.mu.Lock()
+	found, failed, asking := v.found, v.failed, v.asking
+	mine := found == nil && asking == nil && (failed == nil || !v.now().Before(v.retry))
+	if mine {
+		asking = make(chan struct{})
+		v.asking = asking
+	}
+	v.mu.Unlock()
+	switch {
+	case found != nil:
+		return found, nil
+	case mine:
+		return v.ask(asking)
+	case failed != nil:
+		return nil, failed
+	}
+	select {
+	case <-asking:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.verifier != nil {
-		return v.verifier, nil
-	}
-	if v.failed != nil && v.now().Before(v.retry) {
-		return nil, v.failed
-	}
+	return v.found, v.failed
+}
+
+// ask asks the provider for its document, and closes done when its answer is known. Whoever it is asked for may leave:
+// others wait for the answer.
+func (v *oidcVerifier) ask(done chan struct{}) (found *foundProvider, err error) {
+	err = errors.New("its document cannot be read") // should discovery panic
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.found, v.failed, v.retry, v.asking = found, err, v.now().Add(oidcRetry), nil
+		close(done)
+	}()
+	found, err = v.discover()
+	return found, err
+}
+
+func (v *oidcVerifier) discover() (*foundProvider, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), v.client), oidcTimeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, v.settings.Issuer)
 	if err != nil {
-		v.failed, v.retry = err, v.now().Add(oidcRetry)
 		return nil, err
 	}
 	var document struct {
@@ -149,8 +189,8 @@ func (v *oidcVerifier) provider() (*oidc.IDTokenVerifier, error) {
 	if err := provider.Claims(&document); err != nil {
 		return nil, err
 	}
-	v.signIn, v.noSignIn = readSignIn(v.settings, provider)
-	v.verifier = oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
-		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms, Now: v.now})
-	return v.verifier, nil
+	out := &foundProvider{verifier: oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
+		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms, Now: v.now})}
+	out.signIn, out.noSignIn = readSignIn(v.settings, provider)
+	return out, nil
 }

@@ -50,14 +50,17 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // worthVerifying returns what is wrong with a token apart from its signature. A token that would be refused anyway
-// causes neither computation nor requests.
+// causes neither computation nor requests. A provider signs other tokens for the same client with the same keys: access
+// tokens (RFC 9068) have a type of their own, and logout tokens (OpenID Connect Back-Channel Logout) have events.
 func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	var header struct {
 		Algorithm string `json:"alg"`
+		Type      string `json:"typ"`
 	}
 	var claims struct {
-		Audience audience    `json:"aud"`
-		Expires  json.Number `json:"exp"`
+		Audience audience        `json:"aud"`
+		Expires  json.Number     `json:"exp"`
+		Events   json.RawMessage `json:"events"`
 	}
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || !decodePart(parts[0], &header) || !decodePart(parts[1], &claims) {
@@ -67,6 +70,10 @@ func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	switch {
 	case !slices.Contains(oidcAlgorithms, header.Algorithm):
 		return fmt.Errorf("the algorithm %.20q is not accepted", header.Algorithm)
+	case header.Type != "" && !strings.EqualFold(header.Type, "JWT"):
+		return fmt.Errorf("it is of the type %.20q: want an ID token", header.Type)
+	case claims.Events != nil:
+		return errors.New("it tells of an event, such as a sign-out: want an ID token")
 	case !slices.Contains(claims.Audience, v.settings.ClientID):
 		return errors.New("it has another audience: claim aud")
 	case err != nil || now.After(time.Unix(int64(expires), 0)):

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,18 +29,17 @@ var errNoSignIn = errors.New("the identity provider's document names no authoriz
 var signInScopes = []string{"profile", "email", "groups"}
 
 // SignIn returns how browsers sign in, or nil if no provider is configured. Until the provider has answered once, each
-// call may ask it, at most every 5 s. Errors are those of the provider.
-func (g *Guard) SignIn() (*SignIn, error) {
+// call may ask it, one at a time and at most every 5 s. Errors are those of the provider.
+func (g *Guard) SignIn(ctx context.Context) (*SignIn, error) {
 	v, ok := g.config.OIDC.(*oidcVerifier)
 	if !ok {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	if _, err := v.provider(); err != nil {
+	found, err := v.provider(ctx)
+	if err != nil {
 		return nil, err
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.signIn, v.noSignIn
+	return found.signIn, found.noSignIn
 }
 
 // readSignIn reads the provider's endpoints out of its document.

@@ -47,7 +47,7 @@ func TestSignIn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			how, err := NewGuard(Config{OIDC: verifier}).SignIn()
+			how, err := NewGuard(Config{OIDC: verifier}).SignIn(t.Context())
 			if tt.refuse != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.refuse) {
 					t.Fatalf("%+v, %v; want a refusal of %s", how, err, tt.refuse)
@@ -59,7 +59,7 @@ func TestSignIn(t *testing.T) {
 			}
 		})
 	}
-	if how, err := NewGuard(Config{}).SignIn(); how != nil || err != nil {
+	if how, err := NewGuard(Config{}).SignIn(t.Context()); how != nil || err != nil {
 		t.Errorf("without a provider: %+v, %v", how, err)
 	}
 }

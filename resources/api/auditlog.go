@@ -106,11 +106,18 @@ func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 		return NotFound("audit log on this server")
 	}
 	log := s.config.Guard.Audit()
+	if q.wait > 0 {
+		leave, err := s.watches.enter(r.Context())
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	deadline := time.NewTimer(q.wait)
 	defer deadline.Stop()
 	for {
 		changed := log.Changed()
-		page, err := readAudit(log, q)
+		page, err := s.readAudit(r, log, q)
 		if err != nil {
 			return err
 		}
@@ -127,15 +134,27 @@ func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 			}
 		case <-deadline.C:
 			return WriteJSON(w, http.StatusOK, page)
+		case <-s.draining:
+			return WriteJSON(w, http.StatusOK, page)
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 	}
 }
 
-func readAudit(log *access.Log, q *auditQuery) (*AuditPage, error) {
+// readAudit reads one page, in the caller's turn: it reads files, which may be large. A request that waits for an entry
+// holds no turn meanwhile.
+func (s *Server) readAudit(r *http.Request, log *access.Log, q *auditQuery) (*AuditPage, error) {
+	done, err := s.turns.take(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := again(r.Context()); err != nil {
+		return nil, err
+	}
 	page := &AuditPage{Entries: []access.Entry{}, Next: q.After}
-	err := log.Read(q.LogQuery, func(e access.Entry) bool {
+	err = log.Read(q.LogQuery, func(e access.Entry) bool {
 		if q.last > 0 && len(page.Entries) == q.last {
 			page.Entries = page.Entries[1:]
 		}

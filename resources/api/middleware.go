@@ -149,6 +149,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status >= http.StatusInternalServerError && !errors.Is(err, errPanic) {
 		s.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", e.Status, "error", err)
 	}
+	s.tell(w, r, e)
+}
+
+// tell responds with an error that needs no line in the log.
+func (s *Server) tell(w http.ResponseWriter, r *http.Request, e *Error) {
 	e = e.complete()
 	if !changes(r.Method) {
 		e.Outcome = ""

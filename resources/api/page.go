@@ -60,7 +60,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodGet || !view && !document || s.config.Guard == nil {
 		return false
 	}
-	how, err := s.config.Guard.SignIn()
+	how, err := s.config.Guard.SignIn(r.Context())
 	switch {
 	case view && (err != nil || how == nil):
 		return false
@@ -69,7 +69,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	case err != nil:
 		s.config.Log.Debug("no sign-in by the page", "error", err) // strangers cause this, and must not fill the log
-		s.fail(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
+		s.tell(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
 		return true
 	case how == nil:
 		s.fail(w, r, NewError(http.StatusNotFound, "Not Found", "this server has no identity provider: sign in with a user token"))

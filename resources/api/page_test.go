@@ -2,15 +2,21 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server" //nolint:depguard // the listener that limits strangers
+	"github.com/causeway-mesh/causeway/web" //nolint:depguard // the page that servers have
 )
 
 // Who has no credential gets the page, with which a person signs in, and nothing else.
@@ -87,5 +93,26 @@ func TestPageIsBoundedForStrangers(t *testing.T) {
 	}
 	if got != 8 {
 		t.Errorf("one connection got the page %d times, want 8, and the last to say so", got)
+	}
+}
+
+// Whoever asks how to sign in while the identity provider is away writes no line in the log: strangers ask.
+func TestSignInThatIsAwayFillsNoLog(t *testing.T) {
+	var log bytes.Buffer
+	memory := store.NewMemory()
+	guard, err := access.Open(t.Context(), access.Settings{OIDC: access.OIDCSettings{Issuer: "https://127.0.0.1:1", ClientID: "page"}},
+		access.Parts{DataDir: t.TempDir(), Store: memory, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Audit().Close()
+	s := api.New(api.Config{Store: memory, Guard: guard, Page: web.New(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ui/signin.json", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "identity provider") {
+		t.Errorf("%d %s, want a 503 of the identity provider", w.Code, w.Body)
+	}
+	if log.Len() > 0 {
+		t.Errorf("a stranger wrote: %s", log.String())
 	}
 }

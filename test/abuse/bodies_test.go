@@ -74,46 +74,48 @@ func (w *world) begin(t *testing.T, as string, length, sent int) net.Conn {
 	return conn
 }
 
-// TestWaitsAreBounded has a user without a role hold reads that wait for a revision that never comes: one above the bound
-// is refused. Others are served meanwhile, and so is she once some of hers have ended.
+// TestWaitsAreBounded has a user hold requests that wait for what never comes: one above the bound is refused. Others are
+// served meanwhile, and so is she once some of hers have ended.
 func TestWaitsAreBounded(t *testing.T) {
-	const most = 64
 	w := newWorld(t)
 	w.makeCredentials()
-	target := func(revision int) string {
-		return fmt.Sprintf("GET /meshes/default/meshtimeouts?revision=%d", revision)
+	for _, c := range []struct{ name, as, waits, done, status string }{
+		{"for a revision", "nobody", "GET /meshes/default/meshtimeouts?revision=99999999", "GET /meshes/default/meshtimeouts?revision=1", "403"},
+		{"for an entry of the audit log", "admin", "GET /_audit?wait=30s&event=back-up", "GET /_audit?wait=0s&event=back-up", "200"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const most = 64
+			statuses := make(chan string, most+1)
+			var held []net.Conn
+			for range most + 1 {
+				conn := w.ask(t, c.as, c.waits)
+				held = append(held, conn)
+				go func() {
+					line := make([]byte, len("HTTP/1.1 429"))
+					_, _ = io.ReadFull(conn, line) // one that waits is closed below
+					statuses <- string(line)
+				}()
+			}
+			if first := <-statuses; first != "HTTP/1.1 429" {
+				t.Errorf("%d requests of one user wait, and the first that ends, ends with %q", most+1, first)
+			}
+			for as, twin := range map[string]struct{ request, want string }{
+				c.as: {c.waits, "429"}, "vera": {"GET /meshes/default/meshtimeouts?revision=1", "200"},
+			} {
+				status, says, err := w.try(w.global, side{As: as, Request: twin.request})
+				if err != nil || status != twin.want {
+					t.Errorf("%s meanwhile: %s %s, %v; want %s", as, status, says, err, twin.want)
+				}
+			}
+			for _, conn := range held {
+				_ = conn.Close()
+			}
+			eventually(t, "her to be answered again", func() bool {
+				status, _, _ := w.try(w.global, side{As: c.as, Request: c.done})
+				return status == c.status
+			})
+		})
 	}
-	statuses := make(chan string, most+1)
-	var held []net.Conn
-	for range most + 1 {
-		conn := w.ask(t, "nobody", target(99_999_999))
-		held = append(held, conn)
-		go func() {
-			line := make([]byte, len("HTTP/1.1 429"))
-			_, _ = io.ReadFull(conn, line) // one that waits is closed below
-			statuses <- string(line)
-		}()
-	}
-	if first := <-statuses; first != "HTTP/1.1 429" {
-		t.Errorf("%d reads of one user wait, and the first that ends, ends with %q", most+1, first)
-	}
-	for _, c := range []struct {
-		as       string
-		revision int
-		want     string
-	}{{"nobody", 99_999_999, "429"}, {"vera", 1, "200"}} {
-		status, says, err := w.try(w.global, side{As: c.as, Request: target(c.revision)})
-		if err != nil || status != c.want {
-			t.Errorf("%s meanwhile: %s %s, %v; want %s", c.as, status, says, err, c.want)
-		}
-	}
-	for _, conn := range held {
-		_ = conn.Close()
-	}
-	eventually(t, "her to be answered again", func() bool {
-		status, _, _ := w.try(w.global, side{As: "nobody", Request: target(1)})
-		return status == "403"
-	})
 }
 
 // ask sends a request without a body, and reads no answer.

@@ -282,7 +282,19 @@ func (w *world) idTokens() {
 	add("oidc-not-yet", func(c jwt.MapClaims) { c["nbf"] = time.Now().Add(time.Hour).Unix() })
 	add("oidc-other-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", "causewayx", ""} })
 	add("oidc-several-audiences", func(c jwt.MapClaims) { c["aud"] = []string{"another", providerClient} })
+	add("oidc-logout", func(c jwt.MapClaims) {
+		c["events"] = map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}}
+	})
 	claims := p.claims(nil)
+	for name, kind := range map[string]string{"oidc-access": "at+jwt", "oidc-media-type": "application/logout+jwt"} {
+		token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
+		token.Header["kid"], token.Header["typ"] = "p1", kind
+		text, err := token.SignedString(p.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.credentials[name] = credential{token: text}
+	}
 	w.credentials["oidc-kid-path"] = credential{token: signed(t, jwt.SigningMethodEdDSA, "../../../../dev/null", claims,
 		strangersKey(t))}
 	w.credentials["oidc-own-key"] = credential{token: signedWith(t, claims,

@@ -16,6 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/global"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/web"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
@@ -71,6 +72,7 @@ func startGlobal(t *testing.T, w *world) *aServer {
 		DataDir: s.dataDir, ReadyFile: filepath.Join(s.dataDir, "ready.json"), Log: slog.New(slog.DiscardHandler),
 		KDSTLS: true, KDSZoneTokens: true,
 		APIAddress: "0.0.0.0:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", Access: settingsOf(),
+		Page: web.New(),
 	}
 	c.Access.ClientCAFile = w.users.file(t)
 	c.Access.OIDC = access.OIDCSettings{Issuer: w.provider.url, ClientID: providerClient, CAFile: w.provider.caFile}

@@ -95,17 +95,22 @@ export function signOut(): void {
 function hold(how: How, tokens: Tokens): void {
   signIn(tokens.id_token);
   clearTimeout(renewal);
-  const ends = claims(tokens.id_token)["exp"];
+  const { iss, sub, iat, exp } = claims(tokens.id_token);
   const refresh = tokens.refresh_token;
-  if (refresh === undefined || typeof ends !== "number") return;
-  const left = ends * 1000 - Date.now();
+  if (refresh === undefined || typeof iat !== "number" || typeof exp !== "number") return;
   const mine = session;
   renewal = setTimeout(() => {
-    // Without a new one the old one ends, and the server says so.
+    // Without a new one the old one ends, and the server says so. One of somebody else's is none.
     redeem(how, { grant_type: "refresh_token", refresh_token: refresh }).then((next) => {
-      if (mine === session) hold(how, { ...next, refresh_token: next.refresh_token ?? refresh });
+      const of = claims(next.id_token);
+      if (mine === session && of["iss"] === iss && of["sub"] === sub) hold(how, { ...next, refresh_token: next.refresh_token ?? refresh });
     }, () => undefined);
-  }, Math.min(Math.max(left * 0.8, 1000), 2 ** 31 - 1));
+  }, renewAfter(exp - iat));
+}
+
+/** renewAfter returns after how many ms a token that holds for so many seconds is renewed, whatever the browser's clock says. */
+export function renewAfter(seconds: number): number {
+  return Math.min(Math.max(seconds * 800, 1000), 2 ** 31 - 1);
 }
 
 /** claims reads a token that the server will verify: the page only compares. */
