@@ -20,7 +20,7 @@ func newRoot() *cobra.Command {
 		Short: "The server of one zone of a Causeway mesh",
 		Args:  cobra.NoArgs,
 	}
-	root.AddCommand(newRun(), newJoin(), newBootstrap(), settings.NewHealthcheck("causeway-zone", newRun()),
+	root.AddCommand(newRun(), newJoin(), newBootstrap(), newCapture(), settings.NewHealthcheck("causeway-zone", newRun()),
 		settings.NewMan("causeway-zone"), settings.NewReference("causeway-zone"), &cobra.Command{
 			Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 			Run: func(cmd *cobra.Command, _ []string) { _, _ = fmt.Fprintln(cmd.OutOrStdout(), server.Version()) },

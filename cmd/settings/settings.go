@@ -142,7 +142,7 @@ const (
 )
 
 // Execute runs root until it ends or SIGINT or SIGTERM arrives, prints an error on stderr and returns the exit status:
-// 0, 1 if the work failed, 2 if the command line was wrong. A second signal ends the process at once.
+// 0, 1 if the work failed, 2 if the command line was wrong, or that of a StatusError. A second signal ends the process at once.
 func Execute(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -158,10 +158,25 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 			_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", root.Name())
 			return exitUsage
 		}
+		if e, ok := errors.AsType[*StatusError](err); ok {
+			return e.Status
+		}
 		return exitFailed
 	}
 	return 0
 }
+
+// StatusError ends the program with an exit status of its own, where a command answers a question.
+type StatusError struct {
+	Err    error
+	Status int
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error.
+func (e *StatusError) Unwrap() error { return e.Err }
 
 // settingsMark marks the flag of a file with settings: commands may have a --config that is none.
 const settingsMark = "settings"

@@ -1,0 +1,369 @@
+package capture_test
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+
+	"github.com/causeway-mesh/causeway/capture"
+)
+
+var both = capture.Settings{InboundPort: capture.InboundPort, OutboundPort: capture.OutboundPort}
+
+// want compares what was heard, by a name of the attempt.
+func want(t *testing.T, attempts map[string][2]string) {
+	t.Helper()
+	for name, a := range attempts {
+		if a[0] != a[1] {
+			t.Errorf("%s: %q, want %q", name, a[0], a[1])
+		}
+	}
+}
+
+// TestInbound: whatever comes from another machine meets the proxy.
+func TestInbound(t *testing.T) {
+	server, client := newPair(t)
+	if server == nil {
+		return
+	}
+	server.serveAll()
+	if word := client.hears(0, server4+":8080"); word != "application" {
+		t.Fatalf("without capture: %q", word)
+	}
+	server.install(both)
+	want(t, map[string][2]string{
+		"an address":          {client.hears(0, server4+":8080"), "inbound 10.99.0.1:8080"},
+		"another address":     {client.hears(0, server4b+":8080"), "inbound 10.99.0.11:8080"},
+		"IPv6":                {client.hears(0, "["+server6+"]:8080"), "inbound [fd99::1]:8080"},
+		"another port":        {client.hears(0, server4+":9090"), "inbound 10.99.0.1:9090"},
+		"a port of nobody":    {client.hears(0, server4+":9999"), "inbound 10.99.0.1:9999"},
+		"the proxy's inbound": {client.hears(0, server4+":15006"), "inbound 10.99.0.1:15006"},
+		"the proxy's outbound, which only this machine reaches": {client.hears(0, server4+":15001"),
+			"inbound 10.99.0.1:15001"},
+		"within the machine":                       {server.hears(otherUser, "127.0.0.1:8080"), "application"},
+		"its own address":                          {server.hears(applicationUser, server4+":8080"), "application"},
+		"the proxy, to the application":            {server.hears(proxyUser, "127.0.0.1:8080"), "application"},
+		"the proxy, by IPv6":                       {server.hears(proxyUser, "[::1]:8080"), "application"},
+		"the proxy, to a service that is here too": {server.hears(proxyUser, server4+":8080"), "inbound 10.99.0.1:8080"},
+	})
+
+	server.install(capture.Settings{InboundPort: 15006,
+		InboundPorts:            []capture.Ports{{First: 8080, Last: 8090}, {First: 9090, Last: 9090}},
+		ExcludeInboundPorts:     []capture.Ports{{First: 9090, Last: 9090}},
+		ExcludeInboundAddresses: []netip.Prefix{netip.MustParsePrefix("fd99::2/128")}})
+	want(t, map[string][2]string{
+		"a range of ports":      {client.hears(0, server4+":8080"), "inbound 10.99.0.1:8080"},
+		"a port of no range":    {client.hears(0, server4+":8091"), "refused"},
+		"an excluded port":      {client.hears(0, server4+":9090"), "application"},
+		"an excluded address":   {client.hears(0, "["+server6+"]:8080"), "application"},
+		"nothing goes outbound": {server.hears(applicationUser, client4+":7"), "refused"},
+	})
+}
+
+// TestOutbound: what the machine's processes dial meets the proxy, but for what is excluded.
+func TestOutbound(t *testing.T) {
+	server, client := newPair(t)
+	if server == nil {
+		return
+	}
+	server.serveAll()
+	client.serveAll()
+	server.install(both)
+	want(t, map[string][2]string{
+		"IPv4":      {server.hears(applicationUser, client4+":8080"), "outbound 10.99.0.2:8080"},
+		"IPv6":      {server.hears(applicationUser, "["+client6+"]:8080"), "outbound [fd99::2]:8080"},
+		"root":      {server.hears(0, client4+":8080"), "outbound 10.99.0.2:8080"},
+		"the proxy": {server.hears(proxyUser, client4+":8080"), "application"},
+	})
+	server.install(capture.Settings{OutboundPort: 15001, ExcludeUsers: []uint32{otherUser},
+		ExcludeOutboundPorts:     []capture.Ports{{First: 9000, Last: 9099}},
+		ExcludeOutboundAddresses: []netip.Prefix{netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("10.0.0.0/25")}})
+	want(t, map[string][2]string{
+		"an excluded user":             {server.hears(otherUser, client4+":8080"), "application"},
+		"an excluded port":             {server.hears(applicationUser, client4+":9090"), "application"},
+		"an excluded range":            {server.hears(applicationUser, "["+client6+"]:8080"), "application"},
+		"an address beside a range":    {server.hears(applicationUser, client4+":8080"), "outbound 10.99.0.2:8080"},
+		"nothing that comes is caught": {client.hears(0, server4+":8080"), "application"},
+	})
+}
+
+// TestFailsClosed: without a proxy nothing is reached, and IPv6 is no way around one that has IPv4 only.
+func TestFailsClosed(t *testing.T) {
+	server, client := newPair(t)
+	if server == nil {
+		return
+	}
+	server.serve(applicationUser, ":8080", func(net.Conn) string { return "application" })
+	client.serveAll()
+	server.install(both)
+	problems := func() (out []string) {
+		for _, l := range server.status().Listeners {
+			out = append(out, l.Problem)
+		}
+		return out
+	}
+	for _, p := range problems() {
+		if !strings.HasPrefix(p, "nobody listens on port 1500") {
+			t.Errorf("status says %q", p)
+		}
+	}
+	want(t, map[string][2]string{
+		"in":           {client.hears(0, server4+":8080"), "refused"},
+		"in, by IPv6":  {client.hears(0, "["+server6+"]:8080"), "refused"},
+		"out":          {server.hears(applicationUser, client4+":8080"), "refused"},
+		"out, by IPv6": {server.hears(applicationUser, "["+client6+"]:8080"), "refused"},
+	})
+	server.serve(proxyUser, "0.0.0.0:15006", func(net.Conn) string { return "inbound" })
+	server.serve(otherUser, "127.0.0.1:15001", func(net.Conn) string { return "not the proxy" })
+	want(t, map[string][2]string{
+		"in":          {client.hears(0, server4+":8080"), "inbound"},
+		"in, by IPv6": {client.hears(0, "["+server6+"]:8080"), "refused"},
+	})
+	if p := problems(); p[0] != "" || !strings.HasPrefix(p[1], "user 4343 listens on port 15001") {
+		t.Errorf("status says %q", p)
+	}
+}
+
+// TestGuard: a guarded port is reached by the proxy alone, even where capture does not look.
+func TestGuard(t *testing.T) {
+	server, client := newPair(t)
+	if server == nil {
+		return
+	}
+	server.serveAll()
+	var udp net.PacketConn
+	server.do(func() { udp, _ = net.ListenPacket("udp", ":8080") })
+	defer udp.Close()
+	go func() {
+		for buffer := make([]byte, 10); ; {
+			n, from, err := udp.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			_, _ = udp.WriteTo(buffer[:n], from)
+		}
+	}()
+	asks := func(m *machine, address string) (out string) {
+		m.do(func() {
+			c, err := net.Dial("udp", address)
+			if err != nil {
+				out = err.Error()
+				return
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+			_, _ = c.Write([]byte("hello"))
+			buffer := make([]byte, 10)
+			n, err := c.Read(buffer)
+			if out = string(buffer[:n]); err != nil {
+				out = heard(nil, err)
+			}
+		})
+		return out
+	}
+	server.install(both)
+	want(t, map[string][2]string{"UDP without a guard": {asks(client, server4+":8080"), "hello"}})
+
+	guarded := both
+	guarded.GuardPorts = []capture.Ports{{First: 8080, Last: 8080}}
+	guarded.ExcludeInboundAddresses = []netip.Prefix{netip.MustParsePrefix(client6 + "/128")}
+	server.install(guarded)
+	want(t, map[string][2]string{
+		"UDP":                       {asks(client, server4+":8080"), "refused"},
+		"UDP, by IPv6":              {asks(client, "["+server6+"]:8080"), "refused"},
+		"another user":              {server.hears(otherUser, "127.0.0.1:8080"), "refused"},
+		"root":                      {server.hears(0, "127.0.0.1:8080"), "refused"},
+		"another user, by IPv6":     {server.hears(otherUser, "[::1]:8080"), "refused"},
+		"another user, own address": {server.hears(otherUser, server4+":8080"), "refused"},
+		"what capture excludes":     {client.hears(0, "["+server6+"]:8080"), "refused"},
+		"an unguarded port":         {server.hears(otherUser, "127.0.0.1:9090"), "application"},
+		"the proxy":                 {server.hears(proxyUser, "127.0.0.1:8080"), "application"},
+		"from another machine":      {client.hears(0, server4+":8080"), "inbound 10.99.0.1:8080"},
+	})
+}
+
+// TestStatus: it is installed, partly there, changed by somebody or absent, and others' rules stay as they are.
+func TestStatus(t *testing.T) {
+	m := newMachine(t)
+	if m == nil {
+		return
+	}
+	conn := func() (c *nftables.Conn) {
+		m.do(func() {
+			var err error
+			if c, err = nftables.New(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return c
+	}
+	flush := func(c *nftables.Conn) {
+		t.Helper()
+		m.do(func() {
+			if err := c.Flush(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	others := conn()
+	theirs := others.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "theirs"})
+	others.AddChain(&nftables.Chain{Name: "output", Table: theirs, Type: nftables.ChainTypeFilter,
+		Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter})
+	flush(others)
+	tables := func() (out []string) {
+		m.do(func() {
+			list, err := others.ListTables()
+			if err != nil {
+				t.Error(err)
+			}
+			for _, table := range list {
+				out = append(out, table.Name)
+			}
+		})
+		slices.Sort(out)
+		return out
+	}
+	state := func(name string, want capture.State) *capture.Status {
+		t.Helper()
+		s := m.status()
+		if s.State != want || (len(s.Problems) > 0) != (want == capture.Partial || want == capture.Changed) {
+			t.Errorf("%s: %s, %q, want %s", name, s.State, s.Problems, want)
+		}
+		return s
+	}
+	state("nothing", capture.Absent)
+	if m.uninstall() {
+		t.Error("nothing was removed")
+	}
+	full := capture.Settings{InboundPort: 15006, OutboundPort: 15001, DNSPort: 15053,
+		InboundPorts:        []capture.Ports{{First: 1000, Last: 2000}, {First: 80, Last: 80}},
+		ExcludeInboundPorts: []capture.Ports{{First: 22, Last: 22}}, GuardPorts: []capture.Ports{{First: 80, Last: 80}},
+		ExcludeOutboundPorts: []capture.Ports{{First: 5678, Last: 5685}}, ExcludeUsers: []uint32{otherUser},
+		ExcludeOutboundAddresses: []netip.Prefix{netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10")},
+		ExcludeInboundAddresses:  []netip.Prefix{netip.MustParsePrefix("10.0.0.0/9")}}
+	for i := range 60 {
+		full.ExcludeOutboundPorts = append(full.ExcludeOutboundPorts, capture.Ports{First: uint16(20000 + i), Last: uint16(20000 + i)})
+	}
+	if !m.install(full) {
+		t.Error("the first installation changed nothing")
+	}
+	if s := state("installed", capture.Installed); s.Settings == nil || len(s.Settings.ExcludeOutboundPorts) != 61 {
+		t.Errorf("settings are %+v", s.Settings)
+	}
+	if m.install(full) {
+		t.Error("the second installation changed something")
+	}
+	if !m.install(both) {
+		t.Error("another installation changed nothing")
+	}
+	state("others", capture.Installed)
+
+	ours := &nftables.Table{Family: nftables.TableFamilyINet, Name: "causeway_capture"}
+	chain := &nftables.Chain{Name: "output", Table: ours}
+	for name, tt := range map[string]struct {
+		change func(*nftables.Conn, []*nftables.Rule)
+		want   capture.State
+	}{
+		"a rule less": {func(c *nftables.Conn, r []*nftables.Rule) { _ = c.DelRule(r[len(r)-1]) }, capture.Partial},
+		"a chain less": {func(c *nftables.Conn, _ []*nftables.Rule) {
+			c.FlushChain(chain)
+			c.DelChain(chain)
+		}, capture.Partial},
+		"a rule more": {func(c *nftables.Conn, _ []*nftables.Rule) {
+			c.InsertRule(&nftables.Rule{Table: ours, Chain: chain, Exprs: []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}})
+		}, capture.Changed},
+		"a rule at the end": {func(c *nftables.Conn, r []*nftables.Rule) {
+			c.AddRule(&nftables.Rule{Table: ours, Chain: chain, Exprs: r[0].Exprs})
+		}, capture.Changed},
+		"another rule": {func(c *nftables.Conn, r []*nftables.Rule) {
+			r[0].Exprs, r[0].Table = []expr.Any{&expr.Verdict{Kind: expr.VerdictAccept}}, ours
+			c.ReplaceRule(r[0])
+		}, capture.Changed},
+		"a chain more": {func(c *nftables.Conn, _ []*nftables.Rule) {
+			c.AddChain(&nftables.Chain{Table: ours, Name: "mine"})
+		}, capture.Changed},
+		"a set": {func(c *nftables.Conn, _ []*nftables.Rule) {
+			_ = c.AddSet(&nftables.Set{Table: ours, Name: "mine", KeyType: nftables.TypeInetService}, nil)
+		}, capture.Changed},
+		"no settings": {func(c *nftables.Conn, _ []*nftables.Rule) {
+			c.FlushChain(&nftables.Chain{Table: ours, Name: "settings"})
+		}, capture.Changed},
+	} {
+		c := conn()
+		var rules []*nftables.Rule
+		m.do(func() { rules, _ = c.GetRules(ours, chain) })
+		for _, r := range rules {
+			r.Chain = chain
+		}
+		tt.change(c, rules)
+		flush(c)
+		state(name, tt.want)
+		if !m.install(both) {
+			t.Errorf("%s: installing repairs nothing", name)
+		}
+		state(name+", repaired", capture.Installed)
+	}
+	if got := fmt.Sprint(tables()); got != "[causeway_capture theirs]" {
+		t.Errorf("tables are %s", got)
+	}
+	if !m.uninstall() {
+		t.Error("nothing was removed")
+	}
+	state("uninstalled", capture.Absent)
+	if got := fmt.Sprint(tables()); got != "[theirs]" {
+		t.Errorf("tables are %s", got)
+	}
+}
+
+// TestUninstall: the application is reached as before, without a rule of ours.
+func TestUninstall(t *testing.T) {
+	server, client := newPair(t)
+	if server == nil {
+		return
+	}
+	server.serveAll()
+	client.serveAll()
+	server.install(both)
+	want(t, map[string][2]string{"captured": {client.hears(0, server4+":8080"), "inbound 10.99.0.1:8080"}})
+	server.uninstall()
+	want(t, map[string][2]string{
+		"in":  {client.hears(0, server4+":8080"), "application"},
+		"out": {server.hears(applicationUser, client4+":8080"), "application"},
+	})
+}
+
+func TestNotAllowed(t *testing.T) {
+	m := newMachine(t)
+	if m == nil {
+		return
+	}
+	m.do(func() {
+		var header = unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var have, less [2]unix.CapUserData
+		if err := unix.Capget(&header, &have[0]); err != nil {
+			t.Fatal(err)
+		}
+		less = have
+		less[0].Effective &^= 1 << unix.CAP_NET_ADMIN
+		if err := unix.Capset(&header, &less[0]); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Capset(&header, &have[0]) }()
+		s := both
+		s.ProxyUser = proxyUser
+		if _, err := capture.Install(s); err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
+			t.Errorf("install: %v", err)
+		}
+		if _, err := capture.Read(); err == nil || !strings.Contains(err.Error(), "CAP_NET_ADMIN") {
+			t.Errorf("status: %v", err)
+		}
+	})
+}

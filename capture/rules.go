@@ -1,0 +1,138 @@
+package capture
+
+import "net/netip"
+
+// hook is a place in the kernel where rules judge.
+type hook int
+
+// The chains, in the order in which they are installed.
+const (
+	// prerouting redirects what comes in.
+	prerouting hook = iota
+	// output redirects what the machine's own processes dial.
+	output
+	// guardInput and guardOutput refuse what would reach a guarded port around the proxy.
+	guardInput
+	guardOutput
+)
+
+var hooks = []hook{prerouting, output, guardInput, guardOutput}
+
+// String returns the name of the chain.
+func (h hook) String() string {
+	return [...]string{"prerouting", "output", "guard_input", "guard_output"}[h]
+}
+
+type protocol int
+
+const (
+	anyProtocol protocol = iota
+	tcp
+	udp
+)
+
+// verdict is what becomes of a packet that a rule matches.
+type verdict int
+
+const (
+	pass verdict = iota
+	redirect
+	refuse
+)
+
+// rule is one rule of a chain. All of its conditions hold.
+type rule struct {
+	protocol protocol
+	user     *uint32 // whose process dialled
+	notUser  *uint32
+	from, to netip.Prefix // the zero value is any
+	ports    Ports        // of the destination; the zero value is any
+	local    bool         // the destination is an address of this machine
+	outside  bool         // it came by an interface other than loopback
+	original bool         // it is not an answer
+
+	verdict  verdict
+	redirect uint16
+	// note says what the rule is for, to whoever lists the rules.
+	note string
+}
+
+var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// rules returns the rules of each chain. A connection gets the verdict of the first rule that matches it.
+func (s *Settings) rules() map[hook][]rule {
+	out := map[hook][]rule{prerouting: s.inbound(), output: append(s.proxys(), s.outbound()...)}
+	for _, p := range s.GuardPorts {
+		out[guardInput] = append(out[guardInput],
+			rule{protocol: tcp, outside: true, original: true, ports: p, verdict: refuse, note: "around the proxy"},
+			rule{protocol: udp, original: true, ports: p, verdict: refuse, note: "around the proxy, by UDP"})
+		out[guardOutput] = append(out[guardOutput], rule{protocol: tcp, local: true, original: true, notUser: &s.ProxyUser,
+			ports: p, verdict: refuse, note: "around the proxy, from this machine"})
+	}
+	return out
+}
+
+// inbound takes only what is for this machine: what it forwards for others passes.
+func (s *Settings) inbound() (out []rule) {
+	if s.InboundPort == 0 {
+		return nil
+	}
+	for _, p := range s.ExcludeInboundAddresses {
+		out = append(out, rule{from: p, note: "excluded address"})
+	}
+	for _, p := range s.ExcludeInboundPorts {
+		out = append(out, rule{protocol: tcp, ports: p, note: "excluded port"})
+	}
+	return append(out, s.toInbound(rule{note: "to the proxy"})...)
+}
+
+// toInbound redirects to the inbound listener.
+func (s *Settings) toInbound(base rule) (out []rule) {
+	base.protocol, base.local, base.verdict, base.redirect = tcp, true, redirect, s.InboundPort
+	if len(s.InboundPorts) == 0 {
+		return []rule{base}
+	}
+	for _, p := range s.InboundPorts {
+		base.ports = p
+		out = append(out, base)
+	}
+	return out
+}
+
+// proxys is about the proxy's own connections. One to a service that this machine serves too goes to its own inbound
+// listener, as it would on another machine; one to the application goes to loopback.
+func (s *Settings) proxys() (out []rule) {
+	if s.InboundPort != 0 {
+		for _, p := range loopback {
+			out = append(out, rule{user: &s.ProxyUser, to: p, note: "the proxy, to the application"})
+		}
+		for _, p := range s.ExcludeInboundPorts {
+			out = append(out, rule{user: &s.ProxyUser, protocol: tcp, ports: p, note: "the proxy, to an excluded port"})
+		}
+		out = append(out, s.toInbound(rule{user: &s.ProxyUser, note: "the proxy, to a service of this machine"})...)
+	}
+	return append(out, rule{user: &s.ProxyUser, note: "the proxy, to others"})
+}
+
+func (s *Settings) outbound() (out []rule) {
+	for i := range s.ExcludeUsers {
+		out = append(out, rule{user: &s.ExcludeUsers[i], note: "excluded user"})
+	}
+	if s.DNSPort != 0 {
+		for _, p := range []protocol{udp, tcp} {
+			out = append(out, rule{protocol: p, ports: Ports{53, 53}, verdict: redirect, redirect: s.DNSPort,
+				note: "DNS, to the proxy"})
+		}
+	}
+	if s.OutboundPort == 0 {
+		return out
+	}
+	out = append(out, rule{local: true, note: "within this machine"})
+	for _, p := range s.ExcludeOutboundAddresses {
+		out = append(out, rule{to: p, note: "excluded address"})
+	}
+	for _, p := range s.ExcludeOutboundPorts {
+		out = append(out, rule{protocol: tcp, ports: p, note: "excluded port"})
+	}
+	return append(out, rule{protocol: tcp, verdict: redirect, redirect: s.OutboundPort, note: "to the proxy"})
+}
