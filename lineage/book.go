@@ -1,6 +1,6 @@
-// Package lineage keeps, in a server's own store, what identifies the store to peers: its epoch, and its lineage,
-// the servers that were started on it. By them a store that was restored, begun anew or rolled back is not taken for
-// the one that peers have seen. It does not depend on what else is in the store.
+// Package lineage keeps, in a server's own store, what identifies the store to peers: its epoch, and its lineage, which
+// is the servers that were started on it. They show peers that a store was restored, recreated or rolled back since
+// they saw it. The package does not depend on what else is in the store.
 package lineage
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// Book holds the identity of a store, as the store has it. Safe for concurrent use.
+// Book holds the identity of a store, as recorded in it. Safe for concurrent use.
 type Book struct {
 	store  store.Store
 	keeper *secrets.Keeper
@@ -23,20 +23,20 @@ type Book struct {
 
 	mu      sync.Mutex
 	name    string   // guarded by mu: the epoch
-	version uint64   // guarded by mu: that of the secret from which last was read
+	version uint64   // guarded by mu: of the secret from which last was read
 	last    *history // guarded by mu
 }
 
-// marker is implemented by stores whose writes can be recognised later, though servers go on beside each other: a
-// server that was away while the store was put back does not start again, and so leaves no trace in the lineage.
+// marker is implemented by stores that recognise their writes later, even though servers run concurrently: a server
+// that was away while the store was rolled back does not start again, and so leaves no trace in the lineage.
 type marker interface {
 	// Mark identifies the last write that this server knows; empty if writes cannot be recognised.
 	Mark() string
-	// Recognises reports whether the store contains the write, or it cannot be told any more.
+	// Recognises reports whether the store contains the write, or can no longer tell.
 	Recognises(ctx context.Context, mark string) (bool, error)
 }
 
-// unmarked is a marker of a store that one server has.
+// unmarked is the marker of a store that one server has.
 type unmarked struct{}
 
 // Mark implements marker.
@@ -45,8 +45,8 @@ func (unmarked) Mark() string { return "" }
 // Recognises implements marker.
 func (unmarked) Recognises(context.Context, string) (bool, error) { return true, nil }
 
-// Open reads the identity of a store, which it makes in a store that is new or restored, and records that this server
-// has started on it. shared says that other servers may write it. Errors are those of secrets.Keeper.
+// Open reads the identity of a store, which it creates in a new or restored store, and records that this server has
+// started on it. shared means that other servers may write to it. Errors are those of secrets.Keeper.
 func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shared bool) (*Book, error) {
 	name, err := epoch(ctx, keeper)
 	if err != nil {
@@ -80,12 +80,11 @@ func Open(ctx context.Context, durable store.Store, keeper *secrets.Keeper, shar
 }
 
 // EpochSecret is the secret in a server's store that holds the store's epoch. A restore from a backup omits it, so that
-// the server makes a new one at its next start. A copy of the whole store keeps it.
+// the server creates a new one at its next start. A copy of the whole store keeps it.
 const EpochSecret = "store-incarnation" //nolint:gosec // the name of a secret
 
-// epoch returns the store's epoch. A new store has none yet, nor has one that was restored from a backup:
-// both get a new one, by which peers know that missing resources were not deleted. It is a sealed secret, so that
-// replicas share it and the API cannot change it.
+// epoch returns the store's epoch. A new or restored store has none: it gets a new one, by which peers know that
+// missing resources were not deleted. It is a sealed secret, so that replicas share it and the API cannot change it.
 func epoch(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
 		name, _, err := keeper.Get(ctx, EpochSecret)
@@ -102,7 +101,7 @@ func epoch(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	}
 }
 
-// Rename gives a store that has an epoch another one: the store is a copy, or lacks what peers have seen of it.
+// Rename gives a store that has an epoch a new one, because the store is a copy, or lacks what peers have seen of it.
 func Rename(ctx context.Context, keeper *secrets.Keeper) (string, error) {
 	for {
 		version := keeper.Version(EpochSecret)
@@ -125,7 +124,7 @@ func (b *Book) Epoch() string {
 	return b.name
 }
 
-// kept reads the lineage; nil if there is none.
+// kept reads the lineage, or returns nil if there is none.
 func (b *Book) kept(ctx context.Context) (*history, uint64, error) {
 	raw, version, err := b.keeper.Get(ctx, historySecret)
 	if errors.Is(err, secrets.ErrNotFound) {
@@ -138,7 +137,7 @@ func (b *Book) kept(ctx context.Context) (*history, uint64, error) {
 	return kept, version, err
 }
 
-// behind is how long a replica that has less than a zone has seen waits for the rest.
+// behind is how long a replica waits for what a zone has seen and it lacks.
 const behind = 5 * time.Second
 
 // Compare implements kds.GlobalConfig's Compare.
@@ -164,8 +163,8 @@ func (b *Book) Compare(ctx context.Context, seen Seen) (now Seen, continues bool
 	}
 }
 
-// recognises reports whether the store contains what was seen last, as far as it can tell. While it does not answer, no
-// session begins, so that it is asked again.
+// recognises reports whether the store contains what was last seen, as far as it can tell. Without an answer, no
+// session begins, so that the peer asks again.
 func (b *Book) recognises(ctx context.Context, seen Seen) bool {
 	mark := seen.mark()
 	if mark == "" {
@@ -177,14 +176,14 @@ func (b *Book) recognises(ctx context.Context, seen Seen) bool {
 
 // WordAt implements kds.GlobalConfig's WordAt.
 func (b *Book) WordAt(revision uint64) string {
-	past, _, err := b.now(context.Background()) // it asks nobody
+	past, _, err := b.now(context.Background()) // it calls no other server
 	if err != nil {
-		return "" // the peer goes by what it has heard last
+		return "" // the peer uses the last word that it received
 	}
 	return marked(past.wordAt(revision), b.marks.Mark())
 }
 
-// Announce implements kds.OwnStore. A store that does not continue what the global has seen of it gets another name.
+// Announce implements kds.OwnStore. A store that does not continue what the global has seen of it gets a new name.
 func (b *Book) Announce(ctx context.Context, seen Seen) (name string, now Seen, renamed bool, err error) {
 	now, continues, err := b.Compare(ctx, seen)
 	if err != nil {
@@ -198,7 +197,7 @@ func (b *Book) Announce(ctx context.Context, seen Seen) (name string, now Seen, 
 	return b.Epoch(), now, !continues, nil
 }
 
-// rename gives the store another name, under which its lineage goes on.
+// rename gives the store a new name, under which its lineage continues.
 func (b *Book) rename(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

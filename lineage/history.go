@@ -13,15 +13,15 @@ const (
 	// historySecret is the secret in a server's store that holds its history.
 	historySecret = "store-lineage" //nolint:gosec // the name of a secret
 
-	// mostStarts bounds the starts that a history holds: a zone that was away for more holds its deletions.
+	// mostStarts bounds the starts in a history. A zone that missed more holds its deletions.
 	mostStarts = 1024
 
 	// wordLength is the length of the word of a start: 65 bits.
 	wordLength = 13
 )
 
-// history is a store's own history: the servers that were started on it. A store that was rolled back, by whatever
-// means, lacks the later starts, or has another next start at an earlier revision than was seen.
+// history is a store's own history: the servers that were started on it. A store that was rolled back, in any way,
+// lacks the later starts, or has a different next start at an earlier revision than was seen.
 type history struct {
 	// Store is the store's epoch.
 	Store string `json:"store"`
@@ -45,7 +45,7 @@ func (h *history) begin() {
 	}
 }
 
-// parse reads what encode wrote, as stored at a revision.
+// parse parses the output of encode, stored at a revision.
 func parse(raw []byte, revision uint64) (*history, error) {
 	h := &history{}
 	if err := json.Unmarshal(raw, h); err != nil {
@@ -60,7 +60,7 @@ func parse(raw []byte, revision uint64) (*history, error) {
 	return h, nil
 }
 
-// encode returns the form in which a lineage is stored.
+// encode returns the stored form of a lineage.
 func (h *history) encode() ([]byte, error) { return json.Marshal(h) }
 
 // point returns the position of the store at a revision.
@@ -68,7 +68,7 @@ func (h *history) point(revision uint64) Seen {
 	return Seen{Word: h.Starts[len(h.Starts)-1].Word, At: revision, Most: revision}
 }
 
-// wordAt returns the word of the last start at or before a revision; empty if that is unknown.
+// wordAt returns the word of the last start at or before a revision, or "" if unknown.
 func (h *history) wordAt(revision uint64) string {
 	for _, start := range slices.Backward(h.Starts) {
 		if start.Revision <= revision {
@@ -78,7 +78,7 @@ func (h *history) wordAt(revision uint64) string {
 	return ""
 }
 
-// continues reports whether a store of this lineage, now at a revision, contains all that was seen of it.
+// continues reports whether a store of this lineage, now at a revision, contains everything that was seen of it.
 func (h *history) continues(seen Seen, revision uint64) bool {
 	if seen.Word == "" {
 		return true

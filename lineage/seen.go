@@ -11,18 +11,18 @@ const MaxEpoch = 128
 
 // Seen is how much a peer has seen of a store.
 type Seen struct {
-	// Word is that of the store's last start, when the store was at the revision At.
+	// Word is the word of the store's last start when the store was at the revision At.
 	Word string `json:"word"`
 	At   uint64 `json:"at"`
-	// Most is the latest known revision while Word was that of the last start.
+	// Most is the latest known revision while Word was the last start's.
 	Most uint64 `json:"most"`
 }
 
 // markSeparator separates a word from a mark.
 const markSeparator = "."
 
-// marked returns a word with a mark, which identifies a write of the store; the word alone if there is none. Peers take
-// both for one word.
+// marked returns a word with a mark that identifies a write of the store, or the word alone if there is none. Peers
+// treat both as one word.
 func marked(word, mark string) string {
 	if mark == "" {
 		return word
@@ -30,13 +30,13 @@ func marked(word, mark string) string {
 	return word + markSeparator + mark
 }
 
-// mark returns the mark of what was seen; empty if there is none.
+// mark returns the mark of what was seen, or "".
 func (s Seen) mark() string {
 	_, mark, _ := strings.Cut(s.Word, markSeparator)
 	return mark
 }
 
-// String returns the form on the wire; empty for the zero value.
+// String returns the wire form, which is empty for the zero value.
 func (s Seen) String() string {
 	if s.Word == "" {
 		return ""
@@ -44,7 +44,7 @@ func (s Seen) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.Word, s.At, s.Most)
 }
 
-// ParseSeen reads String's form; anything else yields the zero value.
+// ParseSeen parses String's form. Anything else yields the zero value.
 func ParseSeen(text string) Seen {
 	parts := strings.Split(text[:min(len(text), MaxEpoch+1)], ":")
 	if len(text) > MaxEpoch || len(parts) != 3 || !isWord(parts[0]) {

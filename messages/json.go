@@ -2,8 +2,8 @@ package messages
 
 import "fmt"
 
-// CheckJSON counts what a JSON text holds before it is decoded: it returns ErrDense for more than the given number of
-// values, or for lists and objects that nest deeper. Like Check, it does not judge whether the text is valid otherwise.
+// CheckJSON counts the values of a JSON text before it is decoded. It returns ErrDense for more than the given number,
+// or for lists and objects that nest deeper. Like Check, it does not otherwise validate the text.
 func CheckJSON(text []byte, values, depth int) error {
 	found, open := 1, 0
 	for i := 0; i < len(text); i++ {

@@ -6,15 +6,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// JSONForm is a message of a call of ours. Servers of the previous version know it as a google.protobuf.BytesValue that
+// JSONForm is a message of our own RPCs. Servers of the previous version know it as a google.protobuf.BytesValue that
 // holds JSON, so field 1, named json, has the message as JSON for them.
 type JSONForm interface {
 	proto.Message
 	GetJson() []byte
 }
 
-// FromJSON fills in a message of a server of the previous version, which has the field json and no other, and reports
-// whether it is one. Errors are those of the JSON. It removes the field json.
+// FromJSON fills in a message from a server of the previous version, which has only the field json, and reports whether
+// it is one. Errors are those of the JSON. It removes the field json.
 func FromJSON(m JSONForm) (bool, error) {
 	text := m.GetJson()
 	if text == nil {

@@ -6,13 +6,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Judge returns an error, a gRPC status, if the caller may not call a method, which it is given by its full name. The
-// call continues with the context that it returns.
+// Judge returns an error, a gRPC status, if the caller may not call a method, given by its full name. The call
+// continues with the returned context.
 type Judge func(ctx context.Context, method string) (context.Context, error)
 
-// Judged returns r with a judge in front of the methods that are registered through it: it judges a caller before the
-// caller's message is decoded. Generated code decodes the message of a unary or server-streaming method before it calls
-// any interceptor or ours. It hands over the other streams unread, so their methods judge their callers themselves.
+// Judged returns r with a judge in front of the methods registered through it: it judges a caller before the caller's
+// message is decoded. Generated code decodes the message of a unary or server-streaming method before it calls any
+// interceptor or our code. It passes on the other streams unread, so their methods judge their callers themselves.
 func Judged(r grpc.ServiceRegistrar, judge Judge) grpc.ServiceRegistrar {
 	return &judged{ServiceRegistrar: r, judge: judge}
 }

@@ -1,7 +1,7 @@
-// Package messages limits what a protobuf message from a peer may cost to decode. The size of a message is limited
-// elsewhere; in memory, a message of many tiny elements is up to sixty times as large as on the wire. Callers are judged
-// before their messages are decoded at all. The package also converts messages of the previous version. It imports
-// nothing of Causeway.
+// Package messages limits the cost of decoding a peer's protobuf message. The size of a message is limited elsewhere;
+// in memory, a message of many tiny elements is up to sixty times as large as on the wire. Callers are judged before
+// their messages are decoded at all. The package also converts messages of the previous version. It imports nothing of
+// Causeway.
 package messages
 
 import (
@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// small is the size in bytes up to which a message is decoded without a check of its cost.
+	// small is the size in bytes up to which a message is decoded without a check.
 	small = 64 << 10
-	// free is the cost that any message may have, in bytes, and factor what each of its bytes adds. Small resources
-	// with short names need a factor of 6.
+	// free is the allowed cost of any message, in bytes, and factor what each of its bytes adds. Small resources with
+	// short names need a factor of 6.
 	free   = 1 << 20
 	factor = 8
-	// messageCost, entryCost and valueCost estimate the memory of an element beside its own bytes: of a message, of an
-	// entry of a map, and of any other.
+	// messageCost, entryCost and valueCost estimate the memory of an element in addition to its own bytes: of a
+	// message, of a map entry, and of anything else.
 	messageCost, entryCost, valueCost = 128, 64, 16
 	// maxDepth is the deepest nesting of messages. Those of xDS nest less than twenty deep.
 	maxDepth = 100
@@ -53,8 +53,8 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buffer.ReadOnlyData(), m)
 }
 
-// Check estimates what decoding a message of m's type takes in memory. It returns ErrDense if that is more than 1 MiB
-// and eight times the size of the message. It does not judge whether the message is valid otherwise.
+// Check estimates the memory for decoding a message of m's type. It returns ErrDense if that exceeds 1 MiB plus eight
+// times the size of the message. It does not otherwise validate the message.
 func Check(m proto.Message, data []byte) error {
 	left := free + len(data)*factor
 	if err := spend(m.ProtoReflect().Descriptor(), data, &left, maxDepth); err != nil {
@@ -68,7 +68,7 @@ var (
 	errDeep = fmt.Errorf("more than %d messages nested in each other", maxDepth)
 )
 
-// spend takes the cost of the elements of one message, and of those in it, from left.
+// spend subtracts the cost of the elements of one message, and of nested ones, from left.
 func spend(d protoreflect.MessageDescriptor, data []byte, left *int, depth int) error {
 	if depth == 0 {
 		return errDeep
@@ -99,8 +99,8 @@ func spend(d protoreflect.MessageDescriptor, data []byte, left *int, depth int) 
 	return nil
 }
 
-// costOf returns about what a field of size bytes takes in memory, without the messages in it. field is nil if the
-// message's type has none of its number.
+// costOf estimates the memory of a field of size bytes, without nested messages. field is nil if the message's type has
+// none with its number.
 func costOf(field protoreflect.FieldDescriptor, kind protowire.Type, size int) int {
 	switch {
 	case field == nil || kind != protowire.BytesType:

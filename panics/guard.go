@@ -1,6 +1,6 @@
 // Package panics prevents a defect that one peer can trigger from ending the process: a panic in code that serves one
 // peer ends only that peer's session. Code that many peers share is not guarded: a process that may hold half a change
-// ends, and restarts from what is durable (docs/decisions/0043-what-a-panic-ends.md).
+// ends, and restarts from durable state (docs/decisions/0043-what-a-panic-ends.md).
 package panics
 
 import (

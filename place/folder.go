@@ -90,8 +90,8 @@ func (f *Folder) add(n *need) {
 	}
 }
 
-// Check returns nil while the folder and the needed files are in their place. It costs one system call for each. Its
-// error wraps ErrMoved or is that of the system call.
+// Check returns nil while the folder and the needed files are in place. It costs one system call for each. Its error
+// wraps ErrMoved or is that of the system call.
 func (f *Folder) Check() error {
 	if err := f.dir.Check(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrMoved reports that the path leads to nothing, or to something else than what was opened.
+// ErrMoved reports that the path leads to nothing, or to something other than what was opened.
 var ErrMoved = errors.New("is no longer what this process has opened")
 
 // Place is an open file or folder, and the path that must lead to it. It stays open so that no other file can get its

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Rename moves a file durably: once it returns nil, neither the content nor the new name is lost with the power. An
-// existing file at to is replaced. Both are on one file system. Errors are the operating system's.
+// Rename moves a file durably: once it returns nil, a power failure loses neither the content nor the new name. It
+// replaces an existing file at to. Both are on one file system. Errors are the operating system's.
 func Rename(from, to string) error {
 	if err := flush(from); err != nil {
 		return err
@@ -18,7 +18,7 @@ func Rename(from, to string) error {
 	return flush(filepath.Dir(to))
 }
 
-// flush forces a file, or the names in a folder, to the disk.
+// flush syncs a file, or the names in a folder, to the disk.
 func flush(path string) error {
 	f, err := os.Open(path) //nolint:gosec // the path is the operator's choice
 	if err != nil {

@@ -125,7 +125,7 @@ func (w *Writer) forward(text []byte) error {
 	return err
 }
 
-// Err returns the first error of the underlying writer: some of what was written is not where it should be.
+// Err returns the first error of the underlying writer: some of the output is missing.
 func (w *Writer) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,7 +41,7 @@ const (
 type Box struct {
 	kind       byte
 	passphrase string
-	// salt is the salt with which this process derives its root key from the passphrase; zeros for a key file.
+	// salt is for deriving the root key from the passphrase; zeros for a key file.
 	salt [saltSize]byte
 
 	mu    sync.Mutex
@@ -147,7 +147,7 @@ func (b *Box) Open(sealed []byte, purpose string) ([]byte, error) {
 	return plain, nil
 }
 
-// IsSealed reports whether Seal made the bytes, by their magic, as opposed to a secret in the clear.
+// IsSealed reports, by their magic, whether the bytes come from Seal, as opposed to a plain-text secret.
 func IsSealed(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
 func kindName(kind byte) string {

@@ -65,7 +65,7 @@ func sealedIn(r *resources.Resource) map[string]string {
 	return out
 }
 
-// Open returns r with its secrets in the clear, or r itself if nothing is sealed. Errors wrap ErrWrongKey or
+// Open returns r with its secrets in plain text, or r itself if nothing is sealed. Errors wrap ErrWrongKey or
 // ErrDamaged.
 func (f *Fields) Open(r *resources.Resource) (*resources.Resource, error) {
 	if !r.Spec.Sealed() {
@@ -126,8 +126,8 @@ func (s *sealing) Apply(ctx context.Context, b store.Batch) (*store.Commit, erro
 // maxSealedAtOnce bounds the resources of one batch of SealStored.
 const maxSealedAtOnce = 200
 
-// SealStored seals the secrets that an older version stored in s in the clear, and returns the number of resources that
-// it changed. A batch fails with ErrConflict if another writer changes one of its resources meanwhile.
+// SealStored seals the secrets that an older version stored in s in plain text, and returns the number of resources
+// that it changed. A batch fails with ErrConflict if another writer changes one of its resources meanwhile.
 func (f *Fields) SealStored(ctx context.Context, s store.Store) (changed int, err error) {
 	var batch store.Batch
 	flush := func() error {

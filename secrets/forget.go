@@ -4,7 +4,7 @@ import "time"
 
 // Forgetting returns the clock that decides when expired records are deleted for good. It returns now, but never runs
 // ahead of the time that has really passed since this call. A wall clock that is set forward by mistake and back later
-// must not destroy records that cannot be made again, such as that of a valid certificate or a revoked token. A server
+// must not destroy records that cannot be recreated, such as that of a valid certificate or a revoked token. A server
 // deletes what this rule keeps after its next start. Use the clock for nothing else: now itself decides whether
 // something has expired.
 func Forgetting(now func() time.Time) func() time.Time {

@@ -54,7 +54,7 @@ func (k *Keeper) Put(ctx context.Context, name string, plain []byte, version uin
 	return commit.Revision, nil
 }
 
-// Replacing returns the operation that stores a secret, whatever its version, for a batch with more in it.
+// Replacing returns the operation that stores a secret, whatever its version, for a batch with other operations.
 func (k *Keeper) Replacing(name string, plain []byte) (store.Op, error) {
 	sealed, err := k.box.Seal(plain, name)
 	if err != nil {
@@ -73,8 +73,8 @@ func (k *Keeper) Delete(ctx context.Context, name string, version uint64) error 
 	return err
 }
 
-// Confirm returns nil if the version of a secret, zero if there is none, is still the newest, on all servers that share
-// the store, and ErrChanged otherwise. What follows from a secret without a write of it, such as a refusal, is known only
+// Confirm returns nil if the version of a secret, zero if there is none, is still the newest on all servers that share
+// the store, or ErrChanged otherwise. A conclusion from a secret without a write, such as a refusal, is certain only
 // then. Other errors are those of the store.
 func (k *Keeper) Confirm(ctx context.Context, name string, version uint64) error {
 	_, err := k.store.Apply(ctx, store.Batch{Check: func(now store.Snapshot) error {

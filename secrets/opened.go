@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Opened is a store.Reader with the secrets of specs in the clear, for the code that uses them. It never writes. Its
+// Opened is a store.Reader with the secrets of specs in plain text, for the code that uses them. It never writes. Its
 // resources must not reach any other code. A secret that cannot be opened stays sealed and is useless. Safe for
 // concurrent use.
 type Opened struct {
@@ -22,7 +22,7 @@ type Opened struct {
 	open sync.Map // weak.Pointer[resources.Resource] to *resources.Resource
 }
 
-// Opened returns a reader of s with the secrets in the clear. log may be nil.
+// Opened returns a reader of s with the secrets in plain text. log may be nil.
 func (f *Fields) Opened(s store.Reader, log *slog.Logger) *Opened {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

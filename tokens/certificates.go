@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxSerialDigits is much more than the 40 hex digits that RFC 5280, section 4.1.2.2, allows.
+	// maxSerialDigits is far above the 40 hex digits that RFC 5280, section 4.1.2.2, allows.
 	maxSerialDigits = 100
 	// serialMemory is how long the serial number of a revoked certificate is remembered. Only the owner knows when the
 	// certificate expires, and forgetting too early is the dangerous mistake.

@@ -57,8 +57,8 @@ func (d *document[T]) fresh(ctx context.Context) (T, uint64, error) {
 	return value, version, err
 }
 
-// edit changes the value by compare-and-swap. It may call change several times, each time with a new value. An error of
-// change is returned only of a value that is the newest on all replicas.
+// edit changes the value by compare-and-swap. It may call change several times, each time with a new value. It returns
+// an error of change only if the value is the newest on all replicas.
 func (d *document[T]) edit(ctx context.Context, change func(T) error) error {
 	for attempt := 0; ; attempt++ {
 		value, version, err := d.fresh(ctx)

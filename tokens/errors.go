@@ -26,10 +26,10 @@ var (
 
 	// ErrKey reports that a key or its id cannot be used, or not in this way.
 	ErrKey = errors.New("signing key")
-	// ErrNoKey reports that there is no key of an id.
+	// ErrNoKey reports that there is no key with an ID.
 	ErrNoKey = errors.New("no such signing key")
 	// ErrClaims reports that a token with these claims would never be accepted.
 	ErrClaims = errors.New("claims of a token")
-	// ErrFull reports that too many ids are remembered. Wait for tokens to expire, or retire the key that signed them.
+	// ErrFull reports that too many IDs are remembered. Wait for tokens to expire, or retire the key that signed them.
 	ErrFull = errors.New("too many IDs are stored")
 )

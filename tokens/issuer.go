@@ -24,7 +24,7 @@ type Config struct {
 	// Name is the name of the secret with the keys, "token-signing" if empty. Revoked and used ids, and serial numbers
 	// of revoked certificates, are kept in the secrets <Name>-revoked, <Name>-used and <Name>-revoked-certificates.
 	Name string
-	// Now is the clock; time.Now when nil.
+	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 	// Log receives changes of keys; slog.Default if nil.
 	Log *slog.Logger

@@ -1,5 +1,5 @@
-// Package web is the page that shows the mesh: its sources, which Vite builds into dist/page, and the handler that serves
-// what was built. It imports nothing of Causeway: the page asks the HTTP API, as everybody does.
+// Package web is the web page that shows the mesh: its sources, which Vite builds into dist/page, and the handler that
+// serves the result. It imports nothing of Causeway: the page calls the HTTP API like any client.
 package web
 
 import (
@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-// Path is where the page is, below the address of the HTTP API.
+// Path is the path of the page at the address of the HTTP API.
 const Path = "/ui/"
 
 // built holds dist/page, if the page was built before the program, and dist/unbuilt.html.
@@ -30,35 +30,35 @@ var built embed.FS
 const (
 	index   = "index.html"
 	unbuilt = "unbuilt.html"
-	// nonceMark is where index.html wants the nonce of its answer.
+	// nonceMark is the place of the response's nonce in index.html.
 	nonceMark = "{{nonce}}"
 )
 
-// types are the types of the files that Vite makes of our sources. A machine's own table may say anything.
+// types are the MIME types of the files that Vite creates. A machine's own table may differ.
 var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// file is one file of the page, held in memory for as long as the process runs. The page has some 400 kB.
+// file is one file of the page, held in memory while the process runs. The page has some 400 kB.
 type file struct {
 	mime  string
 	plain []byte
-	// gzipped returns plain as gzip, or nil where that is not shorter. The first request pays for it, not the start.
+	// gzipped returns plain as gzip, or nil if that is not shorter. The first request pays for it, not the start.
 	gzipped func() []byte
-	// named means that the name has the hash of the content.
+	// named means that the name contains a hash of the content.
 	named bool
 }
 
-// Page serves the page. It has no state, needs no credential, and tells nothing of the mesh: everybody gets the same
-// files. All methods are safe for concurrent use.
+// Page serves the page. It has no state, needs no credential, and reveals nothing about the mesh: everybody gets the
+// same files. All methods are safe for concurrent use.
 type Page struct {
 	files map[string]*file
 	index []byte
 	built bool
 }
 
-// New returns the page that is in this program. A program that was built without it serves a page that says how to get
-// it. New panics if the embedded files are not a page: the build is broken then.
+// New returns the page embedded in this program. A program that was built without it serves a page that says how to get
+// it. New panics if the embedded files are not a page, because the build is broken.
 func New() *Page {
 	page, err := fs.Sub(built, "dist/page")
 	if err != nil {
@@ -78,7 +78,7 @@ func New() *Page {
 	return &Page{index: told}
 }
 
-// read loads all files of a page that was built.
+// read loads all files of a built page.
 func read(page fs.FS, first []byte) (*Page, error) {
 	p := &Page{files: map[string]*file{}, index: first, built: true}
 	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -102,7 +102,7 @@ func read(page fs.FS, first []byte) (*Page, error) {
 	return p, nil
 }
 
-// compress returns raw as gzip, or nil where that is not shorter.
+// compress returns raw as gzip, or nil if that is not shorter.
 func compress(raw []byte) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -115,14 +115,14 @@ func compress(raw []byte) []byte {
 	return out.Bytes()
 }
 
-// Built reports whether the program has the page, and not only the word of how to get it.
+// Built reports whether the program contains the page, not only the instructions for getting it.
 func (p *Page) Built() bool { return p.built }
 
-// Serves reports whether a path is one of the page's.
+// Serves reports whether a path belongs to the page.
 func (p *Page) Serves(path string) bool { return strings.HasPrefix(path, Path) || path+"/" == Path }
 
-// ServeHTTP answers GET and HEAD below Path. Each URL of a view gets the same index.html, and the page reads the rest of
-// the URL itself; what names a file that is not there is not found.
+// ServeHTTP answers GET and HEAD below Path. Every view's URL gets the same index.html, and the page reads the rest of
+// the URL itself. Names of missing files are not found.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -142,7 +142,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeSignIn serves the view in which a sign-in at an identity provider ends. Its page may also connect to the origin of
+// ServeSignIn serves the view that ends a sign-in at an identity provider. Its page may also connect to the origin of
 // tokenEndpoint, an https URL, where it redeems its code. Any other URL adds nothing.
 func (p *Page) ServeSignIn(w http.ResponseWriter, r *http.Request, tokenEndpoint string) {
 	u, err := url.Parse(tokenEndpoint)
@@ -153,12 +153,12 @@ func (p *Page) ServeSignIn(w http.ResponseWriter, r *http.Request, tokenEndpoint
 	p.serveIndex(w, r, " https://"+u.Host)
 }
 
-// plainHost matches the hosts that can stand in a policy as they are.
+// plainHost matches the hosts that can be in a policy unchanged.
 var plainHost = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
 
-// serveIndex serves index.html, with what a browser may load because of it. No script stands in a page, and the only
-// styles beside the file's are those that carry the nonce of this very answer. connect is a list of origins, each after a
-// space, that the page may ask beside its own.
+// serveIndex serves index.html with a policy of what a browser may load. It allows no inline scripts and, beside the
+// file's, only styles with the nonce of this response. connect lists origins, each after a space, that the page may
+// call besides its own.
 func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request, connect string) {
 	nonce := newNonce()
 	h := w.Header()
@@ -177,7 +177,7 @@ func newNonce() string {
 	return base64.RawURLEncoding.EncodeToString(raw[:])
 }
 
-// serve serves a file. One whose name has the hash of its content may be kept for good.
+// serve serves a file. If its name contains a hash of its content, it may be cached for ever.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", f.mime)
@@ -213,6 +213,6 @@ func acceptsGzip(r *http.Request) bool {
 func send(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // who goes away while it is sent wants nothing of us
+		_, _ = w.Write(body) // a client that leaves meanwhile needs nothing more
 	}
 }

@@ -99,7 +99,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 	return cmd
 }
 
-// addLimitFlags adds the bounds of what zones are sent, and of what they may send.
+// addLimitFlags adds the limits of what zones receive and may send.
 func addLimitFlags(f *pflag.FlagSet, cfg *global.Config) {
 	f.IntVar(&cfg.KDSMaxMessageSize, "kds-max-message-size", kds.DefaultMaxMessageSize, "maximum size of a message to a zone, in `bytes`; larger ones are split")
 	f.DurationVar(&cfg.KDSSendTimeout, "kds-send-timeout", kds.DefaultSendTimeout, "`time` after which the global disconnects a zone that does not read")

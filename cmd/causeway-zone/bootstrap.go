@@ -33,7 +33,7 @@ func newBootstrap() *cobra.Command {
 			"  GRPC_XDS_BOOTSTRAP=grpc.json GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true orders",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			given := cmd.Flags().Changed // only the command line: the environment may be meant for several programs
+			given := cmd.Flags().Changed // only the command line: several programs may share the environment
 			forEnvoy := slices.IndexFunc(envoyOnly, given)
 			if err := settings.Load(cmd.Flags()); err != nil {
 				return err
@@ -72,7 +72,7 @@ func newBootstrap() *cobra.Command {
 	return cmd
 }
 
-// bootstrapFlags adds the flags that say what the bootstrap is for.
+// bootstrapFlags adds the flags that describe the subject of the bootstrap.
 func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, tokenFile *string) {
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
 	f.StringVar(&cfg.Egress, "egress", "",

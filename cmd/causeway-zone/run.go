@@ -91,7 +91,7 @@ func addStoreFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	f.Lookup("etcd-prefix").Usage = "`path` in etcd below which this zone's keys are; /causeway/zones/NAME by default"
 }
 
-// addLimitFlags adds the bounds of what the zone takes, sends and waits for.
+// addLimitFlags adds the limits of what the zone accepts, sends and waits for.
 func addLimitFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	f.DurationVar(&cfg.IdentityOverlap, "identity-overlap", 10*time.Minute, "maximum `time` that a new authority of a mesh waits for offline zones before it signs; it always waits for connected zones, see causewayctl keys rotate")
 	f.IntVar(&cfg.NamespaceLimits.ServicePorts, "namespace-service-ports", api.DefaultNamespaceServicePorts, "maximum `number` of ports of all MeshServices of a namespace in a mesh; the zone refuses more and removes nothing. The system namespace has no limit")

@@ -4,6 +4,6 @@ package settings
 
 import "time"
 
-// Clock returns the wall clock of the program: the machine's. Programs that tests build with the tag settableclock have
-// one that can be set.
+// Clock returns the program's wall clock: the machine's. Tests build programs with the tag settableclock, whose clock
+// can be set.
 func Clock() func() time.Time { return time.Now }

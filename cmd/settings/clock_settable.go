@@ -13,8 +13,8 @@ import (
 // clockVariable names the file with the offset of the clock from the machine's: eight bytes, in seconds.
 const clockVariable = "CAUSEWAY_TEST_CLOCK"
 
-// Clock returns the machine's clock, or one that differs from it by what the file in CAUSEWAY_TEST_CLOCK says at each
-// reading. It panics if it cannot read that file. Such a clock behaves like a machine's that is set while programs run:
+// Clock returns the machine's clock, or one that is offset by the current content of the file in CAUSEWAY_TEST_CLOCK.
+// It panics if it cannot read that file. Such a clock behaves like a machine's clock that is set while programs run:
 // only the wall reading of its times moves, and the monotonic reading, by which Sub and timers measure, does not.
 func Clock() func() time.Time {
 	path, ok := os.LookupEnv(clockVariable)
@@ -46,8 +46,8 @@ func mapOffset(path string) (*int64, error) {
 	return (*int64)(unsafe.Pointer(&page[0])), nil
 }
 
-// shifted returns t, of time.Now, with another wall reading. No function of package time moves one reading and leaves
-// the other. The wall reading is in the upper bits of the first field: seconds, above 30 bits of nanoseconds.
+// shifted returns t, from time.Now, with another wall reading. No function of package time moves only one of the
+// readings. The wall reading is in the upper bits of the first field: seconds, above 30 bits of nanoseconds.
 func shifted(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t

@@ -25,7 +25,7 @@ const fileOfCredential = "causeway_file_of_credential"
 // service has that credential and the flag is set nowhere else. The flag must exist.
 func UseCredential(flags *pflag.FlagSet, flag, credential string) {
 	if err := flags.SetAnnotation(flag, fileOfCredential, []string{credential}); err != nil {
-		panic(err) // the flag was not added: a defect of the program that shows at its first start
+		panic(err) // a missing flag is a defect of the program that shows at its first start
 	}
 }
 
@@ -43,16 +43,16 @@ func credentialOf(f *pflag.Flag) string {
 	return path
 }
 
-// credentials are the suffixes of the settings that prove an identity, have others prove theirs, or establish trust.
+// credentials are the suffixes of the settings that prove an identity, make others prove theirs, or establish trust.
 var credentials = []string{"-ca", "-ca-sha256", "-cert", "-key", "-key-file", "token-file", "join", "join-file",
 	"-oidc-issuer", "-oidc-client-id", "-require-credential", "-require-credentials", "tls-min-version", configFlag}
 
-// guards reports whether a weaker server runs without the setting.
+// guards reports whether the server would be less secure without the setting.
 func guards(name string) bool {
 	return slices.ContainsFunc(credentials, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// variableOf returns the variable of a setting.
+// variableOf returns the environment variable of a setting.
 func variableOf(name string) string {
 	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
@@ -84,11 +84,11 @@ func noneEmpty(flags *pflag.FlagSet) (err error) {
 	return errors.Join(err, noneMisspelled(flags, os.Environ()))
 }
 
-// nearMiss is how many letters may differ between a variable and one that is meant.
+// nearMiss is how many letters may differ between a variable and the intended one.
 const nearMiss = 2
 
-// noneMisspelled refuses a variable that is almost that of a setting without which a weaker server runs: nothing would
-// read it. Other variables are of other programs, or of a cluster that names its services.
+// noneMisspelled refuses a variable that is almost that of a setting that guards: nothing would read it. Other
+// variables belong to other programs, or to a cluster that names its services.
 func noneMisspelled(flags *pflag.FlagSet, environment []string) error {
 	known := slices.Clone(secretsInEnv)
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, variableOf(f.Name)) })
@@ -108,7 +108,7 @@ func noneMisspelled(flags *pflag.FlagSet, environment []string) error {
 	return nil
 }
 
-// noneEmptyIn refuses a credential that a settings file names and leaves empty.
+// noneEmptyIn refuses an empty credential in a settings file.
 func noneEmptyIn(document map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(document)) {
 		switch value := document[key].(type) {

@@ -22,7 +22,7 @@ func (k *Kubernetes) Add(f *pflag.FlagSet, name string) {
 	f.StringVar(&k.settings.WebhookConfiguration, "kubernetes-webhook-configuration", name, "`name` of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, into which the server writes its CA")
 }
 
-// Settings returns the settings; nil for a server without a cluster.
+// Settings returns the settings, or nil for a server without a cluster.
 func (k *Kubernetes) Settings() (*kubernetes.Settings, error) {
 	if !k.on && k.settings.Kubeconfig == "" {
 		return nil, nil

@@ -31,7 +31,7 @@ func NewMan(program string) *cobra.Command {
 	}
 }
 
-// disableTag removes the line that names the generator of a page.
+// disableTag removes the line that names a page's generator.
 func disableTag(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true
 	for _, sub := range cmd.Commands() {

@@ -110,8 +110,8 @@ func readFile(v *viper.Viper, flags *pflag.FlagSet, path string) error {
 	return v.MergeConfigMap(file.AllSettings())
 }
 
-// documentOf returns a settings file as written. viper treats keys that differ only in case as one, takes an empty value
-// for none, and reads only the first of several documents.
+// documentOf returns a settings file as written. viper merges keys that differ only in case, treats an empty value as
+// absent, and reads only the first of several documents.
 func documentOf(raw []byte) (document map[string]any, err error) {
 	var more map[string]any
 	decoder := yaml.NewDecoder(bytes.NewReader(raw))
@@ -178,7 +178,7 @@ func (e *StatusError) Error() string { return e.Err.Error() }
 // Unwrap returns the error.
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// settingsMark marks the flag of a file with settings: commands may have a --config that is none.
+// settingsMark marks the flag for a settings file: the --config of other commands may be something else.
 const settingsMark = "settings"
 
 func markSettings(flags *pflag.FlagSet) { _ = flags.SetAnnotation(configFlag, settingsMark, nil) }

@@ -39,7 +39,7 @@ func (m *Memory) Apply(ctx context.Context, b Batch) (*Commit, error) {
 	return commit, nil
 }
 
-// Close implements Store: it waits for the write under way and refuses later ones.
+// Close implements Store. It waits for the write in progress and refuses later ones.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
 	m.Begin().Abort()

@@ -57,7 +57,7 @@ func (m *Metrics) Unregister() {
 	}
 }
 
-// Applied records how long a writer waited, and with which result.
+// Applied records how long a writer waited, and the result.
 func (m *Metrics) Applied(d time.Duration, err error) {
 	result := "ok"
 	switch {
@@ -92,8 +92,8 @@ func (c viewCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- byType
 }
 
-// Collect implements prometheus.Collector. Of a live type without resources in the store there is no series: those that
-// there are may be in memory.
+// Collect implements prometheus.Collector. It omits live types without resources in the store, because theirs may be in
+// memory.
 func (c viewCollector) Collect(out chan<- prometheus.Metric) {
 	revision, window, byType := c.descs()
 	stats := c.view.Stats()

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// These limits of a group keep its first writer from waiting for an endless row of others that join.
+// These limits of a group keep its first writer from waiting for an endless sequence of others.
 const (
 	maxGroupBatches = 512
 	maxGroupOps     = 8192
@@ -135,7 +135,7 @@ func (q *Queue) gather(first *Request) []*Request {
 	}
 }
 
-// Stop refuses further writers with ErrClosed and waits for the group under way.
+// Stop refuses further writers with ErrClosed and waits for the group in progress.
 func (q *Queue) Stop() {
 	q.closing.Do(func() { close(q.stop) })
 	<-q.stopped

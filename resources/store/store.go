@@ -16,9 +16,9 @@ type Reader interface {
 	// if the window no longer reaches back to since, or if since is ahead of the store: compare in full then. Revisions
 	// have gaps where writes failed. The caller owns the slice. The commits are shared and must not be changed.
 	Changes(since uint64) (commits []*Commit, ok bool)
-	// Notable returns what Changes returns without the commits that have only background changes
-	// (ViewConfig.Background). Its window has the same limits and is filled by notable commits alone, so it reaches
-	// further back while a server keeps books, as when thousands of zones register. Each commit has all of its changes.
+	// Notable is Changes without the commits that have only background changes (ViewConfig.Background). Its window has
+	// the same limits and contains only notable commits, so it reaches further back while a server keeps books, as when
+	// thousands of zones register. Each commit has all of its changes.
 	Notable(since uint64) (commits []*Commit, ok bool)
 	// Changed returns the current revision and a channel that the first commit after it closes. All callers share the
 	// channel, so any number may wait. A waiting caller holds nothing but the channel, however long it waits, and
@@ -59,7 +59,7 @@ type Store interface {
 	// any of them nothing was written, with one exception: if the process ends right after ErrUnavailable, the next
 	// process may still find the batch in the file.
 	Apply(ctx context.Context, b Batch) (*Commit, error)
-	// Close waits for writes under way, refuses later ones with ErrClosed, and releases the file. Reads continue to
+	// Close waits for writes in progress, refuses later ones with ErrClosed, and releases the file. Reads continue to
 	// work. A second Close does nothing and returns the result of the first.
 	Close() error
 }
@@ -117,7 +117,7 @@ func IfRevision(r uint64) Condition { return Condition{kind: atRevision, revisio
 type Commit struct {
 	Revision uint64
 	// Changes are the net effect of the batch, at most one for each key, in the order in which the batch first changed
-	// the keys. Keys that did not change in the end are left out.
+	// the keys. Keys that did not change in the end are omitted.
 	Changes []Change
 	// Cause is that of the batch. Its time is zero if the store does not know it.
 	Cause Cause

@@ -171,7 +171,7 @@ func (p *plan) add(op *Op) error {
 		put.CreationTime = p.now
 	}
 	if put.ModificationTime.Before(put.CreationTime) {
-		put.ModificationTime = put.CreationTime // a clock was set back, or is behind the one of the origin
+		put.ModificationTime = put.CreationTime // a clock was set back, or is behind the origin's
 	}
 	p.stage(key, old, put)
 	return nil

@@ -20,8 +20,8 @@ type ViewConfig struct {
 	// WindowBytes bounds the changelog by the size of what its commits replaced or removed. Default:
 	// DefaultWindowBytes.
 	WindowBytes int
-	// Background reports whether a change is this server's bookkeeping, which readers of Notable do without. It must
-	// depend on the change alone, be quick, and not write. Nil: no change is.
+	// Background reports whether a change is this server's bookkeeping, which readers of Notable ignore. It must depend
+	// on the change alone, be quick, and not write. Nil means that no change is.
 	Background func(Change) bool
 	// Now is the clock for creation and modification times, time.Now by default.
 	Now func() time.Time

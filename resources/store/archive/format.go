@@ -15,7 +15,7 @@ const formatVersion = 1
 const (
 	maxLine = 64 << 20
 	maxFile = 1 << 20
-	// maxRatio bounds how many bytes one byte of the file may stand for, above freeBytes. Stores come to 10 to 60; gzip
+	// maxRatio bounds how many bytes one byte of the file may expand to, above freeBytes. Stores reach 10 to 60; gzip
 	// allows 1,032.
 	maxRatio  = 200
 	freeBytes = 64 << 20

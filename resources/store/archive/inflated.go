@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// counted counts the bytes that are read from it.
+// counted counts the bytes read from it.
 type counted struct {
 	from io.Reader
 	n    int64
@@ -18,8 +18,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// inflated reads what was compressed. It fails at what is compressed more than a backup is, which a small file may be
-// in order to fill the memory.
+// inflated reads decompressed data. It fails if the data expands more than a backup does, because a small file could
+// otherwise fill the memory.
 type inflated struct {
 	from   io.Reader
 	packed *counted

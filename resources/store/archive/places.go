@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// folders are the folders of a data folder that a backup of each kind of server holds, and a restore may write.
+// folders are the folders of a data folder that a backup of each kind of server contains, and that a restore may write.
 var folders = map[string][]string{
 	"global": {"kds-tls"},
 	"zone":   {meshesFolder, "tls", "membership"},
 }
 
-// meshesFolder has a folder for each mesh. The other folders have files only.
+// meshesFolder has a folder for each mesh. The other folders contain only files.
 const meshesFolder = "identity"
 
-// fileName is the form of the names below those folders, of meshes too. They have at most maxFileName bytes.
+// fileName matches the names below those folders, including those of meshes. They have at most maxFileName bytes.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][-_.A-Za-z0-9]*$`)
 
 const maxFileName = 255
 
-// Folders returns the folders of a data folder that belong in a backup of a "global" or "zone" server; none for another
-// kind. The caller may change the slice.
+// Folders returns the folders of a data folder that belong in a backup of a "global" or "zone" server, or none for
+// another kind. The caller may change the slice.
 func Folders(server string) []string { return slices.Clone(folders[server]) }
 
-// isHeld reports whether a file below one of the folders has a place and a name that a server gives.
+// isHeld reports whether a file below one of the folders has a place and name that servers use.
 func isHeld(path string) bool {
 	parts := strings.Split(path, "/")
 	if len(parts) != 2 && (len(parts) != 3 || parts[0] != meshesFolder) {
@@ -36,8 +36,8 @@ func isHeld(path string) bool {
 	})
 }
 
-// check refuses a file that a backup of this kind of server does not hold: a restore writes files to places whose
-// content the server trusts.
+// check refuses a file that no backup of this kind of server contains: a restore writes files whose content the server
+// trusts.
 func (f *File) check(server string) error {
 	folder, _, _ := strings.Cut(f.Path, "/")
 	if !slices.Contains(folders[server], folder) || !isHeld(f.Path) {

@@ -121,7 +121,7 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 	return l.Trailer, nil
 }
 
-// zoneName matches valid names of zones: the name becomes a part of the store's prefix in etcd.
+// zoneName matches valid zone names: the name becomes a part of the store's prefix in etcd.
 var zoneName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // maxRevision leaves room for the revisions after a restore.

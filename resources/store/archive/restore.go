@@ -10,10 +10,10 @@ import (
 )
 
 // Restore writes the backup's files below the data folder, which must exist, each durably and for its owner alone. It
-// checks all of them before it writes any, and then begins the restore of the backup in file, which the caller ends (End)
-// once the store is restored too. No file is written through a link or in the place of something that is no
-// regular file, whatever overwrite says. If a file exists with other content, Restore returns an error that wraps
-// fs.ErrExist, unless overwrite is set.
+// checks all of them before it writes any, and then begins the restore of the backup in file, which the caller ends
+// (End) once the store is restored too. It never writes through a link or replaces something that is not a regular
+// file, whatever overwrite says. If a file exists with other content, Restore returns an error that wraps fs.ErrExist,
+// unless overwrite is set.
 func (b *Backup) Restore(dataDir, file string, overwrite bool) (err error) {
 	root, err := os.OpenRoot(dataDir)
 	if err != nil {
@@ -36,7 +36,7 @@ func (b *Backup) Restore(dataDir, file string, overwrite bool) (err error) {
 	return nil
 }
 
-// fits returns the reason why the file cannot be written to its place.
+// fits returns why the file cannot be written to its place.
 func (f *File) fits(root *os.Root, overwrite bool) error {
 	for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
 		info, err := root.Lstat(dir)
@@ -67,7 +67,7 @@ func (f *File) fits(root *os.Root, overwrite bool) error {
 	return fmt.Errorf("%s in %s is another one than in the backup: %w", f.Path, root.Name(), fs.ErrExist)
 }
 
-// write replaces the file at once: a crash leaves the old one or the whole new one.
+// write replaces the file atomically: a crash leaves the old file or the whole new one.
 func (f *File) write(root *os.Root) error {
 	dir := path.Dir(f.Path)
 	if err := root.MkdirAll(dir, 0o700); err != nil {

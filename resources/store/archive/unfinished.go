@@ -14,7 +14,7 @@ import (
 // UnfinishedFile, in a data folder, names the backup that is being restored to it.
 const UnfinishedFile = "restore.unfinished"
 
-// ErrUnfinished reports that a restore to a data folder has begun and has not ended.
+// ErrUnfinished reports that a restore to a data folder has begun but not ended.
 var ErrUnfinished = errors.New("a restore to this data folder was interrupted")
 
 // Begin records durably that a restore of the backup in file to the data folder has begun, before the restore changes
@@ -37,8 +37,8 @@ func Begin(dataDir, file string) error {
 // End records that the restore to the data folder is complete. Errors are the operating system's.
 func End(dataDir string) error { return os.Remove(filepath.Join(dataDir, UnfinishedFile)) }
 
-// Unfinished returns an error that wraps ErrUnfinished if a restore to the data folder has begun and has not ended: what
-// is there belongs to no one state, and no server may start on it.
+// Unfinished returns an error that wraps ErrUnfinished if a restore to the data folder has begun but not ended: its
+// contents belong to no single state, and no server may start on it.
 func Unfinished(dataDir string) error {
 	raw, err := os.ReadFile(filepath.Join(dataDir, UnfinishedFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,7 +30,7 @@ func Write(w io.Writer, h Header, s store.Snapshot, files []File) error {
 		end.Resources++
 	}
 	for i := range files {
-		// A PEM block with this label is a key that is not sealed.
+		// A PEM block with this label is an unsealed key.
 		if bytes.Contains(files[i].Data, []byte("PRIVATE KEY-----")) {
 			return fmt.Errorf("%s: %w", files[i].Path, ErrClear)
 		}

@@ -61,14 +61,14 @@ type Config struct {
 	// that is made before the contents of etcd are migrated to a newer format. Without a Server, an older format in
 	// etcd is refused and nothing is recorded.
 	Owner archive.Header
-	// Now is the clock for the times in resources, backups and file names; time.Now when nil.
+	// Now is the clock for the times in resources, backups and file names; time.Now if nil.
 	Now func() time.Time
 	// Background is store.ViewConfig.Background; nil for none.
 	Background func(store.Change) bool
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
-	// replacing is set by those who replace what is there.
+	// replacing is set by callers that replace existing contents.
 	replacing bool
 }
 
@@ -116,7 +116,7 @@ type Store struct {
 	healthy func() error
 	current func() error
 	held    func() error
-	// heldBefore is Held if each batch must call it before it is applied; nil if the store calls it.
+	// heldBefore is Held if each batch must call it before it is applied, or nil if the store calls it.
 	heldBefore func() error
 	shared     *etcd.Store
 }
@@ -139,8 +139,8 @@ func inPlace(held func() error) error {
 	return nil
 }
 
-// SharedState returns the shared state on which servers with the same store share what is not in it; nil for a store of
-// one server.
+// SharedState returns the state beside the store that servers with the same store share, or nil for a store of one
+// server.
 func (s *Store) SharedState() *etcd.SharedState {
 	if s.shared == nil {
 		return nil
@@ -148,7 +148,7 @@ func (s *Store) SharedState() *etcd.SharedState {
 	return s.shared.SharedState(0)
 }
 
-// Healthy returns nil while the store can be written to, as far as is known. It returns at once.
+// Healthy returns nil while the store accepts writes, as far as is known. It returns at once.
 func (s *Store) Healthy() error {
 	if err := inPlace(s.held); err != nil {
 		return err
@@ -156,12 +156,12 @@ func (s *Store) Healthy() error {
 	return s.healthy()
 }
 
-// Answers returns nil while what the store says is current, as far as is known: for a store that servers share, while
-// etcd answers and takes writes. It returns at once.
+// Answers returns nil while the store's data is current, as far as is known: for a shared store, while etcd answers and
+// accepts writes. It returns at once.
 func (s *Store) Answers() error { return s.healthy() }
 
-// Current returns nil while what is read is what was last written, as far as is known, although the store may refuse
-// writes, as a full one does. It returns at once.
+// Current returns nil while reads return what was last written, as far as is known, even if the store refuses writes,
+// as a full one does. It returns at once.
 func (s *Store) Current() error {
 	if err := inPlace(s.held); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (s *Store) Current() error {
 	return s.current()
 }
 
-// Mark identifies the last write that this server knows in a store that servers share; empty for another one.
+// Mark identifies the last write that this server knows in a shared store; empty for any other store.
 func (s *Store) Mark() string {
 	if s.shared == nil {
 		return ""
@@ -177,7 +177,7 @@ func (s *Store) Mark() string {
 	return s.shared.Mark()
 }
 
-// Recognises reports whether the store contains the write of a Mark, or it cannot be told any more. Errors are etcd's.
+// Recognises reports whether the store contains the write of a Mark, or can no longer tell. Errors are etcd's.
 func (s *Store) Recognises(ctx context.Context, mark string) (bool, error) {
 	if s.shared == nil {
 		return true, nil
@@ -224,7 +224,7 @@ func (c *Config) view() store.ViewConfig {
 	return store.ViewConfig{Now: c.Now, Background: c.Background}
 }
 
-// ErrLost reports that a data folder has been in use, and the file of its store is gone.
+// ErrLost reports that a data folder has been used but the file of its store is gone.
 var ErrLost = errors.New("the store's file is gone, and this folder has been in use")
 
 // checkLost returns ErrLost, or an error of the operating system.
@@ -233,7 +233,7 @@ func (c *Config) checkLost() error {
 		return nil
 	}
 	if _, err := os.Lstat(c.Path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // what else is wrong with it, whoever opens it says
+		return nil // opening it reports any other problem
 	}
 	if _, err := os.Stat(c.Trace); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -244,7 +244,7 @@ func (c *Config) checkLost() error {
 		c.Path, ErrLost, filepath.Dir(c.Trace))
 }
 
-// now returns the time by the configured clock.
+// now returns the time of the configured clock.
 func (c *Config) now() time.Time {
 	if c.Now == nil {
 		return time.Now()

@@ -11,10 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// DefaultStartTimeout is the default of how long servers retry their start.
+// DefaultStartTimeout is how long servers retry their start by default.
 const DefaultStartTimeout = time.Minute
 
-// shortestPause and longestPause bound the wait before a start is tried again.
+// shortestPause and longestPause bound the wait before a retry.
 const (
 	shortestPause = 200 * time.Millisecond
 	longestPause  = 2 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd"
 )
 
-// ErrNotEmpty reports that a store exists and the caller did not allow to replace it.
+// ErrNotEmpty reports that a store exists and the caller did not allow its replacement.
 var ErrNotEmpty = errors.New("there is a store already")
 
 // ErrInUse reports that servers use the store in etcd.
@@ -37,7 +37,7 @@ func Replaceable(ctx context.Context, c Config, overwrite bool) (err error) {
 	return errors.Join(vacant(ctx, opened, c, overwrite), opened.Close())
 }
 
-// vacant refuses to replace what is in etcd.
+// vacant refuses to replace existing contents of etcd.
 func vacant(ctx context.Context, opened *Store, c Config, overwrite bool) error {
 	if err := deserted(ctx, opened.SharedState(), c.Prefix); err != nil {
 		return err
@@ -48,10 +48,10 @@ func vacant(ctx context.Context, opened *Store, c Config, overwrite bool) error 
 	return nil
 }
 
-// Replace makes a store hold exactly rs, at a revision. No server may have a file open. If a store exists, Replace
-// returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the path that it returns, and deletes
-// the contents of etcd, which no server opens before the new ones are complete. Errors: those of Validate, ErrNotEmpty,
-// ErrInUse, store.ErrUnavailable, bolt.ErrInUse, the operating system's.
+// Replace makes a store contain exactly rs, at a revision. No server may have a file open. If a store exists, Replace
+// returns ErrNotEmpty unless overwrite is set. With overwrite it moves a file to the returned path, and deletes the
+// contents of etcd, which no server opens before the new ones are complete. Errors: those of Validate, ErrNotEmpty,
+// ErrInUse, store.ErrUnavailable, bolt.ErrInUse, and the operating system's.
 func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Resource, overwrite bool) (aside string,
 	err error) {
 	if err := c.Validate(); err != nil {
@@ -69,11 +69,11 @@ func Replace(ctx context.Context, c Config, revision uint64, rs []*resources.Res
 	if err := vacant(ctx, opened, c, overwrite); err != nil {
 		return "", err
 	}
-	// Revisions only grow: otherwise servers that follow would not see the change.
+	// Revisions only grow. Otherwise servers that follow would not see the change.
 	return "", opened.Store.(*etcd.Store).Replace(ctx, max(revision, opened.Snapshot().Revision()+1), rs)
 }
 
-// leaving is how long Replace waits for servers to go: the lease of one that was killed ends by then.
+// leaving is how long Replace waits for servers to leave: the lease of a killed server ends by then.
 const leaving = etcd.DefaultReplicaLease + 2*time.Second
 
 // deserted fails if servers use the store.

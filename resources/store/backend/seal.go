@@ -12,17 +12,17 @@ import (
 
 // Sealer seals the secrets in specs. secrets.Fields implements it.
 type Sealer interface {
-	// Over returns s with a seal on the secrets of all puts.
+	// Over returns s with sealing of the secrets in all puts.
 	Over(s store.Store) store.Store
-	// Seal returns r with its secrets sealed, or r itself if none is in the clear. old is the stored resource, or nil.
+	// Seal returns r with its secrets sealed, or r itself if none is in plain text. old is the stored resource, or nil.
 	Seal(r, old *resources.Resource) (*resources.Resource, error)
-	// SealStored seals the secrets in s that are in the clear, and returns the number of resources that it changed.
+	// SealStored seals the plain-text secrets in s, and returns the number of resources that it changed.
 	SealStored(ctx context.Context, s store.Store) (int, error)
 }
 
-// OpenSealed is like Open, for a store in which f seals the secrets of specs. It first seals what an older version left
-// in the clear. It replaces a file by a sealed copy in one step, because overwritten data stays in the free pages of a
-// file. If the process is killed, either the old or the new file is there. Errors: those of Open and of f.
+// OpenSealed is like Open, for a store in which f seals the secrets of specs. It first seals what an older version
+// stored in plain text. It replaces a file by a sealed copy in one step, because overwritten data stays in the free
+// pages of a file. If the process is killed, either the old or the new file is there. Errors: those of Open and of f.
 func OpenSealed(ctx context.Context, c Config, f Sealer) (*Store, error) {
 	s, err := Open(ctx, c)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Create makes a file with these resources at a revision. The file is complete when it appears under path. Errors:
+// Create creates a file with these resources at a revision. The file is complete when it appears under path. Errors:
 // fs.ErrExist if the path exists, and the operating system's.
 func Create(path string, revision uint64, rs []*resources.Resource) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

@@ -50,7 +50,7 @@ type file struct {
 	commit func(*bbolt.Tx) error
 	// here is the place where the file must stay.
 	here *place.Place
-	// busy knows since when a write has waited for the disk.
+	// busy tracks since when a write has waited for the disk.
 	busy place.Busy
 }
 
@@ -84,8 +84,8 @@ func openFile(path string, lockTimeout time.Duration) (*file, error) {
 // folder, so the folder needs no check of its own.
 func (f *file) inPlace() error { return f.here.Check() }
 
-// createFile makes a complete file under another name and then renames it. An empty or half-written file under path is
-// therefore damaged, and never treated as a new one.
+// createFile creates a complete file under another name and then renames it. An empty or half-written file under path
+// is therefore damaged, and never treated as a new one.
 func createFile(path string, lockTimeout time.Duration) error {
 	unfinished := path + ".new"
 	db, _, err := openBolt(unfinished, lockTimeout)

@@ -153,8 +153,8 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Healthy returns nil while the file is in its place, the last write succeeded and none hangs, and otherwise the problem.
-// It returns at once. After a failed write each call starts a retry in the background, so that no writer has to find out
+// Healthy returns nil while the file is in place, the last write succeeded and none hangs, or else the problem. It
+// returns at once. After a failed write, each call starts a retry in the background, so that no writer has to find out
 // whether the disk accepts writes again.
 func (s *Store) Healthy() error {
 	if err := s.InPlace(); err != nil {
@@ -170,7 +170,7 @@ func (s *Store) Healthy() error {
 	return nil
 }
 
-// InPlace returns nil while the file is in its place, though writes to it may fail. It returns at once.
+// InPlace returns nil while the file is in place, even if writes to it fail. It returns at once.
 func (s *Store) InPlace() error {
 	if err := s.file.inPlace(); err != nil {
 		return fmt.Errorf("%w (%w)", store.ErrUnavailable, err)

@@ -10,9 +10,9 @@ import (
 // maxReadable is how many bytes of the display name the name of a copy contains.
 const maxReadable = 200
 
-// Contents checks resources like those of a data folder, for a server with this system namespace; revision is the
-// store's, zero if it is unknown. The second result is the reason why one of them cannot be from a server of ours at
-// all, by its names, labels or revision, or because it occurs twice; or nil.
+// Contents checks resources like those of a data folder, for a server with this system namespace. revision is the
+// store's, or zero if unknown. The second result says why one of them cannot come from a server of ours, by its names,
+// labels or revision, or because it is a duplicate; or it is nil.
 func Contents(all []*resources.Resource, revision uint64, systemNamespace string) ([]Finding, error) {
 	r := &Report{systemNamespace: systemNamespace}
 	r.contents(all, revision)

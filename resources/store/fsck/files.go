@@ -25,8 +25,8 @@ import (
 // maxFile bounds how much of a file beside the store is read, in bytes.
 const maxFile = 64 << 20
 
-// files checks everything beside the store. The folder may be a link, as systemd makes for a server with its own user:
-// the trailing separator makes the walk follow it.
+// files checks everything beside the store. The folder may be a link, as systemd creates for a server with its own
+// user: the trailing separator makes the walk follow it.
 func (r *Report) files() error {
 	return filepath.WalkDir(r.Dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -49,8 +49,8 @@ func (r *Report) rebuilt() bool {
 	return false
 }
 
-// rebuild writes a new file with everything that was read, which is everything that was written. The damaged one gets a
-// second name first, and is then replaced at once: there is always a store, and a repair that was interrupted can be
+// rebuild writes a new file with everything that was read, which is everything that was written. The damaged file first
+// gets a second name, and is then replaced atomically: there is always a store, and an interrupted repair can be
 // repeated.
 func (r *Report) rebuild(path string) error {
 	if err := os.Link(path, asideOf(path)); err != nil {

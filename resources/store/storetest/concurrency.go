@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// testConcurrentWriters counts up one resource by optimistic writes of many writers: each success must count once.
+// testConcurrentWriters increments one resource by optimistic writes of many writers: each success must count once.
 func testConcurrentWriters(t *testing.T, open Open) {
 	s := open(t, store.ViewConfig{})
 	const writers, each = 8, 20
@@ -66,7 +66,7 @@ func content(r *resources.Resource) (n int, err error) {
 }
 
 // testConcurrentReaders writes batches that give two resources the same content: no reader may ever see them differ.
-// Readers look many times in a row and then rest, so that they do not keep the processor from the writers and from etcd.
+// Readers read many times in a row and then rest, so that they leave the processor to the writers and to etcd.
 func testConcurrentReaders(t *testing.T, open Open) {
 	s := open(t, store.ViewConfig{})
 	left, right := Key("left"), Key("right")

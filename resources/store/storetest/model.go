@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// model is a store written without care for speed: it applies a batch to a copy of a map.
+// model is a simple, slow store: it applies a batch to a copy of a map.
 type model struct {
 	state    map[resources.Key]*resources.Resource
 	revision uint64
@@ -51,7 +51,7 @@ func (o modelOp) op() store.Op {
 
 func (m *model) apply(ops []modelOp, refuse bool) error {
 	next := maps.Clone(m.state)
-	var touched []resources.Key // In the order of the first op that did something.
+	var touched []resources.Key // In the order of the first op with an effect.
 	touch := func(k resources.Key) {
 		if !slices.Contains(touched, k) {
 			touched = append(touched, k)
