@@ -76,10 +76,10 @@ func (c *cli) createBackup(ctx context.Context, client *api.Client, path string,
 	})
 }
 
-// stdout in place of a file's name is standard output.
+// stdout as a file name means standard output.
 const stdout = "-"
 
-// backupSummary is what backup inspect prints.
+// backupSummary is the output of backup inspect.
 type backupSummary struct {
 	File     string                 `json:"file"`
 	Server   string                 `json:"server"`

@@ -9,15 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Variables of the servers: where causewayctl runs beside one, as in its container, they say how to reach it.
+// Variables of the servers. If causewayctl runs beside a server, as in its container, they say how to reach it.
 const (
 	serverAPIEnv         = "CAUSEWAY_API_ADDRESS"
 	serverDiagnosticsEnv = "CAUSEWAY_DIAGNOSTICS_ADDRESS"
 	serverDataEnv        = "CAUSEWAY_DATA_DIR"
 )
 
-// beside returns the URL of a server's port, from the address that the server listens on; empty if there is none. Off
-// loopback servers speak TLS.
+// beside returns the URL of a server's port, from the address that the server listens on, or "". Off loopback, servers
+// use TLS.
 func beside(listens string) string {
 	host, port, err := net.SplitHostPort(listens)
 	if err != nil {
@@ -33,8 +33,8 @@ func beside(listens string) string {
 	return "https://" + net.JoinHostPort(host, port)
 }
 
-// besideFile returns the first of the files of the server's data folder that is there; empty if none is, or if the
-// server beside us is not the one that is asked.
+// besideFile returns the first existing one of the files of the server's data folder, or "" if there is none, or if the
+// command is for another server than the one beside it.
 func besideFile(names ...string) string {
 	dir := os.Getenv(serverDataEnv)
 	if dir == "" || os.Getenv(addressEnv) != "" || os.Getenv(serverAPIEnv) == "" {
@@ -49,7 +49,7 @@ func besideFile(names ...string) string {
 	return ""
 }
 
-// leaveBeside forgets the token of the server beside us when --address names another server.
+// leaveBeside drops the token of the server beside us if --address names another server.
 func (c *cli) leaveBeside() {
 	token := besideFile("admin.token")
 	if token == "" || c.credential.tokenFile != token || c.credential.flags.Changed("token-file") {

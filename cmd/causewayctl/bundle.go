@@ -23,7 +23,7 @@ import (
 // bundleFormat is the version of the layout of a support bundle.
 const bundleFormat = 1
 
-// bundleFlags select what goes into a bundle besides the answers of the HTTP API.
+// bundleFlags select what goes into a bundle besides the responses of the HTTP API.
 type bundleFlags struct {
 	diagnostics, config, log string
 	withSpecs                bool

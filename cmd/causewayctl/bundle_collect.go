@@ -23,7 +23,7 @@ const (
 	maxConfig = 1 << 20
 )
 
-// collect requests everything, one item after another. It fails only if the server does not answer at all.
+// collect requests everything, one item after another. It fails only if the server does not respond at all.
 func (c *cli) collect(ctx context.Context, client *api.Client, flags *bundleFlags) (*bundle, error) {
 	b := &bundle{missing: map[string]string{}}
 	info, err := fetchInfo(ctx, client)
@@ -106,7 +106,7 @@ func (c *cli) collectZones(ctx context.Context, client *api.Client, b *bundle) {
 	b.addJSON("zone-credentials.json", credentials, nil)
 }
 
-// resourceFacts are what a bundle contains of a resource whose spec is left out.
+// resourceFacts are what a bundle contains of a resource whose spec is omitted.
 type resourceFacts struct {
 	item
 	Conditions []resources.Condition `json:"conditions,omitempty"`

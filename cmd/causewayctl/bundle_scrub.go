@@ -10,8 +10,8 @@ import (
 // redacted replaces each secret.
 const redacted = "REDACTED"
 
-// scrubber redacts what looks like a secret. It is the second line of defence: the servers' answers contain no secrets,
-// but a setting, a log or a policy that a user wrote may.
+// scrubber redacts what looks like a secret. It is the second line of defence: the servers' responses contain no
+// secrets, but a setting, a log or a policy that a user wrote may.
 type scrubber struct{}
 
 // secretForms match secrets in any text. The first group, if there is one, is kept.

@@ -40,8 +40,8 @@ func (m *colourMode) Set(s string) error {
 // Type implements pflag.Value.
 func (m *colourMode) Type() string { return "when" }
 
-// on reports whether output for people has colours. By itself, a terminal gets them, unless NO_COLOR is set or it is a
-// dumb one; on Windows, one that says what it is.
+// on reports whether output for people has colours. In auto mode, a terminal gets them, unless NO_COLOR is set or it is
+// a dumb one; on Windows, only one that identifies itself.
 func (m *colourMode) on(terminal bool, env func(string) string, system string) bool {
 	switch *m {
 	case colourAlways:
@@ -63,7 +63,7 @@ func (c *cli) paint() {
 	c.painter.on = c.colour.on(isTerminal(c.raw), os.Getenv, runtime.GOOS)
 }
 
-// isTerminal reports whether a writer is a terminal, or another device for characters.
+// isTerminal reports whether a writer is a terminal, or another character device.
 func isTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -73,7 +73,7 @@ func isTerminal(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// The colours of a terminal, which chooses their shades.
+// Terminal colours. The terminal chooses their shades.
 const (
 	red      = "\x1b[31m"
 	green    = "\x1b[32m"
@@ -81,7 +81,7 @@ const (
 	noColour = "\x1b[0m"
 )
 
-// shades maps what states and verdicts begin with to their colours.
+// shades maps the first words of states and verdicts to colours.
 var shades = map[string]string{
 	"online": green, "ok": green, "allowed": green, "allow": green, "active": green,
 	"offline": red, "problem": red, "denied": red, "deny": red, "error": red, "errors": red,
@@ -91,15 +91,15 @@ var shades = map[string]string{
 // stateColumns are the headers of the columns that hold states and verdicts.
 var stateColumns = []string{"STATUS", "STATE", "VERDICT", "PROXY"}
 
-// painter colours the states and verdicts of text for people, line by line: the cells of such columns in a table, and
-// lines that begin with a verdict or with how bad something is. What it gets is escaped already, so that no colour is
-// another's. It holds back an unfinished line.
+// painter colours the states and verdicts in text for people, line by line: the cells of such columns in a table, and
+// lines that begin with a verdict or a severity. Its input is already escaped, so that all colours are its own. It
+// holds back an unfinished line.
 type painter struct {
 	to io.Writer
 	on bool
 
 	line []byte
-	// column is where the states of the current table begin, in characters; -1 outside of a table.
+	// column is where the states of the current table begin, in characters, or -1 outside of a table.
 	column int
 }
 
@@ -134,7 +134,7 @@ func (p *painter) Close() error {
 	return err
 }
 
-// painted returns a line with its colours.
+// painted returns a line with colours.
 func (p *painter) painted(line string) string {
 	if column, header := stateColumn(line); header {
 		p.column = column
@@ -162,7 +162,7 @@ func (p *painter) painted(line string) string {
 	return shaded(line, line)
 }
 
-// shaded returns text in the colour of the state's first word, or as it is if that is not a state.
+// shaded returns text in the colour of the state's first word, or unchanged if that is not a state.
 func shaded(state, text string) string {
 	word, _, _ := strings.Cut(state, " ")
 	shade, known := shades[strings.TrimSuffix(word, ",")]
@@ -172,7 +172,7 @@ func shaded(state, text string) string {
 	return fmt.Sprint(shade, text, noColour)
 }
 
-// stateColumn reports whether a line is the header of a table, and where its states begin; -1 if it has none.
+// stateColumn reports whether a line is the header of a table, and where its states begin, or -1 if it has none.
 func stateColumn(line string) (column int, header bool) {
 	cells := strings.Split(line, "   ")
 	if len(cells) < 2 || strings.ToUpper(line) != line || strings.ContainsAny(line, ":/0123456789") {

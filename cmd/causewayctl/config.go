@@ -154,7 +154,7 @@ func newSetContext(c *cli) *cobra.Command {
 	return cmd
 }
 
-// contextOfFlags returns the context that the flags describe. It does not look at the environment.
+// contextOfFlags returns the context that the flags describe. It ignores the environment.
 func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
 	flags := c.credential.flags
 	if !flags.Changed("address") {
@@ -178,7 +178,8 @@ func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
 	if flags.Changed("ca-sha256") {
 		set.CASHA256 = c.credential.pin
 	}
-	// What a command would refuse, with its words: an unreadable file, two credentials, a plaintext address with a token.
+	// A command would refuse these with the same errors: an unreadable file, two credentials, a plaintext address with
+	// a token.
 	trial := &cli{address: set.Address, timeout: c.timeout, context: contextFlags{chosen: true}, credential: c.credential}
 	trial.credential.noEnv = true
 	trial.caFile, trial.credential.pin, trial.credential.tokenFile = set.CA, set.CASHA256, set.TokenFile

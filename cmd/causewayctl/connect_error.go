@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// explainTransport turns an error of the connection, not of the server, into one with advice on what to do next.
+// explainTransport adds advice to an error of the connection, not of the server.
 func explainTransport(address string, err error) error {
 	var transport *url.Error
 	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {
@@ -45,7 +45,7 @@ func explainTransport(address string, err error) error {
 	}
 }
 
-// unknownIn returns the part of an error message that reports whether an unanswered request changed anything. It is
+// unknownIn returns the part of an error message that says that an unanswered request may have changed something. It is
 // empty for a request that only reads.
 func unknownIn(e *url.Error) string {
 	if e.Op == "Get" || e.Op == "Head" {

@@ -10,7 +10,7 @@ import (
 const (
 	stateOnline  = "online"
 	stateOffline = "offline"
-	stateUnseen  = "not seen" // by this server, since it started: it does not know what was before
+	stateUnseen  = "not seen" // by this server since it started: earlier connections are unknown
 	stateUnknown = "unknown"
 	stateHidden  = "hidden" // the caller may not read the insight
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/credential/contexts"
 )
 
-// contextFlags choose a server by its name in a file.
+// contextFlags select a server by its name in a file.
 type contextFlags struct {
 	name, file string
 	chosen     bool
@@ -21,9 +21,9 @@ func (f *contextFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", "", "`file` of contexts; also "+contexts.Env+", which may name several")
 }
 
-// choose applies the context of this command, if there is one: --context, or else the current one unless --address or
-// its variable says which server to ask. A context comes whole: its address is never asked with the trust or credential
-// of the environment, which are another server's, and never the other way round. Flags win over it.
+// choose applies the command's context, if any: --context, or else the current one unless --address or its variable
+// names a server. A context is used as a whole: its address is never combined with the trust or credential of the
+// environment, which belong to another server, nor the other way round. Flags override it.
 func (c *cli) choose() error {
 	if c.context.chosen {
 		return nil
@@ -58,7 +58,7 @@ func (c *cli) choose() error {
 	return c.apply(found)
 }
 
-// readContexts reads the files of contexts. Those that a flag or the environment names have to be there.
+// readContexts reads the files of contexts. Files that a flag or the environment names must exist.
 func (c *cli) readContexts() (*contexts.Files, error) {
 	files, err := contexts.ReadFiles(c.context.file)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *cli) readContexts() (*contexts.Files, error) {
 	return nil, usagef("there is no file of contexts at %v: causewayctl config set-context makes one", files.Paths())
 }
 
-// readContextsWith is readContexts for a command about one context, which has to be there.
+// readContextsWith is readContexts for a command about one context, which must exist.
 func (c *cli) readContextsWith(name string) (*contexts.Files, error) {
 	files, err := c.readContexts()
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *cli) readContextsWith(name string) (*contexts.Files, error) {
 	return files, nil
 }
 
-// apply sets the flags that the command line left out to what the context says.
+// apply sets the flags that the command line omits to the values of the context.
 func (c *cli) apply(found *contexts.Context) error {
 	flags := c.credential.flags
 	given := func(names ...string) bool {
@@ -100,7 +100,7 @@ func (c *cli) apply(found *contexts.Context) error {
 	}
 	values := map[string]string{"address": found.Address}
 	if !given("ca", "ca-sha256") {
-		c.caFile, c.credential.pin = "", "" // what the environment says
+		c.caFile, c.credential.pin = "", "" // from the environment
 		values["ca"], values["ca-sha256"] = found.CA, found.CASHA256
 	}
 	c.credential.noEnv = true

@@ -33,7 +33,7 @@ type credentialFlags struct {
 	clientCert, clientKey string
 	pin                   string
 	flags                 *pflag.FlagSet
-	// noEnv leaves out what the environment says: a context has a credential of its own.
+	// noEnv ignores the environment, because a context has a credential of its own.
 	noEnv bool
 }
 
@@ -85,7 +85,7 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	return nil
 }
 
-// trust sets by which authority the server is verified: the one in a file, the one that is pinned, or the system's.
+// trust sets the authority that verifies the server: the one in a file, the pinned one, or the system's.
 func (c *credentialFlags) trust(config *api.ClientConfig, caFile string) (err error) {
 	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
@@ -100,7 +100,7 @@ func (c *credentialFlags) trust(config *api.ClientConfig, caFile string) (err er
 }
 
 // noneEmpty fails if a flag for a credential is empty, for example because a script's variable was unset: the command
-// must not continue without the credential. A flag wins over the environment, also over an empty variable.
+// must not continue without the credential. A flag overrides the environment, even an empty variable.
 func (c *credentialFlags) noneEmpty() error {
 	for _, flag := range []string{"token", "token-file", "client-cert", "client-key", "ca", "ca-sha256", "config"} {
 		if f := c.flags.Lookup(flag); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {

@@ -52,18 +52,18 @@ func newDescribe(c *cli) *cobra.Command {
 	return cmd
 }
 
-// description is all that a server knows of a resource.
+// description is everything that a server knows about a resource.
 type description struct {
 	Resource   json.RawMessage       `json:"resource"`
 	Conditions []resources.Condition `json:"conditions"`
 	// Rollout is the progress of the newest revision in one sentence, and Advice what to do about it.
 	Rollout string   `json:"rollout"`
 	Advice  []string `json:"advice,omitempty"`
-	// Proxies are those that a policy or a service selects; nil for other types.
+	// Proxies are those that a policy or a service selects, or nil for other types.
 	Proxies []inspect.Meta `json:"proxies,omitempty"`
-	// History are the newest changes, the newest first.
+	// History has the latest changes, newest first.
 	History []access.Entry `json:"history"`
-	// Unknown are the parts that could not be read, and why.
+	// Unknown maps the parts that could not be read to the reasons.
 	Unknown map[string]string `json:"unknown,omitempty"`
 
 	item *item
@@ -219,7 +219,7 @@ func (d *description) printSpec(w io.Writer) error {
 
 func (d *description) unknownText(part string) string { return "unknown: " + d.Unknown[part] }
 
-// timeAndAge returns a time and how long ago that is; empty for no time.
+// timeAndAge returns a time and its age, or "" for the zero time.
 func timeAndAge(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -227,7 +227,7 @@ func timeAndAge(t time.Time) string {
 	return t.UTC().Format(time.RFC3339) + " (" + ageText(time.Since(t)) + ")"
 }
 
-// ageText returns a duration as people say it, in its largest unit.
+// ageText returns a duration in its largest unit, for people.
 func ageText(age time.Duration) string {
 	switch {
 	case age < 0:

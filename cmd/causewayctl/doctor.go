@@ -130,7 +130,7 @@ func (c *cli) doctor(ctx context.Context, client *api.Client, flags *doctorFlags
 	return nil
 }
 
-// diagnose runs the checks one after another. It fails only if the server does not answer at all.
+// diagnose runs the checks one after another. It fails only if the server does not respond at all.
 func (c *cli) diagnose(ctx context.Context, client *api.Client, flags *doctorFlags) (*diagnosis, error) {
 	e := &examination{diagnosis: diagnosis{Address: c.address, Findings: []finding{}}, cli: c, client: client,
 		flags: flags}
@@ -186,7 +186,7 @@ func (d *diagnosis) print(w io.Writer) error {
 	return err
 }
 
-// toDo is the line of advice below a finding.
+// toDo returns the line of advice below a finding.
 func toDo(advice string) string { return "  what to do:     " + printing.Line(advice) }
 
 func severity(status string) int {

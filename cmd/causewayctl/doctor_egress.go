@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// egress checks whether services outside the mesh have the egress that their mesh asks for. Only a zone knows; what has
-// no condition needs none.
+// egress checks whether services outside the mesh have the egress that their mesh requires. Only a zone knows. A
+// service without the condition needs none.
 func (e *examination) egress(ctx context.Context) {
 	d, _ := resources.Lookup(resources.TypeMeshExternalService)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})

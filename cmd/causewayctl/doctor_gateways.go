@@ -8,10 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// mostGateways is how many MeshGateways doctor checks.
+// mostGateways limits the MeshGateways that doctor checks.
 const mostGateways = 50
 
-// gateways checks whether proxies serve all of each MeshGateway.
+// gateways checks whether proxies serve every part of each MeshGateway.
 func (e *examination) gateways(ctx context.Context) {
 	d, _ := resources.Lookup(resources.TypeMeshGateway)
 	items, err := listItems(ctx, e.client, listQuery{descriptor: d})

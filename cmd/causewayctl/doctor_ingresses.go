@@ -9,10 +9,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ingress is a ZoneIngress with what its zone says of its proxy.
+// ingress is a ZoneIngress with its zone's information about its proxy.
 type ingress struct {
 	zone, name string
-	// connected is the condition; nil where the server does not know.
+	// connected is the condition, or nil if the server does not know it.
 	connected *resources.Condition
 }
 
@@ -33,7 +33,7 @@ func (e *examination) ingresses(ctx context.Context) {
 	e.add(ingressFindings(all)...)
 }
 
-// connectedCondition returns the condition of a ZoneIngress about the connection of its proxy; nil without one.
+// connectedCondition returns the condition of a ZoneIngress about the connection of its proxy, or nil.
 func connectedCondition(it *item) *resources.Condition {
 	all, err := conditionsOf(it)
 	at := slices.IndexFunc(all, func(c resources.Condition) bool { return c.Type == resources.ConditionConnected })

@@ -10,12 +10,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// kubernetes reports what stands between the server and the cluster in which its users write; nothing of a server
-// without one.
+// kubernetes reports problems between the server and the cluster in which its users write, if it has one.
 func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 	answer, err := client.Do(ctx, api.Request{Path: "/metrics"})
 	if err != nil {
-		return // the check of panics says so
+		return // the check of panics reports it
 	}
 	followed := seriesOf(string(answer), "causeway_kubernetes_followed")
 	if len(followed) == 0 {
@@ -57,7 +56,7 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 	}
 }
 
-// shortList is the first few of a list.
+// shortList returns the first few items of a list.
 func shortList(list []string) []string {
 	slices.Sort(list)
 	if more := len(list) - 3; more > 0 {

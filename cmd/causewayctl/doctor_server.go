@@ -33,7 +33,7 @@ const (
 	portTimeout   = 5 * time.Second
 )
 
-// server checks what one request shows: whether and how fast the server answers, the clock, the certificate and the
+// server checks what one request shows: whether and how fast the server responds, the clock, the certificate and the
 // version.
 func (e *examination) server(ctx context.Context) error {
 	probe, err := e.client.Probe(ctx)

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// store checks whether the global that answers reaches its store: what it says of zones and policies may be old while it
-// does not, whoever may read its diagnostics port.
+// store checks whether the responding global reaches its store. While it does not, its view of zones and policies may
+// be old. The check does not need the diagnostics port.
 func (e *examination) store(ctx context.Context) {
 	var list api.ReplicaList
 	if err := e.client.JSON(ctx, api.Request{Path: "/_replicas"}, &list); err != nil {
@@ -24,7 +24,7 @@ func (e *examination) store(ctx context.Context) {
 	}
 }
 
-// isFalse reports whether something is known, and is not so.
+// isFalse reports whether something is known to be false.
 func isFalse(known *bool) bool { return known != nil && !*known }
 
 // storeFinding is about a global that cannot write to its store, and perhaps cannot read it.

@@ -39,7 +39,7 @@ func ownFindings(s *syncSession) []finding {
 	return out
 }
 
-// pace describes a session without problems: it is in sync, or a part is still under way.
+// pace describes a session without problems: it is in sync, or a part is still in transit.
 func (s *syncSession) pace() string {
 	late, behind, mute := 0.0, []string{}, false
 	for i := range s.Types {
@@ -175,7 +175,7 @@ func heldFinding(zone, typ string, n int) finding {
 	}
 }
 
-// heldAdvice says what to do about a removal that is held.
+// heldAdvice says what to do about a held deletion.
 func heldAdvice(zone, typ string) string {
 	return fmt.Sprintf("if it is intended: causewayctl zone accept-deletes %s --type %s; if not, write them again where they came from", zone, typ)
 }

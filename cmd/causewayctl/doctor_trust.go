@@ -8,11 +8,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// trust names the MeshTrusts that a zone does not believe, of its own and of others. A global believes none.
+// trust lists the MeshTrusts that a zone refuses, its own and others. A global refuses none.
 func (e *examination) trust(ctx context.Context) {
 	meshes, err := e.meshes(ctx)
 	if err != nil {
-		return // proxies says so
+		return // the check of proxies reports it
 	}
 	for _, mesh := range meshes {
 		var answer api.Trust

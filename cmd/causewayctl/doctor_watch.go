@@ -14,8 +14,8 @@ import (
 // doctorPause is the time between two examinations of doctor --watch.
 const doctorPause = 10 * time.Second
 
-// watchDoctor examines again and again, and prints the findings whenever they are not those of before. A server that
-// does not answer is a finding too.
+// watchDoctor examines periodically, and prints the findings whenever they change. A server that does not respond is a
+// finding, too.
 func (c *cli) watchDoctor(ctx context.Context, client *api.Client, flags *doctorFlags) error {
 	tick := time.NewTicker(doctorPause)
 	defer tick.Stop()
@@ -39,15 +39,15 @@ func (c *cli) watchDoctor(ctx context.Context, client *api.Client, flags *doctor
 	}
 }
 
-// measured is a duration that differs each time that it is measured.
+// measured matches durations, which differ at each measurement.
 var measured = regexp.MustCompile(`[0-9.]+(ns|µs|ms|s)\b`)
 
-// sameFindings reports whether two examinations found the same, whatever time their answers took.
+// sameFindings reports whether two examinations found the same, apart from measured times.
 func sameFindings(a, b string) bool {
 	return measured.ReplaceAllString(a, "") == measured.ReplaceAllString(b, "")
 }
 
-// unexamined says why there are no findings: the server was not there, or refused a question.
+// unexamined says why there are no findings: the server did not respond, or refused a request.
 func unexamined(address string, err error) string {
 	var answer *api.Error
 	if errors.As(err, &answer) {

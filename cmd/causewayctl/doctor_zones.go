@@ -17,7 +17,7 @@ const noticedLag = 30
 // asAPIError finds the server's error in err.
 func asAPIError(err error, into **api.Error) bool { return errors.As(err, into) }
 
-// sync checks the sessions between the global and its zones, from the side that answers.
+// sync checks the sessions between the global and its zones, from the side that responds.
 func (e *examination) sync(ctx context.Context) error {
 	own, err := fetchSession(ctx, e.client, "/_sync", "")
 	if err == nil {

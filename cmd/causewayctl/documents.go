@@ -91,14 +91,14 @@ func (c *cli) readSource(ctx context.Context, source string) ([]byte, error) {
 	return raw, nil
 }
 
-// readAll is io.ReadAll that an interrupt ends, although nothing comes: from a terminal, or a pipe.
+// readAll is io.ReadAll that an interrupt ends even if no data arrives from a terminal or a pipe.
 func readAll(ctx context.Context, in io.Reader) ([]byte, error) {
 	type result struct {
 		raw []byte
 		err error
 	}
 	read := make(chan result, 1)
-	go func() { // it ends with the program, if not before
+	go func() { // it ends with the program at the latest
 		raw, err := io.ReadAll(in)
 		read <- result{raw, err}
 	}()

@@ -13,16 +13,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// isURL reports whether -f names something on a server.
+// isURL reports whether -f names a URL.
 func isURL(source string) bool {
 	return strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://")
 }
 
-// maxRedirects bounds how often a URL leads to another.
+// maxRedirects bounds the redirects of a URL.
 const maxRedirects = 5
 
-// readURL reads one byte more than documents may have. It sends no credential, follows no redirect from https to
-// http, and tells nobody where it was redirected from.
+// readURL reads one byte more than documents may have. It sends no credential, follows no redirect from https to http,
+// and reveals to nobody where it was redirected from.
 func (c *cli) readURL(ctx context.Context, source string) ([]byte, error) {
 	at, err := url.Parse(source)
 	if err != nil || at.Host == "" || at.User != nil {
@@ -47,7 +47,7 @@ func (c *cli) readURL(ctx context.Context, source string) ([]byte, error) {
 	resp, err := client.Do(req) //nolint:gosec // the user names it
 	if err != nil {
 		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-			err = wrapped.Err // not the server that --address names: its advice would mislead
+			err = wrapped.Err // not the server of --address: its advice would mislead
 		}
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}

@@ -56,7 +56,7 @@ func newEdit(c *cli) *cobra.Command {
 	return cmd
 }
 
-// edit opens an item in the editor until what is saved is applied, or given up.
+// edit opens an item in the editor until the saved text is applied, or the user gives up.
 func (c *cli) edit(ctx context.Context, client *api.Client, it *item) error {
 	var original bytes.Buffer
 	if err := printYAML(&original, it.whole); err != nil {
@@ -96,7 +96,7 @@ func (c *cli) edit(ctx context.Context, client *api.Client, it *item) error {
 	}
 }
 
-// editorDelay is how long what an editor leaves running in the background may keep its standard error open.
+// editorDelay is how long background processes of an editor may keep its standard error open.
 const editorDelay = time.Second
 
 // editOnce writes the text below the reason why it was refused, if any, and returns it as the editor leaves it.
@@ -114,7 +114,7 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	if len(words) == 0 {
 		return nil, usagef("EDITOR is blank: want the name of a program")
 	}
-	// An interrupt is typed for the editor: it must not end with what it holds.
+	// An interrupt is typed for the editor, which must not lose its content.
 	editor := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:], path)...) //nolint:gosec // the user names it
 	editor.Stdin, editor.Stdout, editor.Stderr = c.in, c.raw, c.errOut
 	editor.WaitDelay = editorDelay
@@ -134,10 +134,10 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	return edited, err
 }
 
-// refusedEdit is why a text has to be edited again.
+// refusedEdit is the reason why a text must be edited again.
 type refusedEdit struct{ error }
 
-// applyEdited applies the text if it is still about the item, and nobody else has changed that.
+// applyEdited applies the text if it is still about the item, and nobody else has changed the item.
 func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, path string, text []byte) error {
 	decoded, err := resources.DecodeDocuments(text, resources.DecodeOptions{})
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *cli) applyEdited(ctx context.Context, client *api.Client, it *item, pat
 		Warnings: written.Warnings}}})
 }
 
-// fetchTagged reads a resource with the tag by which a later write knows that nobody else has changed it.
+// fetchTagged reads a resource with the tag that lets a later write detect other changes.
 func fetchTagged(ctx context.Context, client *api.Client, key resources.Key) (*item, error) {
 	path, query, err := api.ItemPath(key)
 	if err != nil {
@@ -187,7 +187,7 @@ func fetchTagged(ctx context.Context, client *api.Client, key resources.Key) (*i
 	return it, nil
 }
 
-// keptIn adds to an error where the text is.
+// keptIn adds the location of the text to an error.
 func keptIn(path string, err error) error {
 	return &advised{err, "the text is kept in " + path + ": causewayctl apply -f applies it"}
 }

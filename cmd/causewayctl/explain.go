@@ -97,7 +97,7 @@ func (c *cli) offline(run func(context.Context) error) func(*cobra.Command, []st
 	}
 }
 
-// readWorld reads resources from files and judges them as a server would.
+// readWorld reads resources from files and evaluates them as a server would.
 func (c *cli) readWorld(ctx context.Context, filenames []string, zone string) (*explain.World, error) {
 	docs, err := c.readDocuments(ctx, filenames)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *cli) readWorld(ctx context.Context, filenames []string, zone string) (*
 	return c.worldOf(docs, zone), nil
 }
 
-// worldOf is what the documents say. zone is the zone of those that name none.
+// worldOf returns the world that the documents describe. zone is the zone of those that name none.
 func (c *cli) worldOf(docs []document, zone string) *explain.World {
 	c.waiting.say("judging %d resources", len(docs))
 	return explain.FromFiles(resourcesOf(docs), explain.Options{Zone: zone})
@@ -165,7 +165,7 @@ func askServer(ctx context.Context, client *api.Client, q *explain.Query) (*expl
 	return &explained{answer, knowledgeOf(ctx, client, zonesOfKRIs(at...)...)}, nil
 }
 
-// explained is an answer. If the global gave it, Zones reports how fresh it is.
+// explained is an answer. If the global gave it, Zones says how fresh it is.
 type explained struct {
 	*explain.Answer
 	Zones []zoneKnowledge `json:"zones,omitempty"`

@@ -13,8 +13,8 @@ import (
 )
 
 // The exit statuses, which scripts rely on. A command that answers a question (diff, explain, test, lint, rollout
-// status) reserves 1 for the answer "no", and ends with exitNoAnswer if it cannot find the answer. A name that the
-// server does not know counts as a wrong command line.
+// status) reserves 1 for the answer "no", and ends with exitNoAnswer if it cannot find the answer. An unknown name
+// counts as a wrong command line.
 const (
 	exitOK       = 0
 	exitFailed   = 1
@@ -76,8 +76,8 @@ type advised struct {
 func (e *advised) Error() string { return e.err.Error() }
 func (e *advised) Unwrap() error { return e.err }
 
-// aboutResource describes the result of a request for one resource. It returns errors of the connection, and that
-// another server has to be asked, unchanged.
+// aboutResource describes the result of a request for one resource. It returns errors of the connection, and errors
+// that refer to another server, unchanged.
 func aboutResource(key resources.Key, err error) error {
 	var answer *api.Error
 	if !errors.As(err, &answer) || api.IsElsewhere(err) {

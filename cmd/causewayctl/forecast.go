@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// dryRun asks the server to judge documents without storing them.
+// dryRun asks the server to evaluate documents without storing them.
 func dryRun(ctx context.Context, client *api.Client, docs []document) (*api.Forecast, error) {
 	f, err := client.DryRun(ctx, resourcesOf(docs)...)
 	if err != nil {

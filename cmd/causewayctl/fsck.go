@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// fsckAnswer is what fsck prints.
+// fsckAnswer is the output of fsck.
 type fsckAnswer struct {
 	*fsck.Report
 	Salvaged  int    `json:"salvaged,omitempty"`
@@ -70,7 +70,7 @@ func newFsck(c *cli) *cobra.Command {
 	return cmd
 }
 
-// addSystemNamespace adds the flag with the system namespace of the server that a data folder or a backup belongs to.
+// addSystemNamespace adds the flag for the system namespace of the server that owns a data folder or a backup.
 func addSystemNamespace(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVar(into, "system-namespace", resources.DefaultSystemNamespace,
 		"the `namespace` of the system's own resources that the server is started with")

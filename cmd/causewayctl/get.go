@@ -136,7 +136,7 @@ func (c *cli) get(ctx context.Context, client *api.Client, flags *getFlags, args
 // readFunc reads one resource that the command line names.
 type readFunc func(context.Context, *api.Client) (*item, error)
 
-// reads returns how to read each resource that the arguments name; nothing if they name only a type.
+// reads returns how to read each resource that the arguments name, or nothing if they name only a type.
 func (f *getFlags) reads(args []string) ([]readFunc, error) {
 	if !isKRI(args[0]) && len(args) == 1 {
 		return nil, nil
@@ -190,7 +190,7 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	return c.printList(ctx, client, flags, items)
 }
 
-// isZone reports whether a zone answers; false if that is unknown.
+// isZone reports whether a zone responds; false if unknown.
 func isZone(ctx context.Context, client *api.Client) bool {
 	var index api.Index
 	return client.JSON(ctx, api.Request{Path: "/"}, &index) == nil && index.Mode == api.ModeZone

@@ -32,7 +32,7 @@ func (c *cli) printOne(ctx context.Context, client *api.Client, it *item) error 
 	return c.printItems(ctx, client, d, []*item{it})
 }
 
-// printTemplate prints v as the template of -o jsonpath= says, and ends the last line.
+// printTemplate prints v by the template of -o jsonpath=, and ends the last line.
 func (c *cli) printTemplate(v any) error {
 	parsed, err := parseTemplate(c.output.expression(pathFormat))
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *cli) printTemplate(v any) error {
 	return err
 }
 
-// printNamed prints items as -o name or custom-columns= says.
+// printNamed prints items by -o name or custom-columns=.
 func (c *cli) printNamed(items []*item) error {
 	if c.output != formatName {
 		columns, err := parseColumns(c.output.expression(columnsFormat))
@@ -69,7 +69,7 @@ func (c *cli) printNamed(items []*item) error {
 	return nil
 }
 
-// printList prints items in the order that --sort-by asks for.
+// printList prints items in the order of --sort-by.
 func (c *cli) printList(ctx context.Context, client *api.Client, flags *getFlags, items []*item) error {
 	if flags.sortBy != "" {
 		if err := sortItems(items, flags.sortBy); err != nil {

@@ -24,20 +24,20 @@ const (
 	eventRemoved = "removed"
 )
 
-// watchTimeout is the least time that a request of a watch may take: the server waits 20 s for a change.
+// watchTimeout is the minimum timeout of a watch request: the server waits 20 s for a change.
 const watchTimeout = 30 * time.Second
 
-// watchPause is the time between an answer and the next question, so that many changes at once are few answers.
+// watchPause is the pause between a response and the next request, so that many changes at once need few responses.
 const watchPause = 100 * time.Millisecond
 
-// watched is a list of resources that is followed.
+// watched is a list of resources under watch.
 type watched struct {
 	cli      *cli
 	client   *api.Client
 	query    listQuery
 	selector selector
 	names    []string
-	// revision is that of the last answer, known the resources in it.
+	// revision is that of the last response; known holds the resources in it.
 	revision uint64
 	known    map[resources.Key]*item
 }
@@ -64,7 +64,7 @@ func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, ar
 		return err
 	}
 	q := flags.query(d)
-	q.labels, q.explicit = nil, flags.explicit // what loses a label has to be seen going
+	q.labels, q.explicit = nil, flags.explicit // a resource that loses a label must be seen leaving
 	if flags.allMeshes {
 		q.mesh = ""
 	}
@@ -77,7 +77,7 @@ func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, ar
 			failures = 0
 		case ctx.Err() != nil:
 			return nil
-		case w.revision == 0 || !passes(err) || c.said(nil) != nil: // without output there is nothing to ask for
+		case w.revision == 0 || !passes(err) || c.said(nil) != nil: // without output there is nothing to request
 			return err
 		default:
 			pause = min(time.Second<<min(failures, 10), watchTimeout)
@@ -92,14 +92,14 @@ func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, ar
 	}
 }
 
-// passes reports whether a failure may be over a little later: the server was not there, or had no room.
+// passes reports whether a failure may be temporary: the server was not there, or had no room.
 func passes(err error) bool {
 	var answer *api.Error
 	return !errors.As(err, &answer) || answer.Status >= http.StatusInternalServerError ||
 		answer.Status == http.StatusTooManyRequests
 }
 
-// next waits for the next answer and prints what is different in it.
+// next waits for the next response and prints the differences.
 func (w *watched) next(ctx context.Context) error {
 	items, changed, err := w.read(ctx)
 	if err != nil || !changed {
@@ -137,7 +137,7 @@ func (w *watched) next(ctx context.Context) error {
 	return w.cli.said(nil)
 }
 
-// read returns the whole list once it has changed after the last answer. changed is false if it has not for a while.
+// read returns the whole list once it has changed since the last response. changed is false if it has not for a while.
 func (w *watched) read(ctx context.Context) (items []*item, changed bool, err error) {
 	query := w.query.values("")
 	query.Set("watch", strconv.FormatUint(w.revision, 10))
@@ -157,7 +157,7 @@ func (w *watched) read(ctx context.Context) (items []*item, changed bool, err er
 		return nil, false, failed(errors.New("the server has no watch: its version is older"))
 	}
 	items = page.Items
-	if page.Next != nil { // what changes between the pages is after the revision of the first
+	if page.Next != nil { // changes between the pages are after the revision of the first
 		if items, err = listItems(ctx, w.client, w.query); err != nil {
 			return nil, false, err
 		}

@@ -63,11 +63,11 @@ type connectionView struct {
 	// DataplaneInsight.
 	State string    `json:"state"`
 	Since time.Time `json:"since,omitzero"`
-	// Reason is why it is unknown.
+	// Reason is why the state is unknown.
 	Reason string `json:"reason,omitempty"`
 }
 
-// reason returns why it is unknown, and since when.
+// reason returns why the state is unknown, and since when.
 func (v connectionView) reason() string {
 	if v.Since.IsZero() {
 		return v.Reason
@@ -127,7 +127,7 @@ func inspectInbound(ctx context.Context, client *api.Client, dataplane *item, in
 	return v, err
 }
 
-// connectionOf reads the overview of the Dataplane, with the DataplaneInsight. That exists once a proxy has connected.
+// connectionOf reads the overview of the Dataplane, with the DataplaneInsight, which exists once a proxy has connected.
 func connectionOf(ctx context.Context, client *api.Client, dataplane resources.Key) (connectionView, error) {
 	var overview dataplaneOverview
 	err := fetch(ctx, client, dataplane, overviewSuffix, &overview)

@@ -75,7 +75,7 @@ func (c *cli) completeZoneAndType(cmd *cobra.Command) {
 	}
 }
 
-// syncSession is the answer of `_sync`: one zone's session, in the view of the server that answers.
+// syncSession is the response of `_sync`: one zone's session, as the responding server sees it.
 type syncSession tracker.SyncStatus
 
 // replacedText describes what another store of the global replaced in a zone.
@@ -101,7 +101,7 @@ func isQuiet(t *tracker.TypeSync) bool {
 	return !t.LagUnknown && t.LagRevisions == 0 && t.LagSeconds <= 0 && len(t.Refused) == 0 && t.Held == nil
 }
 
-// isUntold reports whether nothing is wrong with a type but that how far behind the receiver is, is unknown.
+// isUntold reports whether the receiver's lag, which is unknown, is the only problem with a type.
 func isUntold(t *tracker.TypeSync) bool {
 	return t.LagUnknown && len(t.Refused) == 0 && t.Held == nil
 }
@@ -121,7 +121,7 @@ func (s *syncSession) outdatedText() string {
 	return "what others wrote since " + s.OutdatedSince.UTC().Format(time.RFC3339) + " is unknown: " + s.WhyOutdated
 }
 
-// untold says what a global does not know of a connected zone, which has not reported in this session.
+// untold says what a global does not know about a connected zone that has not reported in this session.
 func (s *syncSession) untold(own bool) string {
 	if own || !s.Connected || !s.Reported.Before(s.Since) {
 		return ""
@@ -129,8 +129,7 @@ func (s *syncSession) untold(own bool) string {
 	return s.Zone + ": it has not reported in this session: what it refuses or holds is unknown"
 }
 
-// fetchSessions reads the session of one zone, or all sessions of a global, or the session of the zone that answers,
-// which is its own.
+// fetchSessions reads the session of one zone, or all sessions of a global, or the responding zone's own session.
 func (c *cli) fetchSessions(ctx context.Context, client *api.Client, zone string, t resources.Type) (
 	sessions []*syncSession, own bool, err error) {
 	if zone != "" {
@@ -237,7 +236,7 @@ func (t *table) addSession(s *syncSession, all bool) {
 		state = stateUnseen
 	}
 	before := len(t.rows)
-	untold := map[string]int{} // types of which only the lag is unknown, by direction
+	untold := map[string]int{} // types for which only the lag is unknown, by direction
 	for i := range s.Types {
 		if row := &s.Types[i]; isUntold(row) {
 			untold[row.Direction]++

@@ -27,7 +27,7 @@ type item struct {
 		// Destination is the destination of a TrafficTarget.
 		Destination resources.TrafficSubject `json:"destination"`
 	} `json:"spec"`
-	// tag is the entity tag, of fetchTagged.
+	// tag is the entity tag, set by fetchTagged.
 	tag string
 	// whole is the document as received. -o json and yaml print it.
 	whole json.RawMessage

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 
-// zoneKnowledge reports how fresh the global's knowledge of a zone is, or a zone's knowledge of what its global says. What a
-// zone knows of itself is always fresh.
+// zoneKnowledge says how fresh the global's knowledge about a zone is, or a zone's knowledge from its global. A zone's
+// knowledge about itself is always fresh.
 type zoneKnowledge struct {
 	Zone      string `json:"zone"`
 	Connected bool   `json:"connected"`
@@ -27,19 +27,19 @@ type zoneKnowledge struct {
 	Started time.Time `json:"started,omitzero"`
 	// Reported is when the zone last reported on its proxies.
 	Reported time.Time `json:"reported,omitzero"`
-	// Behind are the types of which the zone has not acknowledged all that is shown; Refused are the KRIs, or names, of
-	// what it was not sent or did not take.
+	// Behind are the types of which the zone has not acknowledged everything that is shown. Refused are the KRIs, or
+	// names, of resources that it was not sent or refused.
 	Behind  []resources.Type `json:"behind,omitempty"`
 	Refused []string         `json:"refused,omitempty"`
-	// Global is set if a zone answered, and this is about its global.
+	// Global is set if a zone responded, and this is about its global.
 	Global bool `json:"global,omitempty"`
 	// Unknown is the reason why none of this is known.
 	Unknown string `json:"unknown,omitempty"`
-	// Outdated is set if the global that answered does not know what other replicas wrote.
+	// Outdated is set if the responding global does not know what other replicas wrote.
 	Outdated string `json:"outdated,omitempty"`
 }
 
-// knowledgeOf asks the global about its connections to zones. A zone's server tells instead that its global is away.
+// knowledgeOf asks the global about its connections to zones. A zone's server reports instead that its global is away.
 func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zoneKnowledge {
 	var out []zoneKnowledge
 	for _, zone := range slices.Compact(slices.Sorted(slices.Values(zones))) {
@@ -63,7 +63,8 @@ func knowledgeOf(ctx context.Context, client *api.Client, zones ...string) []zon
 	return out
 }
 
-// ofItsGlobal asks a zone whether it has a session with its global, and returns nothing if it has, or needs none.
+// ofItsGlobal asks a zone whether it has a session with its global. It returns nothing if the zone has one, or needs
+// none.
 func ofItsGlobal(ctx context.Context, client *api.Client) []zoneKnowledge {
 	s, err := fetchSession(ctx, client, "/_sync", "")
 	var refused *api.Error
@@ -78,7 +79,7 @@ func ofItsGlobal(ctx context.Context, client *api.Client) []zoneKnowledge {
 	return []zoneKnowledge{{Global: true, Since: s.Since, Started: s.Started}}
 }
 
-// knowledgeFrom returns what a session tells of a zone.
+// knowledgeFrom returns what a session says about a zone.
 func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported}
 	if s.Unheard {
@@ -106,7 +107,7 @@ func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 // String returns the knowledge as text.
 func (k zoneKnowledge) String() string { return k.presence() + k.lacking() }
 
-// lacking names what the zone may not have of what is shown.
+// lacking lists what the zone may lack of what is shown.
 func (k zoneKnowledge) lacking() string {
 	text := ""
 	if len(k.Behind) > 0 {
@@ -130,7 +131,7 @@ func joinTypes(types []resources.Type) string {
 	return strings.Join(names, ", ")
 }
 
-// presence tells since when the zone is there, or away, and how old what it told is.
+// presence says since when the zone is connected, or away, and how old its report is.
 func (k zoneKnowledge) presence() string {
 	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	switch {
@@ -148,7 +149,7 @@ func (k zoneKnowledge) presence() string {
 	return fmt.Sprintf("%s: online since %s; it last reported its proxies at %s", k.Zone, at(k.Since), at(k.Reported))
 }
 
-// ofGlobal tells that a zone's global is away, or that this is unknown.
+// ofGlobal says that a zone's global is away, or that this is unknown.
 func (k zoneKnowledge) ofGlobal() string {
 	switch {
 	case k.Unknown != "":

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// isKRI reports whether an argument is meant as a KRI. No name of a type or resource has an underscore.
+// isKRI reports whether an argument is meant as a KRI. Names of types and resources have no underscore.
 func isKRI(arg string) bool { return strings.HasPrefix(arg, "kri_") }
 
 // fetchKRI reads the resource that a KRI names, whatever its zone and its name on the server.

@@ -10,12 +10,12 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// leftOuts counts what the answers to one command lack because the caller may not read it. It is safe for concurrent
+// leftOuts counts what the responses to one command omit because the caller may not read it. It is safe for concurrent
 // use.
 type leftOuts struct {
 	mu     sync.Mutex
 	byPath map[string]int // guarded by mu; pages of one list report the same number
-	warned []string       // guarded by mu: the server's warnings beside its answers
+	warned []string       // guarded by mu: the warnings in the server's responses
 }
 
 // warn records a warning of the server, once.
@@ -37,7 +37,7 @@ func (l *leftOuts) add(path string, n int) {
 	l.byPath[path] = max(l.byPath[path], n)
 }
 
-// sayLeftOut prints, after the answer, what the answer lacks and the server's warnings.
+// sayLeftOut prints, after the answer, what it omits and the server's warnings.
 func (c *cli) sayLeftOut() {
 	c.left.mu.Lock()
 	defer c.left.mu.Unlock()

@@ -58,7 +58,7 @@ func newLint(c *cli) *cobra.Command {
 	return cmd
 }
 
-// meshOfFiles refuses a mesh that the files know nothing of.
+// meshOfFiles refuses a mesh that does not appear in the files.
 func meshOfFiles(mesh string, list []*resources.Resource) error {
 	var meshes []string
 	for _, r := range list {

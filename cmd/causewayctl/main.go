@@ -15,7 +15,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run executes one command line and returns the exit status. An interrupt cancels a request under way.
+// run executes one command line and returns the exit status. An interrupt cancels a request in progress.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -38,7 +38,7 @@ func (f outputFormat) onlyOfGet() bool {
 	return f == formatName || f.expression(pathFormat) != "" || f.expression(columnsFormat) != ""
 }
 
-// expression returns what follows a prefix of the format, or an empty string if it has another.
+// expression returns what follows a prefix of the format, or "" if it has another prefix.
 func (f outputFormat) expression(prefix string) string {
 	expression, _ := strings.CutPrefix(string(f), prefix)
 	if len(expression) == len(f) {
@@ -117,7 +117,7 @@ func writeRow(w io.Writer, row []string, keep []bool) {
 	fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t "))
 }
 
-// lineOf returns a text on one line, whatever others wrote into its arguments.
+// lineOf returns a text on one line, whatever its arguments contain.
 func lineOf(format string, args ...any) string { return printing.Line(fmt.Sprintf(format, args...)) }
 
 // printJSON writes v as indented JSON.

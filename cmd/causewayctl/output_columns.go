@@ -10,13 +10,13 @@ import (
 	"github.com/theory/jsonpath"
 )
 
-// column is one of -o custom-columns=.
+// column is one column of -o custom-columns=.
 type column struct {
 	header string
 	path   *jsonpath.Path
 }
 
-// noValue is what a column shows of an item that has no such value.
+// noValue is what a column shows for an item without the value.
 const noValue = "<none>"
 
 // parseColumns parses HEADER:PATH,...
@@ -59,8 +59,8 @@ func printColumns(w io.Writer, columns []column, items []*item) error {
 	return t.print(w)
 }
 
-// sortItems sorts items by the value of a path: numbers before texts, each in their order, and items without it first.
-// It fails if no item has it.
+// sortItems sorts items by the value of a path: numbers before texts, and items without the value first. It fails if no
+// item has it.
 func sortItems(items []*item, by string) error {
 	path, err := parsePath(by)
 	if err != nil {

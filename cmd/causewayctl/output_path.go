@@ -12,11 +12,11 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// template is the expression of -o jsonpath=: text, and paths in braces. {range PATH}...{end} repeats what is between
-// them for each value of the path.
+// template is the expression of -o jsonpath=: text, and paths in braces. {range PATH}...{end} repeats its content for
+// each value of the path.
 type template []templatePart
 
-// templatePart is text, a path, or a path with what is repeated for each of its values.
+// templatePart is text, a path, or a path with the parts to repeat for each of its values.
 type templatePart struct {
 	text string
 	path *jsonpath.Path
@@ -24,12 +24,12 @@ type templatePart struct {
 }
 
 const (
-	// maxTemplate bounds an expression, in bytes, maxRanges how deep its ranges nest.
+	// maxTemplate bounds an expression, in bytes, and maxRanges the nesting of its ranges.
 	maxTemplate = 4096
 	maxRanges   = 8
 )
 
-// parseTemplate parses an expression. One without braces is a path.
+// parseTemplate parses an expression. An expression without braces is a path.
 func parseTemplate(text string) (template, error) {
 	if len(text) > maxTemplate {
 		return nil, fmt.Errorf("the expression has %d bytes, more than %d", len(text), maxTemplate)
@@ -44,7 +44,7 @@ func parseTemplate(text string) (template, error) {
 	return parsed, err
 }
 
-// parseParts parses up to the {end} of the range that it is in, or the end of the text. rest is what follows.
+// parseParts parses up to the {end} of the current range, or the end of the text. rest is what follows.
 func parseParts(text string, depth int) (parts template, rest string, err error) {
 	if depth > maxRanges {
 		return nil, "", fmt.Errorf("ranges nest more than %d deep", maxRanges)
@@ -98,7 +98,7 @@ func parseParts(text string, depth int) (parts template, rest string, err error)
 	return parts, "", nil
 }
 
-// cutBrace cuts at the brace that ends an expression, which is in no quotes.
+// cutBrace cuts at the unquoted brace that ends an expression.
 func cutBrace(text string) (before, after string, found bool) {
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
@@ -118,7 +118,7 @@ func cutBrace(text string) (before, after string, found bool) {
 	return "", "", false
 }
 
-// parsePath parses a path of RFC 9535. Its $ may be missing, or be @, and it may be in braces.
+// parsePath parses a path of RFC 9535. Its $ may be missing or @, and it may be in braces.
 func parsePath(text string) (*jsonpath.Path, error) {
 	bare := strings.TrimSpace(text)
 	if inner, ok := strings.CutPrefix(bare, "{"); ok && strings.HasSuffix(inner, "}") {
@@ -145,7 +145,7 @@ func parsePath(text string) (*jsonpath.Path, error) {
 	return path, nil
 }
 
-// alone returns the one text that a template of one path has, which may be of several lines, such as a certificate.
+// alone returns the only text of a template with one path. It may have several lines, such as a certificate.
 func (t template) alone(v any) (text string, ok bool) {
 	if len(t) != 1 || t[0].path == nil || t[0].each != nil {
 		return "", false
@@ -156,7 +156,7 @@ func (t template) alone(v any) (text string, ok bool) {
 	return text, ok
 }
 
-// write writes the template with the values of v, each on one line: what follows it is the template's.
+// write writes the template with the values of v, each on one line, so that anything else is from the template.
 func (t template) write(w io.Writer, v any) {
 	for _, part := range t {
 		switch {
@@ -172,7 +172,7 @@ func (t template) write(w io.Writer, v any) {
 	}
 }
 
-// selectedText returns the values of a path in one line. It is empty if there is none.
+// selectedText returns the values of a path on one line, or "" if there is none.
 func selectedText(path *jsonpath.Path, v any) string {
 	var texts []string
 	for _, one := range path.Select(v) {
@@ -181,7 +181,7 @@ func selectedText(path *jsonpath.Path, v any) string {
 	return strings.Join(texts, " ")
 }
 
-// valueText returns a string as it is and everything else as JSON.
+// valueText returns a string unchanged and everything else as JSON.
 func valueText(v any) string {
 	if text, ok := v.(string); ok {
 		return text
@@ -193,7 +193,7 @@ func valueText(v any) string {
 	return string(raw)
 }
 
-// decodedJSON returns v as maps and lists, by way of its JSON form. It keeps numbers as they are written.
+// decodedJSON converts v to maps and lists through its JSON form. It keeps numbers as they are written.
 func decodedJSON(v any) (any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -33,7 +33,7 @@ type dataplaneOverview struct {
 	Insight   protoJSON[*meshpb.DataplaneInsight] `json:"dataplaneInsight"`
 	// LeftOut is 1 if the caller may not read the insight.
 	LeftOut int `json:"leftOut"`
-	// Unknown is why the server does not know whether the proxy is connected.
+	// Unknown says why the server does not know whether the proxy is connected.
 	Unknown *api.Unknown `json:"unknown"`
 }
 

@@ -11,14 +11,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// pruneFlags make apply delete what the files no longer have.
+// pruneFlags make apply delete what is no longer in the files.
 type pruneFlags struct {
 	prune, yes bool
 	text       string
 	selector   selector
 }
 
-// check parses the selector. Without one, everything that the files lack would go.
+// check parses the selector. Without one, everything that is not in the files would be deleted.
 func (f *pruneFlags) check() (err error) {
 	if !f.prune {
 		if f.text != "" || f.yes {
@@ -38,8 +38,8 @@ func (f *pruneFlags) check() (err error) {
 	return nil
 }
 
-// unselected names the first document that the selector does not select: a later --prune would not know that it is one
-// of these.
+// unselected returns an error for the first document that the selector does not select: a later --prune would not
+// recognise it.
 func (f *pruneFlags) unselected(docs []document) error {
 	for _, d := range docs {
 		if !f.selector.matches(d.resource.Labels) {
@@ -50,11 +50,11 @@ func (f *pruneFlags) unselected(docs []document) error {
 	return nil
 }
 
-// neverPruned are types of which one resource holds what others depend on.
+// neverPruned are types whose resources others depend on.
 var neverPruned = []resources.Type{resources.TypeMesh, resources.TypeZone}
 
-// prunable returns what was written on the server, is selected and not among the documents, policies first. It never
-// contains copies: what other servers own.
+// prunable returns resources that were written on the server, are selected and are not among the documents, policies
+// first. It never returns copies, which other servers own.
 func (f *pruneFlags) prunable(ctx context.Context, client *api.Client, docs []document) ([]resources.Key, error) {
 	var index api.Index
 	if err := client.JSON(ctx, api.Request{Path: "/"}, &index); err != nil {
@@ -85,8 +85,8 @@ func (f *pruneFlags) prunable(ctx context.Context, client *api.Client, docs []do
 	return out, nil
 }
 
-// applyAndPrune is the RunE of apply --prune: it stores the documents and then deletes what they no longer have, if the
-// user agrees to that. The time that the user takes is not that of a request.
+// applyAndPrune is the RunE of apply --prune: it stores the documents and then deletes what they no longer contain, if
+// the user agrees. The user's time does not count for a request's timeout.
 func (c *cli) applyAndPrune(cmd *cobra.Command, args []string, f *pruneFlags, filenames []string, dry bool) error {
 	var docs []document
 	var keys []resources.Key
@@ -143,7 +143,7 @@ func (c *cli) planPrune(ctx context.Context, client *api.Client, f *pruneFlags, 
 	return docs, keys, nil
 }
 
-// deleteQuietly is deleteAll beside an output for programs.
+// deleteQuietly is deleteAll for output formats for programs.
 func (c *cli) deleteQuietly(ctx context.Context, client *api.Client, keys []resources.Key) error {
 	for _, key := range keys {
 		if err := client.Delete(ctx, key); err != nil && !api.IsNotFound(err) {

@@ -29,7 +29,7 @@ func storeState(s *api.ReplicaStore) string {
 	}
 }
 
-// getReplicas shows the replicas of the global that answers: all, or the one that is named.
+// getReplicas shows the replicas of the responding global: all, or the named one.
 func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string) error {
 	const path = "/_replicas"
 	raw, err := client.Do(ctx, api.Request{Path: path})
@@ -66,7 +66,7 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 		r := &replicas[i]
 		row := []string{r.Instance, r.Version, age(r.Started, now), strconv.Itoa(r.Zones),
 			strconv.FormatUint(r.Revision, 10), yes[r.Leads], storeState(&r.Store)}
-		if r.Unheard != nil { // whether it is there is unknown
+		if r.Unheard != nil { // it is unknown whether it is there
 			row[3], row[4], row[5] = stateUnknown, stateUnknown, stateUnknown
 		}
 		if wide {

@@ -17,10 +17,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/callers"
 )
 
-// accessPage is the number of services, and of callers, that report access asks for at a time.
+// accessPage is how many services and callers report access requests at a time.
 const accessPage = 500
 
-// accessKinds are the values of --only, with what they select.
+// accessKinds maps the values of --only to what they select.
 var accessKinds = map[string]func(*callers.Cell) bool{
 	callers.Allow:   func(c *callers.Cell) bool { return c.Verdict == callers.Allow },
 	callers.Depends: func(c *callers.Cell) bool { return c.Verdict == callers.Depends },
@@ -84,14 +84,14 @@ type accessQuestion struct {
 	size int
 }
 
-// accessReport is the part of the matrix that is not empty.
+// accessReport is the non-empty part of the matrix.
 type accessReport struct {
 	Items []accessItem `json:"items"`
-	// More counts the pairs beyond the size that was asked for.
+	// More counts the pairs beyond the requested size.
 	More    int              `json:"more,omitempty"`
 	Seen    callers.Seen     `json:"seen"`
 	Unknown []callers.Unsure `json:"unknown,omitempty"`
-	// Away counts the proxies of the services that are not connected to their zone.
+	// Away counts the services' proxies that are not connected to their zone.
 	Away int `json:"away,omitempty"`
 	// Elsewhere and LeftOut are those of callers.Answer.
 	Elsewhere int `json:"elsewhere,omitempty"`
@@ -112,7 +112,7 @@ type accessItem struct {
 	LastSeen     time.Time `json:"lastSeen,omitzero"`
 }
 
-// ask reads all parts of the matrix, one after the other.
+// ask reads all parts of the matrix in turn.
 func (r *accessReport) ask(ctx context.Context, client *api.Client, mesh string, query url.Values, q accessQuestion) error {
 	query.Set("size", strconv.Itoa(accessPage))
 	query.Set("callers", strconv.Itoa(accessPage))
@@ -193,7 +193,7 @@ func (r *accessReport) print(w io.Writer) error {
 	return nil
 }
 
-// seenNone says what is known of pairs that nothing allows and that are not shown.
+// seenNone says what is known about pairs that nothing allows and that are not shown.
 func (r *accessReport) seenNone() string {
 	if r.Seen.Unknown != "" || r.Seen.Dropped > 0 {
 		return "whether any was tried is unknown"
@@ -201,7 +201,7 @@ func (r *accessReport) seenNone() string {
 	return "none was seen"
 }
 
-// count returns a number of requests, and ? where none was counted because nothing is known.
+// count formats a number of requests, or returns ? if none was counted because nothing is known.
 func (r *accessReport) count(n uint64) string {
 	if r.Seen.Unknown != "" {
 		return "?"

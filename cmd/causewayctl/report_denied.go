@@ -104,7 +104,7 @@ func (r *deniedReport) print(w io.Writer) error {
 	return nil
 }
 
-// pathText is a denial's path; `/orders...` where paths below it are not told apart.
+// pathText returns a denial's path, or `/orders...` if the paths below it are not distinguished.
 func pathText(d *api.Denial) string {
 	if d.Path == "" && d.PathPrefix != "" {
 		return d.PathPrefix + "..."

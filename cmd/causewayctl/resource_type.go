@@ -40,8 +40,8 @@ func typeSpellings(d *resources.Descriptor) []string {
 
 func plainType(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 
-// nearestType suggests the type whose spelling shares the longest prefix with the input, of at least five letters: most
-// begin with "mesh". If none does, it suggests the one that few letters make.
+// nearestType suggests the type whose spelling shares the longest prefix with the input, of at least five letters,
+// because most begin with "mesh". If none does, it suggests the type with the smallest edit distance.
 func nearestType(want string) string {
 	best, length := "", 4
 	for _, d := range resources.Descriptors() {

@@ -30,7 +30,7 @@ type restoreFlags struct {
 	dataDir   string
 	store     backend.Config
 	overwrite bool
-	// systemNamespace is that of the server.
+	// systemNamespace is the server's.
 	systemNamespace string
 }
 
@@ -85,7 +85,7 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if err := b.Restore(f.dataDir, absolute(path), f.overwrite); err != nil {
 		return replacing(err)
 	}
-	// Without its name, the store gets a new one when the server starts. The zones then know that what the store lacks
+	// Without its epoch, the store gets a new one when the server starts. The zones then know that what the store lacks
 	// was not deleted.
 	b.Resources = slices.DeleteFunc(b.Resources, func(r *resources.Resource) bool {
 		return r.Type == resources.TypeSecret && r.Name == lineage.EpochSecret
@@ -116,8 +116,8 @@ func absolute(path string) string {
 // maxTold bounds how many findings about a backup are printed.
 const maxTold = 10
 
-// judge refuses a backup with resources that no server has written, before anything is restored, and prints what else
-// is wrong with those that are restored.
+// judge refuses a backup with resources that no server has written, before anything is restored, and prints other
+// problems of the resources to restore.
 func (c *cli) judge(b *archive.Backup, systemNamespace string) error {
 	findings, err := fsck.Contents(b.Resources, b.Header.Revision, systemNamespace)
 	if err != nil {

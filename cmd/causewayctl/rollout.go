@@ -101,7 +101,7 @@ func fetchRollout(ctx context.Context, client *api.Client, key resources.Key) (*
 	return status, nil
 }
 
-// awaitRollout polls until the status is complete, a zone refuses, or the time is over. It then returns the last
+// awaitRollout polls until the rollout is complete, a zone refuses, or the time is over. It then returns the last
 // status.
 func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resources.Key,
 	status *rolloutStatus) (*rolloutStatus, error) {
@@ -126,7 +126,7 @@ func (c *cli) awaitRollout(ctx context.Context, client *api.Client, key resource
 	return status, nil
 }
 
-// overtime returns nil if the time is over, which is an answer too.
+// overtime returns nil if the time is over, because that is an answer, too.
 func overtime(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil

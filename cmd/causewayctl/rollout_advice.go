@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// advice says what to do about a rollout that is not complete, a line for each thing that it waits for.
+// advice says what to do about an incomplete rollout, one line per thing that it waits for.
 func (s *rolloutStatus) advice() []string {
 	var out []string
 	if len(s.Zones.Refused) > 0 {
@@ -32,7 +32,7 @@ func (s *rolloutStatus) advice() []string {
 	return out
 }
 
-// awayAdvice is about zones, or the global, that are not connected.
+// awayAdvice is for zones, or the global, that are not connected.
 func (s *rolloutStatus) awayAdvice() string {
 	if s.Zone != "" {
 		return "see this zone's log for why it does not reach its global"
@@ -40,7 +40,7 @@ func (s *rolloutStatus) awayAdvice() string {
 	return "check on the zone's machine that causeway-zone runs and reaches the global's KDS port, and see its log"
 }
 
-// pendingAdvice is about zones, or the global, that are connected and have not acknowledged it.
+// pendingAdvice is for zones, or the global, that are connected but have not acknowledged it.
 func (s *rolloutStatus) pendingAdvice() string {
 	if s.Zone != "" {
 		return "causewayctl inspect sync shows how far the global is behind"

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// rolloutStatus is the rollout of a resource, as the server answers.
+// rolloutStatus is the rollout of a resource, as the server reports it.
 type rolloutStatus struct {
 	tracker.Rollout
 	// whole is the answer as received.
@@ -55,8 +55,8 @@ func (s *rolloutStatus) complete() bool {
 		len(s.NotEnforced)+len(s.Zones.Away)+len(s.Zones.Disabled) == 0
 }
 
-// selectsNothing reports whether it is a policy that selects no Dataplane that the server knows, so that nobody enforces
-// it.
+// selectsNothing reports whether it is a policy that selects none of the server's known Dataplanes, so that nobody
+// enforces it.
 func (s *rolloutStatus) selectsNothing() bool {
 	return s.concernsProxies() && s.Type != resources.TypeMesh && s.Proxies.Total+s.Proxies.LeftOut == 0
 }

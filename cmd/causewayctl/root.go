@@ -28,7 +28,7 @@ const (
 type cli struct {
 	in          io.Reader
 	out, errOut io.Writer
-	// raw is what out writes to: for bytes that are not for people.
+	// raw is the writer below out, for bytes that are not for people.
 	raw io.Writer
 
 	address    string
@@ -39,12 +39,12 @@ type cli struct {
 	revision   uint64
 	output     outputFormat
 	colour     colourMode
-	// painter is what out writes to; nil where nothing is coloured.
+	// painter is the writer below out; nil if nothing is coloured.
 	painter *painter
 
 	// waiting shows what the running operation waits for; nil outside an operation.
 	waiting *progress
-	// left counts what the answers lacked.
+	// left counts what the responses omitted.
 	left leftOuts
 }
 
@@ -137,8 +137,8 @@ func (c *cli) question(run operationFunc) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return unanswered(ask(cmd, args)) }
 }
 
-// said returns the result of a command. If the output was lost, it returns the reason, so that the command does not end
-// as if it had been read.
+// said returns the result of a command. If output was lost, it returns the reason, so that the command does not end as
+// if everything had been printed.
 func (c *cli) said(err error) error {
 	out, ok := c.out.(*printing.Writer)
 	if !ok || err != nil && !errors.Is(err, errNo) && !errors.Is(err, errUnknown) {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// selector is the value of --selector: requirements on labels, all of which an item must meet.
+// selector is the value of --selector: requirements on labels. An item must meet all of them.
 type selector []requirement
 
 // requirement is one condition on the value of a label.
 type requirement struct {
 	key    string
 	values []string
-	// absent reports that the label must not have one of the values; without values, that it must not be there.
+	// absent means that the label must not have one of the values or, without values, must not exist.
 	absent bool
 }
 
@@ -101,7 +101,7 @@ func (s selector) matches(labels map[string]string) bool {
 	return true
 }
 
-// equalities returns the labels that must have one value: what a server can select by itself.
+// equalities returns the labels that must have one value, because a server can select those by itself.
 func (s selector) equalities() map[string]string {
 	out := map[string]string{}
 	for _, r := range s {

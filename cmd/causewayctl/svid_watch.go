@@ -31,7 +31,7 @@ type svidWatch struct {
 	// renewAt is the middle of the certificate's lifetime; trusted is the digest of the bundle's sources.
 	renewAt time.Time
 	trusted [sha256.Size]byte
-	// said is the last problem that was reported, so that an absent zone is reported once.
+	// said is the last reported problem, so that an absent zone is reported once.
 	said string
 }
 

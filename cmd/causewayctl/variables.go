@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/credential/contexts"
 )
 
-// variablePrefix begins the names of all our variables.
+// variablePrefix begins the names of all our environment variables.
 const variablePrefix = "CAUSEWAY_"
 
 // variables returns the names that this program reads.
@@ -18,10 +18,10 @@ func variables() []string {
 		serverDataEnv}
 }
 
-// nearMiss is how many letters may differ between a variable and one that is meant.
+// nearMiss is how many letters may differ between a variable and the intended one.
 const nearMiss = 2
 
-// warnOfVariables warns of each variable that is almost one that this program reads. Others are of servers, or of a
+// warnOfVariables warns of each variable that is almost one that this program reads. Others belong to servers, or to a
 // cluster that names its services.
 func warnOfVariables(w io.Writer, environment []string) {
 	for _, entry := range environment {

@@ -9,14 +9,14 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// serverInfo is what commands show of a server.
+// serverInfo is what commands show about a server.
 type serverInfo struct {
 	Product  string `json:"product"`
 	Version  string `json:"version"`
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// fetchInfo asks a server who it is.
+// fetchInfo asks a server for its product and version.
 func fetchInfo(ctx context.Context, client *api.Client) (*serverInfo, error) {
 	var index api.Index
 	if err := client.JSON(ctx, api.Request{Path: "/"}, &index); err != nil {

@@ -58,16 +58,16 @@ func newWhy(c *cli) *cobra.Command {
 // whyAnswer is the answer of why.
 type whyAnswer struct {
 	*explained
-	// Denials are those of the client at the inbounds in question, the most recent first.
+	// Denials are the client's denials at the inbounds in question, most recent first.
 	Denials []api.Denial `json:"denials"`
-	// DenialsUnknown is the reason why it is not known what was denied; empty if it is known.
+	// DenialsUnknown is the reason why the denials are unknown; empty if they are known.
 	DenialsUnknown string `json:"denialsUnknown,omitempty"`
-	// Stranger means that nothing but its denials is known of the client that was found for a name.
+	// Stranger means that nothing but its denials is known about the client found for a name.
 	Stranger bool `json:"stranger,omitempty"`
-	// Proposals are the smallest policies, one for each proxy, that allow the request, if added policies can.
+	// Proposals are the smallest policies that allow the request, one per proxy, if added policies can.
 	Proposals []json.RawMessage `json:"proposals,omitempty"`
 
-	// chosen are the flags that would name what was taken from a denial; empty if nothing was.
+	// chosen are the flags for the parts taken from a denial; empty if there are none.
 	chosen string
 }
 
@@ -110,7 +110,7 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 	return c.applyProposals(ctx, client, proposals, q)
 }
 
-// deniedHere returns what the server has seen denied, or the reason why it does not know.
+// deniedHere returns the denials that the server has seen, or the reason why it does not know.
 func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen []api.Denial, unknown string) {
 	report, err := askDenied(ctx, client, flags.mesh, flags.since, 10_000)
 	switch {
@@ -124,7 +124,7 @@ func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen 
 	return report.Items, ""
 }
 
-// askWhy judges the request, and completes what is not named of it by the most recent denial of the client at the service.
+// askWhy evaluates the request, and takes its unnamed parts from the client's most recent denial at the service.
 func askWhy(ctx context.Context, client *api.Client, q *explain.Query, seen []api.Denial) (*whyAnswer, error) {
 	named := *q
 	first, err := askSomeInbound(ctx, client, q, seen)
@@ -146,7 +146,7 @@ func askWhy(ctx context.Context, client *api.Client, q *explain.Query, seen []ap
 	return answer, nil
 }
 
-// maxInbounds is the maximum number of inbounds that are tried where denials say which is meant.
+// maxInbounds bounds the inbounds that are tried if denials say which one is meant.
 const maxInbounds = 10
 
 // askSomeInbound asks about the inbound that q names, or about the only one, or else about the one of the client's most

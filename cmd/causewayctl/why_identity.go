@@ -19,21 +19,21 @@ func sectionOfKRI(inbound string) string { return inbound[strings.LastIndexByte(
 
 // identities are the SPIFFE IDs that a name can mean.
 type identities struct {
-	// named are those of the MeshServices with that name, and known those of all MeshServices.
+	// named are the IDs of the MeshServices with that name, and known those of all MeshServices.
 	named, known map[string]bool
-	// denied are those of clients that were denied. Anybody who can reach a proxy is among them.
+	// denied are the IDs of denied clients. These may be anybody who can reach a proxy.
 	denied map[string]bool
 }
 
-// clientID is a SPIFFE ID that was found for a name.
+// clientID is the SPIFFE ID found for a name.
 type clientID struct {
 	id string
-	// stranger means that nothing but its denials is known of it, so that the client itself chose what it is called.
+	// stranger means that nothing but its denials is known about it, so that the client itself chose its name.
 	stranger bool
 }
 
-// resolveIdentity returns the SPIFFE ID that a person means: hers, or the only one that a name leads to. It never makes
-// one up.
+// resolveIdentity returns the SPIFFE ID that a person means: the given one, or the only one that matches a name. It
+// never invents one.
 func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, seen []api.Denial) (*clientID, error) {
 	if strings.Contains(who, "://") {
 		if _, err := spiffeid.FromString(who); err != nil {
@@ -67,8 +67,8 @@ func resolveIdentity(ctx context.Context, client *api.Client, mesh, who string, 
 	return all.find(who)
 }
 
-// find returns the only identity that a name leads to. Those of MeshServices come first, however well the name fits a
-// client that was denied.
+// find returns the only identity that matches a name. Those of MeshServices come first, however well the name matches a
+// denied client.
 func (all *identities) find(who string) (*clientID, error) {
 	ends := func(id string) bool { return strings.HasSuffix(id, "/"+who) }
 	within := func(id string) bool { return strings.Contains(id, who) }
@@ -109,7 +109,7 @@ func identitiesOf(it *item) ([]string, error) {
 	}
 	var ids []string
 	for _, id := range service.Spec.Identities {
-		if _, err := spiffeid.FromString(id.Value); err == nil { // the other kind is a tag
+		if _, err := spiffeid.FromString(id.Value); err == nil { // the other kind of identity is a tag
 			ids = append(ids, id.Value)
 		}
 	}

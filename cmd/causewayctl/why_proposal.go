@@ -15,19 +15,19 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// proposal is a policy that allows one request and nothing else.
+// proposal is a policy that allows only one request.
 type proposal struct {
 	resource *resources.Resource
 	// document is the resource as it can be applied.
 	document json.RawMessage
 }
 
-// maxProposals is the maximum number of proxies that policies are proposed for, one by one.
+// maxProposals bounds the proxies for which policies are proposed, one each.
 const maxProposals = 20
 
 // propose returns the smallest policies, one for each proxy, that allow a denied request. If it returns none, it says
-// why: an entry denies it, or Envoy refuses it before it evaluates the rules, so that no policy that is added can allow
-// it; or the server is not the zone of the proxies, whose owners decide; or there are too many proxies.
+// why: an entry denies the request, or Envoy refuses it before it evaluates the rules, so that no added policy can
+// allow it; or the server is not the zone of the proxies, whose owners decide; or there are too many proxies.
 func propose(ctx context.Context, client *api.Client, answer *explain.Answer) (all []*proposal, none string, err error) {
 	switch {
 	case answer.Allowed():
@@ -71,7 +71,7 @@ func proposeAt(ctx context.Context, client *api.Client, inbound string, request 
 	entry := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: request.From}}
 	if request.Method != "" {
 		entry.Method = resources.Methods{request.Method}
-		path, _, _ := strings.Cut(request.Path, "?") // rules do not see a query
+		path, _, _ := strings.Cut(request.Path, "?") // rules do not see the query
 		entry.Path = &resources.PathMatch{Type: resources.MatchExact, Value: path}
 	}
 	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: kri.Name, Namespace: kri.Namespace,
@@ -97,7 +97,7 @@ func proposeAt(ctx context.Context, client *api.Client, inbound string, request 
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// proposalName returns a name that says what the policy is for, and that no policy with another content has.
+// proposalName returns a descriptive name that no policy with other content has.
 func proposalName(from, to string, spec []byte) string {
 	sum := sha256.Sum256(spec)
 	words := notInNames.ReplaceAllString(strings.ToLower(from[strings.LastIndexByte(from, '/')+1:]+"-to-"+to), "-")

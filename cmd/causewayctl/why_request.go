@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/explain"
 )
 
-// complete sets the method and the path that q does not name to those of the most recent denial that fits what it
-// names, and reports whether there is one. Denials whose method or path was not kept say too little.
+// complete fills in the method and the path that q lacks from the most recent denial that matches q, and reports
+// whether there is one. It ignores denials without a recorded method or path.
 func complete(q *explain.Query, denials []api.Denial) bool {
 	if q.Method != "" && q.Path != "" {
 		return false
@@ -30,8 +30,7 @@ func complete(q *explain.Query, denials []api.Denial) bool {
 	return false
 }
 
-// chosen returns the flags that would name what asked has and named has not: what a client chose. It is empty if they
-// are the same.
+// chosen returns the flags for what asked has and named lacks, which a client chose. It is empty if they are the same.
 func chosen(named, asked *explain.Query) string {
 	var flags []string
 	for _, f := range []struct{ flag, named, asked string }{{"--inbound", named.Inbound, asked.Inbound},
@@ -43,7 +42,7 @@ func chosen(named, asked *explain.Query) string {
 	return strings.Join(flags, " ")
 }
 
-// quoted is a text as a shell takes it.
+// quoted quotes a text for a shell.
 func quoted(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(bareWord, r) }) {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

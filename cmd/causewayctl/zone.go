@@ -52,13 +52,13 @@ func newZoneList(c *cli) *cobra.Command {
 	}
 }
 
-// acceptPath is the route, below a zone's, that accepts held removals.
+// acceptPath is the route, below a zone's, that accepts held deletions.
 const acceptPath = "_accept-deletes"
 
 // zoneAction is a command that posts to one zone's session.
 type zoneAction struct {
 	verb, path, short, long string
-	// done describes what happens to the types; nothing is the text for no types.
+	// done describes what happens to the types. nothing is the text if there are none.
 	done, nothing string
 }
 
@@ -112,7 +112,7 @@ func (c *cli) actOnZone(ctx context.Context, client *api.Client, a zoneAction, z
 // deletions that either would hold on the next connection are unknown. It is empty while they are connected.
 func otherSideAway(ctx context.Context, client *api.Client, zone string) string {
 	session, err := fetchSession(ctx, client, zonePath(zone, "_sync"), resources.TypeMesh)
-	if api.IsElsewhere(err) { // a zone tells of its own session
+	if api.IsElsewhere(err) { // a zone reports its own session
 		session, err = fetchSession(ctx, client, "/_sync", resources.TypeMesh)
 	}
 	switch {
@@ -128,7 +128,7 @@ func otherSideAway(ctx context.Context, client *api.Client, zone string) string 
 		": what it would remove is unknown"
 }
 
-// outcome returns the answer in one line.
+// outcome returns the result on one line.
 func (a *zoneAction) outcome(answer *tracker.Steered) string {
 	if len(answer.Types) == 0 {
 		return a.nothing

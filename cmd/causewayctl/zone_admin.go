@@ -14,7 +14,7 @@ import (
 // zoneDecision is a command that decides about a zone: revoke, enable, disable, delete.
 type zoneDecision struct {
 	verb, short, long string
-	// question is the question before the action, with the zone's name in it; empty for none.
+	// question is the question before the action, with the zone's name; empty for none.
 	question string
 	// tell describes what was done.
 	tell func(zone string, answer map[string]any) string
@@ -92,7 +92,7 @@ func newZoneDecision(c *cli, d zoneDecision) *cobra.Command {
 	return cmd
 }
 
-// findZone looks for the zone before anybody is asked about it.
+// findZone checks that the zone exists before the user is asked about it.
 func (c *cli) findZone(ctx context.Context, client *api.Client, args []string) error {
 	err := client.JSON(ctx, api.Request{Path: zonePath(args[0], "_credentials")}, &enrolment.Credentials{})
 	if api.IsNotFound(err) && !api.IsElsewhere(err) {
@@ -101,7 +101,7 @@ func (c *cli) findZone(ctx context.Context, client *api.Client, args []string) e
 	if api.IsElsewhere(err) {
 		return err
 	}
-	return nil // who may not look may still be allowed to decide
+	return nil // a caller who may not read may still be allowed to decide
 }
 
 func (c *cli) decideZone(ctx context.Context, client *api.Client, d zoneDecision, zone string) error {

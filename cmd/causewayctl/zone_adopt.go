@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// nobodyAsked says that the list is empty, as far as the server that answered knows.
+// nobodyAsked says that the list is empty, as far as the responding server knows.
 func nobodyAsked(a *enrolment.Candidates) string {
 	text := "this server rejected no server with a certificate of the global's zone CA" +
 		" since " + a.Since.UTC().Format(time.RFC3339)
@@ -25,7 +25,7 @@ func nobodyAsked(a *enrolment.Candidates) string {
 	return text + othersAsked(a)
 }
 
-// othersAsked says what is not in the list; empty if nothing is known to be missing.
+// othersAsked says what the list lacks, or "" if nothing is known to be missing.
 func othersAsked(a *enrolment.Candidates) string {
 	text := ""
 	if a.LeftOut > 0 {
@@ -109,8 +109,8 @@ func (c *cli) adoptZones(ctx context.Context, client *api.Client, zones []string
 	})
 }
 
-// neverAsked turns err, which adopting a zone returned, into one about an unknown name, if neither a zone nor a server
-// that waits for adoption has it.
+// neverAsked turns err, from adopting a zone, into an error about an unknown name if neither a zone nor a server that
+// waits for adoption has it.
 func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, err error) error {
 	var asking enrolment.Candidates
 	if client.JSON(ctx, api.Request{Path: "/_adoptions"}, &asking) != nil {
@@ -132,8 +132,8 @@ func (c *cli) neverAsked(ctx context.Context, client *api.Client, zone string, e
 		fmt.Errorf("there is no zone %s, and no server has asked this one to be it%s", zone, othersAsked(&asking)), advice})
 }
 
-// newStoreLines describe what a zone that met another store of the global holds, and what the global holds that met
-// another of a zone.
+// newStoreLines describe what a zone holds that met another store of the global, and what the global holds that met
+// another store of a zone.
 func (s *syncSession) newStoreLines() []string {
 	var lines []string
 	if s.NewZoneStore != nil {

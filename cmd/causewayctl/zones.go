@@ -14,7 +14,7 @@ import (
 )
 
 // connection reports whether the zone is connected, and since when. The global does not keep sessions over a restart,
-// so whether a zone without one had a session before is unknown.
+// so it is unknown whether a zone without one had one before.
 func (z *zoneOverview) connection() (state string, since time.Time) {
 	all := z.Insight.Message.GetSubscriptions()
 	if z.Unknown != nil && len(all) > 0 { // it was seen once
@@ -113,7 +113,7 @@ func isCloned(zone *item) bool {
 	})
 }
 
-// storeState reports whether the zone has accepted the global's store, as far as it has told.
+// storeState reports whether the zone has accepted the global's store, as far as it has reported.
 func (s *syncSession) storeState() string {
 	switch {
 	case s.NewStore != nil:
@@ -124,7 +124,7 @@ func (s *syncSession) storeState() string {
 	return "known"
 }
 
-// orMore returns a known figure, marked as a minimum if the other side is not connected, or has not told its own.
+// orMore returns a known figure, marked as a minimum if the other side is not connected, or has not reported its own.
 func orMore(known string, unknown bool) string {
 	if unknown {
 		return known + " or more"
