@@ -144,7 +144,7 @@ func traced(docs []document, err error) error {
 	return refused(lines)
 }
 
-// becameOf returns an error that says whether a refused or failed request stored anything, as far as that is known.
+// becameOf returns an error that states whether a refused or failed request stored anything, as far as that is known.
 func becameOf(answer *api.Error) error {
 	known := answer.Outcome == api.OutcomeNothing || answer.Outcome == "" && answer.Status < http.StatusInternalServerError
 	if known {

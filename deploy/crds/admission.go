@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// admission keeps what can be said about a user's object without a server, in CEL: what the schemas cannot say, or must
+// admission returns checks of a user's object, in CEL, that need no server: what the schemas cannot express, or must
 // not, since the copies that servers write come from peers with looser rules.
 func admission() []object {
 	out := make([]object, 0, 4)
@@ -24,7 +24,7 @@ func admission() []object {
 			"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
 			"metadata": object{"name": p.name, "labels": partOf(nil)},
 			"spec": object{
-				// A rule that fails to run refuses nothing: the servers' webhooks look at everything.
+				// A rule that fails to run refuses nothing: the servers' webhooks check everything.
 				"failurePolicy": "Ignore",
 				"matchConstraints": object{"resourceRules": []any{object{
 					"apiGroups": []string{"kuma.io"}, "apiVersions": []string{"v1alpha1"}, "resources": p.plurals,
@@ -96,7 +96,7 @@ func permissionRules() []any {
 	return rules
 }
 
-// knownFields refuses fields of an object that it does not have. CEL lists a map by its keys.
+// knownFields refuses unknown fields of an object. CEL lists a map by its keys.
 func knownFields(at, path string, names ...string) object {
 	return object{
 		"expression": fmt.Sprintf("%s.all(f, f in %s)", at, celList(names)),

@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// columns are what `kubectl get` shows beside the name.
+// columns returns what `kubectl get` shows beside the name.
 func columns(d *resources.Descriptor) []any {
 	var out []any
 	add := func(name, path string) { out = append(out, column(name, path, 0)) }
@@ -51,8 +51,8 @@ func column(name, path string, priority int) object {
 	return out
 }
 
-// label is the path of a label's value.
+// label returns the path of a label's value.
 func label(name string) string { return ".metadata.labels." + strings.ReplaceAll(name, ".", `\.`) }
 
-// condition is the path of a condition's status.
+// condition returns the path of a condition's status.
 func condition(name string) string { return `.status.conditions[?(@.type=="` + name + `")].status` }

@@ -48,7 +48,7 @@ func definitions(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// partOf returns the labels of everything here, with more.
+// partOf returns the labels of all objects here, with more.
 func partOf(more object) object {
 	labels := object{"app.kubernetes.io/part-of": "causeway"}
 	maps.Copy(labels, more)
@@ -96,7 +96,7 @@ func categories(d *resources.Descriptor) []string {
 	return []string{"kuma"}
 }
 
-// shortNames are those of KRIs, and others that people know.
+// shortNames returns the short name in KRIs, and others that people know.
 func shortNames(d *resources.Descriptor) []string {
 	switch {
 	case d.Type == resources.TypeDataplane:
@@ -107,7 +107,7 @@ func shortNames(d *resources.Descriptor) []string {
 	return []string{d.Short}
 }
 
-// root is the schema of a whole object.
+// root returns the schema of a whole object.
 func root(d *resources.Descriptor, describe func(string) string) object {
 	spec := resources.OpenAPI(d.Type, describe)
 	if spec["description"] == nil {
@@ -155,7 +155,7 @@ func metadata(d *resources.Descriptor) object {
 	}}}
 }
 
-// status is written by servers only.
+// status returns the schema of the status, which only servers write.
 func status() object {
 	condition := object{
 		"type": "object", "required": []string{"type", "status"},
@@ -185,7 +185,8 @@ func status() object {
 	}
 }
 
-// specRules are rules over several fields of a spec, in CEL. Only those whose cost does not grow with the spec are here.
+// specRules returns rules over several fields of a spec, in CEL. It includes only rules whose cost does not grow with
+// the spec.
 func specRules(d *resources.Descriptor) []any {
 	if d.Policy == nil {
 		return nil

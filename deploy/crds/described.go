@@ -11,8 +11,8 @@ import (
 //go:embed fields.txt
 var fieldLines string
 
-// descriptions returns what kubectl explain says of fields, by resources.Field.Origin, and of types, by name: the lines
-// of fields.txt, and else the comments of the code.
+// descriptions returns the texts of kubectl explain for fields, by resources.Field.Origin, and for types, by name: the
+// lines of fields.txt, or else the comments of the code.
 func descriptions(root string) (func(origin string) string, error) {
 	about, err := notes.Read(root)
 	if err != nil {

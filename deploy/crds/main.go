@@ -1,6 +1,6 @@
 // Command crds writes the CustomResourceDefinitions of all types into deploy/crds, a file for each, from the registry
-// and the schemas that documents are decoded by; and what belongs to them: ClusterRoles, and policies of admission for
-// what the API server can refuse by itself. Descriptions are those of fields.txt, or the comments of the code.
+// and the schemas that decode documents; and what belongs to them: ClusterRoles, and admission policies for what the
+// API server can refuse by itself. Descriptions come from fields.txt, or from the comments of the code.
 package main
 
 import (

@@ -7,9 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// roles are ClusterRoles that Kubernetes adds to its own of the same names, so that whoever may edit a namespace may
-// write policies there. Types without a namespace are for administrators of the cluster; everybody who may view sees
-// them.
+// roles returns ClusterRoles that Kubernetes adds to its own of the same names, so that users who may edit a namespace
+// may write policies there. Types without a namespace are for administrators of the cluster; every viewer sees them.
 func roles() []object {
 	var all, written []string
 	for _, k := range kubernetes.Kinds() {
@@ -22,13 +21,13 @@ func roles() []object {
 	slices.Sort(written)
 	assign := []string{resources.VerbAssign}
 	read, write := []string{"get", "list", "watch"}, []string{"create", "delete", "deletecollection", "patch", "update"}
-	// Whoever edits a namespace runs what she likes there as any of its service accounts, and gives them to Dataplanes.
+	// Whoever edits a namespace can run anything there as any of its service accounts, and may give them to Dataplanes.
 	accounts := rule("", []string{"serviceaccounts"}, assign)
 	return []object{
 		role("causeway-view", object{"view": "true"}, rule("kuma.io", all, read)),
 		role("causeway-edit", object{"edit": "true"}, rule("kuma.io", written, write), accounts),
 		role("causeway-admin", object{"admin": "true"}, rule("kuma.io", written, write), accounts),
-		// Workloads belong to no namespace. An administrator of the cluster binds this one, to whom she chooses.
+		// Workloads belong to no namespace. An administrator of the cluster decides to whom to bind this role.
 		role("causeway-assign", nil, rule("kuma.io", []string{kubernetes.Workloads}, assign), accounts),
 	}
 }

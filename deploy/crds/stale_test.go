@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestDefinitionsAreFresh compares the files with what the code makes of the registry now.
+// TestDefinitionsAreFresh compares the files with what the code generates.
 func TestDefinitionsAreFresh(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// policySummaries say in a sentence what each policy is for.
+// policySummaries describe the purpose of each policy in a sentence.
 var policySummaries = map[resources.Type]string{
 	resources.TypeMeshTrafficPermission: "Who may call the inbounds of the selected proxies. A mesh without a permission " +
 		"that allows it lets nobody in.",

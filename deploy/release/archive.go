@@ -30,8 +30,8 @@ func (r *release) contents(arch string) ([]packed, error) {
 	})
 }
 
-// gather adds what every archive has, the documentation among it, and the files of each pattern, by the folder that
-// they have there. It returns all of them, sorted by name.
+// gather adds what every archive contains, such as the documentation, and the files of each pattern, by their folder in
+// the archive. It returns all of them, sorted by name.
 func gather(files []packed, patterns map[string]string) ([]packed, error) {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		files = append(files, packed{name, name})

@@ -19,10 +19,10 @@ import (
 // commandLine is the program that people run on their own machines.
 const commandLine = "causewayctl"
 
-// downloads is where the files of a release are, below the tag of its version.
+// downloads is the URL of a release's files, without the tag of its version.
 const downloads = "https://github.com/causeway-mesh/causeway/releases/download/"
 
-// target is an operating system and an architecture, in the words of Go.
+// target is an operating system and an architecture, in Go's terms.
 type target struct{ os, arch string }
 
 // folder returns the target's folder in the stage.
@@ -39,7 +39,7 @@ var desktops = []target{{"darwin", "amd64"}, {"darwin", "arm64"}, {"windows", "a
 //go:embed causewayctl.rb.tmpl
 var formulaForm string
 
-// download is a file of the release as package managers want it.
+// download is a file of the release in the form for package managers.
 type download struct{ URL, SHA256 string }
 
 // formula holds the values for the template of Homebrew's formula.
@@ -48,7 +48,7 @@ type formula struct {
 	AMD64, ARM64          download
 }
 
-// manifest is what Scoop installs by.
+// manifest is Scoop's manifest.
 type manifest struct {
 	Version      string                `json:"version"`
 	Description  string                `json:"description"`
@@ -100,7 +100,7 @@ func (r *release) packDesktops() error {
 	return r.write(commandLine+".json", append(raw, '\n'))
 }
 
-// desktopFolder returns the name of a desktop's archive, without its ending.
+// desktopFolder returns the name of a desktop's archive, without its extension.
 func (r *release) desktopFolder(t target) string {
 	return fmt.Sprintf("%s_%s_%s_%s", commandLine, r.version, t.os, t.arch)
 }

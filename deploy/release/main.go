@@ -1,7 +1,7 @@
-// Command release builds a release of Causeway: for each architecture of Linux an archive, packages for Debian and for
-// RPM, and a list of the contents (SBOM); the command line for macOS and Windows, with what Homebrew and Scoop install it
-// by; and one file of checksums. The same sources give the same bytes, on any machine at any time: they contain no time
-// except that of the commit, and no path. It must run in the folder of the repository.
+// Command release builds a release of Causeway: for each Linux architecture an archive, packages for Debian and for
+// RPM, and a list of the contents (SBOM); the command line for macOS and Windows, with the files for Homebrew and
+// Scoop; and one file of checksums. The same sources give the same bytes, on any machine at any time: they contain no
+// time except that of the commit, and no path. It must run in the folder of the repository.
 package main
 
 import (
@@ -26,17 +26,17 @@ var (
 	architectures = []string{"amd64", "arm64"}
 )
 
-// page is what the build of the page leaves; without it the servers would have none. The same sources give the same page.
+// page is the output of the page's build, without which the servers have no page. The same sources give the same page.
 const page = "web/dist/page/index.html"
 
 // release is one run.
 type release struct {
 	version, out, nfpm string
-	// linux and desktops are what is built.
+	// linux and desktops say what is built.
 	linux, desktops bool
 	// when is the time of all files.
 	when time.Time
-	// stage is the folder of what is packed: ARCH/PROGRAM, share/man, share/completions.
+	// stage is the folder of the files to pack: ARCH/PROGRAM, share/man, share/completions.
 	stage string
 }
 
@@ -88,8 +88,8 @@ func (r *release) run(ctx context.Context) error {
 	return r.checksums()
 }
 
-// stageAll compiles the programs, and has them describe themselves. For desktops alone, the command line of this machine
-// is enough for that.
+// stageAll compiles the programs, and makes them describe themselves. For desktops alone, the command line of this
+// machine is enough for that.
 func (r *release) stageAll(ctx context.Context) error {
 	built, described := []string{runtime.GOARCH}, []string{commandLine}
 	if r.linux {

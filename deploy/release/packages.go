@@ -29,7 +29,7 @@ var summaries = map[string]string{
 	"causewayctl":     "Apply, read and explain the resources of a Causeway mesh",
 }
 
-// pack makes the packages of each program, in each format.
+// pack creates the packages of each program, in each format.
 func (r *release) pack(ctx context.Context, arch string) error {
 	form, err := template.New("nfpm").Parse(described)
 	if err != nil {

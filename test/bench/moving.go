@@ -38,7 +38,7 @@ func (z *movingZones) stay(ctx context.Context, i int) error {
 	have := map[string]string{}
 	order := rand.Perm(len(z.addresses))
 	for at := 0; ; at++ {
-		_ = z.run(ctx, z.addresses[order[at%len(order)]], i, have) // the next session counts
+		_ = z.run(ctx, z.addresses[order[at%len(order)]], i, have) // only the next session matters
 		z.settled[i].Store(false)
 		if err := sleep(ctx, rand.N(moveWithin)); err != nil {
 			return nil

@@ -7,7 +7,7 @@ import (
 )
 
 // plan is the extent of the measurement. The goals of the tables apply to the full sizes. A quick run measures the same
-// in smaller rounds and leaves out the largest.
+// in smaller rounds and omits the largest.
 type plan struct {
 	rounds int
 	// global and zone are the halves of a round.

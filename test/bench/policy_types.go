@@ -13,20 +13,20 @@ type policyType struct {
 	typ resources.Type
 	// list is where the conf is: to, rules, or default for the whole proxy.
 	list string
-	// conf returns the n-th conf, and bytes that a message to a proxy contains if, and only if, it carries that conf.
+	// conf returns the n-th conf, and bytes that a message to a proxy contains only if it carries that conf.
 	conf func(n int) (conf any, sign []byte)
 	// meshOnly means that the conf is for all proxies only.
 	meshOnly bool
-	// moves means that a change replaces listeners, or adds one, as docs/reference/policies.md says of the type.
+	// moves means that a change replaces or adds listeners, as docs/reference/policies.md says of the type.
 	moves bool
 }
 
-// benchService is the service that all proxies send to.
+// benchService is the service that all proxies call.
 const benchService = "bench"
 
 func (t *policyType) title() string { return fmt.Sprintf("%s in %s", t.typ, t.list) }
 
-// policy returns the n-th version of a policy of a name, for the proxies that target selects.
+// policy returns the n-th version of a policy with a name, for the proxies that target selects.
 func (t *policyType) policy(name string, n int, target object) (path string, doc map[string]any, sign []byte) {
 	conf, sign := t.conf(n)
 	spec := object{"targetRef": target}
@@ -52,7 +52,7 @@ func (t *policyType) path() string {
 	return d.Path
 }
 
-// millis returns a duration that only the n-th conf has, and how a Duration is in Protobuf.
+// millis returns a duration that only the n-th conf has, and its Protobuf encoding.
 func millis(n int) (text string, sign []byte) {
 	const seconds, perMilli = 7, 1_000_000
 	sign = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), seconds)
@@ -60,7 +60,7 @@ func millis(n int) (text string, sign []byte) {
 	return fmt.Sprintf("%dms", seconds*1000+n+1), sign
 }
 
-// amount returns a number that only the n-th conf has, and how it is in Protobuf.
+// amount returns a number that only the n-th conf has, and its Protobuf encoding.
 func amount(n int) (number int, sign []byte) {
 	const first = 5_000_003
 	return first + n, protowire.AppendVarint(nil, uint64(first+n))
@@ -72,13 +72,13 @@ func word(n int) (text string, sign []byte) {
 	return text, []byte(text)
 }
 
-// policyTypes are the measured types. The first ends the usual limit of a request's time, and no other conf ends a
-// request that goes on.
+// policyTypes are the measured types. The first one disables the usual request timeout, and no other conf ends a
+// request in progress.
 func policyTypes() []policyType {
 	return append(sentTypes(), receivedTypes()...)
 }
 
-// sentTypes are the types for what proxies send.
+// sentTypes are the types for outgoing traffic.
 func sentTypes() []policyType {
 	return []policyType{
 		{typ: resources.TypeMeshTimeout, list: "to", conf: func(n int) (any, []byte) {
@@ -118,7 +118,7 @@ func loggedTo(n int) (any, []byte) {
 		"format": object{"type": "Plain", "plain": text}}}}}, sign
 }
 
-// receivedTypes are the types for what proxies receive, and for proxies themselves.
+// receivedTypes are the types for incoming traffic, and for proxies themselves.
 func receivedTypes() []policyType {
 	return []policyType{
 		{typ: resources.TypeMeshTimeout, list: "rules", conf: func(n int) (any, []byte) {

@@ -42,7 +42,7 @@ func connectProxies(ctx context.Context, xds string, n int, m *marks) *proxies {
 	return p
 }
 
-// connectSending is connectProxies for proxies that send: they request their routes, too.
+// connectSending is connectProxies for proxies that send: they also request their routes.
 func connectSending(ctx context.Context, xds string, n int, m *marks) *proxies {
 	p := &proxies{marks: m, ready: make([]atomic.Bool, n), routes: true}
 	p.start(ctx, xds)
@@ -58,8 +58,8 @@ func (p *proxies) waitReady() error {
 	return p.await(patience, func(i int) bool { return p.ready[i].Load() })
 }
 
-// stay connects a proxy again until it has started, as Envoy does: on a busy machine a server may close connections that
-// say nothing while others wait.
+// stay reconnects a proxy until it has started, as Envoy does: on a busy machine, a server may close silent connections
+// while others wait.
 func (p *proxies) stay(ctx context.Context, xds string, i int) error {
 	for {
 		err := p.run(ctx, xds, i)
@@ -73,7 +73,7 @@ func (p *proxies) stay(ctx context.Context, xds string, i int) error {
 	}
 }
 
-// againWithin is the longest pause before a proxy connects again.
+// againWithin is the longest pause before a proxy reconnects.
 const againWithin = 500 * time.Millisecond
 
 func (p *proxies) run(ctx context.Context, xds string, i int) error {
@@ -124,7 +124,7 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 	}
 }
 
-// askFor requests what listeners leave to discovery and was not asked for before.
+// askFor requests what listeners leave to discovery and was not requested before.
 func (p *proxies) askFor(stream grpc.ClientStream, listeners [][]byte, asked map[string]bool) error {
 	names := map[string][]string{}
 	ask := func(typeURL, name string) {

@@ -17,14 +17,14 @@ import (
 const (
 	// openName is the Dataplane of the real Envoy, and the service of its inbound.
 	openName = "bench-open"
-	// openStreams is the number of streams through it.
+	// openStreams is the number of streams through the Envoy.
 	openStreams = 5
 	// tick is the interval at which a stream carries something.
 	tick = 50 * time.Millisecond
 )
 
-// streams are endless requests through a real Envoy: in by its outbound listener, by mutual TLS to its own inbound
-// listener, and to an application. A listener that is replaced ends them.
+// streams are endless requests through a real Envoy: through its outbound listener, by mutual TLS to its own inbound
+// listener, and to an application. Replacing a listener ends them.
 type streams struct {
 	ctx         context.Context
 	application *http.Server
@@ -79,7 +79,7 @@ func endless(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// reopen opens the streams that have ended, or have not begun, and returns once the application answers all.
+// reopen opens the streams that have ended or not begun, and returns once the application answers all.
 func (st *streams) reopen() error {
 	return cluster.Until(st.ctx, patience, "the streams through Envoy", func(context.Context) error {
 		for i := range st.open {

@@ -11,17 +11,17 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// The goals of a change of a policy of any type.
+// The goals for a change of a policy of any type.
 const (
 	goalNarrow, goalNarrowCPU = 5, 2
 	goalWide, goalWideCPU     = 500, 400
-	// narrowTargets is the number of proxies that have a policy of a type for themselves.
+	// narrowTargets is the number of proxies that have their own policy of a type.
 	narrowTargets = 10
-	// drained is when the streams of a listener that was replaced have ended: Envoy runs with a drain time of 1 s.
+	// drained is when the streams of a replaced listener have ended: Envoy runs with a drain time of 1 s.
 	drained = 2 * time.Second
 )
 
-// errMoved reports that changes of a type that moves no listener moved one, or ended open streams.
+// errMoved reports that changes of a type that should move no listener moved one, or ended open streams.
 var errMoved = errors.New("connections were not kept")
 
 // awaited is a change whose arrival proxies look for: their messages then contain the sign.
@@ -30,7 +30,7 @@ type awaited struct {
 	sign []byte
 }
 
-// sawSign notes the arrival of the awaited change.
+// sawSign records the arrival of the awaited change.
 func (p *proxies) sawSign(i int, frame []byte) {
 	if a := p.awaited.Load(); a != nil && bytes.Contains(frame, a.sign) {
 		p.marks.arrive(i, a.mark)
@@ -46,7 +46,7 @@ func sendingDataplane(i int) (path string, doc map[string]any) {
 	return path, doc
 }
 
-// types measures the types of policies. What was measured before a failure still counts.
+// types measures the policy types. Measurements from before a failure still count.
 func (b *bench) types(ctx context.Context, p plan) *table {
 	t := &table{title: fmt.Sprintf("Types of policies: a zone with %d proxies", zoneProxies)}
 	if err := b.measureTypes(ctx, t, p); err != nil {
@@ -57,7 +57,7 @@ func (b *bench) types(ctx context.Context, p plan) *table {
 
 // measureTypes measures changes of policies of each type, for one proxy and for all, in a zone without a global.
 func (b *bench) measureTypes(ctx context.Context, t *table, p plan) error {
-	// Each type has a limit of its own, so that on a slow machine the first ones do not take the time of the last.
+	// Each type has its own limit, so that on a slow machine the first ones do not use the time of the last.
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(1+len(policyTypes()))*patience)
 	defer cancel()
 	envoy, err := cluster.FindEnvoy("")
@@ -111,7 +111,8 @@ func (b *bench) measureTypes(ctx context.Context, t *table, p plan) error {
 	return nil
 }
 
-// fillTypes writes what all proxies have: a service whose one endpoint is the real Envoy, and who may call it.
+// fillTypes writes what all proxies need: a service whose one endpoint is the real Envoy, and the permission to call
+// it.
 func fillTypes(ctx context.Context, s *cluster.Server) error {
 	if err := s.API.Put(ctx, "/meshes/default/meshservices/"+benchService, object{
 		"type": "MeshService", "mesh": "default", "name": benchService, "spec": object{
@@ -136,8 +137,8 @@ func fillTypes(ctx context.Context, s *cluster.Server) error {
 	return fill(ctx, s, zoneProxies, sendingDataplane)
 }
 
-// measureType measures a change of all proxies first, then of one: a policy for one wins over one for all. The policies
-// stay, as those of a mesh that uses all types do. The first writes, which add policies, count as the others.
+// measureType measures a change for all proxies first, then for one: a policy for one overrides one for all. The
+// policies stay, as in a mesh that uses all types. The first writes, which add policies, count like the others.
 func measureType(ctx context.Context, s *cluster.Server, p *proxies, st *streams, t *table, typ *policyType,
 	plan plan) error {
 	if err := st.reopen(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// API is a client of a control plane's HTTP API. It depends on nothing but JSON, so that tests see what users see.
+// API is a client of a control plane's HTTP API. It depends only on JSON, so that tests see what users see.
 type API struct {
 	url  string
 	http *http.Client
@@ -30,7 +30,7 @@ type Item struct {
 	Spec             json.RawMessage   `json:"spec"`
 }
 
-// StatusError reports an answer whose status is not a success.
+// StatusError reports a response whose status is not a success.
 type StatusError struct {
 	Method, URL string
 	Status      int
@@ -53,7 +53,7 @@ func newAPI(url string, in *Namespace) *API {
 // URL returns the base address.
 func (a *API) URL() string { return a.url }
 
-// Do sends one request. body and into are JSON, both optional. An answer that is not 2xx is a *StatusError.
+// Do sends one request. body and into are JSON, both optional. A response other than 2xx is a *StatusError.
 func (a *API) Do(ctx context.Context, method, path string, body, into any) error {
 	var reader io.Reader
 	if body != nil {

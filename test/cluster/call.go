@@ -13,7 +13,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffetls/tlsconfig"
 )
 
-// ErrRefused reports that the other side accepted the connection and ended it without an answer.
+// ErrRefused reports that the other side accepted the connection and ended it without a response.
 var ErrRefused = errors.New("the connection was refused")
 
 const callTimeout = 5 * time.Second
@@ -44,7 +44,7 @@ func (c *Client) ID() string { return c.id.SpiffeID }
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Get calls an HTTP inbound on a loopback port and returns the status and the body of the answer.
+// Get calls an HTTP inbound on a loopback port and returns the status and the body of the response.
 func (c *Client) Get(ctx context.Context, port int, path string) (int, string, error) {
 	return c.Do(ctx, http.MethodGet, port, path)
 }

@@ -34,7 +34,7 @@ func (c *Clock) Set(ahead time.Duration) error {
 // Close releases the clock. The processes that use it keep the last offset.
 func (c *Clock) Close() error { return c.set.Close() }
 
-// environment returns the variable that makes a process use the clock; nil for a nil clock.
+// environment returns the variable that makes a process use the clock, or nil for a nil clock.
 func (c *Clock) environment() []string {
 	if c == nil {
 		return nil
@@ -42,14 +42,14 @@ func (c *Clock) environment() []string {
 	return []string{ClockVariable + "=" + c.path}
 }
 
-// ClockVariable is the variable that names the file of a Clock to programs of BuildWithClocks.
+// ClockVariable is the variable that names the file of a Clock for programs of BuildWithClocks.
 const ClockVariable = "CAUSEWAY_TEST_CLOCK"
 
-// clockTag builds the clock of cmd/settings that can be set.
+// clockTag builds cmd/settings with a clock that can be set.
 const clockTag = "settableclock"
 
-// BuildWithClocks is Build for programs whose wall clock a Clock sets. Those that Build compiles have the machine's
-// clock, whatever the environment says.
+// BuildWithClocks is Build for programs whose wall clock a Clock sets. Programs of Build use the machine's clock,
+// whatever the environment says.
 func BuildWithClocks(ctx context.Context, bin string) error {
 	return build(ctx, bin, clockTag, "-tags", clockTag)
 }

@@ -112,7 +112,7 @@ func output(ctx context.Context, stdin io.Reader, program string, args ...string
 	return out.Bytes(), nil
 }
 
-// Command creates a process of one of the cluster's programs, which Close ends. name is also that of its log file.
+// Command creates a process of one of the cluster's programs, which Close ends. name is also the name of its log file.
 func (c *Cluster) Command(name, program string, args ...string) (*Process, error) {
 	return c.process(name, program, args)
 }

@@ -96,7 +96,7 @@ func (s *Server) steal(ctx context.Context, loot, mesh string) (*Authority, erro
 	return &Authority{cert: cert, key: key.(*ecdsa.PrivateKey)}, nil
 }
 
-// ForeignAuthority creates a CA with the name of a trust domain's, which no one trusts.
+// ForeignAuthority creates a CA with a trust domain's name that no one trusts.
 func ForeignAuthority(trustDomain string, bundles *x509bundle.Set) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A thread that ends takes the processes that it started with it, if they are to end with the program.
+// When a thread ends, the kernel ends the processes that it started, if they are to end with the program.
 func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 	c, err := New(Config{Dir: t.TempDir()})
 	if err != nil {
@@ -52,7 +52,7 @@ func TestProcessOutlivesTheThreadThatStartedIt(t *testing.T) {
 	}
 }
 
-// TestRefusedStep checks that the call that is refused fails, and that it is the only one.
+// TestRefusedStep checks that the refused call fails, and that it is the only one.
 func TestRefusedStep(t *testing.T) {
 	if err := CanTrace(); err != nil || !CanRefuse {
 		t.Log(err)

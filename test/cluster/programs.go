@@ -31,11 +31,10 @@ func Root() (string, error) {
 }
 
 // Build compiles the three programs from the repository's sources into the folder bin, statically linked like a
-// release. The packages of tests that call it share the work: each program is linked once, in .run/, for as long as
-// its sources stay the same.
+// release. Test packages that call it share the work: each program is linked once, in .run/, until its sources change.
 func Build(ctx context.Context, bin string) error { return build(ctx, bin, "release") }
 
-// build compiles the programs in the way that variant names, with these flags.
+// build compiles the named variant of the programs, with these flags.
 func build(ctx context.Context, bin, variant string, flags ...string) error {
 	root, err := Root()
 	if err != nil {
@@ -63,8 +62,8 @@ func build(ctx context.Context, bin, variant string, flags ...string) error {
 	return linkAll(shared, bin)
 }
 
-// linkAll gives the files of one folder names in another as well. A later build replaces files and does not write into
-// them, so what is in the other folder stays as it is.
+// linkAll links the files of one folder into another. A later build replaces files and does not write into them, so the
+// other folder keeps its content.
 func linkAll(from, to string) error {
 	entries, err := os.ReadDir(from)
 	if err != nil {

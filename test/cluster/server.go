@@ -48,7 +48,7 @@ type GlobalConfig struct {
 	Hosts map[string]string
 	// Clock, if set, is the server's clock. Config.Bin must then come from BuildWithClocks.
 	Clock *Clock
-	// In, if set, is the network that the server runs in. Its loopback is the one of that network.
+	// In, if set, is the network that the server runs in. Its loopback is that network's.
 	In *Namespace
 	// Args are further flags.
 	Args []string
@@ -144,8 +144,8 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// listensOn returns the address for a port: at the first start one that nobody else is given while this process lives, so
-// that it is still free at the next. Other networks have ports of their own.
+// listensOn returns the address for a port. The first start picks one that nobody else gets while this process lives,
+// so that it is still free at the next start. Other networks have ports of their own.
 func (s *Server) listensOn(port string) (string, error) {
 	if bound, ok := s.addresses[port]; ok {
 		return bound, nil
@@ -176,7 +176,7 @@ func (s *Server) readReadyFile() error {
 	if s.API == nil {
 		s.API = newAPI("http://"+addresses["api"], s.in)
 	}
-	s.API.http.CloseIdleConnections() // those to the run before: a PUT on one fails and is not tried again
+	s.API.http.CloseIdleConnections() // connections to the previous run: a PUT on one fails and is not retried
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (s *Server) CAFile() (string, error) {
 	return found[0], nil
 }
 
-// Diagnostics reads a page of the diagnostics port. An answer that is not 200 is an error.
+// Diagnostics reads a page of the diagnostics port. A response other than 200 is an error.
 func (s *Server) Diagnostics(ctx context.Context, path string) ([]byte, error) {
 	return fetchBy(ctx, s.API.http, "http://"+s.Address("diagnostics")+path)
 }

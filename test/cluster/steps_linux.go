@@ -16,26 +16,26 @@ import (
 // ErrNoSteps reports that this machine does not let a process trace its children.
 var ErrNoSteps = errors.New("this machine lets us trace no process")
 
-// Steps kills a process at a step, immediately before a call that changes what the next start finds on the disk, or lets
-// that call fail. The program knows nothing of it. It is safe for concurrent use.
+// Steps kills a process at a step, immediately before a call that changes what the next start finds on the disk, or
+// makes that call fail. The program does not notice. It is safe for concurrent use.
 type Steps struct {
 	mu      sync.Mutex
 	within  string // count calls that concern a path with this text
 	left    int    // steps until it happens; 0 for none. Guarded by mu
 	reached string // the step at which it happened. Guarded by mu
-	refuses bool   // the call fails, and nobody is killed. Guarded by mu
+	refuses bool   // the call fails, and no process is killed. Guarded by mu
 }
 
-// KillAt kills the process at the n-th step from now on, the first being 1. It forgets an earlier kill. Only calls whose
-// path contains within count; all if it is empty.
+// KillAt kills the process at the n-th step from now on, counted from 1. It forgets an earlier kill. Only calls whose
+// path contains within count; all count if it is empty.
 func (s *Steps) KillAt(n int, within string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left, s.within, s.reached, s.refuses = n, within, "", false
 }
 
-// RefuseAt is like KillAt, but the step fails, and what follows does not: with "no space left on device", or, for one
-// that needs no space, with an input/output error. Writes to files count as steps too.
+// RefuseAt is like KillAt, but only the step fails, not what follows: with "no space left on device" or, for a step
+// that needs no space, with an input/output error. Writes to files count as steps, too.
 func (s *Steps) RefuseAt(n int, within string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,7 +48,7 @@ func (s *Steps) isRefusal() bool {
 	return s.refuses
 }
 
-// Reached returns the step at which it happened, such as "rename /data/ca.key"; empty if it did not.
+// Reached returns the step at which it happened, such as "rename /data/ca.key", or "" if it did not.
 func (s *Steps) Reached() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func CanTrace() error {
 	return nil
 }
 
-// ptraceOptions make threads of the process stop at each call, and end it with this program.
+// ptraceOptions make threads of the process stop at each call, and end the process with this program.
 const ptraceOptions = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK |
 	unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_EXITKILL
 
@@ -105,7 +105,8 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 	seen, refused := map[int]bool{}, map[int]string{}
 	for {
 		var status unix.WaitStatus
-		// The process leads a group of its own. This thread may have started other processes before, for others to wait for.
+		// The process leads its own process group. This thread may have started other processes before, which others
+		// wait for.
 		thread, err := unix.Wait4(-leader, &status, unix.WALL|unix.WNOTHREAD, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
@@ -121,7 +122,7 @@ func (s *Steps) follow(cmd *exec.Cmd) error {
 		pass := 0
 		switch signal := status.StopSignal(); {
 		case !seen[thread]:
-			seen[thread] = true // its first stop is of the tracing
+			seen[thread] = true // its first stop belongs to the tracing
 			if thread == leader {
 				if err := unix.PtraceSetOptions(thread, ptraceOptions); err != nil {
 					_ = unix.Kill(leader, unix.SIGKILL)
@@ -155,7 +156,7 @@ func (s *Steps) atCall(leader, thread int, refused map[int]string) {
 	}
 }
 
-// errorOf returns how a step fails.
+// errorOf returns the error with which a step fails.
 func errorOf(step string) unix.Errno {
 	for _, needs := range []string{"create", "mkdir", "link", "rename", "write"} {
 		if strings.HasPrefix(step, needs+" ") {
@@ -192,8 +193,8 @@ const (
 	syscallEntry         = 1
 )
 
-// stepOf describes the call that a thread is about to make; empty if it changes nothing on the disk. writes says that
-// writes to files count too.
+// stepOf describes the call that a thread is about to make, or returns "" if it changes nothing on the disk. With
+// writes, writes to files count, too.
 func stepOf(thread int, writes bool) string {
 	var info syscallInfo
 	_, _, failed := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(thread), unsafe.Sizeof(info),

@@ -5,7 +5,7 @@ import "golang.org/x/sys/unix"
 // CanRefuse reports whether this machine lets a step fail.
 const CanRefuse = true
 
-// skipCall makes the kernel do nothing for the call that a thread is about to make.
+// skipCall makes the kernel skip the call that a thread is about to make.
 func skipCall(thread int) error {
 	var registers unix.PtraceRegs
 	if err := unix.PtraceGetRegs(thread, &registers); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// peers are the rows of each table of docs/compare.md, in order, with the hosts, or the owners at code hosts, whose
-// word counts as the product's own. Causeway's sources are pages of the documentation.
+// peers are the rows of each table of docs/compare.md, in order, with the hosts, or the owners at code hosts, that
+// count as the product's own sources. Causeway's sources are pages of the documentation.
 var peers = []struct {
 	name  string
 	hosts []string
@@ -28,8 +28,8 @@ var peers = []struct {
 
 var measured = regexp.MustCompile(`\b[0-9]+(?:\.[0-9]+)? (?:ms|s|MiB|cores)\b`)
 
-// compared returns what is wrong with a page of comparison, and how many tables it has: each has a row of each product,
-// each row a source of that product, and each figure of Causeway's is one of the page of figures.
+// compared returns the problems of a comparison page, and its number of tables: each table has a row per product, each
+// row has a source of that product, and each of Causeway's figures is on the page of figures.
 func compared(page, figures string) (problems []string, tables int) {
 	for section := range strings.SplitSeq(page, "\n## ") {
 		title, body, _ := strings.Cut(section, "\n")
@@ -63,7 +63,7 @@ func compared(page, figures string) (problems []string, tables int) {
 	return problems, tables
 }
 
-// wrongSources returns what is wrong with the last cell of a row.
+// wrongSources returns the problems of the last cell of a row.
 func wrongSources(title, cell, product string, hosts []string) (problems []string) {
 	found := links.FindAllStringSubmatch(cell, -1)
 	if len(found) == 0 {
@@ -71,7 +71,7 @@ func wrongSources(title, cell, product string, hosts []string) (problems []strin
 	}
 	for _, m := range found {
 		if hosts == nil {
-			if strings.Contains(m[1], "://") { // TestLinks reads where it leads
+			if strings.Contains(m[1], "://") { // TestLinks checks its target
 				problems = append(problems, title+": "+m[1]+" is not a page of the documentation")
 			}
 			continue
@@ -110,7 +110,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareFindsMissingSources checks that TestCompare sees what it is for.
+// TestCompareFindsMissingSources checks that TestCompare finds such problems.
 func TestCompareFindsMissingSources(t *testing.T) {
 	t.Parallel()
 	const page = "# Compare\n\n## One\n\n| | how it is | source |\n| --- | --- | --- |\n" +

@@ -12,8 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestEveryCounterIsInTheReference looks for the names of counters in all sources, in whatever form they are written
-// there.
+// TestEveryCounterIsInTheReference looks for the names of counters in all sources, in any form.
 func TestEveryCounterIsInTheReference(t *testing.T) {
 	root, err := cluster.Root()
 	if err != nil {

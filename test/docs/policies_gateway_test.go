@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestGatewayFieldsAreThose checks that the page has a row, or a word that it is not enforced, for exactly the fields of
-// a MeshGateway that hold a value.
+// TestGatewayFieldsAreThose checks that the page has a row, or a note that it is not enforced, for exactly the fields
+// of a MeshGateway that hold a value.
 func TestGatewayFieldsAreThose(t *testing.T) {
 	var got, want []string
 	for _, f := range gatewayType.fields {

@@ -2,7 +2,8 @@ package main
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// otherTypes are types beside policies that configure proxies. A test compares their fields with those of the types.
+// otherTypes are other types than policies that configure proxies. A test compares their fields with those of the
+// types.
 var otherTypes = []policyType{
 	{resources.TypeHostnameGenerator,
 		"Gives services names, and each service an address, in `status.addresses` and `status.vips` (`status.vip` of a MeshExternalService). A proxy answers for them if its bootstrap has " +

@@ -2,7 +2,7 @@ package main
 
 import "github.com/causeway-mesh/causeway/resources"
 
-// sentTypes are the types of policies on what a workload sends whose fields the page lists. A test compares them with
+// sentTypes are the policy types for outgoing traffic whose fields the page lists. A test compares them with
 // resources.ConfFields.
 var sentTypes = []policyType{
 	{resources.TypeMeshTimeout,

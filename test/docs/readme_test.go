@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// mostOfREADME is the maximum size of the README in bytes: about two screens. What is longer has a page in docs/.
+// mostOfREADME is the maximum size of the README in bytes: about two screens. Longer texts have pages in docs/.
 const mostOfREADME = 8_000
 
 func TestREADMEIsShort(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// configured is shown for fields whose effect no test here waits for: a test takes each out of a conf, and what proxies
-// are sent differs; another one puts all of it before a real Envoy.
+// configured is shown for fields whose effect no test here waits for: one test removes each from a conf, and the
+// proxies' configuration differs; another gives all of it to a real Envoy.
 const configured = "TestEnvoyTakesAllThatIsGenerated"
 
 // shows maps the beginning of a field to the test that shows it. The longest beginning counts; "" is for all others.

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// functions are the tests that rows may name, each with the text of the files in which its name stands.
+// functions are the tests that rows may name, each with the text of the files that contain its name.
 func functions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -42,7 +42,7 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// enforcedConfs is the text of the confs that are taken apart field by field, and put before a real Envoy.
+// enforcedConfs returns the text of the confs that are tested field by field, and given to a real Envoy.
 func enforcedConfs(t *testing.T) (text string) {
 	t.Helper()
 	for _, name := range []string{"confs", "fields", "received", "whole"} {
@@ -51,7 +51,8 @@ func enforcedConfs(t *testing.T) (text string) {
 	return text
 }
 
-// TestEachRowIsShown: each row of the page names a test that is there, and whose file has the type and the field.
+// TestEachRowIsShown checks that each row of the page names an existing test whose file contains the type and the
+// field.
 func TestEachRowIsShown(t *testing.T) {
 	all, confs := functions(t), enforcedConfs(t)
 	rows := 0
@@ -99,9 +100,9 @@ func used(s shows, beginning string, fields []policyField) bool {
 	return false
 }
 
-// TestEachPolicyTypeHasAllCells: for each type of policy in the registry there are a table of each side that it
-// configures, ten broken confs whose field is named, a conf of each list that is taken apart, and a list that configures
-// proxies.
+// TestEachPolicyTypeHasAllCells checks that each policy type in the registry has a table for each side that it
+// configures, ten broken confs whose field is named, a conf of each list that is tested field by field, and a list that
+// configures proxies.
 func TestEachPolicyTypeHasAllCells(t *testing.T) {
 	tables := func(types []policyType) map[resources.Type]bool {
 		out := map[resources.Type]bool{}

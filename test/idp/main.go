@@ -27,7 +27,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// provider holds what was issued and not redeemed yet.
+// provider holds what was issued but not yet redeemed.
 type provider struct {
 	issuer, client string
 	life           time.Duration
@@ -37,7 +37,7 @@ type provider struct {
 	codes map[string]grant // guarded by mu
 }
 
-// grant is what a code or a refresh token stands for.
+// grant is what a code or a refresh token represents.
 type grant struct{ user, nonce, challenge, redirect string }
 
 func main() {
@@ -85,7 +85,7 @@ func (p *provider) routes() http.Handler {
 	return mux
 }
 
-// ask shows the form in which a person says who she is.
+// ask serves the form in which a person enters a name.
 func (p *provider) ask(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	if q.Get("client_id") != p.client || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
@@ -98,7 +98,7 @@ func (p *provider) ask(w http.ResponseWriter, r *http.Request) {
 		html.EscapeString(r.URL.RawQuery))
 }
 
-// grant sends the browser back with a code, or with a refusal for a person called nobody.
+// grant redirects the browser with a code, or with a refusal for a person called nobody.
 func (p *provider) grant(w http.ResponseWriter, r *http.Request) {
 	q, user := r.URL.Query(), r.PostFormValue("user")
 	back, err := url.Parse(q.Get("redirect_uri"))
@@ -146,7 +146,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 		"refresh_token": p.keep(grant{user: g.user, nonce: g.nonce})})
 }
 
-// keep remembers a grant, and returns what redeems it.
+// keep stores a grant, and returns the code that redeems it.
 func (p *provider) keep(g grant) string {
 	code := rand.Text()
 	p.mu.Lock()
@@ -155,7 +155,7 @@ func (p *provider) keep(g grant) string {
 	return code
 }
 
-// openToPages lets pages of all sites ask, as providers do for public clients.
+// openToPages allows pages of all sites, as providers do for public clients.
 func openToPages(w http.ResponseWriter) { w.Header().Set("Access-Control-Allow-Origin", "*") }
 
 func answer(w http.ResponseWriter, status int, v any) {

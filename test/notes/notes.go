@@ -81,7 +81,8 @@ func (n *Notes) readField(owner string, f *ast.Field) {
 	}
 }
 
-// source matches the sentence of a comment that names the source of a rule: readers of the reference do not have it.
+// source matches the sentence of a comment that names the source of a rule, because readers of the reference do not
+// have it.
 var source = regexp.MustCompile(`\s*(Source: |\(seed |\(design)[^.]*\.?\)?`)
 
 func oneLine(c *ast.CommentGroup) string {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ears make connections that read nothing any more once they are closed.
+// ears make connections that read nothing more once they are closed.
 type ears struct{ closed atomic.Bool }
 
 func (e *ears) dial(ctx context.Context, address string) (net.Conn, error) {
@@ -18,7 +18,7 @@ func (e *ears) dial(ctx context.Context, address string) (net.Conn, error) {
 	return &deafConn{Conn: conn, ears: e, ended: make(chan struct{})}, err
 }
 
-// deafConn is a connection whose peer's bytes stay where they are.
+// deafConn is a connection that leaves its peer's bytes unread.
 type deafConn struct {
 	net.Conn
 	ears  *ears
@@ -41,7 +41,7 @@ func (c *deafConn) Close() error {
 	return c.Conn.Close()
 }
 
-// askAndHearNothing requests clusters and listeners, and reads nothing that comes.
+// askAndHearNothing requests clusters and listeners, and reads no responses.
 func (p *Proxy) askAndHearNothing(ctx context.Context, ears *ears) error {
 	stream, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
 		ads+"DeltaAggregatedResources")

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Global is a server that plays a zone's global: it accepts the two streams, and a test sends and reads on them as it
-// likes. It has no TLS and implements no other method. Close it after use.
+// Global is a server that plays a zone's global: it accepts the two streams, and a test sends and reads on them freely.
+// It has no TLS and implements no other method. Close it after use.
 type Global struct {
 	listener net.Listener
 	server   *grpc.Server

@@ -34,9 +34,9 @@ type ProxyConfig struct {
 	StateOfTheWorld bool
 	// Secrets makes the proxy request the secrets that its listeners name.
 	Secrets bool
-	// Refuses is what the proxy answers to every response: it takes none. Empty for a proxy that takes all.
+	// Refuses is the error with which the proxy rejects every response. Empty for a proxy that accepts all.
 	Refuses string
-	// Deaf makes the proxy read nothing from its socket once it has asked for clusters and listeners.
+	// Deaf makes the proxy read nothing from its socket once it has requested clusters and listeners.
 	Deaf bool
 }
 

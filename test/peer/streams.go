@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Streams are the two open streams of a zone without a zone behind them: a test sends and reads on them as it likes.
+// Streams are the two open streams of a zone without a zone behind them: a test sends and reads on them freely.
 type Streams struct {
 	conn *grpc.ClientConn
 	stop context.CancelFunc
