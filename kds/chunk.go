@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"google.golang.org/grpc/mem"
+
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
@@ -15,7 +17,9 @@ import (
 type chunk struct {
 	*payload
 	removed []string
-	// size is that of the resources, in bytes.
+	// compressed stands for the resources in the message; nil if they stand for themselves.
+	compressed *mem.SliceBuffer
+	// size is that of the resources as they are sent, in bytes.
 	size int
 	// cause is that of the changes; zero for a list.
 	cause store.Cause
@@ -104,8 +108,23 @@ func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, err
 		!v.particular)
 	if p != nil {
 		p.payload = shared
+		k.compress(sub.descriptor.Type, p)
 	}
 	return p, err
+}
+
+// compress gives the message the form in which all resources are in one frame, if the peer takes it.
+func (k *packer) compress(t resources.Type, p *chunk) {
+	if k.direction != exchange.GlobalToZone || !k.audience.Features.Has(exchange.FeatureFrames) {
+		return
+	}
+	if p.compressed = k.encoder.framed(t, p.payload); p.compressed == nil {
+		return
+	}
+	for _, e := range p.resources {
+		p.size -= e.size
+	}
+	p.size += p.compressed.Len()
 }
 
 // fill does packAlone's work and appends the resources to list.

@@ -18,6 +18,8 @@ type response struct {
 	version, typeURL, nonce, identifier string
 	removed                             []string
 	*payload
+	// compressed, if not nil, is sent in place of the type and the resources; such a peer needs no identifier either.
+	compressed *mem.SliceBuffer
 
 	// tail and buffers hold what Marshal returns, so that a message to each zone does not allocate each of its parts.
 	tail    mem.SliceBuffer
@@ -35,8 +37,12 @@ const (
 	controlPlaneID       protowire.Number = 1
 )
 
-// rest encodes all fields but the resources.
+// rest encodes all fields but the resources, and what they are compressed with.
 func (r *response) rest() []byte {
+	typeURL := r.typeURL
+	if r.compressed != nil {
+		typeURL = ""
+	}
 	size := len(r.version) + len(r.typeURL) + len(r.nonce) + len(r.identifier) + frameOverhead
 	for _, name := range r.removed {
 		size += len(name) + itemOverhead
@@ -45,13 +51,16 @@ func (r *response) rest() []byte {
 	for _, f := range [...]struct {
 		number protowire.Number
 		value  string
-	}{{responseVersion, r.version}, {responseTypeURL, r.typeURL}, {responseNonce, r.nonce}} {
+	}{{responseVersion, r.version}, {responseTypeURL, typeURL}, {responseNonce, r.nonce}} {
 		if f.value != "" {
 			b = protowire.AppendString(protowire.AppendTag(b, f.number, protowire.BytesType), f.value)
 		}
 	}
 	for _, name := range r.removed {
 		b = protowire.AppendString(protowire.AppendTag(b, responseRemoved, protowire.BytesType), name)
+	}
+	if r.compressed != nil {
+		return b
 	}
 	b = protowire.AppendTag(b, responseControlPlane, protowire.BytesType)
 	b = protowire.AppendVarint(b, uint64(protowire.SizeTag(controlPlaneID)+protowire.SizeBytes(len(r.identifier))))
@@ -86,6 +95,8 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	r.tail = r.rest()
 	out := mem.BufferSlice(r.buffers[:0])
 	switch {
+	case r.compressed != nil:
+		out = append(out, r.compressed)
 	case r.payload == nil:
 	case r.buffer != nil:
 		out = append(out, r.buffer)

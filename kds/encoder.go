@@ -52,7 +52,9 @@ type encoded struct {
 	// resource by its own, which are equal, so that they are held once.
 	raw  atomic.Pointer[mem.SliceBuffer]
 	size int
-	err  error
+	// secret is set if the bytes have a secret in the clear.
+	secret bool
+	err    error
 }
 
 func (c *encoded) bytes() []byte { return *c.raw.Load() }
@@ -77,6 +79,8 @@ type Encoder struct {
 	// entries is keyed by encodedKey, with *encoded as values.
 	entries      sync.Map
 	hits, misses atomic.Uint64
+	// frames counts the frames that were made.
+	frames atomic.Uint64
 }
 
 // OpenFunc returns a resource with its secrets in the clear, or the resource itself if it has none sealed.
@@ -118,7 +122,7 @@ func (e *Encoder) encode(r *resources.Resource, a *exchange.Audience) *encoded {
 }
 
 func (c *encoded) fill(e *Encoder, r *resources.Resource, a *exchange.Audience) {
-	c.key, c.kri = r.Key, resources.KRIOf(r)
+	c.key, c.kri, c.secret = r.Key, resources.KRIOf(r), hasSecrets(r)
 	wire, err := e.wire(r, a)
 	if err != nil {
 		c.err = err

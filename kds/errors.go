@@ -17,6 +17,8 @@ var (
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrRequest reports that the peer's request is malformed.
 	ErrRequest = errors.New("the request is not valid")
+	// ErrFrame reports that a peer's compressed frame is not valid, holds too much, or was not asked for.
+	ErrFrame = errors.New("the peer's compressed frame is refused")
 	// ErrFenced reports that a newer session of the same zone took over; this one can no longer write.
 	ErrFenced = errors.New("a newer session of this zone took over")
 	// ErrSendTimeout reports that the peer did not read a message in time.

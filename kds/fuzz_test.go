@@ -183,7 +183,7 @@ func (r *recordingStream) SendMsg(m any) error {
 		return err
 	}
 	r.sent = append(r.sent, &out)
-	return nil
+	return openFrame(&out, true)
 }
 
 func (*recordingStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {

@@ -78,7 +78,7 @@ func (z *evilZone) openDown() {
 		z.down = nil
 		return
 	}
-	z.sent = readInto(z.down.Recv)
+	z.sent = readInto(openedFrames(z.down.Recv))
 }
 
 func (z *evilZone) openUp() {
@@ -310,7 +310,7 @@ func newHonestZone(t *testing.T, target string) *honestZone {
 	var ready []string
 	h.names = readInto(func() (string, error) {
 		for len(ready) == 0 {
-			m, err := stream.Recv()
+			m, err := openedFrames(stream.Recv)()
 			if err != nil {
 				return "", err
 			}

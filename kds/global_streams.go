@@ -58,7 +58,9 @@ func (g *Global) ZoneToGlobalSync(stream zoneToGlobalServer) error {
 	responses := make(chan *discovery.DeltaDiscoveryResponse)
 	receiver := g.receiverOf(s, data)
 	return g.serve(s, exchange.ZoneToGlobal,
-		func() error { return receiveAll(s.ctx, checked(stream.Recv, checkResponse), responses) },
+		func() error {
+			return receiveAll(s.ctx, checked(s.opened(exchange.ZoneToGlobal, false, stream.Recv), checkResponse), responses)
+		},
 		func() error {
 			s.observe(Event{Kind: StreamOpened, Time: s.now(), Direction: exchange.ZoneToGlobal})
 			return receiver.run(s.ctx, stream, responses)

@@ -18,6 +18,7 @@ type Metrics struct {
 	resources   *prometheus.CounterVec
 	bytes       *prometheus.CounterVec
 	refused     *prometheus.CounterVec
+	frames      *prometheus.CounterVec
 	sessions    *prometheus.CounterVec
 	propagation *prometheus.HistogramVec
 
@@ -45,9 +46,11 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		messages:  counter("causeway_kds_messages_total", "Messages between the global and zones; event is sent, acknowledged, rejected or received.", "direction", "type", "event"),
 		resources: counter("causeway_kds_resources_total", "Resources and removals in messages; event is sent, removed, received or written.", "direction", "type", "event"),
-		bytes:     counter("causeway_kds_sent_bytes_total", "Bytes of resources sent.", "direction", "type"),
+		bytes:     counter("causeway_kds_sent_bytes_total", "Bytes of resources sent, compressed where the peer takes that.", "direction", "type"),
 		refused: counter("causeway_kds_refusals_total", "Resources that one side refused; by is self or peer.",
 			"direction", "type", "by"),
+		frames: counter("causeway_kds_refused_frames_total",
+			"Compressed frames of a peer that were not valid, or held too much; each ended its session.", "direction"),
 		sessions: counter("causeway_kds_sessions_total",
 			"Sessions that started since the server did: all but the first of a zone are reconnects.", "zone"),
 		propagation: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -56,7 +59,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"direction"}),
 	}
 	m.hot.Store(&map[seriesKey]*hotSeries{})
-	r.MustRegister(m.messages, m.resources, m.bytes, m.refused, m.sessions, m.propagation)
+	r.MustRegister(m.messages, m.resources, m.bytes, m.refused, m.frames, m.sessions, m.propagation)
 	return m
 }
 
@@ -67,6 +70,8 @@ func (m *Metrics) Observe(e Event) {
 		m.sessions.WithLabelValues(e.Zone).Inc()
 	case Rejected, Received, Withheld, Forbidden:
 		m.count(&e)
+	case FrameRefused:
+		m.frames.WithLabelValues(e.Direction.Label()).Inc()
 	case Sent:
 		s := m.series(e.Direction, e.Type)
 		s.sent.Inc()

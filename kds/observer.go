@@ -38,6 +38,8 @@ const (
 	Reported
 	// Held reports that a complete list would remove too much; its deletions wait for an operator.
 	Held
+	// FrameRefused reports a compressed frame that could not be opened, or was not asked for, with Err as the reason.
+	FrameRefused
 )
 
 // Event is an event of a session. Fields that do not apply are zero.
@@ -54,7 +56,7 @@ type Event struct {
 	Type      resources.Type
 	// Resources and Removed count what the message carried, Written what the store changed.
 	Resources, Removed, Written int
-	// Bytes is the size of the resources that were sent; Age that of the oldest change that was acknowledged, zero for
+	// Bytes is the size of the resources as they were sent; Age that of the oldest change that was acknowledged, zero for
 	// lists.
 	Bytes int
 	Age   time.Duration

@@ -156,7 +156,7 @@ func TestPastTheWindow(t *testing.T) {
 				fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"a%d"}}]}}`, i)))
 		}
 		p.ack(m)
-		next, err := p.down.Recv()
+		next, err := openedFrames(p.down.Recv)()
 		if features == plainFeatures {
 			if grpcstatus.Code(err) != codes.Aborted || !strings.Contains(err.Error(), "open a new stream") {
 				t.Errorf("a plain peer got %v, %v", next, err)

@@ -16,6 +16,9 @@ type payload struct {
 	resources []*encoded
 	// buffer holds all of them as they stand inside a response; nil for a payload that is too small to join.
 	buffer mem.Buffer
+	// frame is what framed makes, once.
+	frame   *mem.SliceBuffer
+	framing sync.Once
 }
 
 // joinedFrom is the number of resources from which a payload is joined and shared.

@@ -80,11 +80,23 @@ func (p *peer) request(r *discovery.DeltaDiscoveryRequest) {
 
 func (p *peer) receive() *discovery.DeltaDiscoveryResponse {
 	p.t.Helper()
-	m, err := p.down.Recv()
+	m, err := openedFrames(p.down.Recv)()
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return m
+}
+
+// openedFrames returns receive as a peer that takes frames reads it.
+func openedFrames(receive func() (*discovery.DeltaDiscoveryResponse, error)) func() (*discovery.DeltaDiscoveryResponse,
+	error) {
+	return func() (*discovery.DeltaDiscoveryResponse, error) {
+		m, err := receive()
+		if err == nil {
+			err = openFrame(m, true)
+		}
+		return m, err
+	}
 }
 
 func (p *peer) ack(m *discovery.DeltaDiscoveryResponse) {
@@ -134,7 +146,7 @@ func (p *peer) send(t resources.Type, nonce string, removed []string,
 }
 
 // wireOf returns r as the zone sends it.
-func wireOf(t *testing.T, zone string, r *resources.Resource) *discovery.Resource {
+func wireOf(t testing.TB, zone string, r *resources.Resource) *discovery.Resource {
 	t.Helper()
 	out, err := exchange.NewMapping().Outbound(r, &exchange.Audience{Direction: exchange.ZoneToGlobal, Zone: zone,
 		Features: exchange.OwnFeatures()})

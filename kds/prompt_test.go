@@ -30,7 +30,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	stream := &recordingStream{}
 	out.stream = stream
 	first := &discovery.DeltaDiscoveryRequest{TypeUrl: "MeshTrafficPermission",
-		Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures()}), ResourceNamesSubscribe: []string{"*"}}
+		Node: nodeOf("zone-1", Peer{Features: exchange.OwnFeatures() &^ exchange.FeatureFrames}), ResourceNamesSubscribe: []string{"*"}}
 	if out.tryAnswer(first) {
 		t.Fatal("a subscription was taken")
 	}

@@ -56,3 +56,12 @@ func hideSecrets(r *resources.Resource) (*resources.Resource, error) {
 	}
 	return r.WithSpec(spec), nil
 }
+
+// hasSecrets reports whether a resource has secrets, sealed or not.
+func hasSecrets(r *resources.Resource) (found bool) {
+	_, err := resources.EditSecrets(r, func(_, value string) (string, error) {
+		found = true
+		return value, nil
+	})
+	return found || err != nil
+}

@@ -28,7 +28,7 @@ func ToStatus(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, ErrNoClientID), errors.Is(err, ErrZoneName), errors.Is(err, ErrTooManyTypes),
-		errors.Is(err, ErrRequest):
+		errors.Is(err, ErrRequest), errors.Is(err, ErrFrame):
 		code = codes.InvalidArgument
 	case errors.Is(err, ErrUnauthenticated):
 		code = codes.Unauthenticated

@@ -1,7 +1,7 @@
 package kds
 
 import (
-	"encoding/hex"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -86,14 +86,14 @@ func TestSlowIsNotGone(t *testing.T) {
 	}
 	put(t, g.store, small(1))
 	eventually(t, "the first policy", func() bool { return count(s, resources.TypeMeshTrafficPermission) == 1 })
-	noise := make([]byte, 50<<10) // noise that gzip cannot compress
+	noise := make([]byte, 96<<10) // which cannot be compressed
 	random := rand.NewChaCha8([32]byte{})
 	var large []*resources.Resource
 	for i := range 2 {
 		_, _ = random.Read(noise)
 		key, _ := permission(fmt.Sprintf("big%d", i))
 		large = append(large, written(t, globalHome, key, `{"default":{"allow":[{"sni":{"type":"Exact","value":"`+
-			hex.EncodeToString(noise)+`"}}]}}`))
+			base64.RawURLEncoding.EncodeToString(noise)+`"}}]}}`))
 	}
 	begun := time.Now()
 	put(t, g.store, large...)

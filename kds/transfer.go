@@ -82,7 +82,7 @@ func (s *sender) next(sub *subscription) (*response, error) {
 		p.word = s.wordAt(t.target)
 	}
 	m := s.message(string(sub.descriptor.Type), p)
-	m.removed, m.payload = chunk.removed, chunk.payload
+	m.removed, m.payload, m.compressed = chunk.removed, chunk.payload, chunk.compressed
 	sub.inflight = &inflight{nonce: m.nonce, chunk: chunk, revision: t.target, sent: now, steps: steps}
 	sub.inflight.next = t.behind(chunk, &sub.inflight.end)
 	return m, nil

@@ -1,8 +1,6 @@
 package kds
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -47,10 +45,9 @@ func Encode(r *resources.Resource) (*discovery.Resource, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Key, err)
 	}
-	sum := sha256.Sum256(value)
 	return &discovery.Resource{
 		Name:     exchange.WireName(r.Name, r.Mesh),
-		Version:  hex.EncodeToString(sum[:]),
+		Version:  versionOf(value),
 		Resource: &anypb.Any{TypeUrl: resourceTypeURL, Value: value},
 	}, nil
 }

@@ -227,7 +227,8 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient,
 		})
 	}
 	responses, requests := make(chan *discovery.DeltaDiscoveryResponse), make(chan *discovery.DeltaDiscoveryRequest)
-	part(func() error { return ended(receiveAll(s.ctx, checked(down.Recv, checkResponse), responses)) })
+	opened := s.opened(exchange.GlobalToZone, z.config.Self.Features.Has(exchange.FeatureFrames), down.Recv)
+	part(func() error { return ended(receiveAll(s.ctx, checked(opened, checkResponse), responses)) })
 	sender := z.newSender(s)
 	part(func() error { return ended(receiveAll(s.ctx, sender.forRun(checked(up.Recv, checkRequest)), requests)) })
 	part(func() error { return z.newReceiver(s).run(s.ctx, down, responses) })

@@ -40,6 +40,9 @@ const (
 	FeatureOwners
 	// FeatureReportFields: the peer reads reports in the fields of their message, and not only as JSON.
 	FeatureReportFields
+	// FeatureFrames: the peer opens frames, in which the global sends it resources that were compressed once for all
+	// zones.
+	FeatureFrames
 )
 
 const (
@@ -67,6 +70,7 @@ var featureNames = []struct {
 	{FeatureHiddenSecrets, "causeway-hidden-secrets"},
 	{FeatureOwners, "causeway-owners"},
 	{FeatureReportFields, "causeway-report-fields"},
+	{FeatureFrames, "causeway-frames"},
 }
 
 // OwnFeatures returns the features that Causeway announces, FeatureTraces only with tracing.
