@@ -17,8 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestDifferences compares random specs, and the fields that differ with those that a comparison of the decoded values
-// finds.
+// TestDifferences compares the differences of random specs with those of their decoded values.
 func TestDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from, to := object(3).Draw(t, "from"), object(3).Draw(t, "to")
@@ -48,7 +47,7 @@ func TestDifferences(t *testing.T) {
 	})
 }
 
-// TestDifferencesAreTakenAsTheyStand: to tell what became of a large new resource, its spec is not decoded.
+// TestDifferencesAreTakenAsTheyStand checks that the spec of a large new resource is not decoded.
 func TestDifferencesAreTakenAsTheyStand(t *testing.T) {
 	spec := map[string]any{}
 	for i := range 100 {
@@ -60,7 +59,7 @@ func TestDifferencesAreTakenAsTheyStand(t *testing.T) {
 	}
 }
 
-// differences is the plain way.
+// differences is the plain implementation.
 func differences(out map[string][2]string, path string, a, b any) {
 	secret := path[strings.LastIndexByte(path, '.')+1:] == "token"
 	x, isObject := a.(map[string]any)
@@ -123,7 +122,7 @@ func masked(v any) any {
 	return v
 }
 
-// fieldNames need escapes in JSON, sort otherwise than they look, or are secret.
+// fieldNames need escapes in JSON, sort unlike they look, or are secret.
 var fieldNames = []string{"a", "b", "B", `q"uo,te`, `back\slash`, "ü", "<angle>", "token", "a.b", "emoji😀"}
 
 func object(depth int) *rapid.Generator[map[string]any] {

@@ -64,7 +64,7 @@ func TestLogIsOnDiskBeforeRecordReturns(t *testing.T) {
 	}
 }
 
-// contents is what all files of the log hold.
+// contents returns the content of all files of the log.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
@@ -117,8 +117,8 @@ func TestLogGoesOnAfterACrashInTheMiddleOfALine(t *testing.T) {
 	}
 }
 
-// TestDamagedLinesCostNoOthers damages a line of each file of the newest of what was done and of intents. All other
-// lines stay, in the files too, numbers go on behind them, and whoever reads learns of the damage.
+// TestDamagedLinesCostNoOthers damages a line of the newest file of outcomes, or of intents. All other lines stay, also
+// in the files, numbering continues after them, and readers see the damage.
 func TestDamagedLinesCostNoOthers(t *testing.T) {
 	for _, which := range []struct {
 		file string
@@ -170,7 +170,7 @@ func TestDamagedLinesCostNoOthers(t *testing.T) {
 	}
 }
 
-// recordDone writes what is about to be done, and then that it was.
+// recordDone records an intent and its outcome.
 func recordDone(t *testing.T, l *access.Log, name string) {
 	t.Helper()
 	intent, err := l.Begin(access.Entry{Event: access.EventWrite})
@@ -184,7 +184,7 @@ func recordDone(t *testing.T, l *access.Log, name string) {
 	}
 }
 
-// damageLine has a line of the newest file of a pattern hold something else, of the same length.
+// damageLine damages a line in the newest file that matches a pattern, and keeps its length.
 func damageLine(t *testing.T, dir, pattern string, line int) {
 	t.Helper()
 	names, _ := filepath.Glob(filepath.Join(dir, pattern))
@@ -311,8 +311,7 @@ func TestSecretsStayOutOfDifferences(t *testing.T) {
 	}
 }
 
-// TestLogThatMoves: while whoever reads the log would not find what is written, nothing is recorded, and nothing may be
-// done.
+// TestLogThatMoves checks that nothing is recorded, and no change is allowed, while readers would not find the log.
 func TestLogThatMoves(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -354,8 +353,8 @@ func TestLogThatMoves(t *testing.T) {
 	}
 }
 
-// TestLateLineBesideOthers: the line about what was done, which could not be written, is late also when one that came
-// beside it could: it is written before anything else is done.
+// TestLateLineBesideOthers checks that an outcome that could not be written is written before the next change, even if
+// a concurrent one could be.
 func TestLateLineBesideOthers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -396,8 +395,8 @@ func TestLateLineBesideOthers(t *testing.T) {
 	}
 }
 
-// TestIntentsOfAProcessThatWasKilled: unknown after a restart is what was begun and did not end, and nothing else,
-// whether the file of intents says so already or the log alone does.
+// TestIntentsOfAProcessThatWasKilled checks that only intents without an outcome are unknown after a restart, whether
+// the file of intents or only the log has the outcomes.
 func TestIntentsOfAProcessThatWasKilled(t *testing.T) {
 	dir, after := t.TempDir(), t.TempDir()
 	l := openLog(t, access.LogConfig{Dir: dir})
@@ -418,7 +417,7 @@ func TestIntentsOfAProcessThatWasKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.CopyFS(after, os.DirFS(dir)); err != nil { // as it is when nobody closes it
+	if err := os.CopyFS(after, os.DirFS(dir)); err != nil { // as after a kill
 		t.Fatal(err)
 	}
 	for range 2 {

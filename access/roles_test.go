@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// commitOf is the commit that creates a resource.
+// commitOf returns the commit that creates a resource.
 func commitOf(t *testing.T, kind, mesh, name, spec string) *store.Commit {
 	t.Helper()
 	parsed, err := resources.NewSpec(resources.Type(kind), []byte(spec))
@@ -30,7 +30,7 @@ func commitOf(t *testing.T, kind, mesh, name, spec string) *store.Commit {
 	return commit
 }
 
-// stateOf is a store with the documents of a file.
+// stateOf returns a store with the documents of a file.
 func stateOf(t *testing.T, file string) store.Store {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", file))
@@ -53,7 +53,7 @@ func stateOf(t *testing.T, file string) store.Store {
 	return s
 }
 
-// TestRoles: each row of testdata/roles_rows.yaml against the roles and bindings of testdata/roles.yaml.
+// TestRoles checks each row of testdata/roles_rows.yaml against the roles and bindings of testdata/roles.yaml.
 func TestRoles(t *testing.T) {
 	roles := access.CompileRoles(stateOf(t, "roles.yaml").Snapshot())
 	var rows []struct {
@@ -133,7 +133,7 @@ func TestIdentitiesOfADataplane(t *testing.T) {
 	}
 }
 
-// TestGrants: nobody gives away more than they have, and nobody who is elsewhere takes the last admin away.
+// TestGrants checks that nobody grants more than they have, or removes the last admin remotely.
 func TestGrants(t *testing.T) {
 	state := stateOf(t, "roles.yaml").Snapshot()
 	document := func(text string) *resources.Resource {

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// rolesWith are those of the user u, who has one rule.
+// rolesWith returns the roles of the user u, who has one rule.
 func rolesWith(t *testing.T, rule string) (*access.Roles, store.Store) {
 	t.Helper()
 	text := "{type: AccessRole, name: r, spec: {rules: [" + rule +
@@ -29,8 +29,8 @@ func rolesWith(t *testing.T, rule string) (*access.Roles, store.Store) {
 	return access.CompileRoles(s.Snapshot()), s
 }
 
-// TestScopes: which rules reach what belongs to the server, to a mesh and to a namespace, whatever the request said
-// beside it.
+// TestScopes checks which rules reach resources of the server, a mesh and a namespace, whatever else the request
+// contains.
 func TestScopes(t *testing.T) {
 	u := access.Subject{Name: "u", Method: access.ByToken}
 	of := map[access.Scope]access.Action{
@@ -56,7 +56,7 @@ func TestScopes(t *testing.T) {
 		"meshes: [default], namespaces: [payments]": "namespace",
 		"meshes: [default], names: [payments]":      "mesh namespace",
 		"namespaces: [payments], names: [payments]": "namespace",
-		"namespaces: []": "", // validation refuses it; what was stored all the same gives nothing
+		"namespaces: []": "", // validation refuses it; if stored anyway, it grants nothing
 		"meshes: []":     "", "names: []": "",
 	} {
 		roles, _ := rolesWith(t, `{verbs: ["*"], types: ["*"], `+lists+`}`)
@@ -72,7 +72,8 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestNobodyGivesAwayTheServer: a list of "*" is less than no list, so who has the one does not give the other away.
+// TestNobodyGivesAwayTheServer checks that a list of "*" is less than no list: its holder cannot grant a rule without
+// one.
 func TestNobodyGivesAwayTheServer(t *testing.T) {
 	u := access.Subject{Name: "u", Method: access.ByToken}
 	for _, c := range []struct {
@@ -101,7 +102,7 @@ func TestNobodyGivesAwayTheServer(t *testing.T) {
 	}
 }
 
-// A list that is null is no list that is absent.
+// A null list is not an absent one.
 func TestNullLists(t *testing.T) {
 	for _, field := range []string{"meshes", "namespaces", "names"} {
 		text := "{type: AccessRole, name: r, spec: {rules: [{verbs: [read], types: [Mesh], " + field + ": }]}}"

@@ -44,7 +44,8 @@ func write(t *testing.T, path, text string, mode fs.FileMode) string {
 	return path
 }
 
-// TestWhatIsNoCredential: each function refuses an invalid file, names the flag and the reason, and never blocks.
+// TestWhatIsNoCredential checks that each function refuses an invalid file, names the flag and the reason, and never
+// blocks.
 func TestWhatIsNoCredential(t *testing.T) {
 	dir := t.TempDir()
 	dangling, folder, pipe := filepath.Join(dir, "dangling"), filepath.Join(dir, "folder"), filepath.Join(dir, "pipe")
@@ -78,7 +79,7 @@ func TestWhatIsNoCredential(t *testing.T) {
 	}
 }
 
-// TestWhoMayReadIt: a secret that everybody may read is refused, but a certificate is not.
+// TestWhoMayReadIt checks that a secret that everybody may read is refused, but a certificate is not.
 func TestWhoMayReadIt(t *testing.T) {
 	dir := t.TempDir()
 	for mode, takes := range map[fs.FileMode]string{

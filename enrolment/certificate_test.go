@@ -19,7 +19,7 @@ func TestClockOfTheAuthority(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name          string
-		signs, checks time.Duration // the clock, from when the authority was made
+		signs, checks time.Duration // the clock, since the creation of the authority
 		accepted      bool
 	}{
 		{"nothing is set", time.Minute, time.Hour, true},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// aJoinString returns a join string as the global makes it.
+// aJoinString returns a join string as the global creates it.
 func aJoinString() *JoinString {
 	return &JoinString{
 		Zone: "zone-3", Addresses: []string{"10.0.0.1:5685", "[fd00::1]:5685", "global.example:5685"},
@@ -35,7 +35,7 @@ func TestJoinStringsComeBack(t *testing.T) {
 	}
 }
 
-// TestNoJoinStrings checks that other texts are refused, and that the error contains nothing of them.
+// TestNoJoinStrings checks that other texts are refused, and that the error quotes nothing of them.
 func TestNoJoinStrings(t *testing.T) {
 	t.Parallel()
 	good, err := aJoinString().Encode()
@@ -93,7 +93,7 @@ func TestNoJoinStrings(t *testing.T) {
 	}
 }
 
-// FuzzJoinString checks that whatever parses can be encoded again and means the same.
+// FuzzJoinString checks that whatever parses can be encoded again without a change of meaning.
 func FuzzJoinString(f *testing.F) {
 	good, err := aJoinString().Encode()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestLimitOfRequest checks that the limit on a request is that of one form: zones send both, and a token that a zone
-// of the previous version may send is judged from this one too.
+// of the previous version may send is also judged from this one.
 func TestLimitOfRequest(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[int]codes.Code{

@@ -155,7 +155,7 @@ func (g *gated) adminStream(conn *grpc.ClientConn, zone string) error {
 	return stream.RecvMsg(new(emptypb.Empty))
 }
 
-// authority is one that the global does not know.
+// authority is a CA that the global does not know.
 type authority struct {
 	cert *x509.Certificate
 	key  crypto.Signer

@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// watched returns an admission over a store in memory, and its log.
+// watched returns an admission on a store in memory, and its log.
 func watched(t *testing.T) (*admission, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}

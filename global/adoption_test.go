@@ -18,7 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// loseStore removes the store and the audit log: without the one alone, the global does not start.
+// loseStore removes the store and the audit log: without only one of them, the global does not start.
 func (g *gated) loseStore() {
 	g.t.Helper()
 	g.must(os.Remove(filepath.Join(g.dir, "causeway.db")))
@@ -28,7 +28,7 @@ func (g *gated) loseStore() {
 	g.must(os.RemoveAll(filepath.Join(g.dir, "audit")))
 }
 
-// rebuilt starts the global again without its store, on the same folder and address.
+// rebuilt restarts the global without its store, with the same folder and address.
 func (g *gated) rebuilt() *gated {
 	g.t.Helper()
 	g.must(g.stop())
@@ -136,7 +136,7 @@ func TestAdoptionOfOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestRevokedAreNotAdopted checks that what the store knows to be revoked or deleted stays out.
+// TestRevokedAreNotAdopted checks that zones that the store has as revoked or deleted stay out.
 func TestRevokedAreNotAdopted(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"_revoke", "_delete"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// TestAcknowledgementsDoNotWaitForStatus checks that status is encoded without the lock that each acknowledgement takes:
-// nobody waits for it as long as encoding takes.
+// TestAcknowledgementsDoNotWaitForStatus checks that status is encoded without the lock that each acknowledgement
+// takes, so that none waits for the encoding.
 func TestAcknowledgementsDoNotWaitForStatus(t *testing.T) {
 	t.Parallel()
 	i := newInsights(store.NewMemory(), "instance", nil, slog.New(slog.DiscardHandler))
@@ -34,7 +34,7 @@ func TestAcknowledgementsDoNotWaitForStatus(t *testing.T) {
 		encoding = min(encoding, time.Since(began))
 	}
 	held := time.Hour
-	for range 100 { // whoever shares the machine may come in between
+	for range 100 { // another process may interfere
 		touch(1)
 		if held = min(held, longestHold(t, i)); held <= encoding/2 {
 			return
@@ -43,7 +43,8 @@ func TestAcknowledgementsDoNotWaitForStatus(t *testing.T) {
 	t.Errorf("the lock is held for %s, and encoding takes %s", held, encoding)
 }
 
-// TestStatusIsWrittenUnread: the status of each zone that answers is written every second, and hardly anybody reads it.
+// TestStatusIsWrittenUnread checks the cost of a zone's status: each connected zone's is written every second and
+// rarely read.
 func TestStatusIsWrittenUnread(t *testing.T) {
 	status := store.NewMemory()
 	i := newInsights(status, "instance", nil, slog.New(slog.DiscardHandler))
@@ -56,7 +57,7 @@ func TestStatusIsWrittenUnread(t *testing.T) {
 		}
 		i.flush(t.Context())
 	})
-	if allocs > 115 { // encoded each time, it is 277
+	if allocs > 115 { // 277 if encoded each time
 		t.Errorf("the status of one zone costs %v allocations", allocs)
 	}
 	insight, err := resources.SpecAs[systempb.ZoneInsight](status.Snapshot().Get(insightKey("zone-1")))
@@ -65,7 +66,7 @@ func TestStatusIsWrittenUnread(t *testing.T) {
 	}
 }
 
-// longestHold returns how long a flush holds the lock at most.
+// longestHold returns the longest time for which a flush holds the lock.
 func longestHold(t *testing.T, i *insights) (longest time.Duration) {
 	t.Helper()
 	done := make(chan struct{})

@@ -63,7 +63,7 @@ func startFuzzedGlobal(f *testing.F) *fuzzedGlobal {
 		}
 	}
 	g := &fuzzedGlobal{}
-	// Without a guard: a panic ends the process, and so the fuzzer finds it.
+	// No guard: a panic ends the process, so that the fuzzer finds it.
 	c := global.Config{
 		DataDir: f.TempDir(), APIAddress: "127.0.0.1:0", KDSAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		ReadyFile: filepath.Join(f.TempDir(), "ready"), KDSTLS: true, KDSZoneTokens: true, Log: slog.New(slog.DiscardHandler),
@@ -93,7 +93,7 @@ func startFuzzedGlobal(f *testing.F) *fuzzedGlobal {
 	return g
 }
 
-// join makes a zone, by a join string that the operator requests.
+// join creates a zone by a join string that the operator requests.
 func (g *fuzzedGlobal) join(f *testing.F, zone, id string) (*tls.Certificate, string) {
 	f.Helper()
 	resp, err := http.Post("http://"+g.addresses["api"]+"/zones/"+zone+"/_join", "application/json",
@@ -142,7 +142,7 @@ func csr(t testing.TB, key crypto.Signer, template *x509.CertificateRequest) []b
 // signed is the number of requests that the global signs for the evil zone: the first ones.
 const signed = 3
 
-// makeRequests makes signing requests of many kinds.
+// makeRequests returns signing requests of many kinds.
 func (g *fuzzedGlobal) makeRequests(f *testing.F) {
 	own := []*url.URL{enrolment.ZoneIdentity{Zone: "evil", ID: evilID}.URI()}
 	other := []*url.URL{enrolment.ZoneIdentity{Zone: "sound", ID: soundID}.URI()}
@@ -180,7 +180,7 @@ func (g *fuzzedGlobal) dial(t testing.TB, pair *tls.Certificate) *grpc.ClientCon
 	return conn
 }
 
-// scriptedMember does what a script tells it to.
+// scriptedMember runs a script.
 type scriptedMember struct {
 	t      *testing.T
 	global *fuzzedGlobal
@@ -234,8 +234,7 @@ func (m *scriptedMember) play(op, a, b byte) {
 		m.connect(a%2 == 0, 0)
 	}
 	service := enrolment.Membership{Conn: m.conn}
-	// A stranger that exceeds its limit is not answered, and is disconnected after ten seconds, which is longer than an
-	// input may take.
+	// A stranger over its limit gets no answer and is disconnected after ten seconds, longer than an input may take.
 	ctx, cancel := context.WithTimeout(m.ctx, 300*time.Millisecond)
 	defer cancel()
 	switch op % 8 {

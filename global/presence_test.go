@@ -12,7 +12,7 @@ import (
 )
 
 // TestProxiesOfAZoneThatIsAwayAreUnknown checks that they are unknown in the overview, in the counts and in a rollout,
-// and online again, without being sent again, once the zone reconnects.
+// and online again, without being resent, once the zone reconnects.
 func TestProxiesOfAZoneThatIsAwayAreUnknown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

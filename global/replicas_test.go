@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-// TestWhatCouldNotBeToldIsToldLater checks what was deleted, and a zone whose replica died, while the shared state
-// could not be written: once it can, they are removed from the shared state and shown as offline.
+// TestWhatCouldNotBeToldIsToldLater checks deletions, and a zone whose replica died, while the shared state cannot be
+// written: once it can, they are removed from the shared state and shown as offline.
 func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)

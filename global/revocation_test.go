@@ -80,5 +80,5 @@ func TestRevocationEndsSessions(t *testing.T) {
 	}
 }
 
-// patience bounds the time of anything that happens by itself.
+// patience bounds the wait for any background event.
 const patience = 30 * time.Second

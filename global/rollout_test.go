@@ -30,8 +30,8 @@ type proxiesAnswer struct {
 	}
 }
 
-// TestRolloutCountsWhatWasTold checks that a proxy counts as enforcing only if its zone's report covers it: not one
-// among more than the report names, and not one that connected later. No clock decides: the zone's is a day ahead.
+// TestRolloutCountsWhatWasTold checks that a proxy counts as enforcing only if its zone's report covers it: not if the
+// report names too few, and not if it connected later. No clock decides: the zone's is a day ahead.
 func TestRolloutCountsWhatWasTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

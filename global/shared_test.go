@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// TestShareWithAnotherKey checks a store that has secrets but no name yet, as one restored from a single server: it
-// takes nothing from a server with another key, which would keep the right one out.
+// TestShareWithAnotherKey checks a store with secrets but without a name, such as one restored from a single server: it
+// accepts nothing from a server with another key, which would lock out the right one.
 func TestShareWithAnotherKey(t *testing.T) {
 	t.Parallel()
 	keys := func() *secrets.Box {

@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestZoneThatWasNotDeletedComesBack checks a deletion in which the zone's session does not end: the answer says that
-// nothing was deleted, and the zone is admitted as before, with a credential or without.
+// TestZoneThatWasNotDeletedComesBack checks a deletion in which the zone's session does not end: the answer is that
+// nothing was deleted, and the zone is admitted as before, with or without a credential.
 func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	t.Parallel()
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
@@ -25,7 +25,7 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 			if joined {
 				s.has(t)
 			}
-			s.sync.Adopt("zone-1", &tracker.ZoneState{Connected: true, Since: time.Now()}) // the replica that has it does not learn of the end
+			s.sync.Adopt("zone-1", &tracker.ZoneState{Connected: true, Since: time.Now()}) // it never ends
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			if _, err := s.remove(ctx, "zone-1"); err == nil {
@@ -38,8 +38,8 @@ func TestZoneThatWasNotDeletedComesBack(t *testing.T) {
 	}
 }
 
-// TestDeletionThatWasCutOff checks that a server that stops in the middle of a deletion leaves the zone as it was,
-// after a minute.
+// TestDeletionThatWasCutOff checks that a server that stops during a deletion leaves the zone as it was, after a
+// minute.
 func TestDeletionThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, joined := range map[string]bool{"joined": true, "anonymous": false} {
@@ -70,8 +70,8 @@ func TestDeletionThatWasCutOff(t *testing.T) {
 	}
 }
 
-// TestDeletedZoneLeavesWhatItMust checks that credentials stay buried, and that nothing is left of a zone that had
-// none, where none is required, so that its name can be used again.
+// TestDeletedZoneLeavesWhatItMust checks that credentials stay buried, and that nothing remains of a zone that had and
+// needed none, so that its name can be reused.
 func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ joined, tokens, left bool }{
@@ -108,7 +108,7 @@ func TestDeletedZoneLeavesWhatItMust(t *testing.T) {
 	}
 }
 
-// sees records that something was seen of the store of zone-1.
+// sees records that something of the store of zone-1 was seen.
 func (s *zoneAdmin) sees(t *testing.T) {
 	t.Helper()
 	of, seen := s.storeOf("zone-1"), lineage.Seen{Word: "word", At: 1, Most: 2}
@@ -128,7 +128,7 @@ func (s *zoneAdmin) sees(t *testing.T) {
 	}
 }
 
-// newZoneAdmin returns the zoneAdmin of zone-1, which has no credential, where none is required.
+// newZoneAdmin returns the zoneAdmin of zone-1, which neither has nor needs a credential.
 func newZoneAdmin(t *testing.T) *zoneAdmin {
 	t.Helper()
 	a, _ := watched(t)

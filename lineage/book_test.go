@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// started is a server's start on a store.
+// started starts a server on a store.
 func started(t *testing.T, s store.Store, box *secrets.Box) *Book {
 	t.Helper()
 	b, err := Open(t.Context(), s, secrets.NewKeeper(s, box), false)
@@ -29,7 +29,7 @@ func announced(t *testing.T, b *Book, seen Seen) (name string, now Seen, renamed
 	return name, now, renamed
 }
 
-// copied returns a store with what another has, at its revision.
+// copied returns a copy of a store, at its revision.
 func copied(t *testing.T, from store.Store) store.Store {
 	t.Helper()
 	to := store.NewMemory()
@@ -48,7 +48,7 @@ func copied(t *testing.T, from store.Store) store.Store {
 	return to
 }
 
-// TestStoreThatWentBackIsRenamed checks that a store keeps its name over restarts, gets another when it was put back to
+// TestStoreThatWentBackIsRenamed checks that a store keeps its name over restarts, gets another after a rollback to
 // before what the peer has seen, however far it has come since, and keeps that one.
 func TestStoreThatWentBackIsRenamed(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ func TestLineageKnowsWhatWasSeen(t *testing.T) {
 	for name, tt := range map[string]struct {
 		seen     Seen
 		revision uint64
-		alone    bool // a server that has its store to itself
+		alone    bool // a single server
 		shared   bool // replicas
 	}{
 		"nothing":                              {Seen{}, 5, true, true},

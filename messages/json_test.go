@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/messages"
 )
 
-// TestJSONIsCountedBeforeItIsDecoded: each row has as many values, and nests as deep, as is said; one less of either is
-// too little.
+// TestJSONIsCountedBeforeItIsDecoded checks that each row passes with its number of values and its depth as limits, and
+// not with one less of either.
 func TestJSONIsCountedBeforeItIsDecoded(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -20,7 +20,7 @@ func TestJSONIsCountedBeforeItIsDecoded(t *testing.T) {
 		{`[1,2,3]`, 4, 1},
 		{`{"a":[{"b":1},{"b":2,"c":null}],"d":"x"}`, 8, 3},
 		{`{"a":",,,[[[{{{","b":"\",\\"}`, 3, 1},
-		{"[" + strings.Repeat("{},", 999) + "{}]", 2001, 2}, // an empty object counts for what could be in it
+		{"[" + strings.Repeat("{},", 999) + "{}]", 2001, 2}, // an empty object counts for its possible content
 		{strings.Repeat("[", 50) + strings.Repeat("]", 50), 51, 50},
 	} {
 		if err := messages.CheckJSON([]byte(row.text), row.values, row.depth); err != nil {

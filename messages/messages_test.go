@@ -17,13 +17,13 @@ import (
 
 const tenMiB = 10 << 20
 
-// field repeats a field with a value until the message has a size.
+// field repeats a field with a value up to a message size.
 func field(number protowire.Number, value []byte, size int) []byte {
 	one := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
 	return bytes.Repeat(one, size/len(one))
 }
 
-// inside puts a message into fields of others, the innermost first.
+// inside wraps a message in fields, the innermost first.
 func inside(value []byte, numbers ...protowire.Number) []byte {
 	for _, n := range numbers {
 		value = protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), value)
@@ -31,7 +31,7 @@ func inside(value []byte, numbers ...protowire.Number) []byte {
 	return value
 }
 
-// TestDenseMessagesCostNothing: what would take hundreds of MiB to decode is refused before it is.
+// TestDenseMessagesCostNothing checks that messages that would decode to hundreds of MiB are refused before decoding.
 func TestDenseMessagesCostNothing(t *testing.T) {
 	deep := []byte{}
 	for range 200 {
@@ -64,7 +64,7 @@ func TestDenseMessagesCostNothing(t *testing.T) {
 	}
 }
 
-// TestWhatPeersSendIsDecoded: messages of real names and resources pass, however many they have.
+// TestWhatPeersSendIsDecoded checks that messages with real names and resources pass, however many they have.
 func TestWhatPeersSendIsDecoded(t *testing.T) {
 	versions := map[string]string{}
 	var resources []*discovery.Resource

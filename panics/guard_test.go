@@ -51,7 +51,7 @@ func newGuard() (*panics.Guard, *lines) {
 	return panics.New(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))), l
 }
 
-// counted returns the metric, by what was served.
+// counted returns the metric by what was served.
 func counted(t *testing.T, g *panics.Guard) map[string]float64 {
 	t.Helper()
 	r := prometheus.NewRegistry()
@@ -86,7 +86,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestWithoutGuard: a nil guard catches nothing, so that tests fail.
+// TestWithoutGuard checks that a nil guard catches nothing, so that tests fail.
 func TestWithoutGuard(t *testing.T) {
 	var g *panics.Guard
 	defer func() {
@@ -128,7 +128,7 @@ func (c badHandshake) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 
 func (c badHandshake) Clone() credentials.TransportCredentials { return c }
 
-// TestGRPC: calls, streams and handshakes panic, and the server continues.
+// TestGRPC checks that the server continues after panics in calls, streams and handshakes.
 func TestGRPC(t *testing.T) {
 	g, _ := newGuard()
 	server := grpc.NewServer(grpc.Creds(g.Credentials(badHandshake{insecure.NewCredentials(), &sync.Once{}})))
@@ -212,8 +212,8 @@ func (c badCollector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, 1, "\xff")
 }
 
-// TestCollector: a label from a peer that is not UTF-8 would end the process, because registries collect in goroutines
-// of their own.
+// TestCollector checks a label from a peer that is not UTF-8: it would end the process, because registries collect in
+// their own goroutines.
 func TestCollector(t *testing.T) {
 	g, _ := newGuard()
 	r := prometheus.NewRegistry()

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/place"
 )
 
-// TestBusy checks that a write counts as one that hangs once it has taken long, and no more once it has ended.
+// TestBusy checks that a write counts as hung once it takes long, and no longer once it has ended.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

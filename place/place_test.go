@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// folder creates a data folder in a directory of its own, and holds it.
+// folder creates a data folder in its own directory, and holds it.
 func folder(t *testing.T) (*place.Folder, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -47,7 +47,7 @@ func write(t *testing.T, dir, name, text string) {
 	must(t, os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
 }
 
-// TestFolder changes a folder in many ways, and checks whether it still counts as the one that was held.
+// TestFolder changes a folder in many ways, and checks whether it still counts as the held one.
 func TestFolder(t *testing.T) {
 	for what, c := range map[string]struct {
 		do    func(t *testing.T, dir string)
@@ -90,7 +90,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestRelativePath: a folder with a relative path is found by its absolute path at the start.
+// TestRelativePath checks that a folder with a relative path is found by its absolute path at the start.
 func TestRelativePath(t *testing.T) {
 	above := filepath.Join(t.TempDir(), "above")
 	must(t, os.MkdirAll(filepath.Join(above, "data"), 0o700))
@@ -122,7 +122,7 @@ func (l *lines) count(words string) int {
 	return strings.Count(l.text.String(), words)
 }
 
-// TestRunTells: Run logs the loss and the return of the folder once each, without a call of Check.
+// TestRunTells checks that Run logs the loss and the return of the folder once each, without a call of Check.
 func TestRunTells(t *testing.T) {
 	f, dir := folder(t)
 	var log lines

@@ -34,7 +34,8 @@ func TestNothingNastyIsShown(t *testing.T) {
 	}
 }
 
-// FuzzWriter: the output is the same and safe no matter how the text is split into writes, and JSON keeps its meaning.
+// FuzzWriter checks that the output is the same and safe however the text is split into writes, and that JSON keeps its
+// meaning.
 func FuzzWriter(f *testing.F) {
 	for _, one := range nasty {
 		f.Add("a"+one+"b", 2)
@@ -73,7 +74,7 @@ func write(t *testing.T, parts ...string) string {
 	return out.String()
 }
 
-// TestJSONIsTheSameJSON: an answer keeps its meaning, and no character of it affects a terminal.
+// TestJSONIsTheSameJSON checks that an answer keeps its meaning, and that no character of it affects a terminal.
 func TestJSONIsTheSameJSON(t *testing.T) {
 	for _, text := range []string{"plain", "żółw", "\x1b[2J", "\u009b2J", "a\u202eb", "\u2066x\u2069", "\u007f",
 		"\U000e0041", "line\u2028two"} {

@@ -20,7 +20,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// authority is a certificate that signs itself.
+// authority returns a self-signed certificate.
 func authority(t *testing.T, key crypto.Signer) []byte {
 	t.Helper()
 	template := &x509.Certificate{
@@ -36,7 +36,7 @@ func authority(t *testing.T, key crypto.Signer) []byte {
 	return der
 }
 
-// element is the DER of an element.
+// element returns the DER of an element.
 func element(tag byte, content []byte) []byte {
 	if len(content) < 128 {
 		return append([]byte{tag, byte(len(content))}, content...)
@@ -44,7 +44,7 @@ func element(tag byte, content []byte) []byte {
 	return append([]byte{tag, 0x82, byte(len(content) >> 8), byte(len(content))}, content...)
 }
 
-// children are the elements in one.
+// children returns the elements within one.
 func children(t *testing.T, of []byte) (out [][]byte) {
 	t.Helper()
 	var outer asn1.RawValue
@@ -62,8 +62,8 @@ func children(t *testing.T, of []byte) (out [][]byte) {
 	return out
 }
 
-// TestCertificatesThatOnlyGoReads: what Go reads and Envoy does not is refused, since Envoy would refuse all
-// authorities for it. Each row changes the form of a good certificate.
+// TestCertificatesThatOnlyGoReads checks that what Go reads and Envoy does not is refused: Envoy would reject all
+// authorities because of it. Each row changes the form of a good certificate.
 func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -105,8 +105,8 @@ func TestCertificatesThatOnlyGoReads(t *testing.T) {
 	}
 }
 
-// TestTrustOfAZoneIsSmall: a zone has a few authorities for each trust domain, and every proxy of the mesh gets them.
-// The operator's of the mesh may have many.
+// TestTrustOfAZoneIsSmall checks that a zone may have only a few authorities for each trust domain, because every proxy
+// of the mesh gets them. The mesh operator's may be many.
 func TestTrustOfAZoneIsSmall(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNeverPassed: no spelling of the machine itself, of the link or of a cloud's metadata is a match, and what is beside
-// them is.
+// TestNeverPassed checks that no spelling of loopback, link-local or cloud metadata addresses is a match, and that
+// neighbouring addresses are.
 func TestNeverPassed(t *testing.T) {
 	t.Parallel()
 	for value, never := range map[string]bool{

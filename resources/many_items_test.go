@@ -8,9 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// TestListsThatProxiesPayFor: each item of these lists is a listener or a cluster of some proxy, that of the zone's
-// ingress among them, which everybody shares. As many as are allowed are taken, from users and from peers, and one more
-// is not.
+// TestListsThatProxiesPayFor checks the limits on lists whose items each become a listener or a cluster of a proxy,
+// including the shared zone ingress: users and peers may send up to the limit, and no more.
 func TestListsThatProxiesPayFor(t *testing.T) {
 	t.Parallel()
 	home := resources.Home{Zone: "zone-1"}

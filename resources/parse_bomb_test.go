@@ -11,8 +11,8 @@ import (
 // its length would take hours.
 const bombTime = 90 * time.Second
 
-// TestBombsAreRefused feeds the reader of documents texts of a few megabytes that are small to write and dear to read.
-// Each is refused, or read, at a cost that grows with its length.
+// TestBombsAreRefused feeds the reader texts of a few megabytes that are cheap to write and expensive to read. Each is
+// refused, or read, at a cost linear in its length.
 func TestBombsAreRefused(t *testing.T) {
 	t.Parallel()
 	many := func(n int, format string) string {
@@ -63,7 +63,7 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
-// aliases are lists of ten times the list before.
+// aliases returns lists, each of which has the previous one ten times.
 func aliases(n int) string {
 	var text strings.Builder
 	before := "a"

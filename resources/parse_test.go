@@ -53,8 +53,7 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// TestTokensOfJSON checks that what reads valid JSON without a json.Decoder yields the tokens of one, up to the same
-// places.
+// TestTokensOfJSON checks that reading valid JSON without a json.Decoder yields the same tokens at the same positions.
 func TestTokensOfJSON(t *testing.T) {
 	kinds := []string{`null`, `true`, `false`, `0`, `-1.5e+3`, `""`, `"text"`, `",:]}{["`, `"\\"`, `"\"a\\\""`,
 		`"\u0041\ud83d\ude00\ud800"`, `"ü\n"`}
@@ -102,7 +101,7 @@ func TestTokensOfJSON(t *testing.T) {
 	})
 }
 
-// TestParsingMakesLittle counts the objects that are made of a policy of five matchers.
+// TestParsingMakesLittle counts the allocations for a policy with five matchers.
 func TestParsingMakesLittle(t *testing.T) {
 	match := `{"spiffeID":{"type":"Prefix","value":"spiffe://default.zone.mesh.local/ns/n/sa/s"}}`
 	doc := []byte(`{"type":"MeshTrafficPermission","mesh":"default","name":"p","spec":{"rules":[{"default":{"allow":[` +

@@ -312,7 +312,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestGatewayWarnings checks that the parts of a MeshGateway that no proxy serves are told of, and no others. Users cannot
+// TestGatewayWarnings checks that exactly the parts of a MeshGateway that no proxy serves cause warnings. Users cannot
 // write them.
 func TestGatewayWarnings(t *testing.T) {
 	listeners := map[string]string{

@@ -28,7 +28,7 @@ func newStatus(t *testing.T, m *systempb.ZoneInsight) *Spec {
 	return s
 }
 
-// TestStatusSpec compares a status with the spec that is encoded at once.
+// TestStatusSpec compares a status with an eagerly encoded spec.
 func TestStatusSpec(t *testing.T) {
 	for name, n := range map[string]int{"encoded when it is read": 3, "encoded at once": eagerStatus} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestStatusSpec(t *testing.T) {
 	}
 }
 
-// TestStatusSpecRefuses checks what the JSON could not be made of.
+// TestStatusSpecRefuses checks what cannot be encoded as JSON.
 func TestStatusSpecRefuses(t *testing.T) {
 	m := zoneInsight(1)
 	m.Subscriptions[0].Id = "\xff"
@@ -70,7 +70,7 @@ func TestStatusSpecRefuses(t *testing.T) {
 	}
 }
 
-// TestStatusSpecIsCheap: a global writes the status of each zone every second, and hardly anybody reads it.
+// TestStatusSpecIsCheap checks the cost of a status: a global writes each zone's every second, and it is rarely read.
 func TestStatusSpecIsCheap(t *testing.T) {
 	m := zoneInsight(1)
 	if n := testing.AllocsPerRun(100, func() { newStatus(t, m) }); n > 6 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPlacesOfADataplane: a proxy cannot listen twice on one address, however it is spelled, and an Envoy that is told
-// to refuses one of the two listeners.
+// TestPlacesOfADataplane checks that a proxy cannot listen twice on an address, however it is spelled: Envoy would
+// refuse one of the two listeners.
 func TestPlacesOfADataplane(t *testing.T) {
 	t.Parallel()
 	for about, tt := range map[string]struct{ networking, field string }{

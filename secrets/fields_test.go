@@ -37,8 +37,8 @@ func made(t testing.TB, kind resources.Type, name, spec string) *resources.Resou
 	return r
 }
 
-// TestFieldsAreSealed: for each type, secrets are sealed and open only for their resource; all other fields stay
-// unchanged.
+// TestFieldsAreSealed checks for each type that secrets are sealed and open only for their resource, and that all other
+// fields stay unchanged.
 func TestFieldsAreSealed(t *testing.T) {
 	fields := NewFields(open(t, Config{Dir: t.TempDir()}))
 	for kind, spec := range sensitive {
@@ -80,7 +80,7 @@ func TestFieldsAreSealed(t *testing.T) {
 	}
 }
 
-// TestWhatHasNoSecretIsLeftAlone: a resource without secrets is not copied.
+// TestWhatHasNoSecretIsLeftAlone checks that a resource without secrets is not copied.
 func TestWhatHasNoSecretIsLeftAlone(t *testing.T) {
 	fields := NewFields(open(t, Config{Dir: t.TempDir()}))
 	for _, r := range []*resources.Resource{
@@ -96,8 +96,8 @@ func TestWhatHasNoSecretIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestStoresInTheClearAreSealed: the file no longer contains the secrets of an older version, and the resources are the
-// same.
+// TestStoresInTheClearAreSealed checks that the file no longer contains the plaintext secrets of an older version, and
+// that the resources are the same.
 func TestStoresInTheClearAreSealed(t *testing.T) {
 	dir := t.TempDir()
 	config := backend.Config{Path: filepath.Join(dir, "causeway.db"), Log: quiet}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestForgetting: however the wall clock is set, only records that have really expired are forgotten.
+// TestForgetting checks that, however the wall clock is set, only records that have really expired are forgotten.
 func TestForgetting(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	wall, passed := start, time.Duration(0)
@@ -30,7 +30,7 @@ func TestForgetting(t *testing.T) {
 	}
 }
 
-// TestForgettingByOneClock: a clock without a monotonic reading, as in tests, is trusted.
+// TestForgettingByOneClock checks that a clock without a monotonic reading, as in tests, is trusted.
 func TestForgettingByOneClock(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	clock := Forgetting(func() time.Time { return now })

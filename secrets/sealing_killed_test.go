@@ -54,12 +54,12 @@ func storeIn(dir string) backend.Config {
 	return backend.Config{Path: filepath.Join(dir, "causeway.db"), Log: quiet}
 }
 
-// TestSealingThatIsKilled: whenever the first start of this version is killed, the next start leaves nothing in the
-// clear in any file and loses nothing.
+// TestSealingThatIsKilled checks that whenever the first start of this version is killed, the next start leaves no
+// plaintext secret in any file and loses nothing.
 func TestSealingThatIsKilled(t *testing.T) {
 	before := t.TempDir()
 	want := inTheClear(t, before)
-	open(t, Config{Dir: before}) // makes the key once, so that the store takes most of the time
+	open(t, Config{Dir: before}) // creates the key once, so that the store takes most of the time
 	took := sealed(t, copied(t, before), 0)
 	for i := range *sealingKills {
 		dir := copied(t, before)

@@ -56,7 +56,7 @@ func TestSealAndOpen(t *testing.T) {
 	}
 }
 
-// TestWhatDoesNotOpen changes one thing of a sealed secret that opens otherwise.
+// TestWhatDoesNotOpen changes one part of a sealed secret that otherwise opens.
 func TestWhatDoesNotOpen(t *testing.T) {
 	box := open(t, Config{Dir: t.TempDir()})
 	sealed, err := box.Seal([]byte("the secret itself"), "zone-ca")
@@ -141,7 +141,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestOwnKey: the key is created once, only for its owner, and logged. Servers that start together agree on one.
+// TestOwnKey checks that the key is created once, only for its owner, and logged. Servers that start together agree on
+// one.
 func TestOwnKey(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
@@ -226,7 +227,7 @@ func TestKeeper(t *testing.T) {
 	}
 }
 
-// TestNamesAreBound: a secret stored under one name does not open under another, whoever moved it.
+// TestNamesAreBound checks that a secret stored under one name does not open under another, whoever moved it.
 func TestNamesAreBound(t *testing.T) {
 	ctx := t.Context()
 	memory := store.NewMemory()
@@ -247,7 +248,7 @@ func TestNamesAreBound(t *testing.T) {
 	}
 }
 
-// TestSecretsHaveNoName: no document, path or short name reaches the type.
+// TestSecretsHaveNoName checks that no document, path or short name reaches the type.
 func TestSecretsHaveNoName(t *testing.T) {
 	if _, ok := resources.Lookup(resources.TypeSecret); ok {
 		t.Error("Lookup knows it")
@@ -271,7 +272,7 @@ func TestSecretsHaveNoName(t *testing.T) {
 	}
 }
 
-// FuzzOpen: nothing opens unless it was sealed, and nothing panics.
+// FuzzOpen checks that nothing opens unless it was sealed, and that nothing panics.
 func FuzzOpen(f *testing.F) {
 	box := open(f, Config{Dir: f.TempDir()})
 	sealed, _ := box.Seal([]byte("secret"), "p")

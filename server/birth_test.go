@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestIsCopy: a folder is a copy when its files were copied, not when it is new, settled or moved.
+// TestIsCopy checks that a folder is a copy when its files were copied, not when it is new, settled or moved.
 func TestIsCopy(t *testing.T) {
 	at := t.TempDir()
 	if now, err := birthOf(at); err != nil || now == "" {
@@ -35,7 +35,7 @@ func TestIsCopy(t *testing.T) {
 	is("first", false)
 	made, err := birthOf(filepath.Join(at, "first"))
 	must(err)
-	for again := made; again == made; { // file systems tell the time in steps of some milliseconds
+	for again := made; again == made; { // file system timestamps have steps of some milliseconds
 		must(os.RemoveAll(filepath.Join(at, "second")))
 		must(os.CopyFS(filepath.Join(at, "second"), os.DirFS(filepath.Join(at, "first"))))
 		again, err = birthOf(filepath.Join(at, "second"))

@@ -97,8 +97,8 @@ func TestAllConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhoHasMostMakesRoom: two addresses fill all places, and each of many others still gets one, at the cost of those
-// two.
+// TestWhoHasMostMakesRoom checks that when two addresses fill all places, others still get one each, at the cost of
+// those two.
 func TestWhoHasMostMakesRoom(t *testing.T) {
 	limits := defaultCrowd()
 	limits.perAddress, limits.total, limits.yields = 4, 6, true
@@ -132,8 +132,8 @@ func TestWhoHasMostMakesRoom(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotOutliveTheListener: one that is read from, and has said all that it may, ends soon after the
-// listener.
+// TestStrangersDoNotOutliveTheListener checks that a connection that is being read, and has used up its bytes, ends
+// soon after the listener.
 func TestStrangersDoNotOutliveTheListener(t *testing.T) {
 	limits := defaultCrowd()
 	limits.proof, limits.bytes = time.Minute, 1
@@ -171,7 +171,7 @@ func TestStrangersDoNotOutliveTheListener(t *testing.T) {
 	<-read
 }
 
-// addressed is a connection from somewhere.
+// addressed is a connection with a remote address.
 type addressed struct {
 	net.Conn
 	from net.Addr
@@ -209,8 +209,8 @@ func TestAddressesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestSlowStrangersHaveTime: one who sends as over a slow link is read from for longer than one who sends little, and
-// not for ever; who was refused is not.
+// TestSlowStrangersHaveTime checks that a slow sender gets more time than a nearly silent one, within limits, and a
+// refused one gets none.
 func TestSlowStrangersHaveTime(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestDataDir: what everybody may write is refused, what others may read is warned about, what is not there is made for
-// its owner.
+// TestDataDir checks that a folder that everybody may write is refused, one that others may read causes a warning, and
+// a missing one is created for its owner.
 func TestDataDir(t *testing.T) {
 	for _, c := range []struct {
 		name    string

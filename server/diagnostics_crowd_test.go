@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestIdleConnectionsKeepNoProbeOut: more idle connections than diagnostics take, each of which has asked for
-// something, and then a probe from the same address.
+// TestIdleConnectionsKeepNoProbeOut opens more connections than diagnostics holds, each idle after a request. A probe
+// from the same address is still answered.
 func TestIdleConnectionsKeepNoProbeOut(t *testing.T) {
 	l, err := server.ListenOpen("127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWriteFileReplacesNoDevice: a backup to a pipe, or to a device, would put a file in the place of what others use.
+// TestWriteFileReplacesNoDevice checks that a backup to a pipe or a device does not replace it by a file.
 func TestWriteFileReplacesNoDevice(t *testing.T) {
 	dir := t.TempDir()
 	pipe, link, plain := filepath.Join(dir, "pipe"), filepath.Join(dir, "link"), filepath.Join(dir, "plain")

@@ -15,7 +15,7 @@ type oneBuffer struct{ buffer []byte }
 func (p *oneBuffer) Get(int) *[]byte { return &p.buffer }
 func (p *oneBuffer) Put(*[]byte)     {}
 
-// TestReadingLeavesNoGarbage: a global reads once for each answer of each zone.
+// TestReadingLeavesNoGarbage checks that a read allocates nothing: a global reads once for each answer of each zone.
 func TestReadingLeavesNoGarbage(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

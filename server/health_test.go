@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestAskHealth asks a server over loopback, in the clear, and one that listens on every address, over TLS.
+// TestAskHealth checks a plaintext server on loopback, and a TLS server that listens on every address.
 func TestAskHealth(t *testing.T) {
 	certificate, err := server.LoadOrCreateCertificate(t.TempDir(), nil, testBox(7), time.Now)
 	if err != nil {

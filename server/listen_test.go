@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestAcceptedConnectionsAreNotProbed: with 2,000 proxies the probes of TCP come in bursts, and loopback was seen to
-// drop some; gRPC's TCP_USER_TIMEOUT then ends a healthy connection.
+// TestAcceptedConnectionsAreNotProbed: with 2,000 proxies, TCP keepalives come in bursts, and loopback was seen to drop
+// some; gRPC's TCP_USER_TIMEOUT then ends a healthy connection.
 func TestAcceptedConnectionsAreNotProbed(t *testing.T) {
 	l, err := server.Listen("127.0.0.1:0")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStrangersGarbageHasRoom: while strangers make garbage there is little of it at a time, and that is no share of
-// what the process holds: a large one does not collect every few requests. It did, every 5 % of 100 MiB.
+// TestStrangersGarbageHasRoom checks that garbage of strangers stays small, by a limit that is no share of the heap: a
+// large process does not collect every few requests. It once did, every 5 % of 100 MiB.
 func TestStrangersGarbageHasRoom(t *testing.T) {
 	held := hold(100)
 	runtime.GC()
@@ -25,8 +25,8 @@ func TestStrangersGarbageHasRoom(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// TestLittleIsHeldAndSeldomCollected: a server that holds little does not collect every few requests. One with nothing
-// in its store holds about leastHeld.
+// TestLittleIsHeldAndSeldomCollected checks that a server with a small heap does not collect every few requests. One
+// with an empty store holds about leastHeld.
 func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
 	defer SaveMemory()()
 	held := hold(leastHeld >> 20)
@@ -40,8 +40,8 @@ func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
 	}
 }
 
-// TestGarbageStaysAShareOfWhatIsHeld: the share that is right for little is not kept when much is held: a server that
-// loads a large store, or whose zones all come at once, would grow to a multiple of it.
+// TestGarbageStaysAShareOfWhatIsHeld checks that the share for a small heap does not apply to a large one: a server
+// that loads a large store, or whose zones all connect at once, would grow to a multiple of it.
 func TestGarbageStaysAShareOfWhatIsHeld(t *testing.T) {
 	defer SaveMemory()()
 	runtime.GC()
@@ -54,8 +54,8 @@ func TestGarbageStaysAShareOfWhatIsHeld(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// makeGarbage returns how much more than at first there was of it, in the middle of all moments: where others keep a
-// collection waiting, there is any amount for a while.
+// makeGarbage returns the median growth of the heap while it allocates size bytes. The maximum would be arbitrary where
+// other processes delay a collection.
 func makeGarbage(size int) (usual uint64) {
 	runtime.GC()
 	base := inHeap()

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// TestReadyAmongMetrics: which readiness checks pass, and when certificates end.
+// TestReadyAmongMetrics checks the metrics for passing readiness checks and expiry of certificates.
 func TestReadyAmongMetrics(t *testing.T) {
 	d := server.NewDiagnostics()
 	d.AddCheck("store", func() error { return errors.New("the disk is full") })

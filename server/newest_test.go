@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// TestWhoComesLastIsServedFirst: behind a queue of strangers from its own address, somebody who comes now has the next
-// place that gets free. First come, first served would have everybody wait for as long as all strangers before them may
-// stay, longer than clients wait.
+// TestWhoComesLastIsServedFirst checks that a new connection gets the next free place, ahead of a queue of strangers
+// from its address. First come, first served would make it wait for the full time of all of them, longer than clients
+// wait.
 func TestWhoComesLastIsServedFirst(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -32,7 +32,7 @@ func newManager(t *testing.T) *manager {
 	return &manager{t, conn}
 }
 
-// until reads messages until one is as wanted; none may be as unwanted.
+// until reads messages up to the wanted one, and fails at an unwanted one.
 func (m *manager) until(what string, wanted, unwanted func(string) bool) {
 	m.t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -62,7 +62,7 @@ func without(part string) func(string) bool {
 	return func(message string) bool { return !strings.Contains(message, part) }
 }
 
-// TestNotify: READY after the checks, WATCHDOG while the server answers, STOPPING at the end.
+// TestNotify checks that the server sends READY after the checks, WATCHDOG while it answers, and STOPPING at the end.
 func TestNotify(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("WATCHDOG_USEC", "1500000")
@@ -107,7 +107,8 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestNobodyToNotify: without a service manager nothing happens; with one that is gone, the server runs all the same.
+// TestNobodyToNotify checks that nothing happens without a service manager, and that the server runs if its manager is
+// gone.
 func TestNobodyToNotify(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	d := server.NewDiagnostics()

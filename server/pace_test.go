@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestHonestHerdsDoNotWaitForThePace: while strangers cost much, they begin one after the other. Hundreds of
-// connections of another address, each of which proves itself, are served in a fraction of what so many strangers take.
+// TestHonestHerdsDoNotWaitForThePace checks that hundreds of connections of another address, each of which
+// authenticates, take a fraction of the time of as many costly strangers, which are paced.
 func TestHonestHerdsDoNotWaitForThePace(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,9 +30,9 @@ func TestHonestHerdsDoNotWaitForThePace(t *testing.T) {
 			all.Go(func() {
 				defer func() { _ = conn.Close() }()
 				if !conn.RemoteAddr().(guestAddr).Addr.(*net.TCPAddr).IP.Equal(honest) {
-					return // which makes it cost
+					return // which makes it costly
 				}
-				<-time.After(10 * time.Millisecond) // what a proof takes
+				<-time.After(10 * time.Millisecond) // the time of a proof
 				GuestAt(conn.RemoteAddr()).Prove()
 				proven <- struct{}{}
 			})

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// serve answers 200 to whom PeerIsOwner lets in, and 403 with the error to others.
+// serve answers 200 to peers that PeerIsOwner accepts, and 403 with the error to others.
 func serve(t *testing.T, address string) net.Listener {
 	t.Helper()
 	l, err := Listen(address)
@@ -41,7 +41,7 @@ func serve(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// askAs sends a request by a program of another user.
+// askAs sends a request from a process of another user.
 func askAs(t *testing.T, uid uint32, l net.Listener) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(l.Addr().String())
@@ -61,7 +61,7 @@ func askAs(t *testing.T, uid uint32, l net.Listener) string {
 	return string(out)
 }
 
-// TestPeerIsOwner: the server's own user is let in, on both families, and others are not. To be another user takes
+// TestPeerIsOwner checks that only the server's own user is accepted, on both families. To act as another user takes
 // root.
 func TestPeerIsOwner(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -78,8 +78,8 @@ func TestPeerIsOwner(t *testing.T) {
 	}
 }
 
-// TestPeerThatIsGone: a program that closed its end before it is asked about is nobody, and not root, whose number the
-// kernel shows.
+// TestPeerThatIsGone checks that a program that closed its end before the check has no owner: the kernel shows root's
+// number for it.
 func TestPeerThatIsGone(t *testing.T) {
 	var conn net.Conn
 	answered := make(chan error, 1)
@@ -115,8 +115,7 @@ func TestPeerThatIsGone(t *testing.T) {
 	}
 }
 
-// TestSocketTable reads lines as kernels write them: in the tables of both families, of sockets that are open, closing
-// and waiting.
+// TestSocketTable reads lines as kernels write them, of both families and of open, closing and waiting sockets.
 func TestSocketTable(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "tcp")
 	text := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -137,8 +136,8 @@ func TestSocketTable(t *testing.T) {
 		found         bool
 	}{
 		{"127.0.0.1:40000", "127.0.0.1:5681", 1000, true},
-		{"127.0.0.1:40001", "127.0.0.1:5681", 0, false}, // closing: its program has let go of it
-		{"127.0.0.1:40002", "127.0.0.1:5681", 0, false}, // nobody holds it
+		{"127.0.0.1:40001", "127.0.0.1:5681", 0, false}, // closing: its program has released it
+		{"127.0.0.1:40002", "127.0.0.1:5681", 0, false}, // without an owner
 		{"127.0.0.1:40003", "127.0.0.1:5681", 1001, true},
 		{"[::1]:40004", "[::1]:5681", 1002, true},
 		{"127.0.0.1:40004", "127.0.0.1:5681", 0, false},
@@ -153,8 +152,8 @@ func TestSocketTable(t *testing.T) {
 	}
 }
 
-// TestBothWaysToAsk: what the kernel answers and what its tables hold is one user, on both families and for a
-// dual-stack program.
+// TestBothWaysToAsk checks that the kernel and its tables report the same user, on both families and for a dual-stack
+// program.
 func TestBothWaysToAsk(t *testing.T) {
 	for _, c := range []struct{ network, address string }{{"tcp4", "127.0.0.1:0"}, {"tcp6", "[::1]:0"},
 		{"tcp", "[::ffff:127.0.0.1]:0"}} {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// openBox keeps things as they are.
+// openBox is a sealer that seals nothing.
 type openBox struct{}
 
 func (openBox) Seal(plain []byte, _ string) ([]byte, error) {
@@ -98,7 +98,7 @@ func TestRunReadsReplacedFiles(t *testing.T) {
 	}
 }
 
-// The folder of another CA is left alone: what it signs is not what peers of this server have pinned.
+// A folder with another CA is left alone: peers of this server have not pinned that CA.
 func TestRenewalKeepsToItsCA(t *testing.T) {
 	c, presented := secured(t)
 	first := presented()
@@ -126,7 +126,7 @@ func TestRenewalKeepsToItsCA(t *testing.T) {
 	}
 }
 
-// A peer that was told a name connects to that name for as long as it lives: another setting must not lock it out.
+// A peer that was given a name connects to it for as long as the peer lives: a new setting must not lock it out.
 func TestServingCertificateKeepsEarlierNames(t *testing.T) {
 	dir := t.TempDir()
 	for _, step := range []struct{ hosts, want, not []string }{
@@ -152,7 +152,7 @@ func TestServingCertificateKeepsEarlierNames(t *testing.T) {
 	}
 }
 
-// The names that a certificate inherits are bounded, and those of the settings come first.
+// The inherited names of a certificate are bounded, and those of the settings come first.
 func TestServingCertificateForgetsAddresses(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 * maxEarlierAddresses {

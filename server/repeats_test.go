@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// kept is a log in memory, which lines may still come to.
+// kept is a log in memory, safe for concurrent use.
 type kept struct {
 	mu  sync.Mutex
 	log bytes.Buffer // guarded by mu
@@ -30,7 +30,7 @@ func (k *kept) Bytes() []byte {
 	return bytes.Clone(k.log.Bytes())
 }
 
-// logged counts the lines of a log by message, and what they say was left out.
+// logged counts the lines of a log by message, and those that they report as left out.
 func logged(t *testing.T, log *kept) (lines, leftOut map[string]int) {
 	t.Helper()
 	lines, leftOut = map[string]int{}, map[string]int{}
@@ -48,8 +48,8 @@ func logged(t *testing.T, log *kept) (lines, leftOut map[string]int) {
 	return lines, leftOut
 }
 
-// TestWarningsThatRepeat: whoever is refused for ever, or knocks ten thousand times, leaves a bounded number of lines,
-// which say how many were left out; nobody else's are.
+// TestWarningsThatRepeat checks that a peer that is refused for ever, or ten thousand times at once, leaves a bounded
+// number of lines with the number left out; other lines are not affected.
 func TestWarningsThatRepeat(t *testing.T) {
 	const many = 10_000
 	for name, c := range map[string]struct {
@@ -87,7 +87,7 @@ func TestWarningsThatRepeat(t *testing.T) {
 				time.Sleep(2 * repeatsAfter)
 				synctest.Wait()
 				lines, leftOut := logged(t, &out)
-				summaries := 0 // lines that tell of others, and of nothing else
+				summaries := 0 // lines with nothing but a count of others
 				for line := range bytes.Lines(out.Bytes()) {
 					var said map[string]any
 					if json.Unmarshal(line, &said) == nil && len(said) == 4 && said["leftOut"] != nil {
@@ -103,7 +103,7 @@ func TestWarningsThatRepeat(t *testing.T) {
 	}
 }
 
-// TestWarningsThatDiffer: those of others are logged meanwhile.
+// TestWarningsThatDiffer checks that warnings about other zones are still logged.
 func TestWarningsThatDiffer(t *testing.T) {
 	var out kept
 	log, err := NewLogger(&out, "info", "json")

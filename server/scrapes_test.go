@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestSlowReadersOfMetricsKeepNobodyOut: an address that reads no answer to the end has its share of places, and others
-// theirs.
+// TestSlowReadersOfMetricsKeepNobodyOut checks that an address that reads no answer to the end takes only its own share
+// of places.
 func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 	d := NewDiagnostics()
 	long := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "test_long",
 		Help: "Makes an answer that no socket holds."}, []string{"n"})
 	d.Registry.MustRegister(long)
-	for i := range 8_000 { // few and long ones, which are quick to gather
+	for i := range 8_000 { // few and long, which are quick to gather
 		long.WithLabelValues(fmt.Sprint(i, strings.Repeat("x", 1500))).Set(1)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,7 +55,7 @@ func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// scrapeFrom asks for metrics from an address of this machine, and returns the status.
+// scrapeFrom requests metrics from a local address, and returns the status.
 func scrapeFrom(t *testing.T, from, to string) int {
 	t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testBox is a sealer that is easily seen through.
+// testBox is a trivial sealer.
 type testBox byte
 
 var errOtherBox = errors.New("another box")
@@ -52,7 +52,8 @@ func (b testBox) Open(sealed []byte, purpose string) ([]byte, error) {
 	return plain, nil
 }
 
-// TestKeysAreSealed: also those that were there in the clear, which stay what they were; and only one box opens them.
+// TestKeysAreSealed checks that new keys are sealed, existing plaintext ones are sealed unchanged, and only one box
+// opens them.
 func TestKeysAreSealed(t *testing.T) {
 	dir := t.TempDir()
 	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
@@ -162,8 +163,8 @@ func TestDamagedCAIsNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestCAIsWholeAtOnce removes the certificate of a CA, as it is before the first start has written it, and takes it out of
-// the key, as an earlier version wrote it. The CA stays the same.
+// TestCAIsWholeAtOnce removes the certificate of a CA, as if the first start had not yet written it, and then removes
+// it from the key, as an earlier version wrote it. The CA stays the same.
 func TestCAIsWholeAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	first, err := server.LoadOrCreateCertificate(dir, nil, testBox(7), time.Now)
@@ -267,7 +268,7 @@ func (h waiting) ServeHTTP(http.ResponseWriter, *http.Request) {
 
 func (h waiting) Drain() { close(h.drained) }
 
-// A server that is told to stop does not wait for requests that wait.
+// A server that stops does not wait for requests that are waiting.
 func TestServeHTTPDrains(t *testing.T) {
 	l, err := server.Listen("127.0.0.1:0")
 	if err != nil {
@@ -344,7 +345,7 @@ func TestProfilesAreForLoopback(t *testing.T) {
 	}
 }
 
-// TestClusterID: the id stays from start to start, and a damaged file is not replaced.
+// TestClusterID checks that the id survives restarts, and that a damaged file is not replaced.
 func TestClusterID(t *testing.T) {
 	path := filepath.Join(t.TempDir(), server.ClusterIDFile)
 	id, err := server.ClusterID(path)

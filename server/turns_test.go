@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPlacesRestWhileStrangersComeAndGo: who opens connections and ends them at once is served at a pace, and not as
-// many as it can open.
+// TestPlacesRestWhileStrangersComeAndGo checks that an address that opens and closes connections is served at a limited
+// pace, however many it can open.
 func TestPlacesRestWhileStrangersComeAndGo(t *testing.T) {
 	underneath, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPlacesRestWhileStrangersComeAndGo(t *testing.T) {
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("%d strangers were served in %s", strangers, took)
 	}
-	go func() { // who comes afterwards is served as ever
+	go func() { // a later one is served as usual
 		if conn, err := net.Dial("tcp", l.Addr().String()); err == nil {
 			t.Cleanup(func() { _ = conn.Close() })
 		}

@@ -28,8 +28,8 @@ func forge(header, claims map[string]any, sign func(text string) []byte) string 
 	return text + "." + base64.RawURLEncoding.EncodeToString(sign(text))
 }
 
-// TestAbuse has a row for each way of getting past. Each row changes one thing of a token that passes, and the row
-// named "nothing" shows that it does.
+// TestAbuse has a row for each attack. Each row changes one part of a valid token; the row "nothing" shows that it is
+// valid.
 func TestAbuse(t *testing.T) {
 	b := newBench(t)
 	i := b.issuer(t, "")
@@ -168,8 +168,8 @@ func TestAbuse(t *testing.T) {
 	}
 }
 
-// TestAStrangersTokens: the token of another server is refused although it has the same form; its own server accepts
-// it.
+// TestAStrangersTokens checks that the token of another server is refused although it has the same form; its own server
+// accepts it.
 func TestAStrangersTokens(t *testing.T) {
 	ours, theirs := newBench(t).issuer(t, ""), newBench(t).issuer(t, "")
 	token, _ := issue(t, theirs, Claims{Audience: AudienceUser, Subject: "ann"})
@@ -181,7 +181,7 @@ func TestAStrangersTokens(t *testing.T) {
 	}
 }
 
-// FuzzVerify: whatever the input, no token passes unless it was issued, and nothing panics.
+// FuzzVerify checks that no token passes unless it was issued, and that nothing panics.
 func FuzzVerify(f *testing.F) {
 	b := newBench(f)
 	i := b.issuer(f, "")

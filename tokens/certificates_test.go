@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCertificatesAreRevokedForGood: on every replica, by the whole serial number, separately from the ids of tokens,
-// and for longer than any token lives.
+// TestCertificatesAreRevokedForGood checks revocation on every replica, by the whole serial number, separately from the
+// ids of tokens, and for longer than any token lives.
 func TestCertificatesAreRevokedForGood(t *testing.T) {
 	b := newBench(t)
 	i, other := b.issuer(t, ""), b.issuer(t, "")
@@ -32,7 +32,7 @@ func TestCertificatesAreRevokedForGood(t *testing.T) {
 	}
 }
 
-// TestSerialNumbersHaveOneSpelling: other spellings are parsed but not stored.
+// TestSerialNumbersHaveOneSpelling checks that other spellings are parsed but not stored.
 func TestSerialNumbersHaveOneSpelling(t *testing.T) {
 	i := newBench(t).issuer(t, "")
 	for text, want := range map[string]string{

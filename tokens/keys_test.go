@@ -66,7 +66,7 @@ func decodeHeader(t *testing.T, token string) string {
 	return string(raw)
 }
 
-// TestReplicasMakeOneFirstKey: all replicas that start together sign with the same key.
+// TestReplicasMakeOneFirstKey checks that all replicas that start together sign with the same key.
 func TestReplicasMakeOneFirstKey(t *testing.T) {
 	b := newBench(t)
 	var wg sync.WaitGroup
@@ -82,8 +82,8 @@ func TestReplicasMakeOneFirstKey(t *testing.T) {
 	}
 }
 
-// TestWrongKeyForSecrets: an issuer whose ring cannot be opened does not start, and one that loses it refuses
-// everything.
+// TestWrongKeyForSecrets checks that an issuer whose ring cannot be opened does not start, and that one that loses it
+// refuses everything.
 func TestWrongKeyForSecrets(t *testing.T) {
 	memory := store.NewMemory()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// bench is one store with any number of issuers and a clock that stands still.
+// bench is one store with any number of issuers and a stopped clock.
 type bench struct {
 	keeper *secrets.Keeper
 	mu     sync.Mutex
@@ -130,7 +130,8 @@ func TestUsedOnce(t *testing.T) {
 	}
 }
 
-// TestIDsAreForgotten: only once their tokens have expired on every clock; and their number is bounded.
+// TestIDsAreForgotten checks that ids are forgotten only once their tokens have expired on every clock, and that their
+// number is bounded.
 func TestIDsAreForgotten(t *testing.T) {
 	b := newBench(t)
 	i := b.issuer(t, "")

@@ -10,7 +10,7 @@ import (
 	"testing/fstest"
 )
 
-// page is what a build leaves, as small as it can be.
+// page returns a minimal build of the page.
 func page(t *testing.T) *Page {
 	t.Helper()
 	html := []byte(`<meta property="csp-nonce" nonce="{{nonce}}" /><script src="/ui/assets/a-1.js"></script>`)
@@ -68,7 +68,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A nonce that is known beforehand protects from nothing.
+// A predictable nonce protects nothing.
 func TestNonceIsNewEachTime(t *testing.T) {
 	p, seen := page(t), map[string]bool{}
 	for range 10 {
@@ -104,7 +104,7 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// A program without the page says so, and how to get it.
+// A program without the page serves instructions to build it.
 func TestPageOfThisProgram(t *testing.T) {
 	p := New()
 	got := get(t, p, "GET", "/ui/")
@@ -113,7 +113,7 @@ func TestPageOfThisProgram(t *testing.T) {
 	}
 }
 
-// Only the view in which a sign-in ends may ask another origin, and only one that cannot end the directive.
+// Only the view in which a sign-in ends may call another origin, and only one that cannot end the directive.
 func TestPolicyOfSignIn(t *testing.T) {
 	for endpoint, connect := range map[string]string{
 		"https://idp.example:8443/token": "connect-src 'self' https://idp.example:8443;", "https://[2001:db8::1]/t": "connect-src 'self' https://[2001:db8::1];",

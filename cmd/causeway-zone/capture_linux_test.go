@@ -11,12 +11,12 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 )
 
-// TestCaptureCommand: install, status and uninstall, with the exit statuses that scripts rely on.
+// TestCaptureCommand checks install, status and uninstall, with the exit statuses that scripts rely on.
 func TestCaptureCommand(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread, which leaves this network, ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread, which leaves this network, ends with the goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			t.Logf("this machine lets us make no network namespaces: %v", err)
 			return

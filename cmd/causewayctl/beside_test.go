@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a server listens on says how to reach it from beside it.
+// The listening address of a server determines its local URL.
 func TestBeside(t *testing.T) {
 	for listens, want := range map[string]string{
 		":5681": "https://127.0.0.1:5681", "0.0.0.0:5681": "https://127.0.0.1:5681", "[::]:5681": "https://127.0.0.1:5681",
@@ -22,8 +22,8 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// TestTokenBesideStaysThere asks another server beside one, by its address and by a context: the token of the one is not
-// shown to the other.
+// TestTokenBesideStaysThere calls another server, by its address and by a context: it does not receive the local
+// server's token.
 func TestTokenBesideStaysThere(t *testing.T) {
 	dir := t.TempDir()
 	shown := ""
@@ -59,7 +59,7 @@ func TestTokenBesideStaysThere(t *testing.T) {
 		shown = "nothing was asked"
 		root := newRoot(&cli{in: os.Stdin, out: io.Discard, errOut: io.Discard, raw: io.Discard})
 		root.SetArgs(append([]string{"auth", "whoami"}, c.args...))
-		_ = root.Execute() // it fails: what it sends counts
+		_ = root.Execute() // it fails: only what it sends matters
 		if shown != c.want {
 			t.Errorf("%s %v: %q, want %q", c.listens, c.args, shown, c.want)
 		}

@@ -40,7 +40,7 @@ func TestColourWhen(t *testing.T) {
 	}
 }
 
-// TestPainter checks what is coloured: states in their columns and verdicts that begin a line, and no other words.
+// TestPainter checks that only states in their columns, and verdicts that begin a line, are coloured.
 func TestPainter(t *testing.T) {
 	t.Parallel()
 	const text = `NAME      STATUS                 SINCE   AGE
@@ -67,7 +67,7 @@ not finished`
 	p := newPainter(&got)
 	p.on = true
 	out := printing.NewWriter(p)
-	for i := range len(text) { // as tables are written, in pieces
+	for i := range len(text) { // in pieces, as tables are written
 		if _, err := out.Write([]byte(text[i : i+1])); err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ not finished`
 	}
 }
 
-// TestNoColoursOfOthers checks that a colour in a text of somebody else stays escaped.
+// TestNoColoursOfOthers checks that a colour in text from others stays escaped.
 func TestNoColoursOfOthers(t *testing.T) {
 	t.Parallel()
 	var got bytes.Buffer
@@ -97,7 +97,7 @@ func TestNoColoursOfOthers(t *testing.T) {
 	}
 }
 
-// TestColourOfCommands checks that --color reaches the output of a command for people, and not that for programs.
+// TestColourOfCommands checks that --color affects the output of a command for people, and not that for programs.
 func TestColourOfCommands(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]bool{"table": true, "json": false} {

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestUnexamined checks that a server that refuses a question is not said to give no answer.
+// TestUnexamined checks that a server's refusal is not reported as a missing answer.
 func TestUnexamined(t *testing.T) {
 	refusal := fmt.Errorf("zones: %w", api.NewError(403, "Forbidden", "you may not list zones"))
 	if got := unexamined("http://a", refusal); strings.Contains(got, "did not answer") || !strings.Contains(got, "may not") {
@@ -22,7 +22,7 @@ func TestUnexamined(t *testing.T) {
 	}
 }
 
-// TestSameFindings: an answer that takes another time is no news; everything else is.
+// TestSameFindings checks that a different response time is no change, and anything else is.
 func TestSameFindings(t *testing.T) {
 	t.Parallel()
 	const before = "ok  api  Causeway v1 answers in 12ms\nok  disk  a small durable write takes 1.2ms\n"

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestReadURL: what leads elsewhere is followed, without telling from where; a page for people is not taken for a file.
+// TestReadURL checks that redirects are followed without a Referer, and that an HTML page is refused.
 func TestReadURL(t *testing.T) {
 	t.Parallel()
 	last := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +43,7 @@ func TestReadURL(t *testing.T) {
 	}
 }
 
-// TestInterruptEndsReading interrupts the reading of a URL that does not answer, and of an input from which nothing comes.
+// TestInterruptEndsReading interrupts reads of a URL that does not answer, and of an input that stays silent.
 func TestInterruptEndsReading(t *testing.T) {
 	t.Parallel()
 	reading, interrupt := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// bothAnswer are commands that a global and a zone answer, each of what it has, and those that ask no server.
+// bothAnswer are commands that a global and a zone answer, each from what it has, and those that call no server.
 var bothAnswer = []string{
 	"apply", "audit", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "delete", "describe", "doctor",
 	"edit", "explain", "fsck",
@@ -23,8 +23,8 @@ var bothAnswer = []string{
 	"install crds", "install global", "install zone",
 }
 
-// otherServers asks a zone everything that only a global knows, and a global what only a zone knows: `other-servers`.
-// The answer is never that there is none, and the status is exitNoAnswer. A new command must be in one of the tables.
+// otherServers calls a zone with everything that only a global knows, and vice versa: `other-servers`. The answer is
+// never that there is none, and the status is exitNoAnswer. A new command must be in one of the tables.
 func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: other-servers")

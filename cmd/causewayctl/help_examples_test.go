@@ -33,9 +33,8 @@ func examplesOf(cmd *cobra.Command) []string {
 }
 
 // helpExamples runs every example of every command's help, in the order of a table: `help-examples examples.txt`. A row
-// is the server that a command without --address asks (global or zone; follow for a command that the user
-// interrupts), the
-// exit status, and the example, between tabs; or "not", why it cannot be run here, and the example.
+// is the server that a command without --address calls (global or zone; follow for a command that the user interrupts),
+// the exit status, and the example, separated by tabs; or "not", why it cannot run here, and the example.
 func helpExamples(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: help-examples TABLE")
@@ -106,7 +105,7 @@ func runExample(ts *testscript.TestScript, server, example string) (status int, 
 	return 0, out.said.String()
 }
 
-// firstWord keeps an output, and calls then once there is some.
+// firstWord keeps output, and calls then at the first byte.
 type firstWord struct {
 	said bytes.Buffer
 	then func()

@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// maxHostile is how much a command prints of what a hostile server sends with a failure, in bytes.
+// maxHostile limits how much a command prints of a hostile server's failure, in bytes.
 const maxHostile = 64 << 10
 
-// TestHostileServers runs commands against servers that try to use them: to have a request done elsewhere, with the
-// caller's rights there, and to fill the terminal or the memory.
+// TestHostileServers runs commands against servers that try to abuse them: to have a request made elsewhere with the
+// caller's rights, or to fill the terminal or the memory.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int64

@@ -54,7 +54,7 @@ zone-4 toGlobal: this server refused MeshTrust c: old
 	}
 }
 
-// TestSessionSummary: what a zone has not told is not shown as nothing.
+// TestSessionSummary checks that what a zone has not reported is not shown as empty.
 func TestSessionSummary(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

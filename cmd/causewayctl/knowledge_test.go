@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// TestKnowledgeNamesWhatAZoneLacks checks that a zone that is behind, or did not take something, is not shown as one
-// that has all that is shown.
+// TestKnowledgeNamesWhatAZoneLacks checks that a zone that is behind, or rejected something, is not shown as up to
+// date.
 func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	lacking := []tracker.TypeSync{

@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/callers"
 )
 
-// TestAccessReportSaysWhetherNoneWasSeen checks that an empty report says that nothing was seen only where all that was
-// seen is known.
+// TestAccessReportSaysWhetherNoneWasSeen checks that an empty report claims that nothing was seen only if the record is
+// complete.
 func TestAccessReportSaysWhetherNoneWasSeen(t *testing.T) {
 	const none, unknown = "none was seen", "whether any was tried is unknown"
 	for _, tt := range []struct {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// crafted is a backup with the lines, which has the sums that it needs to be read.
+// crafted returns a backup of the lines, with valid checksums.
 func crafted(t *testing.T, lines ...string) string {
 	t.Helper()
 	text := strings.Join(lines, "\n") + "\n"
@@ -98,7 +98,7 @@ func restored(backup, dir string) (string, error) {
 	return string(out), err
 }
 
-// TestRestoreIntoAFolderOfOthers checks that nothing is restored where everybody may put links.
+// TestRestoreIntoAFolderOfOthers checks that nothing is restored into a folder that everybody may write.
 func TestRestoreIntoAFolderOfOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

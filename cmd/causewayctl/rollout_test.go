@@ -10,7 +10,7 @@ func TestRolloutSentence(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, want string
 		complete     bool
-		// settled is set where there is nothing to wait for, though it is not complete.
+		// settled is set if there is nothing to wait for although it is incomplete.
 		settled bool
 	}{
 		"everywhere": {

@@ -48,7 +48,7 @@ func TestHalfLife(t *testing.T) {
 	}
 }
 
-// TestWatchTellsOfAProblemOnce checks that a zone that is away for a day costs two lines, not thousands.
+// TestWatchTellsOfAProblemOnce checks that a zone's absence for a day costs two lines, not thousands.
 func TestWatchTellsOfAProblemOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

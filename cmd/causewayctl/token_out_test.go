@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestTokenFilesReplaceOnlyFiles names as --out what is not a regular file, which others use: it is left where it is, and
-// an old file that everybody may read is replaced by one that only its owner may.
+// TestTokenFilesReplaceOnlyFiles checks that --out refuses anything but a regular file and leaves it alone, and
+// replaces an old file that everybody may read by one that only its owner may.
 func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	t.Parallel()
 	var made atomic.Int32

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// namesNothing are commands without a name of anything that a server has, or with a name that need not exist: tokens
-// of proxies and zones are made before these come, and an id is refused whether it was issued or not.
+// namesNothing are commands without the name of anything on a server, or whose name need not exist: tokens of proxies
+// and zones are issued before these exist, and an id is revoked whether it was issued or not.
 var namesNothing = []string{
 	"apply", "auth whoami", "auth can-i", "backup create", "backup inspect", "bundle", "diff", "doctor", "fsck",
 	"keys list",

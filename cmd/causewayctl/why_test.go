@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/explain"
 )
 
-// TestStrangersAreFoundLast checks that a client cannot take the place of a service by what it calls itself.
+// TestStrangersAreFoundLast checks that a client cannot displace a service by the name that it claims.
 func TestStrangersAreFoundLast(t *testing.T) {
 	t.Parallel()
 	const ours, stranger = "spiffe://mesh/ns/shop/sa/frontend", "spiffe://mesh/ns/evil/sa/frontend"
@@ -37,7 +37,7 @@ func TestStrangersAreFoundLast(t *testing.T) {
 	}
 }
 
-// TestRequestsOfClients checks which denial completes a question, and that what it gave is said.
+// TestRequestsOfClients checks which denial completes a question, and that the output shows what it contributed.
 func TestRequestsOfClients(t *testing.T) {
 	t.Parallel()
 	denials := []api.Denial{

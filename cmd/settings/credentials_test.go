@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestEmptyCredentials checks that an empty credential ends the start, on the command line and in the environment.
+// TestEmptyCredentials checks that an empty credential prevents the start, on the command line and in the environment.
 // Other settings may be empty, and a flag wins.
 func TestEmptyCredentials(t *testing.T) {
 	for _, c := range []struct {
@@ -60,8 +60,8 @@ func TestEmptyCredentials(t *testing.T) {
 	}
 }
 
-// TestUnreadableCredential checks that a dangling credential of the service manager is named, so that reading it fails.
-// Without it, the server would create its own key.
+// TestUnreadableCredential checks that a dangling credential of the service manager sets the flag, so that reading it
+// fails. Otherwise, the server would create its own key.
 func TestUnreadableCredential(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CREDENTIALS_DIRECTORY", dir)
@@ -80,7 +80,7 @@ func TestUnreadableCredential(t *testing.T) {
 	}
 }
 
-// TestEmptyCredentialsInFiles checks that a credential that the file of settings names and leaves empty ends the start.
+// TestEmptyCredentialsInFiles checks that an empty credential in the settings file prevents the start.
 func TestEmptyCredentialsInFiles(t *testing.T) {
 	for document, says := range map[string]string{
 		"api-require-credential: true":               "",

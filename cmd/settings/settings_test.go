@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 )
 
-// aliases is a page of YAML that means 10^9 values.
+// aliases is a small YAML document that expands to 10^9 values.
 var aliases = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + func() (out string) {
 	for i := range 8 {
 		out += fmt.Sprintf("a%d: &a%d [%s*a%d]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 9), i)

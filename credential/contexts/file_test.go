@@ -56,7 +56,7 @@ func TestFilesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRelativePaths checks that a context means the files beside its own.
+// TestRelativePaths checks that paths in a context are relative to its file.
 func TestRelativePaths(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestRelativePaths(t *testing.T) {
 	}
 }
 
-// TestEmptyFields checks that a credential that a context names and leaves empty is an error, and not a weaker caller.
+// TestEmptyFields checks that an empty credential in a context is an error, not a weaker caller.
 func TestEmptyFields(t *testing.T) {
 	for fields, says := range map[string]string{
 		"tokenFile: token": "", `tokenFile: ""`: "contexts[0].tokenFile: is empty", "tokenFile: null": "contexts[0].tokenFile: is empty",
@@ -120,7 +120,7 @@ func TestSaveKeepsTheOldFile(t *testing.T) {
 	}
 }
 
-// TestSaveKeepsALink checks that a file that is a link, as of kept settings, is written where it leads.
+// TestSaveKeepsALink checks that a symbolic link, such as one to dotfiles, stays, and its target is written.
 func TestSaveKeepsALink(t *testing.T) {
 	t.Parallel()
 	target, link := filepath.Join(t.TempDir(), "kept.yaml"), filepath.Join(t.TempDir(), "config.yaml")
@@ -144,7 +144,7 @@ func TestSaveKeepsALink(t *testing.T) {
 	}
 }
 
-// TestUnknownNamesWhatThereIs checks the error for a name that no file has.
+// TestUnknownNamesWhatThereIs checks the error for an unknown name.
 func TestUnknownNamesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "config.yaml")

@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// TestRevokedWhileItWaits revokes the credential of a request that waits: for the rest of its body, for its turn, or
-// for an entry of the audit log. None is answered as if the credential were still good.
+// TestRevokedWhileItWaits revokes the credential of a request that waits for the rest of its body, its turn, a change,
+// or an audit entry. None is answered as if the credential were still valid.
 func TestRevokedWhileItWaits(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]func(*testing.T, *httptest.Server, string, func()) (int, string){
@@ -39,7 +39,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 				body, rest := io.Pipe()
 				first := asker(t, s, token, "POST", "/_batch?dryRun=server", body, nil)
 				first.Header.Set("Expect", "100-continue")
-				has := make(chan struct{}) // the server asks for the body of who has a turn
+				has := make(chan struct{}) // the server requests the body once the request has its turn
 				first = first.WithContext(httptrace.WithClientTrace(first.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(has) }}))
 				ended.Go(func() { do(t, s, first) })
 				<-has
@@ -68,7 +68,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 			defer revoked.Wait()
 			revoked.Go(func() {
 				<-sent
-				time.Sleep(200 * time.Millisecond) // its judgement is old by then
+				time.Sleep(200 * time.Millisecond) // its last check is old by then
 				revoke()
 			})
 			return do(t, s, asker(t, s, token, "GET", fmt.Sprintf("/meshtimeouts?watch=%d", list.Revision), nil, func() { close(sent) }))
@@ -97,7 +97,7 @@ func TestRevokedWhileItWaits(t *testing.T) {
 				}
 			})
 			select {
-			case <-revoked: // its own answer may come after that of what it ends
+			case <-revoked: // its answer may follow that of the request that it ends
 			case <-time.After(time.Minute):
 				t.Fatal("nothing was revoked")
 			}
@@ -145,7 +145,7 @@ func do(t *testing.T, s *httptest.Server, req *http.Request) (status int, answer
 	return resp.StatusCode, string(raw)
 }
 
-// askSlowly sends the end of a body only after revoke.
+// askSlowly sends the end of a body after revoke.
 func askSlowly(t *testing.T, s *httptest.Server, token, method, path, body string, revoke func()) (int, string) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -157,7 +157,7 @@ func askSlowly(t *testing.T, s *httptest.Server, token, method, path, body strin
 	return do(t, s, asker(t, s, token, method, path, r, nil))
 }
 
-// trickle sends spaces for a while, and then the body.
+// trickle sends spaces for a while, then the body.
 func trickle(w *io.PipeWriter, body string) {
 	every := time.NewTicker(5 * time.Millisecond)
 	defer every.Stop()

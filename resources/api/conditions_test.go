@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestConditions checks that the conditions of two functions are shown in items and lists, after those of the status,
-// and never stored.
+// TestConditions checks that the conditions of two functions appear in items and lists, after those of the status, and
+// are never stored.
 func TestConditions(t *testing.T) {
 	memory := store.NewMemory()
 	server := api.New(api.Config{Store: memory, Home: resources.Home{}})

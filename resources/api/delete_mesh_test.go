@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestWhatIsInAMesh checks that the error for a mesh that cannot be deleted names its resources, and only counts those
+// TestWhatIsInAMesh checks that the error for a mesh that cannot be deleted names its resources, but only counts those
 // that the caller may not read.
 func TestWhatIsInAMesh(t *testing.T) {
 	memory := store.NewMemory()

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestDefaultGenerators: a new server begins with the generators for its own services, once: those that a user changed or
-// removed are not made again while there is one of the server's own.
+// TestDefaultGenerators checks that a new server creates the generators for its own services once: those that a user
+// changed or removed are not created again while one of the server's own exists.
 func TestDefaultGenerators(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

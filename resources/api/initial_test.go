@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// initialOf returns the initial policies of a mesh that a store has.
+// initialOf returns the initial policies of a mesh in a store.
 func initialOf(s store.Reader, mesh string) string {
 	var out []string
 	for _, key := range resources.InitialKeys(mesh) {
@@ -24,8 +24,8 @@ func initialOf(s store.Reader, mesh string) string {
 
 const allInitial = "MeshCircuitBreaker MeshRetry"
 
-// TestInitialPolicies: a mesh is created with its policies, unless it skips them, and gets them only once: what a user
-// deleted does not come back, whatever is written or started again. They go with the mesh.
+// TestInitialPolicies checks that a mesh is created with its policies, unless it skips them, and only once: deleted
+// ones do not return with a write or a restart. They are deleted with the mesh.
 func TestInitialPolicies(t *testing.T) {
 	t.Parallel()
 	f := global(t)
@@ -68,8 +68,8 @@ func TestInitialPolicies(t *testing.T) {
 	}
 }
 
-// TestInitialPoliciesOfAZoneThatRanAlone: with a global, the zone has no policies of its own that would win over the
-// global's; what a user changed stays.
+// TestInitialPoliciesOfAZoneThatRanAlone checks that a zone that joins a global keeps no policies of its own that would
+// win over the global's, except those that a user changed.
 func TestInitialPoliciesOfAZoneThatRanAlone(t *testing.T) {
 	t.Parallel()
 	s := store.NewMemory()

@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestInsightCountsGatewaysAndEgresses checks the counts of proxies by what they are for, that a gateway is one service
-// however many proxies it has, and that nothing is said of what zones that are away have.
+// TestInsightCountsGatewaysAndEgresses checks the counts of proxies by purpose, that a gateway is one service however
+// many proxies it has, and that nothing is claimed about disconnected zones.
 func TestInsightCountsGatewaysAndEgresses(t *testing.T) {
 	f := serveConfig(t, api.Config{Absent: func(zone string) *api.Unknown {
 		if zone == "zone-2" {

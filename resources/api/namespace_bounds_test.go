@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestNamespacesAreBounded: the owner of one namespace cannot have what all share grow without end. Who is over the
-// limit may do all but add, and nobody else notices.
+// TestNamespacesAreBounded checks that the owner of one namespace cannot grow what all share without limit. A namespace
+// over the limit refuses only additions, and others are not affected.
 func TestNamespacesAreBounded(t *testing.T) {
 	f := serveConfig(t, api.Config{Home: resources.Home{Zone: "zone-1", Alone: true},
 		NamespaceLimits: api.NamespaceLimits{ServicePorts: 4, Dataplanes: 2}})
@@ -26,7 +26,7 @@ func TestNamespacesAreBounded(t *testing.T) {
 		return fmt.Sprintf("type: Dataplane\nmesh: default\nnamespace: %s\nname: %s\nnetworking: {address: 192.0.2.1, inbound: [{port: 80}]}\n", namespace, name)
 	}
 	const system = resources.DefaultSystemNamespace
-	f.mustCall(t, "POST", "/_batch", service("old", "large", 3)) // and larger than the limit, as an earlier version took it
+	f.mustCall(t, "POST", "/_batch", service("old", "large", 3)) // then over the limit, as before limits
 	write(t, f.store, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Namespace: "old", Name: "large"},
 		map[string]string{resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1"},
 		`{"ports": [{"port": 1}, {"port": 2}, {"port": 3}, {"port": 4}, {"port": 5}, {"port": 6}]}`)
@@ -38,7 +38,7 @@ func TestNamespacesAreBounded(t *testing.T) {
 		{service("a", "two", 3), "would have 5 ports of MeshServices"},
 		{service("b", "one", 4), ""}, // another namespace
 		{service(system, "one", 9), ""},
-		{service("a", "two", 1) + "---\n" + service("a", "three", 1), ""}, // one makes room for the other
+		{service("a", "two", 1) + "---\n" + service("a", "three", 1), ""}, // one frees room for the other
 		{service("c", "one", 3) + "---\n" + service("c", "two", 3), "would have 6 ports of MeshServices"},
 		{service("old", "large", 5), ""},
 		{service("old", "large", 6), "would have 6 ports"},

@@ -16,13 +16,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server" //nolint:depguard // the listener that limits strangers
-	"github.com/causeway-mesh/causeway/web" //nolint:depguard // the page that servers have
+	"github.com/causeway-mesh/causeway/web"    //nolint:depguard // the page that servers have
 )
 
-// Who has no credential gets the page, with which a person signs in, and nothing else.
+// Without a credential, a caller gets only the page, with which a person signs in.
 func TestPageNeedsNoCredential(t *testing.T) {
 	server, _ := guardedServer(t, t.TempDir(), access.Settings{})
-	stranger := []string{"X-Forwarded-For", "192.0.2.1"} // came by a proxy: nobody's admin
+	stranger := []string{"X-Forwarded-For", "192.0.2.1"} // through a proxy: not an admin
 	for _, c := range []struct {
 		name, method, path, body string
 		status                   int
@@ -52,7 +52,7 @@ func TestPageNeedsNoCredential(t *testing.T) {
 	}
 }
 
-// A stranger's connection gets what a browser asks of it, and does not download the page for as long as it may stay.
+// A stranger's connection gets what a browser requests, but cannot download the page endlessly.
 func TestPageIsBoundedForStrangers(t *testing.T) {
 	guarded, _ := guardedServer(t, t.TempDir(), access.Settings{})
 	l, err := server.Listen("127.0.0.1:0")
@@ -96,7 +96,7 @@ func TestPageIsBoundedForStrangers(t *testing.T) {
 	}
 }
 
-// Whoever asks how to sign in while the identity provider is away writes no line in the log: strangers ask.
+// Requests for how to sign in while the identity provider is down log nothing: strangers make them.
 func TestSignInThatIsAwayFillsNoLog(t *testing.T) {
 	var log bytes.Buffer
 	memory := store.NewMemory()

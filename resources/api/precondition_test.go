@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// sent makes a request with headers and returns its status, ETag and body.
+// sent makes a request with headers and returns the response's status, ETag and body.
 func (f *fixture) sent(t *testing.T, method, path, body string, headers ...string) (int, string, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.url+path, strings.NewReader(body))
@@ -72,7 +72,7 @@ func TestPreconditions(t *testing.T) {
 	step(412, "DELETE", conditional, "", "If-Match", first)
 	step(200, "DELETE", conditional, "", "If-Match", second)
 	step(201, "PUT", conditional, other)
-	step(412, "PUT", conditional, one, "If-Match", second) // it is another one, which looks the same
+	step(412, "PUT", conditional, one, "If-Match", second) // another one that looks the same
 
 	for _, headers := range [][]string{{"If-Match", "5e1f"}, {"If-Match", `W/"5e1f"`}, {"If-Match", `"a", "b"`},
 		{"If-Match", ""}, {"If-None-Match", `"a"`}, {"If-Match", "*", "If-None-Match", "*"},
@@ -83,7 +83,7 @@ func TestPreconditions(t *testing.T) {
 	step(400, "POST", "/_batch", one, "If-Unmodified-Since", "Thu, 01 Jan 2026 00:00:00 GMT")
 }
 
-// TestTagIsNotOfTheStatus checks that a status, which changes by itself, changes no tag.
+// TestTagIsNotOfTheStatus checks that a changed status changes no tag.
 func TestTagIsNotOfTheStatus(t *testing.T) {
 	f := alone(t)
 	const path = "/meshes/default/meshservices/s"
@@ -100,7 +100,8 @@ func TestTagIsNotOfTheStatus(t *testing.T) {
 	}
 }
 
-// TestOneOfManyWins lets writers that have read the same replace it at once: one of them does, all others are told.
+// TestOneOfManyWins lets writers that have read the same version replace it concurrently: one succeeds, all others get
+// an error.
 func TestOneOfManyWins(t *testing.T) {
 	f := alone(t)
 	f.mustCall(t, "PUT", conditional, permission("p"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnknownParameters sends parameters that the request does not take. Each is refused by name, with the nearest one
-// that it does take, and nothing is done.
+// TestUnknownParameters sends parameters that the request does not take. Each is refused by name, with the nearest
+// valid one, and nothing is done.
 func TestUnknownParameters(t *testing.T) {
 	f := alone(t)
 	const list, item = "/meshes/default/meshtrafficpermissions", "/meshes/default/meshtrafficpermissions/p"

@@ -46,7 +46,7 @@ func TestRulesThatPermitNothing(t *testing.T) {
 	}
 }
 
-// TestBuiltInVerbs checks that each verb applies to some thing, and that some verb applies to each thing.
+// TestBuiltInVerbs checks that each verb applies to something, and that some verb applies to each thing.
 func TestBuiltInVerbs(t *testing.T) {
 	for _, verb := range resources.AccessVerbs() {
 		if got := roleWarnings(roleOf(t, `{verbs: [`+verb+`], types: ["*"]}`)); len(got) > 0 {

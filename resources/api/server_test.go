@@ -32,7 +32,7 @@ func serve(t *testing.T, home resources.Home, prepare ...func(*api.Server)) *fix
 	return serveConfig(t, api.Config{Home: home}, prepare...)
 }
 
-// serveConfig is serve with settings of the test.
+// serveConfig is serve with a configuration.
 func serveConfig(t *testing.T, cfg api.Config, prepare ...func(*api.Server)) *fixture {
 	t.Helper()
 	f := &fixture{store: store.NewMemory(), status: store.NewMemory()}

@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestTurns: expensive requests of one user run few at a time, wait for each other and are bounded; another user's do
-// not wait for them, a caller over loopback is not limited, and nothing is kept of those that are over.
+// TestTurns checks that a user's expensive requests run few at a time, queue and are bounded. Other users do not wait
+// for them, callers over loopback are not limited, and finished requests leave nothing behind.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	s := &Server{turns: newTurns()}
@@ -99,8 +99,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesTakeTurns: large bodies of one user are decoded and stored one after another, small ones and those of
-// another user at once.
+// TestLargeBodiesTakeTurns checks that a user's large bodies are decoded and stored one after another, and small ones
+// and other users' at once.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Store: store.NewMemory()})

@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// TestWatchWaitsForAChangeOfItsType: a list with a revision answers when one of its type and mesh changes, and not for
-// others.
+// TestWatchWaitsForAChangeOfItsType checks that a list with a revision answers at a change of its type and mesh, and
+// not at others.
 func TestWatchWaitsForAChangeOfItsType(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: 300 * time.Millisecond})
@@ -59,7 +59,7 @@ func TestWatchWaitsForAChangeOfItsType(t *testing.T) {
 	}
 }
 
-// watch asks for a list with a revision, and returns a function that waits for the answer.
+// watch requests a list with a revision, and returns a function that waits for the answer.
 func (f *fixture) watch(t *testing.T, path string, revision uint64) (woken func() (string, *api.Error)) {
 	t.Helper()
 	type answer struct {
@@ -83,7 +83,7 @@ func (f *fixture) watch(t *testing.T, path string, revision uint64) (woken func(
 	}
 }
 
-// TestWatchIsWokenByAWrite: the answer comes with the write, not at the end of the wait.
+// TestWatchIsWokenByAWrite checks that the answer comes with the write, not at the end of the wait.
 func TestWatchIsWokenByAWrite(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
@@ -96,7 +96,7 @@ func TestWatchIsWokenByAWrite(t *testing.T) {
 	}
 }
 
-// TestWatchOfAMeshThatIsGone: a list that waits says so when its mesh is deleted, also where nothing was in it.
+// TestWatchOfAMeshThatIsGone checks that a waiting list returns 404 when its mesh, even an empty one, is deleted.
 func TestWatchOfAMeshThatIsGone(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
@@ -109,22 +109,22 @@ func TestWatchOfAMeshThatIsGone(t *testing.T) {
 	}
 }
 
-// TestWatchWaitsForWhatAnotherReplicaTold: a revision that is not here yet is waited for, so that nobody is shown what
-// was before it as if it were news.
+// TestWatchWaitsForWhatAnotherReplicaTold checks that a list waits for a revision that has not arrived, so that nobody
+// gets older state as news.
 func TestWatchWaitsForWhatAnotherReplicaTold(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
 	const path = "/meshes/default/meshtrafficpermissions"
 	revision, _ := f.store.Changed()
 	woken := f.watch(t, path, revision+1)
-	f.mustCall(t, "PUT", path+"/p", permission("p")) // the revision that was told
+	f.mustCall(t, "PUT", path+"/p", permission("p")) // the awaited revision
 	f.mustCall(t, "PUT", path+"/q", permission("q"))
 	if got, err := woken(); err != nil || !strings.Contains(got, `"q"`) {
 		t.Errorf("the answer is %q, %v, want one from after the revision", got, err)
 	}
 }
 
-// TestDrainEndsWatches: who waits for a change does not make a server that stops wait.
+// TestDrainEndsWatches checks that waiting lists do not delay a server that stops.
 func TestDrainEndsWatches(t *testing.T) {
 	t.Parallel()
 	var server *api.Server

@@ -6,8 +6,8 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// TestWatchesAreBounded: one user has so many lists that wait, another has them too, a caller over loopback is not
-// limited, and nothing is kept of those that are over.
+// TestWatchesAreBounded checks that the waiting lists of each user are limited, those of callers over loopback are not,
+// and finished ones leave nothing behind.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := &watches{users: map[string]int{}}

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestOverlayIsWhatTheStoreWouldBe: an overlay reads like a store that contains the resources.
+// TestOverlayIsWhatTheStoreWouldBe checks that an overlay reads like a store that contains the resources.
 func TestOverlayIsWhatTheStoreWouldBe(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := store.NewMemory()

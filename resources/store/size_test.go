@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// TestLargerThanTheLimit: no new resource exceeds MaxResourceBytes. An older one that does may be written if it does
-// not grow.
+// TestLargerThanTheLimit checks that no new resource exceeds MaxResourceBytes. An older one that does may be written if
+// it does not grow.
 func TestLargerThanTheLimit(t *testing.T) {
 	const over = store.MaxResourceBytes + 1000
 	key := storetest.Key("a")

@@ -83,8 +83,8 @@ func TestKeysInTheClearAreRefused(t *testing.T) {
 // size.
 const gzipEnd = 1 + 4 + 8
 
-// TestDamage checks that a backup in which any one byte differs, or that ends early, is refused. A bit that only pads
-// gzip's last block to a whole byte is redundant: if it differs, the content must be the same.
+// TestDamage checks that a backup in which any byte differs, or that ends early, is refused. A bit that only pads
+// gzip's last block is redundant: if it differs, the content must be the same.
 func TestDamage(t *testing.T) {
 	good := written(t, filled(t), File{Path: "kds-tls/f", Data: []byte("x")})
 	want, err := Read(bytes.NewReader(good))

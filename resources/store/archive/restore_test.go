@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRestoreLeavesTheFolderToNobody checks that nothing is written through a link, nor in the place of what is not a
-// regular file, even with overwrite. Without the obstacle the same backup is restored.
+// TestRestoreLeavesTheFolderToNobody checks that nothing is written through a link, or replaces anything but a regular
+// file, even with overwrite. Without the obstacle the same backup is restored.
 func TestRestoreLeavesTheFolderToNobody(t *testing.T) {
 	t.Parallel()
 	file := File{Path: "kds-tls/ca.crt", Mode: 0o777, Data: []byte("evil")}

@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// The test binary runs itself as another process: childEnv says what to do there, childPath with which file.
+// The test binary runs itself as another process: childEnv selects what to do, childPath the file.
 const (
 	childEnv  = "CAUSEWAY_TEST_BOLT_CHILD"
 	childPath = "CAUSEWAY_TEST_BOLT_PATH"
@@ -73,7 +73,7 @@ func writeUntilKilled(path string) error {
 				content++
 				var c *store.Commit
 				if c, err = s.Apply(context.Background(), pair(w, content)); err == nil {
-					// One write call a line, so that lines stay whole.
+					// One write call per line, so that lines stay whole.
 					_, err = fmt.Printf("%d %d %d\n", w, content, c.Revision)
 				}
 			}
@@ -112,7 +112,7 @@ func TestKill(t *testing.T) {
 		}
 		revision = s.Snapshot().Revision()
 		for w, want := range acknowledged {
-			// What was written without being acknowledged is where the writer continues.
+			// The writer continues with what was written but not acknowledged.
 			acknowledged[w] = checkPair(t, s.Snapshot(), w, want)
 		}
 		if err := s.Close(); err != nil {
@@ -131,7 +131,7 @@ func checkPair(t *testing.T, now store.Snapshot, writer, acknowledged int) (cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One more than was acknowledged may have been on its way.
+	// One more than was acknowledged may have been in progress.
 	if left != right || left < acknowledged || left > acknowledged+1 {
 		t.Fatalf("writer %d: contents %d and %d, acknowledged %d", writer, left, right, acknowledged)
 	}
@@ -168,7 +168,7 @@ func killed(t *testing.T, path string) (lines []string) {
 	return lines
 }
 
-// TestDiskRefuses has the operating system refuse writes to the file, by a limit on the size of files.
+// TestDiskRefuses makes the operating system refuse writes to the file, by a file size limit.
 func TestDiskRefuses(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")

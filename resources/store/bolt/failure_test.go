@@ -372,8 +372,8 @@ func TestCloseWithAQueue(t *testing.T) {
 	reopened(t, s)
 }
 
-// TestDiskThatHangs checks that a store whose disk neither takes nor refuses a write says so after a while, answers
-// readers, and is healthy again once the write is through.
+// TestDiskThatHangs checks that a store whose disk neither accepts nor refuses a write reports it after a while, serves
+// readers, and is healthy again once the write completes.
 func TestDiskThatHangs(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/store.db"

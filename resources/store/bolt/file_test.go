@@ -19,7 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-// filled makes a closed store with n resources and returns its file's path and its last snapshot.
+// filled creates a closed store with n resources and returns its file's path and its last snapshot.
 func filled(t testing.TB, n int) (string, store.Snapshot) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")
@@ -94,8 +94,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	refused(t, path, ErrFormat, "format 7", "up to 1")
 }
 
-// TestTypeOfANewerProgramIsRefused checks that a resource of a type that this program does not know, but that is as it
-// was written, is not called damage: whoever restored an older backup for it would lose what came after.
+// TestTypeOfANewerProgramIsRefused checks that an intact resource of an unknown type is not reported as damage: an
+// operator who restored an older backup because of it would lose what came after.
 func TestTypeOfANewerProgramIsRefused(t *testing.T) {
 	t.Parallel()
 	path, _ := filled(t, 3)
@@ -261,8 +261,8 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after the other: they reach beyond the end of
-// the file, and those of some pages are read only by the check of the file.
+// TestKeyBeyondTheEnd damages the lengths of keys of branch pages, one after another, so that they exceed the file.
+// Only the check of the file reads those of some pages.
 func TestKeyBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	path, _ := filled(t, 60)

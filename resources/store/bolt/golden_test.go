@@ -44,7 +44,7 @@ func golden(t *testing.T, packed string) string {
 	return path
 }
 
-// ofFormat returns the golden file of a format, unpacked; it can make that of the current format.
+// ofFormat returns the unpacked golden file of a format; it can create that of the current format.
 func ofFormat(t *testing.T, format int) string {
 	t.Helper()
 	return golden(t, storetest.GoldenFile(t, format, ".db.gz", func(path string) error {

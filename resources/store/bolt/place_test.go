@@ -76,8 +76,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestFileThatMovesMeanwhile moves the file during a write. The file has the write, and the next start may not: the
-// writer is told neither that it is stored nor that it is not. Once the file is back, it holds what readers saw.
+// TestFileThatMovesMeanwhile moves the file during a write. The file has the write, but the next start may not: the
+// writer learns neither that it is stored nor that it is not. Once the file is back, it holds what readers saw.
 func TestFileThatMovesMeanwhile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "data", "store.db")

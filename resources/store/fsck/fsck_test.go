@@ -208,8 +208,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestSystemNamespace checks that types of the system namespace are judged by the name with which the server is
-// started.
+// TestSystemNamespace checks that types of the system namespace are checked with the name with which the server starts.
 func TestSystemNamespace(t *testing.T) {
 	key := resources.Key{Type: resources.TypeMeshGateway, Mesh: "default", Namespace: "ops", Name: "edge"}
 	dir := folder(t, 1, resource(t, key, `{}`, map[string]string{resources.LabelNamespace: "ops"}))
@@ -237,8 +236,8 @@ func TestInUse(t *testing.T) {
 }
 
 // TestDamagedStores flips bits, blanks pages and cuts ends all over a store's file. The check never fails, and never
-// reports a file as sound that the server cannot start with; a repaired file has everything; a salvaged one is a
-// readable backup.
+// reports a file as sound that the server cannot start with; a repaired file is complete; a salvaged one is a readable
+// backup.
 func TestDamagedStores(t *testing.T) {
 	dir := folder(t, 40)
 	good, err := os.ReadFile(filepath.Join(dir, backend.File))
