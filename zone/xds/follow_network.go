@@ -31,8 +31,8 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	}
 	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own, asked: p.mesh.asked,
 		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match), accesses: s.accesses}
-	if old := p.state.Load(); old != nil && old.sending != nil {
-		sender.before = old.sending.certificates
+	if old := p.state.Load(); old != nil {
+		sender.last = old.sending
 	}
 	if len(t.egresses) == 0 && AsksForEgress(x.cfg.Store.Snapshot().Get(meshKey(p.key.Mesh))) {
 		sender.byEgress, sender.gone = true, len(x.network.egressEndpoints(p.key.Mesh)) == 0
@@ -172,7 +172,7 @@ func (x *Proxies) settleLocked() {
 		switch {
 		case p.ingress != nil:
 			x.setIngressLocked(p, p.ingress)
-		case p.target != nil && how == everything:
+		case p.target != nil && (how == everything || p.unbuilt.dataplane != nil):
 			x.setDataplaneLocked(p, p.newest())
 		case p.target != nil:
 			x.resendLocked(p)

@@ -54,11 +54,11 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.R
 	return out
 }
 
-// retriable leaves out headers that Envoy would refuse, which only a peer can send.
+// retriable leaves out headers that Envoy would refuse, such as one whose value begins with nothing.
 func retriable(matches []resources.RouteValueMatch) (out []*routev3.HeaderMatcher) {
 	for i := range matches {
-		if resources.MatchableHeader(matches[i].Name) {
-			out = append(out, headerMatch(&matches[i]))
+		if m := headerMatch(&matches[i]); resources.MatchableHeader(matches[i].Name) && m.Validate() == nil {
+			out = append(out, m)
 		}
 	}
 	return out
