@@ -19,6 +19,8 @@ type Policy struct {
 	// Target is the top-level targetRef, never nil; its kind is Mesh if the policy has no targetRef.
 	Target *resources.TargetRef
 
+	// id is its own among all that were read.
+	id uint64
 	// zone and namespace are the policy's home; zone is empty for a policy of the global.
 	zone, namespace string
 	// systemNamespace is where the reader keeps copies.
@@ -36,7 +38,7 @@ type Policy struct {
 func NewPolicy(r *resources.Resource, systemNamespace string) *Policy {
 	p := &Policy{
 		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, systemNamespace), Target: &resources.TargetRef{},
-		zone: r.Zone(), namespace: r.HomeNamespace(), systemNamespace: systemNamespace,
+		zone: r.Zone(), namespace: r.HomeNamespace(), systemNamespace: systemNamespace, id: lastID.Add(1),
 	}
 	spec, err := resources.SpecAs[resources.Policy](r)
 	switch {

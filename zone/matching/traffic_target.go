@@ -32,6 +32,7 @@ func NewTrafficTarget(r *resources.Resource, specs *TrafficSpecs) *Policy {
 	p := &Policy{
 		Resource: r, KRI: resources.KRIOf(r), Role: resources.RoleOf(r, specs.systemNamespace), Target: nobody(),
 		zone: r.Zone(), namespace: r.HomeNamespace(), systemNamespace: specs.systemNamespace,
+		id: lastID.Add(1),
 	}
 	target, err := resources.SpecAs[resources.TrafficTarget](r)
 	if err != nil {

@@ -1,18 +1,10 @@
 package xds
 
-import (
-	"runtime"
-	"slices"
-	"sync"
-	"weak"
-)
+import "slices"
 
 // alike makes proxies share resources that have the same bytes: the replicas of an application have the same ports, and
-// so the same clusters and routes. It keeps no resource alive, so it holds only what some proxy has.
-type alike struct {
-	mu  sync.Mutex
-	all map[alikeKey]weak.Pointer[resource] // guarded by mu
-}
+// so the same clusters and routes.
+type alike struct{ table[alikeKey, resource] }
 
 type alikeKey struct {
 	kind          kind
@@ -38,32 +30,4 @@ func (a *alike) share(s *state) {
 }
 
 // one returns the resource that all proxies have for r.
-func (a *alike) one(k kind, r *resource) *resource {
-	key := alikeKey{k, r.name, r.version}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if has := a.all[key].Value(); has != nil {
-		return has
-	}
-	if a.all == nil {
-		a.all = map[alikeKey]weak.Pointer[resource]{}
-	}
-	a.all[key] = weak.Make(r)
-	runtime.AddCleanup(r, a.forget, key)
-	return r
-}
-
-// forget drops the entry of a resource that no proxy has any more.
-func (a *alike) forget(key alikeKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.all[key].Value() == nil { // otherwise there is a new one
-		delete(a.all, key)
-	}
-}
-
-func (a *alike) size() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.all)
-}
+func (a *alike) one(k kind, r *resource) *resource { return a.put(alikeKey{k, r.name, r.version}, r) }

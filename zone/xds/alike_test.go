@@ -54,9 +54,9 @@ func TestProxiesShareResourcesThatAreAlike(t *testing.T) {
 		one.end()
 	}
 	clear(sessions)
-	for deadline := time.Now().Add(10 * time.Second); x.alike.size() > 0; runtime.GC() {
+	for deadline := time.Now().Add(10 * time.Second); x.shared.alike.size() > 0; runtime.GC() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d resources of no proxy are remembered", x.alike.size())
+			t.Fatalf("%d resources of no proxy are remembered", x.shared.alike.size())
 		}
 	}
 }

@@ -141,7 +141,7 @@ func externalTLS(b *backend, tls *resources.ExternalTLS, client *tlsv3.TlsCertif
 	if client != nil {
 		context.CommonTlsContext.TlsCertificates = []*tlsv3.TlsCertificate{client}
 	}
-	return tlsSocket(b, context)
+	return tlsSocket(b.alpn(), context)
 }
 
 // externalNames returns the names that the server's certificate may have: those given, or else the server's name, or

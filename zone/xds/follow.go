@@ -128,7 +128,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
-		t.measured, t.dns, t.logFiles, t.own = p.measured, p.dns, &p.logFiles, x.cfg.Own
+		t.measured, t.dns, t.logFiles, t.own, t.shared = p.measured, p.dns, &p.logFiles, x.cfg.Own, &x.shared
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
@@ -143,7 +143,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		})
 	}
 	if err == nil && !t.proxyless {
-		x.alike.share(next)
+		x.shared.alike.share(next)
 	}
 	if err == nil {
 		next, err = x.sendLocked(p, t, next)

@@ -58,7 +58,7 @@ func (s *sender) gatewayCertificate(name, field string, source *resources.DataSo
 	}
 	certificate, err := resources.ReadServerCertificate(text)
 	if err != nil {
-		last := s.before.get(name)
+		last := s.certificateBefore(name)
 		use := "not served"
 		if last != nil {
 			use = "served with the last one"
@@ -72,4 +72,12 @@ func (s *sender) gatewayCertificate(name, field string, source *resources.DataSo
 			CertificateChain: inline(certificate.Chain), PrivateKey: inline(certificate.Key),
 		}},
 	})
+}
+
+// certificateBefore returns the secret that the proxy has under a name; nil for none.
+func (s *sender) certificateBefore(name string) *resource {
+	if s.last == nil {
+		return nil
+	}
+	return s.last.certificates.get(name)
 }

@@ -212,7 +212,8 @@ func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	return s.logged(s.target.newLogger(http, false, plainText(workloadOf(s.target.dataplane)), "%UPSTREAM_CLUSTER%"), rule)
+	from := s.target.logSource()
+	return s.logged(from.logger(http, false, s.target.logFiles, from.service, "%UPSTREAM_CLUSTER%"), rule)
 }
 
 // unlogged tells of logs for some services or routes only.

@@ -56,6 +56,9 @@ func (s *sender) prefers(b *backend) *preference {
 	if l == nil {
 		return nil
 	}
+	if l.LocalZone != nil && len(l.LocalZone.AffinityTags) > 0 {
+		s.private = true // the proxy's own tags decide
+	}
 	return preferenceOf(l, s.target.match, b.service.Resource.Type == resources.TypeMeshMultiZoneService)
 }
 

@@ -38,18 +38,25 @@ type logger struct {
 	files *logFiles
 }
 
-// newLogger returns a logger for traffic from source to destination, as formats name them.
-func (t *target) newLogger(http, inbound bool, source, destination string) *logger {
+// logSource is what logs say of a proxy itself. service is plain text.
+type logSource struct{ mesh, zone, service, address string }
+
+func (t *target) logSource() logSource {
+	return logSource{mesh: plainText(t.dataplane.Mesh), zone: plainText(t.dataplane.Zone()),
+		service: plainText(workloadOf(t.dataplane)), address: t.address()}
+}
+
+// logger returns a logger for traffic from source to destination, as formats name them.
+func (from *logSource) logger(http, inbound bool, files *logFiles, source, destination string) *logger {
 	direction, prefix := "OUTBOUND", "causeway_log_to:"
 	if inbound {
 		direction, prefix = "INBOUND", "causeway_log:"
 	}
-	address := t.address()
-	return &logger{http: http, prefix: prefix, files: t.logFiles, values: strings.NewReplacer(
-		"%KUMA_MESH%", plainText(t.dataplane.Mesh), "%KUMA_ZONE%", plainText(t.dataplane.Zone()),
+	return &logger{http: http, prefix: prefix, files: files, values: strings.NewReplacer(
+		"%KUMA_MESH%", from.mesh, "%KUMA_ZONE%", from.zone,
 		"%KUMA_TRAFFIC_DIRECTION%", direction,
 		"%KUMA_SOURCE_SERVICE%", source, "%KUMA_DESTINATION_SERVICE%", destination,
-		"%KUMA_SOURCE_ADDRESS%", address, "%KUMA_SOURCE_ADDRESS_WITHOUT_PORT%", address,
+		"%KUMA_SOURCE_ADDRESS%", from.address, "%KUMA_SOURCE_ADDRESS_WITHOUT_PORT%", from.address,
 	)}
 }
 
@@ -226,7 +233,7 @@ func (t *target) address() string {
 
 // logInbounds adds the logs that MeshAccessLogs configure to inbounds.
 func (t *target) logInbounds(policies []*matching.Policy) {
-	service := plainText(workloadOf(t.dataplane))
+	from := t.logSource()
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match,
@@ -237,8 +244,8 @@ func (t *target) logInbounds(policies []*matching.Policy) {
 			if rule.Match != nil {
 				continue // apply and rollout status report that requests cannot be told apart
 			}
-			logs, collectors, problems := t.newLogger(in.http(), true, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
-				service).logs(rule.Conf, rule.Origins)
+			logs, collectors, problems := from.logger(in.http(), true, t.logFiles, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
+				from.service).logs(rule.Conf, rule.Origins)
 			in.logs = append(in.logs, logs...)
 			t.observed.collect(collectors)
 			for _, p := range problems {
@@ -266,14 +273,24 @@ func named(list []*resource, name string) bool {
 	return false
 }
 
-// logsTo builds the logs of an outbound.
-func (s *sender) logsTo(d *destined) []*accesslogv3.AccessLog {
-	rule := s.logs.For(d.key())
-	if rule == nil || len(rule.Conf) == 0 {
-		return nil
-	}
-	return s.logged(s.target.newLogger(d.http(), false, plainText(workloadOf(s.target.dataplane)),
-		plainText(d.backend.service.Resource.DisplayName())), rule)
+// logsKey is all that the rules for the logs of outbounds depend on.
+type logsKey struct {
+	policies              string
+	mesh, zone, namespace string
+	dests                 *matching.Destinations
+}
+
+// logRules are the rules of MeshAccessLogs for outbounds. Proxies share them.
+type logRules struct{ matching.ToRules }
+
+func (s *sender) logRules() (*logRules, error) {
+	of := s.target.match
+	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,
+		zone: of.Zone, namespace: of.Namespace, dests: s.dests}
+	return s.target.shared.logs.get(key, func() (*logRules, error) {
+		return &logRules{matching.To(matching.ToInput{Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies,
+			Destinations: s.dests})}, nil
+	})
 }
 
 // logged builds the logs of a rule, and adds the clusters of their collectors.

@@ -19,27 +19,28 @@ const maxNamed = 1024
 // takesNames reports whether a proxy answers for the names of services: if its bootstrap says where it is asked.
 func (t *target) takesNames() bool { return t.dns != nil && !t.proxyless }
 
-// reachableOf returns the backends that a Dataplane limits itself to; ok is false if it has no limit.
-func reachableOf(dp *resources.Resource) (refs []resources.BackendRef, ok bool) {
-	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
-	if err != nil {
-		return nil, false
-	}
-	backends := spec.GetNetworking().GetTransparentProxying().GetReachableBackends()
-	for _, r := range backends.GetRefs() {
-		refs = append(refs, resources.BackendRef{Port: r.GetPort().GetValue(), TargetRef: resources.TargetRef{
-			Kind: r.GetKind(), Name: r.GetName(), Namespace: r.GetNamespace(), Labels: r.GetLabels()}})
-	}
-	return refs, backends != nil
+// reachable is what a Dataplane limits itself to, of all that it could send to. The zero value is no limit.
+type reachable struct {
+	refs    []resources.BackendRef
+	limited bool
 }
 
-// reachable returns which ports of services the proxy may have a listener for.
-func (s *sender) reachable() func(matching.ResourceKey) bool {
-	refs, limited := reachableOf(s.target.dataplane)
-	if !limited {
+func reachableOf(dp *meshpb.Dataplane) (out reachable) {
+	backends := dp.GetNetworking().GetTransparentProxying().GetReachableBackends()
+	for _, r := range backends.GetRefs() {
+		out.refs = append(out.refs, resources.BackendRef{Port: r.GetPort().GetValue(), TargetRef: resources.TargetRef{
+			Kind: r.GetKind(), Name: r.GetName(), Namespace: r.GetNamespace(), Labels: r.GetLabels()}})
+	}
+	out.limited = backends != nil
+	return out
+}
+
+// mayReach returns which ports of services the proxy may have a listener for.
+func (s *sender) mayReach() func(matching.ResourceKey) bool {
+	if !s.target.reachable.limited {
 		return func(matching.ResourceKey) bool { return true }
 	}
-	within := map[matching.ResourceKey]bool{}
+	within, refs := map[matching.ResourceKey]bool{}, s.target.reachable.refs
 	for i := range refs {
 		ref := refs[i].TargetRef
 		if refs[i].Port != 0 {
@@ -84,9 +85,9 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 		switch {
 		case service.OfOperator():
 			next.first = 0
-		case owner == (resources.Owner{Zone: s.target.dataplane.Zone(), Namespace: s.target.dataplane.HomeNamespace()}):
+		case owner == (resources.Owner{Zone: s.target.match.Zone, Namespace: s.target.match.Namespace}):
 			next.first = 1
-		case owner.Zone != s.target.dataplane.Zone():
+		case owner.Zone != s.target.match.Zone:
 			owner.Namespace = "" // its zone says whose it is
 		}
 		next.turn = taken[owner]
@@ -111,7 +112,7 @@ func (s *sender) resolveNamed() (found []*destined) {
 	for i := range s.target.outbounds {
 		taken[s.target.outbounds[i].listen] = true
 	}
-	for _, service := range s.namedServices(s.reachable()) {
+	for _, service := range s.namedServices(s.mayReach()) {
 		at, some := service.VIP, false
 		if s.target.capture.port == 0 {
 			at = hostnames.Loopback(at)
@@ -175,6 +176,23 @@ func (x *Proxies) workInGeneratorLocked() {
 			}
 		}
 	}
+}
+
+// namesKey is all that the listener for names depends on.
+type namesKey struct{ table, server string }
+
+// namesListener returns the listener on which the proxy answers for names.
+func (s *sender) namesListener(p *plan) (*resource, error) {
+	return s.target.shared.names.get(namesKey{p.tableText, fmt.Sprint(*s.target.dns)},
+		func() (*resource, error) { return s.target.dns.listener(p.table) })
+}
+
+func tableText(table map[string]netip.Addr) string {
+	var out strings.Builder
+	for _, name := range sortedNames(table) {
+		fmt.Fprintln(&out, name, table[name])
+	}
+	return out.String()
 }
 
 // sortedNames returns the names of a table in order.

@@ -1,34 +1,70 @@
 package xds
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
+// clusterPart is the cluster of a backend without the identity that the proxy presents. Proxies share it. It is immutable.
+type clusterPart struct {
+	partKey
+}
+
+type partKey struct {
+	name string
+	// config is the rest of the cluster, marshalled.
+	config string
+	asks   asks
+}
+
+// asks is how a cluster asks for a service in the handshake.
+type asks struct {
+	// sni is the server name, and hashed the other spelling of it where an endpoint may want that; empty for none.
+	sni, hashed string
+	// trust names the secret that verifies the service.
+	trust string
+	alpn  string
+}
+
+// socketKey is all that a cluster's handshake depends on.
+type socketKey struct {
+	asks
+	secrets secretNames
+	tls     string
+}
+
+// socket is the end of a marshalled cluster: how it does the handshake.
+type socket struct{ config []byte }
+
+// identified is a cluster, and what it was made of.
+type identified struct {
+	part   *clusterPart
+	socket *socket
+	*resource
+}
+
 // cluster builds the cluster of a backend: mutual TLS with the SPIFFE IDs that the service may have, to endpoints that
 // come by EDS.
-func (s *sender) cluster(b *backend) (*resource, error) {
+func (s *sender) cluster(b *backend) (*clusterPart, error) {
 	limits := s.timeoutsOf(s.timeouts.For(b.key()))
-	tls, err := upstreamTLS(b, s.secrets, s.target)
-	if err != nil {
-		return nil, err
-	}
 	c := &clusterv3.Cluster{
 		Name:                 b.name,
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
 		EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: overADS()},
 		ConnectTimeout:       durationpb.New(limits.connect),
 		CircuitBreakers:      thresholds(nil),
-		TransportSocket:      tls,
-	}
-	if err := spellOut(c, b, s.target.match.Zone); err != nil {
-		return nil, err
 	}
 	if b.http() {
+		var err error
 		if c.TypedExtensionProtocolOptions, err = httpOptions(b, &limits); err != nil {
 			return nil, err
 		}
@@ -40,32 +76,97 @@ func (s *sender) cluster(b *backend) (*resource, error) {
 	s.balance(c, b)
 	s.healthCheck(c, b)
 	s.weigh(c, b)
-	return newResource(kindCluster, b.name, c)
+	packed, err := pack(c)
+	if err != nil {
+		return nil, err
+	}
+	key := partKey{name: b.name, config: string(packed.Value), asks: asks{sni: b.sni(), trust: b.trust(), alpn: b.alpn(),
+		hashed: b.spelling(s.target.match.Zone)}}
+	return s.target.shared.parts.put(key, &clusterPart{key}), nil
 }
 
-// upstreamTLS asks for the service by its server name, which routes through ingresses, and presents the proxy's own
-// identity.
-func upstreamTLS(b *backend, secrets secretNames, t *target) (*corev3.TransportSocket, error) {
+// identify adds the clusters of a plan, with the proxy's own identity.
+func (s *sender) identify(p *plan, out *sending) error {
+	out.clusters = make([]identified, len(p.clusters))
+	for i, part := range p.clusters {
+		key := socketKey{part.asks, s.secrets, s.target.observed.tls.id}
+		tls, err := s.target.shared.sockets.get(key, func() (*socket, error) { return s.socket(part.asks) })
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		made := identified{part: part, socket: tls}
+		if made.resource = s.last.identified(i, part, tls); made.resource == nil {
+			made.resource = resourceOf(part.name, &anypb.Any{TypeUrl: typeURLs[kindCluster],
+				Value: slices.Concat([]byte(part.config), tls.config)})
+		}
+		out.clusters[i] = made
+		out.sets[kindCluster] = append(out.sets[kindCluster], made.resource)
+	}
+	return nil
+}
+
+// identified returns the cluster that was made of the same parts; nil if there is none. i is a guess at its place.
+func (s *sending) identified(i int, of *clusterPart, tls *socket) *resource {
+	if s == nil || len(s.clusters) == 0 {
+		return nil
+	}
+	if i >= len(s.clusters) || s.clusters[i].part != of {
+		i, _ = slices.BinarySearchFunc(s.clusters, of.name,
+			func(c identified, name string) int { return strings.Compare(c.name, name) })
+	}
+	if i < len(s.clusters) && s.clusters[i].part == of && s.clusters[i].socket == tls {
+		return s.clusters[i].resource
+	}
+	return nil
+}
+
+// socket asks for the service by its server name, which routes through ingresses, and presents the proxy's own identity.
+// The other spelling is for endpoints that want it. What is marshalled goes behind the rest of the cluster: that is one
+// message.
+func (s *sender) socket(as asks) (*socket, error) {
 	context := &tlsv3.UpstreamTlsContext{
-		Sni: b.sni(),
+		Sni: as.sni,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			TlsParams:                      t.observed.tls.params(),
-			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: secrets.identity, SdsConfig: secrets.source()}},
+			TlsParams:                      s.target.observed.tls.params(),
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: s.secrets.identity, SdsConfig: s.secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
-				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: b.trust(), SdsConfig: overADS()},
+				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: as.trust, SdsConfig: overADS()},
 			},
 		},
 	}
-	return tlsSocket(b, context)
+	tls, err := tlsSocket(as.alpn, context)
+	if err != nil {
+		return nil, err
+	}
+	c := &clusterv3.Cluster{TransportSocket: tls}
+	if as.hashed != "" {
+		context.Sni = as.hashed
+		other, err := tlsSocket(as.alpn, context)
+		if err != nil {
+			return nil, err
+		}
+		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
+			Name: hashedSpelling, Match: hashedMatch(), TransportSocket: other}}
+	}
+	config, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
+	return &socket{config}, err
 }
 
-// tlsSocket offers the protocol that the backend speaks.
-func tlsSocket(b *backend, context *tlsv3.UpstreamTlsContext) (*corev3.TransportSocket, error) {
+// alpn returns the protocol that a connection to the backend asks for; empty for none.
+func (b *backend) alpn() string {
 	switch {
 	case b.http2():
-		context.CommonTlsContext.AlpnProtocols = []string{"h2"}
+		return "h2"
 	case b.http():
-		context.CommonTlsContext.AlpnProtocols = []string{"http/1.1"}
+		return "http/1.1"
+	}
+	return ""
+}
+
+// tlsSocket offers a protocol, unless it is empty.
+func tlsSocket(alpn string, context *tlsv3.UpstreamTlsContext) (*corev3.TransportSocket, error) {
+	if alpn != "" {
+		context.CommonTlsContext.AlpnProtocols = []string{alpn}
 	}
 	packed, err := pack(context)
 	if err != nil {

@@ -1,84 +1,207 @@
 package xds
 
 import (
+	"fmt"
+	"slices"
+	"time"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// listener builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
-// that policies do not replace the listener, with one exception: the limit on the time that request headers take.
-func (s *sender) listener(d *destined) (listener, route *resource, err error) {
-	var filter message
-	name := "envoy.filters.network.tcp_proxy"
-	if d.http() {
-		name = "envoy.filters.network.http_connection_manager"
-		if filter, err = s.manager(d); err != nil {
-			return nil, nil, err
-		}
-		if route, err = s.routes(d); err != nil {
-			return nil, nil, err
-		}
-	} else {
-		filter = s.tcpProxy(d)
-	}
-	packed, err := pack(filter)
-	if err != nil {
-		return nil, nil, err
-	}
-	out := &listenerv3.Listener{
-		Name:             d.name,
-		StatPrefix:       d.name,
-		Address:          d.listen.proto(),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains: []*listenerv3.FilterChain{{
-			Name: d.name, Filters: []*listenerv3.Filter{{Name: name,
-				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
-		}},
-	}
-	if d.redirected {
-		out.BindToPort = wrapperspb.Bool(false)
-	}
-	listener, err = newResource(kindListener, d.name, out)
-	return listener, route, err
+// listens is what of an outbound's service and policies its listener depends on.
+type listens struct {
+	name, backend, service string
+	listen                 endpoint
+	redirected, http       bool
+	// idle is for connections without requests; headers limits the time that the headers of a request take.
+	idle, headers durationOrNone
+	// attempts is how often a connection is tried; 0 for Envoy's own default.
+	attempts uint32
+	// shares identifies where connections go.
+	shares string
 }
 
-func (s *sender) manager(d *destined) (*hcmv3.HttpConnectionManager, error) {
-	router, err := pack(&routerv3.Router{})
+// durationOrNone is a duration, or none.
+type durationOrNone struct {
+	time.Duration
+	is bool
+}
+
+// prepare sets what the outbound's listener depends on.
+func (s *sender) prepare(d *destined) {
+	limits := s.timeoutsOf(s.timeouts.For(d.key()))
+	d.listens = listens{name: d.name, backend: d.backend.name, service: d.backend.service.Resource.DisplayName(),
+		listen: d.listen, redirected: d.redirected, http: d.http()}
+	if !d.listens.http {
+		d.listens.idle = durationOrNone{limits.idle, true}
+		d.listens.attempts = s.connectAttempts(s.retries.For(d.key())).GetValue()
+		for _, w := range d.tcpRoutes {
+			d.listens.shares += fmt.Sprint(w.name, "=", w.weight, " ")
+		}
+	} else if limits.requestHeaders != nil {
+		d.listens.headers = durationOrNone{*limits.requestHeaders, true}
+	}
+}
+
+// listenedKey is all that the listener of an outbound depends on.
+type listenedKey struct {
+	listens
+	// logs decides on its logs, and from is what these say of the proxy; nil for none.
+	logs *matching.ResourceRule
+	from logSource
+	// by is the provider of its spans; nil for none.
+	by *provider
+}
+
+// listened is the listener of an outbound, and what its logs need. It is immutable.
+type listened struct {
+	listener   *resource
+	collectors []*resource
+	// files are those that its logs write.
+	files    []string
+	problems []string
+}
+
+// listenTo adds the listeners of a plan's outbounds.
+func (s *sender) listenTo(p *plan, out *sending) error {
+	t := s.target
+	var logs *matching.ToRules
+	if logs = p.logs; logs == nil {
+		var err error
+		if out.logs, err = s.logRules(); err != nil {
+			return err
+		}
+		logs = &out.logs.ToRules
+	}
+	for _, d := range p.found {
+		key := listenedKey{listens: d.listens}
+		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
+			key.logs, key.from = rule, t.logSource()
+		}
+		if t.observed.trace != nil && d.listens.http {
+			key.by = t.observed.trace.by
+		}
+		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, &logFiles{}) })
+		if err == nil && slices.ContainsFunc(l.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
+			l, err = listen(&key, d.tcpRoutes, t.logFiles)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.field, err)
+		}
+		out.listened = append(out.listened, l)
+		out.sets[kindListener] = append(out.sets[kindListener], l.listener)
+		for _, c := range l.collectors {
+			if !named(out.sets[kindCluster], c.name) {
+				out.sets[kindCluster] = append(out.sets[kindCluster], c)
+			}
+		}
+		out.problems = append(out.problems, l.problems...)
+	}
+	if !out.named {
+		return nil
+	}
+	names, err := s.namesListener(p)
+	out.sets[kindListener] = append(out.sets[kindListener], names)
+	return err
+}
+
+// listen builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
+// that policies do not replace the listener, with one exception: the limit on the time that request headers take.
+func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
+	made := &listened{}
+	logs := made.log(k, files)
+	var filter message
+	var err error
+	name := "envoy.filters.network.tcp_proxy"
+	if k.http {
+		name = "envoy.filters.network.http_connection_manager"
+		filter, err = k.manager(logs)
+	} else {
+		filter = k.tcpProxy(logs, shares)
+	}
 	if err != nil {
 		return nil, err
 	}
-	limits := s.timeoutsOf(s.timeouts.For(d.key()))
+	packed, err := pack(filter)
+	if err != nil {
+		return nil, err
+	}
+	out := &listenerv3.Listener{
+		Name:             k.name,
+		StatPrefix:       k.name,
+		Address:          k.listen.proto(),
+		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		FilterChains: []*listenerv3.FilterChain{{
+			Name: k.name, Filters: []*listenerv3.Filter{{Name: name,
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
+		}},
+	}
+	if k.redirected {
+		out.BindToPort = wrapperspb.Bool(false)
+	}
+	made.listener, err = newResource(kindListener, k.name, out)
+	made.files = files.paths()
+	return made, err
+}
+
+// log returns the logs of the listener, and keeps what they need.
+func (l *listened) log(k *listenedKey, files *logFiles) []*accesslogv3.AccessLog {
+	if k.logs == nil {
+		return nil
+	}
+	logs, collectors, problems := k.from.logger(k.http, false, files, k.from.service,
+		plainText(k.service)).logs(k.logs.Conf, k.logs.Origins)
+	l.collectors = collectors
+	for _, p := range problems {
+		l.problems = append(l.problems, originOf(k.logs)+": "+p)
+	}
+	return logs
+}
+
+func (k *listenedKey) manager(logs []*accesslogv3.AccessLog) (*hcmv3.HttpConnectionManager, error) {
+	same, err := theUnvarying()
+	if err != nil {
+		return nil, err
+	}
 	out := &hcmv3.HttpConnectionManager{
-		AccessLog:                  s.logsTo(d),
-		StatPrefix:                 d.name,
+		AccessLog:                  logs,
+		StatPrefix:                 k.name,
 		CodecType:                  hcmv3.HttpConnectionManager_AUTO,
 		ServerHeaderTransformation: hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StreamIdleTimeout:          durationpb.New(defaultStreamIdleTimeout),
-		RequestHeadersTimeout:      durationOf(limits.requestHeaders),
 		HttpFilters: []*hcmv3.HttpFilter{
-			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}},
+			{Name: "envoy.filters.http.router", ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: same.router}},
 		},
 		UpgradeConfigs: []*hcmv3.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: d.name}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: k.name}},
 	}
-	s.target.observed.trace.onManager(out)
+	if k.headers.is {
+		out.RequestHeadersTimeout = durationpb.New(k.headers.Duration)
+	}
+	if k.by != nil {
+		out.Tracing = k.by.manager
+	}
 	return out, nil
 }
 
-func (s *sender) tcpProxy(d *destined) *tcpv3.TcpProxy {
-	limits := s.timeoutsOf(s.timeouts.For(d.key()))
+func (k *listenedKey) tcpProxy(logs []*accesslogv3.AccessLog, shares []weighted) *tcpv3.TcpProxy {
 	out := &tcpv3.TcpProxy{
-		AccessLog:  s.logsTo(d),
-		StatPrefix: d.name, IdleTimeout: durationpb.New(limits.idle),
-		MaxConnectAttempts: s.connectAttempts(s.retries.For(d.key())),
-		ClusterSpecifier:   &tcpv3.TcpProxy_Cluster{Cluster: d.backend.name},
+		AccessLog:  logs,
+		StatPrefix: k.name, IdleTimeout: durationpb.New(k.idle.Duration),
+		ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: k.backend},
 	}
-	sendTo(out, d.tcpRoutes)
+	if k.attempts > 0 {
+		out.MaxConnectAttempts = wrapperspb.UInt32(k.attempts)
+	}
+	sendTo(out, shares)
 	return out
 }
 

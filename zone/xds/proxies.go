@@ -61,8 +61,8 @@ type Proxies struct {
 	renewals *renewals
 	metrics  *metrics
 	// aside does what streams need a deep stack for. Callers do not hold mu.
-	aside aside
-	alike alike
+	aside  aside
+	shared shared
 	// streams counts the streams opened since the start.
 	streams atomic.Uint32
 

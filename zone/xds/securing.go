@@ -2,6 +2,7 @@ package xds
 
 import (
 	"encoding/json"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -17,6 +18,8 @@ type handshakes struct {
 	// oldest and newest are TLS12 or TLS13 of resources; empty for the usual.
 	oldest, newest string
 	ciphers        []string
+	// id identifies all of it.
+	id string
 }
 
 func (h *handshakes) params() *tlsv3.TlsParameters {
@@ -43,6 +46,7 @@ func (t *target) secure(policies []*matching.Policy) {
 			t.observed.problem(origin, "tlsCiphers: "+err.Error())
 		}
 		t.observed.tls.ciphers = ciphers
+		t.observed.tls.id = strings.Join(append([]string{t.observed.tls.oldest, t.observed.tls.newest}, ciphers...), ",")
 		for _, reason := range conf.Unsaid() {
 			t.observed.problem(origin, reason)
 		}

@@ -31,6 +31,11 @@ type sending struct {
 	problems, ofGateway []string
 	// certificates are the secrets with which a gateway answers its clients.
 	certificates set
+	// What it was made of. clusters are in the order of the plan's.
+	plan     *plan
+	clusters []identified
+	listened []*listened
+	logs     *logRules
 }
 
 // sender builds the resources of a proxy's outbounds.
@@ -58,10 +63,12 @@ type sender struct {
 	backends map[string]*backend
 	// table holds the address of each name that the proxy answers for.
 	table map[string]netip.Addr
-	// gateway holds the routes of the gateway that the proxy serves. before are its last certificates.
+	// gateway holds the routes of the gateway that the proxy serves. last is what the proxy has now; nil for nothing.
 	gateway gatewayRoutes
-	before  set
+	last    *sending
 	out     sending
+	// sharing means that other proxies share what is made. private means that they cannot.
+	sharing, private bool
 }
 
 // destined is an outbound whose service was found.
@@ -71,52 +78,36 @@ type destined struct {
 	name       string // of the listener
 	httpRoutes []httpRoute
 	tcpRoutes  []weighted
+	listens    listens
 }
 
 // build builds clusters, listeners and routes, and returns the backends that they need.
 func (s *sender) build() (*sending, []*backend, error) {
-	s.listens, s.backends = map[string]bool{}, map[string]*backend{}
-	s.out.problems = slices.Clone(s.target.unserved)
-	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests}
-	input.Type = resources.TypeMeshHTTPRoute
-	s.http = matching.NewRouteTable(input)
-	input.Type = resources.TypeMeshTCPRoute
-	s.tcp = matching.NewRouteTable(input)
-
-	found := append(s.resolve(), s.resolveNamed()...)
-	outside := s.resolveEgress()
-	s.resolveGateway(input)
-	input.Gateway = s.gateway.to
-	input.Only = map[matching.ResourceKey]bool{}
-	for _, b := range s.backends {
-		input.Only[b.service.Key()] = true
-	}
-	for t, rules := range map[resources.Type]*matching.ToRules{
-		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries,
-		resources.TypeMeshCircuitBreaker: &s.breakers,
-		resources.TypeMeshAccessLog:      &s.logs, resources.TypeMeshLoadBalancingStrategy: &s.balancing,
-		resources.TypeMeshHealthCheck: &s.health,
-	} {
-		input.Type = t
-		*rules = matching.To(input)
-	}
-	if err := errors.Join(s.make(found), s.makeEgress(outside)); err != nil {
+	p, err := s.plan()
+	if err != nil {
 		return nil, nil, err
 	}
-	for k := range s.out.sets {
-		s.out.sets[k] = newSet(s.out.sets[k]...)
-	}
-	var needed []*backend
-	for _, b := range s.backends {
-		if b.external == nil || b.egress { // otherwise its cluster contains everything
-			needed = append(needed, b)
+	for _, file := range p.files {
+		if s.target.logFiles.use(file) != "" && !p.private { // the plan of others names a file that this proxy cannot open
+			if p, err = s.makePlan(); err != nil {
+				return nil, nil, err
+			}
+			break
 		}
 	}
-	slices.SortFunc(needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
-	slices.Sort(s.out.problems)
-	slices.Sort(s.out.ofGateway)
-	s.out.ofGateway = slices.Compact(s.out.ofGateway)
-	return &s.out, needed, nil
+	out := p.out
+	out.plan, out.problems = p, slices.Clone(p.out.problems)
+	for k := range out.sets {
+		out.sets[k] = slices.Clone(out.sets[k])
+	}
+	if err := errors.Join(s.listenTo(p, &out), s.identify(p, &out)); err != nil {
+		return nil, nil, err
+	}
+	for k := range out.sets {
+		out.sets[k] = newSet(out.sets[k]...)
+	}
+	out.problems = sorted(out.problems)
+	return &out, p.needed, nil
 }
 
 // resolve finds the services of the outbounds, and of the routes that take over their traffic.
@@ -170,47 +161,6 @@ func (s *sender) problem(at, text string) {
 	if text = at + ": " + text; !slices.Contains(s.out.problems, text) {
 		s.out.problems = append(s.out.problems, text)
 	}
-}
-
-func (s *sender) make(found []*destined) error {
-	for _, d := range found {
-		listener, route, err := s.listener(d)
-		if err != nil {
-			return fmt.Errorf("%s: %w", d.field, err)
-		}
-		s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
-		if route != nil {
-			s.out.sets[kindRoute] = append(s.out.sets[kindRoute], route)
-		}
-	}
-	if err := s.makeGateway(); err != nil {
-		return err
-	}
-	if s.out.named {
-		listener, err := s.target.dns.listener(s.table)
-		if err != nil {
-			return err
-		}
-		s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
-	}
-	for _, b := range s.backends {
-		build := s.cluster
-		switch {
-		case b.egress && s.gone:
-			s.problem(b.name, "it is not reached: the mesh asks for an egress (routing.zoneEgress), and there is none in this zone")
-		case b.egress:
-		case b.external != nil:
-			build = s.externalCluster
-		default:
-			b.prefer = s.prefers(b)
-		}
-		cluster, err := build(b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
-		}
-		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster)
-	}
-	return nil
 }
 
 // weighted is a share of the traffic. Without a backend its requests fail: they must not go elsewhere.

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -76,25 +74,11 @@ func hashedMetadata() *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{transportSocketMatch: hashedMatch()}}
 }
 
-// spellOut lets a cluster ask by the other spelling where an endpoint wants it. Services of the caller's own zone have no
-// such endpoints.
-func spellOut(c *clusterv3.Cluster, b *backend, zone string) error {
-	if b.hashedSNI() == "" || b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
-		return nil
+// spelling returns the other spelling of the server name if an endpoint may want it; empty if none does. Services of the
+// caller's own zone have no such endpoints.
+func (b *backend) spelling(zone string) string {
+	if b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
+		return ""
 	}
-	context := &tlsv3.UpstreamTlsContext{}
-	if err := c.GetTransportSocket().GetTypedConfig().UnmarshalTo(context); err != nil {
-		return err
-	}
-	context.Sni = b.hashedSNI()
-	packed, err := pack(context)
-	if err != nil {
-		return err
-	}
-	c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
-		Name: hashedSpelling, Match: hashedMatch(), TransportSocket: &corev3.TransportSocket{
-			Name: c.GetTransportSocket().GetName(), ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed},
-		},
-	}}
-	return nil
+	return b.hashedSNI()
 }

@@ -124,6 +124,12 @@ type target struct {
 	patches *patchReader
 	// observed holds what the policies of wholeTypes configure.
 	observed observed
+	// reachable limits what the proxy has listeners for. outboundsID identifies what of the Dataplane decides on what it
+	// sends.
+	reachable   reachable
+	outboundsID string
+	// shared is what it has in common with other proxies.
+	shared *shared
 }
 
 // newTarget prepares a Dataplane. services may be all MeshServices of the mesh; they set the protocols of inbounds that
@@ -136,7 +142,8 @@ func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], p
 	if slices.ContainsFunc(match.Inbounds, func(in matching.InboundPort) bool { return in.AppProtocol == "" }) {
 		match = match.WithServices(slices.Collect(services))
 	}
-	t := &target{dataplane: dp, match: match, proxyless: proxyless, secrets: secretsOf(dp.Key, &identity.Assigned{})}
+	t := &target{dataplane: dp, match: match, proxyless: proxyless, secrets: secretsOf(dp.Key, &identity.Assigned{}),
+		shared: &shared{}}
 	if t.inbounds, err = inboundsOf(dp, match, proxyless); err != nil {
 		return t, err
 	}
@@ -149,9 +156,14 @@ func newTarget(dp *resources.Resource, services iter.Seq[*resources.Resource], p
 		return t, err
 	}
 	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
-	if err == nil && !proxyless {
+	if err != nil {
+		return t, err
+	}
+	if !proxyless {
 		t.capture = captureOf(spec.GetNetworking())
 	}
+	t.reachable = reachableOf(spec)
+	t.outboundsID, err = t.outboundsText()
 	return t, err
 }
 

@@ -24,9 +24,27 @@ const traceCluster = "causeway_trace"
 // connection manager has that setting. Sampling and tags are in the routes, and the collector's address is in its
 // cluster. So only a policy that is added or removed, or that changes the span format, replaces those listeners.
 type tracing struct {
-	manager *hcmv3.HttpConnectionManager_Tracing
-	route   *routev3.Tracing
+	by   *provider
+	conf *traceConf
 }
+
+// traceConf is a conf of a MeshTrace. Proxies share it.
+type traceConf struct {
+	resources.TraceConf
+	// backend identifies its first backend.
+	backend string
+	route   *routev3.Tracing
+	problem string
+}
+
+// provider sends the spans of a workload to a backend. Its proxies share it.
+type provider struct {
+	manager *hcmv3.HttpConnectionManager_Tracing
+	cluster *resource
+	problem string
+}
+
+type providerKey struct{ backend, service string }
 
 // traceBy applies a merged MeshTrace. A conf without a backend traces nothing.
 func (t *target) traceBy(rule matching.ProxyRule) error {
@@ -34,31 +52,64 @@ func (t *target) traceBy(rule matching.ProxyRule) error {
 		return nil
 	}
 	origin := rule.Origins[len(rule.Origins)-1].KRI().String()
-	var conf resources.TraceConf
-	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
-		t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
-		return nil
-	}
-	if len(conf.Backends) == 0 {
-		return nil
-	}
-	provider, cluster, err := newProvider(&conf.Backends[0], workloadOf(t.dataplane))
+	conf, err := t.shared.traces.get(string(rule.Conf), func() (*traceConf, error) { return readTrace(rule.Conf) })
 	if err != nil {
-		t.observed.problem(origin, err.Error())
+		return err
+	}
+	if conf.problem != "" {
+		t.observed.problem(origin, conf.problem)
+	}
+	if conf.problem != "" || len(conf.Backends) == 0 {
 		return nil
 	}
-	if provider == nil {
-		return nil // apply and rollout status report that this version does not send spans there
+	service := workloadOf(t.dataplane)
+	by, err := t.shared.providers.get(providerKey{conf.backend, service}, func() (*provider, error) {
+		return providerTo(&conf.Backends[0], service), nil
+	})
+	if err != nil {
+		return err
 	}
-	never := &typev3.Percent{}
-	t.observed.collectors = append(t.observed.collectors, cluster)
-	t.observed.trace = &tracing{
-		// The shares are for requests without a route: none.
-		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: provider, ClientSampling: never, RandomSampling: never,
-			OverallSampling: never},
-		route: routeTracing(&conf),
+	if by.problem != "" {
+		t.observed.problem(origin, by.problem)
+	}
+	if by.manager != nil {
+		t.observed.collectors = append(t.observed.collectors, by.cluster)
+		t.observed.trace = &tracing{by: by, conf: conf}
 	}
 	return nil
+}
+
+// readTrace reads a conf.
+func readTrace(raw json.RawMessage) (*traceConf, error) {
+	out := &traceConf{}
+	if err := json.Unmarshal(raw, &out.TraceConf); err != nil {
+		return &traceConf{problem: "the conf does not have the form of its type: " + err.Error()}, nil
+	}
+	out.route = routeTracing(&out.TraceConf)
+	if len(out.Backends) == 0 {
+		return out, nil
+	}
+	text, err := json.Marshal(&out.Backends[0])
+	out.backend = string(text)
+	return out, err
+}
+
+// providerTo makes the provider of a backend. It is empty for one to which this version does not send spans: apply and
+// rollout status report that.
+func providerTo(b *resources.TraceBackend, service string) *provider {
+	to, cluster, err := newProvider(b, service)
+	if err != nil {
+		return &provider{problem: err.Error()}
+	}
+	if to == nil {
+		return &provider{}
+	}
+	never := &typev3.Percent{}
+	return &provider{cluster: cluster,
+		// The shares are for requests without a route: none.
+		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: to, ClientSampling: never, RandomSampling: never,
+			OverallSampling: never},
+	}
 }
 
 func (o *observed) problem(origin, text string) { o.problems = append(o.problems, origin+": "+text) }
@@ -179,7 +230,7 @@ func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 // onManager adds the span provider to the connection manager of HTTP traffic; nothing without a MeshTrace.
 func (t *tracing) onManager(m *hcmv3.HttpConnectionManager) {
 	if t != nil {
-		m.Tracing = t.manager
+		m.Tracing = t.by.manager
 	}
 }
 
@@ -187,7 +238,7 @@ func (t *tracing) onManager(m *hcmv3.HttpConnectionManager) {
 func (t *tracing) onRoutes(routes []*routev3.Route) {
 	for _, r := range routes {
 		if t != nil {
-			r.Tracing = t.route
+			r.Tracing = t.conf.route
 		}
 	}
 }

@@ -18,6 +18,9 @@ type logFiles struct {
 
 // use notes that a log writes to a file, and returns why the proxy cannot.
 func (f *logFiles) use(path string) (problem string) {
+	if f == nil {
+		return ""
+	}
 	if words, ok := f.unopened[path]; ok {
 		return "the proxy cannot open " + path + ": " + words + ". Fix that and rewrite the policy, or restart the proxy"
 	}
@@ -26,6 +29,14 @@ func (f *logFiles) use(path string) (problem string) {
 	}
 	f.named[path] = true
 	return ""
+}
+
+// paths returns the files that logs name.
+func (f *logFiles) paths() []string {
+	if f == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(f.named))
 }
 
 // refused reads a proxy's error about listeners that it refused, and reports whether it is about a file.

@@ -1,0 +1,197 @@
+package xds
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// plan is what proxies with the same outbounds and policies have in common of what they send: all of it, but for their
+// own identities in clusters, and for logs and traces in listeners. It is immutable.
+type plan struct {
+	// out has the rest: routes, clusters of services outside the mesh, and what a gateway or an egress listens on.
+	out sending
+	// found are the outbounds, clusters the parts of the clusters to services of the mesh.
+	found    []*destined
+	clusters []*clusterPart
+	// needed are the backends whose endpoints the proxy asks for.
+	needed []*backend
+	// table holds the address of each name that the proxy answers for, and tableText is the same as text.
+	table     map[string]netip.Addr
+	tableText string
+	// files are those that health checks write.
+	files []string
+	// logs are the rules for the logs of outbounds, if they were made with the plan.
+	logs *matching.ToRules
+	// private means that something of the proxy itself decides, so that no other has this plan.
+	private bool
+}
+
+// planTypes are the policies that decide on a plan.
+var planTypes = []resources.Type{
+	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshTimeout, resources.TypeMeshRetry,
+	resources.TypeMeshCircuitBreaker, resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck,
+}
+
+// planKey is all that a plan depends on, unless it is private.
+type planKey struct {
+	policies, outbounds   string
+	mesh, zone, namespace string
+	dests                 *matching.Destinations
+	names                 *hostnames.Names
+	redirected            bool
+	asked, byEgress, gone bool
+	trace                 *traceConf
+}
+
+// outboundsText identifies what of a Dataplane decides on a plan.
+func (t *target) outboundsText() (string, error) {
+	type one struct {
+		Listen, Field string
+		Ref           resources.BackendRef
+	}
+	var all []one
+	for _, o := range t.outbounds {
+		all = append(all, one{o.listen.String(), o.field, o.ref})
+	}
+	text, err := json.Marshal([]any{all, t.unserved, t.reachable.limited, t.reachable.refs})
+	return string(text), err
+}
+
+// plan returns the plan of the proxy.
+func (s *sender) plan() (*plan, error) {
+	t := s.target
+	if t.gateway != nil || len(t.egresses) > 0 {
+		return s.makePlan()
+	}
+	key := planKey{
+		policies:  matching.Selected(t.match, s.policies, planTypes...),
+		outbounds: t.outboundsID, mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
+		dests: s.dests, names: s.names, redirected: t.capture.port != 0, asked: s.asked, byEgress: s.byEgress, gone: s.gone,
+	}
+	if trace := t.observed.trace; trace != nil {
+		key.trace = trace.conf
+	}
+	p, err := t.shared.plans.get(key, func() (*plan, error) { return s.common().makePlan() })
+	if err != nil || !p.private {
+		return p, err
+	}
+	return s.makePlan()
+}
+
+// common returns a sender that knows what planKey says, and nothing else of the proxy.
+func (s *sender) common() *sender {
+	t := s.target
+	return &sender{
+		target: &target{match: t.match, outbounds: t.outbounds, unserved: t.unserved, reachable: t.reachable, dns: t.dns,
+			capture: capture{port: min(t.capture.port, 1)}, shared: t.shared, logFiles: &logFiles{},
+			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless},
+		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
+		gone: s.gone, asked: s.asked, sharing: true,
+	}
+}
+
+// makePlan makes a plan.
+func (s *sender) makePlan() (*plan, error) {
+	s.listens, s.backends = map[string]bool{}, map[string]*backend{}
+	s.out.problems = slices.Clone(s.target.unserved)
+	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests}
+	input.Type = resources.TypeMeshHTTPRoute
+	s.http = matching.NewRouteTable(input)
+	input.Type = resources.TypeMeshTCPRoute
+	s.tcp = matching.NewRouteTable(input)
+
+	p := &plan{found: append(s.resolve(), s.resolveNamed()...)}
+	outside := s.resolveEgress()
+	s.resolveGateway(input)
+	input.Gateway = s.gateway.to
+	input.Only = map[matching.ResourceKey]bool{}
+	for _, b := range s.backends {
+		input.Only[b.service.Key()] = true
+	}
+	for t, rules := range map[resources.Type]*matching.ToRules{
+		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries,
+		resources.TypeMeshCircuitBreaker:        &s.breakers,
+		resources.TypeMeshLoadBalancingStrategy: &s.balancing, resources.TypeMeshHealthCheck: &s.health,
+	} {
+		input.Type = t
+		*rules = matching.To(input)
+	}
+	if s.target.gateway != nil {
+		input.Type = resources.TypeMeshAccessLog
+		s.logs = matching.To(input)
+		p.logs = &s.logs
+	}
+	if err := errors.Join(s.make(p), s.makeEgress(outside)); err != nil {
+		return nil, err
+	}
+	for k := range s.out.sets {
+		s.out.sets[k] = newSet(s.out.sets[k]...)
+	}
+	for _, b := range s.backends {
+		if b.external == nil || b.egress { // otherwise its cluster contains everything
+			p.needed = append(p.needed, b)
+		}
+	}
+	slices.SortFunc(p.needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(p.clusters, func(a, b *clusterPart) int { return strings.Compare(a.name, b.name) })
+	s.out.ofGateway = sorted(s.out.ofGateway)
+	p.out, p.private, p.files = s.out, s.private, s.target.logFiles.paths()
+	if s.out.named {
+		p.table, p.tableText = s.table, tableText(s.table)
+	}
+	return p, nil
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// make makes routes and clusters, and what a gateway listens on.
+func (s *sender) make(p *plan) error {
+	for _, d := range p.found {
+		s.prepare(d)
+		if !d.http() {
+			continue
+		}
+		route, err := s.routes(d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.field, err)
+		}
+		s.out.sets[kindRoute] = append(s.out.sets[kindRoute], s.target.shared.alike.one(kindRoute, route))
+	}
+	if err := s.makeGateway(); err != nil {
+		return err
+	}
+	for _, b := range s.backends {
+		if err := s.makeCluster(p, b); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+	}
+	return nil
+}
+
+func (s *sender) makeCluster(p *plan, b *backend) error {
+	switch {
+	case b.egress && s.gone:
+		s.problem(b.name, "it is not reached: the mesh asks for an egress (routing.zoneEgress), and there is none in this zone")
+	case b.egress:
+	case b.external != nil:
+		cluster, err := s.externalCluster(b)
+		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster)
+		return err
+	default:
+		b.prefer = s.prefers(b)
+	}
+	part, err := s.cluster(b)
+	p.clusters = append(p.clusters, part)
+	return err
+}
