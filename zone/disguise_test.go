@@ -315,12 +315,18 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 			{"POST", "/x", "x-method-override: DELETE\r\n"}, {"POST", "/x", "x_http_method_override: DELETE\r\n"},
 			{"POST", "/x", "x-http_method-override: DELETE\r\n"},
 			{"POST", "/x?_method=DELETE", ""}, {"POST", "/x?a&%5fmethod=delete", ""}, {"POST", "/x?a;_%6Dethod=delete", ""},
+			{"POST", "/x?.method=DELETE", ""}, {"POST", "/x?%20+_method=DELETE", ""}, {"POST", "/x?a&%2emethod%00[]=DELETE", ""},
 		} {
 			if got := ask(q); got != http.StatusForbidden {
 				t.Errorf("%+v: %d", q, got)
 			}
 		}
-		for _, q := range []rawRequest{{"POST", "/x?method=DELETE&a_method=x", ""},
+		for _, name := range []string{"x.http.method.override", "x-http-method!override", "X_HTTP~Method", "x+method-override"} {
+			if got := send(t, []rawRequest{{"POST", "/x", name + ": DELETE\r\n"}})[0]; got.status != http.StatusOK || got.steered != "" {
+				t.Errorf("%s: %d, and the application was told %q", name, got.status, got.steered)
+			}
+		}
+		for _, q := range []rawRequest{{"POST", "/x?method=DELETE&a_method=x", ""}, {"POST", "/x?x.method=DELETE", ""},
 			{"POST", "/x", "x-method: DELETE\r\n"}, {"POST", "/_method=DELETE", ""}} {
 			if got := ask(q); got != http.StatusOK {
 				t.Errorf("%+v: %d", q, got)
@@ -349,12 +355,23 @@ func TestPathsOfHeaders(t *testing.T) {
 				"x-original-url: /api/admin\r\n":   http.StatusForbidden,
 				"X-Original-URL: /api/admin/x\r\n": http.StatusForbidden, "x_original_url: /api/admin\r\n": http.StatusForbidden,
 				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden,
-				"x-original-url: \r\n":       http.StatusForbidden,
-				"x-original: /api/admin\r\n": http.StatusOK, "": http.StatusOK,
+				"x-original-url: \r\n":               http.StatusForbidden,
+				"x-original-url: /api/admin\xff\r\n": http.StatusForbidden,
+				"x-original: /api/admin\r\n":         http.StatusOK, "": http.StatusOK, "destination: /api/admin\r\n": http.StatusOK,
+				"x.original.url: /api/admin\r\n": http.StatusOK, "x-rewrite~url: /api/admin\r\n": http.StatusOK,
 			} {
-				if got := send([]rawRequest{{"GET", "/public", headers}})[0].status; got != want {
-					t.Errorf("%s, %s, %q: %d, want %d", form, protocol, headers, got, want)
+				if got := send([]rawRequest{{"GET", "/public", headers}})[0]; got.status != want || got.steered != "" {
+					t.Errorf("%s, %s, %q: %d, want %d; the application was told %q", form, protocol, headers, got.status, want, got.steered)
 				}
+			}
+			for method, want := range map[string]int{"COPY": http.StatusForbidden, "MOVE": http.StatusForbidden, "PUT": http.StatusOK} {
+				headers := "Destination: https://backend/api/admin\r\ncontent-length: 0\r\n"
+				if got := send([]rawRequest{{method, "/public", headers}})[0].status; got != want {
+					t.Errorf("%s, %s, %s to a denied path: %d, want %d", form, protocol, method, got, want)
+				}
+			}
+			if got := send([]rawRequest{{"MOVE", "/public", "content-length: 0\r\n"}})[0].status; got != http.StatusOK {
+				t.Errorf("%s, %s, MOVE without a destination: %d", form, protocol, got)
 			}
 		}
 	}

@@ -74,7 +74,8 @@ func TestWhatOutsidersSay(t *testing.T) {
 		"x-forwarded-form", "x-forwarded-for-original", "x-real-ip", "x-original-url", "x-original-host", "x-rewrite-url",
 		"x-client-trace-id", "x-b3-sampled", "x-b3-traceid"),
 		"forwarded", "Forwarded", "traceparent", "TraceParent", "tracestate", "b3", "x-request-id", "x_forwarded_for",
-		"x-forwarded_for", "X_Forwarded-For")
+		"x-forwarded_for", "X_Forwarded-For", "x.real.ip", "x!forwarded!host", "x.forwarded.for", "x-forwarded.for",
+		"x~original~url", "x.b3-traceid", "x.envoy.internal")
 	for some := range slices.Chunk(names, 50) {
 		sent := []string{"X-Forwarded-For", "192.0.2.7", "X-Kept", "said", "Via", "1.1 said", "X-Forwardedness", "said",
 			"X-Envoyer", "said", "User-Agent", "said"}

@@ -56,7 +56,7 @@ func TestHeadersThatSteerEnvoy(t *testing.T) {
 			"x-envoy-force-trace", "yes", "x-envoy-internal", "true", "x-envoy-expected-rq-timeout-ms", "7777777",
 			"x-envoy-upstream-rq-timeout-ms", "7777777",
 			"x-forwarded-client-cert", "URI=evil", "x_forwarded_client_cert", "URI=evil", "x-forwarded_client-cert",
-			"URI=evil", "x_forwarded-client-cert", "URI=evil", "x-envoy-ip-tags", "evil",
+			"URI=evil", "x_forwarded-client-cert", "URI=evil", "x.forwarded.client.cert", "URI=evil", "x-envoy-ip-tags", "evil",
 			"x-envoy-hedge-on-per-try-timeout", "evil", "x-envoy-original-url", "/evil",
 			// These reach the application as they are, which docs/security.md says.
 			"x-envoy-decorator-operation", "said", "x-envoy-original-path", "/said", "x-envoy-external-address",

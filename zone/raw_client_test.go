@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,14 +19,17 @@ import (
 )
 
 // rawRequest is one request as it is written, and rawAnswer the answer to it. The application answers with the target
-// that it received.
+// that it received, and with the headers that would have steered it behind CGI.
 type (
 	rawRequest struct{ method, target, headers string }
 	rawAnswer  struct {
-		status int
-		target string
+		status          int
+		target, steered string
 	}
 )
+
+// steering matches headers that, behind CGI, name another method, path or identity.
+var steering = regexp.MustCompile(`(?i)^x[^a-z0-9](http[^a-z0-9]method([^a-z0-9]override)?|method[^a-z0-9]override|(original|rewrite)[^a-z0-9]url|forwarded[^a-z0-9]client[^a-z0-9]cert):`)
 
 // oneByOne sends requests over HTTP/1.1, on one connection that it reopens when Envoy closes it.
 func oneByOne(t *testing.T, certificate *tls.Certificate, port int, requests []rawRequest) []rawAnswer {
@@ -44,7 +48,7 @@ func oneByOne(t *testing.T, certificate *tls.Certificate, port int, requests []r
 			}
 			body, err := io.ReadAll(resp.Body)
 			must(t, err)
-			out = append(out, rawAnswer{resp.StatusCode, string(body)})
+			out = append(out, rawAnswer{resp.StatusCode, string(body), resp.Header.Get("steered")})
 			ok = resp.StatusCode != http.StatusBadRequest // Envoy closes such a connection, but later
 		}
 		_ = conn.Close()
@@ -132,6 +136,11 @@ func readStreams(t *testing.T, f *http2.Framer, w *bufio.Writer, first uint32, r
 			ended = true
 		case *http2.MetaHeadersFrame:
 			_, _ = fmt.Sscan(frame.PseudoValue("status"), &out[i].status)
+			for _, field := range frame.RegularFields() {
+				if field.Name == "steered" {
+					out[i].steered = field.Value
+				}
+			}
 			ended = frame.StreamEnded()
 		case *http2.DataFrame:
 			out[i].target += string(frame.Data())
@@ -172,16 +181,20 @@ func echoTargets(c net.Conn) {
 		if err != nil {
 			return
 		}
+		var steered []string
 		for header := line; strings.TrimSpace(header) != ""; {
 			if header, err = r.ReadString('\n'); err != nil {
 				return
+			}
+			if steering.MatchString(header) {
+				steered = append(steered, strings.TrimSpace(header))
 			}
 		}
 		target := ""
 		if fields := strings.Fields(line); len(fields) == 3 {
 			target = fields[1]
 		}
-		if _, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(target), target); err != nil {
+		if _, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nSteered: %s\r\n\r\n%s", len(target), strings.Join(steered, ","), target); err != nil {
 			return
 		}
 	}

@@ -46,6 +46,14 @@ func TestDisguisesOfWhatIsDenied(t *testing.T) {
 		{"the method in mixed case", request{"Delete", "/x"}, http.StatusBadRequest, request{"PATCH", "/x"}},
 		{"another method by the query", request{"POST", "/x?_method=DELETE"}, http.StatusForbidden,
 			request{"POST", "/x?method=DELETE"}},
+		{"another method by the query, as PHP reads it", request{"POST", "/x?.method=DELETE"}, http.StatusForbidden,
+			request{"POST", "/x?x.method=DELETE"}},
+		{"a dot segment, its end escaped", request{"GET", "/x/.%2e/api/admin"}, http.StatusForbidden,
+			request{"GET", "/x/.%2e/api/users"}},
+		{"a backslash, escaped", request{"GET", "/api%5cadmin"}, http.StatusBadRequest, request{"GET", "/api/users%20"}},
+		{"a dot at the end", request{"GET", "/api./admin."}, http.StatusForbidden, request{"GET", "/api./users."}},
+		{"overlong UTF-8", request{"GET", "/api%c0%afadmin"}, http.StatusForbidden, request{"GET", "/api%c3%a9users"}},
+		{"a NUL", request{"GET", "/api/admin%00.png"}, http.StatusBadRequest, request{"GET", "/api/users.png"}},
 	}
 	inbound, clients := startDisguised(t)
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {

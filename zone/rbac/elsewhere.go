@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -11,18 +12,27 @@ import (
 // not among them: a proxy that rewrites a path for a MeshHTTPRoute adds it.
 var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url")
 
+// destination is the header with the second path of a copyingMethod, which writes there. Source: RFC 4918, sections 9.8
+// and 9.9.
+const destination = "destination"
+
+var copyingMethods = []string{"COPY", "MOVE"}
+
 // elsewhere matches a request that cannot be judged by its path.
 var elsewhere = func() *predicate {
 	var list []*predicate
 	for _, name := range elsewhereHeaders {
 		list = append(list, single(header(name), stringMatch(test{resources.MatchRegularExpression, `.*`})))
 	}
-	return anyOf(list)
+	copies := single(methodHeader, stringMatch(test{resources.MatchRegularExpression, strings.Join(copyingMethods, "|")}))
+	there := single(header(destination), stringMatch(test{resources.MatchRegularExpression, `.*`}))
+	return anyOf(append(list, allOf([]*predicate{copies, there})))
 }()
 
 // isElsewhere is the reference for elsewhere.
 func isElsewhere(req *Request) bool {
-	return slices.ContainsFunc(elsewhereHeaders, func(name string) bool { _, there := req.Headers[name]; return there })
+	said := func(name string) bool { _, there := req.Headers[name]; return there }
+	return slices.ContainsFunc(elsewhereHeaders, said) || slices.Contains(copyingMethods, req.Method) && said(destination)
 }
 
 // toldBy records how the rules tell requests apart beside their client. The matchers in front of the rules depend on

@@ -14,8 +14,9 @@ import (
 // underscores instead of hyphens: applications behind CGI and WSGI read both as the same name.
 var overridingHeaders = Spellings("x-http-method-override", "x-http-method", "x-method-override")
 
-// overridingParameter is the query parameter that does the same, in every spelling.
-var overridingParameter = `[^?]*\?(?:.*[&;])?` + spelledOut("_method") + `=.*`
+// overridingParameter is the query parameter that does the same, in every spelling. PHP takes a dot for an underscore,
+// drops blanks in front, and ends a name at NUL.
+var overridingParameter = `[^?]*\?(?:.*[&;])?(?:\+|%20)*(?:[._]|%2e|%5f)` + spelledOut("method") + `(?:%00.*)?=.*`
 
 var overridingQuery = regexp.MustCompile(`\A(?i:` + overridingParameter + `)\z`)
 

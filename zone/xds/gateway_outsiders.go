@@ -10,8 +10,9 @@ import (
 )
 
 // outsideHeaders are expressions for the names of headers by which a client outside of the mesh steers proxies, says who
-// or where it is, or names another host or path than that of its request. A hyphen stands for an underscore, too:
-// applications behind CGI and WSGI read both as one. What the gateway says in these headers itself, it says later.
+// or where it is, or names another host or path than that of its request. A hyphen stands for every character that is no
+// letter or digit: applications behind CGI and WSGI read them as one. What the gateway says in these headers itself, it
+// says later.
 var outsideHeaders = []string{
 	"x-envoy-.*", "x-client-trace-id", "traceparent", "tracestate", "b3", "x-b3-.*",
 	"forwarded", "x-real-ip", "x-original-.*", "x-rewrite-url",
@@ -21,17 +22,22 @@ var outsideHeaders = []string{
 
 // outsideExpressions returns outsideHeaders for all spellings, without the usual one of x-forwarded-for.
 func outsideExpressions() []string {
-	out := []string{"x_forwarded-for", "x-forwarded_for", "x_forwarded_for"}
+	out := []string{"x[^a-z0-9-]forwarded[^a-z0-9]for", "x[^a-z0-9]forwarded[^a-z0-9-]for"}
 	for _, e := range outsideHeaders {
-		out = append(out, strings.ReplaceAll(e, "-", "[-_]"))
+		out = append(out, strings.ReplaceAll(e, "-", "[^a-z0-9]"))
 	}
 	return out
 }
 
 // withoutOutsideHeaders removes headers before the gateway reads any: before tracing, routing and Envoy's own headers.
 func withoutOutsideHeaders() (*corev3.TypedExtensionConfig, error) {
+	return removing(outsideExpressions())
+}
+
+// removing removes the headers whose names match an expression before anything reads them.
+func removing(expressions []string) (*corev3.TypedExtensionConfig, error) {
 	out := &earlyv3.HeaderMutation{}
-	for _, e := range outsideExpressions() {
+	for _, e := range expressions {
 		out.Mutations = append(out.Mutations, &mutationrulesv3.HeaderMutation{
 			Action: &mutationrulesv3.HeaderMutation_RemoveOnMatch_{RemoveOnMatch: &mutationrulesv3.HeaderMutation_RemoveOnMatch{
 				KeyMatcher: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{

@@ -44,6 +44,8 @@ func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 		ForwardClientCertDetails:     hcmv3.HttpConnectionManager_SANITIZE,
 		ServerHeaderTransformation:   hcmv3.HttpConnectionManager_PASS_THROUGH,
 		StreamIdleTimeout:            durationpb.New(streamIdleTimeout),
+
+		EarlyHeaderMutationExtensions: []*corev3.TypedExtensionConfig{same.odd},
 		HttpFilters: []*hcmv3.HttpFilter{
 			{Name: in.httpFilter(), ConfigType: &hcmv3.HttpFilter_ConfigDiscovery{ConfigDiscovery: discovered(same.denyHTTP)}},
 			idle[0], idle[1],

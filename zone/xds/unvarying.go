@@ -28,12 +28,22 @@ type unvarying struct {
 	identityHeaders []string
 	// outsiders removes what no client outside of the mesh may say.
 	outsiders *corev3.TypedExtensionConfig
+	// odd removes headers that oddHeaders matches.
+	odd *corev3.TypedExtensionConfig
 }
+
+// oddHeaders matches the names by which a client says another method, path or identity, with a separator that is neither
+// a hyphen nor an underscore: lighttpd, and httpd before 2.4, give `x.original.url` to CGI as `X-Original-URL`. Nobody
+// else writes such names.
+const oddHeaders = `x(?:[^a-z0-9_-]|[_-].*[^a-z0-9_-]).*(?:method|override|url|cert)`
 
 var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 	out := &unvarying{unregistered: unregisteredMethods(), identityHeaders: rbac.Spellings("x-forwarded-client-cert")}
 	var err error
 	if out.outsiders, err = withoutOutsideHeaders(); err != nil {
+		return nil, err
+	}
+	if out.odd, err = removing([]string{oddHeaders}); err != nil {
 		return nil, err
 	}
 	for _, one := range []struct {
