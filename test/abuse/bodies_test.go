@@ -74,8 +74,8 @@ func (w *world) begin(t *testing.T, as string, length, sent int) net.Conn {
 	return conn
 }
 
-// TestWaitsAreBounded has a user hold requests that wait for what never comes: one above the bound is refused. Others are
-// served meanwhile, and so is she once some of hers have ended.
+// TestWaitsAreBounded has a user hold requests that wait for a revision or an audit entry: one above the limit is
+// refused. Others are served meanwhile, and so is she once some of hers have ended.
 func TestWaitsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.makeCredentials()

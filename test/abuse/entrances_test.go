@@ -36,7 +36,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// entrance is a way into a server. Enter tries it with what a caller brings, and tells in a word how that ended: a
+// entrance is a way into a server. Enter tries it with a caller's credentials, and returns how that ended in a word: a
 // status, a gRPC code, or OK.
 type entrance struct {
 	name  string
@@ -45,7 +45,7 @@ type entrance struct {
 	enter func(ctx context.Context, w *world, s *aServer, b brought) (string, error)
 }
 
-// brought is what a caller brings: the values of the header "authorization", and a client certificate.
+// brought is what a caller presents: the values of the header "authorization", and a client certificate.
 type brought struct {
 	values      []string
 	query       string
@@ -69,8 +69,7 @@ var entrances = []entrance{
 	{"access-logs", "zone", "dp-shop", enterAccessLogs},
 }
 
-// forms are the ways in which a credential that is good is brought badly. OK is expected of none but those that are
-// named whole.
+// forms are wrong ways to present a valid credential. OK is expected only of those that are named whole.
 var forms = []struct {
 	name  string
 	bring func(token string) brought
@@ -156,7 +155,7 @@ func trimmed(table []byte) []byte {
 	return append(bytes.Join(lines, []byte("\n")), '\n')
 }
 
-// names are those of all credentials.
+// names returns those of all credentials.
 func (w *world) names() []string {
 	seen := map[string]bool{}
 	for name := range w.credentials {
@@ -168,7 +167,7 @@ func (w *world) names() []string {
 			out = append(out, name)
 			continue
 		}
-		w.credentials[name] = w.credentials["zone/"+name] // of a proxy: the global is asked with it too
+		w.credentials[name] = w.credentials["zone/"+name] // of a proxy: the global is tried with it too
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -186,7 +185,7 @@ func (w *world) enter(t *testing.T, e entrance, b brought) string {
 	return ended
 }
 
-// zoneTokens makes what zones are let in by, good and bad.
+// zoneTokens creates credentials of zones, good and bad.
 func (w *world) zoneTokens() {
 	t := w.t
 	token := func(zone, validFor string, scope ...string) string {
@@ -223,7 +222,7 @@ func (w *world) zoneTokens() {
 	})
 }
 
-// joinToken is what a join string of a new zone brings.
+// joinToken returns the token of a new zone's join string.
 func (w *world) joinToken(t *testing.T) string {
 	t.Helper()
 	var offer struct {
@@ -242,10 +241,10 @@ func (w *world) joinToken(t *testing.T) string {
 	return parsed.Token
 }
 
-// newcomer is the zone that the last join string is for.
+// newcomer returns the zone of the last join string.
 func (w *world) newcomer() string { return fmt.Sprintf("newcomer-%d", w.newcomers) }
 
-// signingRequest is a request of that zone's.
+// signingRequest returns a request of that zone.
 func (w *world) signingRequest() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -279,7 +278,7 @@ func enterHTTP(port, path string) func(context.Context, *world, *aServer, brough
 	}
 }
 
-// dialKDS brings the certificate, and the values as metadata.
+// dialKDS presents the certificate, and the values as metadata.
 func dialKDS(ctx context.Context, s *aServer, b brought) (context.Context, *grpc.ClientConn, error) {
 	config := &tls.Config{RootCAs: s.tls().RootCAs, MinVersion: tls.VersionTLS13}
 	if b.certificate != nil {
@@ -304,7 +303,7 @@ func enterHealth(ctx context.Context, _ *world, s *aServer, b brought) (string, 
 	return codeOf(ctx, err)
 }
 
-// enterSync opens a stream of KDS and waits for the first message; asks sends the request for it.
+// enterSync opens a KDS stream and waits for the first message; asks makes it send the request for it.
 func enterSync(method string, asks bool) func(context.Context, *world, *aServer, brought) (string, error) {
 	return func(ctx context.Context, _ *world, s *aServer, b brought) (string, error) {
 		ctx, conn, err := dialKDS(ctx, s, b)
@@ -328,9 +327,9 @@ func enterSync(method string, asks bool) func(context.Context, *world, *aServer,
 	}
 }
 
-// enterJoin brings the token as a join string does.
+// enterJoin presents the token as a join string does.
 func enterJoin(ctx context.Context, w *world, s *aServer, b brought) (string, error) {
-	b.values = nil // what stands beside a join string is judged too
+	b.values = nil // credentials beside a join string are checked too
 	ctx, conn, err := dialKDS(ctx, s, b)
 	if err != nil {
 		return "", err
@@ -358,7 +357,7 @@ func enterXDS(via string) func(context.Context, *world, *aServer, brought) (stri
 	}
 }
 
-// enterAccessLogs sends what introduces a proxy; a server that takes logs reads on.
+// enterAccessLogs sends the message that identifies a proxy; a server that accepts logs keeps reading.
 func enterAccessLogs(ctx context.Context, _ *world, s *aServer, b brought) (string, error) {
 	conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -380,7 +379,7 @@ func enterAccessLogs(ctx context.Context, _ *world, s *aServer, b brought) (stri
 	return codeOf(ctx, err)
 }
 
-// codeOf is the code of err; nobody waits for an answer in vain.
+// codeOf returns the code of err, or an error if there was no answer.
 func codeOf(ctx context.Context, err error) (string, error) {
 	if err != nil && ctx.Err() != nil {
 		return "", fmt.Errorf("no answer within %s", entranceTimeout)
@@ -388,7 +387,7 @@ func codeOf(ctx context.Context, err error) (string, error) {
 	return status.Code(err).String(), nil
 }
 
-// compareGolden compares with a file that -update rewrites.
+// compareGolden compares with a file; -update rewrites it.
 func compareGolden(t *testing.T, file string, have []byte) {
 	t.Helper()
 	if *update {

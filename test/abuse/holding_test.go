@@ -22,8 +22,8 @@ const oneProxy = 64 << 20
 // asked are requests of one stream.
 type asked []*discovery.DeltaDiscoveryRequest
 
-// hoards are streams by which a proxy would have the zone keep hundreds of MiB for it. Types, names and versions are
-// all that it says.
+// hoards are streams with which a proxy tries to make the zone keep hundreds of MiB, by types, names and versions
+// alone.
 var hoards = map[string]struct {
 	streams  int
 	requests func() asked
@@ -85,8 +85,8 @@ func longNames(prefix string, n int) (out []string) {
 	return out
 }
 
-// TestWhatAProxyHasTheZoneKeep: no sequence of requests of one proxy has its zone keep more than 64 MiB, and another
-// proxy is served meanwhile. What is kept of a request is over when its stream is.
+// TestWhatAProxyHasTheZoneKeep checks that no sequence of requests makes the zone keep more than 64 MiB for a proxy,
+// and that another proxy is served meanwhile. The end of a stream frees what it held.
 func TestWhatAProxyHasTheZoneKeep(t *testing.T) {
 	s := &aServer{name: "zone", dataDir: t.TempDir()}
 	c := zone.Config{
@@ -121,8 +121,8 @@ func TestWhatAProxyHasTheZoneKeep(t *testing.T) {
 	}
 }
 
-// hold sends requests of the proxy till, and waits until the zone has worked them in, or has ended the stream. The
-// stream stays open until the test ends.
+// hold sends a proxy's requests, and waits until the zone has processed them, or has ended the stream. The stream stays
+// open until the test ends.
 func hold(t *testing.T, conn *grpc.ClientConn, requests asked) {
 	t.Helper()
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())

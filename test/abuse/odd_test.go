@@ -19,7 +19,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// oddPort is a port as raw bytes reach it.
+// oddPort is a port that receives raw bytes.
 type oddPort struct {
 	name, on, port string
 	tls            bool
@@ -40,7 +40,8 @@ const oddPatience = 20 * time.Second
 
 const plainGet = "GET /who-am-i HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-// oddities are bytes that no client of ours sends. The first two are the twins: what each kind of port answers.
+// oddities are bytes that no client of ours sends. The first two are the twins: the normal answers of each kind of
+// port.
 var oddities = []struct {
 	name  string
 	bytes func() []byte
@@ -120,7 +121,7 @@ var oddities = []struct {
 	{"HTTP/2, a bomb of HPACK", h2(func(f *http2.Framer, _ *bytes.Buffer) {
 		var block bytes.Buffer
 		_ = hpack.NewEncoder(&block).WriteField(hpack.HeaderField{Name: "a", Value: strings.Repeat("b", 4000)})
-		block.Write(bytes.Repeat([]byte{0xbe}, 12_000)) // the same again, a byte each
+		block.Write(bytes.Repeat([]byte{0xbe}, 12_000)) // repeated, one byte each
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndHeaders: true})
 	})},
 }
@@ -139,7 +140,7 @@ func h2(frames func(f *http2.Framer, out *bytes.Buffer)) func() []byte {
 	}
 }
 
-// request writes the headers of a request as they are given.
+// request writes the headers of a request unchanged.
 func request(f *http2.Framer, stream uint32, headers ...string) {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
@@ -150,8 +151,8 @@ func request(f *http2.Framer, stream uint32, headers ...string) {
 		EndStream: true})
 }
 
-// TestOddProtocols sends each port what no client sends, without a credential, and compares how that ended with a table
-// that a person can review. No connection stays open longer than a stranger's may, and both servers go on to serve.
+// TestOddProtocols sends each port odd bytes without a credential, and compares how that ended with a table that a
+// person can review. No connection stays open beyond the limit for strangers, and both servers continue.
 func TestOddProtocols(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -183,7 +184,7 @@ func TestOddProtocols(t *testing.T) {
 	}
 }
 
-// odd sends the bytes, and tells how the connection ended.
+// odd sends the bytes, and returns how the connection ended.
 func (w *world) odd(p *oddPort, b []byte) string {
 	s := w.server(p.on)
 	conn, err := net.Dial("tcp", s.addresses[p.port])
@@ -202,7 +203,7 @@ func (w *world) odd(p *oddPort, b []byte) string {
 	wrote := make(chan struct{})
 	go func() {
 		defer close(wrote)
-		_, _ = conn.Write(b) // the other end may close before all is sent
+		_, _ = conn.Write(b) // the other end may close early
 	}()
 	ended := howEnded(bufio.NewReader(conn))
 	_ = conn.Close()

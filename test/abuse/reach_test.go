@@ -16,9 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// TestProxiesDoNotLeadToTheServer writes Dataplanes and services that would have a proxy on the zone's machine pass its
-// callers' bytes on to a port of the zone on loopback, where a program of the machine is trusted. The proxy is not
-// told.
+// TestProxiesDoNotLeadToTheServer writes Dataplanes and services that would make a proxy on the zone's machine forward
+// its callers' bytes to a loopback port of the zone, where local programs are trusted. The proxy does not receive them.
 func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 	s := startZoneWith(t, func(c *zone.Config) { c.XDSRequireCredentials = false })
 	conn, err := grpc.NewClient(s.addresses["xds"], grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -43,7 +43,7 @@ type world struct {
 	provider     *provider
 	users        *clientAuthority
 	credentials  map[string]credential
-	newcomers    int // zones that a join string was made for
+	newcomers    int // zones with a join string
 }
 
 func newWorld(t *testing.T) *world {

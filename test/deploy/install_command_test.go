@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestHelmInstallsTheSame compares what causewayctl install prints with what helm makes of the same chart and values.
+// TestHelmInstallsTheSame compares what causewayctl install prints with helm's output for the same chart and values.
 func TestHelmInstallsTheSame(t *testing.T) {
 	for values, chart := range cases(t) {
 		kind := strings.TrimPrefix(chart, "causeway-")

@@ -15,7 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long anything that happens by itself may take.
+// patience bounds the wait for any background event.
 const patience = 60 * time.Second
 
 // programs is the folder of the programs under test, and root is the repository. They are set once, before the first

@@ -21,11 +21,11 @@ import (
 	"testing"
 )
 
-// downloads is where the files of the release are to be found by Homebrew and Scoop.
+// downloads is where Homebrew and Scoop find the files of the release.
 const downloads = "https://github.com/causeway-mesh/causeway/releases/download/" + releasedVersion + "/"
 
-// TestReleaseForDesktops makes the part of a release that is for macOS and Windows: programs that are theirs, and a
-// formula and a manifest that name the archives with their checksums.
+// TestReleaseForDesktops builds the part of a release for macOS and Windows: native programs, and a formula and a
+// manifest that name the archives with their checksums.
 func TestReleaseForDesktops(t *testing.T) {
 	out := makeRelease(t, root, "-linux=false")
 	for arch, cpu := range map[string]macho.Cpu{"amd64": macho.CpuAmd64, "arm64": macho.CpuArm64} {
@@ -54,7 +54,7 @@ func TestReleaseForDesktops(t *testing.T) {
 	}
 }
 
-// checkDesktop checks what an archive has beside its program, and returns the program.
+// checkDesktop checks the other files of an archive, and returns its program.
 func checkDesktop(t *testing.T, files map[string][]byte, folder, program string) []byte {
 	t.Helper()
 	for _, want := range []string{program, "LICENSE", "README.md", "docs/compare.md", "docs/images/why.png",
@@ -81,7 +81,7 @@ var (
 	closing      = regexp.MustCompile(`(?m)^ *end$`)
 )
 
-// checkFormula checks that the formula is one, by ruby if it is there, and that it names what was made.
+// checkFormula checks the formula, by ruby if it is installed, and that it names the built archives.
 func checkFormula(t *testing.T, out string) {
 	t.Helper()
 	text := readFile(t, out, "causewayctl.rb")
@@ -100,7 +100,7 @@ func checkFormula(t *testing.T, out string) {
 	}
 }
 
-// checkManifest checks that Scoop's manifest has the fields that Scoop reads, and names what was made.
+// checkManifest checks that Scoop's manifest has the fields that Scoop reads, and names the built archives.
 func checkManifest(t *testing.T, out string, files map[string][]byte) {
 	t.Helper()
 	var manifest struct {
@@ -123,7 +123,7 @@ func checkManifest(t *testing.T, out string, files map[string][]byte) {
 	}
 }
 
-// checkDownload checks that an address is of a file of the release, and a sum that file's.
+// checkDownload checks that an address is that of a file of the release, with its checksum.
 func checkDownload(t *testing.T, out, address, sum string) {
 	t.Helper()
 	name, released := strings.CutPrefix(address, downloads)

@@ -26,7 +26,7 @@ var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AA
 
 const releasedVersion = "v9.8.7-rc.1"
 
-// makeRelease makes a part of a release of the sources in a folder.
+// makeRelease builds a part of a release of the sources in a folder.
 func makeRelease(t *testing.T, folder, part string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "dist")
@@ -122,7 +122,7 @@ func copySources(t *testing.T) string {
 	list.Dir = root
 	names, err := list.Output()
 	must(t, err)
-	// The page that make build made: git knows its sources only.
+	// The page of make build: git does not track it.
 	built := exec.CommandContext(t.Context(), "git", "ls-files", "-o", "-z", "web/dist/page")
 	built.Dir = root
 	page, err := built.Output()

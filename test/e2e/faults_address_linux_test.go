@@ -12,8 +12,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// withHosts makes a server see a file of names and addresses of its own from its next start on. It returns false if this
-// machine does not allow that.
+// withHosts makes a server use its own hosts file from its next start on. It returns false if this machine does not
+// allow that.
 func (m *mesh) withHosts(s *cluster.Server, hosts string) bool {
 	m.t.Helper()
 	if out, err := exec.CommandContext(m.t.Context(), "unshare", "--mount", "mount", "--bind", hosts,
@@ -29,11 +29,12 @@ func (m *mesh) withHosts(s *cluster.Server, hosts string) bool {
 	return true
 }
 
-// hostsKept is longer than Go's resolver relies on what it has read of that file.
+// hostsKept exceeds the time for which Go's resolver caches that file.
 const hostsKept = 6 * time.Second
 
-// TestFaultsNameOfTheGlobal gives the name by which a zone knows its global another address while the zone has a session,
-// while it has none, and while the old address takes connections and says nothing. The zone follows by itself.
+// TestFaultsNameOfTheGlobal changes the address of the name by which a zone knows its global: while the zone has a
+// session, while it has none, and while the old address accepts connections and stays silent. The zone follows by
+// itself.
 func TestFaultsNameOfTheGlobal(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -54,7 +55,7 @@ func TestFaultsNameOfTheGlobal(t *testing.T) {
 	m.must(zone.Start(t.Context()))
 	m.must(connected(t.Context(), zone))
 
-	mute, err := net.Listen("tcp", "127.0.0.3:"+port) // takes connections, which nobody serves
+	mute, err := net.Listen("tcp", "127.0.0.3:"+port) // accepts connections that nobody serves
 	m.must(err)
 	t.Cleanup(func() { _ = mute.Close() })
 	refusals := []struct{ what, old string }{{"refuses", "127.0.0.2"}, {"says nothing", "127.0.0.3"}}
@@ -62,7 +63,7 @@ func TestFaultsNameOfTheGlobal(t *testing.T) {
 		refusals = refusals[:1]
 	}
 	for i, r := range refusals {
-		// The session goes on while the name leads elsewhere, and comes back when the name does.
+		// The session continues while the name leads elsewhere, and returns when the name does.
 		lead(r.old)
 		name := fmt.Sprint("with-a-session-", i)
 		m.apply(m.global, timeout(name, "10s"))

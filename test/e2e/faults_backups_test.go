@@ -17,9 +17,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsBackups stops and kills a global, and the program that asks, in the middle of backups under writes. What is
-// called a backup holds all that was acknowledged before it began, and is restored as a whole. An interrupted one leaves no
-// file of that name, and the global goes on.
+// TestFaultsBackups stops and kills a global, and the client, during backups under writes. A file named as a backup
+// holds all that was acknowledged before it began, and restores as a whole. An interrupted one leaves no such file, and
+// the global continues.
 func TestFaultsBackups(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -81,7 +81,7 @@ func TestFaultsBackups(t *testing.T) {
 			} else if none++; fault != "kill the program" && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s: it answers %v, and leaves a backup (%v)", fault, answer, err)
 			} else if err == nil {
-				m.isWhole(path, name) // the program was killed once it was there
+				m.isWhole(path, name) // the client was killed after the file appeared
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func TestFaultsBackups(t *testing.T) {
 	t.Logf("%d backups, %d interrupted, %d acknowledged writes", whole, none, l.written)
 }
 
-// isWhole restores a backup, and starts a global that has all that was there before it was made.
+// isWhole restores a backup, and starts a global that has everything from before it.
 func (m *mesh) isWhole(path, name string) {
 	m.t.Helper()
 	folder := filepath.Join(m.Dir(), "restored")

@@ -12,9 +12,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestFaultsReplicaCutOff cuts one of two replicas off from etcd, and then kills the zone that the other one has. The
-// replica that is cut off calls unknown how the zone is, and whether a policy is the newest, in every answer; it leads no
-// more. Once it hears the other again, it says what that says.
+// TestFaultsReplicaCutOff cuts one of two replicas off from etcd, and then kills the zone connected to the other. In
+// every answer, the isolated replica reports the zone's state as unknown, and that a policy may be outdated; it does
+// not lead. Reconnected, it reports the same as the other.
 func TestFaultsReplicaCutOff(t *testing.T) {
 	t.Parallel()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
@@ -75,7 +75,7 @@ func TestFaultsReplicaCutOff(t *testing.T) {
 	says("what the other says", "offline", "offline", "yes", "offline since", "0", "offline since")
 }
 
-// instanceOf returns the name by which replicas call a server.
+// instanceOf returns a server's instance name among replicas.
 func instanceOf(r *replicated, s *cluster.Server) string {
 	r.t.Helper()
 	var index struct{ InstanceID string }

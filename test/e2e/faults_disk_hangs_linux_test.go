@@ -14,13 +14,13 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// Requests of ioctl that stop all writes to a file system, and let them go on.
+// ioctl requests that freeze and thaw a file system.
 const (
 	freezeFS = 0xc0045877
 	thawFS   = 0xc0045878
 )
 
-// hold makes the volume neither take nor refuse a write until the function that it returns is called.
+// hold makes the volume neither accept nor refuse a write until the returned function is called.
 func (v *volume) hold() (release func()) {
 	v.t.Helper()
 	f, err := os.Open(v.at)
@@ -38,10 +38,10 @@ func (v *volume) hold() (release func()) {
 	return release
 }
 
-// TestFaultsDiskHangs lets the disk of a global, and of a zone, neither take nor refuse a write for a while, again and
-// again. Meanwhile readers are answered, and after ten seconds readiness, metrics and doctor say what the server waits
-// for. Once the disk goes on, each write is acknowledged or was refused, the server is ready, ends on SIGTERM in time, and
-// both sides agree.
+// TestFaultsDiskHangs repeatedly makes the disk of a global, and of a zone, neither accept nor refuse a write for a
+// while. Meanwhile readers are answered, and after ten seconds readiness, metrics and doctor report what the server
+// waits for. Once the disk continues, each write is acknowledged or was refused, the server is ready, ends on SIGTERM
+// in time, and both sides agree.
 func TestFaultsDiskHangs(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -71,7 +71,7 @@ func TestFaultsDiskHangs(t *testing.T) {
 	d.noProblems(d.global.API.URL())
 }
 
-// hangs lets the disk of a server hang for a while under a write to it, and one to the global that comes to the zone.
+// hangs makes the disk of a server hang for a while during a write to it, and one to the global that syncs to the zone.
 func (v *volume) hangs(s *cluster.Server, lasts time.Duration) {
 	v.t.Helper()
 	release := v.hold()

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// operators are those who run an etcd, and who know nothing of what is in it.
+// operators run an etcd, and know nothing of its content.
 type operators struct {
 	*replicated
 	client *clientv3.Client
@@ -30,9 +30,9 @@ func newOperators(r *replicated) *operators {
 	return &operators{replicated: r, client: client, done: map[string]int{}}
 }
 
-// TestFaultsEtcdOperators moves etcd's leader, adds learners that never come and removes them, has etcd forget its whole
-// history and defragments members, while globals and a zone write. What was acknowledged is there, on all replicas and in
-// the zone.
+// TestFaultsEtcdOperators moves etcd's leader, adds learners that never start and removes them, compacts etcd's whole
+// history and defragments members, while globals and a zone write. Acknowledged writes are on all replicas and in the
+// zone.
 func TestFaultsEtcdOperators(t *testing.T) {
 	t.Parallel()
 	o := newOperators(newReplicated(t, 3, 2, 1))
@@ -69,7 +69,7 @@ func TestFaultsEtcdOperators(t *testing.T) {
 	}
 }
 
-// work does one of an operator's tasks. Etcd may refuse it while it has another one to do.
+// work does one of an operator's tasks. Etcd may refuse it during another.
 func (o *operators) work(rng *rand.Rand) {
 	o.t.Helper()
 	ctx, cancel := context.WithTimeout(o.t.Context(), 5*time.Second)
@@ -112,7 +112,7 @@ func (o *operators) movesLeader(ctx context.Context, rng *rand.Rand) error {
 	return err
 }
 
-// learner adds a member that nobody starts, and removes it.
+// learner adds a member that never starts, and removes it.
 func (o *operators) learner(ctx context.Context) error {
 	added, err := o.client.MemberAddAsLearner(ctx, []string{"http://127.0.0.1:1"})
 	if err != nil {
@@ -123,8 +123,8 @@ func (o *operators) learner(ctx context.Context) error {
 	return err
 }
 
-// TestFaultsEtcdWithoutRoom fills etcd by somebody else's keys, up to its quota. The global refuses writes and says why,
-// what a zone writes waits, and nothing is called stored that is not. With room again, everything goes on by itself.
+// TestFaultsEtcdWithoutRoom fills etcd with foreign keys, up to its quota. The global refuses writes and says why, a
+// zone's writes wait, and nothing unstored is acknowledged. With room again, everything continues by itself.
 func TestFaultsEtcdWithoutRoom(t *testing.T) {
 	t.Parallel()
 	r := &replicated{etcd: etcdtest.StartQuota(t, 16<<20)}

@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// forgetting is two Envoys under requests whose connections, and those of their zone, cross a translator of addresses that
-// forgets: packets are lost for a while, and then answered by a reset, or never.
+// forgetting is two Envoys under requests whose connections, and those of their zone, cross a NAT that loses its state:
+// packets are dropped for a while, and then answered by a reset, or never.
 type forgetting struct {
 	*revoking
 	kds, xds *cluster.Link
@@ -81,10 +81,10 @@ func newForgetting(t *testing.T) *forgetting {
 	return f
 }
 
-// TestFaultsForgottenConnections loses the packets of connections between the zones and the global, and between an Envoy
-// and its zone, and then resets the connections, or never does. Meanwhile no server says that a revocation is enforced
-// which cannot be, and both end on SIGTERM. Afterwards the revocation holds,
-// acknowledged writes are on both sides, doctor finds nothing, and no goroutines are left behind.
+// TestFaultsForgottenConnections drops the packets of connections between the zones and the global, and between an
+// Envoy and its zone, and then resets the connections, or never does. Meanwhile no server reports a revocation as
+// enforced that cannot be, and both end on SIGTERM. Afterwards the revocation holds, acknowledged writes are on both
+// sides, doctor finds nothing, and no goroutines are left behind.
 func TestFaultsForgottenConnections(t *testing.T) {
 	t.Parallel()
 	f := newForgetting(t)
@@ -105,7 +105,7 @@ func TestFaultsForgottenConnections(t *testing.T) {
 		f.slowest.Round(time.Millisecond))
 }
 
-// goroutines returns how many the servers have.
+// goroutines returns the number in both servers.
 func (f *forgetting) goroutines() (sum int) {
 	f.t.Helper()
 	for _, s := range []*cluster.Server{f.global, f.zone1, f.zone2} {
@@ -116,7 +116,7 @@ func (f *forgetting) goroutines() (sum int) {
 	return sum
 }
 
-// forgets loses packets of one link during writes and a revocation, and mends it.
+// forgets drops packets of one link during writes and a revocation, and repairs it.
 func (f *forgetting) forgets(between string, link *cluster.Link, l loss) {
 	f.t.Helper()
 	ctx, end := context.WithCancel(f.t.Context())
@@ -163,8 +163,8 @@ func (f *forgetting) forgets(between string, link *cluster.Link, l loss) {
 		time.Since(mended).Round(time.Millisecond))
 }
 
-// rollout returns an error unless the global says that both Envoys enforce the revocation. Of the client, whose Dataplane
-// has no Envoy, nothing is known.
+// rollout returns an error unless the global reports that both Envoys enforce the revocation. Nothing is known of the
+// client, whose Dataplane has no Envoy.
 func (f *forgetting) rollout(ctx context.Context) error {
 	out, err := f.CTL(ctx, f.global, nil, "rollout", "status", "meshtrafficpermission", "revoked")
 	if said := fmt.Sprintf("%s %v", out, err); !strings.Contains(said, "enforced by 2 of 3 proxies") {
@@ -173,8 +173,8 @@ func (f *forgetting) rollout(ctx context.Context) error {
 	return nil
 }
 
-// notYetEnforced checks for a while that the global does not say that both Envoys enforce the revocation while the client is
-// served. What was under way when packets began to be lost may have arrived.
+// notYetEnforced checks for a while that the global does not report that both Envoys enforce the revocation while the
+// client is served. What was in flight when the loss began may have arrived.
 func (f *forgetting) notYetEnforced(between string, l loss) {
 	f.t.Helper()
 	for range 3 {
@@ -200,8 +200,8 @@ func (f *forgetting) agree() {
 	}))
 }
 
-// TestFaultsForgottenEtcd forgets the connections of one of two replicas to etcd, again and again, while both are
-// written to. Neither says what is not so: an acknowledged write is on both, and so is a deletion.
+// TestFaultsForgottenEtcd repeatedly drops the connections of one of two replicas to etcd, during writes to both. An
+// acknowledged write or deletion is on both.
 func TestFaultsForgottenEtcd(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, 1)

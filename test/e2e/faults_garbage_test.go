@@ -14,8 +14,8 @@ import (
 )
 
 // TestFaultsFilesOfGarbage empties each file beside the store of a global and of a zone, or fills it with garbage, as a
-// crashed file system does, and starts the server on it. It has what it had, or does not start and names the file. What only
-// repeats what the server knows keeps none from starting.
+// crashed file system does, and starts the server. It has lost nothing, or does not start and names the file. A file
+// with only redundant content prevents no start.
 func TestFaultsFilesOfGarbage(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -44,8 +44,8 @@ func TestFaultsFilesOfGarbage(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
-// TestFaultsFlippedFiles flips a bit of each file of a global and of a zone, or cuts the file short, and starts both. They
-// have what they had and go on together, or the server does not start and names the file: it never goes on with less.
+// TestFaultsFlippedFiles flips a bit of each file of a global and of a zone, or truncates the file, and starts both.
+// They have lost nothing and sync again, or the server does not start and names the file: it never continues with less.
 func TestFaultsFlippedFiles(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -83,7 +83,7 @@ func TestFaultsFlippedFiles(t *testing.T) {
 	m.noProblems(zone.API.URL())
 }
 
-// damaged returns a content with one bit flipped, or cut short.
+// damaged returns a content with one bit flipped, or truncated.
 func damaged(rng *rand.Rand, whole []byte) (how string, content []byte) {
 	used := len(bytes.TrimRight(whole, "\x00")) // a store has room behind it
 	if used == 0 {
@@ -114,8 +114,8 @@ func (m *mesh) filesBeside(s *cluster.Server) (names []string) {
 	return names
 }
 
-// startsOn starts a server whose file has another content, which how describes, and puts its folder back. Peers start
-// after it, and have what it has.
+// startsOn starts a server whose file has another content, which how describes, and restores its folder. Peers start
+// after it, and have the same resources.
 func (m *mesh) startsOn(s *cluster.Server, name, how string, content []byte, peers ...*cluster.Server) {
 	m.t.Helper()
 	for _, one := range append(peers, s) {
@@ -147,7 +147,7 @@ func (m *mesh) startsOn(s *cluster.Server, name, how string, content []byte, pee
 	}
 }
 
-// written writes a policy on a server, which comes to another.
+// written writes a policy on a server, which syncs to another.
 func (m *mesh) written(on, to *cluster.Server) {
 	m.t.Helper()
 	name := "written-on-" + on.Name()

@@ -21,10 +21,10 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// never is when an operation of an unknown outcome ends: it may take effect at any time.
+// never is the end of an operation with an unknown outcome: it may take effect at any time.
 const never = int64(1) << 62
 
-// recorded is what clients asked of some servers and were told, one history for each kind of thing.
+// recorded holds requests to some servers and their answers, one history for each kind of object.
 type recorded struct {
 	servers []*cluster.Server
 	begin   time.Time
@@ -40,7 +40,7 @@ type recorded struct {
 	unknowns int                              // guarded by mu
 }
 
-// heldToken is a user's token. key signed it.
+// heldToken is a user token, signed by key.
 type heldToken struct{ text, id, key string }
 
 func newRecorded(servers ...*cluster.Server) *recorded {
@@ -62,7 +62,7 @@ func request(s *cluster.Server, method, path, token string, body any) (status in
 	return status, said, true, true
 }
 
-// record takes down an operation that began at the given time. A read of one of several servers shows no less than that
+// record records an operation that began at the given time. A read of one of several servers shows no less than that
 // server has shown before. A batch that is refused for its form shows nothing of the store.
 func (r *recorded) record(history string, client, server int, begun int64, in, out any, known, read bool) {
 	r.mu.Lock()
@@ -86,7 +86,7 @@ func (r *recorded) record(history string, client, server int, begun int64, in, o
 
 func (r *recorded) now() int64 { return int64(time.Since(r.begin)) }
 
-// others makes clients of policies go on with others: each unknown outcome doubles the cost of judging.
+// others makes clients of policies continue with others: each unknown outcome doubles the cost of judging.
 func (r *recorded) others() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *recorded) nextGroup() {
 	r.doubts = 0
 }
 
-// doubt makes clients of policies go on with others when too many outcomes in their group are unknown.
+// doubt makes clients of policies continue with others when too many outcomes in their group are unknown.
 func (r *recorded) doubt(group int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *recorded) doubt(group int) {
 	}
 }
 
-// suffice reports whether all histories are long enough; on a machine with other work they grow slowly.
+// suffice reports whether all histories are long enough; on a busy machine they grow slowly.
 func (r *recorded) suffice() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +150,7 @@ func (r *recorded) batch(client, server int, random *rand.Rand) {
 		return
 	}
 	status, said, known, sent := request(s, http.MethodPost, "/_batch", "", documents)
-	if !sent || !known && in.spoilt { // one that is spoilt has no effect in any case
+	if !sent || !known && in.spoilt { // a spoilt one never has an effect
 		return
 	}
 	if !known {
@@ -230,7 +230,7 @@ func (r *recorded) issue(s *cluster.Server) {
 	r.issued = append(r.issued, one)
 }
 
-// partsOf reads the id of a token, and that of its key, without verifying it.
+// partsOf reads the ids of a token and of its key, without verifying it.
 func partsOf(token string) (id, key string) {
 	claims := jwt.MapClaims{}
 	parsed, _, err := jwt.NewParser().ParseUnverified(token, claims)
@@ -285,7 +285,7 @@ func (r *recorded) retire(client, server int, begun int64, in keysIn) {
 	r.record("keys", client, server, begun, in, out, known, false)
 }
 
-// seen remembers the ids of a list of keys, and returns them, the one that signs last.
+// seen records the ids of a list of keys, and returns them, the signing one last.
 func (r *recorded) seen(said []byte) string {
 	var list api.SigningKeyList
 	_ = json.Unmarshal(said, &list)
@@ -305,7 +305,7 @@ func (r *recorded) seen(said []byte) string {
 	return strings.Join(ids, " ")
 }
 
-// work has clients of all kinds ask until ctx ends.
+// work runs clients of all kinds until ctx ends.
 func (r *recorded) work(ctx context.Context, wait *sync.WaitGroup) {
 	for i, ask := range []func(int, int, *rand.Rand){r.batch, r.batch, r.token, r.token, r.key, r.key} {
 		for server := range r.servers {
@@ -321,8 +321,8 @@ func (r *recorded) work(ctx context.Context, wait *sync.WaitGroup) {
 	}
 }
 
-// TestFaultsHistories checks that what a global answers about batches of several policies, tokens of users and keys of
-// tokens fits one order of events, while it is killed and stopped, or, of three on one etcd, they and etcd's members are.
+// TestFaultsHistories checks that a global's answers about batches of policies, user tokens and token keys fit one
+// order of events, while it is killed and stopped, or, for three on one etcd, while they and etcd's members are.
 func TestFaultsHistories(t *testing.T) {
 	t.Parallel()
 	t.Run("file", func(t *testing.T) {
@@ -352,14 +352,13 @@ func TestFaultsHistories(t *testing.T) {
 	})
 }
 
-// leastHistory is how many operations of a history have to be answered to show anything.
+// leastHistory is the number of answered operations that make a history significant.
 const leastHistory = 50
 
-// longestHistory is how long histories of keys, tokens and batches may last: of longer ones Porcupine finds out nothing in
-// a minute.
+// longestHistory limits histories of keys, tokens and batches: Porcupine cannot decide longer ones in a minute.
 const longestHistory = 20 * time.Second
 
-// historiesUnder records histories while fault is called again and again, and judges them.
+// historiesUnder records histories while it calls fault repeatedly, and judges them.
 func historiesUnder(t *testing.T, lasts time.Duration, servers []*cluster.Server, fault func(context.Context)) {
 	r := newRecorded(servers...)
 	ids, _, err := keysOf(t.Context(), servers[0], "token-signing")

@@ -12,7 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Batches: the policies of a group are one thing that is read and written as a whole.
+// Batches: the policies of a group are one object that is read and written as a whole.
 const groupSize = 3
 
 type (
@@ -88,8 +88,8 @@ func by(key func(in any) string) func([]porcupine.Operation) [][]porcupine.Opera
 	}
 }
 
-// Tokens: each is valid until it is revoked, or the key that signed it is retired. To a replica that has not heard of its
-// key yet, it is not valid: whoever shows a token does not make a replica ask etcd.
+// Tokens: each is valid until it is revoked, or the key that signed it is retired. A replica that does not yet have its
+// key treats it as invalid: a token does not make a replica query etcd.
 type tokenIn struct{ id, kind string }
 
 type tokenState int
@@ -120,18 +120,18 @@ func (r *recorded) tokenModel() porcupine.Model {
 	}
 }
 
-// Keys: a list, of which the last signs.
+// Keys: a list whose last key signs.
 type (
 	keysIn struct{ kind, id string }
-	// keysOut is the answer: the id that was made, a list, or done, absent or signing.
+	// keysOut is the answer: the id of the new key, a list, or done, absent or signing.
 	keysOut struct {
 		unknown bool
 		said    string
 	}
 )
 
-// keysModel knows the ids that were seen: a rotation of an unknown outcome made one of which no answer told, or one that
-// nobody saw.
+// keysModel knows the ids that were seen: a rotation with an unknown outcome created one that no answer reported, or
+// that nobody saw.
 func (r *recorded) keysModel(first string) porcupine.Model {
 	untold := r.untold(first)
 	return (&porcupine.NondeterministicModel{
@@ -140,7 +140,7 @@ func (r *recorded) keysModel(first string) porcupine.Model {
 	}).ToModel()
 }
 
-// untold returns the ids that were seen and of which no answer says who made them.
+// untold returns the ids that were seen but that no answer attributes to a rotation.
 func (r *recorded) untold(first string) []string {
 	told := strings.Fields(first)
 	for _, o := range r.history["keys"] {
@@ -212,7 +212,7 @@ func keysStep(state string, in keysIn, out keysOut, untold []string) []any {
 	return []any{state}
 }
 
-// endings adds to the history of each token that its key was retired.
+// endings adds the retirement of its key to the history of each token.
 func (r *recorded) endings() {
 	used := map[string]bool{}
 	for _, o := range r.history["tokens"] {
@@ -230,7 +230,7 @@ func (r *recorded) endings() {
 	r.history["tokens"] = once(r.history["tokens"])
 }
 
-// once keeps one end of an unknown outcome of each token, the first that was asked for: it may stand for the others.
+// once keeps one end of an unknown outcome of each token, the first request: it may stand for the others.
 func once(history []porcupine.Operation) []porcupine.Operation {
 	slices.SortStableFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	seen := map[string]bool{}
@@ -242,7 +242,7 @@ func once(history []porcupine.Operation) []porcupine.Operation {
 	})
 }
 
-// judge checks each history, and that it is long enough to show anything.
+// judge checks each history, and that it is long enough to be significant.
 func (r *recorded) judge(t *testing.T, first string, least int) {
 	t.Helper()
 	r.mu.Lock()
@@ -264,7 +264,7 @@ func (r *recorded) judge(t *testing.T, first string, least int) {
 	t.Logf("seed %d: %d unknown outcomes", *crashSeed, r.unknowns)
 }
 
-// showIllegal prints the end of the parts that fit no order.
+// showIllegal prints the end of the parts that no order explains.
 func showIllegal(t *testing.T, model porcupine.Model, history []porcupine.Operation) {
 	t.Helper()
 	parts := [][]porcupine.Operation{history}

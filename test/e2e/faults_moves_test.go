@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// moved is a zone whose way to its global a test leads elsewhere.
+// moved is a zone whose connection to its global a test redirects.
 type moved struct {
 	*mesh
 	link *cluster.Link
@@ -38,8 +38,8 @@ func newMoved(t *testing.T) *moved {
 	return m
 }
 
-// TestFaultsMovedBackAndForth moves a zone between its global and one that goes on from a copy of its data folder, back and
-// forth, while both are written to. What only the other one has is held and reported each time. In the end the zone has
+// TestFaultsMovedBackAndForth moves a zone repeatedly between its global and one that continues from a copy of its data
+// folder, during writes to both. Each time, what only the other one has is held and reported. In the end the zone has
 // what its own global has.
 func TestFaultsMovedBackAndForth(t *testing.T) {
 	t.Parallel()
@@ -76,8 +76,8 @@ func TestFaultsMovedBackAndForth(t *testing.T) {
 	}
 }
 
-// TestFaultsForeignServer lets others answer at the address of a zone's global: a global with another CA, a web server, and
-// one that says nothing. The zone keeps what it has, writes on, says that it has no session and why, ends on SIGTERM in
+// TestFaultsForeignServer puts others at the address of a zone's global: a global with another CA, a web server, and a
+// silent one. The zone keeps its resources, accepts writes, reports that it has no session and why, ends on SIGTERM in
 // time, and continues with its own global.
 func TestFaultsForeignServer(t *testing.T) {
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestFaultsForeignServer(t *testing.T) {
 	}
 }
 
-// listens serves connections on loopback by fn, each until fn returns.
+// listens serves connections on loopback with fn, each until fn returns.
 func listens(t *testing.T, fn func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,9 +152,9 @@ func listens(t *testing.T, fn func(net.Conn)) (address string) {
 	return l.Addr().String()
 }
 
-// TestFaultsMadeAnew deletes and makes a policy of the same name 20 times while a zone is away, ends with another value,
-// with none, or with one where there was none. It deletes two meshes, in which the zone has written meanwhile, and makes one
-// of them anew at once and the other one later. The zone comes to what its global has, and nothing of its own is lost.
+// TestFaultsMadeAnew deletes and recreates a policy 20 times while a zone is away, and ends with another value, with
+// none, or with one where there was none. It deletes two meshes, in which the zone has written meanwhile, and recreates
+// one of them at once and the other one later. The zone converges to its global, and loses nothing of its own.
 func TestFaultsMadeAnew(t *testing.T) {
 	t.Parallel()
 	m := newMoved(t)
@@ -228,7 +228,7 @@ type ofMesh struct {
 
 func (o *ofMesh) path(policy string) string { return "/meshes/" + o.name + "/meshtimeouts/" + policy }
 
-// made makes the mesh on the global.
+// made creates the mesh on the global.
 func (o *ofMesh) made() {
 	o.t.Helper()
 	o.must(o.global.API.Put(o.t.Context(), "/meshes/"+o.name, map[string]any{"type": "Mesh", "name": o.name}))

@@ -22,10 +22,11 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// newerProgram is what a newer program says of itself.
+// newerProgram is the version of a newer program.
 const newerProgram = "v99.0.0"
 
-// tomorrow returns an entry of a store as a newer program has it: a policy as it is, of a type that only that one knows.
+// tomorrow returns an entry of a store as a newer program writes it: an unchanged policy, of a type that only that
+// program knows.
 func tomorrow(key, value []byte) (newKey, newValue []byte, err error) {
 	k, err := store.DecodeKey(key)
 	if err != nil {
@@ -37,9 +38,9 @@ func tomorrow(key, value []byte) (newKey, newValue []byte, err error) {
 	return newKey, newValue, nil
 }
 
-// TestFaultsTypeOfANewerProgram puts servers back to a program that does not know a type in their stores: they do not
-// start, say which type and what to do, and change nothing. Meanwhile, and after the newer program is back, the other
-// servers have what they had.
+// TestFaultsTypeOfANewerProgram downgrades servers to a program that does not know a type in their stores: they do not
+// start, name the type and what to do, and change nothing. Meanwhile, and after the newer program is back, the other
+// servers have lost nothing.
 func TestFaultsTypeOfANewerProgram(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -74,9 +75,9 @@ func TestFaultsTypeOfANewerProgram(t *testing.T) {
 	m.arrives(m.global, "of-the-zone")
 }
 
-// TestFaultsTypeOfANewerReplica has a newer replica write a type that another one, which runs, does not know. That one
-// writes no more and says why; its zones keep what they have. It does not start again either, and nothing tells anybody to
-// restore a backup. Once the newer program has removed the type, it goes on.
+// TestFaultsTypeOfANewerReplica has a newer replica write a type that another running one does not know. That one stops
+// writing and says why; its zones keep their resources. It does not restart either, and no advice is to restore a
+// backup. Once the newer program has removed the type, it continues.
 func TestFaultsTypeOfANewerReplica(t *testing.T) {
 	t.Parallel()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
@@ -142,7 +143,7 @@ func addTomorrow(path, name string) error {
 	}), db.Close())
 }
 
-// doesNotKnowTheType checks that a server does not start on what a newer program wrote, and says what to do.
+// doesNotKnowTheType checks that a server does not start on a newer program's data, and says what to do.
 func (m *mesh) doesNotKnowTheType(s *cluster.Server) {
 	m.t.Helper()
 	err := s.Start(m.t.Context())

@@ -29,8 +29,7 @@ type operated struct {
 	zone *cluster.Server
 	// victim is the server that is killed: the global or the zone.
 	victim *cluster.Server
-	// do operates; an operation that finds itself done succeeds. done checks that it is, and sound what holds at any
-	// time.
+	// do runs the operation, and succeeds if it is already done. done checks that it is, and sound what always holds.
 	do, done, sound func(context.Context) error
 	sources         map[*cluster.Server]string
 	// token is a user's, and id the token's.
@@ -40,8 +39,8 @@ type operated struct {
 	refuses bool
 }
 
-// TestFaultsOperations kills servers at each step of operations under way: what was answered holds, nothing half-done is
-// believed, and the operation can be repeated to its end.
+// TestFaultsOperations kills servers at each step of operations in progress: answers stay true, nothing incomplete is
+// accepted, and the operation can be repeated to its end.
 func TestFaultsOperations(t *testing.T) {
 	t.Parallel()
 	if err := cluster.CanTrace(); err != nil {
@@ -51,8 +50,8 @@ func TestFaultsOperations(t *testing.T) {
 	inOperations(t, false)
 }
 
-// TestFaultsRefusedOperations lets each of the same steps, and each write to a file, fail once. What was answered holds over
-// a restart; what was refused can be asked again at once, and the server that refused it goes on.
+// TestFaultsRefusedOperations makes each of the same steps, and each write to a file, fail once. Answers stay true over
+// a restart; a refused operation can be repeated at once, and the server continues.
 func TestFaultsRefusedOperations(t *testing.T) {
 	t.Parallel()
 	if err := cluster.CanTrace(); err != nil || !cluster.CanRefuse {
@@ -95,7 +94,7 @@ func (o *operated) issue() {
 	o.id = me.Credential
 }
 
-// run kills at each step, in the short form at some.
+// run kills at each step; the short form only at some.
 func (o *operated) run() {
 	o.stop()
 	for s := range o.sources {
@@ -144,7 +143,7 @@ func (o *operated) killedAt(n int) bool {
 		steps.KillAt(n, o.victim.DataDir)
 	}
 	doing, give := context.WithCancel(ctx)
-	go func() { // whoever waits for a server that was killed waits in vain
+	go func() { // a request to a killed server gets no answer
 		_ = o.victim.Wait(doing)
 		give()
 	}()

@@ -13,14 +13,14 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// revokedFrontend is the mesh operator's deny of a client that its service's owner lets in.
+// revokedFrontend is the mesh operator's deny of a client that its service's owner allows.
 var revokedFrontend = fmt.Sprintf(`{type: MeshTrafficPermission, mesh: default, name: revoked, spec: {default: {deny: [{spiffeId: {type: Exact, value: %q}}]}}}`,
 	spiffeID("zone-1", "frontend"))
 
-// cutWithin is how long a client that was revoked may still be served after its zone has a session again.
+// cutWithin limits how long a revoked client may still be served after its zone has a session again.
 const cutWithin = 10 * time.Second
 
-// revoking is two Envoys under requests, and a client that is revoked on the global again and again.
+// revoking is two Envoys under requests, and a client that the global revokes repeatedly.
 type revoking struct {
 	*restartEnvoys
 	rng     *rand.Rand
@@ -57,7 +57,7 @@ func (r *revoking) stays(what string) {
 	}
 }
 
-// under runs work beside requests from Envoy to Envoy, none of which may fail.
+// under runs work during requests from Envoy to Envoy, none of which may fail.
 func (r *revoking) under(work func()) {
 	r.t.Helper()
 	ctx, stop := context.WithCancel(r.t.Context())
@@ -73,9 +73,9 @@ func (r *revoking) under(work func()) {
 	r.t.Logf("%d requests from Envoy to Envoy", r.calls.Load())
 }
 
-// TestFaultsRevokedWhileZoneIsAway revokes a client while its zone is down, and kills the zone again in the middle of its
-// starts. The client is denied soon after the zone is back, and stays denied when the zone is killed and comes back
-// without the global. No request of another client fails.
+// TestFaultsRevokedWhileZoneIsAway revokes a client while its zone is down, and kills the zone again during its starts.
+// The client is denied soon after the zone is back, and stays denied when the zone is killed and restarts without the
+// global. No request of another client fails.
 func TestFaultsRevokedWhileZoneIsAway(t *testing.T) {
 	t.Parallel()
 	rounds, starts := 2, 2
@@ -127,9 +127,9 @@ type pausable interface {
 	Resume()
 }
 
-// TestFaultsPairs stops two processes at once, of servers and Envoys, under writes, and continues them in both orders.
-// Nothing that was acknowledged is lost, what was revoked meanwhile ends, and does not serve again. The global says which
-// zones are away, if they are for long enough, and doctor finds nothing afterwards.
+// TestFaultsPairs stops two processes at once, of servers and Envoys, during writes, and continues them in both orders.
+// No acknowledged write is lost, and a client that was revoked meanwhile is denied, and not served again. The global
+// reports the absent zones, if they are away long enough, and doctor finds nothing afterwards.
 func TestFaultsPairs(t *testing.T) {
 	t.Parallel()
 	r := newRevoking(t, "zone-1", "zone-2")
@@ -176,7 +176,7 @@ func (r *revoking) stopped(l *ledger, first, second pausable) {
 	r.comeBack(l)
 }
 
-// comeBack checks that all is as if nothing had been stopped, and lets the revoked client in again.
+// comeBack checks that no effect of the stop remains, and allows the revoked client again.
 func (r *revoking) comeBack(l *ledger) {
 	r.t.Helper()
 	servers := []*cluster.Server{r.zone1, r.zones["zone-2"]}

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// badProxies is a zone with proxies that take what they are sent, and places for others.
+// badProxies is a zone with proxies that accept their configuration, and others that do not.
 type badProxies struct {
 	*truth
 	zone   *cluster.Server
@@ -19,7 +19,7 @@ type badProxies struct {
 	writes int
 }
 
-// join writes the Dataplanes of n proxies and connects these.
+// join writes n Dataplanes and connects their proxies.
 func (b *badProxies) join(kind string, n int, cfg peer.ProxyConfig) []*peer.Proxy {
 	b.t.Helper()
 	cfg.XDS, cfg.Mesh = b.zone.Address("xds"), "default"
@@ -41,7 +41,7 @@ func (b *badProxies) join(kind string, n int, cfg peer.ProxyConfig) []*peer.Prox
 	return out
 }
 
-// propagation writes n policies for everybody on the global, and measures how long each takes to all served proxies.
+// propagation writes n policies for all on the global, and measures how long each takes to reach all served proxies.
 func (b *badProxies) propagation(n int) (took []time.Duration) {
 	b.t.Helper()
 	for range n {
@@ -59,9 +59,9 @@ func (b *badProxies) propagation(n int) (took []time.Duration) {
 	return took
 }
 
-// TestFaultsProxies has proxies that refuse all that they are sent, and ones that never read from their sockets, beside
-// proxies that are served. These get changes as fast, the zone's memory stays bounded, and zone and global name the
-// others with since when and why: never as enforcing anything.
+// TestFaultsProxies has proxies that refuse their whole configuration, and ones that never read from their sockets,
+// beside proxies that are served. These get changes as fast, the zone's memory stays bounded, and zone and global list
+// the bad ones with time and reason: never as enforcing anything.
 func TestFaultsProxies(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
@@ -101,7 +101,7 @@ func TestFaultsProxies(t *testing.T) {
 	if middle(during) > 5*middle(before)+500*time.Millisecond {
 		t.Errorf("the others were served in %s, and in %s before", middle(during), middle(before))
 	}
-	if most := 16 + float64(size)/2; grown > most { // half a MiB for each pair, far more than a served one has
+	if most := 16 + float64(size)/2; grown > most { // half a MiB for each pair, far more than a served one needs
 		t.Errorf("they cost the zone %.1f MiB, at most %.0f", grown, most)
 	}
 	for _, p := range deaf {

@@ -16,8 +16,8 @@ import (
 )
 
 // TestFaultsRestoreIntoEtcd restores a backup into an etcd that has a store, and kills the restore half way. A replica
-// with a folder of its own, which knows nothing of the restore, does not start on what there is, nor does the one whose
-// folder was restored. After the restore has been repeated, both do. While a replica runs, nothing is restored.
+// with its own folder, which does not know of the restore, does not start on the result, nor does the one whose folder
+// was restored. After the restore is repeated, both do. While a replica runs, nothing is restored.
 func TestFaultsRestoreIntoEtcd(t *testing.T) {
 	t.Parallel()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}

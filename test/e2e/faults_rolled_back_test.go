@@ -112,10 +112,10 @@ func TestFaultsRolledBack(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
-// TestFaultsEtcdRolledBackBesideAPausedReplica puts etcd back to a state from before writes that a paused replica has not
-// seen, and that the other one has sent to a zone. The paused one goes on as if nothing had been, and writes further than
-// the zone has seen. The zone, which moves to it, deletes nothing of what was lost; neither if etcd's history of that time
-// is gone, nor if the replica that it moves to has started since, so that it has nothing to compare with.
+// TestFaultsEtcdRolledBackBesideAPausedReplica rolls etcd back to before writes that a paused replica has not seen, and
+// that the other one has sent to a zone. The paused one continues unaware, and writes further than the zone has seen.
+// The zone, which moves to it, deletes nothing of what was lost, even if etcd's history of that time is gone, or if its
+// new replica has started since and has nothing to compare with.
 func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
 	t.Parallel()
 	for _, of := range []rolledBackEtcd{{name: "history"}, {name: "compacted", compacted: true},
@@ -127,8 +127,8 @@ func TestFaultsEtcdRolledBackBesideAPausedReplica(t *testing.T) {
 	}
 }
 
-// rolledBackEtcd is what happens after etcd was put back: its history is compacted, and another replica takes the place of
-// the one that went on.
+// rolledBackEtcd is what happens after the rollback: etcd's history is compacted, and another replica replaces the one
+// that continued.
 type rolledBackEtcd struct {
 	name             string
 	compacted, fresh bool
@@ -232,7 +232,7 @@ func newRolledBack(t *testing.T) *rolledBack {
 
 func (m *rolledBack) file(s *cluster.Server) string { return filepath.Join(s.DataDir, "causeway.db") }
 
-// goesBack puts back the global's store, which then comes further than the zone has seen before they meet.
+// goesBack rolls back the global's store, which then advances further than the zone has seen before they meet.
 func (m *rolledBack) goesBack() {
 	m.t.Helper()
 	m.global.Kill()
@@ -251,8 +251,8 @@ func (m *rolledBack) further(s *cluster.Server) {
 	m.apply(s, timeout("after", "10s"))
 }
 
-// TestFaultsRolledBackUnderAKilledZone kills a zone at once after it has taken a policy, and then rolls the global back
-// to before that: what a zone has, it knows when it has seen it.
+// TestFaultsRolledBackUnderAKilledZone kills a zone right after it has accepted a policy, and then rolls the global
+// back to before that: the zone knows when it saw what it has.
 func TestFaultsRolledBackUnderAKilledZone(t *testing.T) {
 	t.Parallel()
 	m := newRolledBack(t)
@@ -263,8 +263,8 @@ func TestFaultsRolledBackUnderAKilledZone(t *testing.T) {
 	m.holds(m.global, m.zone, "early", "late", "after")
 }
 
-// TestFaultsBothRolledBack puts back the store of a zone too, without what the zone keeps beside it: to a state in which
-// it had a policy that the global, put back further, lacks.
+// TestFaultsBothRolledBack also rolls back the store of a zone, without the record beside it, to a state with a policy
+// that the global, rolled back further, lacks.
 func TestFaultsBothRolledBack(t *testing.T) {
 	t.Parallel()
 	m := newRolledBack(t)
@@ -283,9 +283,9 @@ func TestFaultsBothRolledBack(t *testing.T) {
 	m.holds(m.global, m.zone, "early", "late", "after")
 }
 
-// TestFaultsZoneRolledBack puts the store of a zone back in place, as a disk snapshot does, and lets it come further
-// before it meets its global, which was killed right after it had taken what the zone now lacks. The global keeps that,
-// for it has the last copy, and doctor says so; what an operator accepts is done.
+// TestFaultsZoneRolledBack rolls the store of a zone back in place, as a disk snapshot does, and lets it advance before
+// it meets its global, which was killed right after it had accepted what the zone now lacks. The global keeps that,
+// because it has the last copy, and doctor reports it; an operator's acceptance is carried out.
 func TestFaultsZoneRolledBack(t *testing.T) {
 	t.Parallel()
 	m := newRolledBack(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestFaultsSaturatedAPI has clients that ask the HTTP APIs of a global and a zone without a pause, for much and in vain,
-// while a zone joins and proxies connect. These go on, and so do changes to proxies.
+// TestFaultsSaturatedAPI has clients call the HTTP APIs of a global and a zone without a pause, with expensive and
+// failing requests, while a zone joins and proxies connect. These succeed, and changes still reach proxies.
 func TestFaultsSaturatedAPI(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}
@@ -86,7 +86,7 @@ func TestFaultsSaturatedAPI(t *testing.T) {
 	m.noProblems(m.global.API.URL())
 }
 
-// askWithoutPause asks a server's API until ctx ends: for long lists, for what is not there, and with bodies that are
+// askWithoutPause calls a server's API until ctx ends: for long lists, for missing resources, and with bodies that are
 // refused.
 func askWithoutPause(ctx context.Context, url string, id int, answers, failures *atomic.Int64) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4}}

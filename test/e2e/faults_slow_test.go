@@ -37,7 +37,7 @@ func TestFaultsLargeOverFourKilobits(t *testing.T) {
 	}
 }
 
-// TestFaultsStoppedZone checks that the global says offline of a zone whose process is stopped, within 50 s.
+// TestFaultsStoppedZone checks that the global reports a zone whose process is stopped as offline within 50 s.
 func TestFaultsStoppedZone(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")

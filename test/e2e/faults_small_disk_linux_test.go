@@ -12,16 +12,16 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// smallDisk is a global on a small disk that others fill, and what it has acknowledged beside policies.
+// smallDisk is a global on a small disk that others fill, and its acknowledged changes besides policies.
 type smallDisk struct {
 	*volume
 	tokens, keys []string
 	refused      int
 }
 
-// TestFaultsSmallDisk fills the small disk of a global to the last block, and frees it, again and again, while policies are
-// written, keys rotated, tokens issued and zones invited. What was acknowledged holds, also after a kill: nothing is half
-// done, and all goes on with room.
+// TestFaultsSmallDisk repeatedly fills the small disk of a global to the last block, and frees it, while policies are
+// written, keys rotated, tokens issued and zones invited. Acknowledged changes hold, also after a kill: nothing is
+// incomplete, and all continues with room.
 func TestFaultsSmallDisk(t *testing.T) {
 	t.Parallel()
 	d := &disk{mesh: newMesh(t, "zone-1")}
@@ -104,7 +104,7 @@ func (s *smallDisk) work() {
 	did(err)
 }
 
-// holds checks what was acknowledged, after the write that had no room, if it was one, is repeated.
+// holds repeats the last write, which may have had no room, and checks what was acknowledged.
 func (s *smallDisk) holds() {
 	s.t.Helper()
 	s.keepsLast()
@@ -124,7 +124,7 @@ func (s *smallDisk) holds() {
 	}
 }
 
-// keepsLast repeats the write that was asked for last, which may have been stored though nobody was told.
+// keepsLast repeats the last write, which may have been stored without an answer.
 func (s *smallDisk) keepsLast() {
 	s.t.Helper()
 	s.eventually("the global to take a write",

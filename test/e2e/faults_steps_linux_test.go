@@ -21,20 +21,20 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// stepped kills what changes the data folder of a server at each of its steps in turn, always on a fresh folder.
+// stepped kills a program that changes a server's data folder at each of its steps in turn, always on a fresh folder.
 type stepped struct {
 	*mesh
 	server *cluster.Server
-	// prepare makes the folder, and sets args and the flags of the server, before the n-th kill.
+	// prepare creates the folder, and sets args and the flags of the server, before the n-th kill.
 	prepare func(n int)
-	// program and args are what is killed; without a program, it is a start of the server.
+	// program and args are what is killed; without a program, it is the starting server.
 	program string
 	args    []string
-	// again are the arguments with which it is repeated, if they are others.
+	// again are the arguments for repeating it, if they differ.
 	again []string
 	// whole checks a ready server.
 	whole func(context.Context, *cluster.Server) error
-	// refusal is what a server says that does not start on what the kill left. It always starts if this is empty.
+	// refusal is the message of a server that does not start on what the kill left. If empty, it always starts.
 	refusal string
 	// refuses is set if steps fail, and nobody is killed.
 	refuses bool
@@ -79,7 +79,7 @@ func (s *stepped) killedAt(n int) bool {
 	err := s.killed(ctx, n, steps)
 	step := strings.ReplaceAll(steps.Reached(), s.server.DataDir, "DIR")
 	if step == "" {
-		s.must(err) // it came to its end, and may be repeated all the same: its caller may not have heard of it
+		s.must(err) // it completed, and may be repeated anyway: its caller may not have heard of it
 		step = "none"
 	}
 	if s.refuses && err == nil {
@@ -96,7 +96,7 @@ func (s *stepped) killedAt(n int) bool {
 	return steps.Reached() != ""
 }
 
-// repeated runs what was killed to its end, and starts the server.
+// repeated runs the killed program to its end, and starts the server.
 func (s *stepped) repeated(ctx context.Context, n int, step string) {
 	args := s.args
 	if s.again != nil {
@@ -128,7 +128,7 @@ func (s *stepped) killed(ctx context.Context, n int, steps *cluster.Steps) error
 	return p.Wait(ctx)
 }
 
-// nothingYet reports whether nothing was done to the folder that a start could notice.
+// nothingYet reports whether nothing happened to the folder that a start could notice.
 func (s *stepped) nothingYet() bool {
 	visible, err := filepath.Glob(filepath.Join(s.server.DataDir, "[^.]*"))
 	s.must(err)
@@ -195,8 +195,8 @@ func TestFaultsSteps(t *testing.T) {
 	}
 }
 
-// TestFaultsRefusedSteps lets each of the same steps, and each write to a file, fail once, as on a disk that is full or
-// fails for a moment. What says that it is done is done; what says that it is not can be repeated to its end.
+// TestFaultsRefusedSteps makes each of the same steps, and each write to a file, fail once, as on a full or briefly
+// failing disk. A reported success is complete; a reported failure can be repeated to its end.
 func TestFaultsRefusedSteps(t *testing.T) {
 	t.Parallel()
 	if err := cluster.CanTrace(); err != nil || !cluster.CanRefuse {
@@ -213,7 +213,7 @@ func TestFaultsRefusedSteps(t *testing.T) {
 	}
 }
 
-// inSteps returns what is done in steps.
+// inSteps returns the operations that have steps.
 func inSteps() map[string]func(t *testing.T) *stepped {
 	return map[string]func(t *testing.T) *stepped{
 		"restore": restoreInSteps, "restore over another": restoreOverInSteps, "restore into etcd": restoreEtcdInSteps,
@@ -298,12 +298,12 @@ func firstStartInSteps(t *testing.T) *stepped {
 	return s
 }
 
-// writable checks that a server takes a policy.
+// writable checks that a server accepts a policy.
 func writable(ctx context.Context, s *cluster.Server) error {
 	return s.API.Put(ctx, "/meshes/default/meshtimeouts/first", timeoutOf("first", "1"))
 }
 
-// upgradeInSteps starts a global whose keys an earlier version has kept in the clear.
+// upgradeInSteps starts a global whose keys an earlier version has stored in plaintext.
 func upgradeInSteps(t *testing.T) *stepped {
 	s, _, source := steppedGlobal(t)
 	box, err := secrets.OpenBox(secrets.Config{Dir: source})
@@ -328,7 +328,7 @@ func upgradeInSteps(t *testing.T) *stepped {
 	return s
 }
 
-// steppedZone returns a stopped zone, and makes prepare call next with a name and a join string that are new.
+// steppedZone returns a stopped zone, and makes prepare call next with a new name and join string.
 func steppedZone(t *testing.T, next func(s *stepped, zone, join string)) *stepped {
 	m := newMesh(t, "zone-1")
 	s := &stepped{mesh: m, server: m.zones["zone-1"], whole: connected}

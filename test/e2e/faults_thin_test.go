@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// judgeTimeout is how long Porcupine may take for a history. It takes less than a second for one that is thin.
+// judgeTimeout limits Porcupine's time for a history. A thin one takes less than a second.
 const judgeTimeout = 5 * time.Minute
 
 // thin leaves out each look at the state that lasted as long as another one, or longer, and was told the same. Right after
@@ -38,7 +38,7 @@ func thin(history []porcupine.Operation) []porcupine.Operation {
 	})
 }
 
-// look returns what an operation that changes nothing asked and was told; "" for others.
+// look returns the request and answer of an operation that changes nothing; "" for others.
 func look(o porcupine.Operation) string {
 	switch in := o.Input.(type) {
 	case batchIn:
@@ -61,8 +61,8 @@ func look(o porcupine.Operation) string {
 	return ""
 }
 
-// tokenHistory has clients of three replicas show one token again and again. The first replica knows everything at once,
-// the others hear of the token and of its revocation much later, and nothing shows since when they are current.
+// tokenHistory has clients of three replicas present one token repeatedly. The first replica knows everything at once,
+// the others learn of the token and of its revocation much later, and nothing shows since when they are current.
 func tokenHistory() (history []porcupine.Operation, revoked int64) {
 	const looks, heard, end = 600, 200, 300
 	random := rand.New(rand.NewPCG(1, 1))
@@ -80,8 +80,8 @@ func tokenHistory() (history []porcupine.Operation, revoked int64) {
 	return history, 4*end + 3
 }
 
-// TestHistoriesAreDecided shows that Porcupine decides what replicas that are cut off long make of a history, and that
-// what is left of it still shows a defect.
+// TestHistoriesAreDecided checks that Porcupine decides a history of replicas that are isolated for long, and that the
+// thinned one still shows a defect.
 func TestHistoriesAreDecided(t *testing.T) {
 	t.Parallel()
 	history, revoked := tokenHistory()

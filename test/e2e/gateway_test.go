@@ -20,9 +20,9 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestGatewayKeys checks that a real Envoy answers with certificates from a secret, a file and the resource itself, of
-// the zone and of the global, that a renewed file is used, and that no server returns or keeps their keys in the clear.
-// apply and rollout status say what serves a MeshGateway, and what does not.
+// TestGatewayKeys checks that a real Envoy presents certificates from a secret, a file and the resource itself, of the
+// zone and of the global, that a renewed file is used, and that no server returns or keeps their keys in plaintext.
+// apply and rollout status report what serves a MeshGateway, and what does not.
 func TestGatewayKeys(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t)
@@ -133,8 +133,8 @@ func (k *clientKey) answersOn(ctx context.Context, port int) error {
 	return nil
 }
 
-// enforcedByAll checks what the zone's rollout status says of a MeshGateway: that all proxies enforce it, or that one
-// does not, and why.
+// enforcedByAll checks the zone's rollout status of a MeshGateway: that all proxies enforce it, or that one does not,
+// and why.
 func enforcedByAll(ctx context.Context, zone *cluster.Server, name, why string) error {
 	answer, err := get(ctx, zone.Address("api"), "/_rollout/meshgateways/default/"+name)
 	if err != nil {
@@ -181,8 +181,8 @@ func (k *clientKey) gatewayLookedFor(m *mesh, servers []*cluster.Server, proxies
 	}
 }
 
-// TestGatewayThatEnvoyRefuses: a real Envoy refuses one listener of a MeshGateway, whose port another process has, and
-// takes the other. No server says that the gateway is served, also not after the proxy has accepted something else.
+// TestGatewayThatEnvoyRefuses has a real Envoy refuse one listener of a MeshGateway, whose port another process has,
+// and accept the other. No server reports the gateway as served, not even after the proxy has accepted something else.
 func TestGatewayThatEnvoyRefuses(t *testing.T) {
 	t.Parallel()
 	m := &truth{newMesh(t, "zone-1")}

@@ -29,7 +29,7 @@ func TestGuides(t *testing.T) {
 	for _, c := range steps {
 		r.follow(c)
 		if strings.HasPrefix(c.Text, "curl ") {
-			break // what the client gets before there is a policy is the last of step 4
+			break // the client's result without a policy is the last of step 4
 		}
 	}
 	listed := map[string]bool{}

@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 
-// TestIncidentsOfZones plays what goes wrong between a global and its zones, two of them of another vendor, and in a
-// zone with its proxies.
+// TestIncidentsOfZones plays incidents between a global and its zones, two of them of another vendor, and in a zone
+// with its proxies.
 func TestIncidentsOfZones(t *testing.T) {
 	t.Parallel()
 	m := newAnonymousMesh(t, "zone-1", "zone-2")
@@ -62,7 +62,7 @@ func TestIncidentsOfZones(t *testing.T) {
 	in.all()
 }
 
-// heldRemoval lets a zone come back with one of its services.
+// heldRemoval reconnects a zone with one of its services.
 func (in *incidents) heldRemoval() {
 	var services []peer.Resource
 	for i := range 30 {
@@ -85,7 +85,7 @@ func (in *incidents) heldRemoval() {
 	})
 }
 
-// TestIncidentsOfTheGlobal plays what happens to a global's store and to the credential of a zone.
+// TestIncidentsOfTheGlobal plays incidents of a global's store and of a zone's credential.
 func TestIncidentsOfTheGlobal(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1")
@@ -122,8 +122,8 @@ func TestIncidentsOfTheGlobal(t *testing.T) {
 	in.all()
 }
 
-// TestIncidentsOfTime plays what clocks do: 25 of the 30 days of a zone's certificate pass while the zone is away, and
-// then the global answers with the time of a wrong clock.
+// TestIncidentsOfTime plays incidents of clocks: 25 of the 30 days of a zone's certificate pass while the zone is away,
+// and then the global answers with the time of a wrong clock.
 func TestIncidentsOfTime(t *testing.T) {
 	t.Parallel()
 	bin := filepath.Join(t.TempDir(), "bin")
@@ -150,7 +150,7 @@ func TestIncidentsOfTime(t *testing.T) {
 	in.all()
 }
 
-// TestIncidentWithoutEtcd plays the loss of the etcd that a global has its store in.
+// TestIncidentWithoutEtcd plays the loss of the etcd that holds a global's store.
 func TestIncidentWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.Start(t, 1)

@@ -17,9 +17,8 @@ import (
 
 const incidentsPage = "docs/operations/incidents.md"
 
-// incidents plays docs/operations/incidents.md: it makes a situation real, runs the command of the situation's section
-// and compares what it prints with what the page shows. Then it does what the page advises, and the command reports the
-// situation no longer.
+// incidents plays docs/operations/incidents.md: it creates a situation, runs the command of its section and compares
+// the output with the page. Then it follows the page's advice, and the command no longer reports the situation.
 type incidents struct {
 	*truth
 	played   []string // the sections
@@ -45,8 +44,8 @@ func (in *incidents) knows(name, address string) {
 	}
 }
 
-// play makes the situation of a section, waits until the section's command prints what the page shows, undoes it as the
-// page advises, and waits until the command prints that no longer.
+// play creates the situation of a section, waits until the section's command prints what the page shows, undoes it as
+// the page advises, and waits until the command no longer prints that.
 func (in *incidents) play(section string, begin, remedy func()) {
 	in.t.Helper()
 	in.played = append(in.played, section)
@@ -87,13 +86,13 @@ func (in *incidents) runs(ctx context.Context, command string) ([]string, error)
 	return strings.Split(string(out), "\n"), err
 }
 
-// patternOf matches a line as the page shows it. Three dots stand for what differs each time.
+// patternOf matches a line as the page shows it. Three dots stand for variable text.
 func patternOf(line string) *regexp.Regexp {
 	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, ".+") + "$")
 }
 
-// prints compares what a command prints with what the page shows: each line of the page is there, in this order. A line of
-// three dots stands for any lines.
+// prints compares the output of a command with the page: it has each line of the page, in this order. A line of three
+// dots stands for any lines.
 func (in *incidents) prints(ctx context.Context, shown *pages.Command) error {
 	out, err := in.runs(ctx, shown.Text)
 	if err != nil {
@@ -130,8 +129,8 @@ func (in *incidents) all() {
 	}
 }
 
-// TestIncidentsAreAllPlayed checks that each section of the page is played by one of the tests, and says the cause, the
-// remedy and how to undo it.
+// TestIncidentsAreAllPlayed checks that one of the tests plays each section of the page, and that the section has the
+// cause, the remedy and how to undo it.
 func TestIncidentsAreAllPlayed(t *testing.T) {
 	t.Parallel()
 	root, err := cluster.Root()

@@ -41,7 +41,7 @@ func TestNothingGivesKeysAway(t *testing.T) {
 	t.Setenv(secrets.PassphraseEnv, ofGlobal)
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"},
 		Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
-	unsetPassphrase(t) // the zone makes a key file
+	unsetPassphrase(t) // the zone creates a key file
 	l := &leaks{mesh: m, loot: newLoot(), given: map[string][]byte{}, answered: map[string]bool{}}
 	l.loot.addText("passphrase", ofGlobal)
 	l.loot.addText("passphrase", wrongWords)

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long anything that happens by itself may take.
+// patience bounds the wait for any background event.
 const patience = 60 * time.Second
 
 // mesh is a global and zones that end with the test. On a failure it shows the ends of their logs.
@@ -29,7 +29,7 @@ func newMesh(t *testing.T, zones ...string) *mesh {
 	return startMesh(t, cluster.GlobalConfig{}, zones...)
 }
 
-// newAnonymousMesh is newMesh with a global that also lets in zones that have not joined.
+// newAnonymousMesh is newMesh with a global that also admits zones that have not joined.
 func newAnonymousMesh(t *testing.T, zones ...string) *mesh {
 	t.Helper()
 	return startMesh(t, cluster.GlobalConfig{Anonymous: true}, zones...)

@@ -130,7 +130,7 @@ func (r *restart) connect() {
 	}
 	r.all("to have all", func(_ int, p *peer.Proxy) bool { return p.Complete() })
 	r.know("of-", func(int) bool { return true })
-	// Routes are asked for by who connects again: here for the first time.
+	// A proxy requests routes when it reconnects: here for the first time.
 	for _, p := range r.proxies {
 		r.must(p.Reconnect(r.t.Context()))
 	}

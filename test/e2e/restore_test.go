@@ -166,9 +166,9 @@ func (r *restoring) signer(id *cluster.Identity) string {
 	return hex.EncodeToString(leaf.AuthorityKeyId)
 }
 
-// TestRestoredZoneTakesNothingAway restores a zone from a backup that is older than a policy and a service of its own,
-// which another zone has by way of the global. The global keeps both, for it has the last copies, and says so. With
-// them given back, all is well.
+// TestRestoredZoneTakesNothingAway restores a zone from a backup that is older than one of its policies and services,
+// which another zone has through the global. The global keeps both, because it has the last copies, and reports it.
+// Once they are returned, all is well.
 func TestRestoredZoneTakesNothingAway(t *testing.T) {
 	t.Parallel()
 	m := newMesh(t, "zone-1", "zone-2")

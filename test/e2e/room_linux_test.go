@@ -116,8 +116,8 @@ func (d *disk) fills() {
 	d.ready(d.global)
 }
 
-// onSmallDisk starts a server again with its data folder on a disk of 64 MiB. It reports false, and changes nothing, where
-// the machine lets us mount none.
+// onSmallDisk restarts a server with its data folder on a disk of 64 MiB. It reports false, and changes nothing, if the
+// machine allows no mount.
 func (d *disk) onSmallDisk(s *cluster.Server) bool {
 	d.t.Helper()
 	d.must(s.Stop(d.t.Context()))

@@ -62,7 +62,7 @@ func TestStrangersCostLittle(t *testing.T) {
 		t.Parallel()
 		for _, attempt := range attemptsAt("xds") {
 			attack(t, zone, attempt, func(ctx context.Context) error {
-				// As an Envoy does, it dials again where it had to make room before it could prove who it is.
+				// Like an Envoy, it reconnects if it lost its place before it could authenticate.
 				return cluster.Until(ctx, time.Minute, "the honest proxy to be served", func(ctx context.Context) error {
 					return honestStream(ctx, zone.Address("xds"), token.Token)
 				})

@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestWalkFullDisk asks everything of a global and a zone whose disks are really full, and writes until nothing fits:
-// what was said to be stored is there afterwards, also after a kill, and what was said not to be is not.
+// TestWalkFullDisk asks everything of a global and a zone whose disks are full, and writes until nothing fits:
+// afterwards, also after a kill, acknowledged writes are there, and refused ones are not.
 func TestWalkFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t, newMesh(t), nil)
@@ -43,8 +43,8 @@ func TestWalkFullDisk(t *testing.T) {
 	}
 }
 
-// writesUntilFull writes policies until three in a row are refused, and returns which are said to be stored. Each of
-// the others is answered with that it was not.
+// writesUntilFull writes policies until three in a row are refused, and returns those that were acknowledged. The
+// answer to each other one is that it was not stored.
 func (d *disk) writesUntilFull(s *cluster.Server, of string) map[string]bool {
 	d.t.Helper()
 	stored, refused := map[string]bool{}, 0
@@ -66,7 +66,7 @@ func (d *disk) writesUntilFull(s *cluster.Server, of string) map[string]bool {
 	return stored
 }
 
-// has waits until a server has what it said it stored, and nothing that it said it did not.
+// has waits until a server has what it acknowledged, and nothing that it refused.
 func (d *disk) has(s *cluster.Server, told map[string]bool) {
 	d.t.Helper()
 	d.eventually(s.Name()+" to have what it said", func(ctx context.Context) error {

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestWalkReplicas asks everything of two globals with one store, of which the second has the zone: while both are cut off
-// from etcd, and while etcd is full, with the zone and without it.
+// TestWalkReplicas asks everything of two globals on one store, the second of which has the zone: while both are cut
+// off from etcd, and while etcd is full, with and without the zone.
 func TestWalkReplicas(t *testing.T) {
 	t.Parallel()
 	etcd := etcdtest.StartQuota(t, 24<<20)

@@ -104,7 +104,7 @@ func TestWalk(t *testing.T) {
 	both("restored")
 }
 
-// rollBack puts the global's store back to a backup that lacks a policy, which the zone has.
+// rollBack rolls the global's store back to a backup without a policy that the zone has.
 func (w *walk) rollBack() {
 	w.t.Helper()
 	backup := filepath.Join(w.Dir(), "older.backup")

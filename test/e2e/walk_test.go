@@ -121,7 +121,7 @@ func (w *walk) asked(s *cluster.Server, kind string, chosen func(question string
 	return all
 }
 
-// write writes all answers of a server into a file, to be read.
+// write writes all answers of a server into a file, for readers.
 func (w *walk) write(state, kind string, s *cluster.Server) {
 	all := w.asked(s, kind, func(string) bool { return true })
 	var written bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestWalkIsWhole checks that TestWalk asks each route and each command, or that changing.txt says that it need not.
+// TestWalkIsWhole checks that TestWalk covers each route and command that changing.txt does not exempt.
 func TestWalkIsWhole(t *testing.T) {
 	t.Parallel()
 	var left []string
