@@ -57,6 +57,9 @@ type rule struct {
 	note string
 }
 
+// ownSource is the address from which the proxy dials an application on an address of the machine.
+var ownSource = netip.MustParsePrefix("127.0.0.6/32")
+
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
 // rules returns the rules of each chain. A connection gets the verdict of the first rule that matches it.
@@ -106,6 +109,7 @@ func (s *Settings) proxys() (out []rule) {
 		for _, p := range loopback {
 			out = append(out, rule{user: &s.ProxyUser, to: p, note: "the proxy, to the application"})
 		}
+		out = append(out, rule{user: &s.ProxyUser, from: ownSource, note: "the proxy, to the application on an address"})
 		for _, p := range s.ExcludeInboundPorts {
 			out = append(out, rule{user: &s.ProxyUser, protocol: tcp, ports: p, note: "the proxy, to an excluded port"})
 		}

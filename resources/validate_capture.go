@@ -29,6 +29,9 @@ func (v *validation) transparentProxying(n *meshpb.Dataplane_Networking, at *fie
 	if t.GetRedirectPortOutbound() != 0 {
 		v.captureAlone(n, outbound)
 	}
+	if t.GetRedirectPortInbound() != 0 {
+		v.inboundCaptureAlone(n, at.field("redirectPortInbound"))
+	}
 	v.reachableBackends(t.GetReachableBackends().GetRefs(), at.field("reachableBackends").field("refs"))
 }
 
@@ -54,6 +57,33 @@ func (v *validation) captureAlone(n *meshpb.Dataplane_Networking, at *fieldPath)
 	}
 	for i, out := range n.GetOutbound() {
 		check("outbound", i, cmp.Or(out.GetAddress(), "127.0.0.1"), out.GetPort())
+	}
+}
+
+// inboundCaptureAlone checks that nothing else listens where what comes in is redirected to, on any address, and that
+// captured inbounds have an address, by which the proxy tells them from what others listen on.
+func (v *validation) inboundCaptureAlone(n *meshpb.Dataplane_Networking, at *fieldPath) {
+	port := n.GetTransparentProxying().GetRedirectPortInbound()
+	check := func(list string, i int, other uint32) {
+		if other == port {
+			v.fail(at, "%d is already taken by networking.%s[%d]", port, list, i)
+		}
+	}
+	if port == n.GetTransparentProxying().GetRedirectPortOutbound() {
+		v.fail(at, "%d is redirectPortOutbound too: want another", port)
+	}
+	for i, in := range n.GetInbound() {
+		check("inbound", i, in.GetPort())
+		if ip, err := ParseIP(in.GetAddress()); err == nil && ip.IsUnspecified() {
+			v.fail(top("networking").field("inbound").item(i).field("address"),
+				"want one address of the machine where connections are redirected, got %s", in.GetAddress())
+		}
+	}
+	for i, l := range n.GetListeners() {
+		check("listeners", i, l.GetPort())
+	}
+	for i, out := range n.GetOutbound() {
+		check("outbound", i, out.GetPort())
 	}
 }
 
@@ -85,10 +115,9 @@ func captureWarnings(dp *meshpb.Dataplane) []string {
 		name string
 		set  bool
 	}{
-		{"redirectPortInbound", t.GetRedirectPortInbound() != 0},
 		{"directAccessServices", len(t.GetDirectAccessServices()) > 0},
 		{"reachableServices", len(t.GetReachableServices()) > 0},
-		{"ipFamilyMode", t.GetIpFamilyMode() != 0 && t.GetRedirectPortOutbound() == 0},
+		{"ipFamilyMode", t.GetIpFamilyMode() != 0 && t.GetRedirectPortOutbound() == 0 && t.GetRedirectPortInbound() == 0},
 	} {
 		if field.set {
 			out = append(out, at.field(field.name).String()+": this version does not configure proxies by it")

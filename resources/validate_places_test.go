@@ -28,6 +28,18 @@ func TestPlacesOfADataplane(t *testing.T) {
 		"an outbound where connections of IPv6 are redirected to": {
 			`{"address":"10.0.0.1","inbound":[{"port":80}],"outbound":[{"port":15001,"address":"0::1","backendRef":{"kind":"MeshService","name":"a"}}],"transparentProxying":{"redirectPortOutbound":15001,"ipFamilyMode":"DualStack"}}`,
 			"networking.transparentProxying.redirectPortOutbound"},
+		"an inbound where what comes in is redirected to": {
+			`{"address":"10.0.0.1","inbound":[{"port":15006}],"transparentProxying":{"redirectPortInbound":15006}}`,
+			"networking.transparentProxying.redirectPortInbound"},
+		"one port for both directions": {
+			`{"address":"10.0.0.1","inbound":[{"port":80}],"transparentProxying":{"redirectPortInbound":15001,"redirectPortOutbound":15001}}`,
+			"networking.transparentProxying.redirectPortInbound"},
+		"an outbound where what comes in is redirected to": {
+			`{"address":"10.0.0.1","inbound":[{"port":80}],"outbound":[{"port":15006,"backendRef":{"kind":"MeshService","name":"a"}}],"transparentProxying":{"redirectPortInbound":15006}}`,
+			"networking.transparentProxying.redirectPortInbound"},
+		"captured, on every address": {
+			`{"address":"10.0.0.1","inbound":[{"port":80,"address":"0.0.0.0","serviceAddress":"127.0.0.1","servicePort":81}],"transparentProxying":{"redirectPortInbound":15006}}`,
+			"networking.inbound[0].address"},
 		"others": {
 			`{"address":"10.0.0.1","inbound":[{"port":80},{"port":80,"address":"10.0.0.2"},{"port":15001}],"listeners":[{"type":"ZoneEgress","port":81}],"outbound":[{"port":15001,"address":"::1","backendRef":{"kind":"MeshService","name":"a"}}],"transparentProxying":{"redirectPortOutbound":15001}}`,
 			""},

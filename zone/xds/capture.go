@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,31 +25,44 @@ import (
 const (
 	// captureListener takes the connections that the machine redirects to the proxy.
 	captureListener = "causeway_capture"
+	// inboundCapture takes those that the machine redirects of what others open to it.
+	inboundCapture = "causeway_capture_inbound"
 	// passCluster leads where a connection was going before it was redirected.
 	passCluster = "causeway_passthrough"
+	// ownSource is the address from which a proxy dials an application on the machine's own address. The rules of
+	// package capture know it.
+	ownSource = "127.0.0.6"
 	// inspection limits how long a connection whose client says nothing waits for its first bytes to be read. Where
 	// servers speak first, each connection waits that long.
 	inspection = 500 * time.Millisecond
 )
 
-// capture is how a Dataplane's application's connections are redirected to its proxy. The zero value means that they
-// are not.
+// capture is how connections are redirected to a Dataplane's proxy: to port, those of its application, and to inbound,
+// those of others to the application. Zero means that they are not.
 type capture struct {
-	port uint32
-	ipv6 bool
+	port, inbound uint32
+	ipv6          bool
 }
 
 func captureOf(net *meshpb.Dataplane_Networking) capture {
 	t := net.GetTransparentProxying()
 	family := t.GetIpFamilyMode()
-	return capture{port: t.GetRedirectPortOutbound(),
+	return capture{port: t.GetRedirectPortOutbound(), inbound: t.GetRedirectPortInbound(),
 		ipv6: family == meshpb.Dataplane_Networking_TransparentProxying_DualStack ||
 			family == meshpb.Dataplane_Networking_TransparentProxying_IPv6}
 }
 
 // isAt reports whether redirected connections arrive at an address.
 func (c capture) isAt(at endpoint) bool {
-	return at.same(endpoint{"127.0.0.1", c.port}) || c.ipv6 && at.same(endpoint{"::1", c.port})
+	out := c.port != 0 && (at.same(endpoint{"127.0.0.1", c.port}) || c.ipv6 && at.same(endpoint{"::1", c.port}))
+	return out || c.inbound != 0 && at.port == c.inbound
+}
+
+// takes reports whether connections to the address of an inbound are redirected to the proxy. Those within the machine,
+// to loopback, are not.
+func (c capture) takes(in *inbound) bool {
+	ip, err := resources.ParseIP(in.listen.address)
+	return c.inbound != 0 && err == nil && !ip.Unmap().IsLoopback()
 }
 
 // listenFor builds the listener for redirected connections. Those to an address on which another listener is, such as
@@ -84,6 +98,49 @@ func (c capture) listenFor(p *passing) (*resource, error) {
 		out.ListenerFiltersTimeout, out.ContinueOnListenerFiltersTimeout = durationpb.New(inspection), true
 	}
 	return newResource(kindListener, captureListener, out)
+}
+
+// throughCapture resolves how the proxy dials the application of a captured inbound: on loopback, or on an address of
+// the machine, at which only what comes from ownSource is not led back to the proxy.
+func (in *inbound) throughCapture(address string) error {
+	service, err := resources.ParseIP(in.service.address)
+	if err != nil || !in.service.same(endpoint{address, in.service.port}) &&
+		!in.service.same(endpoint{in.listen.address, in.service.port}) {
+		return nil
+	}
+	if !service.Unmap().Is4() {
+		return fmt.Errorf("serviceAddress %s: what goes to it is redirected to the proxy: want the application on loopback, "+
+			"or on an IPv4 address", in.service.address)
+	}
+	in.ownAddress = true
+	return nil
+}
+
+// source returns the address from which the proxy dials the application; nil for any.
+func (in *inbound) source() *corev3.BindConfig {
+	if !in.ownAddress {
+		return nil
+	}
+	return &corev3.BindConfig{SourceAddress: endpoint{ownSource, 0}.proto().GetSocketAddress()}
+}
+
+// inboundListener builds the listener for what others open to the machine. A connection to the address of an inbound,
+// or of another listener of the proxy, goes there. All others are closed.
+func (c capture) inboundListener() (*resource, error) {
+	refused, err := bytesChain(refusedChain, lost)
+	if err != nil {
+		return nil, err
+	}
+	out := &listenerv3.Listener{
+		Name: inboundCapture, StatPrefix: inboundCapture, TrafficDirection: corev3.TrafficDirection_INBOUND,
+		Address:        endpoint{"0.0.0.0", c.inbound}.proto(),
+		UseOriginalDst: wrapperspb.Bool(true),
+		FilterChains:   []*listenerv3.FilterChain{refused},
+	}
+	if c.ipv6 {
+		out.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: endpoint{"::", c.inbound}.proto()}}
+	}
+	return newResource(kindListener, inboundCapture, out)
 }
 
 // newPassCluster builds the cluster for what passes through, in the protocol that the application speaks.

@@ -24,6 +24,7 @@ func newCluster(in *inbound) (*resource, error) {
 			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
 			ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
 			CircuitBreakers:      thresholds(in.breaker),
+			UpstreamBindConfig:   in.source(),
 		})
 	}
 	c := &clusterv3.Cluster{
@@ -31,6 +32,7 @@ func newCluster(in *inbound) (*resource, error) {
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
 		CircuitBreakers:      thresholds(in.breaker),
+		UpstreamBindConfig:   in.source(),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: in.cluster(),
 			Endpoints: []*endpointv3.LocalityLbEndpoints{{LbEndpoints: []*endpointv3.LbEndpoint{{

@@ -119,7 +119,7 @@ func gatewayOf(t *target) *gateway {
 			g.problem(field, "the Dataplane's address is not an IP address")
 		case taken:
 			g.problem(field, "an inbound or a listener of the Dataplane listens on "+listen.String())
-		case t.capture.port != 0 && t.capture.isAt(listen):
+		case t.capture.isAt(listen):
 			g.problem(field, "connections are redirected to "+listen.String())
 		default:
 			g.add(kri.WithSection(strconv.Itoa(int(l.GetPort()))).String(), listen, l, field)

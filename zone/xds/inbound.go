@@ -26,6 +26,8 @@ type inbound struct {
 	serverFirst bool
 	// permissive means that it also accepts connections in the clear; plaintext marks the side of it that does.
 	permissive, plaintext bool
+	// ownAddress means that the proxy dials the application on an address of the machine at which it is captured itself.
+	ownAddress bool
 	// egress means that it is a listener of an egress, with no application behind it.
 	egress bool
 	// limits are the limits of its connections.
@@ -125,13 +127,16 @@ func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) (
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	var out []inbound
+	captured := captureOf(spec.GetNetworking())
 	sections, sockets := map[string]bool{}, map[endpoint]bool{}
 	for i, field := range spec.GetNetworking().GetInbound() {
 		if field.GetState() == meshpb.Dataplane_Networking_Inbound_Ignored {
 			continue
 		}
 		in, err := resolve(spec.GetNetworking().GetAddress(), field, &match.Inbounds[i])
-		if err == nil && !proxyless && in.listen == in.service {
+		if err == nil && !proxyless && captured.takes(&in) {
+			err = in.throughCapture(spec.GetNetworking().GetAddress())
+		} else if err == nil && !proxyless && in.listen.same(in.service) {
 			err = fmt.Errorf("proxy and application both at %s:%d: set another address, or servicePort",
 				in.listen.address, in.listen.port)
 		}

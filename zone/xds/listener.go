@@ -45,7 +45,7 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newResource(kindListener, in.name(), &listenerv3.Listener{
+	out := &listenerv3.Listener{
 		Name:             in.name(),
 		StatPrefix:       in.name(),
 		Address:          in.listen.proto(),
@@ -56,7 +56,11 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
 		FilterChains: chains,
-	})
+	}
+	if t.capture.takes(in) { // the application may have the address itself
+		out.BindToPort = wrapperspb.Bool(false)
+	}
+	return newResource(kindListener, in.name(), out)
 }
 
 // overADS returns the source of resources that come on the ADS stream. Nobody changes what it returns.

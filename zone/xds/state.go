@@ -247,7 +247,14 @@ func (s *state) buildListeners(t *target, old *state) error {
 		}
 		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 	}
-	for _, listener := range []*resource{t.observed.metrics, t.observed.capture} {
+	var captured *resource
+	if t.capture.inbound != 0 {
+		var err error
+		if captured, err = t.capture.inboundListener(); err != nil {
+			return err
+		}
+	}
+	for _, listener := range []*resource{t.observed.metrics, t.observed.capture, captured} {
 		if listener != nil {
 			s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 		}
