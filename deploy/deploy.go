@@ -1,5 +1,5 @@
-// Package deploy holds what installs Causeway in Kubernetes, for causewayctl: the definitions of crds, and the charts,
-// which Render fills in as Helm would.
+// Package deploy embeds what installs Causeway in Kubernetes, for causewayctl: the definitions in crds, and the charts,
+// which Render renders as Helm does.
 package deploy
 
 import (
@@ -13,8 +13,8 @@ import (
 //go:embed crds/*.yaml all:charts/causeway-global all:charts/causeway-zone
 var files embed.FS
 
-// Definitions returns the CustomResourceDefinitions and what belongs to them, as documents of YAML: those that others
-// need first.
+// Definitions returns the CustomResourceDefinitions and what belongs to them, as YAML documents in the order of
+// installation.
 func Definitions() ([]byte, error) {
 	names, err := fs.Glob(files, "crds/*.yaml")
 	if err != nil {
@@ -33,7 +33,7 @@ func Definitions() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// rank puts what is about the definitions behind them.
+// rank orders what depends on the definitions after them.
 func rank(name string) int {
 	return slices.Index([]string{"roles.yaml", "admission.yaml"}, path.Base(name))
 }

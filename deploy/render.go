@@ -23,7 +23,7 @@ type Release struct {
 	Values map[string]any
 }
 
-// Values returns the values that a chart has by itself.
+// Values returns the default values of a chart.
 func Values(chart string) (map[string]any, error) {
 	return readYAML(path.Join("charts", chart, "values.yaml"))
 }
@@ -37,8 +37,8 @@ func readYAML(name string) (map[string]any, error) {
 	return out, yaml.Unmarshal(raw, &out)
 }
 
-// Render returns the manifests of a release as documents of YAML, the namespace first: what helm template gives, since
-// the charts use of Helm only what this package has, too. Nothing is known of a cluster.
+// Render returns the manifests of a release as YAML documents, the namespace first. The output is that of helm
+// template: the charts use only what this package implements of Helm. It knows nothing of a cluster.
 func Render(r *Release) ([]byte, error) {
 	folder := path.Join("charts", r.Chart)
 	about, err := readYAML(path.Join(folder, "Chart.yaml"))
@@ -162,7 +162,7 @@ func toInt(v any) (int, error) {
 	return n, err
 }
 
-// dig returns what is at the path of names in an object, and else the value before the object.
+// dig returns the value at the path of names in an object, or else the argument before the object.
 func dig(args ...any) any {
 	object, fallback := args[len(args)-1], args[len(args)-2]
 	for _, name := range args[:len(args)-2] {

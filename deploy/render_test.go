@@ -13,8 +13,8 @@ import (
 // hostile is a value that ends its line, its list and its object in YAML, unless it is quoted.
 const hostile = "a: b # c \"d\" 'e', f]}\n- g: {h}\n---\ni: j\\"
 
-// TestRenderKeepsValuesInTheirPlace sets each text of the charts to a hostile one. What is rendered has the same shape, and
-// the text is nothing but a value in it.
+// TestRenderKeepsValuesInTheirPlace sets each text of the charts to a hostile one. The output keeps its shape, and the
+// text is only a value in it.
 func TestRenderKeepsValuesInTheirPlace(t *testing.T) {
 	for _, chart := range []string{"causeway-global", "causeway-zone"} {
 		plain := everything(t, chart)
@@ -31,7 +31,7 @@ func TestRenderKeepsValuesInTheirPlace(t *testing.T) {
 	}
 }
 
-// everything is the values of a chart with all that it can have, and a text in each place for one.
+// everything returns the values of a chart with all features enabled and all texts set.
 func everything(t *testing.T, chart string) map[string]any {
 	t.Helper()
 	values, err := Values(chart)
@@ -52,7 +52,7 @@ func everything(t *testing.T, chart string) map[string]any {
 	return values
 }
 
-// placeOf is a plain value: the store stays etcd, so that everything of it is rendered.
+// placeOf returns a plain value: the store stays etcd, so that all of it is rendered.
 func placeOf(at string) string {
 	if at == "store.kind" {
 		return "etcd"
@@ -60,7 +60,7 @@ func placeOf(at string) string {
 	return "plain"
 }
 
-// texts are the places of all texts. The kind of the store is left out: it decides what is rendered.
+// texts returns the paths of all texts except the kind of the store, which decides what is rendered.
 func texts(values map[string]any, at string) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -76,7 +76,7 @@ func texts(values map[string]any, at string) []string {
 	return out
 }
 
-// shapeOf lists all places of what is rendered, without the values.
+// shapeOf lists all paths in the output, without the values.
 func shapeOf(t *testing.T, chart string, values map[string]any) []string {
 	t.Helper()
 	raw, err := Render(&Release{Chart: chart, Name: "r", Namespace: "n", Values: values})
@@ -111,7 +111,7 @@ func places(v any, at string) []string {
 	return out
 }
 
-// difference is the first place that one has and the other has not.
+// difference returns the first path that only one of them has.
 func difference(got, want []string) string {
 	for i, one := range got {
 		if i >= len(want) || one != want[i] {

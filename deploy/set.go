@@ -9,8 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Merge lays the values of a file over those of a chart. A value that the chart does not have is an error, which names
-// it.
+// Merge lays the values of a file over those of a chart. A value that the chart lacks is an error, which names it.
 func Merge(values, over map[string]any, at string) error {
 	for _, name := range slices.Sorted(maps.Keys(over)) {
 		v := over[name]
@@ -45,8 +44,8 @@ func shown(v any) string {
 	return strings.TrimSpace(string(raw))
 }
 
-// Set sets one value: path.of.it=text, where the text is read as YAML reads it, unless the chart has text there. A list
-// is written {a,b}, as for helm.
+// Set sets one value: path.of.it=text. The text is parsed as YAML, unless the chart has text there. A list is written
+// {a,b}, as for helm.
 func Set(values map[string]any, setting string) error {
 	at, text, ok := strings.Cut(setting, "=")
 	if !ok || at == "" {

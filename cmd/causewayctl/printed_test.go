@@ -133,8 +133,8 @@ func TestOneWayOut(t *testing.T) {
 	}
 }
 
-// TestValuesOfTemplatesAreLines prints a text of two lines: whole where it is all that is asked for, and on one line
-// where something else follows.
+// TestValuesOfTemplatesAreLines checks that a text of two lines is printed unchanged if it is the only value, and on
+// one line if something follows.
 func TestValuesOfTemplatesAreLines(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,6 @@
-// Command proxyless-grpc is the program of the guide beside it: a gRPC server without a proxy, whose listener, and who
-// may call which of its methods, come from a Causeway zone, and a client for it. It answers every method, so that the
-// guide can be about who is let in.
+// Command proxyless-grpc is the program of the guide beside it: a gRPC server without a proxy, whose listener and
+// permissions for each method come from a Causeway zone, and a client for it. It answers every method, so that the
+// guide can be about permissions.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package porttest owns the choice of ports for tests that start programs which cannot be told to pick one. It must not
-// be used by servers: those listen on port 0.
+// Package porttest chooses ports for tests of programs that cannot pick one. Servers must not use it: they listen on
+// port 0.
 package porttest
 
 import (
@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// Ports are looked for below the range from which systems take those of outgoing connections.
+// Ports are below the range that systems use for outgoing connections.
 const (
 	lowest  = 12000
 	highest = 32000
 	tries   = 1000
 )
 
-// Free returns a port of 127.0.0.1 on which nobody listens, and that Free gives to nobody else on this machine while
-// this process lives. For that the process keeps a socket that is bound to the port and does not listen: who listens
-// there with SO_REUSEADDR, as Envoy and Go programs do, can, and gets all connections; who asks the system for any
-// port, or Free for another, is given another.
+// Free returns a port of 127.0.0.1 on which nothing listens, and which Free returns to nobody else on this machine
+// while this process lives. To that end, the process keeps a socket bound to the port that does not listen. A program
+// that listens there with SO_REUSEADDR, as Envoy and Go programs do, succeeds and gets all connections; a request to
+// the system for any port, or to Free for another, returns another one.
 func Free() (int, error) {
 	for range tries {
 		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // which one is no secret //nolint:gosec // nobody gains by guessing it
@@ -34,8 +34,8 @@ func Free() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d on 127.0.0.1", lowest, highest)
 }
 
-// reserve binds a socket alone, which fails where there is another one, also one that was reserved, and then lets
-// others bind beside it. The socket is never closed: the system does that when the process ends.
+// reserve binds a socket exclusively, which fails if the port has another one, also a reserved one, and then lets
+// others bind to it too. The system closes the socket when the process ends.
 func reserve(port int) error {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestReservedPort: one can listen on it and be reached, also after somebody else has, and nobody is given it again.
+// TestReservedPort checks that a reserved port accepts a listener and connections, also repeatedly, and is not returned
+// again.
 func TestReservedPort(t *testing.T) {
 	port, err := Free()
 	if err != nil {

@@ -42,7 +42,7 @@ func TestByKRIAlone(t *testing.T) {
 	}
 }
 
-// names checks that a command about what is not there ends with status 2, and names the nearest that is.
+// names checks that a command about a missing resource ends with status 2, and names the nearest existing one.
 func (m *truth) names(s *cluster.Server, nearest string, args ...string) {
 	m.t.Helper()
 	_, err := m.CTL(m.t.Context(), s, nil, args...)

@@ -151,9 +151,9 @@ func (r *recorded) untold(first string) []string {
 	return slices.DeleteFunc(slices.Clone(r.ids), func(id string) bool { return slices.Contains(told, id) })
 }
 
-// keysThatMatter leaves out what can have had no effect that anybody saw, as each unknown outcome doubles the cost of
-// judging: a rotation where each id has another that made it, and the retirement of a key that another one retired. An id
-// never comes back, so the first unknown retirement of a key stands for all.
+// keysThatMatter removes operations that had no visible effect, because each unknown outcome doubles the cost of
+// judging: a rotation if each id has another that created it, and the retirement of a key that another one retired. An
+// id never returns, so the first unknown retirement of a key stands for all.
 func (r *recorded) keysThatMatter(first string) []porcupine.Operation {
 	history := slices.Clone(r.history["keys"])
 	slices.SortStableFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })

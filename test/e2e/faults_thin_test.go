@@ -14,10 +14,10 @@ import (
 // judgeTimeout limits Porcupine's time for a history. A thin one takes less than a second.
 const judgeTimeout = 5 * time.Minute
 
-// thin leaves out each look at the state that lasted as long as another one, or longer, and was told the same. Right after
-// that one it fits, and it changes nothing, so the rest fits an order of events exactly if all does. A replica that is cut
-// off shows the same for as long as that lasts, at any time since it was last known to be current: hundreds of looks at
-// once, all of whose orders Porcupine would try.
+// thin removes each read whose time spans that of another with the same answer. Such a read changes nothing and fits
+// right after the other, so the rest fits an order of events exactly if all does. An isolated replica shows the same
+// state all the time, at any time since it was last known to be current: hundreds of concurrent reads, all of whose
+// orders Porcupine would try.
 func thin(history []porcupine.Operation) []porcupine.Operation {
 	sorted := slices.Clone(history)
 	slices.SortStableFunc(sorted, func(a, b porcupine.Operation) int {
