@@ -18,15 +18,20 @@ const (
 
 // Resources reports what a process can run out of: space on the disk of its data folder, and file descriptors. It is a
 // prometheus.Collector, and safe for concurrent use.
-type Resources struct{ folder string }
+type Resources struct {
+	folder string
+	// room and files ask the system, except in tests.
+	room  func(folder string) (room, error)
+	files func() (open, limit uint64, err error)
+}
 
 // NewResources watches the disk of a folder, which must exist, and the file descriptors of this process.
-func NewResources(folder string) *Resources { return &Resources{folder} }
+func NewResources(folder string) *Resources { return &Resources{folder, diskRoom, descriptors} }
 
 // Disk returns nil while the folder's disk has room, or if the system does not report it. Its error names the free
 // space.
 func (r *Resources) Disk() error {
-	room, err := diskRoom(r.folder)
+	room, err := r.room(r.folder)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
@@ -42,7 +47,7 @@ func (r *Resources) Disk() error {
 
 // Files returns nil while file descriptors are left, or if the system does not report that.
 func (r *Resources) Files() error {
-	open, limit, err := descriptors()
+	open, limit, err := r.files()
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 		return nil
@@ -75,11 +80,11 @@ func (r *Resources) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector. It omits what is unknown.
 func (r *Resources) Collect(out chan<- prometheus.Metric) {
-	if room, err := diskRoom(r.folder); err == nil {
+	if room, err := r.room(r.folder); err == nil {
 		out <- prometheus.MustNewConstMetric(descFree, prometheus.GaugeValue, float64(room.free))
 		out <- prometheus.MustNewConstMetric(descSize, prometheus.GaugeValue, float64(room.size))
 	}
-	if open, limit, err := descriptors(); err == nil {
+	if open, limit, err := r.files(); err == nil {
 		out <- prometheus.MustNewConstMetric(descOpen, prometheus.GaugeValue, float64(open))
 		out <- prometheus.MustNewConstMetric(descLimit, prometheus.GaugeValue, float64(limit))
 	}

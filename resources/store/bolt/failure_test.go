@@ -84,6 +84,31 @@ func testFailedWrite(t *testing.T, disk *failing, failures int64) {
 	reopened(t, s)
 }
 
+// TestHealthAfterAFailedWrite checks that a store says that its last write failed until the disk takes one again, which it
+// finds out without a writer.
+func TestHealthAfterAFailedWrite(t *testing.T) {
+	t.Parallel()
+	disk := &failing{}
+	s := open(t, Config{Commit: disk.commit})
+	if err := s.Healthy(); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	const many = 1 << 30
+	disk.left.Store(many)
+	if _, err := s.Apply(t.Context(), storetest.Put(kilobyte(1, 1))); !errors.Is(err, errDisk) {
+		t.Fatalf("got %v, want the disk's error", err)
+	}
+	before := disk.left.Load()
+	waitFor(t, "three more attempts", func() bool {
+		if err := s.Healthy(); !errors.Is(err, errDisk) || !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("while the disk refuses: %v", err)
+		}
+		return disk.left.Load() <= before-3
+	})
+	disk.left.Store(0)
+	waitFor(t, "the store to be healthy", func() bool { return s.Healthy() == nil })
+}
+
 // asIfKilled opens a copy of the current file, and checks that it holds the same as the view.
 func asIfKilled(t *testing.T, s *Store) {
 	t.Helper()
