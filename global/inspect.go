@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
-	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -17,7 +16,7 @@ import (
 // addInspect adds the routes that inspect the proxies of all zones, the policies that reach them, and which zones would
 // receive a resource.
 func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown,
-	outdated func() *tracker.RolloutOffline, c *Config) {
+	spread *rollout, c *Config) {
 	crossing := exchange.NewFilter()
 	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
@@ -28,16 +27,16 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 		},
 	})
 	deaf := func() (since time.Time, is bool) {
-		store := outdated()
+		store := spread.replicas.outdated()
 		if store == nil {
 			return time.Time{}, false
 		}
 		return store.Since, true
 	}
-	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: deaf}
+	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: deaf, Behind: spread.behind}
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
 	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away,
-		Outdated: deaf})
+		Outdated: deaf, Behind: spread.behind})
 	routes.AddPreview(forecastSync)
 }

@@ -177,6 +177,30 @@ func (c *counting) word(zone string) *word {
 	return w
 }
 
+// behind returns why the connected proxy of a Dataplane has not acknowledged all that it should have, by its zone's last
+// report, and whether that is so or unknown.
+func (o *rollout) behind(key resources.Key, zone string) (reason string, is bool) {
+	report, dataplane := o.sync.LastReport(zone), o.store.Snapshot().Get(key)
+	if session, _ := o.sync.Away(zone); report == nil || report.Received.Before(session) {
+		return zone + " has told nothing of its proxies since it connected", true
+	}
+	if dataplane == nil {
+		return "", false
+	}
+	if open, _ := matching.Connected(o.insight(dataplane)); open.GetGeneration() > report.Streams {
+		return zone + " has not told of it since it connected", true
+	}
+	for _, p := range report.Behind {
+		if p.Mesh == dataplane.Mesh && p.Namespace == dataplane.HomeNamespace() && p.Name == dataplane.DisplayName() {
+			return p.Reason, true
+		}
+	}
+	if report.More > 0 {
+		return fmt.Sprintf("%s has more proxies that are behind than it names, %d", zone, report.More), true
+	}
+	return "", false
+}
+
 // absence returns since when and why a zone is offline. The reason is empty for a connected zone.
 func (o *rollout) absence(zone string) (since time.Time, why string) {
 	since, away := o.sync.Away(zone)

@@ -163,10 +163,10 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
-	addInspect(routes, durable, shown, away, zones.replicas.outdated, c)
+	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
+	addInspect(routes, durable, shown, away, spread, c)
 	(&operator{store: durable, sync: sync, outdated: zones.replicas.outdated}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
-	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
 	spread.register(routes)
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })

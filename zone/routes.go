@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/server"
@@ -14,6 +15,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/inspect"
+	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
 // newRoutes returns the HTTP API, with the routes that both servers serve.
@@ -26,8 +28,9 @@ func newRoutes(cfg *Config, o *opened, diagnostics *server.Diagnostics) *api.Ser
 }
 
 // doubts returns what makes answers of a zone doubtful. link is nil for a zone that runs alone.
-func doubts(o *opened, link *kds.Zone, started time.Time) *inspect.Doubts {
-	out := &inspect.Doubts{Status: o.status, Started: started}
+func doubts(o *opened, link *kds.Zone, proxies *xds.Proxies, started time.Time) *inspect.Doubts {
+	out := &inspect.Doubts{Status: o.status, Started: started,
+		Behind: func(dataplane resources.Key, _ string) (string, bool) { return proxies.Behind(dataplane) }}
 	if link != nil {
 		out.Away = link.Away
 	}
@@ -69,5 +72,5 @@ func addCallers(routes *api.Server, cfg *Config, o *opened, journal *accesslog.J
 	doubts *inspect.Doubts, authorities *identity.Authorities) {
 	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,
 		SystemNamespace: cfg.SystemNamespace, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service),
-		Assignments: authorities.Assignments, Away: doubts.Away})
+		Assignments: authorities.Assignments, Away: doubts.Away, Behind: doubts.Behind})
 }

@@ -109,7 +109,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	if err != nil {
 		return err
 	}
-	unsure := doubts(o, link, cfg.Now())
+	unsure := doubts(o, link, proxies, cfg.Now())
 	addRoutes(routes, cfg, o, unsure, publisher, sources)
 	addCallers(routes, cfg, o, journal, sinks, unsure, authorities)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)

@@ -93,6 +93,8 @@ type accessReport struct {
 	Unknown []callers.Unsure `json:"unknown,omitempty"`
 	// Away counts the services' proxies that are not connected to their zone.
 	Away int `json:"away,omitempty"`
+	// Behind counts those that are, and have not acknowledged all that they should have.
+	Behind int `json:"behind,omitempty"`
 	// Elsewhere and LeftOut are those of callers.Answer.
 	Elsewhere int `json:"elsewhere,omitempty"`
 	LeftOut   int `json:"leftOut,omitempty"`
@@ -129,6 +131,7 @@ func (r *accessReport) ask(ctx context.Context, client *api.Client, mesh string,
 			for i := range part.Services {
 				if s := &part.Services[i]; caller == 0 && s.Connected != nil {
 					r.Away += s.Proxies - *s.Connected
+					r.Behind += s.Behind
 				}
 			}
 		}
@@ -175,7 +178,9 @@ func (r *accessReport) print(w io.Writer) error {
 	for _, line := range []struct {
 		n    int
 		text string
-	}{{r.More, "more: --size prints them"}, {r.Away, "proxies are not connected: if they run, they decide by what they had then"}, {r.Elsewhere, "services of other zones: their zones and the global know who may call them"},
+	}{{r.More, "more: --size prints them"}, {r.Away, "proxies are not connected: if they run, they decide by what they had then"},
+		{r.Behind, "proxies have not acknowledged all that they should have: until they do, they may decide by what they had before"},
+		{r.Elsewhere, "services of other zones: their zones and the global know who may call them"},
 		{r.LeftOut, "services and Dataplanes are left out: you may not read them"}} {
 		if line.n > 0 {
 			fmt.Fprintf(w, "\n%d %s\n", line.n, line.text)

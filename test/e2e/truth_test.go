@@ -80,6 +80,46 @@ func TestRolloutKnowsWhatIsAway(t *testing.T) {
 	m.says(m.global, 0, []string{"enforced by 1 of 1 proxies"}, status...)
 }
 
+// TestVerdictsOfAProxyThatHangs checks that verdicts about an Envoy that is connected and takes nothing say that it may
+// decide by what it had before, on the zone and on the global.
+func TestVerdictsOfAProxyThatHangs(t *testing.T) {
+	t.Parallel()
+	m := &truth{newMesh(t, "zone-1")}
+	zone := m.zones["zone-1"]
+	w := m.workload(zone, cluster.InboundConfig{Name: "http-port", Protocol: cluster.ProtocolHTTP})
+	m.apply(m.global, operator(entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 0, []string{"enforced by 1 of 1 proxies"}, "rollout", "status", byOperator)
+	}
+	asked := [][]string{
+		{"explain", "--to", "kri_dp_default_zone-1_backend-ns_backend_", "--from", spiffeID("zone-1", "frontend")},
+		{"why", spiffeID("zone-1", "frontend"), "kri_dp_default_zone-1_backend-ns_backend_"},
+	}
+	w.Proxy.Pause()
+	t.Cleanup(w.Proxy.Resume)
+	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	const warning, counted = " has not acknowledged all that it should have", "1 proxies have not acknowledged all"
+	m.says(zone, 1, []string{"waiting for proxies default/backend-ns/backend"}, "rollout", "status", byOperator)
+	for _, s := range []*cluster.Server{zone, m.global} {
+		for _, args := range asked {
+			m.says(s, 1, []string{"denied by " + byOperator, warning, "it may decide by what it had before"}, args...)
+		}
+		m.says(s, 0, []string{counted}, "report", "access")
+	}
+	w.Proxy.Resume()
+	for _, s := range []*cluster.Server{zone, m.global} {
+		m.says(s, 0, []string{"enforced by 1 of 1 proxies"}, "rollout", "status", byOperator)
+		for _, args := range asked {
+			if said := m.says(s, 1, []string{"denied by " + byOperator}, args...); strings.Contains(said, warning) {
+				t.Errorf("%s, once the proxy has everything: %s", s.Name(), said)
+			}
+		}
+		if said := m.says(s, 0, nil, "report", "access"); strings.Contains(said, counted) {
+			t.Errorf("%s, once the proxy has everything: %s", s.Name(), said)
+		}
+	}
+}
+
 // TestAnswersSayHowOldTheyAre checks that explain and inspect answer from the global's knowledge of a zone, and say
 // since when that may be outdated.
 func TestAnswersSayHowOldTheyAre(t *testing.T) {

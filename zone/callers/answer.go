@@ -53,6 +53,9 @@ type Service struct {
 	// absent where this server does not know.
 	Proxies   int  `json:"proxies"`
 	Connected *int `json:"connected,omitempty"`
+	// Behind counts the connected ones that have not acknowledged all that they should have: until they do, they may decide
+	// by what they had before.
+	Behind int `json:"behind,omitempty"`
 	// Cells are by caller. A caller without one is denied, by the decision `default`, and did not call.
 	Cells []Cell `json:"cells"`
 }

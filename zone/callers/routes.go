@@ -36,6 +36,9 @@ type Config struct {
 	Absent   func(zone string) *api.Unknown
 	Away     func() (since time.Time, away bool)
 	Outdated func() (since time.Time, is bool)
+	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. It
+	// may be nil.
+	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
 }
 
 func (c *Config) assignments(snap store.Snapshot, mesh, zone string) *identity.Assignments {
@@ -115,7 +118,7 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 		r := &rows.rows[i]
 		s := r.service
 		s.Cells, s.Proxies = x.cells(r), len(r.inbounds)
-		s.Connected = h.connected(r, status)
+		s.Connected, s.Behind = h.connected(r, status)
 		out.Services = append(out.Services, s)
 	}
 	out.Policies = append([]string{}, x.names...)
@@ -123,20 +126,26 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 	return out
 }
 
-// connected counts the proxies of a service that are connected, if this server knows.
-func (h *handler) connected(r *row, status store.Snapshot) *int {
+// connected counts the proxies of a service that are connected, if this server knows, and those of them that are behind.
+func (h *handler) connected(r *row, status store.Snapshot) (connected *int, behind int) {
 	if h.config.Absent != nil && h.config.Absent(r.service.Zone) != nil {
-		return nil
+		return nil, 0
 	}
 	n := 0
 	for _, in := range r.inbounds {
 		key := in.dataplane.Key
 		key.Type = resources.TypeDataplaneInsight
-		if open, _ := matching.Connected(status.Get(key)); open != nil {
-			n++
+		if open, _ := matching.Connected(status.Get(key)); open == nil {
+			continue
+		}
+		n++
+		if h.config.Behind != nil {
+			if _, is := h.config.Behind(in.dataplane.Key, r.service.Zone); is {
+				behind++
+			}
 		}
 	}
-	return &n
+	return &n, behind
 }
 
 // hidden returns the KRIs of the policies that a reader may not read.

@@ -16,6 +16,8 @@ type Doubts struct {
 	Status store.Reader
 	// Absent returns why this server does not know how the proxies of a zone are. Nil on a zone, which knows its own.
 	Absent func(zone string) *api.Unknown
+	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so.
+	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
 	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
 	Away func() (since time.Time, away bool)
 	// Outdated returns since when this global does not hear its store, and whether it does not. Nil on a zone.
@@ -42,14 +44,31 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 			return append(all, fmt.Sprintf("what proxies of %s do now is unknown since %s: %s", zone, at(why.Since), why.Reason))
 		}
 	}
-	dataplane.Type = resources.TypeDataplaneInsight
-	open, since := matching.Connected(d.Status.Snapshot().Get(dataplane))
+	insight := dataplane
+	insight.Type = resources.TypeDataplaneInsight
+	open, since := matching.Connected(d.Status.Snapshot().Get(insight))
 	switch {
 	case open != nil:
-		return all
+		return append(all, d.behind(dataplane, zone)...)
 	case since.IsZero():
 		return append(all, fmt.Sprintf("no proxy of %s was seen since %s: what one does that runs is unknown", dataplane.Name, at(d.Started)))
 	}
 	return append(all, fmt.Sprintf("the proxy of %s is not connected since %s: if it runs, it decides by what it had then",
 		dataplane.Name, at(since)))
+}
+
+// behind says that a connected proxy may not do yet what is stored.
+func (d *Doubts) behind(dataplane resources.Key, zone string) []string {
+	if d.Behind == nil {
+		return nil
+	}
+	why, is := d.Behind(dataplane, zone)
+	if !is {
+		return nil
+	}
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return []string{fmt.Sprintf("the proxy of %s has not acknowledged all that it should have%s: until it does, it may decide by what it had before",
+		dataplane.Name, why)}
 }

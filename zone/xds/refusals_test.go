@@ -104,20 +104,29 @@ func TestAProxyThatDoesNotAnswer(t *testing.T) {
 	z.comesTo("settled")
 	z.permission("ours", "backend", "spiffe://td/a")
 	z.comesTo("behind")
-	z.ahead.Store(int64(time.Minute))
-	z.comesTo("failing")
+	z.holds("the proxy is failing", func() bool { // the response may leave after the clock was set
+		z.ahead.Add(int64(time.Minute))
+		return z.syncStatus() == "failing"
+	})
 	if got := z.proxies.SyncStatuses()[0].Reason; !strings.HasPrefix(got, "it does not answer about filters since 20") {
 		t.Errorf("the reason is %q", got)
 	}
+	key := z.proxies.SyncStatuses()[0].Dataplane
+	if why, is := z.proxies.Behind(key); !is || why != z.proxies.SyncStatuses()[0].Reason {
+		t.Errorf("behind: %t, %q", is, why)
+	}
 	c.next(ecds)
 	z.comesTo("settled")
+	if why, is := z.proxies.Behind(key); is || why != "" {
+		t.Errorf("behind, though it has everything: %t, %q", is, why)
+	}
 
 	silent := z.delta() // a second stream of the proxy, which asks for nothing, takes nothing from what the first has
 	silent.subscribe(nodeOf("backend", ""), cds, "*")
 	silent.next(cds)
 	c.close()
 	z.comesTo("behind")
-	z.ahead.Store(int64(2 * time.Minute))
+	z.ahead.Add(int64(time.Minute))
 	z.eventually("it to be named for what it does not ask", func() bool {
 		got := z.proxies.SyncStatuses()[0].Reason
 		return strings.HasPrefix(got, "it is connected since 20") && strings.HasSuffix(got, "has not asked for all that it should have")

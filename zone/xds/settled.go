@@ -36,6 +36,24 @@ func (x *Proxies) SyncStatuses() []SyncStatus {
 	return x.syncStatusesLocked()
 }
 
+// Behind returns why a connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. The
+// reason is empty if time alone may resolve it.
+func (x *Proxies) Behind(dataplane resources.Key) (reason string, is bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	latest := x.cfg.Store.Snapshot().Revision()
+	for _, proxyless := range []bool{false, true} {
+		p := x.proxies[proxyID{dataplane, proxyless}]
+		if p == nil {
+			continue
+		}
+		outstanding, why := p.record.outstanding(p.filtered(), x.cfg.Now())
+		is = is || outstanding || why != "" || x.since < latest
+		reason = cmp.Or(reason, why)
+	}
+	return reason, is
+}
+
 func (x *Proxies) syncStatusesLocked() []SyncStatus {
 	latest := x.cfg.Store.Snapshot().Revision()
 	out := make([]SyncStatus, 0, len(x.proxies))

@@ -151,6 +151,9 @@ function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
       <h2>{service.name} from {caller.name ?? caller.spiffeId}</h2>
       <p>{cellText(service, cell, a.seen.unknown === undefined)}. Decided by <KRI kri={decider} />.</p>
       {cell?.shadow !== undefined && cell.shadowPolicy !== undefined && <p>In the shadow: {cell.shadow}, by <KRI kri={a.policies[cell.shadowPolicy] ?? ""} />.</p>}
+      {(service.behind ?? 0) > 0 && (
+        <p className="warning">{service.behind} of its {service.proxies} proxies have not acknowledged all that they should have: until they do, they may decide by what they had before.</p>
+      )}
       {service.connected !== undefined && service.connected < service.proxies && (
         <p className="warning">{service.proxies - service.connected} of its {service.proxies} proxies are not connected: if they run, they decide by what they had then.</p>
       )}
