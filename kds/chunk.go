@@ -100,10 +100,33 @@ func (k *packer) unchanged(sub *subscription, from, to uint64) bool {
 	return true
 }
 
-// packAlone makes the message.
+// framedFactor is how many times as large as a message the resources may be that go into it compressed. Policies
+// compress twenty times; a peer decompresses four messages' worth at once.
+const framedFactor = 4
+
+// packAlone makes the message. If the peer takes frames, it puts more into it, unless that does not compress.
 func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
+	limit := k.maxMessage
+	if t.list && !k.audience.Features.Has(exchange.FeatureParts) {
+		limit = k.maxWhole
+	}
+	if wide := min(limit*framedFactor, k.maxWhole); wide > limit && k.frames() {
+		if p, err := k.packWithin(sub, t, v, wide); p == nil || err != nil || p.size <= limit {
+			return p, err
+		}
+	}
+	return k.packWithin(sub, t, v, limit)
+}
+
+// frames reports whether the peer takes frames.
+func (k *packer) frames() bool {
+	return k.direction == exchange.GlobalToZone && k.audience.Features.Has(exchange.FeatureFrames)
+}
+
+// packWithin makes a message of at most limit bytes of resources.
+func (k *packer) packWithin(sub *subscription, t *transfer, v *view, limit int) (*chunk, error) {
 	list := k.encoder.payloads.borrow()
-	p, err := k.fill(sub, t, v, list)
+	p, err := k.fill(sub, t, v, list, limit)
 	shared := k.encoder.payloads.share(payloadKey{sub.descriptor.Type, variantOf(&k.audience)}, list, t.list &&
 		!v.particular)
 	if p != nil {
@@ -115,7 +138,7 @@ func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, err
 
 // compress gives the message the form in which all resources are in one frame, if the peer takes it.
 func (k *packer) compress(t resources.Type, p *chunk) {
-	if k.direction != exchange.GlobalToZone || !k.audience.Features.Has(exchange.FeatureFrames) {
+	if !k.frames() {
 		return
 	}
 	if p.compressed = k.encoder.framed(t, p.payload); p.compressed == nil {
@@ -127,12 +150,8 @@ func (k *packer) compress(t resources.Type, p *chunk) {
 	p.size += p.compressed.Len()
 }
 
-// fill does packAlone's work and appends the resources to list.
-func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded) (*chunk, error) {
-	limit := k.maxMessage
-	if t.list && !k.audience.Features.Has(exchange.FeatureParts) {
-		limit = k.maxWhole
-	}
+// fill does packWithin's work and appends the resources to list.
+func (k *packer) fill(sub *subscription, t *transfer, v *view, list *[]*encoded, limit int) (*chunk, error) {
 	var adds iter.Seq[addition]
 	var removed []string
 	var cause store.Cause

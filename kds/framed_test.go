@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,117 +22,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
-
-// countingLink forwards connections and counts what passes, in bytes.
-type countingLink struct {
-	address  string
-	down, up atomic.Int64
-}
-
-func countBytes(t *testing.T, target string) *countingLink {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := &countingLink{address: l.Addr().String()}
-	var wait sync.WaitGroup
-	pass := func(to, from net.Conn, count *atomic.Int64) {
-		defer func() { _ = to.Close(); _ = from.Close() }()
-		for b := make([]byte, 64<<10); ; {
-			n, err := from.Read(b)
-			count.Add(int64(n))
-			if _, failed := to.Write(b[:n]); err != nil || failed != nil {
-				return
-			}
-		}
-	}
-	wait.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			wait.Go(func() { pass(far, near, &link.up) })
-			wait.Go(func() { pass(near, far, &link.down) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); wait.Wait() })
-	return link
-}
-
-// fiveMatchers returns a policy of five matchers.
-func fiveMatchers(t testing.TB, i, last int) *resources.Resource {
-	t.Helper()
-	var allow []string
-	for k := range 4 {
-		allow = append(allow, fmt.Sprintf(
-			`{"spiffeID":{"type":"Prefix","value":"spiffe://default.zone.mesh.local/ns/n%d/sa/s%d"}}`, i, k))
-	}
-	allow = append(allow, fmt.Sprintf(
-		`{"spiffeID":{"type":"Exact","value":"spiffe://default.zone.mesh.local/ns/x/sa/seed-%d"}}`, last))
-	return written(t, globalHome, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
-		Name: fmt.Sprintf("policy-%d", i)}, `{"targetRef":{"kind":"Mesh"},"rules":[{"default":{"allow":[`+
-		strings.Join(allow, ",")+`]}}]}`)
-}
-
-// TestBytesOnTheWire counts what a zone's connection carries, everything included: the first state, and one change.
-func TestBytesOnTheWire(t *testing.T) {
-	t.Parallel()
-	const policies = 2000
-	g := startGlobal(t, store.NewMemory())
-	var all []*resources.Resource
-	for i := range policies {
-		all = append(all, fiveMatchers(t, i, i))
-	}
-	put(t, g.store, all...)
-	type cost struct{ first, change, answer int64 }
-	measure := func(zone string, features exchange.Features) (c cost) {
-		link, s := countBytes(t, g.address), store.NewMemory()
-		z := startZoneWith(t, zone, link.address, s, features)
-		settled := func() (down, up int64) { // what is under way beside the policies is over
-			eventually(t, "the link to be quiet", func() bool {
-				down, up = link.down.Load(), link.up.Load()
-				time.Sleep(100 * time.Millisecond)
-				return link.down.Load() == down && link.up.Load() == up
-			})
-			return down, up
-		}
-		eventually(t, "the policies", func() bool { return count(s, all[0].Type) == policies })
-		down, up := settled()
-		c.first = down
-		const changes = 10
-		for i := range changes {
-			changed := fiveMatchers(t, i, 5000+i+len(zone))
-			put(t, g.store, changed)
-			eventually(t, "the change", func() bool {
-				got := find(s, changed.Type, changed.Name)
-				return got != nil && got.Spec.Equal(changed.Spec)
-			})
-		}
-		downAfter, upAfter := settled()
-		c.change, c.answer = (downAfter-down)/changes, (upAfter-up)/changes
-		z.stop()
-		return c
-	}
-	features := exchange.OwnFeatures() &^ exchange.FeatureTraces
-	plain, framed := measure("plain", features&^exchange.FeatureFrames), measure("framed", features)
-	t.Logf("plain %+v, framed %+v", plain, framed)
-	if framed.first*100 > plain.first*8 {
-		t.Errorf("the first state takes %d bytes, %d without frames: want 8 %%", framed.first, plain.first)
-	}
-	if framed.change > 200 {
-		t.Errorf("a change takes %d bytes, %d without frames: want 200", framed.change, plain.change)
-	}
-	if framed.change+framed.answer > 250 {
-		t.Errorf("a change and its answer take %d and %d bytes: want 250", framed.change, framed.answer)
-	}
-}
 
 // sentTo returns what a sender makes of a message with these resources for a zone with these features, as it goes out.
 func sentTo(t *testing.T, features exchange.Features, list ...*resources.Resource) *discovery.DeltaDiscoveryResponse {

@@ -4,21 +4,25 @@ import (
 	"cmp"
 	"context"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// ask subscribes to every type of this direction, in order of dependency.
+// ask subscribes to every type of this direction, in order of dependency. A peer that resumes reads what this side says
+// of itself from the first request of a stream; others get it with each type.
 func (v *receiver) ask(ctx context.Context) error {
+	node := v.node
 	for _, d := range resources.Descriptors() {
 		if !v.arrival.Direction.Carries(d) {
 			continue
 		}
-		req := &discovery.DeltaDiscoveryRequest{Node: v.node, TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}
+		req := &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: string(d.Type), ResourceNamesSubscribe: []string{"*"}}
 		if v.resume {
 			req.InitialResourceVersions = v.have(d.Type)
+			node = &corev3.Node{Id: v.node.GetId()}
 		}
 		if err := v.send(ctx, req); err != nil {
 			return err

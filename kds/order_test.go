@@ -21,7 +21,7 @@ import (
 func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 	t.Parallel()
 	for _, features := range []exchange.Features{exchange.OwnFeatures(), plainFeatures} {
-		for _, size := range []int{1 << 10, 1 << 20} { // several messages, or one
+		for _, size := range []int{1 << 8, 1 << 20} { // several messages, or one
 			t.Run(fmt.Sprintf("features %b, messages of %d bytes", features, size), func(t *testing.T) {
 				g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = size })
 				old := many(t, g.store, "old", 20)
@@ -59,7 +59,7 @@ func TestCreateBeforeDeleteOnTheWire(t *testing.T) {
 						t.Fatalf("message %d leaves the peer with %d of 20: %v", messages, len(have), m.GetRemovedResources())
 					}
 				}
-				if size == 1<<10 && messages < 4 || size == 1<<20 && messages != 1 {
+				if size == 1<<8 && messages < 4 || size == 1<<20 && messages != 1 {
 					t.Errorf("it took %d messages", messages)
 				}
 				for name := range have {

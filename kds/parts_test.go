@@ -31,10 +31,19 @@ func many(t *testing.T, s store.Store, prefix string, n int) []resources.Key {
 
 func TestMessagesAreCut(t *testing.T) {
 	t.Parallel()
-	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = 2 << 10 })
+	for size, features := range map[int]exchange.Features{
+		2 << 10: exchange.OwnFeatures() &^ exchange.FeatureFrames &^ exchange.FeatureTraces,
+		512:     exchange.OwnFeatures() &^ exchange.FeatureTraces,
+	} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) { areCut(t, size, features) })
+	}
+}
+
+func areCut(t *testing.T, size int, features exchange.Features) {
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.MaxMessageSize = size })
 	keys := many(t, g.store, "a", 40)
 	s := store.NewMemory()
-	z := startZone(t, "zone-1", g.address, s)
+	z := startZoneWith(t, "zone-1", g.address, s, features)
 	eventually(t, "the list in parts", func() bool { return count(s, keys[0].Type) == 40 })
 	// A message is counted after its content is visible.
 	eventually(t, "ten messages", func() bool { return z.events.count(Received, keys[0].Type) >= 10 })
@@ -45,7 +54,7 @@ func TestMessagesAreCut(t *testing.T) {
 	z.stop()
 	remove(t, g.store, more[20:25]...)
 	many(t, g.store, "c", 30)
-	startZone(t, "zone-1", g.address, s)
+	startZoneWith(t, "zone-1", g.address, s, features)
 	eventually(t, "a list in parts that also removes", func() bool {
 		return count(s, keys[0].Type) == 45 && find(s, keys[0].Type, "b020") == nil && find(s, keys[0].Type, "c029") != nil
 	})

@@ -16,6 +16,8 @@ const patience = 4 * time.Minute
 type globalLoad struct {
 	zones, policies, writes, burst int
 	idle                           time.Duration
+	// frames means that the zones take compressed frames.
+	frames bool
 	// floor, if not nil, is measured in turns with the global, so that both meet the same machine.
 	floor *floor
 }
@@ -26,7 +28,8 @@ type globalResult struct {
 	idleCores                     float64
 	p50, p99                      float64 // milliseconds to the last zone
 	cpuPerWrite, bothEndsPerWrite time.Duration
-	bytesPerWrite                 int // to one zone
+	bytesPerWrite                 int     // to one zone
+	firstBytes                    float64 // to one zone, of its first state
 	burst, burstStored            time.Duration
 	burstMessages                 float64 // to one zone
 	perZone, resident             float64 // MiB
@@ -76,7 +79,7 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 		return r, err
 	}
 	m, start := newMarks(), time.Now()
-	z := connectZones(ctx, g.Address("kds"), load.zones, m)
+	z := connectZones(ctx, g.Address("kds"), load.zones, m, load.frames)
 	defer z.close()
 	if err := z.waitSynced(patience, load.policies); err != nil {
 		return r, err
@@ -87,6 +90,7 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 		return r, err
 	}
 	r.initialCPU = after.cpu - before.cpu
+	r.firstBytes = float64(z.bytes.Load()) / float64(load.zones)
 	r.perZone = float64(after.resident-before.resident) / float64(load.zones) / mebibyte
 	r.residentBefore = float64(before.resident) / mebibyte
 	used, err := inUse(ctx, g)

@@ -21,7 +21,7 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "global", "zone", "large", "replicas", "strangers", "growth", "packages", "types"}
+var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "strangers", "growth", "packages", "types"}
 
 type options struct {
 	quick, floor, packages, permissions bool
@@ -37,7 +37,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, strangers, growth, "+
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, strangers, growth, "+
 		"packages or types")
 	flag.StringVar(&o.policyType, "type", "", "of the types of policies, measure one `type` only, such as MeshTLS")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
@@ -117,6 +117,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
+		p.thin = o.only == "thin"
 		p.types, p.policyType = o.only == "types", o.policyType
 		if o.only != "strangers" {
 			p.strangers = 0
@@ -160,6 +161,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["replicas"] = append(all, replicas), replicas.String()
 		}
 	}
+	if p.thin {
+		b.say("thin links")
+		if thin, err := b.measureThin(ctx, p); err != nil {
+			b.failed("thin links", err)
+		} else {
+			all, sections["thin"] = append(all, thin), thin.String()
+		}
+	}
 	if p.strangers > 0 {
 		b.say("strangers")
 		if strangers, err := b.measureStrangers(ctx, p); err != nil {
@@ -191,7 +200,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "strangers", "growth", "permissions",
+	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "strangers", "growth", "permissions",
 		"packages"} {
 		fmt.Println(sections[name])
 	}

@@ -60,7 +60,7 @@ func (z *movingZones) run(ctx context.Context, address string, i int, have map[s
 	if err != nil {
 		return err
 	}
-	node, err := zoneNode(name, true)
+	node, err := zoneNode(name, true, false)
 	if err != nil {
 		return err
 	}

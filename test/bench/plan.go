@@ -16,7 +16,7 @@ type plan struct {
 	writes, narrow int
 	wide           int
 	large, growth  bool
-	replicas       bool
+	replicas, thin bool
 	// types means that changes of each type of policy are measured.
 	types bool
 	// policyType limits types to one; empty means all.
@@ -29,12 +29,12 @@ type plan struct {
 
 func fullPlan() plan {
 	return plan{rounds: 3, global: true, zone: true, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10,
-		types: true, large: true, replicas: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
+		types: true, large: true, replicas: true, thin: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
 	return plan{rounds: 1, global: true, zone: true, idle: 5 * time.Second, writes: 100, narrow: 500, wide: 5,
-		types: true, strangers: 2, envoyCPU: 300 * time.Millisecond}
+		types: true, thin: true, strangers: 2, envoyCPU: 300 * time.Millisecond}
 }
 
 // The sizes that have goals.

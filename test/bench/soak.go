@@ -128,7 +128,7 @@ func (s *soak) write(ctx context.Context, rate float64) error {
 // comeAndGo connects zones and proxies, and reconnects them periodically.
 func (s *soak) comeAndGo(ctx context.Context, every time.Duration) error {
 	for ctx.Err() == nil {
-		z := connectZones(ctx, s.servers[0].Address("kds"), soakZones, newMarks())
+		z := connectZones(ctx, s.servers[0].Address("kds"), soakZones, newMarks(), true)
 		p := connectProxies(ctx, s.servers[1].Address("xds"), soakProxies, newMarks())
 		err := p.waitReady()
 		if err == nil {

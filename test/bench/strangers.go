@@ -52,7 +52,7 @@ func (b *bench) strangersOfGlobal(ctx context.Context, t *table, p plan) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	z := connectZones(ctx, g.Address("kds"), usualZones, newMarks())
+	z := connectZones(ctx, g.Address("kds"), usualZones, newMarks(), false)
 	defer z.close()
 	if err := z.waitSynced(patience, usualPolicies); err != nil {
 		return err

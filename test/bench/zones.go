@@ -21,9 +21,11 @@ import (
 // countedType is the type of the policies that bench writes.
 const countedType = "MeshTrafficPermission"
 
-// zones are simulated zones of another vendor, each with its own connection and one stream.
+// zones are simulated zones, each with its own connection and one stream. Those that take no frames are like another
+// vendor's.
 type zones struct {
 	*crowd
+	frames bool
 	marks  *marks
 	synced []atomic.Int64 // received policies, by zone
 	bytes  atomic.Int64
@@ -32,9 +34,9 @@ type zones struct {
 	ended    atomic.Int64 // sessions that ended early
 }
 
-// connectZones opens all connections at once. They run until close.
-func connectZones(ctx context.Context, kds string, n int, m *marks) *zones {
-	z := &zones{marks: m, synced: make([]atomic.Int64, n)}
+// connectZones opens all connections at once. They run until close. With frames, they take compressed frames.
+func connectZones(ctx context.Context, kds string, n int, m *marks, frames bool) *zones {
+	z := &zones{frames: frames, marks: m, synced: make([]atomic.Int64, n)}
 	z.crowd = newCrowd(ctx, "zone", n, func(ctx context.Context, i int) error { return z.stay(ctx, kds, i) })
 	return z
 }
@@ -85,7 +87,7 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 	if err != nil {
 		return err
 	}
-	node, err := zoneNode(name, len(z.synced) > manyZones)
+	node, err := zoneNode(name, len(z.synced) > manyZones || z.frames, z.frames)
 	if err != nil {
 		return err
 	}
@@ -103,6 +105,9 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 		}
 		z.bytes.Add(int64(len(frame)))
 		z.messages.Add(1)
+		if frame, err = opened(frame); err != nil {
+			return err
+		}
 		r := readResponse(frame)
 		z.marks.saw(i, frame)
 		if r.typeURL == countedType {
@@ -119,10 +124,13 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 // gets its first list in one message, and this process would hold all of these messages at once.
 const manyZones = 200
 
-func zoneNode(name string, many bool) (*corev3.Node, error) {
+func zoneNode(name string, many, frames bool) (*corev3.Node, error) {
 	features := []any{"zone-token", "hash-suffix", "producer-policy-flow", "optional-top-level-target-ref"}
 	if many {
 		features = append(features, "causeway-parts")
+	}
+	if frames {
+		features = append(features, "causeway-frames")
 	}
 	meta, err := structpb.NewStruct(map[string]any{
 		"control-plane-id": name + "-1", "config": "{}",

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -53,6 +54,8 @@ type Link struct {
 	silent  map[net.Conn]bool // those of open that nothing passes any more; guarded by mu
 	ended   chan struct{}     // closed when the open connections are closed; guarded by mu
 	closed  bool              // guarded by mu
+
+	up, down atomic.Int64
 }
 
 // NewLink listens on a loopback port and connects each connection to target, a host:port.
@@ -66,6 +69,9 @@ func NewLink(ctx context.Context, target string) (*Link, error) {
 	l.wait.Go(l.accept)
 	return l, nil
 }
+
+// Passed returns how many bytes have passed on all connections, to the target and from it.
+func (l *Link) Passed() (up, down int64) { return l.up.Load(), l.down.Load() }
 
 // Address returns the address that the link listens on.
 func (l *Link) Address() string { return l.listener.Addr().String() }
@@ -179,8 +185,8 @@ func (l *Link) connect(near net.Conn) {
 	}
 	defer l.forget(far)
 	var both sync.WaitGroup
-	both.Go(func() { l.pass(far, near, func(w Weather) bool { return w.Frozen || w.FrozenUp }) })
-	both.Go(func() { l.pass(near, far, func(w Weather) bool { return w.Frozen || w.FrozenDown }) })
+	both.Go(func() { l.pass(far, near, &l.up, func(w Weather) bool { return w.Frozen || w.FrozenUp }) })
+	both.Go(func() { l.pass(near, far, &l.down, func(w Weather) bool { return w.Frozen || w.FrozenDown }) })
 	both.Wait()
 }
 
@@ -228,8 +234,9 @@ type piece struct {
 	err   error
 }
 
-// pass copies one direction until either end is closed, and then closes the other end when the weather allows it.
-func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
+// pass copies one direction until either end is closed, and then closes the other end when the weather allows it. It
+// counts what arrives.
+func (l *Link) pass(to, from net.Conn, count *atomic.Int64, frozen func(Weather) bool) {
 	pieces := make(chan piece, underWay)
 	gone := make(chan struct{})
 	var reader sync.WaitGroup
@@ -260,6 +267,7 @@ func (l *Link) pass(to, from net.Conn, frozen func(Weather) bool) {
 			if _, err := to.Write(p.bytes); err != nil {
 				break
 			}
+			count.Add(int64(len(p.bytes)))
 		}
 		if p.err == nil {
 			continue
