@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,8 +177,9 @@ type LogQuery struct {
 	After uint64
 	Since time.Time
 	User  string
-	// Type is the type of the thing, or of one of the changed resources.
-	Type, Event, Outcome string
+	// Type is the type of the thing, or of one of the changed resources. Mesh, Namespace and Name are of that one, too.
+	Type, Mesh, Namespace, Name string
+	Event, Outcome              string
 }
 
 func (q *LogQuery) matches(e *Entry) bool {
@@ -188,15 +190,22 @@ func (q *LogQuery) matches(e *Entry) bool {
 		q.Outcome != "" && e.Outcome != q.Outcome {
 		return false
 	}
-	if q.Type == "" || e.Type == q.Type {
+	if q.about(e.Type, e.Mesh, e.Namespace, e.Name) {
 		return true
 	}
-	for i := range e.Changes {
-		if e.Changes[i].Type == q.Type {
-			return true
+	return slices.ContainsFunc(e.Changes, func(c ResourceChange) bool {
+		return q.about(c.Type, c.Mesh, c.Namespace, c.Name)
+	})
+}
+
+// about reports whether one thing is what q asks for.
+func (q *LogQuery) about(typeName, mesh, namespace, name string) bool {
+	for _, one := range [][2]string{{q.Type, typeName}, {q.Mesh, mesh}, {q.Namespace, namespace}, {q.Name, name}} {
+		if one[0] != "" && one[0] != one[1] {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // Changed returns a channel that is closed when the next line is written.

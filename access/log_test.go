@@ -35,6 +35,33 @@ func entriesOf(t *testing.T, l *access.Log, q access.LogQuery) []access.Entry {
 	return out
 }
 
+// TestLogQueryNamesOneThing checks that type, mesh, namespace and name are those of one thing, not of several.
+func TestLogQueryNamesOneThing(t *testing.T) {
+	l := openLog(t, access.LogConfig{Dir: t.TempDir()})
+	changes := []access.ResourceChange{{Type: "A", Mesh: "m", Namespace: "n", Name: "x"}, {Type: "B", Mesh: "m", Name: "y"}}
+	for _, e := range []access.Entry{{Event: access.EventWrite, Changes: changes},
+		{Event: access.EventDenied, Type: "A", Mesh: "m", Namespace: "n", Name: "y"}} {
+		if err := l.Record(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		query access.LogQuery
+		want  int
+	}{
+		{access.LogQuery{Type: "A", Mesh: "m", Namespace: "n", Name: "x"}, 1},
+		{access.LogQuery{Type: "A", Name: "y"}, 1}, // not the batch, where A is x
+		{access.LogQuery{Name: "y"}, 2},
+		{access.LogQuery{Type: "B", Namespace: "n"}, 0},
+		{access.LogQuery{Mesh: "m"}, 2},
+		{access.LogQuery{Mesh: "other"}, 0},
+	} {
+		if got := entriesOf(t, l, tt.query); len(got) != tt.want {
+			t.Errorf("%+v selects %d entries, want %d", tt.query, len(got), tt.want)
+		}
+	}
+}
+
 func TestLogIsOnDiskBeforeRecordReturns(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, access.LogConfig{Dir: dir})

@@ -20,9 +20,9 @@ import (
 
 // auditFlags select entries.
 type auditFlags struct {
-	since, user, typeName, event, outcome string
-	last                                  int
-	follow                                bool
+	since, user, typeName, mesh, namespace, name, event, outcome string
+	last                                                         int
+	follow                                                       bool
 }
 
 func newAudit(c *cli) *cobra.Command {
@@ -33,6 +33,7 @@ func newAudit(c *cli) *cobra.Command {
 		Long: "Shows the audit log of one server, oldest first: every change with its author and the changed\n" +
 			"fields, every token and key, and every refused request. Without --since it shows the last entries.",
 		Example: "  causewayctl audit --since 1h --outcome denied\n" +
+			"  causewayctl audit --type meshtimeout --name slow-backend -o wide\n" +
 			"  causewayctl audit --type meshtrafficpermission --user alice -o json\n" +
 			"  causewayctl audit --follow",
 		Args: cobra.NoArgs,
@@ -54,6 +55,9 @@ func newAudit(c *cli) *cobra.Command {
 		"only entries since then: a `duration` such as 1h, or a time such as 2026-01-02T15:04:05Z")
 	f.StringVar(&flags.user, "user", "", "only entries of this `user`")
 	f.StringVar(&flags.typeName, "type", "", "only entries about this `type`")
+	f.StringVarP(&flags.mesh, "mesh", "m", "", "only entries about what is in this `mesh`")
+	f.StringVarP(&flags.namespace, "namespace", "n", "", "only entries about what is in this `namespace`")
+	f.StringVar(&flags.name, "name", "", "only entries about what has this `name`")
 	f.StringVar(&flags.event, "event", "", "only this `kind`: "+strings.Join(access.Events(), ", "))
 	f.StringVar(&flags.outcome, "outcome", "", "only entries with this `outcome`: done, denied, failed or unknown")
 	f.IntVar(&flags.last, "last", 100, "without --since: how `many` entries")
@@ -63,7 +67,8 @@ func newAudit(c *cli) *cobra.Command {
 
 func (a *auditFlags) query() (url.Values, error) {
 	q := url.Values{}
-	for name, value := range map[string]string{"since": a.since, "user": a.user, "event": a.event, "outcome": a.outcome} {
+	for name, value := range map[string]string{"since": a.since, "user": a.user, "mesh": a.mesh,
+		"namespace": a.namespace, "name": a.name, "event": a.event, "outcome": a.outcome} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -103,15 +103,21 @@ func selectsProxies(t resources.Type) bool {
 }
 
 const (
-	// historyEntries is how many entries of the audit log about the type are searched, shownHistory how many are shown.
-	historyEntries = 1000
+	// historyEntries is how many entries of the audit log about the name are searched: they may be of another namespace,
+	// or refused. shownHistory is how many are shown.
+	historyEntries = 100
 	shownHistory   = 5
 )
 
 // historyOf returns the newest entries of the audit log that changed a resource.
 func historyOf(ctx context.Context, client *api.Client, key resources.Key) ([]access.Entry, error) {
 	var page api.AuditPage
-	query := url.Values{"type": {string(key.Type)}, "last": {strconv.Itoa(historyEntries)}}
+	query := url.Values{"type": {string(key.Type)}, "name": {key.Name}, "last": {strconv.Itoa(historyEntries)}}
+	for name, value := range map[string]string{"mesh": key.Mesh, "namespace": key.Namespace} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
 	if err := client.JSON(ctx, api.Request{Path: "/_audit", Query: query}, &page); err != nil {
 		return nil, err
 	}

@@ -36,11 +36,12 @@ type auditQuery struct {
 	wait        time.Duration
 }
 
-// parseAudit reads `since` (a time or a duration), `user`, `type`, `event`, `outcome`, `after`, `last`, `limit` and
-// `wait`.
+// parseAudit reads `since` (a time or a duration), `user`, `type`, `mesh`, `namespace`, `name`, `event`, `outcome`,
+// `after`, `last`, `limit` and `wait`.
 func parseAudit(q url.Values, now time.Time) (*auditQuery, error) {
 	out := &auditQuery{limit: maxAuditPage}
 	out.User, out.Event, out.Outcome, out.Type = q.Get("user"), q.Get("event"), q.Get("outcome"), q.Get("type")
+	out.Mesh, out.Namespace, out.Name = q.Get("mesh"), q.Get("namespace"), q.Get("name")
 	if err := out.checkNames(); err != nil {
 		return nil, err
 	}

@@ -166,7 +166,7 @@ var rows = [routeCount]Row{
 	RouteRevokeUserCertificate: {Pattern: "POST /certificates/user/{serial}/_revoke", On: onBoth,
 		Verb: resources.VerbRevoke, Type: resources.AccessUserCertificate, Scope: server, Name: "serial"},
 	RouteAudit: {Pattern: "GET /_audit", On: onBoth, Verb: read, Type: resources.AccessAuditLog, Scope: server,
-		Query: "since,user,type,event,outcome,after,last,limit,wait"},
+		Query: "since,user,type,mesh,namespace,name,event,outcome,after,last,limit,wait"},
 	RouteGlobalInsight: {Pattern: "GET /global-insight", On: onBoth, Verb: read, Type: resources.AccessServer,
 		Scope: server, Expensive: true},
 	RouteBackup: {Pattern: "POST /_backup", On: onBoth, Verb: resources.VerbBackUp, Type: resources.AccessServer,

@@ -81,3 +81,18 @@ test("a change appears by itself, its rollout is followed, and an idle page asks
   expect(asked, "requests of an idle page in 4 s").toBeLessThanOrEqual(1); // a wait that ended, at most
   expect((await page.request.delete(at)).ok()).toBe(true);
 });
+
+test("a resource's history tells who changed what", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtimeouts/told?namespace=backend-ns`;
+  for (const seconds of [3, 4]) expect((await page.request.put(at, { data: { ...timeouts(seconds), name: "told" } })).ok()).toBe(true);
+  await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
+  await page.getByRole("link", { name: "told", exact: true }).click();
+  const entries = page.locator("ol.history > li");
+  await expect(entries).toHaveCount(2);
+  await expect(entries.first()).toContainText(/updated by \S+/);
+  await expect(entries.last()).toContainText("created by");
+  await entries.first().getByText("1 field").click();
+  await expect(entries.first()).toContainText(`"3s"`);
+  await expect(entries.first()).toContainText(`"4s"`);
+  expect((await page.request.delete(at)).ok()).toBe(true);
+});

@@ -1,12 +1,13 @@
 import { answered, api, type Resource as Shown, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
+import { History } from "../parts/History";
 import { Link } from "../parts/Link";
 import { Rollout } from "../parts/Rollout";
 import { href } from "../view";
 import { useChanges } from "../watch";
 
-/** Resource shows one resource: what it says, how it stands, and how far it has come. */
+/** Resource shows one resource: what it says, how it stands, how far it has come, and who changed it. */
 export function Resource({ kri }: { kri: string }) {
   const found = useAnswer(`kri ${kri}`, (signal) => answered(api.GET("/_kri/{kri}", { params: { path: { kri } }, signal })));
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
@@ -31,6 +32,7 @@ export function Resource({ kri }: { kri: string }) {
           {r.type === "Dataplane" && r.kri !== undefined && <p><Link to={href("proxy", { kri: r.kri })}>Its proxy: connection, certificate, inbounds and rules</Link></p>}
           <h2>Source</h2>
           <pre tabIndex={0}>{source(r)}</pre>
+          <History of={r} />
         </>
       )}
     </section>
