@@ -27,6 +27,9 @@ const (
 	VerbResync        = "resync"
 	// VerbUnguard lets the caller write a MeshProxyPatch with LabelUnguarded. It needs VerbCreate or VerbUpdate too.
 	VerbUnguard = "unguard"
+	// VerbObserve reads the admin interface of a Dataplane's proxy. It shows all that the proxy has, such as the names and
+	// addresses of what it sends to, whether or not the caller may read their resources.
+	VerbObserve = "observe"
 	// VerbBackUp copies all data of the server, with secrets sealed: AccessServer.
 	VerbBackUp = "back-up"
 )
@@ -57,7 +60,7 @@ const (
 func AccessVerbs() []string {
 	return []string{VerbRead, VerbReadSecret, VerbCreate, VerbUpdate, VerbDelete, VerbAssign, VerbSign, VerbIssue,
 		VerbRotate, VerbRevoke,
-		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbUnguard, VerbBackUp}
+		VerbEnable, VerbDisable, VerbAcceptDeletes, VerbResync, VerbUnguard, VerbObserve, VerbBackUp}
 }
 
 // AccessThings returns the things that permissions can name besides the types of the registry. The caller owns the

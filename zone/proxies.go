@@ -27,6 +27,8 @@ type proxyParts struct {
 	sources     *externalSources
 	// sinks are where proxies log their decisions.
 	sinks []accesslog.Sink
+	// adminPin identifies the key that reads admin interfaces.
+	adminPin string
 	// own reports whether an address is a port of this server.
 	own func(address string, port uint32) bool
 }
@@ -34,7 +36,7 @@ type proxyParts struct {
 // newProxies returns the configuration of the zone's proxies.
 func newProxies(cfg *Config, o *opened, parts proxyParts, diagnostics *server.Diagnostics) *xds.Proxies {
 	return xds.New(xds.Config{
-		Own: parts.own, Sources: parts.sources.read, AccessLogs: parts.sinks, Checkpoint: parts.checkpoint,
+		Own: parts.own, AdminPin: parts.adminPin, Sources: parts.sources.read, AccessLogs: parts.sinks, Checkpoint: parts.checkpoint,
 		Store: o.fields.Opened(o.store, cfg.Log), Status: o.status, Home: o.home, Authorities: parts.authorities,
 		Instance: o.instance, RBACForm: rbac.Form(cfg.RBACForm), Now: cfg.Now, Log: cfg.Log,
 		Registerer: diagnostics.Registry, Tracer: cfg.Tracer, Panics: cfg.Panics,

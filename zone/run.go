@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
+	"github.com/causeway-mesh/causeway/zone/envoyadmin"
 )
 
 // Run runs the zone server. It serves until ctx ends, then drains and returns nil. Diagnostics are served from the
@@ -97,8 +98,12 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	held := openCheckpoint(cfg, o.box, diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: o.keeper, dir: cfg.ExternalSecretsDir, store: o.store, now: cfg.Now, log: cfg.Log}
+	adminKey, err := envoyadmin.OpenKey(ctx, o.keeper)
+	if err != nil {
+		return err
+	}
 	proxies := newProxies(cfg, o, proxyParts{authorities: authorities, checkpoint: held, sources: sources, sinks: sinks,
-		own: ports.own}, diagnostics)
+		adminPin: adminKey.Pin, own: ports.own}, diagnostics)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	routes := newRoutes(cfg, o, diagnostics)
 	addAccessLog(routes, cfg, o, journal, sinks)
@@ -111,6 +116,8 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	}
 	unsure := doubts(o, link, proxies, cfg.Now())
 	addRoutes(routes, cfg, o, unsure, publisher, sources)
+	envoyadmin.Register(routes, envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
+		Admin: proxies.Admin, Key: adminKey})
 	addCallers(routes, cfg, o, journal, sinks, unsure, authorities)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),

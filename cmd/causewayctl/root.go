@@ -99,7 +99,7 @@ func newRoot(c *cli) *cobra.Command {
 		string(colourNever)}, cobra.ShellCompDirectiveNoFileComp))
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDescribe(c), newEdit(c), newDelete(c), newInspect(c), newExplain(c), newWhy(c), newLint(c),
-		newTest(c), newRollout(c), newZone(c), newDataplane(c), newKeys(c), newSecret(c),
+		newTest(c), newRollout(c), newZone(c), newDataplane(c), newProxy(c), newKeys(c), newSecret(c),
 		newAuth(c), newConfig(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
 		newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newInstall(c), newVersion(c),
 		settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))

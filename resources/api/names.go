@@ -77,7 +77,7 @@ func checkPart(row *Row, part, value string) error {
 		if resources.IsMeshName(value) { // a Mesh from a peer
 			return nil
 		}
-		if row.Verb == read && row.ByThing && isKRI(value) {
+		if (row.Verb == read || row.Verb == resources.VerbObserve) && row.ByThing && isKRI(value) {
 			return CheckText(part, value)
 		}
 		return CheckName(part, part, value)

@@ -54,6 +54,10 @@ const (
 	RouteProxyRules
 	RouteProxyPolicies
 	RouteProxyLayout
+	RouteProxyConfig
+	RouteProxyStats
+	RouteProxyClusters
+	RouteProxyCertificates
 	RouteInboundPolicies
 	RouteOutboundPolicies
 	RouteTouchedDataplanes
@@ -222,6 +226,14 @@ var rows = [routeCount]Row{
 	RouteProxyPolicies: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_policies", On: onBoth, Verb: read,
 		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
 	RouteProxyLayout: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_layout", On: onBoth, Verb: read,
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+	RouteProxyConfig: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/xds", On: OnZone, Verb: resources.VerbObserve,
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+	RouteProxyStats: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/stats", On: OnZone, Verb: resources.VerbObserve,
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose + ",format,match,unused"},
+	RouteProxyClusters: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/clusters", On: OnZone, Verb: resources.VerbObserve,
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose + ",format"},
+	RouteProxyCertificates: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/certs", On: OnZone, Verb: resources.VerbObserve,
 		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
 	RouteInboundPolicies: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies", On: onBoth,
 		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},

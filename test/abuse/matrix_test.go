@@ -312,7 +312,9 @@ func morePlaces(row *api.Row, server, zone, target string) []place {
 		case "GET /meshes/{mesh}/{plural}/{name}", "GET /_rollout/{type}/{mesh}/{name}":
 			add("path of "+name, strings.Replace(target, "/payments", "/"+name, 1)+"?namespace="+namespace, "")
 		case "GET /meshes/{mesh}/dataplanes/{name}/_rules", "GET /meshes/{mesh}/dataplanes/{name}/_policies",
-			"GET /meshes/{mesh}/dataplanes/{name}/_layout", "GET /meshes/{mesh}/dataplanes/{name}/_overview":
+			"GET /meshes/{mesh}/dataplanes/{name}/_layout", "GET /meshes/{mesh}/dataplanes/{name}/_overview",
+			"GET /meshes/{mesh}/dataplanes/{name}/xds", "GET /meshes/{mesh}/dataplanes/{name}/stats",
+			"GET /meshes/{mesh}/dataplanes/{name}/clusters", "GET /meshes/{mesh}/dataplanes/{name}/certs":
 			add("path of "+name, strings.Replace(target, "/payments", "/"+name, 1)+"?namespace="+namespace, "")
 		case "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies":
 			kri := kriOf("dp", "default", zone, namespace, name) + "http"

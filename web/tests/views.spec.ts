@@ -96,3 +96,20 @@ test("a resource's history tells who changed what", async ({ watched: page, mesh
   await expect(entries.first()).toContainText(`"4s"`);
   expect((await page.request.delete(at)).ok()).toBe(true);
 });
+
+test("a proxy's page asks the Envoy itself, or says why it cannot", async ({ watched: page, mesh }) => {
+  await page.goto(`${mesh.zone1}/ui/proxy?kri=kri_dp_default_zone-1_backend-ns_backend_`);
+  await page.getByRole("button", { name: "Ask the Envoy" }).click();
+  await expect(page.getByText(/networking\.admin\.port/).first()).toBeVisible();
+  const at = `${mesh.zone1}/meshes/default/dataplanes/backend?namespace=backend-ns`;
+  const backend = (await (await page.request.get(at)).json()) as { networking: { address: string; admin?: { port: number } } };
+  backend.networking.admin = { port: 29_911 };
+  expect((await page.request.put(at, { data: backend })).ok()).toBe(true);
+  await expect(async () => {
+    await page.getByRole("button", { name: "Ask again" }).last().click();
+    await expect(page.locator("pre").last()).toContainText("rbac", { timeout: 2000 });
+  }).toPass();
+  await page.reload();
+  await page.getByRole("button", { name: "Ask the Envoy" }).click();
+  await expect(page.getByRole("row").filter({ hasText: "self_inbound_dp_http-port" }).filter({ hasText: "127.0.0.1:" }).first()).toBeVisible();
+});

@@ -129,6 +129,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	if err == nil {
 		t.measured, t.dns, t.logFiles, t.own, t.shared = p.measured, p.dns, &p.logFiles, x.cfg.Own, &x.shared
+		t.adminPin = x.cfg.AdminPin
 		t.form, t.secrets = x.cfg.RBACForm, x.names(p, dp)
 		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)

@@ -62,6 +62,12 @@ func (e endpoint) same(other endpoint) bool {
 	return e == other || e.port == other.port && errA == nil && errB == nil && a.Unmap() == b.Unmap()
 }
 
+// loopback reports whether only the machine itself reaches the place.
+func (e endpoint) loopback() bool {
+	ip, err := resources.ParseIP(e.address)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
 func (e endpoint) proto() *corev3.Address {
 	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
 		Address: e.address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: e.port},

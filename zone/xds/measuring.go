@@ -60,14 +60,15 @@ func (t *target) measureBy(rule matching.ProxyRule) error {
 
 // showMetrics makes the proxy show its metrics to Prometheus.
 func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend, conf *resources.MetricConf) error {
-	field, err := backend.Check()
 	spec, _ := resources.SpecAs[meshpb.Dataplane](t.dataplane)
 	listen := endpoint{spec.GetNetworking().GetAddress(), resources.DefaultMetricsPort}
 	if backend.Port != nil {
 		listen.port = *backend.Port
 	}
-	taken := slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen }) ||
-		t.gateway.listensOn(listen)
+	admin, err := t.adminAt()
+	taken := err == nil && admin.same(listen) || t.gateway.listensOn(listen) ||
+		slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen })
+	field, err := backend.Check()
 	switch {
 	case err != nil:
 		t.observed.problem(origin, "prometheus."+field+": "+err.Error())

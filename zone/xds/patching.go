@@ -182,6 +182,9 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 	}
 	outbound := map[string]bool{}
 	for _, r := range s.sets[kindListener] {
+		if r.name == adminListener {
+			continue // it is the zone's: takePatched adds it
+		}
 		listener := &listenerv3.Listener{}
 		if err := r.delta.GetResource().UnmarshalTo(listener); err != nil {
 			return nil, err
@@ -240,7 +243,13 @@ func (s *state) takePatched(before, after *proxypatch.Config, old *state) error 
 		kindRoute: {before.Routes, after.Routes},
 	} {
 		s.patched.by[k] = map[string][]string{}
+		if admin := s.sets[k].get(adminListener); admin != nil {
+			sets[k] = append(sets[k], admin)
+		}
 		for name, r := range pair[1] {
+			if k == kindListener && name == adminListener {
+				continue
+			}
 			if r == pair[0][name] {
 				sets[k] = append(sets[k], s.sets[k].get(name))
 				continue

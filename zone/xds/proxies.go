@@ -40,6 +40,9 @@ type Config struct {
 	Sources SourceFunc
 	// Own reports this server's ports on loopback; nil means that it has none. It must not change once Run runs.
 	Own OwnFunc
+	// AdminPin is the SHA-256, in base64, of the public key of who may read the admin interface of an Envoy whose Dataplane
+	// has networking.admin.port. If empty, no Envoy shows it.
+	AdminPin string
 	// Instance names this process in DataplaneInsights.
 	Instance string
 	// Now is the clock; time.Now when nil.

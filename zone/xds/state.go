@@ -112,6 +112,8 @@ type target struct {
 	measured measured
 	// own reports which addresses may lead to this server.
 	own OwnFunc
+	// adminPin is Config.AdminPin.
+	adminPin string
 	// dns is where the proxy is asked for the names of services; nil if it is not.
 	dns *dnsServer
 	// logFiles are the proxy's log files; nil for a target without a proxy.
@@ -247,14 +249,17 @@ func (s *state) buildListeners(t *target, old *state) error {
 		}
 		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 	}
+	admin, err := t.newAdmin()
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
 	var captured *resource
 	if t.capture.inbound != 0 {
-		var err error
 		if captured, err = t.capture.inboundListener(); err != nil {
 			return err
 		}
 	}
-	for _, listener := range []*resource{t.observed.metrics, t.observed.capture, captured} {
+	for _, listener := range []*resource{t.observed.metrics, t.observed.capture, captured, admin} {
 		if listener != nil {
 			s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 		}

@@ -1,6 +1,7 @@
 import { answered, api, type Schema } from "../api";
 import { useAnswer, type Answer } from "../ask";
 import { AsOf } from "../parts/AsOf";
+import { Envoy } from "../parts/Envoy";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
@@ -39,6 +40,7 @@ function Answers({ at }: { at: At }) {
       <Connection overview={overview} />
       <Layout at={at} layout={layout} />
       <Rules rules={rules} />
+      <Envoy at={at} />
     </>
   );
 }

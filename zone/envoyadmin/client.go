@@ -1,0 +1,105 @@
+package envoyadmin
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
+	"github.com/spiffe/go-spiffe/v2/spiffeid"
+	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
+
+	"github.com/causeway-mesh/causeway/zone/identity"
+)
+
+const (
+	// patience bounds one question, from the first packet to the last byte.
+	patience = 10 * time.Second
+	// maxAnswer bounds what a proxy may answer, in bytes.
+	maxAnswer = 16 << 20
+)
+
+var (
+	// ErrUnreachable reports that nothing at the address proved to be the proxy. It does not say what is there instead.
+	ErrUnreachable = errors.New("the proxy does not answer on its admin port")
+	// ErrTooLarge reports an answer of more than 16 MiB.
+	ErrTooLarge = errors.New("the proxy answers with more than 16 MiB")
+)
+
+// peer is a proxy that the zone may ask.
+type peer struct {
+	address string // host:port
+	id      spiffeid.ID
+	trusted *identity.Bundles
+}
+
+// get returns what a proxy's admin interface answers to a GET. Errors: ErrUnreachable, ErrTooLarge, that of ctx.
+func (k *Key) get(ctx context.Context, p peer, path string, query url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	transport := &http.Transport{
+		DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
+		DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			dialer := &tls.Dialer{Config: k.config(p)}
+			return dialer.DialContext(ctx, "tcp", address)
+		},
+	}
+	defer transport.CloseIdleConnections()
+	target := url.URL{Scheme: "https", Host: p.address, Path: path, RawQuery: query.Encode()}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w %s", ErrUnreachable, p.address)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w %s: the answer ended early", ErrUnreachable, p.address)
+	case len(body) > maxAnswer:
+		return nil, ErrTooLarge
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%w %s: status %d", ErrUnreachable, p.address, response.StatusCode)
+	}
+	return body, nil
+}
+
+// config proves the zone to the proxy, and accepts nobody but the proxy.
+func (k *Key) config(p peer) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{k.certificate},
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection verifies the SPIFFE ID, which a host name cannot
+		VerifyConnection: func(state tls.ConnectionState) error {
+			id, _, err := x509svid.Verify(state.PeerCertificates, bundles{p.trusted})
+			if err == nil && id != p.id {
+				err = fmt.Errorf("it is %s", id)
+			}
+			return err
+		},
+	}
+}
+
+// bundles are a mesh's bundles as go-spiffe reads them.
+type bundles struct{ *identity.Bundles }
+
+// GetX509BundleForTrustDomain implements x509bundle.Source.
+func (b bundles) GetX509BundleForTrustDomain(d spiffeid.TrustDomain) (*x509bundle.Bundle, error) {
+	var authorities []*x509.Certificate
+	if b.Bundles != nil {
+		authorities = b.Certificates(d)
+	}
+	if len(authorities) == 0 {
+		return nil, fmt.Errorf("the mesh does not trust %s", d)
+	}
+	return x509bundle.FromX509Authorities(d, authorities), nil
+}

@@ -1,0 +1,145 @@
+package xds
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// adminListener shows a part of a proxy's admin interface to its zone, and to nobody else.
+const adminListener = "causeway_admin"
+
+// AdminPaths returns the paths of the admin interface that a zone may read. The caller owns the slice.
+func AdminPaths() []string { return []string{"/certs", "/clusters", "/config_dump", "/stats"} }
+
+var (
+	// ErrNotConnected reports a proxy that has no stream to this zone.
+	ErrNotConnected = errors.New("no proxy of this Dataplane is connected to this zone")
+	// ErrNoAdmin reports a proxy that does not show its admin interface to the zone; what wraps it says why.
+	ErrNoAdmin = errors.New("the proxy does not show its admin interface")
+)
+
+// Admin returns where a connected proxy shows its admin interface to the holder of Config.AdminPin, `host:port`. Errors:
+// ErrNotConnected, ErrNoAdmin.
+func (x *Proxies) Admin(dataplane resources.Key) (string, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	err := ErrNotConnected
+	for id, p := range x.proxies {
+		if id.Key != dataplane || len(p.sessions) == 0 || p.target == nil {
+			continue
+		}
+		var at endpoint
+		if at, err = p.target.adminAt(); err == nil {
+			return at.String(), nil
+		}
+	}
+	return "", err
+}
+
+// adminAt returns where the proxy shows its admin interface. Errors: ErrNoAdmin.
+func (t *target) adminAt() (endpoint, error) {
+	spec, err := resources.SpecAs[meshpb.Dataplane](t.dataplane)
+	if err != nil {
+		return endpoint{}, fmt.Errorf("%w: %w", ErrNoAdmin, err)
+	}
+	at := endpoint{spec.GetNetworking().GetAddress(), spec.GetNetworking().GetAdmin().GetPort()}
+	var why string
+	switch {
+	case t.adminPin == "":
+		why = "this zone asks no proxy"
+	case t.proxyless:
+		why = "it is a gRPC server, and no Envoy"
+	case at.port == 0:
+		why = "set networking.admin.port of the Dataplane to a free port of its address"
+	case !t.measured.admin:
+		why = "rewrite its bootstrap, with an --admin-address that names a port"
+	case !at.dialable():
+		why = "networking.address of the Dataplane is not an IP address"
+	case at.port == t.measured.adminPort && at.loopback():
+		why = fmt.Sprintf("networking.admin.port %d is where Envoy's own admin interface listens: choose another", at.port)
+	case t.listensOn(at):
+		why = fmt.Sprintf("networking.admin.port %d is that of an inbound or a listener: choose another", at.port)
+	default:
+		return at, nil
+	}
+	return endpoint{}, fmt.Errorf("%w: %s", ErrNoAdmin, why)
+}
+
+// listensOn reports whether an inbound or a gateway listens at an address.
+func (t *target) listensOn(at endpoint) bool {
+	return slices.ContainsFunc(slices.Concat(t.inbounds, t.egresses), func(in inbound) bool { return in.listen.same(at) }) ||
+		t.gateway.listensOn(at) || t.capture.isAt(at)
+}
+
+// newAdmin returns the listener that shows AdminPaths to the zone, whose key Config.AdminPin names; nil if the proxy has
+// none. Only GET passes: what changes the proxy needs POST.
+func (t *target) newAdmin() (*resource, error) {
+	at, err := t.adminAt()
+	if err != nil {
+		return nil, nil //nolint:nilerr // Admin says why
+	}
+	router, err := pack(&routerv3.Router{})
+	if err != nil {
+		return nil, err
+	}
+	var routes []*routev3.Route
+	for _, path := range AdminPaths() {
+		routes = append(routes, &routev3.Route{
+			Match: &routev3.RouteMatch{
+				PathSpecifier: &routev3.RouteMatch_Path{Path: path},
+				Headers: []*routev3.HeaderMatcher{{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+					StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "GET"}},
+				}}},
+			},
+			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
+			}},
+		})
+	}
+	manager, err := pack(&hcmv3.HttpConnectionManager{
+		StatPrefix: adminListener,
+		HttpFilters: []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
+			ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}},
+		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
+			Name: adminListener, ValidateClusters: wrapperspb.Bool(false),
+			VirtualHosts: []*routev3.VirtualHost{{Name: adminListener, Domains: []string{"*"}, Routes: routes}},
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	secured := downstreamTLS(t, []string{"http/1.1"})
+	secured.CommonTlsContext.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{
+		ValidationContext: &tlsv3.CertificateValidationContext{VerifyCertificateSpki: []string{t.adminPin}}}
+	tls, err := pack(secured)
+	if err != nil {
+		return nil, err
+	}
+	return newResource(kindListener, adminListener, &listenerv3.Listener{
+		Name: adminListener, StatPrefix: adminListener, Address: at.proto(),
+		TrafficDirection: corev3.TrafficDirection_INBOUND,
+		FilterChains: []*listenerv3.FilterChain{{
+			Name:                          adminListener,
+			TransportSocketConnectTimeout: handshakeTime,
+			Filters: []*listenerv3.Filter{{
+				Name:       "envoy.filters.network.http_connection_manager",
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+			}},
+			TransportSocket: &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",
+				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}},
+		}},
+	})
+}
