@@ -27,7 +27,11 @@ func userOf(issuer *tokens.Issuer, token string) (Subject, error) {
 		err = errors.New("the token names no user")
 	}
 	if err != nil {
-		return Subject{}, &LoginError{Method: ByToken, Reason: err.Error(), Hint: "the token is not valid here"}
+		refused := &LoginError{Method: ByToken, Reason: err.Error(), Hint: "the token is not valid here"}
+		if tokens.OfTime(err) {
+			refused.Hint = err.Error() + ": compare it with yours, and that of the server that issued the token"
+		}
+		return Subject{}, refused
 	}
 	return Subject{Name: claims.Subject, Groups: append(claims.Groups, AuthenticatedGroup), Method: ByToken,
 		Credential: claims.ID}, nil

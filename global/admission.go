@@ -247,7 +247,7 @@ func (p *tokenPass) verify(ctx context.Context) error {
 
 // tokenRefused returns the error for the peer, with no more detail than it needs. The audit log has the exact reason.
 func tokenRefused(err error) error {
-	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
+	if tokens.OfTime(err) {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
 	return &refusedToken{why: err}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -91,7 +90,7 @@ func (s *membership) audited(ctx context.Context, event auditEvent, credential *
 func (s *membership) join(ctx context.Context, r *enrolmentpb.JoinRequest, event *auditEvent) (*enrolmentpb.Credential,
 	error) {
 	claims, err := s.tokens.Verify(r.GetToken(), tokens.AudienceJoin)
-	if errors.Is(err, tokens.ErrExpired) || errors.Is(err, tokens.ErrNotYet) {
+	if tokens.OfTime(err) {
 		return nil, fmt.Errorf("%w: the join string is not valid: make a new one: %w", kds.ErrUnauthenticated, err)
 	}
 	if err != nil {

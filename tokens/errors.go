@@ -2,8 +2,8 @@ package tokens
 
 import "errors"
 
-// These errors are the reasons for refusing a token. A peer learns only that it was refused; logs and the audit log may
-// name the reason.
+// These errors are the reasons for refusing a token. A peer learns only that it was refused, unless OfTime holds; logs and
+// the audit log may name the reason.
 var (
 	// ErrMalformed reports that the token does not have the form that this server issues.
 	ErrMalformed = errors.New("the token is malformed")
@@ -33,3 +33,7 @@ var (
 	// ErrFull reports that too many IDs are remembered. Wait for tokens to expire, or retire the key that signed them.
 	ErrFull = errors.New("too many IDs are stored")
 )
+
+// OfTime reports whether an error of Verify is ErrExpired or ErrNotYet. These come after the signature and the audience
+// were verified, so whoever showed the token was given it: the reason, and what this server's clock says, may be told.
+func OfTime(err error) bool { return errors.Is(err, ErrExpired) || errors.Is(err, ErrNotYet) }

@@ -83,8 +83,10 @@ func newCurrentContext(c *cli) *cobra.Command {
 			if files.Current() == "" {
 				return failed(fmt.Errorf("no context is the current one: causewayctl config use-context NAME chooses one"))
 			}
-			_, err = fmt.Fprintln(c.out, files.Current())
-			return failed(err)
+			return failed(c.printAnswer(map[string]string{"name": files.Current()}, func() error {
+				_, err := fmt.Fprintln(c.out, files.Current())
+				return err
+			}))
 		},
 	}
 }

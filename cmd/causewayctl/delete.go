@@ -73,19 +73,23 @@ func (c *cli) keysToDelete(ctx context.Context, scope *scopeFlags, args, filenam
 // deleteAll continues after a failure, so that one resource that cannot be deleted does not block the others.
 func (c *cli) deleteAll(ctx context.Context, client *api.Client, keys []resources.Key, ignoreMissing bool) error {
 	var failures []error
-	t := &table{}
+	t, done := &table{}, doneItems{[]doneItem{}}
+	add := func(key resources.Key, result string) {
+		t.add(string(key.Type), place(key), result)
+		done.Results = append(done.Results, doneWith(key, result))
+	}
 	for _, key := range keys {
 		err := client.Delete(ctx, key)
 		switch {
 		case err == nil:
-			t.add(string(key.Type), place(key), "deleted")
+			add(key, resultDeleted)
 		case ignoreMissing && api.IsNotFound(err):
-			t.add(string(key.Type), place(key), "not found")
+			add(key, resultNotFound)
 		default:
 			failures = append(failures, aboutResource(key, err))
 		}
 	}
-	return errors.Join(append(failures, t.print(c.out))...)
+	return errors.Join(append(failures, c.printAnswer(done, func() error { return t.print(c.out) }))...)
 }
 
 // place returns a key without its type: `default/backend-ns/slow`.

@@ -75,7 +75,20 @@ func (c *cli) migrateStore(ctx context.Context, to string, f *restoreFlags) erro
 	if aside != "" {
 		_, _ = fmt.Fprintf(c.errOut, "the old store is now %s\n", aside)
 	}
-	_, err = fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n", len(all),
-		now.Revision(), to)
-	return err
+	done := migratedItem{Store: to, Revision: now.Revision(), Resources: len(all), Aside: aside}
+	return c.printAnswer(done, func() error {
+		_, err := fmt.Fprintf(c.out, "copied %d resources at revision %d; start the server with --store %s\n",
+			done.Resources, done.Revision, to)
+		return err
+	})
+}
+
+// migratedItem is what a migration has copied, for programs.
+type migratedItem struct {
+	// Store is the new store, as the server's --store names it.
+	Store     string `json:"store"`
+	Revision  uint64 `json:"revision"`
+	Resources int    `json:"resources"`
+	// Aside is where what was in its place is now.
+	Aside string `json:"aside,omitempty"`
 }

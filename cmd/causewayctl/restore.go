@@ -100,9 +100,22 @@ func (c *cli) restore(ctx context.Context, path string, f *restoreFlags) error {
 	if aside != "" {
 		_, _ = fmt.Fprintf(c.errOut, "the old store is now %s\n", aside)
 	}
-	_, err = fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", len(b.Resources),
-		len(b.Files), b.Header.Server, b.Header.Revision)
-	return err
+	done := restoredItem{Server: b.Header.Server, Revision: b.Header.Revision, Resources: len(b.Resources), Files: len(b.Files), Aside: aside}
+	return c.printAnswer(done, func() error {
+		_, err := fmt.Fprintf(c.out, "restored %d resources and %d files of the %s's revision %d\n", done.Resources,
+			done.Files, done.Server, done.Revision)
+		return err
+	})
+}
+
+// restoredItem is what a restore has written, for programs.
+type restoredItem struct {
+	Server    string `json:"server"`
+	Revision  uint64 `json:"revision"`
+	Resources int    `json:"resources"`
+	Files     int    `json:"files"`
+	// Aside is where the old store is now, if there was one.
+	Aside string `json:"aside,omitempty"`
 }
 
 // absolute returns a path that does not depend on the working directory, if there is one.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -38,6 +39,10 @@ func (s *secretScope) request(method, name string) api.Request {
 		r.Query.Set("namespace", s.namespace)
 	}
 	return r
+}
+
+func (s *secretScope) done(name, result string) doneItem {
+	return doneItem{Type: string(resources.TypeSecret), Mesh: s.mesh, Namespace: s.namespace, Name: name, Result: result}
 }
 
 // place describes where the secrets are.
@@ -71,8 +76,7 @@ func newSecretSet(c *cli) *cobra.Command {
 			if err := client.JSON(ctx, r, nil); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.out, "secret %s set\n", args[0])
-			return err
+			return c.printDone(scope.done(args[0], resultSet), "secret %s set", args[0])
 		}),
 	}))
 }
@@ -133,8 +137,7 @@ func newSecretDelete(c *cli) *cobra.Command {
 			if err := client.JSON(ctx, scope.request(http.MethodDelete, args[0]), nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(c.out, "secret %s deleted\n", args[0])
-			return err
+			return c.printDone(scope.done(args[0], resultDeleted), "secret %s deleted", args[0])
 		}),
 	})
 }

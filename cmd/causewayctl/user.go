@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/tokens"
 )
@@ -77,20 +78,22 @@ func newUserRevoke(c *cli) *cobra.Command {
 				return usagef("name what to revoke: TOKEN-ID, or --certificate SERIAL")
 			}
 			var path, what string
+			done := doneItem{Result: resultRevoked}
 			if certificate == "" {
 				path, what = "/tokens/user/"+url.PathEscape(args[0]), "token "+args[0]
+				done.Type, done.Name = resources.AccessUserToken, args[0]
 			} else {
 				serial, err := tokens.ParseSerial(certificate)
 				if err != nil {
 					return usagef("--certificate %s: want the serial number in hex, such as 5A:0F:92:C4 or 5a0f92c4", certificate)
 				}
 				path, what = "/certificates/user/"+serial, "certificate "+serial
+				done.Type, done.Name = resources.AccessUserCertificate, serial
 			}
 			if err := client.JSON(ctx, api.Request{Method: http.MethodPost, Path: path + "/_revoke"}, nil); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(c.out, what+" is refused from now on; the server does not check whether it was ever issued")
-			return err
+			return c.printDone(done, "%s is refused from now on; the server does not check whether it was ever issued", what)
 		}),
 	}
 	cmd.Flags().StringVar(&certificate, "certificate", "", "`serial` number of the client certificate to revoke, in hex")
