@@ -21,6 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/causeway-mesh/causeway/capture"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
@@ -204,7 +206,7 @@ func newHosts(t *testing.T, w *world) (backend, caller *host) {
 	backend.ip(fmt.Sprintf("link add wire type veth peer name wire netns %d", caller.tid))
 	for h, at := range map[*host][2]string{backend: {backend4, backend6}, caller: {caller4, caller6}} {
 		h.ip("addr add "+at[0]+"/24 dev wire", "addr add "+at[1]+"/64 dev wire nodad", "link set wire up",
-			"route add default dev wire")
+			"route add default dev wire", "-6 route add default dev wire")
 	}
 	return backend, caller
 }
@@ -243,7 +245,7 @@ func TestCapturedMachines(t *testing.T) {
 	if got := caller.asks(backend4 + ":8080"); got != 0 {
 		t.Errorf("without proxies: %d", got)
 	}
-	backend.envoy(zone.BootstrapConfig{Dataplane: "backend", DNSAddress: "127.0.0.1:15053"})
+	backend.envoy(zone.BootstrapConfig{Dataplane: "backend"})
 	caller.envoy(zone.BootstrapConfig{Dataplane: "caller", DNSAddress: "127.0.0.1:15053"})
 
 	var at string
@@ -255,7 +257,15 @@ func TestCapturedMachines(t *testing.T) {
 	w.apply(`{type: MeshTrafficPermission, mesh: default, name: callers, spec: {rules: [{default: {allow: [
   {spiffeID: {type: Exact, value: "spiffe://default.zone-1.mesh.local/workload/caller"}}]}}]}}`)
 	eventually(t, "allowed", func() bool { return caller.asks(at+":80") == 200 })
-	eventually(t, "the machine's own service, which its proxy judges too", func() bool { return backend.asks(at+":80") == 403 })
+	// An address that the platform gives the service, as Kubernetes does; the backend's own proxy answers for no names.
+	const clusterIP = "10.97.0.7:80"
+	service := w.store.Snapshot().Get(resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "backend"}).Clone()
+	service.Status = []byte(`{"vips":[{"ip":"10.97.0.7"},{"ip":"127.0.0.1"},{"ip":"fd97::7"}]}`)
+	_, err := w.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: service}}})
+	must(t, err)
+	eventually(t, "the service's own address", func() bool { return caller.asks(clusterIP) == 200 })
+	eventually(t, "the same by IPv6", func() bool { return caller.asks("[fd97::7]:80") == 200 })
+	eventually(t, "the machine's own service, which its proxy judges too", func() bool { return backend.asks(clusterIP) == 403 })
 	eventually(t, "an application on the machine's address only", func() bool { return caller.asks(at+":90") == 200 })
 
 	stranger := func(address string) bool { // the proxy's user of the caller's machine dials past its own proxy

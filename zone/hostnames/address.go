@@ -2,6 +2,7 @@ package hostnames
 
 import (
 	"cmp"
+	"encoding/json"
 	"hash/fnv"
 	"net/netip"
 	"slices"
@@ -13,6 +14,9 @@ import (
 
 // firstOctet is that of the addresses of MeshServices; those of the other kinds follow. Source: Kuma's ranges.
 const firstOctet = 241
+
+// maxAddresses bounds the addresses of a service: one of each family is usual.
+const maxAddresses = 4
 
 // address gives each service an address that follows from its KRI. Of two with the same one, the service keeps it that
 // an operator owns, or an owner of this zone, or that is there longer, and the other takes another: names of services are
@@ -66,6 +70,25 @@ func Loopback(vip netip.Addr) netip.Addr {
 	raw := vip.As4()
 	raw[0] = 127
 	return netip.AddrFrom4(raw)
+}
+
+// ownAddresses returns the addresses in the status of a service of this zone, which only the server writes.
+func ownAddresses(r *resources.Resource) (out []netip.Addr) {
+	var status struct {
+		VIPs []vipStatus `json:"vips"`
+	}
+	if len(r.Status) == 0 || json.Unmarshal(r.Status, &status) != nil {
+		return nil
+	}
+	never := append(resources.NeverPassed(), Ranges()...)
+	for _, vip := range status.VIPs {
+		at, err := netip.ParseAddr(vip.IP)
+		if at = at.Unmap(); err == nil && len(out) < maxAddresses && !slices.Contains(out, at) &&
+			!slices.ContainsFunc(never, func(p netip.Prefix) bool { return p.Contains(at) }) {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // Ranges returns the ranges of VIPs.

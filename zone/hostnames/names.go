@@ -24,6 +24,8 @@ type Service struct {
 	KRI      resources.KRI
 	// VIP is the service's address. It is routed nowhere: see Loopback.
 	VIP netip.Addr
+	// Addresses are the service's own, from the platform that runs it here, such as its ClusterIPs.
+	Addresses []netip.Addr
 	// Given are its names, by generator. Refused are the generators that select it and give it no name.
 	Given   []Given
 	Refused []Refused
@@ -85,6 +87,9 @@ func Of(services, generators []*resources.Resource, home resources.Home) *Names 
 	for _, r := range services {
 		s := &Service{Resource: r, KRI: resources.KRIOf(r), rank: rankOf(r, home.Zone, system),
 			far: r.Zone() != "" && r.Zone() != home.Zone}
+		if !s.far && r.Type == resources.TypeMeshService {
+			s.Addresses = ownAddresses(r)
+		}
 		n.Services, n.byKey[r.Key] = append(n.Services, s), s
 	}
 	slices.SortFunc(n.Services, func(a, b *Service) int { return strings.Compare(a.KRI.String(), b.KRI.String()) })

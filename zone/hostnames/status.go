@@ -80,10 +80,14 @@ func (s *Status) Fields(r *resources.Resource, text func(string) string) map[str
 				Message: text(refused.Message)}}})
 	}
 	out := map[string]any{"addresses": addresses, "hostnameGenerators": generators}
-	if vip := (vipStatus{service.VIP.String()}); r.Type == resources.TypeMeshExternalService {
-		out["vip"] = vip
+	vips := []vipStatus{{service.VIP.String()}}
+	for _, at := range service.Addresses {
+		vips = append(vips, vipStatus{at.String()})
+	}
+	if r.Type == resources.TypeMeshExternalService {
+		out["vip"] = vips[0]
 	} else {
-		out["vips"] = []vipStatus{vip}
+		out["vips"] = vips
 	}
 	return out
 }

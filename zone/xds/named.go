@@ -16,8 +16,12 @@ import (
 // maxNamed bounds the listeners that a proxy has for the names of services.
 const maxNamed = 1024
 
-// takesNames reports whether a proxy answers for the names of services: if its bootstrap says where it is asked.
-func (t *target) takesNames() bool { return t.dns != nil && !t.proxyless }
+// answersNames reports whether a proxy answers for the names of services: if its bootstrap says where it is asked.
+func (t *target) answersNames() bool { return t.dns != nil && !t.proxyless }
+
+// takesNames reports whether a proxy listens on addresses of services: those that names stand for, and those that the
+// application dials by itself, if they are redirected to it.
+func (t *target) takesNames() bool { return t.answersNames() || t.capture.port != 0 && !t.proxyless }
 
 // reachable is what a Dataplane limits itself to, of all that it could send to. The zero value is no limit.
 type reachable struct {
@@ -72,7 +76,7 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 	var out []*namedService
 	taken := map[resources.Owner]int{}
 	for _, service := range s.names.Services {
-		if len(service.Given) == 0 {
+		if len(s.addressesOf(service)) == 0 {
 			continue
 		}
 		next := &namedService{Service: service, first: 2}
@@ -100,7 +104,22 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 	return out
 }
 
-// resolveNamed adds a listener for each port of a service with a name, on the address that the name stands for, and
+// addressesOf returns the addresses of a service on which the proxy listens: that of its names, and with capture its own.
+func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
+	captured := s.target.capture.port != 0
+	if len(service.Given) > 0 && s.target.answersNames() {
+		out = append(out, service.VIP)
+		if !captured {
+			out[0] = hostnames.Loopback(service.VIP)
+		}
+	}
+	if captured {
+		out = append(out, service.Addresses...)
+	}
+	return out
+}
+
+// resolveNamed adds a listener for each port of a service with a name or addresses of its own, on each address, and
 // collects the names.
 func (s *sender) resolveNamed() (found []*destined) {
 	if !s.target.takesNames() {
@@ -113,26 +132,26 @@ func (s *sender) resolveNamed() (found []*destined) {
 		taken[s.target.outbounds[i].listen] = true
 	}
 	for _, service := range s.namedServices(s.mayReach()) {
-		at, some := service.VIP, false
-		if s.target.capture.port == 0 {
-			at = hostnames.Loopback(at)
-		}
+		addresses, some := s.addressesOf(service.Service), false
 		for _, b := range service.backends {
-			if len(found) == maxNamed {
-				left++
-				continue
+			for _, at := range addresses {
+				listen := endpoint{address: at.String(), port: b.number}
+				if len(found) == maxNamed {
+					left++
+					continue
+				}
+				some = true
+				if taken[listen] {
+					continue // an outbound of the Dataplane itself is there, or a service that comes first
+				}
+				taken[listen] = true
+				found = append(found, s.destine(&outbound{listen: listen, field: b.name,
+					redirected: s.target.capture.port != 0}, b, fmt.Sprintf("%s@%s:%d", b.name, listen.address, listen.port)))
 			}
-			listen := endpoint{address: at.String(), port: b.number}
-			some = true
-			if taken[listen] {
-				continue // an outbound of the Dataplane itself is there
-			}
-			found = append(found, s.destine(&outbound{listen: listen, field: b.name, redirected: s.target.capture.port != 0}, b, fmt.Sprintf("%s@%s:%d", b.name,
-				listen.address, listen.port)))
 		}
-		for _, given := range service.Given {
-			if some {
-				s.table[given.Hostname] = at
+		if some && s.target.answersNames() {
+			for _, given := range service.Given {
+				s.table[given.Hostname] = addresses[0]
 			}
 		}
 	}

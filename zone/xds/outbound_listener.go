@@ -105,7 +105,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		}
 		out.problems = append(out.problems, l.problems...)
 	}
-	if !out.named {
+	if !out.named || !s.target.answersNames() {
 		return nil
 	}
 	names, err := s.namesListener(p)

@@ -46,7 +46,7 @@ type planKey struct {
 	mesh, zone, namespace string
 	dests                 *matching.Destinations
 	names                 *hostnames.Names
-	redirected            bool
+	redirected, answers   bool
 	asked, byEgress, gone bool
 	trace                 *traceConf
 }
@@ -74,7 +74,8 @@ func (s *sender) plan() (*plan, error) {
 	key := planKey{
 		policies:  matching.Selected(t.match, s.policies, planTypes...),
 		outbounds: t.outboundsID, mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
-		dests: s.dests, names: s.names, redirected: t.capture.port != 0, asked: s.asked, byEgress: s.byEgress, gone: s.gone,
+		dests: s.dests, names: s.names, redirected: t.capture.port != 0,
+		answers: t.answersNames(), asked: s.asked, byEgress: s.byEgress, gone: s.gone,
 	}
 	if trace := t.observed.trace; trace != nil {
 		key.trace = trace.conf

@@ -21,7 +21,7 @@ type sending struct {
 	// granted means that a producer's route sends somewhere, so that a grant may decide where. joined means that it
 	// sends to a service that MeshServices may join.
 	granted, joined bool
-	// named means that it answers for the names of services: a change of any service concerns the proxy.
+	// named means that it listens on the addresses of services: a change of any service concerns the proxy.
 	named bool
 	// egress means that the proxy is an egress: a change of any service outside the mesh concerns it. outside means that
 	// it sends to such services itself.
@@ -46,7 +46,7 @@ type sender struct {
 	policies []*matching.Policy
 	sources  SourceFunc
 	own      OwnFunc
-	// names are those of the services of the mesh; nil for a proxy that does not answer for names.
+	// names are those of the services of the mesh; nil for a proxy that listens on no addresses of services.
 	names *hostnames.Names
 	// accesses are those of the proxy's inbounds and egresses. byEgress means that the proxy reaches services outside the
 	// mesh by way of an egress; gone means that there is none.
