@@ -61,6 +61,9 @@ type BootstrapConfig struct {
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
 	// "none" turns the interface off.
 	AdminAddress string
+	// ReadyAddress is where the proxy answers GET /ready to everybody, `ip:port`: 200 once it has its configuration. Empty
+	// turns that off.
+	ReadyAddress string
 	// PushMetricsEvery is how often the proxy sends its metrics to the collector of a MeshMetric. Zero turns that off.
 	PushMetricsEvery time.Duration
 	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
@@ -77,6 +80,7 @@ const (
 	noAdmin               = "none"
 	defaultMaxConnections = 50_000
 	defaultDrainTime      = 30 * time.Second
+	defaultReadyTime      = 5 * time.Second
 	defaultMaxHeap        = 1 << 30
 	minMaxHeap            = 64 << 20
 )
@@ -128,7 +132,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewNumberValue(float64(port)))
 		}
 	}
-	if err := cfg.addPush(b); err != nil {
+	if err := errors.Join(cfg.addPush(b), cfg.addReady(b)); err != nil {
 		return nil, err
 	}
 	if err := b.Validate(); err != nil {

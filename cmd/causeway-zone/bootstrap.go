@@ -92,6 +92,8 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 		"`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	addNames(f, cfg)
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
+	f.StringVar(&cfg.ReadyAddress, "ready-address", "",
+		"`address`, such as 0.0.0.0:15021, on which the proxy tells everybody by GET /ready whether it has its configuration, and nothing else")
 	f.DurationVar(&cfg.PushMetricsEvery, "push-metrics-every", 0,
 		"`time` between two times at which Envoy sends its metrics to the collector of a MeshMetric; 0 for never")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
@@ -108,7 +110,7 @@ func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
 
 // envoyOnly are the flags that have no meaning for a gRPC program.
 var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "spire-socket",
-	"dns-address", "dns-upstream", "push-metrics-every"}
+	"dns-address", "dns-upstream", "push-metrics-every", "ready-address"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {
