@@ -143,3 +143,33 @@ func (t *target) newAdmin() (*resource, error) {
 		}},
 	})
 }
+
+// fixedListeners are listeners on which no policy but a MeshTLS decides; nil for one that the proxy has not. It is
+// immutable.
+type fixedListeners struct{ captured, admin *resource }
+
+// fixedKey is all that they depend on.
+type fixedKey struct {
+	dataplane *resources.Resource
+	gateway   *gateway
+	measured  measured
+	capture   capture
+	secrets   secretNames
+	tls, pin  string
+}
+
+// fixedListeners returns those of the proxy.
+func (t *target) fixedListeners() (*fixedListeners, error) {
+	return t.shared.fixed.get(fixedKey{t.dataplane, t.gateway, t.measured, t.capture, t.secrets, t.observed.tls.id,
+		t.adminPin}, func() (*fixedListeners, error) {
+		out := &fixedListeners{}
+		var err error
+		if out.admin, err = t.newAdmin(); err != nil {
+			return nil, fmt.Errorf("admin: %w", err)
+		}
+		if t.capture.inbound != 0 {
+			out.captured, err = t.capture.inboundListener()
+		}
+		return out, err
+	})
+}

@@ -14,6 +14,22 @@ import (
 // applicationConnectTimeout limits a connection on the same machine, unless a MeshTimeout sets another limit.
 const applicationConnectTimeout = 10 * time.Second
 
+// applicationKey is all that the cluster of the application behind an inbound depends on.
+type applicationKey struct {
+	name               string
+	service            endpoint
+	serverFirst, http2 bool
+	ownAddress         bool
+	connect            time.Duration
+	breaker            *inboundBreaker
+}
+
+// behind returns the cluster of the application behind an inbound.
+func (t *target) behind(in *inbound) (*resource, error) {
+	return t.shared.applications.get(applicationKey{in.cluster(), in.service, in.serverFirst, in.http2(), in.ownAddress,
+		in.limits.connectTimeout(), in.breaker}, func() (*resource, error) { return newCluster(in) })
+}
+
 // newCluster returns the cluster of the application behind an inbound. If the application speaks first, a connection
 // goes to the address that the handshake filter set, and the cluster has none of its own.
 func newCluster(in *inbound) (*resource, error) {
@@ -23,7 +39,7 @@ func newCluster(in *inbound) (*resource, error) {
 			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_ORIGINAL_DST},
 			LbPolicy:             clusterv3.Cluster_CLUSTER_PROVIDED,
 			ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
-			CircuitBreakers:      thresholds(in.breaker),
+			CircuitBreakers:      thresholds(in.breaker.connections()),
 			UpstreamBindConfig:   in.source(),
 		})
 	}
@@ -31,7 +47,7 @@ func newCluster(in *inbound) (*resource, error) {
 		Name:                 in.cluster(),
 		ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC},
 		ConnectTimeout:       durationpb.New(in.limits.connectTimeout()),
-		CircuitBreakers:      thresholds(in.breaker),
+		CircuitBreakers:      thresholds(in.breaker.connections()),
 		UpstreamBindConfig:   in.source(),
 		LoadAssignment: &endpointv3.ClusterLoadAssignment{
 			ClusterName: in.cluster(),

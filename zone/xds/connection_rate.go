@@ -33,10 +33,25 @@ func (in *inbound) connectionLimiter() (*listenerv3.Filter, error) {
 		ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(off)}}, nil
 }
 
-// connectionRate builds the filter as ECDS serves it. problem is the reason why a policy has no effect.
-func connectionRate(t *target, in *inbound, policies []*matching.Policy) (filter *resource, problem string, err error) {
+// rateLimiter is the filter as ECDS serves it. problem is the reason why a policy has no effect. It is immutable.
+type rateLimiter struct {
+	filter  *resource
+	problem string
+}
+
+// rateKey is all that the filter depends on.
+type rateKey struct{ policies, section string }
+
+// connectionRate returns the filter of an inbound.
+func (t *target) connectionRate(in *inbound, policies []*matching.Policy) (*rateLimiter, error) {
+	key := rateKey{matching.SelectedInbound(t.match, in.port, policies, resources.TypeMeshRateLimit), in.section}
+	return t.shared.rates.get(key, func() (*rateLimiter, error) { return newRateLimiter(t.match, in, policies) })
+}
+
+func newRateLimiter(of *matching.Proxy, in *inbound, policies []*matching.Policy) (*rateLimiter, error) {
+	out := &rateLimiter{}
 	var rate *connectionsPer
-	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshRateLimit, Proxy: t.match,
+	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshRateLimit, Proxy: of,
 		Inbound: in.port, Policies: policies})
 	for i := range rules.Items {
 		if rules.Items[i].Match != nil {
@@ -45,11 +60,12 @@ func connectionRate(t *target, in *inbound, policies []*matching.Policy) (filter
 		var wrong error
 		if rate, wrong = readConnectionRate(rules.Items[i].Conf); wrong != nil {
 			origins := rules.Items[i].Origins
-			problem = fmt.Sprintf("inbound %q: %s: %v", in.section, origins[len(origins)-1].KRI(), wrong)
+			out.problem = fmt.Sprintf("inbound %q: %s: %v", in.section, origins[len(origins)-1].KRI(), wrong)
 		}
 	}
-	filter, err = newExtension(in.rateFilter(), newConnectionLimit(in, rate))
-	return filter, problem, err
+	var err error
+	out.filter, err = newExtension(in.rateFilter(), newConnectionLimit(in, rate))
+	return out, err
 }
 
 // connectionsPer is a number of connections and the time for which it holds.

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -134,6 +135,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
 		err = t.setLogs(x.cfg.AccessLogs)
+		t.bare = slices.Clone(t.inbounds)
 	}
 	if err == nil {
 		err = t.observe(p.mesh.whole.Candidates(t.match))
@@ -164,6 +166,29 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	if x.outdated(p) { // first: what follows refers to it
 		x.renewLocked(p)
 	}
+	x.publishLocked(p, next)
+}
+
+// observeLocked applies the policies of wholeTypes anew, and rebuilds what follows.
+func (x *Proxies) observeLocked(p *proxy) {
+	t := p.target.again()
+	err := t.observe(p.mesh.whole.Candidates(t.match))
+	var next *state
+	if err == nil {
+		next, err = built(x, func() (*state, error) {
+			return build(t, p.mesh.received.Candidates(t.match), p.state.Load(), x.accessesLocked(p.key))
+		})
+	}
+	if err == nil {
+		next, err = x.sendLocked(p, t, next)
+	}
+	if err != nil {
+		p.unbuilt.dataplane = t.dataplane
+		x.failed(p, partAll, err)
+		return
+	}
+	p.target = t
+	p.unbuilt.built(partAll)
 	x.publishLocked(p, next)
 }
 

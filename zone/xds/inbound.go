@@ -31,9 +31,11 @@ type inbound struct {
 	// egress means that it is a listener of an egress, with no application behind it.
 	egress bool
 	// limits are the limits of its connections.
-	limits connectionLimits
+	limits *connectionLimits
 	// breaker limits how much the application takes; nil for no limit.
-	breaker *resources.ConnectionLimits
+	breaker *inboundBreaker
+	// logged are those of logs that MeshAccessLogs configure; nil for none.
+	logged *inboundLogs
 }
 
 type endpoint struct {

@@ -30,6 +30,37 @@ type secretNames struct {
 // handshakeTime is the time limit for a client's handshake.
 var handshakeTime = durationpb.New(10 * time.Second)
 
+// listenerKey is all that the listener of an inbound depends on.
+type listenerKey struct {
+	// bare is the inbound without the effect of policies.
+	bare       *inbound
+	permissive bool
+	logged     *inboundLogs
+	limits     *connectionLimits
+	tls        string
+	secrets    secretNames
+	by         *provider
+	// marks are those of the accesses of both sides.
+	marks [2]string
+}
+
+// listener returns the listener of the ith inbound.
+func (t *target) listener(i int, clients accesses) (*resource, error) {
+	in := &t.inbounds[i]
+	if len(t.bare) == 0 {
+		return newListener(in, t, clients)
+	}
+	key := listenerKey{bare: &t.bare[i], permissive: in.permissive, logged: in.logged, limits: in.limits,
+		tls: t.observed.tls.id, secrets: t.secrets}
+	if t.observed.trace != nil {
+		key.by = t.observed.trace.by
+	}
+	for j, side := range in.judged() {
+		key.marks[j] = clients[side.accessKey()].mark
+	}
+	return t.shared.inbounds.get(key, func() (*resource, error) { return newListener(in, t, clients) })
+}
+
 // newListener builds the listener of an inbound. Of policies, it contains the mark of a TCP inbound's access, and what
 // MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog say of it: when one of them changes, connections drain.
 func newListener(in *inbound, t *target, clients accesses) (*resource, error) {

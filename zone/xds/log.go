@@ -2,6 +2,7 @@ package xds
 
 import (
 	"maps"
+	"slices"
 
 	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -39,6 +40,7 @@ func (t *target) setLogs(sinks []accesslog.Sink) error {
 			}
 			in.refused = append(in.refused, refused)
 		}
+		in.logs = slices.Clip(in.logs) // more are added for each change of policies
 	}
 	return nil
 }

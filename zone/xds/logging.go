@@ -231,30 +231,6 @@ func (t *target) address() string {
 	return "-"
 }
 
-// logInbounds adds the logs that MeshAccessLogs configure to inbounds.
-func (t *target) logInbounds(policies []*matching.Policy) {
-	from := t.logSource()
-	for i := range t.inbounds {
-		in := &t.inbounds[i]
-		rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match,
-			Inbound: in.port, Policies: policies})
-		for j := range rules.Items {
-			rule := &rules.Items[j]
-			origin := rule.Origins[len(rule.Origins)-1].KRI().String()
-			if rule.Match != nil {
-				continue // apply and rollout status report that requests cannot be told apart
-			}
-			logs, collectors, problems := from.logger(in.http(), true, t.logFiles, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
-				from.service).logs(rule.Conf, rule.Origins)
-			in.logs = append(in.logs, logs...)
-			t.observed.collect(collectors)
-			for _, p := range problems {
-				t.observed.problem(origin, p)
-			}
-		}
-	}
-}
-
 // collect adds collectors, each name once.
 func (o *observed) collect(collectors []*resource) {
 	for _, c := range collectors {

@@ -52,7 +52,8 @@ type usedPort struct {
 type scope uint8
 
 const (
-	onlySending scope = iota
+	onlySending  scope = iota
+	onlyObserved       // what policies on the whole proxy make of it, and what it sends
 	everything
 )
 

@@ -56,7 +56,7 @@ func (s *state) served(k kind) set {
 }
 
 // patchBy finds the MeshProxyPatches of a target. One that is not valid, which only a peer can send, has no effect.
-func (t *target) patchBy(policies []*matching.Policy) {
+func (t *target) patchBy(policies []*matching.Policy) error {
 	for _, policy := range matching.ProxyPolicies(resources.TypeMeshProxyPatch, t.match, policies) {
 		if read := t.patches.read(policy, t.dataplane); read.problem != "" {
 			t.observed.problem(policy.KRI.String(), read.problem)
@@ -65,6 +65,7 @@ func (t *target) patchBy(policies []*matching.Policy) {
 			t.observed.patches = append(t.observed.patches, read.patch)
 		}
 	}
+	return nil
 }
 
 // isOwn reports whether a policy was written in the Dataplane's zone.

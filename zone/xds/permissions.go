@@ -3,43 +3,81 @@ package xds
 import (
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// permissions builds the filters that judge an inbound's clients, as ECDS serves them, and the access that follows the
-// one before. The access of an HTTP inbound is the zero value.
-func permissions(t *target, in *inbound, policies []*matching.Policy, before access) ([]*resource, access, error) {
-	rules, form := matching.Inbound(t.match, in.port, policies), t.form
+// permitted is what the permissions of an inbound make: the filters that judge its clients, as ECDS serves them. It is
+// immutable.
+type permitted struct {
+	filters []*resource
+	rules   matching.Rules
+	// closed is access.closed.
+	closed string
+}
+
+// permittedKey is all that it depends on.
+type permittedKey struct {
+	policies, section            string
+	port                         uint32
+	form                         rbac.Form
+	http, plaintext, serverFirst bool
+	// service is where the application is, if it speaks first.
+	service endpoint
+}
+
+// permissions returns the filters that judge the clients of an inbound.
+func (t *target) permissions(in *inbound, policies []*matching.Policy) (*permitted, error) {
+	key := permittedKey{section: in.section, port: in.port.Port, form: t.form, http: in.http(), plaintext: in.plaintext,
+		serverFirst: in.serverFirst, policies: matching.SelectedInbound(t.match, in.port, policies,
+			resources.TypeMeshTrafficPermission, resources.TypeTrafficTarget)}
+	if in.serverFirst {
+		key.service = in.service
+	}
+	return t.shared.permitted.get(key, func() (*permitted, error) { return newPermitted(t, in, policies) })
+}
+
+func newPermitted(t *target, in *inbound, policies []*matching.Policy) (*permitted, error) {
+	out := &permitted{rules: matching.Inbound(t.match, in.port, policies)}
+	form := t.form
 	if in.plaintext {
 		form = rbac.Plaintext
 	}
 	if in.http() {
-		filter, err := newExtension(in.httpFilter(), form.HTTPFilter(rules))
-		return []*resource{filter}, access{}, err
+		return out, out.add(in.httpFilter(), form.HTTPFilter(out.rules))
 	}
-	dryRun, enforced := form.NetworkFilters(rules, in.statPrefix())
-	first, err := newExtension(in.tcpDryRun(), dryRun)
-	if err != nil {
-		return nil, access{}, err
+	dryRun, enforced := form.NetworkFilters(out.rules, in.statPrefix())
+	if err := out.add(in.tcpDryRun(), dryRun); err != nil {
+		return nil, err
 	}
-	second, err := newExtension(in.tcpFilter(), enforced)
-	if err != nil {
-		return nil, access{}, err
+	if err := out.add(in.tcpFilter(), enforced); err != nil || in.plaintext || !in.serverFirst {
+		return out, err
 	}
-	if in.plaintext { // whoever is let in, is by these rules only: any change may be a loss
-		return []*resource{first, second}, access{filter: second.version, mark: second.version}, nil
-	}
-	next := before.next(rules, second.version)
-	if !in.serverFirst {
-		return []*resource{first, second}, next, nil
-	}
-	judge, unsaid := rbac.HandshakeFilter(rules, in.service.String())
+	judge, unsaid := rbac.HandshakeFilter(out.rules, in.service.String())
 	if unsaid != nil {
-		next.closed = fmt.Sprintf("inbound %s denies everybody: %v", in.section, unsaid)
+		out.closed = fmt.Sprintf("inbound %s denies everybody: %v", in.section, unsaid)
 	}
-	third, err := newExtension(in.handshake(), judge)
-	return []*resource{first, second, third}, next, err
+	return out, out.add(in.handshake(), judge)
+}
+
+func (p *permitted) add(name string, filter message) error {
+	made, err := newExtension(name, filter)
+	p.filters = append(p.filters, made)
+	return err
+}
+
+// access returns the access to a TCP inbound that follows the one before.
+func (p *permitted) access(in *inbound, before access) access {
+	enforced := p.filters[1].version
+	if in.plaintext { // whoever is let in, is by these rules only: any change may be a loss
+		return access{filter: enforced, mark: enforced}
+	}
+	next := before.next(p.rules, enforced)
+	if p.closed != "" {
+		next.closed = p.closed
+	}
+	return next
 }
 
 // statPrefix returns the prefix of the network filters' statistics; Envoy appends `rbac.` to it.

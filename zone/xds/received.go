@@ -183,23 +183,58 @@ func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
 	})
 }
 
+// inboundRoutes are the routes of an HTTP inbound. problems are the parts of policies without effect. It is immutable.
+type inboundRoutes struct {
+	*resource
+	problems []string
+}
+
+// inboundRoutesKey is all that they depend on.
+type inboundRoutesKey struct {
+	policies, section string
+	permissive        bool
+	trace             *traceConf
+}
+
+// receivedPolicies are the types of receivedTypes.
+var receivedPolicies = func() (out []resources.Type) {
+	for i := range receivedTypes {
+		out = append(out, receivedTypes[i].Type)
+	}
+	return out
+}()
+
+// inboundRoutes returns the routes of an HTTP inbound.
+func (t *target) inboundRoutes(in *inbound, policies []*matching.Policy) (*inboundRoutes, error) {
+	key := inboundRoutesKey{section: in.section, permissive: in.permissive,
+		policies: matching.SelectedInbound(t.match, in.port, policies, receivedPolicies...)}
+	if t.observed.trace != nil {
+		key.trace = t.observed.trace.conf
+	}
+	return t.shared.inboundRoutes.get(key, func() (*inboundRoutes, error) {
+		received := receive(t, in, policies)
+		t.observed.trace.onRoutes(received.routes)
+		routes, err := newInboundRoutes(in, received.routes)
+		return &inboundRoutes{routes, received.problems}, err
+	})
+}
+
 // buildRoutes makes the routes of HTTP inbounds.
 func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) error {
 	var out []*resource
-	s.unrouted = nil
+	s.unrouted, s.madeRoutes = nil, nil
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		if !in.http() {
 			continue
 		}
-		received := receive(t, in, policies)
-		t.observed.trace.onRoutes(received.routes)
-		routes, err := newInboundRoutes(in, received.routes)
+		routes, err := t.inboundRoutes(in, policies)
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}
-		s.unrouted = append(s.unrouted, received.problems...)
-		out = append(out, routes)
+		s.madeRoutes = append(s.madeRoutes, routes)
+		s.unrouted = append(s.unrouted, routes.problems...)
+		out = append(out, routes.resource)
 	}
 	s.receiving[kindRoute] = newSet(append(out, t.observed.routes...)...)
 	if old != nil {

@@ -38,34 +38,52 @@ func (h *handshakes) params() *tlsv3.TlsParameters {
 
 // secure gives a target what MeshTLSs say of its connections. What they say of versions and ciphers holds for all
 // inbounds and outbounds alike, so it is that of rules without a sectionName.
-func (t *target) secure(policies []*matching.Policy) {
-	if conf, origin := t.tlsConf(&matching.InboundPort{}, policies); conf != nil {
-		t.observed.tls = handshakes{oldest: conf.Oldest(), newest: conf.Newest()}
-		ciphers, err := conf.Ciphers()
-		if err != nil {
-			t.observed.problem(origin, "tlsCiphers: "+err.Error())
-		}
-		t.observed.tls.ciphers = ciphers
-		t.observed.tls.id = strings.Join(append([]string{t.observed.tls.oldest, t.observed.tls.newest}, ciphers...), ",")
-		for _, reason := range conf.Unsaid() {
-			t.observed.problem(origin, reason)
-		}
+func (t *target) secure(policies []*matching.Policy) error {
+	said, err := t.tlsRule(&matching.InboundPort{}, policies)
+	if err != nil {
+		return err
 	}
+	t.observed.tls, t.observed.said = said.handshakes, []*tlsRule{said}
+	t.observed.problems = append(t.observed.problems, said.problems...)
+	t.observed.problems = append(t.observed.problems, said.unsaid...)
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		conf, origin := t.tlsConf(in.port, policies)
-		in.permissive = conf != nil && conf.Mode != nil && *conf.Mode == resources.TLSPermissive
+		said, err := t.tlsRule(in.port, policies)
+		if err != nil {
+			return err
+		}
+		t.observed.problems = append(t.observed.problems, said.problems...)
+		t.observed.said = append(t.observed.said, said)
+		in.permissive = said.permissive
 		if in.permissive && in.serverFirst {
 			in.permissive = false
-			t.observed.problem(origin, "inbound "+in.section+
+			t.observed.problem(said.origin, "inbound "+in.section+
 				" takes mutual TLS only: its application speaks first, and would speak to plaintext clients before they are judged")
 		}
 	}
+	return nil
 }
 
-// tlsConf is the merged conf of an inbound, nil for none, and the policy that spoke last.
-func (t *target) tlsConf(in *matching.InboundPort, policies []*matching.Policy) (*resources.TLSConf, string) {
-	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: t.match, Inbound: in,
+// tlsRule is what MeshTLSs say of an inbound. origin is the policy that spoke last. unsaid are the problems of its
+// handshakes, problems all others. It is immutable.
+type tlsRule struct {
+	handshakes
+	permissive       bool
+	origin           string
+	problems, unsaid []string
+}
+
+func (t *target) tlsRule(in *matching.InboundPort, policies []*matching.Policy) (*tlsRule, error) {
+	key := matching.SelectedInbound(t.match, in, policies, resources.TypeMeshTLS)
+	if key == "" {
+		return &tlsRule{}, nil
+	}
+	return t.shared.tls.get(key, func() (*tlsRule, error) { return readTLSRule(t.match, in, policies), nil })
+}
+
+func readTLSRule(of *matching.Proxy, in *matching.InboundPort, policies []*matching.Policy) *tlsRule {
+	out := &tlsRule{}
+	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: of, Inbound: in,
 		Policies: policies})
 	for i := range rules.Items {
 		rule := &rules.Items[i]
@@ -74,12 +92,22 @@ func (t *target) tlsConf(in *matching.InboundPort, policies []*matching.Policy) 
 		}
 		origin, conf := rule.Origins[len(rule.Origins)-1].KRI().String(), new(resources.TLSConf)
 		if err := json.Unmarshal(rule.Conf, conf); err != nil {
-			t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
+			out.problems = append(out.problems, origin+": the conf does not have the form of its type: "+err.Error())
 			continue
 		}
-		return conf, origin
+		out.origin, out.permissive = origin, conf.Mode != nil && *conf.Mode == resources.TLSPermissive
+		out.oldest, out.newest = conf.Oldest(), conf.Newest()
+		var err error
+		if out.ciphers, err = conf.Ciphers(); err != nil {
+			out.unsaid = append(out.unsaid, origin+": tlsCiphers: "+err.Error())
+		}
+		for _, reason := range conf.Unsaid() {
+			out.unsaid = append(out.unsaid, origin+": "+reason)
+		}
+		out.id = strings.Join(append([]string{out.oldest, out.newest}, out.ciphers...), ",")
+		break
 	}
-	return nil, ""
+	return out
 }
 
 // judged are an inbound and, where it takes connections in the clear, its other side, which has filters of its own.

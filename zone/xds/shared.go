@@ -1,5 +1,7 @@
 package xds
 
+import "github.com/causeway-mesh/causeway/zone/matching"
+
 // shared holds what proxies have in common. What is in a table was made of its key alone.
 type shared struct {
 	alike alike
@@ -11,6 +13,22 @@ type shared struct {
 	outbounds table[listenedKey, listened]
 	names     table[namesKey, resource]
 	// Of MeshTraces: tracing.go.
-	traces    table[string, traceConf]
-	providers table[providerKey, provider]
+	traces     table[string, traceConf]
+	traceRules table[string, matching.ProxyRule]
+	providers  table[providerKey, provider]
+	// Of other policies on whole proxies, by the policies that select the inbound or the proxy: whole.go,
+	// received_connections.go, securing.go, logging_inbound.go.
+	passed      table[passedKey, observedPart]
+	measured    table[measureKey, observedPart]
+	limits      table[string, connectionLimits]
+	breakers    table[string, inboundBreaker]
+	tls         table[string, tlsRule]
+	inboundLogs table[inboundLogsKey, inboundLogs]
+	// Of inbounds: cluster.go, listener.go, admin.go, connection_rate.go, permissions.go, received.go.
+	applications  table[applicationKey, resource]
+	inbounds      table[listenerKey, resource]
+	fixed         table[fixedKey, fixedListeners]
+	rates         table[rateKey, rateLimiter]
+	permitted     table[permittedKey, permitted]
+	inboundRoutes table[inboundRoutesKey, inboundRoutes]
 }

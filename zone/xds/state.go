@@ -34,6 +34,10 @@ type state struct {
 	unsaid, unsent []string
 	// secrets holds the names that the listeners and clusters ask for.
 	secrets secretNames
+	// made is what the filters of the inbounds, and madeRoutes what their routes were made of. madeListeners are among
+	// the listeners.
+	made, madeRoutes []any
+	madeListeners    *fixedListeners
 }
 
 // with returns s with the resources of its outbounds replaced. Resources equal to those of old stay shared.
@@ -98,6 +102,8 @@ type target struct {
 	match     *matching.Proxy
 	secrets   secretNames
 	inbounds  []inbound
+	// bare are the inbounds without the effect of policies.
+	bare      []inbound
 	form      rbac.Form
 	outbounds []outbound
 	// gateway is what the proxy of a MeshGateway listens on; nil for others.
@@ -182,7 +188,7 @@ func build(t *target, policies []*matching.Policy, old *state, before accesses) 
 func buildAll(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
 	s := &state{secrets: t.secrets}
 	for i := range t.inbounds {
-		cluster, err := newCluster(&t.inbounds[i])
+		cluster, err := t.behind(&t.inbounds[i])
 		if err != nil {
 			return nil, fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
 		}
@@ -217,7 +223,8 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 		return s.with(old.sending, old), nil
 	}
 	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets,
-		unrouted: old.unrouted, routed: routed(policies)}
+		unrouted: old.unrouted, routed: routed(policies), madeRoutes: old.madeRoutes,
+		madeListeners: old.madeListeners}
 	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
 		return nil, err
 	}
@@ -243,23 +250,18 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 func (s *state) buildListeners(t *target, old *state) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		listener, err := newListener(in, t, s.accesses)
+		listener, err := t.listener(i, s.accesses)
 		if err != nil {
 			return fmt.Errorf("inbound %q: %w", in.section, err)
 		}
 		s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 	}
-	admin, err := t.newAdmin()
+	fixed, err := t.fixedListeners()
 	if err != nil {
-		return fmt.Errorf("admin: %w", err)
+		return err
 	}
-	var captured *resource
-	if t.capture.inbound != 0 {
-		if captured, err = t.capture.inboundListener(); err != nil {
-			return err
-		}
-	}
-	for _, listener := range []*resource{t.observed.metrics, t.observed.capture, captured, admin} {
+	s.madeListeners = fixed
+	for _, listener := range []*resource{t.observed.metrics, t.observed.capture, fixed.captured, fixed.admin} {
 		if listener != nil {
 			s.receiving[kindListener] = append(s.receiving[kindListener], listener)
 		}
@@ -273,27 +275,29 @@ func (s *state) buildListeners(t *target, old *state) error {
 
 func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *state, before accesses) error {
 	var out []*resource
-	s.accesses, s.unrated = accesses{}, nil
+	s.accesses, s.unrated, s.made = accesses{}, nil, nil
 	for _, in := range slices.Concat(t.inbounds, t.egresses) {
 		if !in.egress {
-			limiter, problem, err := connectionRate(t, &in, policies)
+			limiter, err := t.connectionRate(&in, policies)
 			if err != nil {
 				return fmt.Errorf("inbound %q: %w", in.section, err)
 			}
-			if problem != "" {
-				s.unrated = append(s.unrated, problem)
+			if limiter.problem != "" {
+				s.unrated = append(s.unrated, limiter.problem)
 			}
-			out = append(out, limiter)
+			s.made = append(s.made, limiter)
+			out = append(out, limiter.filter)
 		}
 		for _, side := range in.judged() {
-			filters, clients, err := permissions(t, &side, policies, before[side.accessKey()])
+			made, err := t.permissions(&side, policies)
 			if err != nil {
 				return fmt.Errorf("inbound %q: %w", side.section, err)
 			}
 			if !side.http() {
-				s.accesses[side.accessKey()] = clients
+				s.accesses[side.accessKey()] = made.access(&side, before[side.accessKey()])
 			}
-			out = append(out, filters...)
+			s.made = append(s.made, made)
+			out = append(out, made.filters...)
 		}
 	}
 	s.receiving[kindExtension] = newSet(out...)

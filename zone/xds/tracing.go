@@ -47,7 +47,7 @@ type provider struct {
 type providerKey struct{ backend, service string }
 
 // traceBy applies a merged MeshTrace. A conf without a backend traces nothing.
-func (t *target) traceBy(rule matching.ProxyRule) error {
+func (t *target) traceBy(rule *matching.ProxyRule) error {
 	if len(rule.Conf) == 0 {
 		return nil
 	}

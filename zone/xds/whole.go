@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// wholeTypes lists the policies that shape a proxy as a whole. A change of one rebuilds everything for the proxies that
-// it selects; what stays the same is not sent.
+// wholeTypes lists the policies that shape a proxy as a whole. A change of one concerns everything of the proxies that
+// it selects; what stays the same is neither made anew nor sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric,
 	resources.TypeMeshTLS, resources.TypeMeshPassthrough, resources.TypeMeshProxyPatch}
 
@@ -37,6 +38,10 @@ type observed struct {
 	patches []*patch
 	// closed means that a required one cannot be read.
 	closed bool
+	// parts, said and traceRule are what it was made of.
+	parts     []*observedPart
+	said      []*tlsRule
+	traceRule *matching.ProxyRule
 	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
 	// with.
 	problems, unsaid []string
@@ -56,18 +61,115 @@ func (t *target) observe(policies []*matching.Policy) error {
 		slices.Sort(t.observed.unsaid)
 		return nil
 	}
-	if err := t.passBy(matching.ProxyConf(resources.TypeMeshPassthrough, t.match, policies)); err != nil || len(policies) == 0 {
+	if err := t.pass(policies); err != nil || len(policies) == 0 {
 		return err
 	}
-	t.secure(policies)
-	t.logInbounds(policies)
-	t.limitInbounds(policies)
-	t.breakInbounds(policies)
-	t.patchBy(policies)
-	if err := t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies)); err != nil {
+	for _, apply := range []func([]*matching.Policy) error{t.secure, t.logInbounds, t.limitInbounds, t.breakInbounds,
+		t.patchBy, t.measure, t.trace} {
+		if err := apply(policies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again returns the target without the effect of policies of wholeTypes.
+func (t *target) again() *target {
+	next := *t
+	next.inbounds, next.observed = slices.Clone(t.bare), observed{}
+	return &next
+}
+
+// observedPart is what a policy of one type makes of a target, apart from its inbounds. It is immutable.
+type observedPart struct {
+	metrics, capture   *resource
+	collectors, routes []*resource
+	problems           []string
+}
+
+// passedKey is all that the effect of MeshPassthroughs depends on.
+type passedKey struct {
+	policies string
+	capture  capture
+	closed   bool
+}
+
+// pass applies MeshPassthroughs.
+func (t *target) pass(policies []*matching.Policy) error {
+	key := passedKey{matching.Selected(t.match, policies, resources.TypeMeshPassthrough), t.capture, t.closedMesh}
+	if key.policies == "" && t.capture.port == 0 {
+		return nil
+	}
+	made, err := t.shared.passed.get(key, func() (*observedPart, error) {
+		return partOf(&target{match: t.match, capture: t.capture, closedMesh: t.closedMesh}, func(t *target) error {
+			return t.passBy(matching.ProxyConf(resources.TypeMeshPassthrough, t.match, policies))
+		})
+	})
+	return t.observed.take(made, err)
+}
+
+// measureKey is all that the effect of MeshMetrics depends on.
+type measureKey struct {
+	policies  string
+	dataplane *resources.Resource
+	gateway   *gateway
+	measured  measured
+	secrets   secretNames
+	tls       string
+}
+
+// measure applies MeshMetrics.
+func (t *target) measure(policies []*matching.Policy) error {
+	key := measureKey{matching.Selected(t.match, policies, resources.TypeMeshMetric), t.dataplane, t.gateway, t.measured,
+		t.secrets, t.observed.tls.id}
+	if key.policies == "" {
+		return nil
+	}
+	made, err := t.shared.measured.get(key, func() (*observedPart, error) {
+		of := *t
+		of.observed = observed{tls: t.observed.tls}
+		return partOf(&of, func(t *target) error {
+			return t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies))
+		})
+	})
+	return t.observed.take(made, err)
+}
+
+// partOf returns what apply makes of a target.
+func partOf(t *target, apply func(*target) error) (*observedPart, error) {
+	err := apply(t)
+	o := &t.observed
+	return &observedPart{metrics: o.metrics, capture: o.capture, collectors: o.collectors, routes: o.routes,
+		problems: o.problems}, err
+}
+
+// take adds a part.
+func (o *observed) take(part *observedPart, err error) error {
+	if err != nil {
 		return err
 	}
-	return t.traceBy(matching.ProxyConf(resources.TypeMeshTrace, t.match, policies))
+	o.parts = append(o.parts, part)
+	o.metrics, o.capture = cmp.Or(part.metrics, o.metrics), cmp.Or(part.capture, o.capture)
+	o.routes, o.problems = append(o.routes, part.routes...), append(o.problems, part.problems...)
+	o.collect(part.collectors)
+	return nil
+}
+
+// trace applies MeshTraces.
+func (t *target) trace(policies []*matching.Policy) error {
+	key := matching.Selected(t.match, policies, resources.TypeMeshTrace)
+	if key == "" {
+		return nil
+	}
+	rule, err := t.shared.traceRules.get(key, func() (*matching.ProxyRule, error) {
+		rule := matching.ProxyConf(resources.TypeMeshTrace, t.match, policies)
+		return &rule, nil
+	})
+	if err != nil {
+		return err
+	}
+	t.observed.traceRule = rule
+	return t.traceBy(rule)
 }
 
 // workInWholeLocked marks the proxies that a policy selects or selected.
@@ -89,7 +191,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 		if key.Type == resources.TypeMeshProxyPatch {
 			p.unpatchable.again()
 		}
-		x.network.mark(p, everything)
+		x.network.mark(p, onlyObserved)
 	}
 }
 
