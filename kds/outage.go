@@ -26,14 +26,17 @@ type outage struct {
 
 // waitOut pauses before a message is applied again: while the store cannot write, received messages are neither lost
 // nor acknowledged, and the session stays. It returns the reason if the session ended meanwhile.
-func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, why error) error {
+func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, revision uint64, why error) error {
+	line := v.ledger.Line(v.arrival.Direction, t, false)
 	if o.pause == 0 {
 		o.pause, o.told = shortestOutage, time.Now()
+		line.Waits(revision, v.session.now())
 		v.log.Warn("the store cannot write: received messages wait unacknowledged", "type", string(t), "error", why)
 	}
 	if time.Since(o.told) > patience && v.resume {
 		// A request without a nonce is a sign of life only, which only our own senders understand.
 		if err := v.send(ctx, &discovery.DeltaDiscoveryRequest{TypeUrl: string(t)}); err != nil {
+			line.Waits(0, time.Time{})
 			return err
 		}
 		o.told = time.Now()
@@ -45,6 +48,7 @@ func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, why
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
+		line.Waits(0, time.Time{}) // the next session begins with what it lacks
 		return context.Cause(ctx)
 	}
 }

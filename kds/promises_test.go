@@ -85,11 +85,21 @@ func TestNothingAcknowledgedBeforeItIsDurable(t *testing.T) {
 		t.Fatalf("a write that failed was answered: %v", err)
 	default:
 	}
+	lag := func() float64 {
+		status, _ := g.Status("zone-1", resources.TypeMeshService)
+		return typeOf(status, resources.TypeMeshService, "toGlobal").LagSeconds
+	}
+	if lag() <= 0 {
+		t.Error("a message that waits for the store does not count as behind")
+	}
 	s.gate <- errors.Join(store.ErrUnavailable, store.ErrUncertain)
 	<-s.arrived
 	s.gate <- nil
 	if err := <-answered; err != nil || count(memory, resources.TypeMeshService) != 1 {
 		t.Fatalf("not stored: %v", err)
+	}
+	if lag() != 0 {
+		t.Errorf("behind by %g s once it is stored", lag())
 	}
 }
 

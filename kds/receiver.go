@@ -232,7 +232,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 			continue
 		}
 		if errors.Is(err, store.ErrUnavailable) {
-			if err = v.waitOut(ctx, &away, d.Type, err); err == nil {
+			if err = v.waitOut(ctx, &away, d.Type, said.revision, err); err == nil {
 				continue
 			}
 		}

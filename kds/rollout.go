@@ -54,13 +54,17 @@ func (g *Global) reach(r *resources.Resource, snapshot store.Snapshot, enabled f
 }
 
 // source returns the global, as offline or still comparing, while it is unknown whether it has a newer copy of a resource,
-// or as having removed it while that removal is held; nil once it is known that this copy is the newest.
+// or as having removed it while that removal is held, or as having sent what the store cannot take; nil once it is known
+// that this copy is the newest.
 func (z *Zone) source(r *resources.Resource) *tracker.RolloutOffline {
 	if away := z.ledger.Absent(exchange.ReachesGlobal, z.started); away != nil {
 		return away
 	}
 	if since, held := z.ledger.Line(exchange.GlobalToZone, r.Type, false).Holds(r.Key); held {
 		return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: since, Removed: true}
+	}
+	if since := z.ledger.Line(exchange.GlobalToZone, r.Type, false).Waiting(); !since.IsZero() {
+		return &tracker.RolloutOffline{Zone: exchange.ReachesGlobal, Since: since, Waiting: true}
 	}
 	if z.met.hasWhole(r.Type) {
 		return nil
@@ -75,6 +79,12 @@ func (z *Zone) Away() (since time.Time, away bool) {
 		return absent.Since, true
 	}
 	return time.Time{}, false
+}
+
+// Waiting reports whether changes of the global wait for this zone's store, which cannot write, and since when.
+func (z *Zone) Waiting() (since time.Time, waits bool) {
+	since = z.ledger.Waiting(exchange.GlobalToZone)
+	return since, !since.IsZero()
 }
 
 // told reports whether the global has what a revision of the store of volatile resources says of proxies.

@@ -32,7 +32,7 @@ func doubts(o *opened, link *kds.Zone, proxies *xds.Proxies, started time.Time) 
 	out := &inspect.Doubts{Status: o.status, Started: started,
 		Behind: func(dataplane resources.Key, _ string) (string, bool) { return proxies.Behind(dataplane) }}
 	if link != nil {
-		out.Away = link.Away
+		out.Away, out.Waiting = link.Away, link.Waiting
 	}
 	return out
 }
@@ -72,5 +72,6 @@ func addCallers(routes *api.Server, cfg *Config, o *opened, journal *accesslog.J
 	doubts *inspect.Doubts, authorities *identity.Authorities) {
 	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,
 		SystemNamespace: cfg.SystemNamespace, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service),
-		Assignments: authorities.Assignments, Away: doubts.Away, Behind: doubts.Behind})
+		Assignments: authorities.Assignments, Away: doubts.Away, Waiting: doubts.Waiting,
+		Behind: doubts.Behind})
 }

@@ -29,7 +29,9 @@ type zoneKnowledge struct {
 	Reported time.Time `json:"reported,omitzero"`
 	// Behind are the types of which the zone has not acknowledged everything that is shown. Refused are the KRIs, or
 	// names, of resources that it was not sent or refused.
-	Behind  []resources.Type `json:"behind,omitempty"`
+	Behind []resources.Type `json:"behind,omitempty"`
+	// Newer are the types of which the zone has sent more than this server has stored.
+	Newer   []resources.Type `json:"newer,omitempty"`
 	Refused []string         `json:"refused,omitempty"`
 	// Global is set if a zone responded, and this is about its global.
 	Global bool `json:"global,omitempty"`
@@ -71,12 +73,28 @@ func ofItsGlobal(ctx context.Context, client *api.Client) []zoneKnowledge {
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
 		return []zoneKnowledge{{Global: true, Unknown: "you may not read the zone's sync"}}
-	case api.IsNotFound(err), err == nil && s.Connected, err == nil && s.Since.IsZero() && s.Started.IsZero(): // it runs alone
+	case err == nil && s.Connected:
+		return waitingHere(s)
+	case api.IsNotFound(err), err == nil && s.Since.IsZero() && s.Started.IsZero(): // it runs alone
 		return nil
 	case err != nil:
 		return []zoneKnowledge{{Global: true, Unknown: err.Error()}}
 	}
 	return []zoneKnowledge{{Global: true, Since: s.Since, Started: s.Started}}
+}
+
+// waitingHere returns what a zone has of its global that waits for its store.
+func waitingHere(s *syncSession) []zoneKnowledge {
+	k := zoneKnowledge{Global: true, Connected: true, Since: s.Since}
+	for i := range s.Types {
+		if t := &s.Types[i]; t.Direction == "toZone" && t.LagSeconds > 0 {
+			k.Behind = append(k.Behind, t.Type)
+		}
+	}
+	if len(k.Behind) == 0 {
+		return nil
+	}
+	return []zoneKnowledge{k}
 }
 
 // knowledgeFrom returns what a session says about a zone.
@@ -92,6 +110,9 @@ func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
 	for i := range s.Types {
 		t := &s.Types[i]
 		if t.Direction != "toZone" {
+			if t.LagSeconds > 0 {
+				k.Newer = append(k.Newer, t.Type)
+			}
 			continue
 		}
 		if t.LagSeconds > 0 {
@@ -110,8 +131,11 @@ func (k zoneKnowledge) String() string { return k.presence() + k.lacking() }
 // lacking lists what the zone may lack of what is shown.
 func (k zoneKnowledge) lacking() string {
 	text := ""
-	if len(k.Behind) > 0 {
-		text = fmt.Sprintf("; its %s may be older than what is shown", joinTypes(k.Behind))
+	if len(k.Newer) > 0 {
+		text = fmt.Sprintf("; its own %s may be newer than what is shown", joinTypes(k.Newer))
+	}
+	if len(k.Behind) > 0 && !k.Global {
+		text += fmt.Sprintf("; its %s may be older than what is shown", joinTypes(k.Behind))
 	}
 	if k.Outdated != "" {
 		text += "; " + k.Outdated
@@ -154,6 +178,8 @@ func (k zoneKnowledge) ofGlobal() string {
 	switch {
 	case k.Unknown != "":
 		return "whether the zone has all that the global has is unknown: " + k.Unknown
+	case k.Connected:
+		return "what it sent of " + joinTypes(k.Behind) + " waits for the store here: what is shown may be older"
 	case k.Since.IsZero():
 		return "not seen since the zone started" + sinceText(k.Started) + ": whether it has newer ones is unknown"
 	}

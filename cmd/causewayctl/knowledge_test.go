@@ -17,7 +17,7 @@ func TestKnowledgeNamesWhatAZoneLacks(t *testing.T) {
 		{Type: "Dataplane", Direction: "toGlobal", LagSeconds: 6},
 		{Type: "MeshTimeout", Direction: "toZone", Refused: []tracker.RefusedResource{{KRI: "kri_mt_default___slow_", By: "peer"}}},
 	}
-	const says = "; its MeshTrafficPermission may be older than what is shown; it did not accept kri_mt_default___slow_"
+	const says = "; its own Dataplane may be newer than what is shown; its MeshTrafficPermission may be older than what is shown; it did not accept kri_mt_default___slow_"
 	for name, c := range map[string]struct {
 		session syncSession
 		want    string

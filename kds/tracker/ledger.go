@@ -130,6 +130,18 @@ func (l *Ledger) Absent(name string, started time.Time) *RolloutOffline {
 	return &out
 }
 
+// Waiting returns since when messages of the peer in a direction wait for the store; zero if none does.
+func (l *Ledger) Waiting(d exchange.Direction) (since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, n := range l.lines {
+		if at := n.Waiting(); key.Direction == d && !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
 // HeldCounts returns the number of held deletions by type; nil if there are none.
 func (l *Ledger) HeldCounts(d exchange.Direction) map[resources.Type]int {
 	l.mu.Lock()

@@ -40,7 +40,7 @@ type Line struct {
 	// acknowledged is the sender's revision up to which the receiver has answered. revision is the newest one that
 	// concerned the type.
 	revision, acknowledged uint64 // guarded by mu
-	// behind is the time since which the peer lacks something; zero if it lacks nothing.
+	// behind is the time since which the receiver lacks something, as far as this side knows; zero if it lacks nothing.
 	behind         time.Time // guarded by mu
 	messages, acks uint64    // guarded by mu
 	held           held      // guarded by mu
@@ -88,13 +88,31 @@ func (n *Line) UpToDate(revision uint64) {
 	n.acknowledged, n.behind = max(n.acknowledged, revision), time.Time{}
 }
 
+// Waits records that a message of the peer, up to revision, waits for a store that cannot write; a zero time ends that
+// without the message, with the session.
+func (n *Line) Waits(revision uint64, since time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.revision, n.behind = max(n.revision, revision), since
+}
+
+// Waiting returns since when messages of the peer wait for the store; zero if none does, or this side sends.
+func (n *Line) Waiting() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sending {
+		return time.Time{}
+	}
+	return n.behind
+}
+
 // Applied records a message of the peer; mute is set if it has no revision.
 func (n *Line) Applied(revision uint64, mute bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.messages++
 	n.acks++
-	n.revision, n.acknowledged, n.mute = revision, revision, mute
+	n.revision, n.acknowledged, n.mute, n.behind = revision, revision, mute, time.Time{}
 }
 
 // Hold replaces the held deletions by those of a new list.

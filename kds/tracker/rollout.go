@@ -35,7 +35,7 @@ type Rollout struct {
 	Zone string `json:"zone,omitempty"`
 	// Source, on a replica that etcd does not answer, is etcd: whether the others have a newer one is unknown. In a zone it
 	// is the global, for a copy from there, while the global is offline or not compared yet: whether it has a
-	// newer one is unknown. So it is while the removal of the copy is held.
+	// newer one is unknown. So it is while the removal of the copy is held, or while changes wait for the store.
 	Source  *RolloutOffline `json:"source,omitempty"`
 	Zones   RolloutZones    `json:"zones"`
 	Proxies RolloutProxies  `json:"proxies"`
@@ -85,6 +85,9 @@ type RolloutOffline struct {
 	// Removed is set if the global has the resource no more since then, and its removal is held here. Only in
 	// Rollout.Source.
 	Removed bool `json:"removed,omitempty"`
+	// Waiting is set if it has sent changes of the resource's type that wait since then for the store here, which cannot
+	// write. Only in Rollout.Source.
+	Waiting bool `json:"waiting,omitempty"`
 }
 
 // String says since when the server is offline, or why that is unknown.
@@ -93,6 +96,8 @@ func (o RolloutOffline) String() string {
 	switch {
 	case o.Comparing:
 		return o.Zone + " is back since " + since + " and is being compared with what is here"
+	case o.Waiting:
+		return o.Zone + " sent changes that wait since " + since + ", as the store here cannot write"
 	case o.Unheard:
 		return o.Zone + " not heard of since " + since
 	case o.Since.IsZero():

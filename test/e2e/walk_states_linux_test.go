@@ -52,7 +52,8 @@ func newWalk(t *testing.T, m *mesh, link *cluster.Link) *walk {
 }
 
 // TestWalk asks everything of a global and its zone, in each state: all is well; proxies are away; the zone is away; the
-// global is away; a store cannot be written; the global's store was restored from an older backup.
+// global is away; a store cannot be written; the zone's cannot, and changes wait for it; the global's store was restored from
+// an older backup.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t, newMesh(t), nil)
@@ -98,6 +99,13 @@ func TestWalk(t *testing.T) {
 		d.limit(s, unix.RLIM_INFINITY)
 		d.ready(s)
 	}
+	both("well")
+
+	d.limit(zone, 4096)
+	w.apply(global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
+	both("zone full")
+	d.limit(zone, unix.RLIM_INFINITY)
+	w.apply(global, operator(entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	both("well")
 
 	w.rollBack()

@@ -33,8 +33,10 @@ type Config struct {
 	// Absent returns, on the global, why it does not know how a zone is. Away returns since when a zone has no session with
 	// its global, and whether it has none.
 	// Outdated returns since when a global does not hear its store, and whether it does not. Each may be nil.
-	Absent   func(zone string) *api.Unknown
-	Away     func() (since time.Time, away bool)
+	Absent func(zone string) *api.Unknown
+	Away   func() (since time.Time, away bool)
+	// Waiting returns since when changes of the global wait for a zone's store, which cannot write, and whether they do.
+	Waiting  func() (since time.Time, waits bool)
 	Outdated func() (since time.Time, is bool)
 	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. It
 	// may be nil.

@@ -20,6 +20,12 @@ func (h *handler) unsure(services []Service) (out []Unsure) {
 				Reason: "the global is away: whether it has newer policies is unknown"}})
 		}
 	}
+	if h.config.Waiting != nil {
+		if since, waits := h.config.Waiting(); waits {
+			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),
+				Reason: "changes of the global wait, as the store here cannot write: whether there are newer policies among them is unknown"}})
+		}
+	}
 	if h.config.Outdated != nil {
 		if since, is := h.config.Outdated(); is {
 			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),

@@ -20,6 +20,8 @@ type Doubts struct {
 	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
 	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
 	Away func() (since time.Time, away bool)
+	// Waiting returns since when changes of the global wait for this zone's store, and whether they do. Nil if it needs none.
+	Waiting func() (since time.Time, waits bool)
 	// Outdated returns since when this global does not hear its store, and whether it does not. Nil on a zone.
 	Outdated func() (since time.Time, is bool)
 	// Started is the time since which this server knows of proxies.
@@ -32,6 +34,11 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 	if d.Away != nil {
 		if since, away := d.Away(); away {
 			all = append(all, "the global is away since "+at(since)+": whether it has newer policies is unknown")
+		}
+	}
+	if d.Waiting != nil {
+		if since, waits := d.Waiting(); waits {
+			all = append(all, "changes of the global wait since "+at(since)+", as the store here cannot write: whether there are newer policies among them is unknown")
 		}
 	}
 	if d.Outdated != nil {
