@@ -82,6 +82,8 @@ func (r *rule) ending() []expr.Any {
 			&expr.Immediate{Register: 1, Data: binaryutil.BigEndian.PutUint16(r.redirect)},
 			&expr.Redir{RegisterProtoMin: 1},
 		}
+	case r.verdict == drop:
+		return []expr.Any{&expr.Verdict{Kind: expr.VerdictDrop}}
 	case r.verdict == refuse && r.protocol == tcp:
 		return []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
 	case r.verdict == refuse:

@@ -38,6 +38,8 @@ const (
 	pass verdict = iota
 	redirect
 	refuse
+	// drop says nothing to whoever sent it.
+	drop
 )
 
 // rule is one rule of a chain. All of its conditions hold.
@@ -75,11 +77,14 @@ func (s *Settings) rules() map[hook][]rule {
 	return out
 }
 
-// inbound takes only what is for this machine: what it forwards for others passes.
+// inbound takes only what is for this machine: what it forwards for others passes. What a neighbour on the wire sends to
+// loopback is dropped, as the kernel drops it where nothing is redirected: the proxy would take it to a listener that is
+// there for the machine's own processes, such as one that sends as its workload. Of IPv6, the kernel drops it before.
 func (s *Settings) inbound() (out []rule) {
 	if s.InboundPort == 0 {
 		return nil
 	}
+	out = append(out, rule{outside: true, to: loopback[0], verdict: drop, note: "to loopback, from elsewhere"})
 	for _, p := range s.ExcludeInboundAddresses {
 		out = append(out, rule{from: p, note: "excluded address"})
 	}
