@@ -144,6 +144,54 @@ func TestServiceOfSeveralZones(t *testing.T) {
 	e.refusedNothing()
 }
 
+// TestZonesThatMayJoin: of the services with the labels of a MeshMultiZoneService, those of zones that the mesh operator
+// does not list get none of its traffic, not even where nobody else can answer, and whatever they say of themselves.
+// Once their zone is listed, they do.
+func TestZonesThatMayJoin(t *testing.T) {
+	t.Parallel()
+	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
+	one.handler("far", "backend", answers("far"))
+	two.handler("near", "backend", answers("near"))
+	one.apply(fmt.Sprintf(allowCaller, "zone-2"))
+	two.allowAll()
+	list := func(zones string) {
+		for _, w := range []*world{one, two} {
+			r := w.resource(`{type: MeshMultiZoneService, mesh: default, name: many, spec: {selector: {meshService: {matchLabels: {kuma.io/display-name: backend}, zones: ` +
+				zones + `}}, ports: [{port: 80, appProtocol: http}]}}`)
+			delete(r.Labels, resources.LabelZone)
+			r.Labels[resources.LabelOrigin] = resources.OriginGlobal
+			w.put(r)
+		}
+	}
+	list("[zone-2]")
+	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: ingress, networking: {address: 127.0.0.1, port: %d}}`, freePort(t)))
+	one.startEnvoy(zone.BootstrapConfig{ZoneIngress: "ingress"})
+	// The far service is one that zone-2's clients reach by its own name.
+	ports, e := two.caller("caller", "{kind: MeshMultiZoneService, name: many, port: 80}",
+		"{kind: MeshService, labels: {kuma.io/display-name: backend, kuma.io/zone: zone-1}, port: 80}")
+	one.waitTrust()
+	two.waitTrust()
+	one.tell(two)
+	two.tell(one)
+	eventually(t, "the far service itself", func() bool { _, body := plain(ports[1], "/"); return body == "far /" })
+	eventually(t, "near", func() bool { _, body := plain(ports[0], "/"); return body == "near /" })
+	near := two.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "near"}).Clone()
+	spec, err := resources.NewSpec(resources.TypeDataplane,
+		[]byte(strings.Replace(string(near.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
+	must(t, err)
+	near.Spec = spec
+	two.put(near)
+	eventually(t, "nobody to answer", func() bool { code, _ := plain(ports[0], "/"); return code == http.StatusServiceUnavailable })
+	for range 20 {
+		if _, body := plain(ports[0], "/"); body == "far /" {
+			t.Fatal("a zone that may not join answered")
+		}
+	}
+	list("[zone-1, zone-2]")
+	eventually(t, "far, which may join now", func() bool { _, body := plain(ports[0], "/"); return body == "far /" })
+	e.refusedNothing()
+}
+
 // TestEnvoyTakesEveryConf: a real Envoy accepts the content of the golden files.
 func TestEnvoyTakesEveryConf(t *testing.T) {
 	t.Parallel()
