@@ -261,35 +261,39 @@ var permissionFields = struct {
 }
 
 // checkPermissionFields refuses a permission with an unknown field: dropping it could allow more than its author meant.
-// Field names are case-sensitive.
+// Field names are case-sensitive. It decodes the permission once: each policy that arrives is checked.
 func checkPermissionFields(spec []byte) error {
-	policy, err := known(spec, "spec", permissionFields.spec)
+	decoder := json.NewDecoder(bytes.NewReader(spec))
+	decoder.UseNumber()
+	var read any
+	if err := decoder.Decode(&read); err != nil {
+		return fmt.Errorf("spec: %w", err)
+	}
+	policy, err := known(read, "spec", permissionFields.spec)
 	if err != nil {
 		return err
 	}
-	if err := checkTargetRef(policy["targetRef"], "spec.targetRef"); err != nil {
+	if _, err := known(policy["targetRef"], "spec.targetRef", permissionFields.targetRef); err != nil {
 		return err
 	}
-	if policy["default"] != nil {
-		if err := checkPermissionConf(policy["default"], "spec.default"); err != nil {
-			return err
-		}
+	if err := checkPermissionConf(policy["default"], "spec.default"); err != nil {
+		return err
 	}
-	if err := each(policy["rules"], "spec.rules", func(raw json.RawMessage, at string) error {
-		rule, err := known(raw, at, permissionFields.rule)
-		if err != nil || rule["default"] == nil {
+	if err := each(policy["rules"], "spec.rules", func(item any, at string) error {
+		rule, err := known(item, at, permissionFields.rule)
+		if err != nil {
 			return err
 		}
 		return checkPermissionConf(rule["default"], at+".default")
 	}); err != nil {
 		return err
 	}
-	return each(policy["from"], "spec.from", func(raw json.RawMessage, at string) error {
-		from, err := known(raw, at, permissionFields.from)
+	return each(policy["from"], "spec.from", func(item any, at string) error {
+		from, err := known(item, at, permissionFields.from)
 		if err != nil {
 			return err
 		}
-		if err := checkTargetRef(from["targetRef"], at+".targetRef"); err != nil || from["default"] == nil {
+		if _, err := known(from["targetRef"], at+".targetRef", permissionFields.targetRef); err != nil {
 			return err
 		}
 		_, err = known(from["default"], at+".default", permissionFields.fromConf)
@@ -297,16 +301,8 @@ func checkPermissionFields(spec []byte) error {
 	})
 }
 
-func checkTargetRef(raw json.RawMessage, at string) error {
-	if raw == nil {
-		return nil
-	}
-	_, err := known(raw, at, permissionFields.targetRef)
-	return err
-}
-
-func checkPermissionConf(raw json.RawMessage, at string) error {
-	conf, err := known(raw, at, permissionFields.conf)
+func checkPermissionConf(v any, at string) error {
+	conf, err := known(v, at, permissionFields.conf)
 	if err != nil {
 		return err
 	}
@@ -318,15 +314,12 @@ func checkPermissionConf(raw json.RawMessage, at string) error {
 	return nil
 }
 
-func checkPermissionEntry(raw json.RawMessage, at string) error {
-	entry, err := known(raw, at, permissionFields.entry)
+func checkPermissionEntry(v any, at string) error {
+	entry, err := known(v, at, permissionFields.entry)
 	if err != nil {
 		return err
 	}
-	for _, field := range []string{fieldSpiffeID, fieldSpiffeIDOurs, "sni", "path"} {
-		if entry[field] == nil {
-			continue
-		}
+	for _, field := range [...]string{fieldSpiffeID, fieldSpiffeIDOurs, "sni", "path"} {
 		if _, err := known(entry[field], at+"."+field, permissionFields.match); err != nil {
 			return err
 		}
@@ -334,11 +327,14 @@ func checkPermissionEntry(raw json.RawMessage, at string) error {
 	return nil
 }
 
-// known decodes an object that may have these fields only.
-func known(raw json.RawMessage, at string, fields []string) (object, error) {
-	var o object
-	if err := json.Unmarshal(raw, &o); err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
+// known returns an object that may have these fields only; nil for one that is absent or null.
+func known(v any, at string, fields []string) (map[string]any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: want an object", at)
 	}
 	for field := range o {
 		if !slices.Contains(fields, field) {
@@ -349,13 +345,13 @@ func known(raw json.RawMessage, at string, fields []string) (object, error) {
 }
 
 // each calls check for every item of a list that may be absent.
-func each(raw json.RawMessage, at string, check func(raw json.RawMessage, at string) error) error {
-	if raw == nil {
+func each(v any, at string, check func(item any, at string) error) error {
+	if v == nil {
 		return nil
 	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(raw, &items); err != nil {
-		return fmt.Errorf("%s: %w", at, err)
+	items, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("%s: want a list", at)
 	}
 	for i, item := range items {
 		if err := check(item, fmt.Sprintf("%s[%d]", at, i)); err != nil {

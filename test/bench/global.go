@@ -36,6 +36,7 @@ type globalResult struct {
 	inUsePerZone                  float64 // MiB
 	residentBefore                float64
 	ended                         int64 // sessions that ended early
+	whys                          []string
 }
 
 // startGlobal runs a separate global with policies in it.
@@ -84,7 +85,7 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 	if err := z.waitSynced(patience, load.policies); err != nil {
 		return r, err
 	}
-	r.initialSync, r.ended = time.Since(start), z.ended.Load()
+	r.initialSync, r.ended, r.whys = time.Since(start), z.ended.Load(), z.reasons()
 	after, err := usageOf(g.PID())
 	if err != nil {
 		return r, err

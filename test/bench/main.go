@@ -21,13 +21,14 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "strangers", "growth", "packages", "types"}
+var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "storm", "strangers", "growth", "packages", "types"}
 
 type options struct {
 	quick, floor, packages, permissions bool
 	document, bin, only, strangers      string
 	policyType                          string
 	idlers                              float64
+	zones                               int
 	soak                                time.Duration
 }
 
@@ -37,9 +38,10 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
-	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, strangers, growth, "+
+	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, storm, strangers, growth, "+
 		"packages or types")
 	flag.StringVar(&o.policyType, "type", "", "of the types of policies, measure one `type` only, such as MeshTLS")
+	flag.IntVar(&o.zones, "zones", stormZones, "`number` of zones of a storm")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
@@ -117,7 +119,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
-		p.thin = o.only == "thin"
+		p.thin, p.storm = o.only == "thin", o.only == "storm"
 		p.types, p.policyType = o.only == "types", o.policyType
 		if o.only != "strangers" {
 			p.strangers = 0
@@ -169,6 +171,14 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["thin"] = append(all, thin), thin.String()
 		}
 	}
+	if p.storm {
+		b.say("a storm of zones")
+		if storm, err := b.measureStorm(ctx, o.zones); err != nil {
+			b.failed("a storm of zones", err)
+		} else {
+			all, sections["storm"] = append(all, storm), storm.String()
+		}
+	}
 	if p.strangers > 0 {
 		b.say("strangers")
 		if strangers, err := b.measureStrangers(ctx, p); err != nil {
@@ -200,7 +210,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 			all, sections["permissions"] = append(all, permissions), permissions.String()
 		}
 	}
-	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "strangers", "growth", "permissions",
+	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "storm", "strangers", "growth", "permissions",
 		"packages"} {
 		fmt.Println(sections[name])
 	}

@@ -38,10 +38,17 @@ func (m *marks) next(receivers int) int {
 
 // saw records all marks in a received message.
 func (m *marks) saw(receiver int, raw []byte) {
+	for _, n := range marksIn(raw) {
+		m.arrive(receiver, n)
+	}
+}
+
+// marksIn returns the marks in a message.
+func marksIn(raw []byte) (all []int) {
 	for {
 		_, rest, found := bytes.Cut(raw, []byte(markPrefix))
 		if !found {
-			return
+			return all
 		}
 		raw = rest
 		end := 0
@@ -49,7 +56,7 @@ func (m *marks) saw(receiver int, raw []byte) {
 			end++
 		}
 		if n, err := strconv.Atoi(string(raw[:end])); err == nil {
-			m.arrive(receiver, n)
+			all = append(all, n)
 		}
 	}
 }

@@ -17,6 +17,8 @@ type plan struct {
 	wide           int
 	large, growth  bool
 	replicas, thin bool
+	// storm means that ten thousand zones connect at once.
+	storm bool
 	// types means that changes of each type of policy are measured.
 	types bool
 	// policyType limits types to one; empty means all.
@@ -29,7 +31,7 @@ type plan struct {
 
 func fullPlan() plan {
 	return plan{rounds: 3, global: true, zone: true, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10,
-		types: true, large: true, replicas: true, thin: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
+		types: true, large: true, replicas: true, thin: true, storm: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
@@ -42,6 +44,7 @@ const (
 	usualZones, usualPolicies = 100, 2000
 	usualBurst                = 300
 	largeZones, largePolicies = 1000, 10_000
+	stormZones, stormPolicies = 10_000, 1000
 	zoneProxies, zonePolicies = 2000, 1000
 	fewProxies                = 20
 	// floorWrites is the number of the floor's writes for each of the global's.
@@ -168,6 +171,35 @@ func (b *bench) measureLarge(ctx context.Context) (*table, error) {
 	t.add("global CPU per write", "ms", 0, milliseconds(r.cpuPerWrite))
 	t.add("initial sync of all zones", "s", 0, r.initialSync.Seconds())
 	t.add("sessions that ended before they were in sync", "sessions", 0, float64(r.ended))
+	return t, nil
+}
+
+// measureStorm measures a global to which ten thousand zones connect at once, all of which take frames.
+func (b *bench) measureStorm(ctx context.Context, zones int) (*table, error) {
+	few, err := b.measureGlobal(ctx, globalLoad{zones: usualZones, policies: stormPolicies, writes: 50, frames: true})
+	if err != nil {
+		return nil, err
+	}
+	r, err := b.measureGlobal(ctx, globalLoad{zones: zones, policies: stormPolicies, writes: 50, frames: true,
+		idle: 10 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	for _, why := range r.whys {
+		b.say("%s", why)
+	}
+	t := &table{title: fmt.Sprintf("Storm: %d zones that connect at once, %d policies", zones, stormPolicies)}
+	t.add("initial sync of all zones", "s", 30, r.initialSync.Seconds())
+	t.add("initial sync of all zones, CPU of the global", "s", 0, r.initialCPU.Seconds())
+	t.add("sessions that ended before they were in sync", "sessions", 0, float64(r.ended))
+	t.add("memory of the global", "MiB", 1024, r.resident)
+	t.add("idle", "cores", 0.05, r.idleCores)
+	t.add("write to last zone, p50", "ms", 250, r.p50)
+	t.add("write to last zone, p99", "ms", 600, r.p99)
+	perZone, perFew := r.cpuPerWrite/time.Duration(zones), few.cpuPerWrite/usualZones
+	t.add("global CPU per write and zone", "us", 0, milliseconds(perZone)*1000)
+	t.add(fmt.Sprintf("global CPU per write and zone, as a multiple of that at %d zones", usualZones), "times", 1.2,
+		ratio(perZone, perFew))
 	return t, nil
 }
 

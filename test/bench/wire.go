@@ -5,8 +5,6 @@ import (
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"github.com/causeway-mesh/causeway/kds/frame"
 )
 
 // frames is a codec that passes messages through unchanged: *[]byte both ways. Decoding the messages of hundreds of
@@ -44,19 +42,6 @@ const (
 	responseResources, responseTypeURL, responseNonce = 2, 4, 5
 	resourceAny, anyType, anyValue                    = 2, 1, 2
 )
-
-// responseFrame is the field of a response that has its resources compressed.
-const responseFrame = 2000
-
-// opened returns the response with what its frame holds, if it has one.
-func opened(response []byte) ([]byte, error) {
-	compressed := field(response, responseFrame)
-	if compressed == nil {
-		return response, nil
-	}
-	content, err := frame.Open(compressed, 10<<20)
-	return append(content, response...), err
-}
 
 func readResponse(frame []byte) response {
 	var r response

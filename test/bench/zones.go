@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
@@ -26,23 +30,29 @@ const countedType = "MeshTrafficPermission"
 type zones struct {
 	*crowd
 	frames bool
+	opener *opener
 	marks  *marks
 	synced []atomic.Int64 // received policies, by zone
 	bytes  atomic.Int64
 	// messages counts the messages received by all zones.
 	messages atomic.Int64
 	ended    atomic.Int64 // sessions that ended early
+
+	mu   sync.Mutex
+	whys map[string]int // how many ended for a reason; guarded by mu
 }
 
 // connectZones opens all connections at once. They run until close. With frames, they take compressed frames.
 func connectZones(ctx context.Context, kds string, n int, m *marks, frames bool) *zones {
-	z := &zones{frames: frames, marks: m, synced: make([]atomic.Int64, n)}
+	z := &zones{frames: frames, opener: newOpener(), marks: m, synced: make([]atomic.Int64, n),
+		whys: map[string]int{}}
 	z.crowd = newCrowd(ctx, "zone", n, func(ctx context.Context, i int) error { return z.stay(ctx, kds, i) })
 	return z
 }
 
-// mostSessions is the number of sessions of one zone that counts as a failure.
-const mostSessions = 5
+// mostSessions is the number of sessions of one zone that counts as a failure. That a zone fell behind in a session
+// (Aborted) is one at once.
+const mostSessions = 10
 
 // stay keeps a zone connected. It reconnects after its stream ends, as real zones do.
 func (z *zones) stay(ctx context.Context, kds string, i int) error {
@@ -51,15 +61,30 @@ func (z *zones) stay(ctx context.Context, kds string, i int) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if session == mostSessions {
+		if session == mostSessions || status.Code(err) == codes.Aborted {
 			return err
 		}
 		z.ended.Add(1)
+		z.mu.Lock()
+		z.whys[err.Error()]++
+		z.mu.Unlock()
 		z.synced[i].Store(0)
 		if err := sleep(ctx, time.Second/2+rand.N(time.Second)); err != nil {
 			return err
 		}
 	}
+}
+
+// reasons returns why sessions ended early, the most frequent first.
+func (z *zones) reasons() (all []string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	for why, n := range z.whys {
+		all = append(all, fmt.Sprintf("%6d sessions ended early: %s", n, why))
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	return all[:min(len(all), 10)]
 }
 
 // waitSynced returns once every zone has the given number of policies.
@@ -105,11 +130,13 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 		}
 		z.bytes.Add(int64(len(frame)))
 		z.messages.Add(1)
-		if frame, err = opened(frame); err != nil {
+		r, err := z.opener.read(frame)
+		if err != nil {
 			return err
 		}
-		r := readResponse(frame)
-		z.marks.saw(i, frame)
+		for _, mark := range r.marks {
+			z.marks.arrive(i, mark)
+		}
 		if r.typeURL == countedType {
 			z.synced[i].Add(int64(len(r.resources)))
 		}
