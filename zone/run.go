@@ -98,7 +98,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	held := openCheckpoint(cfg, o.box, diagnostics)
 	defer held.Close() // after the last answer to a proxy
 	sources := &externalSources{keeper: o.keeper, dir: cfg.ExternalSecretsDir, store: o.store, now: cfg.Now, log: cfg.Log}
-	adminKey, err := envoyadmin.OpenKey(ctx, o.keeper)
+	adminKey, err := envoyadmin.OpenKey(ctx, o.keeper, cfg.Log)
 	if err != nil {
 		return err
 	}

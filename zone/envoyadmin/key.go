@@ -12,6 +12,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"time"
 
@@ -21,29 +22,46 @@ import (
 // keySecret is the name of the zone's key among the keeper's secrets.
 const keySecret = "envoy-admin-key"
 
-// Key is what the zone proves itself with to its Envoys. All servers of the zone have the same.
+// Key is what the zone proves itself with to its Envoys. All servers of the zone have the same, if it can be stored.
 type Key struct {
 	certificate tls.Certificate
 	// Pin is the SHA-256 of the public key, in base64, as Envoy's verify_certificate_spki has it.
 	Pin string
 }
 
-// OpenKey returns the zone's key, and makes one if there is none. Errors are those of the keeper.
-func OpenKey(ctx context.Context, keeper *secrets.Keeper) (*Key, error) {
+// OpenKey returns the zone's key, and makes one if there is none. One that cannot be stored, or read, is no reason for a
+// zone not to start: then this server has a key of its own until it restarts, which only its own Envoys know. It fails if
+// ctx ends.
+func OpenKey(ctx context.Context, keeper *secrets.Keeper, log *slog.Logger) (*Key, error) {
+	key, err := storedKey(ctx, keeper)
+	if err == nil || ctx.Err() != nil {
+		return key, err
+	}
+	log.Error("the key for the admin interfaces of proxies cannot be kept: this server has its own until it restarts",
+		"error", err)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return newKey(private)
+}
+
+// storedKey returns the key that all servers of the zone have. Errors are those of the keeper.
+func storedKey(ctx context.Context, keeper *secrets.Keeper) (*Key, error) {
 	raw, _, err := keeper.Get(ctx, keySecret)
 	if errors.Is(err, secrets.ErrNotFound) {
 		raw, err = makeKey(ctx, keeper)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key for the admin interfaces of proxies: %w", err)
+		return nil, err
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the key for the admin interfaces of proxies: %w", err)
+		return nil, err
 	}
 	private, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("the key for the admin interfaces of proxies: a %T, want an ECDSA key", parsed)
+		return nil, fmt.Errorf("it is a %T, want an ECDSA key", parsed)
 	}
 	return newKey(private)
 }

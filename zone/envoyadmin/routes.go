@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -66,6 +67,8 @@ func (h *handlers) stats(w http.ResponseWriter, r *http.Request) error {
 	}
 	if match := r.URL.Query().Get("match"); len(match) > maxMatch {
 		return api.BadField("match", "want at most %d bytes, got %d", maxMatch, len(match))
+	} else if _, err := regexp.Compile(match); err != nil {
+		return api.BadField("match", "want a regular expression of RE2: %v", err)
 	} else if match != "" {
 		query.Set("filter", match)
 	}
@@ -100,8 +103,9 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, qu
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())
 	}
 	who, err := h.config.Assigned(dp)
-	if err != nil {
-		return err
+	if err != nil || who.ID.IsZero() {
+		return api.NewError(http.StatusConflict, "Conflict", "the Dataplane has no identity, by which the zone would know its "+
+			"proxy: causewayctl svid says why")
 	}
 	answer, err := h.config.Key.get(r.Context(), peer{address: address, id: who.ID,
 		trusted: identity.BundlesOf(snap, dp.Mesh, h.config.Home)}, path, query)

@@ -25,8 +25,8 @@ const adminListener = "causeway_admin"
 func AdminPaths() []string { return []string{"/certs", "/clusters", "/config_dump", "/stats"} }
 
 var (
-	// ErrNotConnected reports a proxy that has no stream to this zone.
-	ErrNotConnected = errors.New("no proxy of this Dataplane is connected to this zone")
+	// ErrNotConnected reports a proxy that has no stream to this server. It may have one to another server of the zone.
+	ErrNotConnected = errors.New("no proxy of this Dataplane is connected to this server of the zone")
 	// ErrNoAdmin reports a proxy that does not show its admin interface to the zone; what wraps it says why.
 	ErrNoAdmin = errors.New("the proxy does not show its admin interface")
 )
@@ -37,8 +37,9 @@ func (x *Proxies) Admin(dataplane resources.Key) (string, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err := ErrNotConnected
-	for id, p := range x.proxies {
-		if id.Key != dataplane || len(p.sessions) == 0 || p.target == nil {
+	for _, proxyless := range []bool{true, false} { // why an Envoy does not is what counts
+		p := x.proxies[proxyID{dataplane, proxyless}]
+		if p == nil || len(p.sessions) == 0 || p.target == nil {
 			continue
 		}
 		var at endpoint
