@@ -59,7 +59,7 @@ func newChanging(t *testing.T, seed uint64) *changing {
 	c.put(resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, nil, map[string]any{
 		"match":     map[string]any{"type": "HostnameGenerator", "port": 80, "protocol": "http"},
 		"endpoints": []any{map[string]any{"address": "192.0.2.200", "port": 8080}}})
-	c.x = testProxies(c.store)
+	c.x = pinned(c.store)
 	for _, name := range changedProxies {
 		c.sessions[name] = connectWhole(t, c.x, name)
 	}
@@ -80,6 +80,13 @@ func connectWhole(t testing.TB, x *Proxies, name string) *session {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// pinned returns Proxies that show their admin interfaces.
+func pinned(s store.Store) *Proxies {
+	x := testProxies(s)
+	x.cfg.AdminPin = "NNSZDPwlZmkS3gJRYLWRN/Ja8OQ5T1Ufj4Sdn/cVZY0="
+	return x
 }
 
 // listsOfAll reads the confs that other tests hold against what proxies get.
@@ -176,7 +183,11 @@ func (c *changing) dataplane(name string) {
 	}
 	networking := map[string]any{"address": fmt.Sprintf("192.0.2.%d", 10+at), "inbound": inbounds, "outbound": outbounds}
 	if c.chance(2) && name != "grpc" {
-		networking["transparentProxying"] = map[string]any{"redirectPortOutbound": 15001}
+		networking["transparentProxying"] = map[string]any{"redirectPortOutbound": 15001,
+			"redirectPortInbound": c.one(0, 0, 15006)}
+	}
+	if c.chance(2) {
+		networking["admin"] = map[string]any{"port": 9902}
 	}
 	labels := map[string]string{"app": c.one("backend", "other").(string), "node": "n1"}
 	if c.chance(2) {
@@ -272,7 +283,7 @@ func (c *changing) change() {
 // check compares each proxy with one of a server that starts now.
 func (c *changing) check(at string) {
 	c.t.Helper()
-	scratch := testProxies(c.store)
+	scratch := pinned(c.store)
 	scratch.accesses = maps.Clone(c.x.accesses) // a proxy's access depends on what it had
 	fresh := map[string]*session{}
 	for name := range c.sessions {

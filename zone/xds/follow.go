@@ -2,7 +2,6 @@ package xds
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -135,7 +134,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 		t.patches = p.mesh.patches
 		t.closedMesh = !passesUnasked(x.cfg.Store.Snapshot(), dp.Mesh)
 		err = t.setLogs(x.cfg.AccessLogs)
-		t.bare = slices.Clone(t.inbounds)
+		t.setBare()
 	}
 	if err == nil {
 		err = t.observe(p.mesh.whole.Candidates(t.match))

@@ -21,6 +21,8 @@ type inbound struct {
 	listen  endpoint              // where the proxy accepts connections
 	service endpoint              // where the application does
 	logs    []*accesslogv3.AccessLog
+	// own is set if it has logs of its own, apart from those of policies, and identifies them.
+	own     *inbound
 	refused []*accesslogv3.AccessLog // logs of connections without a request
 	// serverFirst means that the application may speak before the client does.
 	serverFirst bool

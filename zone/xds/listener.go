@@ -51,9 +51,9 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 		return newListener(in, t, clients)
 	}
 	key := listenerKey{bare: &t.bare[i], permissive: in.permissive, logged: in.logged, limits: in.limits,
-		tls: t.observed.tls.id, secrets: t.secrets}
-	if t.observed.trace != nil {
-		key.by = t.observed.trace.by
+		tls: t.observed.tls.id, secrets: t.secrets, by: t.spans()}
+	if _, err := t.answers(in.http()); err != nil { // it keeps them for the next listener
+		return nil, err
 	}
 	for j, side := range in.judged() {
 		key.marks[j] = clients[side.accessKey()].mark

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -257,15 +258,38 @@ type logsKey struct {
 }
 
 // logRules are the rules of MeshAccessLogs for outbounds. Proxies share them.
-type logRules struct{ matching.ToRules }
+type logRules struct {
+	matching.ToRules
+	// same holds the confs whose logs are the same whatever the proxy.
+	same map[*matching.ResourceRule]bool
+}
 
 func (s *sender) logRules() (*logRules, error) {
 	of := s.target.match
 	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,
 		zone: of.Zone, namespace: of.Namespace, dests: s.dests}
 	return s.target.shared.logs.get(key, func() (*logRules, error) {
-		return &logRules{matching.To(matching.ToInput{Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies,
-			Destinations: s.dests})}, nil
+		out := &logRules{same: map[*matching.ResourceRule]bool{}, ToRules: matching.To(matching.ToInput{
+			Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies, Destinations: s.dests})}
+		for _, rule := range out.ResourceRules {
+			out.same[rule] = !saysProxy(rule.Conf)
+		}
+		return out, nil
+	})
+}
+
+// saysProxy reports whether logs of a conf may say something of the proxy itself: default lines do.
+func saysProxy(raw json.RawMessage) bool {
+	var conf resources.AccessLogConf
+	if json.Unmarshal(raw, &conf) != nil || bytes.Contains(raw, []byte("KUMA_")) {
+		return true
+	}
+	return slices.ContainsFunc(conf.Backends, func(b resources.AccessLogBackend) bool {
+		if b.OpenTelemetry != nil {
+			return len(b.OpenTelemetry.Body) == 0
+		}
+		f := b.File
+		return f != nil && (f.Format == nil || f.Format.Type != resources.LogJSON && f.Format.Plain == nil)
 	})
 }
 

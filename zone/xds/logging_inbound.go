@@ -33,17 +33,23 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 		if key.policies == "" {
 			continue
 		}
-		key.from = t.logSource()
+		rules, err := t.inboundLogRules(in, key.policies, policies)
+		if err != nil {
+			return err
+		}
+		if rules.say {
+			key.from = t.logSource()
+		}
 		made, err := t.shared.inboundLogs.get(key, func() (*inboundLogs, error) {
-			return t.inboundLogs(in, policies, &logFiles{}), nil
+			return rules.logs(&key, &logFiles{}), nil
 		})
 		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(made.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			made = t.inboundLogs(in, policies, t.logFiles)
+			made = rules.logs(&key, t.logFiles)
 		}
-		in.logged = made
+		in.logged, t.observed.kept = made, append(t.observed.kept, rules)
 		in.logs = append(in.logs, made.logs...)
 		t.observed.collect(made.collectors)
 		t.observed.problems = append(t.observed.problems, made.problems...)
@@ -51,17 +57,33 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 	return nil
 }
 
-// inboundLogs makes the logs of an inbound.
-func (t *target) inboundLogs(in *inbound, policies []*matching.Policy, files *logFiles) *inboundLogs {
-	out, from := &inboundLogs{}, t.logSource()
-	rules := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog, Proxy: t.match,
-		Inbound: in.port, Policies: policies})
-	for j := range rules.Items {
-		rule := &rules.Items[j]
+// inboundLogRules are the rules of MeshAccessLogs for an inbound. say means that their logs may say something of the
+// proxy itself. They are immutable.
+type inboundLogRules struct {
+	matching.InboundRules
+	say bool
+}
+
+func (t *target) inboundLogRules(in *inbound, selected string, policies []*matching.Policy) (*inboundLogRules, error) {
+	return t.shared.inboundLogRules.get(selected, func() (*inboundLogRules, error) {
+		out := &inboundLogRules{InboundRules: matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshAccessLog,
+			Proxy: t.match, Inbound: in.port, Policies: policies})}
+		for i := range out.Items {
+			out.say = out.say || saysProxy(out.Items[i].Conf)
+		}
+		return out, nil
+	})
+}
+
+// logs makes the logs of an inbound.
+func (r *inboundLogRules) logs(k *inboundLogsKey, files *logFiles) *inboundLogs {
+	out, from := &inboundLogs{}, &k.from
+	for j := range r.Items {
+		rule := &r.Items[j]
 		if rule.Match != nil {
 			continue // apply and rollout status report that requests cannot be told apart
 		}
-		logs, collectors, problems := from.logger(in.http(), true, files, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
+		logs, collectors, problems := from.logger(k.http, true, files, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
 			from.service).logs(rule.Conf, rule.Origins)
 		out.logs, out.collectors = append(out.logs, logs...), append(out.collectors, collectors...)
 		for _, p := range problems {

@@ -84,10 +84,13 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 	for _, d := range p.found {
 		key := listenedKey{listens: d.listens}
 		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
-			key.logs, key.from = rule, t.logSource()
+			key.logs = rule
+			if out.logs == nil || !out.logs.same[rule] {
+				key.from = t.logSource()
+			}
 		}
-		if t.observed.trace != nil && d.listens.http {
-			key.by = t.observed.trace.by
+		if d.listens.http {
+			key.by = t.spans()
 		}
 		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, &logFiles{}) })
 		if err == nil && slices.ContainsFunc(l.files, func(file string) bool { return t.logFiles.use(file) != "" }) {

@@ -7,6 +7,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -120,18 +121,61 @@ func (in *inbound) judged() []inbound {
 	return []inbound{*in, bare}
 }
 
+// filterList are the filters of an inbound's chain. Proxies share it.
+type filterList struct{ filters []*listenerv3.Filter }
+
+// filtersKey is all that they depend on.
+type filtersKey struct {
+	section                      string
+	http, plaintext, serverFirst bool
+	own                          *inbound
+	logged                       *inboundLogs
+	limits                       *connectionLimits
+	by                           *provider
+}
+
+func (in *inbound) filters(t *target) (*filterList, error) {
+	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans()}
+	made, err := t.shared.filters.get(key, func() (*filterList, error) {
+		make := tcpFilters
+		if in.http() {
+			make = httpFilters
+		}
+		list, err := make(in, t)
+		return &filterList{list}, err
+	})
+	t.observed.kept = append(t.observed.kept, made)
+	return made, err
+}
+
+// answersKey is all that the handshake of an inbound depends on.
+type answersKey struct {
+	http    bool
+	tls     string
+	secrets secretNames
+}
+
+// answers returns how the proxy answers the handshakes of an inbound's clients.
+func (t *target) answers(http bool) (*anypb.Any, error) {
+	made, err := t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*anypb.Any, error) {
+		var alpn []string
+		if http {
+			alpn = []string{"h2", "http/1.1"}
+		}
+		return pack(downstreamTLS(t, alpn))
+	})
+	t.observed.kept = append(t.observed.kept, made)
+	return made, err
+}
+
 // chain is the filter chain of an inbound. The one in the clear is beside that with TLS, which takes all else and stays
 // as it is: clients with TLS keep their connections when the mode changes.
 func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, error) {
-	filters, alpn := tcpFilters, []string(nil)
-	if in.http() {
-		filters, alpn = httpFilters, []string{"h2", "http/1.1"}
-	}
-	list, err := filters(in, t)
+	list, err := in.filters(t)
 	if err != nil {
 		return nil, err
 	}
-	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list, TransportSocketConnectTimeout: handshakeTime}
+	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list.filters, TransportSocketConnectTimeout: handshakeTime}
 	if !in.http() {
 		chain.Metadata = clients.metadata()
 	}
@@ -139,7 +183,7 @@ func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, er
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer"}
 		return chain, nil
 	}
-	tls, err := pack(downstreamTLS(t, alpn))
+	tls, err := t.answers(in.http())
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
 package xds
 
-import "github.com/causeway-mesh/causeway/zone/matching"
+import (
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
 
 // shared holds what proxies have in common. What is in a table was made of its key alone.
 type shared struct {
@@ -18,16 +22,19 @@ type shared struct {
 	providers  table[providerKey, provider]
 	// Of other policies on whole proxies, by the policies that select the inbound or the proxy: whole.go,
 	// received_connections.go, securing.go, logging_inbound.go.
-	passed      table[passedKey, observedPart]
-	measured    table[measureKey, observedPart]
-	limits      table[string, connectionLimits]
-	breakers    table[string, inboundBreaker]
-	tls         table[string, tlsRule]
-	inboundLogs table[inboundLogsKey, inboundLogs]
+	passed          table[passedKey, observedPart]
+	measured        table[measureKey, observedPart]
+	limits          table[string, connectionLimits]
+	breakers        table[string, inboundBreaker]
+	tls             table[string, tlsRule]
+	inboundLogs     table[inboundLogsKey, inboundLogs]
+	inboundLogRules table[string, inboundLogRules]
 	// Of inbounds: cluster.go, listener.go, admin.go, connection_rate.go, permissions.go, received.go.
 	applications  table[applicationKey, resource]
 	inbounds      table[listenerKey, resource]
 	fixed         table[fixedKey, fixedListeners]
+	filters       table[filtersKey, filterList]
+	answers       table[answersKey, anypb.Any]
 	rates         table[rateKey, rateLimiter]
 	permitted     table[permittedKey, permitted]
 	inboundRoutes table[inboundRoutesKey, inboundRoutes]

@@ -227,6 +227,14 @@ func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 		Denominator: typev3.FractionalPercent_MILLION}
 }
 
+// spans returns the provider of the proxy's spans; nil for none.
+func (t *target) spans() *provider {
+	if t.observed.trace == nil {
+		return nil
+	}
+	return t.observed.trace.by
+}
+
 // onManager adds the span provider to the connection manager of HTTP traffic; nothing without a MeshTrace.
 func (t *tracing) onManager(m *hcmv3.HttpConnectionManager) {
 	if t != nil {

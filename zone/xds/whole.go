@@ -38,10 +38,11 @@ type observed struct {
 	patches []*patch
 	// closed means that a required one cannot be read.
 	closed bool
-	// parts, said and traceRule are what it was made of.
+	// parts, said, traceRule and kept are what it was made of.
 	parts     []*observedPart
 	said      []*tlsRule
 	traceRule *matching.ProxyRule
+	kept      []any
 	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
 	// with.
 	problems, unsaid []string
@@ -71,6 +72,16 @@ func (t *target) observe(policies []*matching.Policy) error {
 		}
 	}
 	return nil
+}
+
+// setBare keeps the inbounds as they are without the effect of policies.
+func (t *target) setBare() {
+	t.bare = slices.Clone(t.inbounds)
+	for i := range t.bare {
+		if len(t.bare[i].logs) > 0 {
+			t.bare[i].own, t.inbounds[i].own = &t.bare[i], &t.bare[i]
+		}
+	}
 }
 
 // again returns the target without the effect of policies of wholeTypes.
