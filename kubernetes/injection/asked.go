@@ -1,0 +1,47 @@
+package injection
+
+import (
+	"fmt"
+	"slices"
+)
+
+// labelInjection says whether pods get a proxy, on a namespace or on a pod, which wins. Source: Kuma.
+const labelInjection = "kuma.io/sidecar-injection"
+
+// neverInjected are the namespaces of Kubernetes itself, whose pods start whatever becomes of the mesh.
+var neverInjected = []string{"kube-system", "kube-public", "kube-node-lease"}
+
+// asks reports whether the pod is to get a proxy.
+func (p *pod) asks(ns Namespace, s *Settings, out *Result) (bool, error) {
+	if slices.Contains(neverInjected, ns.Name) || ns.Name == s.SystemNamespace {
+		return false, nil
+	}
+	if _, ok := p.Metadata.Annotations[labelInjection]; ok {
+		out.warnf("%s is a label, and has no effect as an annotation", labelInjection)
+	}
+	own, byPod := p.Metadata.Labels[labelInjection]
+	value, where := own, "the pod"
+	if !byPod {
+		value, where = ns.Labels[labelInjection], "namespace "+ns.Name
+	}
+	switch value {
+	case "enabled", "true", "yes":
+	case "disabled", "false", "no", "":
+		return false, nil
+	default:
+		return false, fmt.Errorf("label %s of %s is %q: want enabled or disabled", labelInjection, where, value)
+	}
+	switch {
+	case p.Spec.HostNetwork && byPod:
+		return false, fmt.Errorf("it has hostNetwork, and capture would take the connections of its node: leave out hostNetwork, or the label %s",
+			labelInjection)
+	case p.Spec.HostNetwork:
+		out.warnf("the pod gets no proxy, because it has hostNetwork: who calls it, and whom it calls, is not judged")
+		return false, nil
+	}
+	return true, nil
+}
+
+func (r *Result) warnf(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}

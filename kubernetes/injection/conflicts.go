@@ -1,0 +1,84 @@
+package injection
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ownPorts are the ports of the proxy, with what it does there.
+var ownPorts = []struct {
+	port uint32
+	does string
+}{{adminPort, "has its admin interface"}, {outboundPort, "takes what goes out"}, {inboundPort, "takes what comes in"},
+	{readyPort, "says whether it is ready"}}
+
+// conflicts returns why the proxy and the pod cannot live together.
+func (p *pod) conflicts(o *options) error {
+	if user := p.Spec.SecurityContext.RunAsUser; user != nil && *user == proxyUser {
+		return fmt.Errorf("spec.securityContext.runAsUser is %d, the proxy's user, whose connections are not captured: choose another", proxyUser)
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if slices.Contains(ourContainers, c.Name) {
+			continue
+		}
+		if user := c.SecurityContext.RunAsUser; user != nil && *user == proxyUser {
+			return fmt.Errorf("container %q runs as user %d, the proxy's, whose connections are not captured: choose another", c.Name, proxyUser)
+		}
+		for _, port := range c.Ports {
+			for _, own := range ownPorts {
+				if own.port == port.ContainerPort && port.Protocol != "UDP" && port.Protocol != "SCTP" {
+					return fmt.Errorf("container %q has port %d, on which the proxy %s: choose another", c.Name, own.port, own.does)
+				}
+			}
+		}
+	}
+	for _, c := range p.Spec.Containers {
+		if slices.Contains(ourContainers, c.Name) {
+			return fmt.Errorf("container %q has the name of a part of the proxy: choose another", c.Name)
+		}
+	}
+	for _, ports := range o.notInPorts {
+		for _, own := range ownPorts {
+			if own.port != readyPort && within(ports, own.port) {
+				return fmt.Errorf("annotation %s has %s, in which the proxy has its port %d", annotationNotInboundPorts, ports,
+					own.port)
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether a port is in a range that isPort has judged.
+func within(ports string, port uint32) bool {
+	first, last, isRange := strings.Cut(ports, "-")
+	if !isRange {
+		last = first
+	}
+	a, _ := strconv.ParseUint(first, 10, 16)
+	b, _ := strconv.ParseUint(last, 10, 16)
+	return a <= uint64(port) && uint64(port) <= b
+}
+
+// warn tells what in the pod will not work, or makes capture weaker.
+func (p *pod) warn(o *options, out *Result) {
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if slices.Contains(ourContainers, c.Name) {
+			continue
+		}
+		caps := c.SecurityContext.Capabilities.Add
+		if c.SecurityContext.Privileged || slices.Contains(caps, "NET_ADMIN") || slices.Contains(caps, "ALL") {
+			out.warnf("container %q may change the rules of capture (NET_ADMIN)", c.Name)
+		}
+		for _, probe := range []struct {
+			name  string
+			probe *podProbe
+		}{{"startupProbe", c.StartupProbe}, {"readinessProbe", c.ReadinessProbe}, {"livenessProbe", c.LivenessProbe}} {
+			if probe.probe != nil && len(probe.probe.Exec) == 0 && len(o.notInPorts) == 0 {
+				out.warnf("the %s of container %q comes from the node without an identity, and the proxy refuses it: use exec, or %s",
+					probe.name, c.Name, annotationNotInboundPorts)
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package injection
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// proxyUser is the user of the proxy. Source: Kuma.
+	proxyUser = 5678
+	// Ports of the proxy in a pod.
+	inboundPort, outboundPort, readyPort, adminPort = 15006, 15001, 15021, 9901
+
+	bootstrapName, captureName, proxyName = "causeway-bootstrap", "causeway-capture", "causeway-proxy"
+	configVolume, tokenVolume             = "causeway-proxy", "causeway-token"
+	configPath, tokenPath                 = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, no credentials
+
+	// tokenLife is how long a token is good for. Kubernetes renews it in the volume at 80 %.
+	tokenLife = 24 * time.Hour
+	// startTries is how many seconds a proxy may take to have its configuration, before the kubelet starts it anew.
+	startTries = 120
+)
+
+var (
+	ourContainers = []string{bootstrapName, captureName, proxyName}
+	ourVolumes    = []string{configVolume, tokenVolume}
+)
+
+// The parts of a pod that injection makes. Source: the API of Kubernetes, v1.
+type (
+	container struct {
+		Name            string          `json:"name"`
+		Image           string          `json:"image"`
+		Command         []string        `json:"command"`
+		Args            []string        `json:"args"`
+		Env             []envVar        `json:"env,omitempty"`
+		RestartPolicy   string          `json:"restartPolicy,omitempty"`
+		StartupProbe    *probe          `json:"startupProbe,omitempty"`
+		ReadinessProbe  *probe          `json:"readinessProbe,omitempty"`
+		Resources       resources       `json:"resources"`
+		SecurityContext securityContext `json:"securityContext"`
+		VolumeMounts    []mount         `json:"volumeMounts,omitempty"`
+	}
+	envVar struct {
+		Name      string     `json:"name"`
+		Value     string     `json:"value,omitempty"`
+		ValueFrom *envSource `json:"valueFrom,omitempty"`
+	}
+	envSource struct {
+		FieldRef fieldRef `json:"fieldRef"`
+	}
+	fieldRef struct {
+		FieldPath string `json:"fieldPath"`
+	}
+	probe struct {
+		HTTPGet          httpGet `json:"httpGet"`
+		PeriodSeconds    int     `json:"periodSeconds"`
+		FailureThreshold int     `json:"failureThreshold"`
+	}
+	httpGet struct {
+		Path string `json:"path"`
+		Port int    `json:"port"`
+	}
+	resources struct {
+		Requests map[string]string `json:"requests"`
+		Limits   map[string]string `json:"limits"`
+	}
+	securityContext struct {
+		AllowPrivilegeEscalation bool           `json:"allowPrivilegeEscalation"`
+		Capabilities             capabilities   `json:"capabilities"`
+		ReadOnlyRootFilesystem   bool           `json:"readOnlyRootFilesystem"`
+		RunAsUser                int            `json:"runAsUser"`
+		RunAsGroup               int            `json:"runAsGroup"`
+		RunAsNonRoot             bool           `json:"runAsNonRoot"`
+		SeccompProfile           seccompProfile `json:"seccompProfile"`
+	}
+	capabilities struct {
+		Add  []string `json:"add,omitempty"`
+		Drop []string `json:"drop"`
+	}
+	seccompProfile struct {
+		Type string `json:"type"`
+	}
+	mount struct {
+		Name      string `json:"name"`
+		MountPath string `json:"mountPath"`
+		ReadOnly  bool   `json:"readOnly,omitempty"`
+	}
+)
+
+// restricted is a security context that meets the pod security standard of that name.
+func restricted() securityContext {
+	return securityContext{ReadOnlyRootFilesystem: true, RunAsUser: proxyUser, RunAsGroup: proxyUser, RunAsNonRoot: true,
+		Capabilities: capabilities{Drop: []string{"ALL"}}, SeccompProfile: seccompProfile{"RuntimeDefault"}}
+}
+
+func small() resources {
+	return resources{Requests: map[string]string{"cpu": "10m", "memory": "32Mi"}, Limits: map[string]string{"memory": "128Mi"}}
+}
+
+// bootstrapContainer writes the proxy's bootstrap, with the name of the pod as that of its Dataplane.
+func bootstrapContainer(o *options, s *Settings) *container {
+	return &container{Name: bootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
+		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
+			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--token-file", tokenPath + "/token",
+			"--admin-address", fmt.Sprintf("127.0.0.1:%d", adminPort),
+			"--ready-address", fmt.Sprintf("0.0.0.0:%d", readyPort), "--drain-time", o.drain.String(),
+			"--out", configPath + "/envoy.yaml"},
+		Env: []envVar{
+			{Name: "POD_NAME", ValueFrom: &envSource{fieldRef{"metadata.name"}}},
+			{Name: "POD_NAMESPACE", ValueFrom: &envSource{fieldRef{"metadata.namespace"}}}},
+		Resources: small(), SecurityContext: restricted(),
+		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}, {Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
+	}
+}
+
+// captureContainer sets the rules of capture. It needs one capability, and as another user than root it would not get it.
+func captureContainer(o *options, s *Settings) *container {
+	args := []string{"capture", "install", "--proxy-user", strconv.Itoa(proxyUser),
+		"--inbound-port", strconv.Itoa(inboundPort), "--outbound-port", strconv.Itoa(outboundPort),
+		"--exclude-inbound-ports", strings.Join(append([]string{strconv.Itoa(readyPort)}, o.notInPorts...), ",")}
+	for _, list := range []struct {
+		flag string
+		of   []string
+	}{{"--exclude-outbound-ports", o.notOutPorts}, {"--exclude-inbound-addresses", o.notInAddresses},
+		{"--exclude-outbound-addresses", o.notOutAddress}} {
+		if len(list.of) > 0 {
+			args = append(args, list.flag, strings.Join(list.of, ","))
+		}
+	}
+	root := restricted()
+	root.RunAsUser, root.RunAsGroup, root.RunAsNonRoot = 0, 0, false
+	root.Capabilities.Add = []string{"NET_ADMIN"}
+	return &container{Name: captureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
+		Resources: small(), SecurityContext: root}
+}
+
+// proxyContainer is the Envoy: a native sidecar, which starts before the containers of the pod and ends after them.
+func proxyContainer(o *options, s *Settings) *container {
+	args := []string{"-c", configPath + "/envoy.yaml", "--drain-time-s", strconv.Itoa(int(o.drain / time.Second)),
+		"--log-level", o.logLevel}
+	if o.concurrency != "" && o.concurrency != "0" {
+		args = append(args, "--concurrency", o.concurrency)
+	} else if o.concurrency == "" {
+		args = append(args, "--concurrency", "2")
+	}
+	ready := httpGet{Path: "/ready", Port: readyPort}
+	return &container{Name: proxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args, Env: o.env,
+		RestartPolicy:  "Always",
+		StartupProbe:   &probe{HTTPGet: ready, PeriodSeconds: 1, FailureThreshold: startTries},
+		ReadinessProbe: &probe{HTTPGet: ready, PeriodSeconds: 5, FailureThreshold: 3},
+		Resources: resources{Requests: map[string]string{"cpu": "50m", "memory": "64Mi"},
+			Limits: map[string]string{"memory": "512Mi"}},
+		SecurityContext: restricted(),
+		VolumeMounts:    []mount{{Name: configVolume, MountPath: configPath, ReadOnly: true}},
+	}
+}
+
+// volumesOf are the proxy's configuration, in memory because it has a credential, and its token.
+func volumesOf(s *Settings) []any {
+	type m = map[string]any
+	return []any{
+		m{"name": configVolume, "emptyDir": m{"medium": "Memory", "sizeLimit": "1Mi"}},
+		m{"name": tokenVolume, "projected": m{"sources": []any{m{"serviceAccountToken": m{
+			"audience": s.Audience, "expirationSeconds": int(tokenLife / time.Second), "path": "token"}}}}},
+	}
+}

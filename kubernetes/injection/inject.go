@@ -1,0 +1,199 @@
+package injection
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// ErrRefused reports a pod that asks for a proxy and cannot have one.
+var ErrRefused = errors.New("the pod asks for a proxy and cannot have one")
+
+// Settings is what the proxies of a zone have in common.
+type Settings struct {
+	// Image has causeway-zone, Envoy the proxy.
+	Image, Envoy string
+	// XDSAddress is the zone's xDS server as pods reach it, and XDSCA the PEM text of the CA of its certificate.
+	XDSAddress, XDSCA string
+	// Audience is that of the service account token with which the proxy proves which pod it is.
+	Audience string
+	// SystemNamespace is the namespace of the zone itself, in which no pod gets a proxy.
+	SystemNamespace string
+}
+
+// Namespace is the namespace of a pod.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Operation is one step of a JSON patch (RFC 6902).
+type Operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value"`
+}
+
+// Result is what becomes of a pod that may start.
+type Result struct {
+	// Patch is nil for a pod that stays as it is.
+	Patch []Operation
+	// Warnings are for whoever creates the pod.
+	Warnings []string
+}
+
+// pod is what injection reads of a pod.
+type pod struct {
+	Metadata struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		HostNetwork     bool `json:"hostNetwork"`
+		SecurityContext struct {
+			RunAsUser *int64 `json:"runAsUser"`
+		} `json:"securityContext"`
+		InitContainers []podContainer    `json:"initContainers"`
+		Containers     []podContainer    `json:"containers"`
+		Volumes        []json.RawMessage `json:"volumes"`
+	} `json:"spec"`
+}
+
+// podContainer is a container of a pod, and the text that it was read from.
+type podContainer struct {
+	raw             json.RawMessage
+	Name            string `json:"name"`
+	SecurityContext struct {
+		RunAsUser    *int64 `json:"runAsUser"`
+		Privileged   bool   `json:"privileged"`
+		Capabilities struct {
+			Add []string `json:"add"`
+		} `json:"capabilities"`
+	} `json:"securityContext"`
+	Ports []struct {
+		ContainerPort uint32 `json:"containerPort"`
+		Protocol      string `json:"protocol"`
+	} `json:"ports"`
+	StartupProbe   *podProbe `json:"startupProbe"`
+	ReadinessProbe *podProbe `json:"readinessProbe"`
+	LivenessProbe  *podProbe `json:"livenessProbe"`
+}
+
+type podProbe struct {
+	Exec json.RawMessage `json:"exec"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *podContainer) UnmarshalJSON(raw []byte) error {
+	type plain podContainer
+	if err := json.Unmarshal(raw, (*plain)(c)); err != nil {
+		return err
+	}
+	c.raw = bytes.Clone(raw)
+	return nil
+}
+
+// Inject returns what becomes of a pod, given as JSON. A pod that has a proxy gets the same again, whoever put it there.
+// Errors wrap ErrRefused, and say what to change.
+func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
+	var p pod
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, fmt.Errorf("%w: the pod does not decode: %w", ErrRefused, err)
+	}
+	out := &Result{}
+	asked, err := p.asks(ns, s, out)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if !asked {
+		return out, nil
+	}
+	o, err := p.options(ns, out)
+	if err == nil {
+		err = p.conflicts(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	p.warn(o, out)
+	return out, p.patch(o, s, out)
+}
+
+// patch makes the patch. What is ours in the pod already is made anew.
+func (p *pod) patch(o *options, s *Settings, out *Result) error {
+	ours := []any{bootstrapContainer(o, s), captureContainer(o, s), proxyContainer(o, s)}
+	init, err := marshalled(ours)
+	if err != nil {
+		return err
+	}
+	before := make([]json.RawMessage, 0, len(p.Spec.InitContainers))
+	for _, c := range p.Spec.InitContainers {
+		before = append(before, c.raw)
+		if !slices.Contains(ourContainers, c.Name) {
+			init = append(init, c.raw)
+		}
+	}
+	volumes, err := marshalled(volumesOf(s))
+	if err != nil {
+		return err
+	}
+	for _, v := range p.Spec.Volumes {
+		var named struct{ Name string }
+		if err := json.Unmarshal(v, &named); err != nil {
+			return fmt.Errorf("%w: a volume does not decode: %w", ErrRefused, err)
+		}
+		if !slices.Contains(ourVolumes, named.Name) {
+			volumes = append(volumes, v)
+		}
+	}
+	annotations := maps.Clone(p.Metadata.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[annotationInjected] = "true"
+	for _, part := range []struct {
+		path      string
+		was, will any
+	}{{"/spec/initContainers", before, init}, {"/spec/volumes", p.Spec.Volumes, volumes},
+		{"/metadata/annotations", p.Metadata.Annotations, annotations}} {
+		was, errWas := canonical(part.was)
+		will, errWill := canonical(part.will)
+		if err := errors.Join(errWas, errWill); err != nil {
+			return err
+		}
+		if !bytes.Equal(was, will) {
+			out.Patch = append(out.Patch, Operation{Op: "add", Path: part.path, Value: will})
+		}
+	}
+	return nil
+}
+
+func marshalled(values []any) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	for _, v := range values {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, raw)
+	}
+	return out, nil
+}
+
+// canonical returns a value as JSON with sorted keys, so that equal values are equal text.
+func canonical(v any) (json.RawMessage, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var plain any
+	if err := d.Decode(&plain); err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain)
+}

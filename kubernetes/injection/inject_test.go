@@ -1,0 +1,178 @@
+package injection_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var settings = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:test", XDSAddress: "causeway-zone.mesh.svc:5678",
+	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh"}
+
+// TestInject: each archive of testdata has a namespace, a pod, and what becomes of it: the pod as it is then with what its
+// creator is told, or why it is refused.
+func TestInject(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) < 10 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var ns injection.Namespace
+			if err := yaml.Unmarshal(archive.Files[0].Data, &ns); err != nil {
+				t.Fatal(err)
+			}
+			pod, err := yaml.YAMLToJSON(archive.Files[1].Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := outcome(t, pod, ns)
+			if *update {
+				archive.Files = append(archive.Files[:2], txtar.File{Name: "outcome.yaml", Data: []byte(got)})
+				if err := os.WriteFile(file, txtar.Format(archive), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(archive.Files) != 3 || string(archive.Files[2].Data) != got {
+				t.Errorf("differs (run with -update and look at the difference):\n%s", got)
+			}
+		})
+	}
+}
+
+// outcome injects, and once more into what came of it, which has to change nothing.
+func outcome(t *testing.T, pod []byte, ns injection.Namespace) string {
+	t.Helper()
+	result, err := injection.Inject(pod, ns, &settings)
+	if err != nil {
+		if !errors.Is(err, injection.ErrRefused) {
+			t.Fatal(err)
+		}
+		return "refused: " + err.Error() + "\n"
+	}
+	out := &bytes.Buffer{}
+	for _, w := range result.Warnings {
+		fmt.Fprintln(out, "# warning: "+w)
+	}
+	if len(result.Patch) == 0 {
+		return out.String() + "# unchanged\n"
+	}
+	patched := apply(t, pod, result.Patch)
+	again, err := injection.Inject(patched, ns, &settings)
+	if err != nil || len(again.Patch) > 0 || !slices.Equal(again.Warnings, result.Warnings) {
+		t.Errorf("once more: %v, %s", err, again.Patch)
+	}
+	text, err := yaml.JSONToYAML(patched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String() + string(text)
+}
+
+// apply applies a patch that only adds members of objects.
+func apply(t *testing.T, doc []byte, patch []injection.Operation) []byte {
+	t.Helper()
+	var root map[string]any
+	if err := json.Unmarshal(doc, &root); err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range patch {
+		parts := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
+		at := root
+		for _, part := range parts[:len(parts)-1] {
+			at = at[part].(map[string]any) // what JSON patch needs too: parents are there
+		}
+		var value any
+		if err := json.Unmarshal(op.Value, &value); err != nil || op.Op != "add" {
+			t.Fatalf("%s %s: %v", op.Op, op.Path, err)
+		}
+		at[parts[len(parts)-1]] = value
+	}
+	out, err := json.Marshal(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// FuzzInject: whatever a pod says, it is refused, or has the whole proxy, or did not ask for one.
+func FuzzInject(f *testing.F) {
+	f.Add([]byte(`{"metadata":{},"spec":{"containers":[{"name":"a"}]}}`))
+	f.Add([]byte(`{"metadata":{"annotations":{"kuma.io/sidecar-injected":"true"}},"spec":{"initContainers":[{"name":"causeway-proxy"}]}}`))
+	f.Add([]byte(`{"spec":{"volumes":[null,{"name":"causeway-token"}],"containers":null}}`))
+	f.Fuzz(func(t *testing.T, pod []byte) {
+		ns := injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}}
+		result, err := injection.Inject(pod, ns, &settings)
+		if err != nil {
+			return
+		}
+		var root struct {
+			Metadata *struct{ Labels map[string]string }
+			Spec     *struct{ HostNetwork bool }
+		}
+		if json.Unmarshal(pod, &root) != nil || root.Metadata == nil || root.Spec == nil || !spelled(t, pod) {
+			return // no pod of the API server
+		}
+		if off := root.Metadata.Labels["kuma.io/sidecar-injection"]; root.Spec.HostNetwork || off != "" && off != "enabled" {
+			return
+		}
+		again, err := injection.Inject(apply(t, pod, result.Patch), ns, &settings)
+		if err != nil || len(again.Patch) > 0 {
+			t.Errorf("%s: once more: %v, %+v", pod, err, again)
+		}
+	})
+}
+
+// spelled reports whether all fields are spelled as the API server spells them. The decoder takes others.
+func spelled(t *testing.T, pod []byte) bool {
+	t.Helper()
+	var root any
+	if err := json.Unmarshal(pod, &root); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{}
+	for _, name := range []string{"metadata", "labels", "annotations", "spec", "hostNetwork", "securityContext", "runAsUser",
+		"initContainers", "containers", "volumes", "name", "privileged", "capabilities", "add", "ports", "containerPort",
+		"protocol", "startupProbe", "readinessProbe", "livenessProbe", "exec"} {
+		known[strings.ToUpper(name)] = name
+	}
+	var right func(any) bool
+	right = func(v any) bool {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, value := range v {
+				if name, ok := known[strings.ToUpper(key)]; ok && name != key || !right(value) {
+					return false
+				}
+			}
+		case []any:
+			for _, value := range v {
+				if !right(value) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return right(root)
+}

@@ -1,0 +1,161 @@
+package injection
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The annotations of a pod that have an effect. Source: Kuma.
+const (
+	annotationInjected         = "kuma.io/sidecar-injected"
+	annotationEnv              = "kuma.io/sidecar-env-vars"
+	annotationConcurrency      = "kuma.io/sidecar-proxy-concurrency"
+	annotationDrainTime        = "kuma.io/sidecar-drain-time"
+	annotationLogLevel         = "kuma.io/envoy-log-level"
+	annotationNotInboundPorts  = "traffic.kuma.io/exclude-inbound-ports"
+	annotationNotOutboundPorts = "traffic.kuma.io/exclude-outbound-ports"
+	annotationNotInboundIPs    = "traffic.kuma.io/exclude-inbound-ips"
+	annotationNotOutboundIPs   = "traffic.kuma.io/exclude-outbound-ips"
+)
+
+// labelMesh names the mesh of a pod, on it or on its namespace.
+const labelMesh = "kuma.io/mesh"
+
+// withoutEffect are annotations of Kuma that say something of a proxy that ours does not do.
+var withoutEffect = []string{
+	"kuma.io/container-patches", "kuma.io/gateway", "kuma.io/virtual-probes", "kuma.io/virtual-probes-port",
+	"kuma.io/application-probe-proxy-port", "kuma.io/direct-access-services", "kuma.io/reachable-backends",
+	"kuma.io/service-account-token-volume", "kuma.io/envoy-component-log-level", "kuma.io/sidecar-uid",
+	"kuma.io/envoy-admin-port", "traffic.kuma.io/exclude-outbound-ports-for-uids",
+	"traffic.kuma.io/transparent-proxy-config", "traffic.kuma.io/transparent-proxy-configmap-name",
+}
+
+// options is what a pod says of its proxy.
+type options struct {
+	mesh                          string
+	env                           []envVar
+	concurrency                   string
+	drain                         time.Duration
+	logLevel                      string
+	notInPorts, notOutPorts       []string
+	notInAddresses, notOutAddress []string
+}
+
+const (
+	defaultDrain = 30 * time.Second
+	maxDrain     = time.Hour
+	// maxList bounds lists of ports, of addresses and of variables.
+	maxList = 60
+	// maxConcurrency bounds the threads of a proxy.
+	maxConcurrency = 128
+)
+
+var (
+	envName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	logLevels = []string{"trace", "debug", "info", "warning", "warn", "error", "critical", "off"}
+)
+
+// options reads labels and annotations. Errors name the one that is wrong.
+func (p *pod) options(ns Namespace, out *Result) (*options, error) {
+	o := &options{mesh: "default", drain: defaultDrain, logLevel: "warning"}
+	for _, labels := range []map[string]string{ns.Labels, p.Metadata.Labels} {
+		if mesh := labels[labelMesh]; mesh != "" {
+			o.mesh = mesh
+		}
+	}
+	for _, read := range []struct {
+		annotation string
+		into       func(string) error
+	}{
+		{annotationEnv, o.readEnv},
+		{annotationConcurrency, func(text string) error {
+			n, err := strconv.ParseUint(text, 10, 16)
+			if o.concurrency = text; err != nil || n > maxConcurrency {
+				return fmt.Errorf("want a number from 0 (all CPUs) to %d", maxConcurrency)
+			}
+			return nil
+		}},
+		{annotationDrainTime, func(text string) (err error) {
+			if o.drain, err = time.ParseDuration(text); err != nil || o.drain < time.Second || o.drain > maxDrain ||
+				o.drain%time.Second != 0 {
+				return fmt.Errorf("want whole seconds up to %s, such as 30s", maxDrain)
+			}
+			return nil
+		}},
+		{annotationLogLevel, func(text string) error {
+			if o.logLevel = text; !slices.Contains(logLevels, text) {
+				return fmt.Errorf("want one of %s", strings.Join(logLevels, ", "))
+			}
+			return nil
+		}},
+		{annotationNotInboundPorts, list(&o.notInPorts, isPort)},
+		{annotationNotOutboundPorts, list(&o.notOutPorts, isPort)},
+		{annotationNotInboundIPs, list(&o.notInAddresses, isAddress)},
+		{annotationNotOutboundIPs, list(&o.notOutAddress, isAddress)},
+	} {
+		if text, ok := p.Metadata.Annotations[read.annotation]; ok {
+			if err := read.into(text); err != nil {
+				return nil, fmt.Errorf("annotation %s is %.64q: %w", read.annotation, text, err)
+			}
+		}
+	}
+	for _, name := range withoutEffect {
+		if _, ok := p.Metadata.Annotations[name]; ok {
+			out.warnf("annotation %s has no effect on this proxy", name)
+		}
+	}
+	return o, nil
+}
+
+// readEnv reads variables: A=1;B=2.
+func (o *options) readEnv(text string) error {
+	for _, pair := range strings.Split(text, ";") {
+		if pair == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || !envName.MatchString(name) || len(o.env) == maxList {
+			return fmt.Errorf("want at most %d variables, such as A=1;B=2", maxList)
+		}
+		o.env = append(o.env, envVar{Name: name, Value: value})
+	}
+	return nil
+}
+
+func list(into *[]string, valid func(string) bool) func(string) error {
+	return func(text string) error {
+		for _, one := range strings.Split(text, ",") {
+			switch one = strings.TrimSpace(one); {
+			case one == "":
+			case !valid(one):
+				return fmt.Errorf("%.64q is none", one)
+			case len(*into) == maxList:
+				return fmt.Errorf("want at most %d", maxList)
+			default:
+				*into = append(*into, one)
+			}
+		}
+		return nil
+	}
+}
+
+func isPort(text string) bool {
+	first, last, isRange := strings.Cut(text, "-")
+	if !isRange {
+		last = first
+	}
+	a, errA := strconv.ParseUint(first, 10, 16)
+	b, errB := strconv.ParseUint(last, 10, 16)
+	return errA == nil && errB == nil && a > 0 && a <= b
+}
+
+func isAddress(text string) bool {
+	_, errAddress := netip.ParseAddr(text)
+	_, errPrefix := netip.ParsePrefix(text)
+	return errAddress == nil || errPrefix == nil
+}
