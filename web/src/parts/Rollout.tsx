@@ -60,7 +60,10 @@ function away(z: Away): string | undefined {
 
 /** source says, on a zone, why its global may have a newer one. */
 function source(z: Away): string {
-  const why = z.comparing === true ? "what the global has was not compared yet" : (away(z) ?? "the global is away");
+  if (z.removed === true) return `The global has it no more${z.since === undefined ? "" : `, as is known since ${z.since}`}: the removal is held here.`;
+  const why = z.comparing === true ? "what the global has was not compared yet"
+    : z.waiting === true ? "changes that it sent wait, as the store here cannot write"
+    : (away(z) ?? "the global is away");
   return `Whether the global has a newer one, or this one still, is unknown${z.since === undefined ? "" : ` since ${z.since}`}: ${why}.`;
 }
 
