@@ -1,5 +1,5 @@
 # Everything a person or the gate does with this repository. `make help` lists the targets.
-# Needed on the machine: Go, a C compiler (race detector), Python 3 with pip, make. All else goes into .tools/. HAProxy and nginx are
+# Needed on the machine: Go, a C compiler (race detector), Python 3 with pip, make. All else goes into .tools/. HAProxy, nginx and Chromium are
 # those of the machine, or on Debian its packages, unpacked there.
 
 SHELL := bash
@@ -55,6 +55,13 @@ mermaid_ready       := $(STAMPS)/mermaid-$(MERMAID_VERSION)
 # What stands in front of servers elsewhere; the versions are Debian's.
 haproxy_ready       := $(STAMPS)/haproxy-any
 nginx_ready         := $(STAMPS)/nginx-any
+# The browser that the page is tested in; CHROMIUM=/path names another.
+ifdef CHROMIUM
+chromium_ready :=
+else
+CHROMIUM       := $(CURDIR)/$(TOOLS)/bin/chromium
+chromium_ready := $(STAMPS)/chromium-any
+endif
 proxies_ready       := $(haproxy_ready) $(nginx_ready)
 spire_ready         := $(STAMPS)/spire-server-$(SPIRE_VERSION) $(STAMPS)/spire-agent-$(SPIRE_VERSION)
 export ENVOY
@@ -117,12 +124,10 @@ ui-dev: $(page_types) ## the page with hot reload, in front of the server at CAU
 test-page: $(page) ## the page's own logic, without a browser
 	cd web && $(NPM) test
 
-# CHROMIUM=/path names the browser; without it, it is the machine's chromium.
 .PHONY: test-browser
-test-browser: build $(envoy_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
+test-browser: build $(envoy_ready) $(chromium_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
 	$(GO) build -o bin/ ./test/demo ./test/idp
-	@[ -n "$${CHROMIUM:-}" ] || command -v chromium >/dev/null || { echo "test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
-	cd web && CHROMIUM="$${CHROMIUM:-$$(command -v chromium)}" $(NPM) run test-browser
+	cd web && CHROMIUM="$(CHROMIUM)" $(NPM) run test-browser
 
 .PHONY: release-snapshot
 release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, and causewayctl for macOS and Windows, into dist/
@@ -146,7 +151,7 @@ test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests b
 # holds. -parallel 6: they wait for servers two thirds of their time.
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers, with the race detector
-	$(GOTESTSUM) --packages=./test/... -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
+	$(GOTESTSUM) --packages="./test/e2e ./test/abuse ./test/..." -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
 TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
@@ -310,6 +315,9 @@ $(haproxy_ready):
 
 $(nginx_ready):
 	$(INSTALL) deb nginx nginx any
+
+$(STAMPS)/chromium-any:
+	$(INSTALL) deb chromium chromium any
 
 $(buf_ready):
 	$(INSTALL) pip buf buf-bin $(BUF_VERSION) bin/buf

@@ -91,13 +91,14 @@ deb)
 			dpkg -x "$archive" "$root"
 		done
 		rm -rf "$apt"
-		program=$(cd "$root" && PATH=usr/sbin:usr/bin:sbin:bin:$PATH && command -v "$name")
+		program=usr/lib/$name/$name # what a script in bin/ starts, by a path of the system
+		[ -x "$root/$program" ] || program=$(cd "$root" && PATH=usr/sbin:usr/bin:sbin:bin:$PATH && command -v "$name")
 		[ -x "$root/$program" ] || { echo "install.sh: the package $package and what it needs hold no program $name" >&2; exit 1; }
 		rm -f "$tools/bin/$name"
 		cat >"$tools/bin/$name" <<-END
 			#!/bin/sh
 			root=\$(dirname "\$(readlink -f "\$0")")/../debian/$name
-			LD_LIBRARY_PATH=\$(echo "\$root"/usr/lib/*-linux-*):\$root/usr/lib exec "\$root/$program" "\$@"
+			LD_LIBRARY_PATH=\$(printf '%s:' "\$root"/usr/lib/*-linux-* "\$root"/usr/lib/*-linux-*/pulseaudio)\$root/usr/lib exec "\$root/$program" "\$@"
 		END
 		chmod +x "$tools/bin/$name"
 	fi
