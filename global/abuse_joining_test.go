@@ -5,6 +5,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -72,6 +73,24 @@ func joinAttempts() []attempt {
 			token := g.joinToken("zone-1")
 			g.must(g.joinWith(token, newServer(g.t, "zone-1").request(g.t)))
 			return g.joinWith(token, newServer(g.t, "zone-1").request(g.t))
+		}, `"reason":"used"`),
+		row("used by several servers at once", codes.Unauthenticated, func(g *gated) error {
+			token, results := g.joinToken("zone-1"), make(chan error)
+			const servers = 8
+			for range servers {
+				request := newServer(g.t, "zone-1").request(g.t)
+				go func() { results <- g.joinWith(token, request) }()
+			}
+			var lost []error
+			for range servers {
+				if err := <-results; err != nil {
+					lost = append(lost, err)
+				}
+			}
+			if len(lost) != servers-1 {
+				return fmt.Errorf("%d of %d servers joined with one string", servers-len(lost), servers)
+			}
+			return lost[0]
 		}, `"reason":"used"`),
 		row("used before, by the server whose place another has taken since", codes.Unauthenticated, func(g *gated) error {
 			token, first := g.joinToken("zone-1"), newServer(g.t, "zone-1")
