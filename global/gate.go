@@ -84,7 +84,7 @@ func (g *gate) expiries() map[string]time.Time {
 // serve returns the server of the KDS port, where zones join and sync. It registers the routes by which operators
 // manage them.
 func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Server, error) {
-	s, err := newKDSServer(g.config, port, g.admission)
+	s, err := newKDSServer(g.config, port, g.admission, zones.sync)
 	if err != nil {
 		return nil, err
 	}

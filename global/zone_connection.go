@@ -73,6 +73,15 @@ func (c *zoneConnection) now() (enrolment.Certificate, error) {
 	return c.held, c.err
 }
 
+// Zone implements kds.Named.
+func (c *zoneConnection) Zone() string {
+	held, err := c.now()
+	if err != nil || !c.shown {
+		return ""
+	}
+	return held.Zone
+}
+
 // renewed replaces the connection's certificate with one issued over it.
 func (c *zoneConnection) renewed(held enrolment.Certificate) {
 	c.mu.Lock()

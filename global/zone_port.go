@@ -70,8 +70,8 @@ func advertised(a net.Addr) []string {
 }
 
 // newKDSServer returns the gRPC server with its credentials.
-func newKDSServer(c *Config, port *zonePort, admission *admission) (*grpc.Server, error) {
-	options := kds.ServerOptions()
+func newKDSServer(c *Config, port *zonePort, admission *admission, sync *kds.Global) (*grpc.Server, error) {
+	options := append(kds.ServerOptions(), sync.FewCalls())
 	if !c.KDSTLS {
 		at := port.listener.Addr()
 		if !server.IsLoopback(at) {

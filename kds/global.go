@@ -26,6 +26,7 @@ type Global struct {
 	filter  *exchange.Filter
 	encoder *Encoder
 	pacer   *pacer
+	calls   calls
 	slots   *syncSlots
 	// started is the time from which on this server can know of zones.
 	started time.Time

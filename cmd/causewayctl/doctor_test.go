@@ -86,6 +86,8 @@ func TestFindings(t *testing.T) {
 			Count: 2}}}), "problem as large as a zone's may be"},
 		"too many refusals": {session(syncSession{Over: []tracker.OverLimit{{Limit: "refusals", Most: 5,
 			Count: 2}}}), "warning only counted"},
+		"too many calls": {session(syncSession{Over: []tracker.OverLimit{{Limit: "calls", Most: 8,
+			Count: 2}}}), "warning it met the limit of calls, 8, 2 times"},
 		"another store": {session(syncSession{NewStore: &tracker.NewStore{}}), "warning restored"},
 		"zone knows since when": {ownFindings(&syncSession{Zone: "z", Since: now.Add(-time.Hour),
 			Types: []tracker.TypeSync{{}}}), "problem not connected to the global since " +

@@ -16,12 +16,13 @@ const (
 	LimitRefusals  = "refusals"
 	LimitResume    = "resume"
 	LimitStreams   = "streams"
+	LimitCalls     = "calls"
 )
 
 // OverLimit is a limit that a peer has met. Nothing else reports it.
 type OverLimit struct {
-	// Limit is "resources", "bytes", "refusals", "resume" or "streams"; Type is empty for a limit of all types
-	// together.
+	// Limit is "resources", "bytes", "refusals", "resume", "streams" or "calls"; Type is empty for a limit of all
+	// types together.
 	Limit string         `json:"limit"`
 	Type  resources.Type `json:"type,omitempty"`
 	Most  int64          `json:"most"`
