@@ -9,6 +9,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // The types that a proxy requests.
@@ -87,7 +88,9 @@ func (p *proxies) run(ctx context.Context, xds string, i int) error {
 	if err != nil {
 		return err
 	}
-	node := &corev3.Node{Id: "default." + dataplaneName(i), Cluster: "bench"}
+	// It has an admin interface, without which no MeshMetric shows its metrics.
+	node := &corev3.Node{Id: "default." + dataplaneName(i), Cluster: "bench", Metadata: &structpb.Struct{
+		Fields: map[string]*structpb.Value{"causeway.io/admin": structpb.NewNumberValue(9901)}}}
 	for _, t := range []string{clusterType, listenerType} {
 		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t,
 			ResourceNamesSubscribe: []string{"*"}}); err != nil {

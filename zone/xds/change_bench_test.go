@@ -80,7 +80,7 @@ func loggedWord(n int) string {
 // put writes the n-th conf for the whole mesh.
 func (c *changedConf) put(b *testing.B, s store.Store, n int) {
 	item := c.conf(n)
-	body := ""
+	var body string
 	switch {
 	case c.list == "default":
 		body = `"default": ` + item
@@ -109,10 +109,9 @@ func putText(b *testing.B, s store.Store, key resources.Key, labels map[string]s
 
 // askingStream is a stream that asks for all of a kind, and for more once it has a response.
 type askingStream struct {
-	s     *session
-	subs  [kinds]*stream.Subscription
-	out   [kinds]chan cache.DeltaResponse
-	first bool
+	s    *session
+	subs [kinds]*stream.Subscription
+	out  [kinds]chan cache.DeltaResponse
 }
 
 func (a *askingStream) ask(b *testing.B, k kind) {

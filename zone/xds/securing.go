@@ -137,11 +137,11 @@ type filtersKey struct {
 func (in *inbound) filters(t *target) (*filterList, error) {
 	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans()}
 	made, err := t.shared.filters.get(key, func() (*filterList, error) {
-		make := tcpFilters
+		build := tcpFilters
 		if in.http() {
-			make = httpFilters
+			build = httpFilters
 		}
-		list, err := make(in, t)
+		list, err := build(in, t)
 		return &filterList{list}, err
 	})
 	t.observed.kept = append(t.observed.kept, made)

@@ -15,9 +15,9 @@ type table[K comparable, V any] struct {
 
 // get returns what was made of the key, or makes it. What is made must depend on the key alone, must not refer to the
 // key's pointers from a place that those reach, and nobody may change it.
-func (t *table[K, V]) get(key K, make func() (*V, error)) (*V, error) {
+func (t *table[K, V]) get(key K, build func() (*V, error)) (*V, error) {
 	if t == nil {
-		return make()
+		return build()
 	}
 	t.mu.Lock()
 	has := t.all[key].Value()
@@ -25,7 +25,7 @@ func (t *table[K, V]) get(key K, make func() (*V, error)) (*V, error) {
 	if has != nil {
 		return has, nil
 	}
-	v, err := make()
+	v, err := build()
 	if err != nil {
 		return nil, err
 	}
