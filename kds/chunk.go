@@ -111,11 +111,28 @@ func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, err
 		limit = k.maxWhole
 	}
 	if wide := min(limit*framedFactor, k.maxWhole); wide > limit && k.frames() {
-		if p, err := k.packWithin(sub, t, v, wide); p == nil || err != nil || p.size <= limit {
+		list := k.encoder.payloads.borrow()
+		p, err := k.fill(sub, t, v, list, limit)
+		key := k.payloadKey(sub)
+		if p == nil || err != nil || p.done || k.encoder.payloads.isIncompressible(key, *list) {
+			return k.share(key, t, v, p, list), err
+		}
+		k.encoder.payloads.giveBack(list)
+		key.wide = true
+		if p, err := k.packWithin(key, sub, t, v, wide); p == nil || err != nil || p.size <= limit {
 			return p, err
 		}
+		p, err = k.packWithin(k.payloadKey(sub), sub, t, v, limit)
+		if p != nil {
+			p.incompressible.Store(true)
+		}
+		return p, err
 	}
-	return k.packWithin(sub, t, v, limit)
+	return k.packWithin(k.payloadKey(sub), sub, t, v, limit)
+}
+
+func (k *packer) payloadKey(sub *subscription) payloadKey {
+	return payloadKey{typ: sub.descriptor.Type, variant: variantOf(&k.audience)}
 }
 
 // frames reports whether the peer takes frames.
@@ -124,16 +141,20 @@ func (k *packer) frames() bool {
 }
 
 // packWithin makes a message of at most limit bytes of resources.
-func (k *packer) packWithin(sub *subscription, t *transfer, v *view, limit int) (*chunk, error) {
+func (k *packer) packWithin(key payloadKey, sub *subscription, t *transfer, v *view, limit int) (*chunk, error) {
 	list := k.encoder.payloads.borrow()
 	p, err := k.fill(sub, t, v, list, limit)
-	shared := k.encoder.payloads.share(payloadKey{sub.descriptor.Type, variantOf(&k.audience)}, list, t.list &&
-		!v.particular)
+	return k.share(key, t, v, p, list), err
+}
+
+// share gives the message its resources, in the form in which all streams have them. p may be nil.
+func (k *packer) share(key payloadKey, t *transfer, v *view, p *chunk, list *[]*encoded) *chunk {
+	shared := k.encoder.payloads.share(key, list, t.list && !v.particular)
 	if p != nil {
 		p.payload = shared
-		k.compress(sub.descriptor.Type, p)
+		k.compress(key.typ, p)
 	}
-	return p, err
+	return p
 }
 
 // compress gives the message the form in which all resources are in one frame, if the peer takes it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -173,6 +174,36 @@ func TestSizesOfFramedMessages(t *testing.T) {
 		}
 		if !c.want(messages) {
 			t.Errorf("%s: %d messages", c.list[0].Type, messages)
+		}
+	}
+}
+
+// TestWhatDoesNotCompressIsTriedOnce checks that zones do not each pay for the attempt to put more of what does not
+// compress into a message. They resume, so that the list is made for each of them.
+func TestWhatDoesNotCompressIsTriedOnce(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as if a stream still held what the one before was sent
+	const policies = 1000
+	g := startGlobal(t, store.NewMemory())
+	var all []*resources.Resource
+	dice, noise := rand.New(rand.NewPCG(1, 2)), make([]byte, 1000)
+	for i := range policies {
+		for j := range noise {
+			noise[j] = byte(dice.Uint32())
+		}
+		all = append(all, written(t, globalHome, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+			Name: fmt.Sprintf("policy-%d", i)}, fmt.Sprintf(`{"targetRef":{"kind":"Mesh"},"rules":[{"default":{"allow":[{"spiffeID":`+
+			`{"type":"Prefix","value":"spiffe://default.zone.mesh.local/%s"}}]}}]}`, hex.EncodeToString(noise))))
+	}
+	put(t, g.store, all...)
+	var first uint64
+	for i := range 3 {
+		s := store.NewMemory()
+		startZoneWith(t, fmt.Sprintf("zone-%d", i), g.address, s, exchange.OwnFeatures())
+		eventually(t, "the policies", func() bool { return count(s, all[0].Type) == policies })
+		if made := g.encoder.frames.Load(); i == 0 {
+			first = made
+		} else if made != first {
+			t.Errorf("zone %d: %d frames were made for all, %d for the first", i, made, first)
 		}
 	}
 }

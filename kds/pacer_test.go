@@ -111,6 +111,9 @@ func TestZonesThatAreSentTheSameShareIt(t *testing.T) {
 	if first != again || first == other {
 		t.Error("equal lists are not shared, or different ones are")
 	}
+	if later := build(list); later != first || build(list[1:]) != other {
+		t.Error("streams at different messages of a list do not share each")
+	}
 	if small.buffer != nil || len(small.resources) != 2 {
 		t.Errorf("a small one: %d resources, joined %v", len(small.resources), small.buffer != nil)
 	}

@@ -1,8 +1,10 @@
 package kds
 
 import (
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"google.golang.org/grpc/mem"
@@ -19,6 +21,8 @@ type payload struct {
 	// frame is what framed makes, once.
 	frame   *mem.SliceBuffer
 	framing sync.Once
+	// incompressible means that more than this did not go into a message, compressed.
+	incompressible atomic.Bool
 }
 
 // joinedFrom is the number of resources from which a payload is joined and shared.
@@ -27,9 +31,14 @@ const joinedFrom = 16
 type payloadKey struct {
 	typ     resources.Type
 	variant variant
+	// wide means that it is more than a message holds, unless it compresses.
+	wide bool
+	// first is the first resource, where the list goes on.
+	first *encoded
 }
 
-// payloads finds the latest payload of each kind while a stream still holds it. Safe for concurrent use.
+// payloads finds the latest payload of each kind and place while a stream still holds it: streams are at different
+// messages of one list. Safe for concurrent use.
 type payloads struct {
 	// scratch lends slices to build payloads in.
 	scratch sync.Pool
@@ -46,18 +55,35 @@ func newPayloads() *payloads {
 // borrow returns an empty slice to build a payload in; share takes it back.
 func (b *payloads) borrow() *[]*encoded { return b.scratch.Get().(*[]*encoded) }
 
+// giveBack takes back what was borrowed.
+func (b *payloads) giveBack(list *[]*encoded) {
+	clear(*list)
+	*list = (*list)[:0]
+	b.scratch.Put(list)
+}
+
+// isIncompressible reports whether the latest payload of a kind has the resources in list, and is known not to compress
+// far enough that a message held more.
+func (b *payloads) isIncompressible(key payloadKey, list []*encoded) bool {
+	if len(list) == 0 {
+		return false
+	}
+	key.first = list[0]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.latest[key].Value()
+	return last != nil && last.incompressible.Load() && slices.Equal(last.resources, list)
+}
+
 // share returns the payload of the resources in list; the caller must not use list afterwards. Set keep for a list that
 // is the same for all peers: then only the payload holds each resource's bytes.
 func (b *payloads) share(key payloadKey, list *[]*encoded, keep bool) *payload {
 	built := *list
-	defer func() {
-		clear(built)
-		*list = built[:0]
-		b.scratch.Put(list)
-	}()
+	defer b.giveBack(list)
 	if len(built) < joinedFrom {
 		return &payload{resources: slices.Clone(built)}
 	}
+	key.first = built[0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if last := b.latest[key].Value(); last != nil && slices.Equal(last.resources, built) {
@@ -65,7 +91,17 @@ func (b *payloads) share(key payloadKey, list *[]*encoded, keep bool) *payload {
 	}
 	fresh := &payload{resources: slices.Clone(built), buffer: join(built, keep)}
 	b.latest[key] = weak.Make(fresh)
+	runtime.AddCleanup(fresh, b.forget, key)
 	return fresh
+}
+
+// forget drops the entry of a payload that no stream holds any more.
+func (b *payloads) forget(key payloadKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last, there := b.latest[key]; there && last.Value() == nil { // otherwise there is a new one
+		delete(b.latest, key)
+	}
 }
 
 // join copies the resources into one buffer. With keep, the resources then refer to that buffer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
@@ -61,7 +62,7 @@ func TestKeyThatCannotBeKept(t *testing.T) {
 // TestMatchIsAnExpression: what Envoy would not take as an expression is no reason to call the proxy unreachable.
 func TestMatchIsAnExpression(t *testing.T) {
 	for match, field := range map[string]string{"[": "match", "(?=x)": "match", strings.Repeat("x", maxMatch+1): "match"} {
-		r := httptest.NewRequest("GET", "/?match="+url.QueryEscape(match), nil)
+		r := httptest.NewRequest(http.MethodGet, "/?match="+url.QueryEscape(match), nil)
 		err := (&handlers{}).stats(httptest.NewRecorder(), r)
 		var bad *api.Error
 		if !errors.As(err, &bad) || bad.Status != 400 || len(bad.InvalidParameters) != 1 || bad.InvalidParameters[0].Field != field {
