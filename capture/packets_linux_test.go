@@ -27,15 +27,14 @@ func newRaw(t *testing.T, client *machine, port uint16) *raw {
 	t.Helper()
 	r := &raw{t: t, client: client, port: port}
 	client.do(func() {
-		var err error
-		if r.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP); err != nil {
-			t.Fatal(err)
-		}
 		must := func(err error) {
 			if err != nil {
 				t.Error(err)
 			}
 		}
+		var err error
+		r.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_TCP)
+		must(err)
 		must(unix.SetsockoptInt(r.fd, unix.IPPROTO_IP, unix.IP_HDRINCL, 1))
 		must(unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000}))
 	})
