@@ -16,11 +16,12 @@ const (
 	// much again.
 	gcPercent, gcRoom = 50, 48 << 20
 	// eagerPercent and eagerRoom are for periods that create much garbage, such as when all zones connect at once: the
-	// process gives back slowly what it grows to then.
-	eagerPercent, eagerRoom = 5, 5 << 20
-	// strangersRoom bounds all garbage while strangers cause much of it. It is not a percentage, because the cost of a
-	// collection, and then their number, would grow with the memory in use; and strangers may stay for long.
-	strangersRoom = 24 << 20
+	// process gives back slowly what it grows to then. The percentage is what a storm of thousands of zones costs: each
+	// collection marks all that is held of them, and at 5 % most of the processor time went there.
+	eagerPercent, eagerRoom = 20, 5 << 20
+	// strangersRoom bounds all garbage while strangers cause much of it, or strangersPercent of the memory in use where
+	// that is more: a server that holds much would otherwise mark all of it again for each few connections.
+	strangersRoom, strangersPercent = 24 << 20, 20
 )
 
 const (
@@ -97,7 +98,7 @@ func percentOf(held int) int {
 		room = eagerRoom + held/100*eagerPercent
 	}
 	if collector.byRoom > 0 {
-		room = min(room, strangersRoom)
+		room = min(room, max(strangersRoom, held/100*strangersPercent))
 	}
 	return max(room/(held/100), 1)
 }

@@ -25,6 +25,24 @@ func TestStrangersGarbageHasRoom(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
+// TestEagerCollectionsFollowWhatIsHeld checks that a server that holds much does not mark all of it for each few of the
+// zones that connect at once, or of strangers.
+func TestEagerCollectionsFollowWhatIsHeld(t *testing.T) {
+	const mebibytes, times = 300, 8
+	held := hold(mebibytes)
+	for name, eagerly := range map[string]func(bool){"full states": CollectEagerly, "strangers": collectForStrangers} {
+		runtime.GC()
+		eagerly(true)
+		collections := collected()
+		makeGarbage(times * mebibytes << 20 * eagerPercent / 100)
+		if n := collected() - collections; n > times*3/2 {
+			t.Errorf("%s: %d collections for %d times a fifth of what is held", name, n, times)
+		}
+		eagerly(false)
+	}
+	runtime.KeepAlive(held)
+}
+
 // TestLittleIsHeldAndSeldomCollected checks that a server with a small heap does not collect every few requests. One
 // with an empty store holds about leastHeld.
 func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
