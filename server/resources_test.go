@@ -55,18 +55,18 @@ func said(t *testing.T, what string, got error, wants string) {
 // TestWhatIsUnknownHasNoMetric checks that no number stands for one that the system did not tell.
 func TestWhatIsUnknownHasNoMetric(t *testing.T) {
 	t.Parallel()
-	known, told := &Resources{
+	known := &Resources{
 		room:  func(string) (room, error) { return room{free: 1, size: 2}, nil },
 		files: func() (uint64, uint64, error) { return 3, 4, nil },
-	}, 0
-	if told = testutil.CollectAndCount(known); told != 4 {
+	}
+	if told := testutil.CollectAndCount(known); told != 4 {
 		t.Errorf("%d metrics, want 4", told)
 	}
 	unknown := &Resources{
 		room:  func(string) (room, error) { return room{}, errors.ErrUnsupported },
 		files: func() (uint64, uint64, error) { return 0, 0, syscall.EMFILE },
 	}
-	if told = testutil.CollectAndCount(unknown); told != 0 {
+	if told := testutil.CollectAndCount(unknown); told != 0 {
 		t.Errorf("%d metrics of what is unknown", told)
 	}
 }
