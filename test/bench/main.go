@@ -112,23 +112,7 @@ func run(ctx context.Context, o options) error {
 // measure runs the plan, prints the results, and writes the document. A part that cannot be measured fails the run at
 // its end. The results of the other parts are still printed and written.
 func (b *bench) measure(ctx context.Context, o options) error {
-	p := fullPlan()
-	if o.quick {
-		p = quickPlan()
-	}
-	if o.only != "" {
-		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
-			o.only == "packages"
-		p.thin, p.storm = o.only == "thin", o.only == "storm"
-		p.types, p.policyType = o.only == "types", o.policyType
-		if o.only != "strangers" {
-			p.strangers = 0
-		}
-		p.global, p.zone = o.only != "zone", o.only != "global"
-		if !slices.Contains([]string{"rounds", "global", "zone"}, o.only) {
-			p.rounds = 0
-		}
-	}
+	p := planOf(&o)
 	var all []*table
 	sections := map[string]string{}
 	if p.rounds > 0 {
@@ -223,6 +207,28 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		return fmt.Errorf("%w:\n  %s", errMissed, strings.Join(lines, "\n  "))
 	}
 	return nil
+}
+
+// planOf returns the plan of the options, and leaves out of them what -only leaves out.
+func planOf(o *options) plan {
+	p := fullPlan()
+	if o.quick {
+		p = quickPlan()
+	}
+	if o.only != "" {
+		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
+			o.only == "packages"
+		p.thin, p.storm = o.only == "thin", o.only == "storm"
+		p.types, p.policyType = o.only == "types", o.policyType
+		if o.only != "strangers" {
+			p.strangers = 0
+		}
+		p.global, p.zone = o.only != "zone", o.only != "global"
+		if !slices.Contains([]string{"rounds", "global", "zone"}, o.only) {
+			p.rounds = 0
+		}
+	}
+	return p
 }
 
 // permissions measures only the permissions.
