@@ -131,44 +131,25 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		types := b.types(ctx, p)
 		all, sections["types"] = append(all, types), types.String()
 	}
-	if p.large {
-		b.say("large global")
-		if large, err := b.measureLarge(ctx); err != nil {
-			b.failed("large global", err)
-		} else {
-			all, sections["large"] = append(all, large), large.String()
+	for _, part := range []struct {
+		wanted     bool
+		name, what string
+		measure    func() (*table, error)
+	}{
+		{p.large, "large", "large global", func() (*table, error) { return b.measureLarge(ctx) }},
+		{p.replicas, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
+		{p.thin, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
+		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, o.zones) }},
+		{p.strangers > 0, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
+	} {
+		if !part.wanted {
+			continue
 		}
-	}
-	if p.replicas {
-		b.say("replicas")
-		if replicas, err := b.measureReplicas(ctx); err != nil {
-			b.failed("replicas", err)
+		b.say("%s", part.what)
+		if t, err := part.measure(); err != nil {
+			b.failed(part.what, err)
 		} else {
-			all, sections["replicas"] = append(all, replicas), replicas.String()
-		}
-	}
-	if p.thin {
-		b.say("thin links")
-		if thin, err := b.measureThin(ctx, p); err != nil {
-			b.failed("thin links", err)
-		} else {
-			all, sections["thin"] = append(all, thin), thin.String()
-		}
-	}
-	if p.storm {
-		b.say("a storm of zones")
-		if storm, err := b.measureStorm(ctx, o.zones); err != nil {
-			b.failed("a storm of zones", err)
-		} else {
-			all, sections["storm"] = append(all, storm), storm.String()
-		}
-	}
-	if p.strangers > 0 {
-		b.say("strangers")
-		if strangers, err := b.measureStrangers(ctx, p); err != nil {
-			b.failed("strangers", err)
-		} else {
-			all, sections["strangers"] = append(all, strangers), strangers.String()
+			all, sections[part.name] = append(all, t), t.String()
 		}
 	}
 	if p.growth {
