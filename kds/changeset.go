@@ -213,6 +213,9 @@ func (v *receiver) stage(p *changeset, wire *discovery.Resource, r *resources.Re
 	if err := p.unstorable[r.Key]; err != nil {
 		return err
 	}
+	if v.arrival.Direction == exchange.GlobalToZone {
+		r.Status = nil // a zone owns the status of its copy; the global sends a zero value
+	}
 	held := p.snapshot.Get(r.Key)
 	if held != nil {
 		if err := v.mayReplace(held, r); err != nil {
@@ -220,7 +223,7 @@ func (v *receiver) stage(p *changeset, wire *discovery.Resource, r *resources.Re
 		}
 		r.CreationTime = held.CreationTime
 		if v.arrival.Direction == exchange.GlobalToZone {
-			r.Status = held.Status // a zone owns the status of its copy; the global sends a zero value
+			r.Status = held.Status
 		}
 		if held.SameContent(r) {
 			p.copies[wire.GetName()] = copyVersion{version: wire.GetVersion(), key: r.Key, revision: held.Revision}

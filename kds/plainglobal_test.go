@@ -207,14 +207,15 @@ func TestCopiesInAZoneKeepOwnerAndStatus(t *testing.T) {
 	first := written(t, zoneHome("ab"), key, `{"ports":[{"port":1}]}`)
 	key.Namespace = "bc"
 	second := written(t, zoneHome("a"), key, `{"ports":[{"port":2}]}`)
+	first.Status = []byte(`{"vips":[{"ip":"10.0.0.9"}]}`)
 	g.list(t, key.Type, "1", nil, plainItem(t, first))
 	text := g.list(t, key.Type, "2", nil, plainItem(t, second)).GetErrorDetail().GetMessage()
 	if !strings.Contains(text, `zone "ab"`) || !strings.Contains(text, `zone "a"`) {
 		t.Errorf("the answer is %q", text)
 	}
 	held := find(s, key.Type, "x")
-	if held == nil || held.Zone() != "ab" {
-		t.Fatalf("the copy is %v", held)
+	if held == nil || held.Zone() != "ab" || len(held.Status) > 0 {
+		t.Fatalf("the copy is %v, with status %s", held, held.Status)
 	}
 	ours := held.Clone()
 	ours.Status = []byte(`{"vips":[{"ip":"10.0.0.1"}]}`)
