@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// labelInjection says whether pods get a proxy, on a namespace or on a pod, which wins. Source: Kuma.
+// labelInjection turns injection on or off, on a namespace or on a pod; that of the pod wins. Source: Kuma.
 const labelInjection = "kuma.io/sidecar-injection"
 
 // neverInjected are the namespaces of Kubernetes itself, whose pods start whatever becomes of the mesh.
