@@ -160,6 +160,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	}
 	p.target = t
 	p.unbuilt.built(partAll)
+	delete(p.mesh.unready, p)
 	p.mesh.addProxy(p)
 	p.setDataplane(dp, t.secrets)
 	if x.outdated(p) { // first: what follows refers to it
@@ -199,6 +200,7 @@ func (x *Proxies) removeDataplaneLocked(p *proxy) {
 	}
 	p.ingress = nil
 	p.unbuilt.built(partAll)
+	delete(p.mesh.unready, p)
 	delete(x.presence.retiring, p)
 	p.dropIdentity()
 	x.renewals.cancel(p)

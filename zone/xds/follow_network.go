@@ -181,6 +181,9 @@ func (x *Proxies) settleLocked() {
 		}
 	}
 	clear(x.network.dirtyProxies)
+	for _, m := range x.meshes {
+		x.retryUnreadyLocked(m)
+	}
 	for p := range x.network.settle(x.trusted) {
 		old := p.state.Load()
 		if old == nil || old.sending == nil {

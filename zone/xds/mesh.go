@@ -25,6 +25,10 @@ type mesh struct {
 	patches *patchReader
 	// proxies holds the connected proxies, including those without a Dataplane.
 	proxies map[*proxy]struct{}
+	// unready holds those of them that have a Dataplane and never had a config, because it could not be built. changed means
+	// that a policy has changed since: it may have been what was wrong.
+	unready map[*proxy]struct{}
+	changed bool
 	// meeting holds the proxies with a Dataplane, under each condition that they meet.
 	meeting map[matching.Condition]map[*proxy]struct{}
 
@@ -34,7 +38,7 @@ type mesh struct {
 func newMesh(name string) *mesh {
 	return &mesh{
 		name: name, received: matching.NewSet(), confs: matching.NewSet(), whole: matching.NewSet(),
-		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
+		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, unready: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
 	}
 }
 
@@ -58,12 +62,14 @@ func (m *mesh) removeProxy(p *proxy) {
 
 // add adds p to a set and collects the proxies that it selects.
 func (m *mesh) add(set *matching.Set, p *matching.Policy, selected map[*proxy]struct{}) {
+	m.changed = true
 	m.collect(p, set.Add(p), selected)
 }
 
 // remove removes the policy of a key from a set, and collects the proxies that it selected.
 func (m *mesh) remove(set *matching.Set, key resources.Key, selected map[*proxy]struct{}) {
 	if p, under := set.Get(key); p != nil {
+		m.changed = true
 		m.collect(p, under, selected)
 		set.Remove(key)
 	}

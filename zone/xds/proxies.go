@@ -210,6 +210,7 @@ func (x *Proxies) detach(p *proxy, s *session) {
 	}
 	x.network.drop(p)
 	delete(p.mesh.proxies, p)
+	delete(p.mesh.unready, p)
 	if len(p.mesh.proxies) == 0 {
 		delete(x.meshes, p.mesh.name)
 	}

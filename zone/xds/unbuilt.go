@@ -43,12 +43,28 @@ func (p *proxy) newest() *resources.Resource {
 	return p.target.dataplane
 }
 
+// retryUnreadyLocked builds the first config of the mesh's proxies that have none, after a change of its policies.
+func (x *Proxies) retryUnreadyLocked(m *mesh) {
+	if !m.changed {
+		return
+	}
+	m.changed = false
+	for p := range m.unready {
+		if p.ingress == nil && p.unbuilt.dataplane != nil {
+			x.setDataplaneLocked(p, p.unbuilt.dataplane)
+		}
+	}
+}
+
 // failed keeps the proxy's last state and shows why, until that part can be built.
 func (x *Proxies) failed(p *proxy, of part, err error) {
 	x.metrics.failures.Inc()
 	x.cfg.Log.Error("cannot build the proxy's config; it keeps the previous one", "mesh", p.key.Mesh, "name",
 		p.key.Name, "error", err)
 	p.unbuilt.why[of] = err.Error()
+	if p.target == nil {
+		p.mesh.unready[p] = struct{}{}
+	}
 	p.record.setProblem(p.configProblem(), p.unbuilt.String())
 	x.insights.mark(p.record, soon)
 }
