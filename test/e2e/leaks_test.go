@@ -113,16 +113,16 @@ func (l *leaks) joinString(text string) {
 // proxy starts an Envoy that authenticates with a token, without an application.
 func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	l.t.Helper()
-	ports := [2]int{}
+	ports := [3]int{}
 	for i := range ports {
 		port, err := porttest.Free()
 		l.must(err)
 		ports[i] = port
 	}
-	l.apply(zone, fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [{name: http, port: %d, servicePort: 1, protocol: http}], outbound: [{address: 127.0.0.1, port: %d, backendRef: {kind: MeshService, name: backend, port: 80}}]}}
+	l.apply(zone, fmt.Sprintf(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, admin: {port: %d}, inbound: [{name: http, port: %d, servicePort: 1, protocol: http}], outbound: [{address: 127.0.0.1, port: %d, backendRef: {kind: MeshService, name: backend, port: 80}}]}}
 ---
 {type: MeshService, mesh: default, name: backend, spec: {selector: {dataplaneTags: {app: backend}}, ports: [{port: 80, targetPort: %d, appProtocol: http}]}}
-`, ports[0], ports[1], ports[0]))
+`, ports[2], ports[0], ports[1], ports[0]))
 	token, err := l.CTL(l.t.Context(), zone, nil, "dataplane", "token", "backend")
 	l.must(err)
 	l.loot.addText("dataplane token", strings.TrimSpace(string(token)))
@@ -131,7 +131,7 @@ func (l *leaks) proxy(zone *cluster.Server) *cluster.Proxy {
 	proxy, err := l.StartProxy(l.t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Dataplane: "backend",
 		TokenFile: file})
 	l.must(err)
-	l.must(proxy.WaitListeners(l.t.Context(), ports[0]))
+	l.must(proxy.WaitListeners(l.t.Context(), ports[0], ports[2]))
 	return proxy
 }
 
