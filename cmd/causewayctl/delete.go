@@ -73,7 +73,7 @@ func (c *cli) keysToDelete(ctx context.Context, scope *scopeFlags, args, filenam
 // deleteAll continues after a failure, so that one resource that cannot be deleted does not block the others.
 func (c *cli) deleteAll(ctx context.Context, client *api.Client, keys []resources.Key, ignoreMissing bool) error {
 	var failures []error
-	t, done := &table{}, doneItems{[]doneItem{}}
+	t, done := &table{}, doneItems{[]api.BatchedItem{}}
 	add := func(key resources.Key, result string) {
 		t.add(string(key.Type), place(key), result)
 		done.Results = append(done.Results, doneWith(key, result))

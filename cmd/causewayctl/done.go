@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // What became of a thing, in the output of commands that delete, set or revoke.
@@ -14,27 +15,18 @@ const (
 	resultRevoked  = "revoked"
 )
 
-// doneItem is one thing that a command has dealt with, for programs: of apply's results, what they have in common.
-type doneItem struct {
-	Type      string `json:"type"`
-	Mesh      string `json:"mesh,omitempty"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Result    string `json:"result"`
-}
-
-// doneItems is what a command has dealt with. What failed is an error, and not among it.
+// doneItems is what a command has dealt with, in the shape of apply's results. What failed is an error, and not among it.
 type doneItems struct {
-	Results []doneItem `json:"results"`
+	Results []api.BatchedItem `json:"results"`
 }
 
-func doneWith(key resources.Key, result string) doneItem {
-	return doneItem{Type: string(key.Type), Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name, Result: result}
+func doneWith(key resources.Key, result string) api.BatchedItem {
+	return api.BatchedItem{Type: key.Type, Mesh: key.Mesh, Namespace: key.Namespace, Name: key.Name, Result: result}
 }
 
 // printDone prints one thing for programs, and a sentence for people.
-func (c *cli) printDone(item doneItem, format string, args ...any) error {
-	return c.printAnswer(doneItems{[]doneItem{item}}, func() error {
+func (c *cli) printDone(item api.BatchedItem, format string, args ...any) error {
+	return c.printAnswer(doneItems{[]api.BatchedItem{item}}, func() error {
 		_, err := fmt.Fprintf(c.out, format+"\n", args...)
 		return err
 	})

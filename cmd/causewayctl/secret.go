@@ -41,8 +41,9 @@ func (s *secretScope) request(method, name string) api.Request {
 	return r
 }
 
-func (s *secretScope) done(name, result string) doneItem {
-	return doneItem{Type: string(resources.TypeSecret), Mesh: s.mesh, Namespace: s.namespace, Name: name, Result: result}
+func (s *secretScope) done(name, result string) api.BatchedItem {
+	key := resources.Key{Type: resources.TypeSecret, Mesh: s.mesh, Namespace: s.namespace, Name: name}
+	return doneWith(key, result)
 }
 
 // place describes where the secrets are.

@@ -78,7 +78,7 @@ func newUserRevoke(c *cli) *cobra.Command {
 				return usagef("name what to revoke: TOKEN-ID, or --certificate SERIAL")
 			}
 			var path, what string
-			done := doneItem{Result: resultRevoked}
+			done := api.BatchedItem{Result: resultRevoked}
 			if certificate == "" {
 				path, what = "/tokens/user/"+url.PathEscape(args[0]), "token "+args[0]
 				done.Type, done.Name = resources.AccessUserToken, args[0]
