@@ -51,7 +51,8 @@ func (s *seldom) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // worthVerifying returns what is wrong with a token apart from its signature. A token that would be refused anyway
 // causes neither computation nor requests. A provider signs other tokens for the same client with the same keys: access
-// tokens (RFC 9068) have a type of their own, and logout tokens (OpenID Connect Back-Channel Logout) have events.
+// tokens (RFC 9068) have a type of their own, and logout tokens (OpenID Connect Back-Channel Logout) have events. Keycloak
+// says the kind of a token in its payload.
 func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	var header struct {
 		Algorithm string `json:"alg"`
@@ -61,6 +62,7 @@ func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 		Audience audience        `json:"aud"`
 		Expires  json.Number     `json:"exp"`
 		Events   json.RawMessage `json:"events"`
+		Kind     string          `json:"typ"`
 	}
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 || !decodePart(parts[0], &header) || !decodePart(parts[1], &claims) {
@@ -72,6 +74,8 @@ func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 		return fmt.Errorf("the algorithm %.20q is not accepted", header.Algorithm)
 	case header.Type != "" && !strings.EqualFold(header.Type, "JWT"):
 		return fmt.Errorf("it is of the type %.20q: want an ID token", header.Type)
+	case claims.Kind != "" && !strings.EqualFold(claims.Kind, "ID") && !strings.EqualFold(claims.Kind, "JWT"):
+		return fmt.Errorf("it is a token of the kind %.20q: want an ID token", claims.Kind)
 	case claims.Events != nil:
 		return errors.New("it tells of an event, such as a sign-out: want an ID token")
 	case !slices.Contains(claims.Audience, v.settings.ClientID):
