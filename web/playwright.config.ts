@@ -7,9 +7,9 @@ const gate = process.env["CI"] !== undefined;
 export default defineConfig({
   testDir: "tests",
   workers: 1,
-  retries: gate ? 2 : 0,
-  timeout: gate ? 240_000 : 60_000,
-  expect: { timeout: gate ? 60_000 : 15_000 },
+  retries: gate ? 1 : 0,
+  timeout: gate ? 120_000 : 60_000,
+  expect: { timeout: gate ? 30_000 : 15_000 },
   reporter: [["list"]],
   use: {
     launchOptions: { executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox"] },

@@ -35,12 +35,10 @@ test("a proxy's page tells its connection, its inbounds, and the rules with thei
   await expect(page.getByText(/online/).first()).toBeVisible();
   await expect(page.getByRole("row").filter({ hasText: "self_inbound_dp_http-port" })).toBeVisible();
   await expect(page.getByText(/^ends in \d+/)).toBeVisible();
-  const rule = page.getByText(/Inbound http-port, rule 1/).first();
-  await expect(async () => {
-    if (!(await rule.isVisible())) await page.getByText("MeshTrafficPermission", { exact: true }).click();
-    await expect(rule).toBeVisible({ timeout: 2000 });
-  }).toPass();
-  await expect(page.getByRole("link", { name: /origins/ }).first()).toBeVisible();
+  const rules = page.locator("details").filter({ has: page.getByText("MeshTrafficPermission", { exact: true }) });
+  await rules.locator("summary").click();
+  await expect(rules.getByText(/Inbound http-port, rule 1/).first()).toBeVisible();
+  await expect(rules.getByRole("link", { name: /origins/ }).first()).toBeVisible();
   expect((await page.request.delete(at)).ok()).toBe(true);
   await page.getByRole("link", { name: "Whom may it call?" }).click();
   await expect(page.getByRole("heading", { name: "Who may call whom" })).toBeVisible();
