@@ -130,14 +130,22 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestFramesLeaveLittleGarbage bounds the allocations of a frame.
+// TestFramesLeaveLittleGarbage bounds the allocations of a frame whose writer or reader comes from a pool. The race
+// detector makes pools lose some of what they are given, so the frame with the fewest allocations counts.
 func TestFramesLeaveLittleGarbage(t *testing.T) {
+	fewest := func(f func()) float64 {
+		n := testing.AllocsPerRun(1, f)
+		for range 30 {
+			n = min(n, testing.AllocsPerRun(1, f))
+		}
+		return n
+	}
 	content := []byte(goldenContent)
 	made := Make(content)
-	if n := testing.AllocsPerRun(100, func() { Make(content) }); n > 6 {
+	if n := fewest(func() { Make(content) }); n > 6 {
 		t.Errorf("to make a frame makes %v objects", n)
 	}
-	if n := testing.AllocsPerRun(100, func() {
+	if n := fewest(func() {
 		if _, err := Open(made, 1<<20); err != nil {
 			t.Fatal(err)
 		}
