@@ -122,6 +122,10 @@ const (
 	// mostDoubts is the number of unknown outcomes of a policy after which clients continue with others: on a slow
 	// machine, one fault makes so many that a policy could not be judged in time.
 	mostDoubts = 4
+	// leastAnswers is the number of answers from which a history shows anything. A slow machine has historyPatience for
+	// them.
+	leastAnswers    = 200
+	historyPatience = 60 * time.Second
 )
 
 func newHistory(servers ...*cluster.Server) *apiHistory {
@@ -265,15 +269,26 @@ func unanswer(in asking, out answer, err error) (answer, bool) {
 	return answer{unknown: true}, true
 }
 
+// enough reports whether there were faults for long enough: for d, and until the history has its least answers.
+func (h *apiHistory) enough(d time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	past := time.Since(h.begin)
+	return past > d && (h.certain() >= leastAnswers || past > d+historyPatience)
+}
+
+// certain returns the number of operations whose outcome is known. The caller holds h.mu.
+func (h *apiHistory) certain() int { return len(h.operations) - h.counts["unknown"] }
+
 // judge checks the history, and that it is long enough to be significant.
-func (h *apiHistory) judge(t *testing.T, least int) {
+func (h *apiHistory) judge(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t.Logf("seed %d: %d operations in %s: %v", *crashSeed, len(h.operations), time.Since(h.begin).Round(time.Second),
 		h.counts)
-	if certain := len(h.operations) - h.counts["unknown"]; certain < least {
-		t.Fatalf("%d operations were answered, want %d to show anything", certain, least)
+	if certain := h.certain(); certain < leastAnswers {
+		t.Fatalf("%d operations were answered, want %d to show anything", certain, leastAnswers)
 	}
 	start, some := time.Now(), thin(h.operations)
 	got := porcupine.CheckOperationsTimeout(apiRegister(), some, judgeTimeout)

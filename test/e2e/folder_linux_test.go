@@ -30,13 +30,13 @@ func TestDataFolderGoes(t *testing.T) {
 			"another with its name": func() func() {
 				back := d.away(s.DataDir)
 				d.must(os.Mkdir(s.DataDir, 0o700))
-				return func() { d.must(os.Remove(s.DataDir)); back() }
+				return func() { d.onlyCopies(s.DataDir); d.remove(s.DataDir); back() }
 			},
 			"a copy in its place": func() func() {
 				d.must(os.CopyFS(s.DataDir+".copy", os.DirFS(s.DataDir)))
 				back := d.away(s.DataDir)
 				d.must(os.Rename(s.DataDir+".copy", s.DataDir))
-				return func() { d.must(os.RemoveAll(s.DataDir)); back() }
+				return func() { d.remove(s.DataDir); back() }
 			},
 			"without the store's file": func() func() { return d.away(filepath.Join(s.DataDir, "causeway.db")) },
 			"without its key":          func() func() { return d.away(filepath.Join(s.DataDir, "secrets.key")) },
@@ -79,6 +79,26 @@ func (d *disk) away(path string) (back func()) {
 			d.t.Errorf("something made %s anew", path)
 		}
 		d.must(os.Rename(path+".away", path))
+	}
+}
+
+// remove removes a folder of a running server. It moves the folder first: the server may be about to write a file there.
+func (d *disk) remove(folder string) {
+	d.t.Helper()
+	d.must(os.Rename(folder, folder+".removed"))
+	d.must(os.RemoveAll(folder + ".removed"))
+}
+
+// onlyCopies checks that a folder that is not the server's has nothing of the server, except for what may be deleted:
+// it only saves work after a restart, and is written again and again.
+func (d *disk) onlyCopies(folder string) {
+	d.t.Helper()
+	entries, err := os.ReadDir(folder)
+	d.must(err)
+	for _, e := range entries {
+		if name := strings.TrimPrefix(e.Name(), "."); name != "known" && !strings.HasPrefix(name, "holdings.sealed") {
+			d.t.Errorf("the server wrote %s into a folder that is not its own", e.Name())
+		}
 	}
 }
 
@@ -145,7 +165,7 @@ func (d *disk) page(s *cluster.Server, path string) (status int, said string, er
 // removed removes the folder for good. The server acknowledges nothing that a restart would lose.
 func (d *disk) removed(s *cluster.Server) {
 	d.t.Helper()
-	d.must(os.RemoveAll(s.DataDir))
+	d.remove(s.DataDir)
 	d.refuses(s, "removed")
 	if _, err := os.Lstat(s.DataDir); err == nil {
 		d.t.Errorf("%s made its folder anew", s.Name())
