@@ -32,22 +32,25 @@ type held struct {
 // body is the body of one request. Like all bodies, it is not safe for concurrent use.
 type body struct {
 	io.ReadCloser
-	of   *bodies
-	user string
-	read int64
+	of     *bodies
+	user   string
+	answer http.Header
+	read   int64
 	// ended means that the body is no longer read, and that the bytes read so far stay in memory.
 	ended bool
 }
 
 // take counts a request's body against its user's limits: the body until it is read, its bytes until the request ends.
-// The caller must then call done. An error becomes a 429.
-func (b *bodies) take(r *http.Request) (done func(), err error) {
+// The caller must then call done. An error becomes a 429, which closes the connection: without that, the response would
+// wait for a part of the rest of the body, which may never come.
+func (b *bodies) take(answer http.Header, r *http.Request) (done func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}, nil
 	}
-	one := &body{ReadCloser: r.Body, of: b, user: access.SubjectOf(r.Context()).Budget()}
+	one := &body{ReadCloser: r.Body, of: b, user: access.SubjectOf(r.Context()).Budget(), answer: answer}
 	if !one.add(1, 0) {
-		return nil, tooMuch("you have %d requests whose bodies are incomplete, the maximum: "+tooManyBodiesAdvice, maxBodiesOfUser)
+		return nil, one.refuse("you have %d requests whose bodies are incomplete, the maximum: "+tooManyBodiesAdvice,
+			maxBodiesOfUser)
 	}
 	r.Body = one
 	return func() {
@@ -79,7 +82,7 @@ func (b *body) add(bodies int, bytes int64) bool {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if !b.add(0, int64(n)) {
-		return 0, tooMuch("the bodies of your requests exceed %d bytes in total: "+tooManyBodiesAdvice,
+		return 0, b.refuse("the bodies of your requests exceed %d bytes in total: "+tooManyBodiesAdvice,
 			maxBodyBytesOfUser)
 	}
 	b.read += int64(n)
@@ -94,6 +97,12 @@ func (b *body) end() {
 		b.ended = true
 		b.add(-1, 0)
 	}
+}
+
+func (b *body) refuse(format string, most int) error {
+	hangUp(b.answer)
+	b.answer.Set("Retry-After", retryAfterBodies)
+	return tooMuch(format, most)
 }
 
 func tooMuch(format string, most int) error {

@@ -79,10 +79,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = admitted // the mux sets the pattern on it
-	done, err := s.bodies.take(r)
+	done, err := s.bodies.take(rec.Header(), r)
 	if err != nil {
-		hangUp(rec.Header())
-		rec.Header().Set("Retry-After", retryAfterBodies)
 		s.fail(rec, r, err)
 		return
 	}
