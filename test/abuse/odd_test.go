@@ -205,14 +205,27 @@ func (w *world) odd(p *oddPort, b []byte) string {
 		defer close(wrote)
 		_, _ = conn.Write(b) // the other end may close early
 	}()
-	ended := howEnded(bufio.NewReader(conn))
+	ended := howEnded(bufio.NewReader(conn), resets(b))
 	_ = conn.Close()
 	<-wrote
 	return ended
 }
 
-// howEnded reads an answer to its end.
-func howEnded(r *bufio.Reader) string {
+// resets returns the streams of HTTP/2 that the bytes reset. Whether a server answers one first depends on its speed.
+func resets(b []byte) map[uint32]bool {
+	streams := map[uint32]bool{}
+	frames, ok := bytes.CutPrefix(b, []byte(http2.ClientPreface))
+	for f := http2.NewFramer(io.Discard, bytes.NewReader(frames)); ok; {
+		frame, err := f.ReadFrame()
+		if ok = err == nil; ok && frame.Header().Type == http2.FrameRSTStream {
+			streams[frame.Header().StreamID] = true
+		}
+	}
+	return streams
+}
+
+// howEnded reads an answer to its end. It ignores what the server says of the given streams of HTTP/2.
+func howEnded(r *bufio.Reader, ignored map[uint32]bool) string {
 	first, err := r.Peek(5)
 	switch {
 	case bytes.HasPrefix(first, []byte("HTTP/")):
@@ -230,6 +243,9 @@ func howEnded(r *bufio.Reader) string {
 				how = closedBy(err)
 			}
 			return how
+		}
+		if ignored[frame.Header().StreamID] {
+			continue
 		}
 		switch frame := frame.(type) {
 		case *http2.GoAwayFrame:
