@@ -96,33 +96,36 @@ func (s *Scan) root() (uint64, error) {
 	const sizes = 8 // 1 to 128 KiB: bbolt uses the page size of the machine that made the file
 	for shift := range sizes {
 		size := 1024 << shift
-		if root, ok := s.newestMeta(size); ok {
+		if m, ok := newestMeta(s.data, size); ok {
 			s.pageSize = size
-			return root, nil
+			return m.root, nil
 		}
 	}
 	s.pageSize = os.Getpagesize()
 	return 0, errNoMeta
 }
 
-func (s *Scan) newestMeta(size int) (root uint64, ok bool) {
-	var newest uint64
+// meta is what a meta page says: the pages of the root bucket and of the free list, and its transaction.
+type meta struct{ root, freelist, tx uint64 }
+
+// newestMeta returns the newer of the two metas at the beginning of a file with pages of this size.
+func newestMeta(data []byte, size int) (newest meta, ok bool) {
 	for id := range 2 {
 		at := id*size + pageHeader
-		if at+64 > len(s.data) {
+		if at+64 > len(data) {
 			continue
 		}
-		m := s.data[at:]
+		m := data[at:]
 		le := binary.LittleEndian
 		sum := fnv64(m[:56])
 		if le.Uint32(m) != metaMagic || int(le.Uint32(m[8:])) != size || le.Uint64(m[56:]) != sum {
 			continue
 		}
-		if txid := le.Uint64(m[48:]); !ok || txid > newest {
-			newest, root, ok = txid, le.Uint64(m[16:]), true
+		if tx := le.Uint64(m[48:]); !ok || tx > newest.tx {
+			newest, ok = meta{root: le.Uint64(m[16:]), freelist: le.Uint64(m[32:]), tx: tx}, true
 		}
 	}
-	return root, ok
+	return newest, ok
 }
 
 // fnv64 computes FNV-1a, the checksum at the end of meta pages.
