@@ -105,7 +105,7 @@ func selectsProxies(t resources.Type) bool {
 const (
 	// historyEntries is how many entries of the audit log about the name are searched: they may be of another namespace,
 	// or refused. shownHistory is how many are shown.
-	historyEntries = 100
+	historyEntries = 1000
 	shownHistory   = 5
 )
 

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/test/cluster"
@@ -69,19 +71,51 @@ func TestProxyShowsItself(t *testing.T) {
 	refused(m.global, "zone", "stats", "kri_dp_default_zone-1_shop_backend_")
 
 	m.refusesStrangers(zone, fmt.Sprintf("127.0.0.1:%d", port))
+	m.apply(zone, "{type: Dataplane, mesh: default, name: other, namespace: elsewhere, networking: {address: 127.0.0.1, "+
+		"inbound: [{name: main, port: 1, tags: {kuma.io/protocol: http}}]}}")
+	impostor, asked := m.impostor(zone)
+	m.apply(zone, dataplane(fmt.Sprintf("admin: {port: %d}, ", impostor)))
+	refused(zone, fmt.Sprintf("does not answer on its admin port 127.0.0.1:%d", impostor), "stats", "backend", "-n", "shop")
+	if asked.Load() {
+		t.Error("the zone asked another workload")
+	}
 	proxy.Kill()
 	refused(zone, "is connected", "stats", "backend", "-n", "shop")
+}
+
+// impostor answers everything as another workload of the mesh would, and tells whether it was asked anything.
+func (m *truth) impostor(zone *cluster.Server) (port int, asked *atomic.Bool) {
+	m.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	m.must(err)
+	asked = &atomic.Bool{}
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{m.svid(zone, "other", "elsewhere")}, ClientAuth: tls.RequireAnyClientCert}}
+	done := make(chan error, 1)
+	go func() { done <- s.ServeTLS(listener, "", "") }()
+	m.t.Cleanup(func() {
+		_ = s.Close()
+		<-done
+	})
+	return listener.Addr().(*net.TCPAddr).Port, asked
+}
+
+// svid returns the identity of a Dataplane, as its owner fetches it.
+func (m *truth) svid(zone *cluster.Server, name, namespace string) tls.Certificate {
+	m.t.Helper()
+	folder := filepath.Join(m.Dir(), "svid-"+name)
+	_, err := m.CTL(m.t.Context(), zone, nil, "svid", name, "-n", namespace, "--out-dir", folder)
+	m.must(err)
+	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "svid.pem"), filepath.Join(folder, "svid_key.pem"))
+	m.must(err)
+	return pair
 }
 
 // refusesStrangers checks that the admin listener answers neither a client without a certificate nor a workload of the
 // mesh.
 func (m *truth) refusesStrangers(zone *cluster.Server, address string) {
 	m.t.Helper()
-	folder := filepath.Join(m.Dir(), "svid")
-	_, err := m.CTL(m.t.Context(), zone, nil, "svid", "backend", "-n", "shop", "--out-dir", folder)
-	m.must(err)
-	workload, err := tls.LoadX509KeyPair(filepath.Join(folder, "svid.pem"), filepath.Join(folder, "svid_key.pem"))
-	m.must(err)
+	workload := m.svid(zone, "backend", "shop")
 	for name, certificates := range map[string][]tls.Certificate{"nobody": nil, "a workload": {workload}} {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 			Certificates: certificates, InsecureSkipVerify: true}}} //nolint:gosec // a stranger verifies nothing

@@ -13,10 +13,13 @@ interface Host {
   health_status?: Record<string, unknown>;
 }
 
-/** endpoints reads what an Envoy says of its clusters, as JSON. The proxy's words are not trusted to have any shape. */
-export function endpoints(answer: unknown): Endpoint[] {
+/**
+ * endpoints reads what an Envoy says of its clusters, as JSON. The proxy's words are not trusted to have any shape;
+ * undefined means that they have another one.
+ */
+export function endpoints(answer: unknown): Endpoint[] | undefined {
   const clusters = field(answer, "cluster_statuses");
-  if (!Array.isArray(clusters)) return [];
+  if (!Array.isArray(clusters)) return undefined;
   return clusters.flatMap((cluster: unknown) => {
     const hosts = field(cluster, "host_statuses");
     if (!Array.isArray(hosts)) return [];

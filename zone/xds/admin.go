@@ -11,7 +11,6 @@ import (
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -20,9 +19,6 @@ import (
 
 // adminListener shows a part of a proxy's admin interface to its zone, and to nobody else.
 const adminListener = "causeway_admin"
-
-// AdminPaths returns the paths of the admin interface that a zone may read. The caller owns the slice.
-func AdminPaths() []string { return []string{"/certs", "/clusters", "/config_dump", "/stats"} }
 
 var (
 	// ErrNotConnected reports a proxy that has no stream to this server. It may have one to another server of the zone.
@@ -85,8 +81,8 @@ func (t *target) listensOn(at endpoint) bool {
 		t.gateway.listensOn(at) || t.capture.isAt(at)
 }
 
-// newAdmin returns the listener that shows AdminPaths to the zone, whose key Config.AdminPin names; nil if the proxy has
-// none. Only GET passes: what changes the proxy needs POST.
+// newAdmin returns the listener that shows four paths of the admin interface to the zone, whose key Config.AdminPin
+// names; nil if the proxy has none. Only GET passes: what changes the proxy needs POST.
 func (t *target) newAdmin() (*resource, error) {
 	at, err := t.adminAt()
 	if err != nil {
@@ -97,14 +93,9 @@ func (t *target) newAdmin() (*resource, error) {
 		return nil, err
 	}
 	var routes []*routev3.Route
-	for _, path := range AdminPaths() {
+	for _, path := range []string{"/certs", "/clusters", "/config_dump", "/stats"} {
 		routes = append(routes, &routev3.Route{
-			Match: &routev3.RouteMatch{
-				PathSpecifier: &routev3.RouteMatch_Path{Path: path},
-				Headers: []*routev3.HeaderMatcher{{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
-					StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "GET"}},
-				}}},
-			},
+			Match: getOf(path),
 			Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 				ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
 			}},

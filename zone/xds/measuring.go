@@ -3,7 +3,6 @@ package xds
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -66,8 +65,7 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 		listen.port = *backend.Port
 	}
 	admin, err := t.adminAt()
-	taken := err == nil && admin.same(listen) || t.gateway.listensOn(listen) ||
-		slices.ContainsFunc(t.inbounds, func(in inbound) bool { return in.listen == listen })
+	taken := err == nil && admin.same(listen) || t.listensOn(listen)
 	field, err := backend.Check()
 	switch {
 	case err != nil:
@@ -121,12 +119,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: metricsListener, ValidateClusters: wrapperspb.Bool(false),
 			VirtualHosts: []*routev3.VirtualHost{{Name: metricsListener, Domains: []string{"*"}, Routes: []*routev3.Route{{
-				Match: &routev3.RouteMatch{
-					PathSpecifier: &routev3.RouteMatch_Path{Path: path},
-					Headers: []*routev3.HeaderMatcher{{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
-						StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "GET"}},
-					}}},
-				},
+				Match: getOf(path),
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
 					RegexRewrite: &matcherv3.RegexMatchAndSubstitute{
@@ -156,4 +149,14 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		TrafficDirection: corev3.TrafficDirection_INBOUND, PerConnectionBufferLimitBytes: limit,
 		FilterChains: []*listenerv3.FilterChain{chain},
 	})
+}
+
+// getOf matches a GET of one path. What changes a proxy needs POST.
+func getOf(path string) *routev3.RouteMatch {
+	return &routev3.RouteMatch{
+		PathSpecifier: &routev3.RouteMatch_Path{Path: path},
+		Headers: []*routev3.HeaderMatcher{{Name: ":method", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
+			StringMatch: &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "GET"}},
+		}}},
+	}
 }

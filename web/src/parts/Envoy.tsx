@@ -30,12 +30,13 @@ export function Envoy({ at }: { at: At }) {
 function Endpoints({ at }: { at: At }) {
   const answer = useAnswer(`clusters ${at.name}`, (signal) =>
     answered(api.GET("/meshes/{mesh}/dataplanes/{name}/clusters", { params: { path: at, query: { format: "json" } }, signal })));
-  const all = answer.data === undefined ? [] : endpoints(answer.data);
+  const read = endpoints(answer.data);
+  const all = read ?? [];
   return (
     <>
       <h3>Endpoints</h3>
       <AsOf answer={answer} />
-      {answer.data !== undefined && all.length === 0 && <p>It sends to none.</p>}
+      {answer.data !== undefined && all.length === 0 && <p>{read === undefined ? "What it answers has no form that this page knows." : "It sends to none."}</p>}
       {all.length > 0 && (
         <div className="scroll">
           <table>

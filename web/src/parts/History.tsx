@@ -4,8 +4,8 @@ import { date } from "../text";
 import { AsOf } from "./AsOf";
 import { Time } from "./Time";
 
-/** asked is how many entries of the audit log are read; shown is how many of them are shown. */
-const asked = 100;
+/** asked is how many entries of the audit log are read, refusals among them; shown is how many of them are shown. */
+const asked = 200;
 const shown = 20;
 
 /** History tells who changed a resource on this server, when, and what: from the audit log, newest first. */
@@ -17,7 +17,7 @@ export function History({ of: r }: { of: Resource }) {
     <>
       <h2>History</h2>
       {log.refusal?.status === 403 ? <p className="note">It is in the audit log, which you may not read: {log.refusal.message}</p> : <AsOf answer={log} />}
-      {log.data !== undefined && all.length === 0 && <p>The audit log of this server has no change of it. What came from elsewhere is in the log of the server where it was written; old entries go.</p>}
+      {log.data !== undefined && all.length === 0 && <p>{log.data.entries.length < asked ? "The audit log of this server has" : `The newest ${asked} entries about it in the audit log of this server have`} no change of it. What came from elsewhere is in the log of the server where it was written; old entries go.</p>}
       <ol className="history">
         {all.slice(0, shown).map(({ entry, change }) => (
           <li key={entry.seq}>
