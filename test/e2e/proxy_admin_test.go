@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func TestProxyShowsItself(t *testing.T) {
 	refused(zone, "is connected", "stats", "backend", "-n", "shop")
 }
 
-// impostor answers everything as another workload of the mesh would, and tells whether it was asked anything.
+// impostor answers everything as another workload of the mesh would, and reports whether it was asked anything.
 func (m *truth) impostor(zone *cluster.Server) (port int, asked *atomic.Bool) {
 	m.t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -91,11 +92,11 @@ func (m *truth) impostor(zone *cluster.Server) (port int, asked *atomic.Bool) {
 	asked = &atomic.Bool{}
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{m.svid(zone, "other", "elsewhere")}, ClientAuth: tls.RequireAnyClientCert}}
-	done := make(chan error, 1)
-	go func() { done <- s.ServeTLS(listener, "", "") }()
+	var served sync.WaitGroup
+	served.Go(func() { _ = s.ServeTLS(listener, "", "") })
 	m.t.Cleanup(func() {
 		_ = s.Close()
-		<-done
+		served.Wait()
 	})
 	return listener.Addr().(*net.TCPAddr).Port, asked
 }
