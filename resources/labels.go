@@ -21,12 +21,17 @@ const (
 	LabelEffect         = "kuma.io/effect"
 	LabelWorkload       = "kuma.io/workload"
 	LabelServiceAccount = "k8s.kuma.io/service-account"
+	// LabelManagedBy names the program that keeps a resource. Users may set it on what they write.
+	LabelManagedBy = "kuma.io/managed-by"
 )
+
+// ManagedByDiscovery is the value of LabelManagedBy on what a zone makes of the pods and Services of its cluster.
+const ManagedByDiscovery = "k8s-controller"
 
 // carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and export.
 // Causeway does not read them, so users may keep them. Source: Kuma's KDS labels.
 var carriedLabels = []string{
-	"kuma.io/managed-by", "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress",
+	LabelManagedBy, "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress",
 	"kuma.io/listener-zoneegress",
 	"k8s.kuma.io/service-name", "k8s.kuma.io/is-headless-service",
 }
@@ -67,6 +72,13 @@ func (h Home) Origin() string {
 func (h Home) Owns(r *Resource) bool {
 	origin, zone := h.originOf(r.Descriptor())
 	return r.Zone() == zone && r.Labels[LabelOrigin] == origin
+}
+
+// Discovered reports whether r is what this zone made of a pod or of a Service of its cluster. What users write there is
+// an object, whatever label it has.
+func (h Home) Discovered(r *Resource) bool {
+	return (r.Type == TypeDataplane || r.Type == TypeMeshService) && r.Namespace != "" && r.Object.IsZero() &&
+		r.Labels[LabelManagedBy] == ManagedByDiscovery && h.Owns(r)
 }
 
 // originOf returns the origin and zone of resources of the type that are written here. Types that only the global

@@ -36,7 +36,8 @@ func (v *validation) dataplane(dp *meshpb.Dataplane) {
 	if n.GetAdvertisedAddress() != "" {
 		v.address(n.GetAdvertisedAddress(), at.field("advertisedAddress"), true)
 	}
-	if len(n.GetInbound()) == 0 && n.GetGateway() == nil && len(n.GetListeners()) == 0 && !v.peer {
+	if len(n.GetInbound()) == 0 && n.GetGateway() == nil && len(n.GetListeners()) == 0 &&
+		n.GetTransparentProxying().GetRedirectPortOutbound() == 0 && !v.peer {
 		v.fail(at.field("inbound"), "is empty: give at least one, or a gateway")
 	}
 	if !v.few(len(n.GetInbound()), MaxInbounds, at.field("inbound")) ||

@@ -1,0 +1,211 @@
+package discovery
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// DataplaneOf returns the Dataplane of a pod, without the labels that the server computes, and what is wrong with the
+// pod. There is no Dataplane for a pod without a proxy, without an address, or that has ended. services are those of its
+// namespace, in the order of their names; node may be nil.
+func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, []Problem, error) {
+	is := p.proxy()
+	switch {
+	case is == nil:
+		return nil, nil, nil
+	case p.Spec.HostNetwork:
+		return nil, []Problem{problem(ReasonHostNetwork, "the pod has hostNetwork, and its address is the node's: the mesh does "+
+			"not know it")}, nil
+	case !p.present():
+		return nil, nil, nil
+	}
+	addresses := p.addresses()
+	labels := labelsOf(p, node)
+	in, problems := inboundsOf(p, is, services)
+	networking := &meshpb.Dataplane_Networking{Address: addresses[0], Inbound: in, TransparentProxying: is.redirected(addresses)}
+	tags := carried(labels)
+	for _, one := range in {
+		one.Tags = tags
+		if ip, err := netip.ParseAddr(addresses[0]); is.in != 0 && err == nil && ip.Is4() {
+			one.ServiceAddress = addresses[0] // where it would be called without a mesh, too
+		}
+	}
+	spec, err := resources.NewSpecOf(resources.TypeDataplane, &meshpb.Dataplane{Networking: networking})
+	if err != nil {
+		return nil, nil, err
+	}
+	return &resources.Resource{Spec: spec, Labels: labels, Key: resources.Key{Type: resources.TypeDataplane, Mesh: is.mesh,
+		Namespace: p.Metadata.Namespace, Name: p.Metadata.Name}}, problems, nil
+}
+
+// labelsOf returns the labels of a pod's Dataplane: those of the pod, where its node is, and who it is, which the service
+// account says that the API server let it have. The workload has the namespace in its name, because workloads are of the
+// whole mesh, and anybody may name a service account as another namespace does.
+func labelsOf(p *Pod, node *Node) map[string]string {
+	labels := carried(p.Metadata.Labels)
+	for _, key := range topology {
+		delete(labels, key)
+		if node != nil && node.Metadata.Labels[key] != "" {
+			labels[key] = node.Metadata.Labels[key]
+		}
+	}
+	account := p.Spec.ServiceAccountName
+	if account == "" {
+		account = "default"
+	}
+	labels[resources.LabelServiceAccount] = account
+	labels[resources.LabelWorkload] = p.Metadata.Namespace + "." + account
+	labels[resources.LabelManagedBy] = resources.ManagedByDiscovery
+	return labels
+}
+
+// redirected says how the connections of a pod are redirected to its proxy; nil if they are not.
+func (is *proxy) redirected(addresses []string) *meshpb.Dataplane_Networking_TransparentProxying {
+	if is.in == 0 && is.out == 0 {
+		return nil
+	}
+	type mode = meshpb.Dataplane_Networking_TransparentProxying_IpFamilyMode
+	families := [2]bool{}
+	for _, text := range addresses {
+		if ip, err := netip.ParseAddr(text); err == nil && ip.Is4() {
+			families[0] = true
+		} else if err == nil {
+			families[1] = true
+		}
+	}
+	modes := map[[2]bool]mode{
+		{true, false}: meshpb.Dataplane_Networking_TransparentProxying_IPv4,
+		{false, true}: meshpb.Dataplane_Networking_TransparentProxying_IPv6,
+		{true, true}:  meshpb.Dataplane_Networking_TransparentProxying_DualStack,
+	}
+	return &meshpb.Dataplane_Networking_TransparentProxying{RedirectPortInbound: is.in, RedirectPortOutbound: is.out,
+		IpFamilyMode: modes[families]}
+}
+
+// inbounds collects the inbounds of one pod.
+type inbounds struct {
+	pod      *Pod
+	is       *proxy
+	of       map[uint32]*meshpb.Dataplane_Networking_Inbound
+	problems []Problem
+}
+
+// inboundsOf returns an inbound for each port of the pod that a Service leads to, or that a container declares, in the
+// order of their numbers. Others cannot be called.
+func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Networking_Inbound, []Problem) {
+	all := inbounds{pod: p, is: is, of: map[uint32]*meshpb.Dataplane_Networking_Inbound{}}
+	for _, c := range p.Spec.Containers {
+		for _, port := range c.Ports {
+			if isTCP(port.Protocol) && !is.goesPast(port.ContainerPort) {
+				all.add(port.ContainerPort)
+			}
+		}
+	}
+	all.byServices(services)
+	out := make([]*meshpb.Dataplane_Networking_Inbound, 0, len(all.of))
+	for _, in := range all.of {
+		out = append(out, in)
+	}
+	slices.SortFunc(out, func(a, b *meshpb.Dataplane_Networking_Inbound) int { return int(a.Port) - int(b.Port) })
+	if len(out) > resources.MaxInbounds {
+		all.problems = append(all.problems, problem(ReasonTooMany, "the pod has %d ports, and a proxy takes %d: the first ones count",
+			len(out), resources.MaxInbounds))
+		out = out[:resources.MaxInbounds]
+	}
+	all.name(out)
+	return out, all.problems
+}
+
+// byServices adds the ports that Services lead to. A port that only ignored Services lead to is not called.
+func (all *inbounds) byServices(services []*Service) {
+	ignored, wanted := map[uint32]bool{}, map[uint32]bool{}
+	for _, s := range services {
+		if !s.selects(all.pod) {
+			continue
+		}
+		for i := range s.Spec.Ports {
+			port := &s.Spec.Ports[i]
+			number := port.target(all.pod)
+			if !isTCP(port.Protocol) || number == 0 || !all.free(number, s, port) {
+				continue
+			}
+			all.add(number)
+			if s.ignored() {
+				ignored[number] = true
+				continue
+			}
+			wanted[number] = true
+			if s.Spec.PublishNotReadyAddresses && !all.pod.leaving() {
+				all.of[number].State = meshpb.Dataplane_Networking_Inbound_Ready
+			}
+		}
+	}
+	for number := range ignored {
+		if !wanted[number] {
+			all.of[number].State = meshpb.Dataplane_Networking_Inbound_Ignored
+		}
+	}
+}
+
+// free reports whether the proxy can take what a Service sends to a port, and notes why not.
+func (all *inbounds) free(number uint32, s *Service, port *servicePort) bool {
+	switch {
+	case number == all.is.in || number == all.is.out:
+		all.problems = append(all.problems, problem(ReasonPort, "port %d of Service %s leads to port %d of the pod, which is the "+
+			"proxy's: let the application listen on another", port.Port, s.Metadata.Name, number))
+	case all.is.goesPast(number):
+		all.problems = append(all.problems, problem(ReasonPast, "port %d of Service %s leads to port %d of the pod, which goes past "+
+			"the proxy: callers in the mesh do not reach it; leave it out of traffic.kuma.io/exclude-inbound-ports", port.Port,
+			s.Metadata.Name, number))
+	default:
+		return true
+	}
+	return false
+}
+
+func (all *inbounds) add(number uint32) {
+	if all.of[number] != nil || number == 0 || number == all.is.in || number == all.is.out {
+		return
+	}
+	in := &meshpb.Dataplane_Networking_Inbound{Port: number}
+	if !all.pod.ready() {
+		in.State = meshpb.Dataplane_Networking_Inbound_NotReady
+	}
+	all.of[number] = in
+}
+
+// name gives inbounds the names of their ports in the pod, each once.
+func (all *inbounds) name(list []*meshpb.Dataplane_Networking_Inbound) {
+	taken := map[string]bool{}
+	for _, in := range list {
+		for _, c := range all.pod.Spec.Containers {
+			for _, port := range c.Ports {
+				if isTCP(port.Protocol) && port.ContainerPort == in.Port && in.Name == "" && !taken[port.Name] {
+					in.Name = port.Name
+				}
+			}
+		}
+		taken[in.Name] = in.Name != ""
+	}
+}
+
+// target returns the port of the pod that a Service's port leads to; zero if the pod has none of that name.
+func (port *servicePort) target(p *Pod) uint32 {
+	number, name := port.targetPort()
+	if name == "" {
+		return number
+	}
+	for _, c := range p.Spec.Containers {
+		for _, own := range c.Ports {
+			if own.Name == name && isTCP(own.Protocol) {
+				return own.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
+func isTCP(protocol string) bool { return protocol == "" || protocol == "TCP" }

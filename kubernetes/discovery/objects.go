@@ -1,0 +1,166 @@
+package discovery
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+)
+
+// The objects of Kubernetes, as far as discovery reads them. Source: the API of Kubernetes, v1.
+type (
+	// Metadata is what identifies an object, and its labels.
+	Metadata struct {
+		Name      string            `json:"name"`
+		Namespace string            `json:"namespace,omitempty"`
+		UID       string            `json:"uid,omitempty"`
+		Labels    map[string]string `json:"labels,omitempty"`
+		// DeletionTimestamp is set once the object is being deleted.
+		DeletionTimestamp string `json:"deletionTimestamp,omitempty"`
+	}
+
+	// Namespace says whether its pods ask for proxies, and their mesh.
+	Namespace struct {
+		Metadata Metadata `json:"metadata"`
+	}
+
+	// Node says where its pods are.
+	Node struct {
+		Metadata Metadata `json:"metadata"`
+	}
+
+	// Pod may have a proxy.
+	Pod struct {
+		Metadata Metadata  `json:"metadata"`
+		Spec     podSpec   `json:"spec"`
+		Status   podStatus `json:"status"`
+	}
+	podSpec struct {
+		NodeName           string      `json:"nodeName,omitempty"`
+		ServiceAccountName string      `json:"serviceAccountName,omitempty"`
+		HostNetwork        bool        `json:"hostNetwork,omitempty"`
+		InitContainers     []container `json:"initContainers,omitempty"`
+		Containers         []container `json:"containers,omitempty"`
+	}
+	container struct {
+		Name          string          `json:"name"`
+		Args          []string        `json:"args,omitempty"`
+		RestartPolicy string          `json:"restartPolicy,omitempty"`
+		Ports         []containerPort `json:"ports,omitempty"`
+	}
+	containerPort struct {
+		Name          string `json:"name,omitempty"`
+		ContainerPort uint32 `json:"containerPort"`
+		Protocol      string `json:"protocol,omitempty"`
+	}
+	podStatus struct {
+		Phase      string         `json:"phase,omitempty"`
+		PodIP      string         `json:"podIP,omitempty"`
+		PodIPs     []podIP        `json:"podIPs,omitempty"`
+		Conditions []podCondition `json:"conditions,omitempty"`
+	}
+	podIP struct {
+		IP string `json:"ip"`
+	}
+	podCondition struct {
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}
+
+	// Service is a name for pods.
+	Service struct {
+		Metadata serviceMetadata `json:"metadata"`
+		Spec     serviceSpec     `json:"spec"`
+	}
+	serviceMetadata struct {
+		Metadata
+		Annotations map[string]string `json:"annotations,omitempty"`
+	}
+	serviceSpec struct {
+		Type                     string            `json:"type,omitempty"`
+		Selector                 map[string]string `json:"selector,omitempty"`
+		ClusterIP                string            `json:"clusterIP,omitempty"`
+		ClusterIPs               []string          `json:"clusterIPs,omitempty"`
+		PublishNotReadyAddresses bool              `json:"publishNotReadyAddresses,omitempty"`
+		Ports                    []servicePort     `json:"ports,omitempty"`
+	}
+	servicePort struct {
+		Name        string `json:"name,omitempty"`
+		Port        uint32 `json:"port"`
+		Protocol    string `json:"protocol,omitempty"`
+		AppProtocol string `json:"appProtocol,omitempty"`
+		// TargetPort is a number or the name of a port of a container.
+		TargetPort json.RawMessage `json:"targetPort,omitempty"`
+	}
+)
+
+// annotationIgnore on a Service keeps what it adds to pods from being called through the mesh. Source: Kuma.
+const annotationIgnore = "kuma.io/ignore"
+
+// The names of what injection puts into a pod. TestInjectedPodIsFound compares them with what it does put.
+const (
+	bootstrapName, captureName, proxyName = "causeway-bootstrap", "causeway-capture", "causeway-proxy"
+)
+
+// readPod reads a pod, and drops what says nothing of a proxy: of arguments, only those of its own containers are kept.
+func readPod(o *apiserver.Object) (*Pod, error) {
+	p, err := read[Pod](o)
+	if err != nil {
+		return nil, err
+	}
+	for _, containers := range [][]container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			if c := &containers[i]; c.Name != bootstrapName && c.Name != captureName {
+				c.Args = nil
+			}
+		}
+	}
+	kept := p.Status.Conditions[:0]
+	for _, c := range p.Status.Conditions {
+		if c.Type == conditionReady {
+			kept = append(kept, c)
+		}
+	}
+	p.Status.Conditions = kept
+	return p, nil
+}
+
+// readService reads a Service, and of its annotations the one that says something here.
+func readService(o *apiserver.Object) (*Service, error) {
+	s, err := read[Service](o)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]string(nil)
+	if value, ok := s.Metadata.Annotations[annotationIgnore]; ok {
+		kept = map[string]string{annotationIgnore: value}
+	}
+	s.Metadata.Annotations = kept
+	return s, nil
+}
+
+// readNode reads a Node, and of its labels those that say where it is.
+func readNode(o *apiserver.Object) (*Node, error) {
+	n, err := read[Node](o)
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]string{}
+	for _, key := range topology {
+		if value, ok := n.Metadata.Labels[key]; ok {
+			kept[key] = value
+		}
+	}
+	n.Metadata.Labels = kept
+	return n, nil
+}
+
+func readNamespace(o *apiserver.Object) (*Namespace, error) { return read[Namespace](o) }
+
+func read[T any](o *apiserver.Object) (*T, error) {
+	out := new(T)
+	if err := json.Unmarshal(o.Raw, out); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.ID(), err)
+	}
+	return out, nil
+}

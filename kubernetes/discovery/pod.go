@@ -1,0 +1,101 @@
+package discovery
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// conditionReady is the condition of a pod that readiness probes and gates decide.
+const conditionReady = "Ready"
+
+// proxy is what injection gave to a pod.
+type proxy struct {
+	mesh string
+	// in and out are the ports to which connections are redirected; zero without capture.
+	in, out uint32
+	// past are the ports, and ranges of ports, that go past the proxy.
+	past []string
+}
+
+// proxy returns the proxy of a pod, or nil. What a pod has was decided when it was created: its arguments cannot change
+// later, as labels and annotations do.
+func (p *Pod) proxy() *proxy {
+	var out *proxy
+	has := false
+	for i := range p.Spec.InitContainers {
+		switch c := &p.Spec.InitContainers[i]; c.Name {
+		case bootstrapName:
+			out = &proxy{mesh: argument(c.Args, "--mesh")}
+		case captureName:
+			if out != nil {
+				out.in, out.out = portOf(argument(c.Args, "--inbound-port")), portOf(argument(c.Args, "--outbound-port"))
+				out.past = strings.Split(argument(c.Args, "--exclude-inbound-ports"), ",")
+			}
+		case proxyName:
+			has = c.RestartPolicy == "Always"
+		}
+	}
+	if !has || out == nil || out.mesh == "" {
+		return nil
+	}
+	return out
+}
+
+// argument returns the value that follows a flag.
+func argument(args []string, flag string) string {
+	if i := slices.Index(args, flag); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+func portOf(text string) uint32 {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint32(n)
+}
+
+// goesPast reports whether what comes to a port goes past the proxy.
+func (p *proxy) goesPast(port uint32) bool {
+	return slices.ContainsFunc(p.past, func(ports string) bool {
+		first, last, isRange := strings.Cut(strings.TrimSpace(ports), "-")
+		if !isRange {
+			last = first
+		}
+		a, b := portOf(first), portOf(last)
+		return a > 0 && a <= port && port <= b
+	})
+}
+
+// addresses returns the addresses of a pod, of all families.
+func (p *Pod) addresses() []string {
+	var out []string
+	for _, one := range p.Status.PodIPs {
+		if one.IP != "" && !slices.Contains(out, one.IP) {
+			out = append(out, one.IP)
+		}
+	}
+	if len(out) == 0 && p.Status.PodIP != "" {
+		out = append(out, p.Status.PodIP)
+	}
+	return out
+}
+
+// over reports whether the pod has ended, and its address may be another's.
+func (p *Pod) over() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
+
+// leaving reports whether the pod is being deleted: it may still answer, and gets nothing new.
+func (p *Pod) leaving() bool { return p.Metadata.DeletionTimestamp != "" }
+
+// ready reports whether the pod takes requests, by what its probes and gates say.
+func (p *Pod) ready() bool {
+	return slices.Contains(p.Status.Conditions, podCondition{conditionReady, "True"}) && !p.leaving()
+}
+
+// present reports whether the pod has a proxy that can be reached.
+func (p *Pod) present() bool {
+	return p.proxy() != nil && !p.Spec.HostNetwork && !p.over() && len(p.addresses()) > 0
+}
