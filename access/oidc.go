@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+
+	"github.com/causeway-mesh/causeway/credential/provider"
 )
 
 // OIDCSettings configure an identity provider whose ID tokens authenticate users.
@@ -28,16 +30,8 @@ type OIDCSettings struct {
 	CAFile string
 }
 
-const (
-	// oidcTimeout bounds each request to the provider.
-	oidcTimeout = 10 * time.Second
-	// oidcRetry is the wait before a provider that did not answer is asked again.
-	oidcRetry = 5 * time.Second
-)
-
-// oidcAlgorithms are the signatures that are accepted: none that uses a shared secret.
-var oidcAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256,
-	oidc.PS384, oidc.PS512, oidc.EdDSA}
+// oidcRetry is the wait before a provider that did not answer is asked again.
+const oidcRetry = 5 * time.Second
 
 // oidcVerifier verifies ID tokens. The provider is looked for when the first token comes, so that a server starts
 // without it.
@@ -77,7 +71,7 @@ func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVeri
 	if Reserved(s.Prefix) || strings.HasPrefix(ReservedPrefix, s.Prefix) { // the rest may come from the provider: "mesh-", and the group "system:admin"
 		return nil, fmt.Errorf("OIDC prefix %q: names that begin with %s are reserved for the server, and with this prefix the provider's names could begin so: choose another, such as %q", s.Prefix, ReservedPrefix, "oidc:")
 	}
-	client, err := clientFor(s.CAFile, now)
+	client, err := provider.Client("--api-oidc-ca", s.CAFile, now)
 	if err != nil {
 		return nil, fmt.Errorf("OIDC CA: %w", err)
 	}
@@ -92,12 +86,12 @@ func (v *oidcVerifier) Verify(r *http.Request, token string) (Subject, error) {
 	if err := v.worthVerifying(token, v.now()); err != nil {
 		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
 	}
-	provider, err := v.provider(r.Context())
+	found, err := v.provider(r.Context())
 	if err != nil {
 		return refuse("the identity provider is unavailable: "+err.Error(),
 			"the identity provider is unavailable: try again later")
 	}
-	id, err := provider.verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
+	id, err := found.verifier.Verify(oidc.ClientContext(r.Context(), v.client), token)
 	if err != nil {
 		return refuse("ID token: "+err.Error(), "the ID token is not valid here")
 	}
@@ -177,20 +171,20 @@ func (v *oidcVerifier) ask(done chan struct{}) (found *foundProvider, err error)
 }
 
 func (v *oidcVerifier) discover() (*foundProvider, error) {
-	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), v.client), oidcTimeout)
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.Background(), v.client), provider.Timeout)
 	defer cancel()
-	provider, err := oidc.NewProvider(ctx, v.settings.Issuer)
+	found, err := oidc.NewProvider(ctx, v.settings.Issuer)
 	if err != nil {
 		return nil, err
 	}
 	var document struct {
 		Keys string `json:"jwks_uri"`
 	}
-	if err := provider.Claims(&document); err != nil {
+	if err := found.Claims(&document); err != nil {
 		return nil, err
 	}
 	out := &foundProvider{verifier: oidc.NewVerifier(v.settings.Issuer, newKeySet(document.Keys, v.client, v.now),
-		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: oidcAlgorithms, Now: v.now})}
-	out.signIn, out.noSignIn = readSignIn(v.settings, provider)
+		&oidc.Config{ClientID: v.settings.ClientID, SupportedSigningAlgs: provider.Algorithms(), Now: v.now})}
+	out.signIn, out.noSignIn = readSignIn(v.settings, found)
 	return out, nil
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/causeway-mesh/causeway/credential/provider"
 )
 
 const (
@@ -70,7 +72,7 @@ func (v *oidcVerifier) worthVerifying(token string, now time.Time) error {
 	}
 	expires, err := claims.Expires.Float64()
 	switch {
-	case !slices.Contains(oidcAlgorithms, header.Algorithm):
+	case !slices.Contains(provider.Algorithms(), header.Algorithm):
 		return fmt.Errorf("the algorithm %.20q is not accepted", header.Algorithm)
 	case header.Type != "" && !strings.EqualFold(header.Type, "JWT"):
 		return fmt.Errorf("it is of the type %.20q: want an ID token", header.Type)

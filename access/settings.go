@@ -2,11 +2,8 @@ package access
 
 import (
 	"context"
-	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"log/slog"
-	"net/http"
 	"path/filepath"
 	"time"
 
@@ -78,30 +75,3 @@ func Open(ctx context.Context, s Settings, p Parts) (*Guard, error) {
 
 // ClientCAs returns the authorities of users' certificates, for a server to name in its handshakes, or nil.
 func (g *Guard) ClientCAs() *x509.CertPool { return g.config.ClientCAs }
-
-// clientFor returns an HTTP client that trusts the authorities of a PEM file, or the system's if there is none.
-func clientFor(caFile string, now func() time.Time) (*http.Client, error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableKeepAlives = true  // requests are rare
-	transport.DisableCompression = true // what is read is what arrived
-	transport.MaxResponseHeaderBytes = maxProviderHeaders
-	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, Time: now}
-	if caFile != "" {
-		pool, err := credential.Pool("--api-oidc-ca", caFile)
-		if err != nil {
-			return nil, err
-		}
-		transport.TLSClientConfig.RootCAs = pool
-	}
-	return &http.Client{Transport: briefly{transport}, Timeout: oidcTimeout, CheckRedirect: stay}, nil
-}
-
-// errElsewhere reports a redirect: a provider must serve its keys at its own address.
-var errElsewhere = errors.New("the provider redirects to another scheme or host, which is not followed")
-
-func stay(next *http.Request, before []*http.Request) error {
-	if first := before[0].URL; next.URL.Scheme != first.Scheme || next.URL.Host != first.Host || len(before) > 3 {
-		return errElsewhere
-	}
-	return nil
-}

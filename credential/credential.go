@@ -148,6 +148,9 @@ func (r rule) read(path string, f *os.File) ([]byte, error) {
 
 func (r rule) judge(path string, info fs.FileInfo) error {
 	forbidden := r.forbidden
+	if !modesTell {
+		forbidden = 0
+	}
 	if grantedByRoot(info) {
 		forbidden &^= r.granted
 	}
