@@ -14,7 +14,8 @@ func newConfig(c *cli) *cobra.Command {
 		newUseContext(c), newSetContext(c), newDeleteContext(c))
 	group.Long = "A context is one server, global or zone: its address, the CA that it is recognised by, and the credential that it is\n" +
 		"shown. They are in the files that --config or " + contexts.Env + " names, or else in causeway/config.yaml of your\n" +
-		"folder of configurations ($XDG_CONFIG_HOME, ~/.config). The file holds no secret; it names the files that do.\n\n" +
+		"folder of configurations ($XDG_CONFIG_HOME, ~/.config). The file holds no secret; it names the files that do.\n" +
+		"causewayctl login makes a context, too, and signs in to it.\n\n" +
 		"A command asks the server of --context, or of --address or " + addressEnv + ", or of the current context, or else\n" +
 		defaultAddress + ". Flags for the CA and the credential win over those of a context. A context never\n" +
 		"gets those of the environment, which are for " + addressEnv + ": a context without a credential shows none."
@@ -66,6 +67,8 @@ func credentialText(one *contexts.Context) string {
 		return "token in " + one.TokenFile
 	case one.ClientCert != "":
 		return "certificate in " + one.ClientCert
+	case one.SessionFile != "":
+		return sessionText(one.SessionFile)
 	}
 	return "none"
 }
@@ -143,6 +146,9 @@ func newSetContext(c *cli) *cobra.Command {
 			if err := file.Save(); err != nil {
 				return failed(err)
 			}
+			if err := dropSession(file, set.Name); err != nil {
+				return failed(err)
+			}
 			if first != file {
 				if err := first.Save(); err != nil {
 					return failed(err)
@@ -196,7 +202,7 @@ func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
 
 func newDeleteContext(c *cli) *cobra.Command {
 	return &cobra.Command{
-		Use: "delete-context NAME", Short: "Forget a context; the files that it names stay", Args: cobra.ExactArgs(1),
+		Use: "delete-context NAME", Short: "Forget a context and its session; the other files that it names stay", Args: cobra.ExactArgs(1),
 		Example:           "  causewayctl config delete-context zone-1",
 		ValidArgsFunction: c.completeContext,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -207,6 +213,9 @@ func newDeleteContext(c *cli) *cobra.Command {
 			file := files.Holding(args[0])
 			file.Delete(args[0])
 			if err := file.Save(); err != nil {
+				return failed(err)
+			}
+			if err := dropSession(file, args[0]); err != nil {
 				return failed(err)
 			}
 			if _, err := files.Find(args[0]); err != nil && files.First().CurrentContext == args[0] {

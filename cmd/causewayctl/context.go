@@ -109,6 +109,7 @@ func (c *cli) apply(found *contexts.Context) error {
 	}
 	if !given("token", "token-file", "client-cert", "client-key") {
 		values["token-file"], values["client-cert"], values["client-key"] = found.TokenFile, found.ClientCert, found.ClientKey
+		c.credential.session, c.credential.sessionOf = found.SessionFile, found.Name
 	}
 	for name, value := range values {
 		if value == "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/credential/session"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
@@ -32,7 +34,9 @@ type credentialFlags struct {
 	token, tokenFile      string
 	clientCert, clientKey string
 	pin                   string
-	flags                 *pflag.FlagSet
+	// session is the file of the context's session; sessionOf is the context, for errors.
+	session, sessionOf string
+	flags              *pflag.FlagSet
 	// noEnv ignores the environment, because a context has a credential of its own.
 	noEnv bool
 }
@@ -63,7 +67,14 @@ func (c *credentialFlags) apply(config *api.ClientConfig, caFile string) (err er
 	if config.Token != "" && c.clientCert != "" {
 		return usagef("a token and --client-cert are both given: give one, so that the caller is unambiguous")
 	}
-	if config.Token != "" && !strings.HasPrefix(config.Address, "https://") && !loopbackURL(config.Address) {
+	if c.session != "" {
+		source := &session.Source{Path: c.session, Server: config.Address}
+		config.TokenSource = func(ctx context.Context) (string, error) {
+			token, err := source.Token(ctx)
+			return token, signInAgain(c.sessionOf, err)
+		}
+	}
+	if (config.Token != "" || c.session != "") && !strings.HasPrefix(config.Address, "https://") && !loopbackURL(config.Address) {
 		return usagef("--address %s: a token is not sent in plaintext to another machine: use https", config.Address)
 	}
 	if caFile == "" && c.pin == "" && c.clientCert == "" && c.clientKey == "" {

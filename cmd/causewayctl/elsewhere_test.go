@@ -19,7 +19,7 @@ var bothAnswer = []string{
 	"migrate-store", "reference", "report access",
 	"restore", "rollout status", "support-bundle", "test", "user revoke", "user token", "version",
 	"zone accept-deletes", "zone rename", "zone resync", "why",
-	"config current-context", "config delete-context", "config get-contexts", "config set-context", "config use-context",
+	"config current-context", "config delete-context", "config get-contexts", "config set-context", "config use-context", "login", "logout",
 	"install crds", "install global", "install zone",
 }
 

@@ -21,6 +21,8 @@ const (
 	exitNo       = 1
 	exitUsage    = 2
 	exitNoAnswer = 2
+	// exitSignIn says that the session of the context holds no longer, in questions too.
+	exitSignIn = 3
 )
 
 // failedError reports that an operation was requested correctly and failed. Every other error that reaches main
@@ -61,7 +63,7 @@ func failed(err error) error {
 // unanswered marks err as the reason why a question has no answer, unless it is nil, the answer, or concerns the
 // command line.
 func unanswered(err error) error {
-	if f := (*failedError)(nil); errors.As(err, &f) && !errors.Is(err, errNo) {
+	if f := (*failedError)(nil); errors.As(err, &f) && !errors.Is(err, errNo) && f.status != exitSignIn {
 		return &failedError{err: f.err, status: exitNoAnswer}
 	}
 	return err

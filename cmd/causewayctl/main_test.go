@@ -51,7 +51,7 @@ func TestScripts(t *testing.T) {
 		Setup:               startServer,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "unknown-names": unknownNames, "other-servers": otherServers, "mode": mode,
-			"identity": identity, "eventually": eventually, "help-examples": helpExamples,
+			"identity": identity, "eventually": eventually, "help-examples": helpExamples, "sign-in-guide": signInGuide,
 		},
 		UpdateScripts: os.Getenv("UPDATE") != "",
 	})

@@ -56,7 +56,7 @@ func newRoot(c *cli) *cobra.Command {
 			"Exit status: 0 done, 1 the operation failed, 2 the command line is invalid, names something that the\n" +
 			"server does not have, or asks for what only the other kind of server has. Commands that answer a\n" +
 			"question (diff, explain, why, test, lint, rollout status) exit with 0 for yes, 1 for no and 2 for\n" +
-			"unknown.",
+			"unknown. Every command exits with 3 if the session of its context has ended: causewayctl login.",
 		Example: "  causewayctl apply -f policies/\n" +
 			"  causewayctl get meshtrafficpermissions --all-meshes\n" +
 			"  causewayctl inspect dataplane backend-1 --address http://127.0.0.1:15681",
@@ -100,7 +100,7 @@ func newRoot(c *cli) *cobra.Command {
 
 	root.AddCommand(newApply(c), newDiff(c), newGet(c), newDescribe(c), newEdit(c), newDelete(c), newInspect(c), newExplain(c), newWhy(c), newLint(c),
 		newTest(c), newRollout(c), newZone(c), newDataplane(c), newProxy(c), newKeys(c), newSecret(c),
-		newAuth(c), newConfig(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
+		newAuth(c), newLogin(c), newLogout(c), newConfig(c), newUser(c), newAudit(c), newReport(c), newSuggest(c), newSVID(c), newBackup(c), newRestore(c),
 		newMigrateStore(c), newFsck(c), newDoctor(c), newSupportBundle(c), newInstall(c), newVersion(c),
 		settings.NewMan("causewayctl"), settings.NewReference("causewayctl"))
 	return root
@@ -162,7 +162,7 @@ func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string)
 		if err != nil {
 			return err
 		}
-		err = withNearest(ctx, client, run(ctx, client, args))
+		err = c.aboutSession(withNearest(ctx, client, run(ctx, client, args)))
 		c.sayLeftOut()
 		err = c.said(err)
 		end(err)

@@ -28,7 +28,7 @@ import (
 )
 
 // startServer starts the servers of a script. The prefix of its name selects them: zone_ is a zone that runs alone,
-// mesh_ a global with a zone, users_ a zone whose users have certificates. Any other name gets the global's API over a
+// mesh_ a global with a zone, users_ a zone whose users have certificates, login_ a zone with an identity provider. Any other name gets the global's API over a
 // store in memory.
 func startServer(env *testscript.Env) error {
 	env.Setenv("PATH", programs+string(os.PathListSeparator)+env.Getenv("PATH"))
@@ -39,6 +39,8 @@ func startServer(env *testscript.Env) error {
 		return startMesh(env)
 	case "users":
 		return startForUsers(env)
+	case "login":
+		return startForLogin(env)
 	}
 	status, durable := store.NewMemory(), store.NewMemory()
 	if err := seed(durable, status); err != nil {

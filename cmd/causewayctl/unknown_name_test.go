@@ -19,7 +19,7 @@ var namesNothing = []string{
 	"keys list",
 	"migrate-store", "restore", "test", "user token", "version", "zone rename", "zone create", "zone list", "support-bundle",
 	"dataplane token", "dataplane revoke-token", "user revoke", "zone token", "man", "reference",
-	"secret set", "keys import", "config current-context", "config get-contexts", "config set-context",
+	"secret set", "keys import", "config current-context", "config get-contexts", "config set-context", "login",
 	"install crds", "install global", "install zone",
 }
 
@@ -60,6 +60,7 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 			{append([]string{"--to", "kri_dp_other_zone-1__backend_", "--from", "spiffe://a/b", "--mesh", "defalt"},
 				zone...), "is in the mesh other"},
 			{[]string{"--to", dataplane, "--from", "spiffe://a/b"}, near}},
+		"logout":                {{[]string{"nothing"}, "set-context"}},
 		"config use-context":    {{[]string{"nothing"}, "set-context"}},
 		"config delete-context": {{[]string{"nothing"}, "set-context"}},
 		"report access":         {{[]string{"--mesh", "defalt"}, "default"}, {append([]string{"--mesh", "defalt"}, zone...), "default"}},

@@ -31,11 +31,12 @@ type Context struct {
 	// most one is set.
 	CA       string `json:"ca,omitempty"`
 	CASHA256 string `json:"caSha256,omitempty"`
-	// TokenFile is the file with the user token; ClientCert and ClientKey are PEM files. At most one of the two kinds is
-	// set.
-	TokenFile  string `json:"tokenFile,omitempty"`
-	ClientCert string `json:"clientCert,omitempty"`
-	ClientKey  string `json:"clientKey,omitempty"`
+	// TokenFile is the file with the user token; ClientCert and ClientKey are PEM files; SessionFile is the file in which
+	// causewayctl login keeps a session. At most one of the three kinds is set.
+	TokenFile   string `json:"tokenFile,omitempty"`
+	ClientCert  string `json:"clientCert,omitempty"`
+	ClientKey   string `json:"clientKey,omitempty"`
+	SessionFile string `json:"sessionFile,omitempty"`
 }
 
 // File is one file of contexts. It is not safe for concurrent use.
@@ -135,6 +136,8 @@ func (c *Context) Validate() error {
 		return errors.New("clientCert: clientCert and clientKey belong together")
 	case c.TokenFile != "" && c.ClientCert != "":
 		return errors.New("tokenFile: clientCert is set too: one credential is enough")
+	case c.SessionFile != "" && (c.TokenFile != "" || c.ClientCert != ""):
+		return errors.New("sessionFile: another credential is set too: one is enough")
 	}
 	return nil
 }
@@ -146,7 +149,7 @@ func (f *File) Find(name string) *Context {
 		return nil
 	}
 	c := f.Contexts[i]
-	for _, p := range []*string{&c.CA, &c.TokenFile, &c.ClientCert, &c.ClientKey} {
+	for _, p := range []*string{&c.CA, &c.TokenFile, &c.ClientCert, &c.ClientKey, &c.SessionFile} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(f.path), *p)
 		}

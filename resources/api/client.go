@@ -28,6 +28,9 @@ type ClientConfig struct {
 	Address string
 	// Token is the bearer token. An empty one is not sent.
 	Token string
+	// TokenSource, if set, is called for the token of each request, in place of Token. Several goroutines may call it at
+	// once.
+	TokenSource func(context.Context) (string, error)
 	// TLS configures https. If nil, the client verifies against the system's roots.
 	TLS *tls.Config
 	// Timeout bounds one request. Default: 30 s.
@@ -217,8 +220,14 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req.Header.Set("User-Agent", c.config.UserAgent)
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // no effect unless ctx is traced
-	if c.config.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.config.Token)
+	token := c.config.Token
+	if c.config.TokenSource != nil {
+		if token, err = c.config.TokenSource(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return req, nil
 }

@@ -44,6 +44,7 @@ func TestGuides(t *testing.T) {
 	}
 	all, err := filepath.Glob(filepath.Join(root, "docs", "guides", "*.md"))
 	r.must(err)
+	listed["sign-in.md"] = true // the login_ script of cmd/causewayctl runs it, beside an identity provider
 	for _, path := range all {
 		if name := filepath.Base(path); name != "README.md" && !listed[name] {
 			t.Errorf("docs/guides/%s: nothing runs its commands: add it to guides", name)

@@ -1,5 +1,5 @@
-// Command idp is an OpenID Connect provider for tests of signing in: an authorization code with PKCE for one public
-// client. It asks for a name, and believes it. It prints one JSON line with its issuer and the file of its certificate.
+// Command idp is an OpenID Connect provider for tests of signing in: an authorization code with PKCE, or a device code,
+// for one public client. It asks for a name, and believes it. It prints one JSON line with its issuer and the file of its certificate.
 package main
 
 import (
@@ -30,26 +30,33 @@ import (
 // provider holds what was issued but not yet redeemed.
 type provider struct {
 	issuer, client string
-	life           time.Duration
-	key            *rsa.PrivateKey
+	// approve is who enters each device code, at the second question for its tokens; empty for nobody.
+	approve string
+	life    time.Duration
+	key     *rsa.PrivateKey
 
 	mu    sync.Mutex
 	codes map[string]grant // guarded by mu
 }
 
-// grant is what a code or a refresh token represents.
-type grant struct{ user, nonce, challenge, redirect string }
+// grant is what a code, a device code or a refresh token represents.
+type grant struct {
+	user, nonce, challenge, redirect string
+	// device marks a device code, and asked that its tokens were asked for.
+	device, asked bool
+}
 
 func main() {
 	client := flag.String("client-id", "causeway", "the client `ID` of the page")
 	life := flag.Duration("life", time.Hour, "how long ID tokens hold")
 	dir := flag.String("dir", ".", "`folder` for the certificate")
+	approve := flag.String("approve", "", "the `name` of who enters each device code; nobody when empty")
 	flag.Parse()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		log.Fatal(err)
 	}
-	p := &provider{client: *client, life: *life, key: key, codes: map[string]grant{}}
+	p := &provider{client: *client, life: *life, approve: *approve, key: key, codes: map[string]grant{}}
 	s := httptest.NewTLSServer(p.routes())
 	defer s.Close()
 	p.issuer = s.URL
@@ -70,7 +77,8 @@ func (p *provider) routes() http.Handler {
 			"issuer": p.issuer, "authorization_endpoint": p.issuer + "/auth", "token_endpoint": p.issuer + "/token",
 			"jwks_uri": p.issuer + "/keys", "id_token_signing_alg_values_supported": []string{"RS256"},
 			"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-			"scopes_supported": []string{"openid", "profile", "groups"}, "code_challenge_methods_supported": []string{"S256"},
+			"scopes_supported": []string{"openid", "profile", "groups", "offline_access"}, "code_challenge_methods_supported": []string{"S256"},
+			"device_authorization_endpoint": p.issuer + "/device", "revocation_endpoint": p.issuer + "/revoke",
 		})
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -81,6 +89,8 @@ func (p *provider) routes() http.Handler {
 	mux.HandleFunc("GET /auth", p.ask)
 	mux.HandleFunc("POST /auth", p.grant)
 	mux.HandleFunc("POST /token", p.token)
+	mux.HandleFunc("POST /device", p.device)
+	mux.HandleFunc("POST /revoke", p.revoke)
 	mux.HandleFunc("OPTIONS /token", func(w http.ResponseWriter, _ *http.Request) { openToPages(w) })
 	return mux
 }
@@ -117,25 +127,47 @@ func (p *provider) grant(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusSeeOther)
 }
 
-// token redeems a code or a refresh token, once.
-func (p *provider) token(w http.ResponseWriter, r *http.Request) {
-	openToPages(w)
-	code := r.PostFormValue("code")
-	if r.PostFormValue("grant_type") == "refresh_token" {
-		code = r.PostFormValue("refresh_token")
-	}
-	p.mu.Lock()
-	g, known := p.codes[code]
-	delete(p.codes, code)
-	p.mu.Unlock()
-	verifier := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
-	proven := g.challenge == "" || g.challenge == base64.RawURLEncoding.EncodeToString(verifier[:]) && g.redirect == r.PostFormValue("redirect_uri")
-	if !known || !proven || r.PostFormValue("client_id") != p.client {
-		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
+// device gives a device code. Source: RFC 8628, section 3.2.
+func (p *provider) device(w http.ResponseWriter, r *http.Request) {
+	if r.PostFormValue("client_id") != p.client {
+		answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
 		return
 	}
-	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": p.issuer, "aud": p.client, "sub": g.user, "nonce": g.nonce,
-		"groups": []string{"staff"}, "iat": time.Now().Unix(), "exp": time.Now().Add(p.life).Unix()})
+	user := rand.Text()[:8]
+	answer(w, http.StatusOK, map[string]any{"device_code": p.keep(grant{device: true}), "user_code": user, "expires_in": 60, "interval": 1,
+		"verification_uri": p.issuer + "/enter", "verification_uri_complete": p.issuer + "/enter?code=" + user})
+}
+
+// revoke forgets a refresh token.
+func (p *provider) revoke(_ http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.codes, r.PostFormValue("token"))
+}
+
+// token redeems a code, a device code or a refresh token, once.
+func (p *provider) token(w http.ResponseWriter, r *http.Request) {
+	openToPages(w)
+	field := map[string]string{"refresh_token": "refresh_token", "urn:ietf:params:oauth:grant-type:device_code": "device_code"}[r.PostFormValue("grant_type")]
+	if field == "" {
+		field = "code"
+	}
+	g, refusal := p.redeem(r.PostFormValue(field))
+	verifier := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	proven := g.challenge == "" || g.challenge == base64.RawURLEncoding.EncodeToString(verifier[:]) && g.redirect == r.PostFormValue("redirect_uri")
+	if refusal == "" && (!proven || r.PostFormValue("client_id") != p.client) {
+		refusal = "invalid_grant"
+	}
+	if refusal != "" {
+		answer(w, http.StatusBadRequest, map[string]string{"error": refusal})
+		return
+	}
+	claims := jwt.MapClaims{"iss": p.issuer, "aud": p.client, "sub": g.user,
+		"groups": []string{"staff"}, "iat": time.Now().Unix(), "exp": time.Now().Add(p.life).Unix()}
+	if g.nonce != "" {
+		claims["nonce"] = g.nonce
+	}
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
 	token.Header["kid"] = "1"
 	signed, err := token.SignedString(p.key)
 	if err != nil {
@@ -144,6 +176,25 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	}
 	answer(w, http.StatusOK, map[string]any{"id_token": signed, "access_token": "unused", "token_type": "Bearer",
 		"refresh_token": p.keep(grant{user: g.user, nonce: g.nonce})})
+}
+
+// redeem takes what a code represents, or returns why there is nothing.
+func (p *provider) redeem(code string) (g grant, refusal string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g, known := p.codes[code]
+	switch {
+	case !known:
+		return g, "invalid_grant"
+	case g.device && (!g.asked || p.approve == ""):
+		g.asked = true
+		p.codes[code] = g
+		return g, "authorization_pending"
+	case g.device:
+		g.user = p.approve
+	}
+	delete(p.codes, code)
+	return g, ""
 }
 
 // keep stores a grant, and returns the code that redeems it.

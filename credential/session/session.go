@@ -1,0 +1,94 @@
+// Package session signs a person in at an OpenID Connect provider from a command line: by a browser on this machine, or
+// by a code that the person enters in a browser elsewhere. It keeps the tokens in a file of the person's own, and renews
+// them near their end.
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/causeway-mesh/causeway/credential"
+)
+
+// Session is what a sign-in gave. It is a secret.
+type Session struct {
+	// Server is the URL of the server that the session is for. No other server gets its token.
+	Server string `json:"server"`
+	// Issuer and ClientID name the identity provider and the audience, as the server said. ProviderCA is a PEM file of
+	// the authorities of the provider's certificate; empty for the system's.
+	Issuer     string `json:"issuer"`
+	ClientID   string `json:"clientId"`
+	ProviderCA string `json:"providerCa,omitempty"`
+	// Subject is the person's name at the provider: claim sub.
+	Subject string `json:"subject"`
+	// IDToken is the bearer token. It holds from Issued until Ends.
+	IDToken string    `json:"idToken"`
+	Issued  time.Time `json:"issued"`
+	Ends    time.Time `json:"ends"`
+	// RefreshToken gets the next ID token; empty if the provider gave none.
+	RefreshToken string `json:"refreshToken,omitempty"`
+}
+
+// ErrNone reports that nobody is signed in: there is no file.
+var ErrNone = errors.New("nobody is signed in")
+
+// maxToken is the maximum length of a token in bytes. Servers take headers of this order.
+const maxToken = 24 << 10
+
+// Path returns the file of a context's session, beside the file of contexts.
+func Path(contextsFile, name string) string {
+	return filepath.Join(filepath.Dir(contextsFile), "sessions", filepath.Base(contextsFile), name+".json")
+}
+
+// Read returns the session in a file. It refuses a file that others may read. Errors include ErrNone.
+func Read(path string) (*Session, error) {
+	raw, err := credential.Own("the session", path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, ErrNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{}
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, fmt.Errorf("the session in %s cannot be read: %w", path, err)
+	}
+	if s.Server == "" || s.Issuer == "" || s.ClientID == "" || s.IDToken == "" {
+		return nil, fmt.Errorf("the session in %s is incomplete", path)
+	}
+	return s, nil
+}
+
+// Save replaces the file. Only its owner may read it; so may the folder, which it creates.
+func (s *Session) Save(path string) error {
+	raw, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(folder, ".session-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(next.Name()) }()
+	_, err = next.Write(append(raw, '\n'))
+	if err := errors.Join(err, next.Sync(), next.Close()); err != nil {
+		return err
+	}
+	return os.Rename(next.Name(), path)
+}
+
+// nearEnd is the longest time before its end in which a token is renewed. Short tokens are renewed in their last fifth.
+const nearEnd = time.Minute
+
+// fresh reports whether the token holds for a while yet.
+func (s *Session) fresh(now time.Time) bool {
+	return now.Before(s.Ends.Add(-max(0, min(nearEnd, s.Ends.Sub(s.Issued)/5))))
+}

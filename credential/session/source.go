@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// EndedError reports that a session holds no longer, or never was.
+type EndedError struct{ Reason string }
+
+// Error implements error.
+func (e *EndedError) Error() string { return e.Reason }
+
+// Source gives the token of the session in a file, and renews it near its end. It is safe for concurrent use, also by
+// several processes: each refresh token is used once.
+type Source struct {
+	// Path is the session's file; Server is the URL that its token goes to.
+	Path, Server string
+
+	mu   sync.Mutex
+	held *Session // guarded by mu
+}
+
+// Token returns a token that holds. Errors include *EndedError.
+func (s *Source) Token(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil || !s.held.fresh(time.Now()) {
+		if err := s.readLocked(); err != nil {
+			return "", err
+		}
+	}
+	if !s.held.fresh(time.Now()) {
+		if err := s.renewLocked(ctx); err != nil && !time.Now().Before(s.held.Ends) {
+			return "", err
+		}
+	}
+	return s.held.IDToken, nil
+}
+
+func (s *Source) readLocked() error {
+	held, err := Read(s.Path)
+	switch {
+	case errors.Is(err, ErrNone):
+		return &EndedError{"nobody is signed in"}
+	case err != nil:
+		return err
+	case held.Server != s.Server:
+		return &EndedError{fmt.Sprintf("the session in %s is for %.200s, not for %s", s.Path, held.Server, s.Server)}
+	}
+	s.held = held
+	return nil
+}
+
+// renewLocked replaces the session, unless another process has done so meanwhile.
+func (s *Source) renewLocked(ctx context.Context) error {
+	unlock, err := lock(ctx, filepath.Join(filepath.Dir(s.Path), ".lock"))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.readLocked(); err != nil || s.held.fresh(time.Now()) {
+		return err
+	}
+	ended := "the session ended " + s.held.Ends.Local().Format("2006-01-02 15:04:05 MST")
+	if s.held.RefreshToken == "" {
+		return &EndedError{ended}
+	}
+	p, err := Discover(ctx, Settings{Issuer: s.held.Issuer, ClientID: s.held.ClientID, CAFile: s.held.ProviderCA})
+	if err != nil {
+		return fmt.Errorf("%s, and is not renewed: %w", ended, err)
+	}
+	next, err := p.renew(ctx, s.held)
+	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) || errors.Is(err, errAnother) {
+		return &EndedError{fmt.Sprintf("%s: %s", ended, err)}
+	}
+	if err != nil {
+		return fmt.Errorf("%s, and is not renewed: %w", ended, err)
+	}
+	if err := next.Save(s.Path); err != nil {
+		return fmt.Errorf("the renewed session cannot be kept: %w", err)
+	}
+	s.held = next
+	return nil
+}
+
+// lockRetry is how often a lock that another process holds is tried.
+const lockRetry = 50 * time.Millisecond
+
+// lock holds a file for this process. The system frees it when the process ends.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(lockRetry)
+	defer tick.Stop()
+	for {
+		held, err := tryLock(f)
+		if err != nil {
+			_ = f.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if held {
+			return func() { _ = f.Close() }, nil
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, fmt.Errorf("another causewayctl renews the session, and holds %s: %w", path, context.Cause(ctx))
+		case <-tick.C:
+		}
+	}
+}
