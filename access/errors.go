@@ -8,6 +8,9 @@ import (
 // ErrAudit reports that the audit log cannot be written, so that nothing may be done that belongs in it.
 var ErrAudit = errors.New("the audit log cannot be written")
 
+// ErrUnreadable reports that the audit log cannot be read, which does not mean that it is empty.
+var ErrUnreadable = errors.New("the audit log cannot be read")
+
 // DeniedError names the permission that the caller lacks.
 type DeniedError struct {
 	Subject Subject

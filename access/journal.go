@@ -1,12 +1,11 @@
 package access
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,14 +61,11 @@ func (j *journal) open() (last uint64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("audit log %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	if err = f.Truncate(size); err == nil {
-		_, err = f.Seek(size, io.SeekStart)
-	}
-	if err != nil {
+	if err = f.Truncate(size); err != nil {
 		return 0, errors.Join(err, f.Close())
 	}
 	return last, j.use(path, f, size)
@@ -95,11 +91,15 @@ func (j *journal) inPlace() error {
 	return j.folder.Check()
 }
 
-// files lists the journal's files, oldest first.
-func (j *journal) files() ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(j.dir, j.name+"-*"+fileSuffix))
-	slices.Sort(names)
-	return names, err
+// files lists the journal's files, oldest first. The folder's name is no pattern, and one that cannot be read is not empty.
+func (j *journal) files() (paths []string, err error) {
+	entries, err := os.ReadDir(j.dir)
+	for _, e := range entries {
+		if name := e.Name(); strings.HasPrefix(name, j.name+"-") && strings.HasSuffix(name, fileSuffix) {
+			paths = append(paths, filepath.Join(j.dir, name))
+		}
+	}
+	return paths, err
 }
 
 // firstSeq returns the number in a file's name.
@@ -142,12 +142,17 @@ func (j *journal) append(lines []byte, first uint64) error {
 	if err := j.inPlace(); err != nil {
 		return err
 	}
-	if j.file == nil || j.size >= j.maxBytes {
+	cut, err := j.wasCut(first)
+	if err != nil {
+		return err
+	}
+	if j.file == nil || j.size >= j.maxBytes || cut != nil {
 		if err := j.rotate(first); err != nil {
 			return err
 		}
 	}
-	_, err := j.file.Write(lines)
+	lines = append(cut, lines...)
+	_, err = j.file.Write(lines)
 	if now := time.Now(); err == nil && now.Sub(j.synced) >= j.syncEvery {
 		err, j.synced = j.file.Sync(), now
 	}
@@ -156,8 +161,7 @@ func (j *journal) append(lines []byte, first uint64) error {
 		return nil
 	}
 	if undo := j.file.Truncate(j.size); undo == nil {
-		_, undo = j.file.Seek(j.size, io.SeekStart)
-		return errors.Join(err, undo)
+		return err
 	}
 	// The next line starts a new file.
 	_ = j.file.Close()
@@ -165,9 +169,26 @@ func (j *journal) append(lines []byte, first uint64) error {
 	return err
 }
 
+// wasCut returns the line that tells of the current file having been cut short by somebody else, as `> FILE` does to make
+// room; nil if it was not. What follows belongs in a file of its own: the cut may be in the middle of a line. The line has
+// the seq of the one that follows it, so nobody who reads on misses it.
+func (j *journal) wasCut(first uint64) ([]byte, error) {
+	if j.file == nil {
+		return nil, nil
+	}
+	info, err := j.file.Stat()
+	if err != nil || info.Size() >= j.size {
+		return nil, err
+	}
+	line, err := json.Marshal(Entry{Seq: first, Time: time.Now().UTC(), Event: EventDamaged, Outcome: Unknown,
+		Reason: fmt.Sprintf("audit/%s was cut from %d bytes to %d, not by this server: what the lines recorded is unknown",
+			filepath.Base(j.file.Name()), j.size, info.Size())})
+	return append(line, '\n'), err
+}
+
 func (j *journal) rotate(first uint64) error {
 	path := filepath.Join(j.dir, fmt.Sprintf("%s-%020d%s", j.name, first, fileSuffix))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

@@ -216,13 +216,20 @@ func (l *Log) Changed() <-chan struct{} {
 }
 
 // Read yields the entries that q selects, oldest first, until yield returns false. It reads files, in time proportional
-// to their size.
+// to their size. Its errors wrap ErrUnreadable.
 func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	if l == nil {
 		return nil
 	}
 	end := l.settled()
-	return merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
+	err := l.done.inPlace()
+	if err == nil {
+		err = merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return nil
 }
 
 // settled returns the seq up to which every line is on disk. A reader that continued after a later one would miss a

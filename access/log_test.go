@@ -197,6 +197,42 @@ func TestDamagedLinesCostNoOthers(t *testing.T) {
 	}
 }
 
+// TestLogThatOthersCut checks that a file of the log that somebody cuts while the server runs costs what was cut off, and
+// nothing that is recorded later; the log tells of it.
+func TestLogThatOthersCut(t *testing.T) {
+	for name, to := range map[string]int64{"to nothing": 0, "in the middle of a line": 30} {
+		dir := t.TempDir()
+		l := openLog(t, access.LogConfig{Dir: dir})
+		recordDone(t, l, "before")
+		files, err := filepath.Glob(filepath.Join(dir, "done-*.jsonl"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		if err := os.Truncate(files[0], to); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			recordDone(t, l, "after")
+			after, told := 0, 0
+			for _, e := range entriesOf(t, l, access.LogQuery{}) {
+				switch {
+				case e.Name == "after":
+					after++
+				case e.Event == access.EventDamaged && strings.Contains(e.Reason, "was cut from"):
+					told++
+				}
+			}
+			if after == 0 || told != 1 {
+				t.Errorf("cut %s: %d of what was recorded since is there, the cut is told of %d times", name, after, told)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l = openLog(t, access.LogConfig{Dir: dir})
+		}
+	}
+}
+
 // recordDone records an intent and its outcome.
 func recordDone(t *testing.T, l *access.Log, name string) {
 	t.Helper()
@@ -338,12 +374,33 @@ func TestSecretsStayOutOfDifferences(t *testing.T) {
 	}
 }
 
+// TestLogInAnyFolder checks that the name of a folder is no pattern: a log is found where it was, continues after a
+// restart, and keeps to its bounds.
+func TestLogInAnyFolder(t *testing.T) {
+	for _, name := range []string{"a[1]", "b*", "c?", `d\e`} {
+		dir := filepath.Join(t.TempDir(), name)
+		for i := range 3 {
+			l := openLog(t, access.LogConfig{Dir: dir, MaxFileBytes: 1, MaxFiles: 2})
+			recordDone(t, l, fmt.Sprint(i))
+			if got := len(entriesOf(t, l, access.LogQuery{})); got != min(i+1, 2) {
+				t.Errorf("%s: %d entries after %d starts", name, got, i+1)
+			}
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // TestLogThatMoves checks that nothing is recorded, and no change is allowed, while readers would not find the log.
 func TestLogThatMoves(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "audit")
 	l := openLog(t, access.LogConfig{Dir: dir})
 	if err := os.Rename(dir, dir+".away"); err != nil {
 		t.Fatal(err)
+	}
+	if err := l.Read(access.LogQuery{}, func(access.Entry) bool { return true }); !errors.Is(err, access.ErrUnreadable) {
+		t.Errorf("a log that is gone is read as if it were empty: %v", err)
 	}
 	if err := l.Ready(t.Context()); !errors.Is(err, place.ErrMoved) {
 		t.Errorf("ready, without its folder, before the first line: %v", err)

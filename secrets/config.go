@@ -109,16 +109,39 @@ func (c Config) ownKey() ([]byte, error) {
 
 // findSealed returns a sealed file in one of the folders of dir, or "" if there is none.
 func findSealed(dir string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	folders, err := entries(dir)
 	if err != nil {
 		return "", err
 	}
-	for _, path := range files {
-		if sealed, err := beginsSealed(path); err != nil || sealed {
-			return path, err
+	for _, folder := range folders {
+		files, err := entries(folder)
+		if err != nil {
+			return "", err
+		}
+		for _, path := range files {
+			if sealed, err := beginsSealed(path); err != nil || sealed {
+				return path, err
+			}
 		}
 	}
 	return "", nil
+}
+
+// entries returns the paths of what a folder holds; nothing of what is no folder, or is not there. Unlike a pattern, it
+// fails if the folder cannot be read.
+func entries(dir string) (paths []string, err error) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := os.ReadDir(dir)
+	for _, e := range all {
+		paths = append(paths, filepath.Join(dir, e.Name()))
+	}
+	return paths, err
 }
 
 func beginsSealed(path string) (bool, error) {

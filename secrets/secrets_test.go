@@ -169,6 +169,20 @@ func TestOwnKey(t *testing.T) {
 		t.Error(err)
 	}
 
+	// A key that is lost is not replaced, whatever the folder is called.
+	for _, name := range []string{"plain", "a[1]", `b\c`} {
+		lost := filepath.Join(t.TempDir(), name)
+		if err := os.MkdirAll(filepath.Join(lost, "membership"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(lost, "membership", "sealed"), sealed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenBox(Config{Dir: lost, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, ErrKey) {
+			t.Errorf("%s: another key beside what is sealed: %v", name, err)
+		}
+	}
+
 	shared := t.TempDir()
 	boxes := make([]*Box, 8)
 	var wg sync.WaitGroup

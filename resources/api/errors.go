@@ -176,6 +176,8 @@ func refusal(err error) *Error {
 		return NewError(http.StatusForbidden, titleDenied, grant.Error())
 	case errors.Is(err, access.ErrTooMany):
 		return NewError(http.StatusTooManyRequests, "Too Many Requests", err.Error())
+	case errors.Is(err, access.ErrUnreadable):
+		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error())
 	case errors.Is(err, access.ErrAudit) && errors.Is(err, place.ErrMoved):
 		return NewError(http.StatusServiceUnavailable, "Service Unavailable", err.Error()).with(OutcomeNothing)
 	case errors.Is(err, access.ErrAudit):
