@@ -113,6 +113,8 @@ type examination struct {
 	flags  *doctorFlags
 	// version is the server's version, home its zone; empty for a global.
 	version, home string
+	// late are the zones that are known to lack changes of the global.
+	late []string
 }
 
 // doctor prints the findings. The exit status reports the result.

@@ -41,9 +41,21 @@ func (e *examination) proxiesOf(ctx context.Context, mesh string) {
 	case len(overviews) == 0:
 		e.note("proxies", "mesh "+mesh, "none")
 	default:
-		e.note("proxies", "mesh "+mesh, "%d, all connected and in sync", len(overviews))
+		e.note("proxies", "mesh "+mesh, "%d, all connected and %s", len(overviews), e.pace(status))
 	}
 	e.add(found...)
+}
+
+// pace says how far proxies are that lack nothing of what their zone has.
+func (e *examination) pace(status *rolloutStatus) string {
+	const ofTheirZone = "not behind their zone; "
+	switch {
+	case len(e.late) > 0:
+		return ofTheirZone + "newer changes have not come to " + firstOf(e.late, 3)
+	case status.Source != nil:
+		return ofTheirZone + "whether there are newer changes is unknown"
+	}
+	return "in sync"
 }
 
 // proxyFindings counts the Dataplanes whose proxy is not connected, among those that the caller may read.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 )
@@ -21,6 +22,7 @@ func asAPIError(err error, into **api.Error) bool { return errors.As(err, into) 
 func (e *examination) sync(ctx context.Context) error {
 	own, err := fetchSession(ctx, e.client, "/_sync", "")
 	if err == nil {
+		e.compare(own)
 		e.add(ownFindings(own)...)
 		return nil
 	}
@@ -52,6 +54,15 @@ func (e *examination) sync(ctx context.Context) error {
 	return nil
 }
 
+// compare remembers a zone that lacks changes of the global.
+func (e *examination) compare(s *syncSession) {
+	if slices.ContainsFunc(s.Types, func(t tracker.TypeSync) bool {
+		return t.Direction == "toZone" && (t.LagSeconds > 0 || t.LagRevisions > 0)
+	}) {
+		e.late = append(e.late, s.Zone)
+	}
+}
+
 // zone checks one zone, from the global.
 func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	if seen == nil {
@@ -68,6 +79,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 		e.unknown("zone", z.Name, err, "use a credential that may read the zone: causewayctl auth can-i read Zone")
 		session = &syncSession{}
 	}
+	e.compare(session)
 	e.add(presenceFindings(seen, credentials, session.Started)...)
 	e.add(credentialFindings(credentials, time.Now())...)
 	if isCloned(z) {

@@ -25,10 +25,10 @@ const healthInterval = time.Second
 // out.
 type health struct {
 	mu sync.Mutex
-	// mu guards all fields. away is why the cluster does not answer, nil while it does. final is why this store can
-	// never write again. full is why the cluster refuses writes although it answers, since filled.
+	// mu guards all fields. away is why the cluster does not answer, since lost, nil while it does. final is why this
+	// store can never write again. full is why the cluster refuses writes although it answers, since filled.
 	away, final, full error
-	filled            time.Time
+	lost, filled      time.Time
 	// behind is the etcd revision of a write that the view does not show, first missed at since; 0 if the view shows
 	// all.
 	behind int64
@@ -46,7 +46,7 @@ func (h *health) err() error {
 	case h.final != nil:
 		return h.final
 	case h.away != nil:
-		return fmt.Errorf("%w (no answer: %w)", store.ErrUnavailable, h.away)
+		return fmt.Errorf("%w (no answer since %s: %w)", store.ErrUnavailable, h.lost.UTC().Format(time.RFC3339), h.away)
 	}
 	return nil
 }
@@ -87,7 +87,9 @@ func (h *health) heard() (again bool) {
 func (h *health) suspect(err error) (first bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first = h.away == nil
+	if first = h.away == nil; first {
+		h.lost = time.Now()
+	}
 	h.away = err
 	return first
 }
