@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { answered, api, signIn, type Refusal } from "./api";
 import { useAnswer } from "./ask";
 import { Failure } from "./parts/Failure";
+import { Knowledge } from "./parts/Knowledge";
 import { Link } from "./parts/Link";
 import { SignIn } from "./parts/SignIn";
 import { Calls } from "./pages/Calls";
@@ -97,11 +98,11 @@ function Page({ page, query, server }: { page: string; query: URLSearchParams; s
     case "zone":
       return <Zone query={query} server={server} />;
     case "proxy":
-      return <Proxy kri={query.get("kri") ?? ""} />;
+      return <><Knowledge server={server} of={query.toString()} /><Proxy kri={query.get("kri") ?? ""} /></>;
     case "resources":
-      return <Resources query={query} />;
+      return <><Knowledge server={server} of={query.toString()} /><Resources query={query} /></>;
     case "resource":
-      return <Resource kri={query.get("kri") ?? ""} />;
+      return <><Knowledge server={server} of={query.toString()} /><Resource kri={query.get("kri") ?? ""} /></>;
     case "try":
       return <Try />;
     default:

@@ -7,6 +7,7 @@ import { AsOf } from "../parts/AsOf";
 import { Failure } from "../parts/Failure";
 import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
+import { behind, doubts } from "../sync";
 import { date } from "../text";
 
 type Types = Schema["SyncStatus"]["types"];
@@ -39,10 +40,11 @@ function Sync({ name, global }: { name: string; global: boolean }) {
       {s !== undefined && (
         <>
           <Connection s={s} global={global} />
+          {doubts(s, global).map((text) => <p key={text} className="warning">{text}</p>)}
           <Held types={s.types} name={name} again={sync.again} />
           <Refused types={s.types} />
           {(s.over ?? []).map((o) => <p key={o.limit + (o.type ?? "")} className="warning">More {o.type ?? ""} {o.limit} than the {o.most} that are kept: {o.count} since <Time at={date(o.since)} />.</p>)}
-          <Table types={s.types} />
+          <Table s={s} />
         </>
       )}
     </>
@@ -51,7 +53,7 @@ function Sync({ name, global }: { name: string; global: boolean }) {
 
 function Connection({ s, global }: { s: Schema["SyncStatus"]; global: boolean }) {
   const peer = global ? "The zone" : "The global";
-  if (s.unheard === true) return <p className="warning">Whether the zone is connected is unknown since <Time at={date(s.since)} />: another replica had its session.</p>;
+  if (s.unheard === true) return <p className="warning">Whether the zone is connected is unknown since <Time at={date(s.since)} />: another replica had its session{s.whyUnheard !== undefined && `, and ${s.whyUnheard}`}.</p>;
   if (!global && s.types.length === 0 && s.connected !== true) return <p>No sync is known here: a zone without a global has none.</p>;
   return (
     <>
@@ -124,20 +126,20 @@ function direction(t: TypeSync): string {
   return t.direction === "toZone" ? "to the zone" : "to the global";
 }
 
-function Table({ types }: { types: Types }) {
-  if (types.length === 0) return null;
+function Table({ s }: { s: Schema["SyncStatus"] }) {
+  if (s.types.length === 0) return null;
   return (
     <div className="scroll">
       <table>
         <caption>By type</caption>
         <thead><tr><th scope="col">Type</th><th scope="col">Way</th><th scope="col">Acknowledged</th><th scope="col">Behind</th><th scope="col">Refused</th></tr></thead>
         <tbody>
-          {types.map((t) => (
+          {s.types.map((t) => (
             <tr key={t.type + t.direction}>
               <th scope="row">{t.type}</th>
               <td>{direction(t)}</td>
               <td>{t.acked} of {t.sent}, up to revision {t.acknowledged}</td>
-              <td>{t.lagUnknown === true ? "unknown" : t.lagRevisions === 0 ? "no" : `${t.lagRevisions} revisions, ${Math.round(t.lagSeconds)} s`}</td>
+              <td>{behind(t, s)}</td>
               <td>{t.refused.length}</td>
             </tr>
           ))}
