@@ -52,12 +52,12 @@ func (t *policyType) path() string {
 	return d.Path
 }
 
-// millis returns a duration that only the n-th conf has, and its Protobuf encoding.
-func millis(n int) (text string, sign []byte) {
-	const seconds, perMilli = 7, 1_000_000
+// moment returns a duration of less than eight seconds that only the n-th conf has, and its Protobuf encoding.
+func moment(n int) (text string, sign []byte) {
+	const seconds, perMicro = 7, 1000
 	sign = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), seconds)
-	sign = protowire.AppendVarint(protowire.AppendTag(sign, 2, protowire.VarintType), uint64(n+1)*perMilli)
-	return fmt.Sprintf("%dms", seconds*1000+n+1), sign
+	sign = protowire.AppendVarint(protowire.AppendTag(sign, 2, protowire.VarintType), uint64(n+1)*perMicro)
+	return fmt.Sprintf("%dus", seconds*1_000_000+n+1), sign
 }
 
 // amount returns a number that only the n-th conf has, and its Protobuf encoding.
@@ -82,11 +82,11 @@ func policyTypes() []policyType {
 func sentTypes() []policyType {
 	return []policyType{
 		{typ: resources.TypeMeshTimeout, list: "to", conf: func(n int) (any, []byte) {
-			text, sign := millis(n)
+			text, sign := moment(n)
 			return object{"http": object{"streamIdleTimeout": text, "requestTimeout": "0s"}}, sign
 		}},
 		{typ: resources.TypeMeshRetry, list: "to", conf: func(n int) (any, []byte) {
-			text, sign := millis(n)
+			text, sign := moment(n)
 			return object{"http": object{"backOff": object{"baseInterval": text, "maxInterval": "1m"}}}, sign
 		}},
 		{typ: resources.TypeMeshCircuitBreaker, list: "to", conf: func(n int) (any, []byte) {
@@ -94,7 +94,7 @@ func sentTypes() []policyType {
 			return object{"connectionLimits": object{"maxConnections": number}}, sign
 		}},
 		{typ: resources.TypeMeshHealthCheck, list: "to", conf: func(n int) (any, []byte) {
-			text, sign := millis(n)
+			text, sign := moment(n)
 			return object{"interval": text, "timeout": "1s", "http": object{"path": "/"}}, sign
 		}},
 		{typ: resources.TypeMeshLoadBalancingStrategy, list: "to", conf: func(n int) (any, []byte) {
@@ -122,7 +122,7 @@ func loggedTo(n int) (any, []byte) {
 func receivedTypes() []policyType {
 	return []policyType{
 		{typ: resources.TypeMeshTimeout, list: "rules", conf: func(n int) (any, []byte) {
-			text, sign := millis(n)
+			text, sign := moment(n)
 			return object{"http": object{"streamIdleTimeout": text}}, sign
 		}},
 		{typ: resources.TypeMeshCircuitBreaker, list: "rules", conf: func(n int) (any, []byte) {
@@ -134,7 +134,7 @@ func receivedTypes() []policyType {
 			return object{"local": object{"http": object{"requestRate": object{"num": number, "interval": "1s"}}}}, sign
 		}},
 		{typ: resources.TypeMeshFaultInjection, list: "rules", conf: func(n int) (any, []byte) {
-			text, sign := millis(n)
+			text, sign := moment(n)
 			return object{"http": []any{object{"delay": object{"value": text, "percentage": 1}}}}, sign
 		}},
 		{typ: resources.TypeMeshAccessLog, list: "rules", moves: true, conf: loggedTo},
