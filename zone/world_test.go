@@ -286,12 +286,19 @@ func (e *envoy) listeners() map[string]string {
 	return out
 }
 
-// application runs a server that answers 200 and counts the requests.
+// application runs a server that answers 200 and counts the requests. A request of /endless gets a byte every 20 ms, for
+// as long as its client stays.
 func application(t *testing.T) (port int, hits func() int) {
 	t.Helper()
 	var n counter
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.add()
+		for r.URL.Path == "/endless" && r.Context().Err() == nil {
+			if _, err := io.WriteString(w, "."); err != nil || http.NewResponseController(w).Flush() != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
 		_, _ = io.WriteString(w, "application "+r.URL.Path)
 	}))
 	t.Cleanup(srv.Close)

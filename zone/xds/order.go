@@ -88,6 +88,9 @@ func (s *session) mayRemoveLocked() bool {
 
 // wakeWaitingLocked lets kinds respond that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
+	if k == kindCluster {
+		s.wakeLocked(kindExtension)
+	}
 	switch k {
 	case kindCluster, kindEndpoint, kindSecret:
 		s.wakeLocked(kindListener)

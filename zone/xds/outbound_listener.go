@@ -58,12 +58,15 @@ type listenedKey struct {
 	logs *matching.ResourceRule
 	from logSource
 	// by is the provider of its spans; nil for none.
-	by *provider
+	by    *provider
+	whole bool
 }
 
-// listened is the listener of an outbound, and what its logs need. It is immutable.
+// listened is the listener of an outbound, with its observer, and what its logs need. It is immutable.
 type listened struct {
-	listener   *resource
+	listener *resource
+	// observer is nil for none.
+	observer   *observer
 	collectors []*resource
 	// files are those that its logs write.
 	files    []string
@@ -82,7 +85,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
-		key := listenedKey{listens: d.listens}
+		key := listenedKey{listens: d.listens, whole: t.whole()}
 		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
 			key.logs = rule
 			if out.logs == nil || !out.logs.same[rule] {
@@ -101,6 +104,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		}
 		out.listened = append(out.listened, l)
 		out.sets[kindListener] = append(out.sets[kindListener], l.listener)
+		if l.observer != nil {
+			out.sets[kindExtension] = append(out.sets[kindExtension], l.observer.filter)
+		}
 		for _, c := range l.collectors {
 			if !named(out.sets[kindCluster], c.name) {
 				out.sets[kindCluster] = append(out.sets[kindCluster], c)
@@ -120,20 +126,23 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 // that policies do not replace the listener, with one exception: the limit on the time that request headers take.
 func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
 	made := &listened{}
-	logs := made.log(k, files)
-	var filter message
-	var err error
-	name := "envoy.filters.network.tcp_proxy"
-	if k.http {
-		name = "envoy.filters.network.http_connection_manager"
-		filter, err = k.manager(logs)
-	} else {
-		filter = k.tcpProxy(logs, shares)
-	}
+	config, err := k.last(made.log(k, files), shares)
 	if err != nil {
 		return nil, err
 	}
-	packed, err := pack(filter)
+	var last *listenerv3.Filter
+	if k.whole || k.logs == nil && k.by == nil {
+		last, err = lastFilter(config)
+	} else {
+		bare := listenedKey{listens: k.listens}
+		var quiet message
+		if quiet, err = bare.last(nil, shares); err != nil {
+			return nil, err
+		}
+		if made.observer, err = newObserver(k.name, config, quiet); err == nil {
+			last = made.observer.inChain
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,10 +151,7 @@ func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, erro
 		StatPrefix:       k.name,
 		Address:          k.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains: []*listenerv3.FilterChain{{
-			Name: k.name, Filters: []*listenerv3.Filter{{Name: name,
-				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
-		}},
+		FilterChains:     []*listenerv3.FilterChain{{Name: k.name, Filters: []*listenerv3.Filter{last}}},
 	}
 	if k.redirected {
 		out.BindToPort = wrapperspb.Bool(false)
@@ -167,6 +173,14 @@ func (l *listened) log(k *listenedKey, files *logFiles) []*accesslogv3.AccessLog
 		l.problems = append(l.problems, originOf(k.logs)+": "+p)
 	}
 	return logs
+}
+
+// last returns the last filter of the listener's chain.
+func (k *listenedKey) last(logs []*accesslogv3.AccessLog, shares []weighted) (message, error) {
+	if k.http {
+		return k.manager(logs)
+	}
+	return k.tcpProxy(logs, shares), nil
 }
 
 func (k *listenedKey) manager(logs []*accesslogv3.AccessLog) (*hcmv3.HttpConnectionManager, error) {

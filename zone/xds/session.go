@@ -257,7 +257,11 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	if ok && k == kindListener && s.inliner != nil {
 		all, ok = s.inlineLocked(all)
 	}
-	s.proxy.record.asks(s.subscription, k, ok)
+	left := false
+	if ok && k == kindExtension && s.ordered && s.lacksLocked(kindCluster) {
+		all, left = withoutNewObservers(all, sub.ReturnedResources())
+	}
+	s.proxy.record.asks(s.subscription, k, ok && !left)
 	if !ok {
 		return nil, false
 	}
