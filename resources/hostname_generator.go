@@ -250,10 +250,10 @@ func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 		add("synced-namespaced-mesh-service", "{{ .DisplayName }}.{{ .Namespace }}.svc.{{ .Zone }}.mesh.local",
 			TypeMeshService, synced(LabelEnv, EnvUniversal))
 		add("synced-kube-mesh-service", "{{ .DisplayName }}.{{ .Namespace }}.svc.{{ .Zone }}.mesh.local", TypeMeshService,
-			synced(LabelEnv, envKubernetes, labelHeadless, "false"))
+			synced(LabelEnv, envKubernetes, LabelHeadless, "false"))
 		add("synced-headless-kube-mesh-service", `{{ label "statefulset.kubernetes.io/pod-name" }}.{{ label "`+
-			labelServiceName+`" }}.{{ .Namespace }}.svc.{{ .Zone }}.mesh.local`, TypeMeshService,
-			synced(LabelEnv, envKubernetes, labelHeadless, "true"))
+			LabelServiceName+`" }}.{{ .Namespace }}.svc.{{ .Zone }}.mesh.local`, TypeMeshService,
+			synced(LabelEnv, envKubernetes, LabelHeadless, "true"))
 		return out
 	}
 	add("local-universal-mesh-service", "{{ .DisplayName }}.svc.mesh.local", TypeMeshService, local)
@@ -264,9 +264,11 @@ func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 
 // Labels and values of services that Kubernetes zones create.
 const (
-	envKubernetes    = "kubernetes"
-	labelHeadless    = "k8s.kuma.io/is-headless-service"
-	labelServiceName = "k8s.kuma.io/service-name"
+	envKubernetes = "kubernetes"
+	// LabelHeadless says whether the name of a MeshService's Service means its pods.
+	LabelHeadless = "k8s.kuma.io/is-headless-service"
+	// LabelServiceName names the Service that a MeshService is made of.
+	LabelServiceName = "k8s.kuma.io/service-name"
 )
 
 func labelled(key, value string, more ...string) map[string]string {

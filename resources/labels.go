@@ -33,7 +33,7 @@ const ManagedByDiscovery = "k8s-controller"
 var carriedLabels = []string{
 	LabelManagedBy, "kuma.io/proxy-type", "kuma.io/sidecar-injection", "kuma.io/listener-zoneingress",
 	"kuma.io/listener-zoneegress",
-	"k8s.kuma.io/service-name", "k8s.kuma.io/is-headless-service",
+	LabelServiceName, LabelHeadless,
 }
 
 // Values of labels.

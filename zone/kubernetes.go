@@ -5,6 +5,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/kubernetes/discovery"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/server"
 )
@@ -23,4 +24,13 @@ func newBridge(cfg *Config, o *opened, spread *rollout, diagnostics *server.Diag
 		},
 		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
 	}, kubernetes.Place{DataDir: cfg.DataDir, Box: o.box, Agent: "causeway-zone"}, diagnostics)
+}
+
+// newDiscovery returns what makes Dataplanes and MeshServices of the pods and Services of the bridge's cluster; nil without
+// a cluster.
+func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge) *discovery.Controller {
+	if bridge == nil {
+		return nil
+	}
+	return discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Log: cfg.Log})
 }

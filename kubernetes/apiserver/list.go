@@ -23,6 +23,11 @@ const (
 // List returns all objects of a kind, in all namespaces, and the revision of the list. It fails rather than to return a
 // part. selector is a field selector, or empty.
 func (c *Client) List(ctx context.Context, k Kind, selector string) ([]*Object, string, error) {
+	return c.list(ctx, k, selector, nil)
+}
+
+// list is List with what trims each object as it comes; nil trims none.
+func (c *Client) list(ctx context.Context, k Kind, selector string, trim func(*Object)) ([]*Object, string, error) {
 	var out []*Object
 	next := ""
 	for {
@@ -33,7 +38,7 @@ func (c *Client) List(ctx context.Context, k Kind, selector string) ([]*Object, 
 		if next != "" {
 			query.Set("continue", next)
 		}
-		page, err := c.page(ctx, k, query)
+		page, err := c.page(ctx, k, query, trim)
 		if err != nil {
 			return nil, "", err
 		}
@@ -56,9 +61,10 @@ type listMeta struct {
 type page struct {
 	meta  listMeta
 	items []*Object
+	trim  func(*Object)
 }
 
-func (c *Client) page(ctx context.Context, k Kind, query url.Values) (*page, error) {
+func (c *Client) page(ctx context.Context, k Kind, query url.Values, trim func(*Object)) (*page, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	answer, err := c.send(ctx, http.MethodGet, k.path("", "", ""), query, "", nil)
@@ -66,7 +72,7 @@ func (c *Client) page(ctx context.Context, k Kind, query url.Values) (*page, err
 		return nil, err
 	}
 	defer answer.Body.Close()
-	p := &page{}
+	p := &page{trim: trim}
 	if err := p.read(json.NewDecoder(io.LimitReader(answer.Body, maxPage))); err != nil {
 		return nil, fmt.Errorf("list of %s: %w", k.Plural, err)
 	}
@@ -115,6 +121,9 @@ func (p *page) readItems(d *json.Decoder) error {
 		one, err := Parse(raw)
 		if err != nil {
 			return err
+		}
+		if p.trim != nil {
+			p.trim(one)
 		}
 		p.items = append(p.items, one)
 	}

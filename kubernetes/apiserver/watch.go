@@ -28,6 +28,12 @@ type Sink interface {
 	Resumed()
 }
 
+// Trimmer is a Sink that reads little of its objects. Trim drops the rest of each object of a list as it comes, so that a
+// long list is never held whole.
+type Trimmer interface {
+	Trim(*Object)
+}
+
 // The wait between attempts doubles from minBackoff to maxBackoff, with jitter.
 const (
 	minBackoff = 200 * time.Millisecond
@@ -93,7 +99,11 @@ type following struct {
 // once lists if it must, and then watches until the watch ends. progressed is set if the API server answered anything.
 func (f *following) once(ctx context.Context) (progressed bool, err error) {
 	if f.revision == "" {
-		all, revision, err := f.client.List(ctx, f.kind, f.selector)
+		var trim func(*Object)
+		if t, ok := f.sink.(Trimmer); ok {
+			trim = t.Trim
+		}
+		all, revision, err := f.client.list(ctx, f.kind, f.selector, trim)
 		if err != nil {
 			return false, err
 		}

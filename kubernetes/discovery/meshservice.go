@@ -11,13 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Labels of MeshServices that say what they are made of. Source: Kuma.
-const (
-	labelServiceName = "k8s.kuma.io/service-name"
-	labelHeadless    = "k8s.kuma.io/is-headless-service"
-	// labelPodName has the name of a pod of a StatefulSet. Source: Kubernetes.
-	labelPodName = "statefulset.kubernetes.io/pod-name"
-)
+// labelPodName has the name of a pod of a StatefulSet. Source: Kubernetes.
+const labelPodName = "statefulset.kubernetes.io/pod-name"
 
 // MeshServicesOf returns what a Service is in the mesh, without the labels that the server computes: one MeshService,
 // and for a headless one another for each of its pods, whose addresses its name means. pods are those of its namespace.
@@ -102,7 +97,7 @@ func (s *Service) resource(name, mesh string, of *resources.MeshService, address
 		return nil, err
 	}
 	labels := carried(s.Metadata.Labels)
-	labels[labelServiceName], labels[labelHeadless] = s.Metadata.Name, strconv.FormatBool(s.headless())
+	labels[resources.LabelServiceName], labels[resources.LabelHeadless] = s.Metadata.Name, strconv.FormatBool(s.headless())
 	labels[resources.LabelManagedBy] = resources.ManagedByDiscovery
 	out := &resources.Resource{Spec: spec, Labels: labels, Key: resources.Key{Type: resources.TypeMeshService, Mesh: mesh,
 		Namespace: s.Metadata.Namespace, Name: name}}

@@ -3,6 +3,8 @@ package discovery
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
@@ -115,7 +117,7 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 			}
 		}
 	}
-	kept := p.Status.Conditions[:0]
+	var kept []podCondition
 	for _, c := range p.Status.Conditions {
 		if c.Type == conditionReady {
 			kept = append(kept, c)
@@ -145,13 +147,10 @@ func readNode(o *apiserver.Object) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept := map[string]string{}
-	for _, key := range topology {
-		if value, ok := n.Metadata.Labels[key]; ok {
-			kept[key] = value
-		}
+	maps.DeleteFunc(n.Metadata.Labels, func(key, _ string) bool { return !slices.Contains(topology, key) })
+	if len(n.Metadata.Labels) == 0 {
+		n.Metadata.Labels = nil
 	}
-	n.Metadata.Labels = kept
 	return n, nil
 }
 

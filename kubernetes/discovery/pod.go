@@ -59,8 +59,8 @@ func portOf(text string) uint32 {
 }
 
 // goesPast reports whether what comes to a port goes past the proxy.
-func (p *proxy) goesPast(port uint32) bool {
-	return slices.ContainsFunc(p.past, func(ports string) bool {
+func (is *proxy) goesPast(port uint32) bool {
+	return slices.ContainsFunc(is.past, func(ports string) bool {
 		first, last, isRange := strings.Cut(strings.TrimSpace(ports), "-")
 		if !isRange {
 			last = first

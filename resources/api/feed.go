@@ -70,7 +70,11 @@ func (s *Server) acceptEach(docs []*resources.Resource, out *FeedResult) []*reso
 	state := s.config.Store.Snapshot()
 	var accepted []*resources.Resource
 	for _, doc := range docs {
-		kept, err := s.keepShown(state, []*resources.Resource{doc})
+		err := s.discovered(state, doc)
+		kept := []*resources.Resource{doc}
+		if err == nil {
+			kept, err = s.keepShown(state, kept)
+		}
 		if err == nil {
 			kept, err = s.accept(kept)
 		}

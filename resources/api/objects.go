@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // Objects reports what users write as objects of a Kubernetes cluster.
@@ -35,10 +36,34 @@ func (s *Server) writtenByKubectl(docs []*resources.Resource) error {
 // deletedByKubectl refuses to delete a resource that is an object of a Kubernetes cluster. A resource without an
 // object, or whose object is gone, can be deleted here.
 func (s *Server) deletedByKubectl(old *resources.Resource) error {
-	if s.objects == nil || old == nil || old.Object.IsZero() || s.objects.Gone(old.Key) {
+	if s.objects == nil || old == nil {
+		return nil
+	}
+	if s.config.Home.Discovered(old) {
+		reason := fmt.Sprintf("the zone makes this %s of %s: change that", old.Type, madeOf(old))
+		return NewError(http.StatusMethodNotAllowed, "Method not allowed", reason).WithField("name", "%s", reason)
+	}
+	if old.Object.IsZero() || s.objects.Gone(old.Key) {
 		return nil
 	}
 	return byKubectl(old.Type, "delete")
+}
+
+// discovered refuses a document of a user in the place of what the zone makes of a pod or of a Service.
+func (s *Server) discovered(state store.Snapshot, doc *resources.Resource) error {
+	if old := state.Get(doc.Key); s.objects != nil && old != nil && s.config.Home.Discovered(old) {
+		return invalidField(doc.Key, "name", fmt.Sprintf("the zone makes the %s %s/%s of %s: change that, or choose another name",
+			old.Type, old.Namespace, old.Name, madeOf(old)))
+	}
+	return nil
+}
+
+// madeOf names the object that a zone made a resource of.
+func madeOf(r *resources.Resource) string {
+	if r.Type == resources.TypeDataplane {
+		return "the Pod of its name"
+	}
+	return "the Service " + r.Labels[resources.LabelServiceName]
 }
 
 func byKubectl(t resources.Type, verb string) error {

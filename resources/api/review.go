@@ -11,6 +11,9 @@ import (
 // warnings and, with preview, role, destinations and proxies. It names nothing that its Author may not read. It stores
 // nothing. Its errors are those of PUT.
 func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bool) (*ForecastItem, error) {
+	if err := s.discovered(s.config.Store.Snapshot(), doc); err != nil {
+		return nil, err
+	}
 	ctx, _ = s.asFeed(ctx, access.EventWrite)
 	ctx = context.WithValue(ctx, authorKey{}, s.Author(doc))
 	forecast, err := s.foresee(ctx, []*resources.Resource{doc}, preview)

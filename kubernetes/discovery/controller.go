@@ -1,0 +1,211 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// Config configures New. All fields are required.
+type Config struct {
+	Client *apiserver.Client
+	// Store gets the Dataplanes and MeshServices.
+	Store store.Store
+	// Home is the zone.
+	Home resources.Home
+	Log  *slog.Logger
+}
+
+const (
+	// foldTime is the least time between two looks at what changed, so that a rollout is written in batches.
+	foldTime = 50 * time.Millisecond
+	// retryTime is the wait after a write that failed.
+	retryTime = time.Second
+	// retellTime is how often problems become Events again: the API server forgets Events after an hour.
+	retellTime = 30 * time.Minute
+)
+
+// Controller keeps what the store has of a cluster equal to what the cluster has.
+type Controller struct {
+	Config
+	work   chan struct{}
+	events chan event
+
+	mu sync.Mutex
+	// spaces are the namespaces with what is in them, nodes where pods are; guarded by mu, like all that follows.
+	spaces map[string]*space
+	nodes  map[string]*Node
+	// kinds are the kinds that are followed.
+	kinds []*following
+	// compare is set after a list: what the store has beyond it is gone.
+	compare bool
+	// meshes are those in which something was made, whether they are there or not.
+	meshes map[string]bool
+	// told are the problems that are Events already.
+	told map[object]string
+}
+
+// space is one namespace.
+type space struct {
+	name      string
+	namespace *Namespace // nil if there is none of this name, or not yet
+	pods      map[string]*Pod
+	services  map[string]*Service
+	// changed are the pods whose Dataplanes are to be looked at, servicesChanged all MeshServices.
+	changed         map[string]bool
+	servicesChanged bool
+}
+
+// New returns a controller. Run starts it.
+func New(c Config) *Controller {
+	d := &Controller{Config: c, work: make(chan struct{}, 1), events: make(chan event, maxEvents),
+		spaces: map[string]*space{}, nodes: map[string]*Node{}, told: map[object]string{},
+		meshes: map[string]bool{}}
+	d.kinds = []*following{
+		{c: d, kind: core("nodes", "Node", false), sees: take(readNode, d.sawNode), known: d.knownNodes},
+		{c: d, kind: core("namespaces", "Namespace", false), sees: take(readNamespace, d.sawNamespace), known: d.knownNamespaces},
+		{c: d, kind: core("services", "Service", true), sees: take(readService, d.sawService), known: d.knownServices},
+		{c: d, kind: core("pods", "Pod", true), sees: take(readPod, d.sawPod), known: d.knownPods},
+	}
+	return d
+}
+
+func core(plural, name string, namespaced bool) apiserver.Kind {
+	return apiserver.Kind{Version: "v1", Plural: plural, Name: name, Namespaced: namespaced}
+}
+
+// Run follows the cluster until ctx ends. A nil controller does nothing.
+func (d *Controller) Run(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range d.kinds {
+		group.Go(func() error { d.Client.Follow(ctx, f.kind, "", f); return nil })
+	}
+	for _, run := range []func(context.Context) error{d.write, d.followStore, d.writeEvents} {
+		group.Go(func() error { return run(ctx) })
+	}
+	return group.Wait()
+}
+
+// wake signals that there is work, without waiting for it.
+func (d *Controller) wake() {
+	select {
+	case d.work <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what differs until ctx ends.
+func (d *Controller) write(ctx context.Context) error {
+	retell := time.NewTicker(retellTime)
+	defer retell.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.work:
+		case <-retell.C:
+			d.retell()
+		}
+		wait := foldTime
+		for more := true; more && ctx.Err() == nil; {
+			var err error
+			if more, err = d.writeOnce(ctx); err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
+				d.Log.Error("pods and Services of the cluster cannot be stored; trying again", "error", err)
+				wait = retryTime
+				break
+			}
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+		if wait == retryTime {
+			d.wake()
+		}
+	}
+}
+
+// followStore notices what others change in the store: a mesh that comes or goes, and what users write under a name that
+// a pod or a Service has.
+func (d *Controller) followStore(ctx context.Context) error {
+	since, next := d.Store.Changed()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-next:
+		}
+		revision, then := d.Store.Changed()
+		commits, ok := d.Store.Changes(since)
+		d.mu.Lock()
+		if !ok {
+			d.allLocked()
+		}
+		for _, commit := range commits {
+			for _, change := range commit.Changes {
+				d.changedLocked(change)
+			}
+		}
+		d.mu.Unlock()
+		since, next = revision, then
+	}
+}
+
+// changedLocked notes a change of the store, unless it is one that this controller made.
+func (d *Controller) changedLocked(change store.Change) {
+	key := change.Key()
+	switch {
+	case key.Type == resources.TypeMesh && (change.Old == nil || change.New == nil):
+		d.allLocked()
+	case key.Type != resources.TypeDataplane && key.Type != resources.TypeMeshService, key.Namespace == "",
+		change.New != nil && d.Home.Discovered(change.New):
+	default:
+		d.markLocked(key)
+	}
+}
+
+// markLocked marks the pod or the Services that a resource may be made of.
+func (d *Controller) markLocked(key resources.Key) {
+	s := d.spaceLocked(key.Namespace)
+	if key.Type == resources.TypeDataplane {
+		s.changed[key.Name] = true
+	} else {
+		s.servicesChanged = true
+	}
+	d.wake()
+}
+
+// allLocked marks everything.
+func (d *Controller) allLocked() {
+	for _, s := range d.spaces {
+		s.servicesChanged = true
+		for name := range s.pods {
+			s.changed[name] = true
+		}
+	}
+	d.compare = true
+	d.wake()
+}
+
+func (d *Controller) spaceLocked(name string) *space {
+	s := d.spaces[name]
+	if s == nil {
+		s = &space{name: name, pods: map[string]*Pod{}, services: map[string]*Service{}, changed: map[string]bool{}}
+		d.spaces[name] = s
+	}
+	return s
+}

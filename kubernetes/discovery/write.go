@@ -1,0 +1,208 @@
+package discovery
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// maxBatch bounds the pods that are looked at, and about the resources that are written, at once.
+const maxBatch = 500
+
+// plan is one look at what changed.
+type plan struct {
+	d      *Controller
+	snap   store.Snapshot
+	meshes []string // those that are there
+	ops    []store.Op
+	marks  []resources.Key // what the plan is about: marked again if it is not stored
+}
+
+// writeOnce writes one batch. more means that there is more to do, at once.
+func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
+	p := &plan{d: d, snap: d.Store.Snapshot()}
+	for mesh := range p.snap.List(store.Query{Type: resources.TypeMesh}) {
+		p.meshes = append(p.meshes, mesh.Name)
+	}
+	d.mu.Lock()
+	more = d.planLocked(p)
+	d.mu.Unlock()
+	for begin := 0; begin < len(p.ops); begin += maxBatch {
+		batch := store.Batch{Ops: p.ops[begin:min(begin+maxBatch, len(p.ops))]}
+		if _, err := d.Store.Apply(ctx, batch); err != nil {
+			d.mu.Lock()
+			for _, key := range p.marks {
+				d.markLocked(key)
+			}
+			d.mu.Unlock()
+			return true, err
+		}
+	}
+	return more, nil
+}
+
+// planLocked plans what is marked, once every kind was listed: what is not there yet is not gone.
+func (d *Controller) planLocked(p *plan) (more bool) {
+	for _, f := range d.kinds {
+		if !f.listed {
+			return false
+		}
+	}
+	if d.compare {
+		d.compareLocked(p.snap)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.spaces)) {
+		s := d.spaces[name]
+		services := s.inOrder()
+		if s.servicesChanged {
+			s.servicesChanged = false
+			p.services(s, services)
+		}
+		for _, pod := range slices.Sorted(maps.Keys(s.changed)) {
+			if len(p.marks) >= maxBatch {
+				return true
+			}
+			delete(s.changed, pod)
+			p.pod(s, pod, services)
+		}
+		if s.namespace == nil && len(s.pods)+len(s.services) == 0 {
+			delete(d.spaces, name)
+		}
+	}
+	return false
+}
+
+// compareLocked marks what the store has: of what is gone nothing else tells after a restart.
+func (d *Controller) compareLocked(snap store.Snapshot) {
+	d.compare = false
+	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeMeshService} {
+		for r := range snap.List(store.Query{Type: t,
+			Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
+			if !d.Home.Discovered(r) {
+				continue
+			}
+			s := d.spaceLocked(r.Namespace)
+			d.meshes[r.Mesh] = true
+			if t == resources.TypeMeshService {
+				s.servicesChanged = true
+			} else if s.pods[r.Name] == nil {
+				s.changed[r.Name] = true
+			}
+		}
+	}
+}
+
+// inOrder returns the Services in the order of their names.
+func (s *space) inOrder() []*Service {
+	return slices.SortedFunc(maps.Values(s.services), func(a, b *Service) int {
+		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
+	})
+}
+
+// pod plans the Dataplane of a pod, which may be gone.
+func (p *plan) pod(s *space, name string, services []*Service) {
+	key := resources.Key{Type: resources.TypeDataplane, Namespace: s.name, Name: name}
+	p.marks = append(p.marks, key)
+	var want *resources.Resource
+	var problems []Problem
+	pod := s.pods[name]
+	if pod != nil && !p.d.Home.IsOperators(s.name) {
+		var err error
+		if want, problems, err = DataplaneOf(pod, services, p.d.nodes[pod.Spec.NodeName]); err != nil {
+			problems = append(problems, problem(ReasonInvalid, "%v", err))
+		}
+	}
+	want, problems = p.admit(want, problems)
+	if want != nil {
+		problems = append(problems, p.put(want)...)
+	}
+	for mesh := range p.d.meshes {
+		if key.Mesh = mesh; want == nil || key != want.Key {
+			p.remove(p.snap.Get(key))
+		}
+	}
+	of := object{kind: "Pod", namespace: s.name, name: name}
+	if pod != nil {
+		of.uid = pod.Metadata.UID
+	}
+	p.d.tellLocked(of, problems)
+}
+
+// services plans the MeshServices of a namespace.
+func (p *plan) services(s *space, services []*Service) {
+	p.marks = append(p.marks, resources.Key{Type: resources.TypeMeshService, Namespace: s.name})
+	pods := slices.SortedFunc(maps.Values(s.pods), func(a, b *Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	kept := map[resources.Key]bool{}
+	if p.d.Home.IsOperators(s.name) {
+		services = nil
+	}
+	for _, one := range services {
+		all, err := MeshServicesOf(one, s.namespace, pods)
+		var problems []Problem
+		if err != nil {
+			problems = append(problems, problem(ReasonInvalid, "%v", err))
+		}
+		for _, want := range all {
+			if want, problems = p.admit(want, problems); want != nil && !kept[want.Key] {
+				kept[want.Key] = true
+				problems = append(problems, p.put(want)...)
+			}
+		}
+		p.d.tellLocked(object{"Service", s.name, one.Metadata.Name, one.Metadata.UID}, problems)
+	}
+	for r := range p.snap.List(store.Query{Type: resources.TypeMeshService, Namespace: &s.name,
+		Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
+		if !kept[r.Key] {
+			p.remove(r)
+		}
+	}
+}
+
+// admit returns a resource as the store has it, or nil and why not.
+func (p *plan) admit(want *resources.Resource, problems []Problem) (*resources.Resource, []Problem) {
+	if want == nil {
+		return nil, problems
+	}
+	if !slices.Contains(p.meshes, want.Mesh) {
+		return nil, append(problems, problem(ReasonNoMesh, "there is no mesh %q: create it, or name another in the label %s of the %s "+
+			"or its namespace", want.Mesh, resources.LabelMesh, madeOf(want)))
+	}
+	if err := resources.Validate(want, p.d.Home); err != nil {
+		return nil, append(problems, problem(ReasonInvalid, "%v", err))
+	}
+	return p.d.Home.Labelled(want), problems
+}
+
+func madeOf(r *resources.Resource) string {
+	if r.Type == resources.TypeDataplane {
+		return "Pod"
+	}
+	return "Service"
+}
+
+// put plans to write a resource, if the store has it otherwise or not at all. What a user wrote stays.
+func (p *plan) put(want *resources.Resource) []Problem {
+	p.d.meshes[want.Mesh] = true
+	old := p.snap.Get(want.Key)
+	switch {
+	case old == nil:
+		p.ops = append(p.ops, store.Op{Put: want, If: store.IfAbsent()})
+	case !p.d.Home.Discovered(old):
+		return []Problem{problem(ReasonNameTaken, "a %s %s/%s that a user wrote has this name, and stays: the %s is not in the mesh "+
+			"until it is deleted", want.Type, want.Namespace, want.Name, madeOf(want))}
+	case !old.SameContent(want):
+		p.ops = append(p.ops, store.Op{Put: want, If: store.IfRevision(old.Revision)})
+	}
+	return nil
+}
+
+// remove plans to remove a resource, if discovery made it.
+func (p *plan) remove(old *resources.Resource) {
+	if old != nil && p.d.Home.Discovered(old) {
+		p.ops = append(p.ops, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)})
+	}
+}
