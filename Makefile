@@ -80,7 +80,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo unit lint-go docs bench test-browser test-deploy: export CGO_ENABLED := 0
+build demo recording unit lint-go docs bench test-browser test-deploy: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -132,6 +132,11 @@ test-browser: build $(envoy_ready) $(chromium_ready) ## the page in a real Chrom
 .PHONY: release-snapshot
 release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, and causewayctl for macOS and Windows, into dist/
 	$(GO) run ./deploy/release -version "$(VERSION)" -out dist -nfpm $(TOOLS)/bin/nfpm
+
+.PHONY: recording
+recording: build $(envoy_ready) ## record the demo anew, as the picture in the README
+	$(GO) build -o bin/demo ./test/demo
+	$(GO) run ./test/recording -o docs/images/demo.svg -shown "make demo ONCE=1" bin/demo -once
 
 .PHONY: demo
 demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and show who may call whom (ONCE=1: check and end)
