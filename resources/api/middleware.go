@@ -206,6 +206,19 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
+// WriteLongJSON responds with 200 and v as JSON on one line: what grows with the mesh is a third shorter so.
+func WriteLongJSON(w http.ResponseWriter, v any) error {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	jsonHeaders(w)
+	_, err := w.Write(printing.JSON(resources.Redact(out.Bytes()))) //nolint:gosec // JSON, and the headers say so: no browser runs it
+	return err
+}
+
 func jsonHeaders(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -68,7 +67,7 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 			out.Readiness[i] = api.Readiness{Policy: out.Readiness[i].Policy, Text: "unknown: " + notCollecting}
 		}
 	}
-	return answer(w, out)
+	return api.WriteLongJSON(w, out)
 }
 
 func (h *handlers) denials(w http.ResponseWriter, r *http.Request) error {
@@ -89,7 +88,7 @@ func (h *handlers) denials(w http.ResponseWriter, r *http.Request) error {
 	if !h.Collecting && out.Unknown == "" {
 		out.Unknown = notCollecting
 	}
-	return answer(w, out)
+	return api.WriteLongJSON(w, out)
 }
 
 // since returns the beginning of the period that a request asks about.
@@ -135,10 +134,5 @@ func (h *handlers) suggest(w http.ResponseWriter, r *http.Request) error {
 		out.Unknown = notCollecting
 		out.Resources = []json.RawMessage{}
 	}
-	return answer(w, out)
-}
-
-func answer(w http.ResponseWriter, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(printing.NewWriter(w)).Encode(v)
+	return api.WriteLongJSON(w, out)
 }

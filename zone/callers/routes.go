@@ -1,12 +1,10 @@
 package callers
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -76,8 +74,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.server.MissingMesh(r, h.config.Store.Snapshot(), q.mesh)
 	}
 	pairs := h.pairs(r, q)
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(printing.NewWriter(w)).Encode(h.answer(m, q, h.server.Reader(r), pairs))
+	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), pairs))
 }
 
 // seen is what proxies reported, or why that is not known.

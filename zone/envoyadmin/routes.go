@@ -1,11 +1,13 @@
 package envoyadmin
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"regexp"
 
+	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -117,12 +119,15 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, qu
 	case err != nil:
 		return err
 	}
-	// A proxy is not trusted with what a browser makes of its answer.
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if path == "/config_dump" || path == "/certs" || query.Has("format") {
-		w.Header().Set("Content-Type", "application/json")
+		if answer, err = hideSecrets(answer); err != nil {
+			return api.NewError(http.StatusBadGateway, "Bad Gateway", err.Error())
+		}
+		return api.WriteLongJSON(w, json.RawMessage(answer))
 	}
+	// A proxy is not trusted with what a browser, or a terminal, makes of its answer.
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, err = w.Write(answer)
+	_, err = printing.NewWriter(w).Write(answer)
 	return err
 }

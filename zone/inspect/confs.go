@@ -46,7 +46,7 @@ func (h *handlers) proxyPolicies(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	answer.LeftOut = a.left.count()
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 // OutboundPolicies is the answer to `_outbounds/{kri}/_policies`.
@@ -102,7 +102,7 @@ func (h *handlers) outboundPolicies(w http.ResponseWriter, r *http.Request) erro
 		}
 	}
 	answer.LeftOut = a.left.count()
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 // warningsOf returns the warnings of the policies that the origins belong to.

@@ -69,7 +69,7 @@ func (h *handlers) inboundPolicies(w http.ResponseWriter, r *http.Request) error
 		return api.NotFound(fmt.Sprintf("inbound %q of %s", kri.Section, a.resource.Key))
 	}
 	policies := a.onInbound(in)
-	return writeJSON(w, InboundPolicies{Policies: policies, LeftOut: a.left.count()})
+	return api.WriteLongJSON(w, InboundPolicies{Policies: policies, LeftOut: a.left.count()})
 }
 
 // onInbound returns the policies of all kinds on one inbound, in the order in which kinds are evaluated.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -57,7 +58,7 @@ func (h *handlers) layout(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer = a.addOutbounds(answer)
 	answer.LeftOut = a.left.count()
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 func protocolOr(app string) string {

@@ -2,13 +2,11 @@ package inspect
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -64,7 +62,7 @@ func (p *permissions) answer(w http.ResponseWriter, r *http.Request, fill func(*
 	if err != nil {
 		return p.refusal(r, state, &q, err)
 	}
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 // world returns the resources that the caller may ask about.
@@ -157,10 +155,5 @@ func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	findings, leftOut := p.world(r, state).LintShown(r.PathValue("mesh"))
-	return writeJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
-}
-
-func writeJSON(w http.ResponseWriter, v any) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(printing.NewWriter(w)).Encode(v)
+	return api.WriteLongJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -107,7 +108,7 @@ func (h *handlers) rules(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	answer.HTTPMatches, answer.LeftOut = httpMatches(answer.Rules), a.left.count()
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 func (t *TypeRules) hasContent() bool {

@@ -65,7 +65,7 @@ func (h *handlers) servicePolicies(w http.ResponseWriter, r *http.Request) error
 			s.add(proxy.WithGateways(v.gateways, v.config.SystemNamespace), resources.KRIOf(found).String())
 		}
 	}
-	return writeJSON(w, s.answer())
+	return api.WriteLongJSON(w, s.answer())
 }
 
 // serviceOf returns the service that the path names.

@@ -60,7 +60,7 @@ func (h *handlers) touched(w http.ResponseWriter, r *http.Request) error {
 		next := nextPage(r, size, offset+size)
 		answer.Next = &next
 	}
-	return writeJSON(w, answer)
+	return api.WriteLongJSON(w, answer)
 }
 
 // selection returns the condition by which the resource of the path selects proxies.
