@@ -357,7 +357,10 @@ func TestPathsOfHeaders(t *testing.T) {
 				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden,
 				"x-original-url: \r\n":               http.StatusForbidden,
 				"x-original-url: /api/admin\xff\r\n": http.StatusForbidden,
-				"x-original: /api/admin\r\n":         http.StatusOK, "": http.StatusOK, "destination: /api/admin\r\n": http.StatusOK,
+				"SCRIPT_NAME: /x\r\n": http.StatusForbidden, "script-name: /x\r\n": http.StatusForbidden,
+				"X-Script-Name: /x\r\n": http.StatusForbidden, "x_script_name: /\r\n": http.StatusForbidden,
+				"x.script.name: /x\r\n": http.StatusOK, "x-script: /x\r\n": http.StatusOK,
+				"x-original: /api/admin\r\n": http.StatusOK, "": http.StatusOK, "destination: /api/admin\r\n": http.StatusOK,
 				"x.original.url: /api/admin\r\n": http.StatusOK, "x-rewrite~url: /api/admin\r\n": http.StatusOK,
 			} {
 				if got := send([]rawRequest{{"GET", "/public", headers}})[0]; got.status != want || got.steered != "" {

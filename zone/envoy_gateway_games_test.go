@@ -72,7 +72,7 @@ func TestWhatOutsidersSay(t *testing.T) {
 		"x-envoy-downstream-service-node", "x-envoy-what-comes-next", "x-forwarded-client-cert", "x-forwarded-host",
 		"x-forwarded-port", "x-forwarded-proto", "x-forwarded-prefix", "x-forwarded-f", "x-forwarded-fo",
 		"x-forwarded-form", "x-forwarded-for-original", "x-real-ip", "x-original-url", "x-original-host", "x-rewrite-url",
-		"x-client-trace-id", "x-b3-sampled", "x-b3-traceid"),
+		"script-name", "x-script-name", "x-client-trace-id", "x-b3-sampled", "x-b3-traceid"),
 		"forwarded", "Forwarded", "traceparent", "TraceParent", "tracestate", "b3", "x-request-id", "x_forwarded_for",
 		"x-forwarded_for", "X_Forwarded-For", "x.real.ip", "x!forwarded!host", "x.forwarded.for", "x-forwarded.for",
 		"x~original~url", "x.b3-traceid", "x.envoy.internal")

@@ -8,9 +8,11 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// elsewhereHeaders make some frameworks and servers treat a request as one of another path. X-Envoy-Original-Path is
+// elsewhereHeaders make some frameworks and servers treat a request as one of another path. gunicorn takes the value of
+// SCRIPT_NAME off the front of the path, from everybody at first and from its own machine since version 22: with /x, it
+// serves /x/admin as /admin. WSGI applications behind a prefix do the same with X-Script-Name. X-Envoy-Original-Path is
 // not among them: a proxy that rewrites a path for a MeshHTTPRoute adds it.
-var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url")
+var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url", "script-name", "x-script-name")
 
 // destination is the header with the second path of a copyingMethod, which writes there. Source: RFC 4918, sections 9.8
 // and 9.9.

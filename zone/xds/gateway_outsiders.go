@@ -15,7 +15,7 @@ import (
 // says later.
 var outsideHeaders = []string{
 	"x-envoy-.*", "x-client-trace-id", "traceparent", "tracestate", "b3", "x-b3-.*",
-	"forwarded", "x-real-ip", "x-original-.*", "x-rewrite-url",
+	"forwarded", "x-real-ip", "x-original-.*", "x-rewrite-url", "script-name", "x-script-name",
 	// All of x-forwarded- but x-forwarded-for, to which the gateway appends the client's address.
 	"x-forwarded-(?:[^f].*|f[^o].*|fo[^r].*|for.+|f|fo)?",
 }

@@ -35,7 +35,7 @@ type unvarying struct {
 // oddHeaders matches the names by which a client says another method, path or identity, with a separator that is neither
 // a hyphen nor an underscore: lighttpd, and httpd before 2.4, give `x.original.url` to CGI as `X-Original-URL`. Nobody
 // else writes such names.
-const oddHeaders = `x(?:[^a-z0-9_-]|[_-].*[^a-z0-9_-]).*(?:method|override|url|cert)`
+const oddHeaders = `x(?:[^a-z0-9_-]|[_-].*[^a-z0-9_-]).*(?:method|override|url|cert|name)`
 
 var theUnvarying = sync.OnceValues(func() (*unvarying, error) {
 	out := &unvarying{unregistered: unregisteredMethods(), identityHeaders: rbac.Spellings("x-forwarded-client-cert")}
