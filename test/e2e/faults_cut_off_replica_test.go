@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -14,7 +16,8 @@ import (
 
 // TestFaultsReplicaCutOff cuts one of two replicas off from etcd, and then kills the zone connected to the other. In
 // every answer, the isolated replica reports the zone's state as unknown, and that a policy may be outdated; it does
-// not lead. Reconnected, it reports the same as the other.
+// not lead. Reconnected, it reports the same as the other. A token that is revoked at one replica is refused by the
+// other, and by one that was cut off as soon as it is back.
 func TestFaultsReplicaCutOff(t *testing.T) {
 	t.Parallel()
 	r := &replicated{etcd: etcdtest.Start(t, 1)}
@@ -62,7 +65,40 @@ func TestFaultsReplicaCutOff(t *testing.T) {
 		})
 	}
 	says("what is known", "online", "online", "yes", "acknowledged by 1 of 1 zones", "1", "in sync")
+	tokens := map[string]string{"before": "", "meanwhile": ""}
+	for name := range tokens {
+		token, err := r.CTL(t.Context(), cut, nil, "user", "token", "--name", name, "--group", "mesh-system:admin")
+		r.must(err)
+		tokens[name] = strings.TrimSpace(string(token))
+	}
+	taken := func(s *cluster.Server, name string, want bool) {
+		t.Helper()
+		r.eventually(fmt.Sprintf("the token %s at %s to be taken: %v", name, s.Name(), want), func(ctx context.Context) error {
+			_, err := r.CTL(ctx, s, nil, "--token", tokens[name], "get", "meshes")
+			if refused := err != nil && strings.Contains(err.Error(), "401"); err != nil && !refused || refused == want {
+				return fmt.Errorf("not yet: %v", err) //nolint:errorlint // it may be nil
+			}
+			return nil
+		})
+	}
+	revoke := func(name string) {
+		t.Helper()
+		_, err := r.CTL(t.Context(), r.global, nil, "user", "revoke", idOf(t, tokens[name]))
+		r.must(err)
+		taken(r.global, name, false)
+	}
+	for name := range tokens {
+		taken(cut, name, true)
+		taken(r.global, name, true)
+	}
+	revoke("before")
+	taken(cut, "before", false)
 	etcd.Set(cluster.Weather{Frozen: true})
+	revoke("meanwhile")
+	taken(cut, "meanwhile", true) // it cannot know: docs/security.md says so
+	if _, err := r.CTL(t.Context(), cut, strings.NewReader(timeout("policy", "20s")), "--token", tokens["meanwhile"], "apply", "-f", "-"); err == nil {
+		t.Error("the replica that is cut off takes a write")
+	}
 	zone.Kill()
 	says("that it is unknown", "unknown", "unknown", "unknown", "does not know whether there is a newer one", "",
 		"whether it is connected is unknown since")
@@ -72,7 +108,24 @@ func TestFaultsReplicaCutOff(t *testing.T) {
 	}
 	r.names(cut.API.URL(), "store", instanceOf(r, cut), "cannot write")
 	etcd.Set(cluster.Weather{})
+	taken(cut, "meanwhile", false)
 	says("what the other says", "offline", "offline", "yes", "offline since", "0", "offline since")
+}
+
+// idOf returns the id of a token.
+func idOf(t *testing.T, token string) string {
+	t.Helper()
+	var claims struct {
+		ID string `json:"jti"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	if err == nil {
+		err = json.Unmarshal(raw, &claims)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claims.ID
 }
 
 // instanceOf returns a server's instance name among replicas.
