@@ -338,6 +338,28 @@ func methodsInDisguise(t *testing.T, form rbac.Form) {
 	}
 }
 
+// TestDeniedGetAsHead: a deny of GET is no deny that HEAD passes; an allow of GET is none of HEAD.
+func TestDeniedGetAsHead(t *testing.T) {
+	t.Parallel()
+	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
+		w, port := newDisguiseWorld(t, form, `---
+{type: MeshTrafficPermission, mesh: default, name: methods, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, default: {
+  deny: [{method: GET, path: {type: Prefix, value: /denied}}], allow: [
+    {spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}, path: {type: Prefix, value: /denied}},
+    {spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}, method: GET}]}}}`)
+		certificate := w.certificate("alice")
+		for _, c := range []struct {
+			method, path string
+			want         int
+		}{{"GET", "/denied", http.StatusForbidden}, {"HEAD", "/denied", http.StatusForbidden}, {"OPTIONS", "/denied", http.StatusOK},
+			{"GET", "/open", http.StatusOK}, {"HEAD", "/open", http.StatusForbidden}} {
+			if got := multiplexed(t, certificate, port, []rawRequest{{c.method, c.path, ""}})[0].status; got != c.want {
+				t.Errorf("%s, %s %s: %d, want %d", form, c.method, c.path, got, c.want)
+			}
+		}
+	}
+}
+
 // TestPathsOfHeaders: where a rule names a path, a request that asks to be taken for one of another path is denied,
 // whatever rule it is; where none does, nobody minds.
 func TestPathsOfHeaders(t *testing.T) {

@@ -52,7 +52,7 @@ func lowerDeny(m *resources.PermissionMatch, protocol matching.Protocol) entry {
 		e.path = deniedPaths(m.Path)
 	}
 	if !bad.has(partMethod) {
-		e.method = methodTests(m.Method)
+		e.method = methodTests(deniedMethods(m.Method))
 	}
 	return e
 }

@@ -164,7 +164,7 @@ func denies(m *resources.PermissionMatch, req *Request) bool {
 	if m.Path != nil && !bad.has(partPath) && !matchesAnyWay(m.Path, req.Path) {
 		return false
 	}
-	return len(m.Method) == 0 || bad.has(partMethod) || slices.Contains(m.Method, req.Method)
+	return len(m.Method) == 0 || bad.has(partMethod) || slices.Contains(deniedMethods(m.Method), req.Method)
 }
 
 // allows reports whether an allow entry matches. Invalid entries never match, nor, on TCP, do entries that need a

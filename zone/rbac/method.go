@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,15 @@ var unusualMethod = func() *predicate {
 	return anyOf(append(list,
 		single(pathHeader, stringMatch(test{resources.MatchRegularExpression, `(?i)` + overridingParameter}))))
 }()
+
+// deniedMethods returns the methods that a deny of these is about: applications answer HEAD with what they do for GET,
+// and leave out the body only at the end. An allow of GET does not include HEAD.
+func deniedMethods(methods []string) []string {
+	if !slices.Contains(methods, http.MethodGet) || slices.Contains(methods, http.MethodHead) {
+		return methods
+	}
+	return append(slices.Clone(methods), http.MethodHead)
+}
 
 // isUnusualMethod is the reference for unusualMethod.
 func isUnusualMethod(req *Request) bool {

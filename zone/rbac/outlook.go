@@ -248,7 +248,7 @@ func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
 		parts &^= PartPath
 	}
 	if f.known.Method != "" && parts&PartMethod != 0 {
-		if !slices.Contains(c.match.Method, f.known.Method) {
+		if !c.hasMethod(f.known.Method) {
 			return 0, false
 		}
 		parts &^= PartMethod
@@ -256,8 +256,17 @@ func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
 	return parts, true
 }
 
+func (c *clause) denies() bool { return c.kind == kindDeny || c.kind == kindShadowDeny }
+
+func (c *clause) hasMethod(method string) bool {
+	if c.denies() {
+		return slices.Contains(deniedMethods(c.match.Method), method)
+	}
+	return slices.Contains(c.match.Method, method)
+}
+
 func (c *clause) hasPath(path string) bool {
-	if c.kind == kindDeny || c.kind == kindShadowDeny {
+	if c.denies() {
 		return matchesAnyWay(c.match.Path, path)
 	}
 	return matchesPath(c.match.Path, withoutQuery(path)) && (!mustBeClear(c.match.Path) || !climbingPath().MatchString(path))
