@@ -75,7 +75,7 @@ func TestFaultsReplicaCutOff(t *testing.T) {
 		t.Helper()
 		r.eventually(fmt.Sprintf("the token %s at %s to be taken: %v", name, s.Name(), want), func(ctx context.Context) error {
 			_, err := r.CTL(ctx, s, nil, "--token", tokens[name], "get", "meshes")
-			if refused := err != nil && strings.Contains(err.Error(), "401"); err != nil && !refused || refused == want {
+			if refused := err != nil && strings.Contains(err.Error(), "is not valid here"); err != nil && !refused || refused == want {
 				return fmt.Errorf("not yet: %v", err) //nolint:errorlint // it may be nil
 			}
 			return nil
