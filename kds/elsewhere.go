@@ -56,7 +56,8 @@ func (g *Global) Adopt(zone string, s *tracker.ZoneState) {
 func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
-		data = &zoneData{zone: zone, ledger: tracker.NewLedger(g.config.Now), versions: g.config.Versions.of(zone),
+		data = &zoneData{zone: zone, allowance: newAllowance(g.config.Limits.filled().Changes, g.config.Now()),
+			ledger: tracker.NewLedger(g.config.Now), versions: g.config.Versions.of(zone),
 			refusals: tracker.NewRefusals(g.config.Now), over: tracker.NewOver(g.config.Now)}
 		data.met = &peerStore{store: g.config.Store, ledger: data.ledger, log: g.config.Log.With("zone", zone),
 			from: exchange.ZoneToGlobal, now: g.config.Now}

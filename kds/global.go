@@ -53,6 +53,8 @@ type zoneData struct {
 	report   atomic.Pointer[tracker.Report]
 	// met tracks the epoch of the zone's store.
 	met *peerStore
+	// allowance is what the zone may change.
+	allowance *allowance
 }
 
 // NewGlobal returns the global's side of KDS. Register adds it to a gRPC server; Drain ends it.

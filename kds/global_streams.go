@@ -76,7 +76,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 		store: g.config.Store, status: g.config.Status, mapping: g.mapping,
 		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals,
 		ledger: data.ledger, versions: data.versions, met: data.met,
-		quota: &quota{limits: g.config.Limits}, over: data.over,
+		quota: &quota{limits: g.config.Limits}, over: data.over, allowance: data.allowance,
 		replica: g.config.Replica, resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, g.config.Self),
 		acceptDeletes: g.config.AcceptDeletes,
 		sendTimeout:   g.config.SendTimeout, tracer: g.config.Tracer, panics: g.config.Panics, session: s,

@@ -10,6 +10,8 @@ type Limits struct {
 	Resources int
 	// Bytes is the largest total size of all resources of a zone. Those that exceed it are refused by name.
 	Bytes int64
+	// Changes is how many durable changes of resources a second a zone may send for long. A zone that sends more waits.
+	Changes int
 }
 
 // Defaults of Limits.
@@ -51,6 +53,9 @@ func (l Limits) filled() Limits {
 	}
 	if l.Bytes == 0 {
 		l.Bytes = DefaultZoneBytes
+	}
+	if l.Changes == 0 {
+		l.Changes = DefaultZoneChanges
 	}
 	return l
 }

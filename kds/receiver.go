@@ -40,6 +40,8 @@ type receiverConfig struct {
 	// quota limits what the peer may store here, nil for no limit; over records the limits that it met.
 	quota *quota
 	over  *tracker.Over
+	// allowance is what the peer may change, nil for everything.
+	allowance *allowance
 	// replica is this server's instance name among several; empty for a single server.
 	replica string
 	// met, if not nil, knows whether the peer's store is one that this side has accepted.
@@ -62,6 +64,8 @@ type receiverConfig struct {
 type receiver struct {
 	receiverConfig
 	types map[resources.Type]*reception
+	// parts is what the last message took of the allowance.
+	parts int
 	// send sends an answer to the peer.
 	send func(context.Context, *discovery.DeltaDiscoveryRequest) error
 }
@@ -108,6 +112,9 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 	if err := v.ask(ctx); err != nil {
 		return err
 	}
+	if err := v.rest(ctx); err != nil { // its last session may have ended while it waited
+		return err
+	}
 	for {
 		select {
 		case resp := <-responses:
@@ -116,6 +123,9 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 				return err
 			}
 			if err := v.send(ctx, answer); err != nil {
+				return err
+			}
+			if err := v.rest(ctx); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -310,6 +320,7 @@ func (v *receiver) check(s store.Snapshot) error {
 func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *reception,
 	resp *discovery.DeltaDiscoveryResponse, said progress, p *changeset) error {
 	state.answered = true
+	v.parts = partsOf(d.Type, resp, len(p.ops))
 	state.listed, state.removed = p.listed, p.removed
 	line := v.ledger.Line(v.arrival.Direction, d.Type, false)
 	line.Applied(said.revision, said.mute)

@@ -148,6 +148,10 @@ func overFinding(zone string, o *tracker.OverLimit) finding {
 		f.What = fmt.Sprintf("it announced more %s than the server compares, and got the complete list (%d times)",
 			o.Type, o.Count)
 		f.Do = "nothing, if that happened once; a zone that repeats it has a problem"
+	case "changes":
+		f.Why = "what it changes arrives late on the global and in other zones; they are not affected"
+		f.What = fmt.Sprintf("it changes its resources faster than the global takes from one zone for long, %d a second", o.Most)
+		f.Do = "causewayctl audit on the zone, and its resources: what changes without end, and is it compromised?"
 	default:
 		f.What = fmt.Sprintf("it met the limit of %s, %d, %d times", o.Limit, o.Most, o.Count)
 		f.Do = "see the log of the zone's server for why it opens so many"

@@ -21,7 +21,7 @@ var (
 	descRefused = prometheus.NewDesc("causeway_kds_refused", "Resources that are currently refused.",
 		[]string{"zone", "type", "direction"}, nil)
 	descOver = prometheus.NewDesc("causeway_kds_over_limit",
-		"How often the zone has exceeded a limit since it first met it; limit is resources, bytes, refusals, resume, streams or calls.", []string{"zone", "limit", "type"}, nil)
+		"How often the zone has exceeded a limit since it first met it; limit is resources, bytes, refusals, resume, streams, calls or changes.", []string{"zone", "limit", "type"}, nil)
 	descHeld = prometheus.NewDesc("causeway_kds_held_deletions", "Deletions that this server holds for an operator; what the other side holds is among its metrics.",
 		[]string{"zone", "type", "direction"}, nil)
 	descNewStore = prometheus.NewDesc("causeway_kds_new_store",

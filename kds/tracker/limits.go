@@ -17,12 +17,13 @@ const (
 	LimitResume    = "resume"
 	LimitStreams   = "streams"
 	LimitCalls     = "calls"
+	LimitChanges   = "changes"
 )
 
 // OverLimit is a limit that a peer has met. Nothing else reports it.
 type OverLimit struct {
-	// Limit is "resources", "bytes", "refusals", "resume", "streams" or "calls"; Type is empty for a limit of all
-	// types together.
+	// Limit is "resources", "bytes", "refusals", "resume", "streams", "calls" or "changes"; Type is empty for a limit of
+	// all types together.
 	Limit string         `json:"limit"`
 	Type  resources.Type `json:"type,omitempty"`
 	Most  int64          `json:"most"`

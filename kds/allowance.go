@@ -1,0 +1,79 @@
+package kds
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+
+	"github.com/causeway-mesh/causeway/kds/tracker"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// DefaultZoneChanges is the default of Limits.Changes.
+	DefaultZoneChanges = 500
+	// changesAtOnce is the number of seconds whose changes a zone may send at once: twice the resources that it may have
+	// of a type, as with two complete lists of all of them.
+	changesAtOnce = 200
+	// costOfChange is what one that is made durable costs, in parts of what any other item of a message does: one that
+	// says what is known already, or the status of a proxy.
+	costOfChange = 20
+)
+
+// allowance is what one zone may change, over all of its sessions: every change is made durable here and goes to others.
+// Who has used it up waits, and nobody else does. Safe for concurrent use; a nil *allowance has no end.
+type allowance struct {
+	perSecond float64 // in parts, as of costOfChange
+
+	mu   sync.Mutex
+	left float64   // guarded by mu; negative: what has to come back first
+	at   time.Time // guarded by mu: when left was true
+}
+
+func newAllowance(changes int, now time.Time) *allowance {
+	perSecond := float64(changes * costOfChange)
+	return &allowance{perSecond: perSecond, left: perSecond * changesAtOnce, at: now}
+}
+
+// take uses up parts, and returns how long their zone has to wait.
+func (a *allowance) take(parts int, now time.Time) time.Duration {
+	if a == nil {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = min(a.perSecond*changesAtOnce, a.left+max(0, now.Sub(a.at).Seconds())*a.perSecond) - float64(parts)
+	a.at = now
+	return time.Duration(max(0, -a.left) / a.perSecond * float64(time.Second))
+}
+
+// partsOf returns what a message costs of which changes were written.
+func partsOf(t resources.Type, resp *discovery.DeltaDiscoveryResponse, changes int) int {
+	if isLive(t) {
+		changes = 0
+	}
+	return len(resp.GetResources()) + len(resp.GetRemovedResources()) + changes*costOfChange
+}
+
+// rest waits until the zone may change something again, at the beginning and after each message that was answered: what
+// the zone sends meanwhile stays unread.
+func (v *receiver) rest(ctx context.Context) error {
+	parts := v.parts
+	v.parts = 0
+	wait := v.allowance.take(parts, v.session.now())
+	if wait == 0 {
+		v.over.End(tracker.LimitChanges, "")
+		return nil
+	}
+	v.over.Meet(tracker.LimitChanges, "", int64(v.allowance.perSecond/costOfChange), 1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
