@@ -119,11 +119,10 @@ func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Net
 	return out, all.problems
 }
 
-// byServices adds the ports that Services lead to. A port that only ignored Services lead to is not called.
+// byServices adds the ports that Services lead to, but for Services that are ignored.
 func (all *inbounds) byServices(services []*Service) {
-	ignored, wanted := map[uint32]bool{}, map[uint32]bool{}
 	for _, s := range services {
-		if !s.selects(all.pod) {
+		if !s.selects(all.pod) || s.ignored() {
 			continue
 		}
 		for i := range s.Spec.Ports {
@@ -133,19 +132,9 @@ func (all *inbounds) byServices(services []*Service) {
 				continue
 			}
 			all.add(number)
-			if s.ignored() {
-				ignored[number] = true
-				continue
-			}
-			wanted[number] = true
 			if s.Spec.PublishNotReadyAddresses && !all.pod.leaving() {
 				all.of[number].State = meshpb.Dataplane_Networking_Inbound_Ready
 			}
-		}
-	}
-	for number := range ignored {
-		if !wanted[number] {
-			all.of[number].State = meshpb.Dataplane_Networking_Inbound_Ignored
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (s *Service) fronts() bool { return len(s.Spec.Selector) > 0 && s.Spec.Type
 // headless reports whether the name of the Service means its pods, and no address of its own.
 func (s *Service) headless() bool { return s.Spec.ClusterIP == "None" }
 
-// ignored reports whether a user wants that nothing of the mesh calls pods because of this Service.
+// ignored reports whether a user wants the mesh to know nothing of the Service.
 func (s *Service) ignored() bool {
 	return slices.Contains([]string{"enabled", "true", "yes"}, s.Metadata.Annotations[annotationIgnore])
 }

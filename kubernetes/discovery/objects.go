@@ -96,7 +96,7 @@ type (
 	}
 )
 
-// annotationIgnore on a Service keeps what it adds to pods from being called through the mesh. Source: Kuma.
+// annotationIgnore keeps a Service out of the mesh. Source: Kuma.
 const annotationIgnore = "kuma.io/ignore"
 
 // The names of what injection puts into a pod. TestInjectedPodIsFound compares them with what it does put.
