@@ -33,10 +33,12 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 		}
 		return store.Since, true
 	}
-	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: deaf, Behind: spread.behind}
+	lacks := func(zone string) []api.Unknown { return lacking(spread.sync, zone) }
+	doubts := &inspect.Doubts{Status: status, Absent: away, Started: c.Now(), Outdated: deaf, Behind: spread.behind,
+		Lacking: lacks}
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
 	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away,
-		Outdated: deaf, Behind: spread.behind})
+		Outdated: deaf, Behind: spread.behind, Lacking: lacks})
 	routes.AddPreview(forecastSync)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -116,6 +117,14 @@ func (g *Global) Away(zone string) (since time.Time, away bool) {
 		return time.Time{}, true
 	}
 	return data.ledger.Away()
+}
+
+// Late returns since when a zone has not acknowledged all changes of some types; zero if it has.
+func (g *Global) Late(zone string, types ...resources.Type) (since time.Time) {
+	if data := g.data(zone); data != nil {
+		return data.ledger.Late(exchange.GlobalToZone, types...)
+	}
+	return time.Time{}
 }
 
 // Doubt records that this server does not hear the other replicas any more, and so nothing of the zones that have no

@@ -113,7 +113,7 @@ type examination struct {
 	flags  *doctorFlags
 	// version is the server's version, home its zone; empty for a global.
 	version, home string
-	// late are the zones that are known to lack changes of the global.
+	// late are the zones that are known to lack, or hold, changes of the global.
 	late []string
 }
 

@@ -51,7 +51,7 @@ func (e *examination) pace(status *rolloutStatus) string {
 	const ofTheirZone = "not behind their zone; "
 	switch {
 	case len(e.late) > 0:
-		return ofTheirZone + "newer changes have not come to " + firstOf(e.late, 3)
+		return ofTheirZone + "newer changes are not in force in " + firstOf(e.late, 3)
 	case status.Source != nil:
 		return ofTheirZone + "whether there are newer changes is unknown"
 	}

@@ -236,7 +236,7 @@ func (e *examination) readiness(ctx context.Context) error {
 	case asAPIError(err, &answer):
 		e.add(finding{
 			findingProblem, "readiness", address, "not ready: " + answer.Detail,
-			"a server that is not ready accepts no writes, and serves what it had",
+			"a server that is not ready refuses writes or connections, or soon will; what it has it still serves",
 			"for the store: make room on the disk, or look at the members of etcd; it becomes ready again without a restart, unless its folder is lost: then restart it",
 		})
 	default:

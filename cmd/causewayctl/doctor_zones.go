@@ -54,10 +54,10 @@ func (e *examination) sync(ctx context.Context) error {
 	return nil
 }
 
-// compare remembers a zone that lacks changes of the global.
+// compare remembers a zone in which not all that the global says is in force.
 func (e *examination) compare(s *syncSession) {
-	if slices.ContainsFunc(s.Types, func(t tracker.TypeSync) bool {
-		return t.Direction == "toZone" && (t.LagSeconds > 0 || t.LagRevisions > 0)
+	if s.heldByZone() > 0 || slices.ContainsFunc(s.Types, func(t tracker.TypeSync) bool {
+		return t.Direction == "toZone" && (t.LagSeconds > 0 || t.LagRevisions > 0 || t.Held != nil)
 	}) {
 		e.late = append(e.late, s.Zone)
 	}

@@ -200,12 +200,17 @@ func joinLabels(labels map[string]string) string {
 	return strings.Join(parts, ",")
 }
 
+// clockSlack is how far the clocks of two machines may be apart without anybody noticing.
+const clockSlack = 5 * time.Second
+
 // age returns the age of t in its largest unit: `3d`.
 func age(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	switch d := now.Sub(t); {
+	case d < -clockSlack: // one of the two clocks is wrong
+		return stateUnknown
 	case d < 0:
 		return "0s"
 	case d < time.Minute:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type zoneKnowledge struct {
 	// Behind are the types of which the zone has not acknowledged everything that is shown. Refused are the KRIs, or
 	// names, of resources that it was not sent or refused.
 	Behind []resources.Type `json:"behind,omitempty"`
+	// Held counts the removals that the zone holds, by type: what they would remove is in force there.
+	Held map[resources.Type]int `json:"held,omitempty"`
 	// Newer are the types of which the zone has sent more than this server has stored.
 	Newer   []resources.Type `json:"newer,omitempty"`
 	Refused []string         `json:"refused,omitempty"`
@@ -99,7 +102,8 @@ func waitingHere(s *syncSession) []zoneKnowledge {
 
 // knowledgeFrom returns what a session says about a zone.
 func knowledgeFrom(zone string, s *syncSession) zoneKnowledge {
-	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported}
+	k := zoneKnowledge{Zone: zone, Connected: s.Connected, Since: s.Since, Started: s.Started, Reported: s.Reported,
+		Held: s.HeldByZone}
 	if s.Unheard {
 		k.Unknown = "of it nothing is heard since " + s.Since.UTC().Format(time.RFC3339) +
 			": " + s.WhyUnheard
@@ -136,6 +140,9 @@ func (k zoneKnowledge) lacking() string {
 	}
 	if len(k.Behind) > 0 && !k.Global {
 		text += fmt.Sprintf("; its %s may be older than what is shown", joinTypes(k.Behind))
+	}
+	for _, t := range slices.Sorted(maps.Keys(k.Held)) {
+		text += fmt.Sprintf("; it holds the removal of %d %s, which are in force there", k.Held[t], t)
 	}
 	if k.Outdated != "" {
 		text += "; " + k.Outdated

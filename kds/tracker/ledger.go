@@ -142,6 +142,23 @@ func (l *Ledger) Waiting(d exchange.Direction) (since time.Time) {
 	return since
 }
 
+// Late returns since when the peer lacks something of one of the types that this side sends in a direction; zero if it
+// lacks nothing.
+func (l *Ledger) Late(d exchange.Direction, types ...resources.Type) (since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range types {
+		n := l.lines[LineKey{d, t}]
+		if n == nil {
+			continue
+		}
+		if at := n.late(); !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+	return since
+}
+
 // HeldCounts returns the number of held deletions by type; nil if there are none.
 func (l *Ledger) HeldCounts(d exchange.Direction) map[resources.Type]int {
 	l.mu.Lock()

@@ -106,6 +106,16 @@ func (n *Line) Waiting() time.Time {
 	return n.behind
 }
 
+// late returns since when the peer lacks something that this side sends; zero if it lacks nothing, or sends.
+func (n *Line) late() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.sending {
+		return time.Time{}
+	}
+	return n.behind
+}
+
 // Applied records a message of the peer; mute is set if it has no revision.
 func (n *Line) Applied(revision uint64, mute bool) {
 	n.mu.Lock()

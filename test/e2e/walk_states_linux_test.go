@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,8 +53,8 @@ func newWalk(t *testing.T, m *mesh, link *cluster.Link) *walk {
 }
 
 // TestWalk asks everything of a global and its zone, in each state: all is well; proxies are away; the zone is away; the
-// global is away; a store cannot be written; the zone's cannot, and changes wait for it; the global's store was restored from
-// an older backup.
+// global is away; a store cannot be written; the zone's cannot, and changes wait for it; the zone holds removals; the
+// global's store was restored from an older backup.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	w := newWalk(t, newMesh(t), nil)
@@ -108,8 +109,38 @@ func TestWalk(t *testing.T) {
 	w.apply(global, operator(entry("allow", "Prefix", "spiffe://default.zone-1.mesh.local/")))
 	both("well")
 
+	w.hold()
+	both("held")
+	_, err := w.CTL(t.Context(), zone, nil, "zone", "accept-deletes", "zone-1")
+	w.must(err)
+	both("well")
+
 	w.rollBack()
 	both("restored")
+}
+
+// hold removes so many permissions while the zone is away that it holds their removal.
+func (w *walk) hold() {
+	w.t.Helper()
+	var many []string
+	for i := range 12 {
+		many = append(many, fmt.Sprintf("{type: MeshTrafficPermission, mesh: default, name: many-%d, "+
+			"spec: {default: {deny: [{spiffeId: {type: Exact, value: 'spiffe://a/b'}}]}}}", i))
+	}
+	documents := strings.Join(many, "\n---\n")
+	w.apply(w.global, documents)
+	w.eventually("the zone to have them", func(ctx context.Context) error {
+		all, err := byDisplayName(ctx, w.zone, "/meshes/default/meshtrafficpermissions")
+		if err == nil && len(all) <= len(many) {
+			err = errNotYet
+		}
+		return err
+	})
+	w.zone.Kill()
+	w.remove(w.global, documents)
+	w.global.Kill()
+	w.must(w.global.Start(w.t.Context()))
+	w.must(w.zone.Start(w.t.Context()))
 }
 
 // rollBack rolls the global's store back to a backup without a policy that the zone has.

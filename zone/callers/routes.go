@@ -36,6 +36,8 @@ type Config struct {
 	// Waiting returns since when changes of the global wait for a zone's store, which cannot write, and whether they do.
 	Waiting  func() (since time.Time, waits bool)
 	Outdated func() (since time.Time, is bool)
+	// Lacking returns, on the global, why proxies of a zone that is there may decide by other permissions than those here.
+	Lacking func(zone string) []api.Unknown
 	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. It
 	// may be nil.
 	Behind func(dataplane resources.Key, zone string) (reason string, is bool)

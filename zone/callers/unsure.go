@@ -34,11 +34,24 @@ func (h *handler) unsure(services []Service) (out []Unsure) {
 	}
 	last := ""
 	for i := range services { // sorted by zone
-		if zone := services[i].Zone; h.config.Absent != nil && zone != last {
+		if zone := services[i].Zone; zone != last {
 			last = zone
-			if why := h.config.Absent(zone); why != nil {
-				out = append(out, Unsure{Zone: zone, Unknown: *why})
-			}
+			out = append(out, h.unsureOf(zone)...)
+		}
+	}
+	return out
+}
+
+// unsureOf returns why this server does not know by which permissions the proxies of a zone decide now.
+func (h *handler) unsureOf(zone string) (out []Unsure) {
+	if h.config.Absent != nil {
+		if why := h.config.Absent(zone); why != nil {
+			return []Unsure{{Zone: zone, Unknown: *why}}
+		}
+	}
+	if h.config.Lacking != nil {
+		for _, why := range h.config.Lacking(zone) {
+			out = append(out, Unsure{Zone: zone, Unknown: why})
 		}
 	}
 	return out

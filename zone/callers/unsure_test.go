@@ -46,6 +46,41 @@ func TestPatchesAreDoubts(t *testing.T) {
 	}
 }
 
+// TestZoneThatLacksPermissionsIsADoubt checks that the global says which zone has not taken its changes, or holds
+// removals, once, and that of one that is away nothing else is said.
+func TestZoneThatLacksPermissionsIsADoubt(t *testing.T) {
+	t.Parallel()
+	s, since := newSite(t), time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	away := false
+	server := api.New(api.Config{Store: s.store, Home: resources.Home{}})
+	callers.Register(server, callers.Config{Store: s.store, Status: s.store,
+		Absent: func(string) *api.Unknown {
+			if away {
+				return &api.Unknown{Since: since, Reason: "offline"}
+			}
+			return nil
+		},
+		Lacking: func(string) []api.Unknown {
+			return []api.Unknown{{Since: since, Reason: "late"}, {Since: since, Reason: "holds"}}
+		}})
+	for _, want := range []string{"late, holds", "offline"} {
+		recorder := httptest.NewRecorder()
+		server.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/meshes/default/_access", http.NoBody))
+		var answer callers.Answer
+		if err := json.Unmarshal(recorder.Body.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, why := range answer.Unknown {
+			got = append(got, why.Reason)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		away = true
+	}
+}
+
 // TestReplicaWithoutItsStoreIsADoubt checks that a replica that etcd does not answer says since when it does not know
 // whether there are newer policies.
 func TestReplicaWithoutItsStoreIsADoubt(t *testing.T) {

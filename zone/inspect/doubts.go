@@ -16,6 +16,8 @@ type Doubts struct {
 	Status store.Reader
 	// Absent returns why this server does not know how the proxies of a zone are. Nil on a zone, which knows its own.
 	Absent func(zone string) *api.Unknown
+	// Lacking returns why proxies of a zone that is there may decide by other permissions than those here. Nil on a zone.
+	Lacking func(zone string) []api.Unknown
 	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so.
 	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
 	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
@@ -49,6 +51,11 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 	if d.Absent != nil {
 		if why := d.Absent(zone); why != nil {
 			return append(all, fmt.Sprintf("what proxies of %s do now is unknown since %s: %s", zone, at(why.Since), why.Reason))
+		}
+	}
+	if d.Lacking != nil {
+		for _, why := range d.Lacking(zone) {
+			all = append(all, fmt.Sprintf("what proxies of %s do now is unknown since %s: %s", zone, at(why.Since), why.Reason))
 		}
 	}
 	insight := dataplane
