@@ -8,9 +8,9 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -28,25 +28,45 @@ const (
 	metricsListener = "causeway_metrics"
 )
 
+// metricRule is a merged MeshMetric. origin is the policy that spoke last. Proxies share it.
+type metricRule struct {
+	resources.MetricConf
+	origin, problem string
+}
+
+// metricRule returns what the selected MeshMetrics come to.
+func (s *shared) metricRule(selected string, of *matching.Proxy, policies []*matching.Policy) (*metricRule, error) {
+	return s.metricRules.get(selected, func() (*metricRule, error) {
+		rule, out := matching.ProxyConf(resources.TypeMeshMetric, of, policies), &metricRule{}
+		if len(rule.Conf) == 0 {
+			return out, nil
+		}
+		out.origin = rule.Origins[len(rule.Origins)-1].KRI().String()
+		if err := json.Unmarshal(rule.Conf, &out.MetricConf); err != nil {
+			return &metricRule{origin: out.origin, problem: "the conf does not have the form of its type: " + err.Error()}, nil
+		}
+		return out, nil
+	})
+}
+
 // measureBy applies a merged MeshMetric.
-func (t *target) measureBy(rule matching.ProxyRule) error {
-	if len(rule.Conf) == 0 {
-		return nil
+func (t *target) measureBy(rule *metricRule, err error) error {
+	if err != nil {
+		return err
 	}
-	origin := rule.Origins[len(rule.Origins)-1].KRI().String()
-	var conf resources.MetricConf
-	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
-		t.observed.problem(origin, "the conf does not have the form of its type: "+err.Error())
-		return nil
+	t.observed.kept = append(t.observed.kept, rule)
+	origin, conf := rule.origin, &rule.MetricConf
+	if rule.problem != "" {
+		t.observed.problem(origin, rule.problem)
 	}
 	shown, pushed := false, false
 	for i := range conf.Backends {
 		b, err := &conf.Backends[i], error(nil)
 		switch {
 		case b.Prometheus != nil && !shown:
-			shown, err = true, t.showMetrics(origin, b.Prometheus, &conf)
+			shown, err = true, t.showMetrics(origin, b.Prometheus, conf)
 		case b.OpenTelemetry != nil && !pushed:
-			pushed, err = true, t.pushMetrics(origin, b.OpenTelemetry, &conf)
+			pushed, err = true, t.pushMetrics(origin, b.OpenTelemetry, conf)
 		case b.Prometheus != nil || b.OpenTelemetry != nil:
 			t.observed.problem(origin, fmt.Sprintf("backends[%d]: a proxy has one of type %s: this one is left out", i, b.Type))
 		}
@@ -98,40 +118,19 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 // has at the path from, after changes, which may be nil.
 func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend, from string,
 	changes *hcmv3.HttpFilter) (*resource, error) {
-	router, err := pack(&routerv3.Router{})
-	if err != nil {
-		return nil, err
-	}
-	path := resources.DefaultMetricsPath
+	key := metricsKey{path: resources.DefaultMetricsPath, from: from}
 	if backend.Path != nil {
-		path = *backend.Path
+		key.path = *backend.Path
 	}
-	filters := []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
-		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: router}}}
 	var limit *wrapperspb.UInt32Value
 	if changes != nil {
-		filters, limit = append([]*hcmv3.HttpFilter{changes}, filters...), wrapperspb.UInt32(maxMetrics)
+		key.changes, limit = string(changes.GetTypedConfig().GetValue()), wrapperspb.UInt32(maxMetrics)
 	}
-	manager, err := pack(&hcmv3.HttpConnectionManager{
-		StatPrefix:    metricsListener,
-		NormalizePath: wrapperspb.Bool(true),
-		HttpFilters:   filters,
-		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
-			Name: metricsListener, ValidateClusters: wrapperspb.Bool(false),
-			VirtualHosts: []*routev3.VirtualHost{{Name: metricsListener, Domains: []string{"*"}, Routes: []*routev3.Route{{
-				Match: getOf(path),
-				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
-					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
-					RegexRewrite: &matcherv3.RegexMatchAndSubstitute{
-						Pattern: &matcherv3.RegexMatcher{Regex: "^.*$"}, Substitution: strings.ReplaceAll(from, `\`, `\\`),
-					},
-				}},
-			}}}},
-		}},
-	})
+	manager, err := t.shared.metrics.get(key, func() (*anypb.Any, error) { return key.manager(changes) })
 	if err != nil {
 		return nil, err
 	}
+	t.observed.kept = append(t.observed.kept, manager)
 	chain := &listenerv3.FilterChain{Name: metricsListener, Filters: []*listenerv3.Filter{{
 		Name:       "envoy.filters.network.http_connection_manager",
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
@@ -148,6 +147,38 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		Name: metricsListener, StatPrefix: metricsListener, Address: listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_INBOUND, PerConnectionBufferLimitBytes: limit,
 		FilterChains: []*listenerv3.FilterChain{chain},
+	})
+}
+
+// metricsKey is all that the connection manager of metricsListener depends on. changes identifies the filter.
+type metricsKey struct{ path, from, changes string }
+
+func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
+	same, err := theUnvarying()
+	if err != nil {
+		return nil, err
+	}
+	filters := []*hcmv3.HttpFilter{{Name: "envoy.filters.http.router",
+		ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: same.router}}}
+	if changes != nil {
+		filters = append([]*hcmv3.HttpFilter{changes}, filters...)
+	}
+	return pack(&hcmv3.HttpConnectionManager{
+		StatPrefix:    metricsListener,
+		NormalizePath: wrapperspb.Bool(true),
+		HttpFilters:   filters,
+		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
+			Name: metricsListener, ValidateClusters: wrapperspb.Bool(false),
+			VirtualHosts: []*routev3.VirtualHost{{Name: metricsListener, Domains: []string{"*"}, Routes: []*routev3.Route{{
+				Match: getOf(k.path),
+				Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+					ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: AdminCluster},
+					RegexRewrite: &matcherv3.RegexMatchAndSubstitute{
+						Pattern: &matcherv3.RegexMatcher{Regex: "^.*$"}, Substitution: strings.ReplaceAll(k.from, `\`, `\\`),
+					},
+				}},
+			}}}},
+		}},
 	})
 }
 

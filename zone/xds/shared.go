@@ -24,6 +24,8 @@ type shared struct {
 	// received_connections.go, securing.go, logging_inbound.go.
 	passed          table[passedKey, observedPart]
 	measured        table[measureKey, observedPart]
+	metricRules     table[string, metricRule]
+	metrics         table[metricsKey, anypb.Any]
 	limits          table[string, connectionLimits]
 	breakers        table[string, inboundBreaker]
 	tls             table[string, tlsRule]

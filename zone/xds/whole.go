@@ -96,6 +96,8 @@ type observedPart struct {
 	metrics, capture   *resource
 	collectors, routes []*resource
 	problems           []string
+	// kept is what it was made of, which other proxies share.
+	kept []any
 }
 
 // passedKey is all that the effect of MeshPassthroughs depends on.
@@ -140,7 +142,7 @@ func (t *target) measure(policies []*matching.Policy) error {
 		of := *t
 		of.observed = observed{tls: t.observed.tls}
 		return partOf(&of, func(t *target) error {
-			return t.measureBy(matching.ProxyConf(resources.TypeMeshMetric, t.match, policies))
+			return t.measureBy(t.shared.metricRule(key.policies, t.match, policies))
 		})
 	})
 	return t.observed.take(made, err)
@@ -151,7 +153,7 @@ func partOf(t *target, apply func(*target) error) (*observedPart, error) {
 	err := apply(t)
 	o := &t.observed
 	return &observedPart{metrics: o.metrics, capture: o.capture, collectors: o.collectors, routes: o.routes,
-		problems: o.problems}, err
+		problems: o.problems, kept: o.kept}, err
 }
 
 // take adds a part.
