@@ -13,6 +13,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
@@ -50,6 +51,8 @@ type Config struct {
 	Pulse func() string
 	// Serving is the certificate of the webhook; see OpenCertificate.
 	Serving *Certificate
+	// Injection returns what the proxies of pods have in common. Nil where pods get none.
+	Injection func() *injection.Settings
 	// Panics may be nil.
 	Panics *panics.Guard
 	Now    func() time.Time

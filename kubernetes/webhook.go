@@ -17,6 +17,7 @@ import (
 const (
 	pathMutate   = "/mutate"
 	pathValidate = "/validate"
+	pathInject   = "/inject"
 )
 
 // maxReview bounds a question: an object and the one that it replaces.
@@ -31,7 +32,12 @@ func (b *Bridge) serveWebhook(ctx context.Context) error {
 // answer answers one question.
 func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
 	path, secret, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	if !b.Serving.knows(secret) || r.Method != http.MethodPost || "/"+path != pathMutate && "/"+path != pathValidate {
+	judge := map[string]func(context.Context, *admissionRequest) *admissionResponse{
+		pathMutate:   func(ctx context.Context, q *admissionRequest) *admissionResponse { return b.judge(ctx, q, true) },
+		pathValidate: func(ctx context.Context, q *admissionRequest) *admissionResponse { return b.judge(ctx, q, false) },
+		pathInject:   b.judgePod,
+	}["/"+path]
+	if !b.Serving.knows(secret) || r.Method != http.MethodPost || judge == nil {
 		http.Error(w, "not found", http.StatusNotFound)
 		return
 	}
@@ -46,7 +52,7 @@ func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is no AdmissionReview: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	response := b.judge(r.Context(), question, "/"+path == pathMutate)
+	response := judge(r.Context(), question)
 	response.UID = question.UID
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(admissionReview{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview",

@@ -11,9 +11,14 @@ const labelInjection = "kuma.io/sidecar-injection"
 // neverInjected are the namespaces of Kubernetes itself, whose pods start whatever becomes of the mesh.
 var neverInjected = []string{"kube-system", "kube-public", "kube-node-lease"}
 
+// Exempt reports whether no pod of a namespace gets a proxy, whatever it asks for.
+func Exempt(ns Namespace, s *Settings) bool {
+	return slices.Contains(neverInjected, ns.Name) || ns.Name == s.SystemNamespace
+}
+
 // asks reports whether the pod is to get a proxy.
 func (p *pod) asks(ns Namespace, s *Settings, out *Result) (bool, error) {
-	if slices.Contains(neverInjected, ns.Name) || ns.Name == s.SystemNamespace {
+	if Exempt(ns, s) {
 		return false, nil
 	}
 	if _, ok := p.Metadata.Annotations[labelInjection]; ok {

@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// proxyUser is the user of the proxy. Source: Kuma.
-	proxyUser = 5678
+	// proxyUser is the user of the proxy. What runs as this user is not captured, and the user that an image names is not
+	// seen here. So it is one that no image has by accident, such as Kuma's 5678, and one that user namespaces have.
+	proxyUser = 56785
 	// Ports of the proxy in a pod.
 	inboundPort, outboundPort, readyPort, adminPort = 15006, 15001, 15021, 9901
 

@@ -41,6 +41,8 @@ type Operation struct {
 type Result struct {
 	// Patch is nil for a pod that stays as it is.
 	Patch []Operation
+	// Mesh is that of a pod that gets a proxy.
+	Mesh string
 	// Warnings are for whoever creates the pod.
 	Warnings []string
 }
@@ -118,6 +120,7 @@ func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
+	out.Mesh = o.mesh
 	p.warn(o, out)
 	return out, p.patch(o, s, out)
 }

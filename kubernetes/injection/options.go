@@ -2,12 +2,13 @@ package injection
 
 import (
 	"fmt"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/causeway-mesh/causeway/capture"
 )
 
 // The annotations of a pod that have an effect. Source: Kuma.
@@ -93,10 +94,10 @@ func (p *pod) options(ns Namespace, out *Result) (*options, error) {
 			}
 			return nil
 		}},
-		{annotationNotInboundPorts, list(&o.notInPorts, isPort)},
-		{annotationNotOutboundPorts, list(&o.notOutPorts, isPort)},
-		{annotationNotInboundIPs, list(&o.notInAddresses, isAddress)},
-		{annotationNotOutboundIPs, list(&o.notOutAddress, isAddress)},
+		{annotationNotInboundPorts, list(&o.notInPorts, isPort, aPort)},
+		{annotationNotOutboundPorts, list(&o.notOutPorts, isPort, aPort)},
+		{annotationNotInboundIPs, list(&o.notInAddresses, isAddress, anAddress)},
+		{annotationNotOutboundIPs, list(&o.notOutAddress, isAddress, anAddress)},
 	} {
 		if text, ok := p.Metadata.Annotations[read.annotation]; ok {
 			if err := read.into(text); err != nil {
@@ -127,13 +128,19 @@ func (o *options) readEnv(text string) error {
 	return nil
 }
 
-func list(into *[]string, valid func(string) bool) func(string) error {
+// What the items of lists are.
+const (
+	aPort     = "a port or a range of ports, such as 8080 or 9000-9010"
+	anAddress = "an IP address or a range of them, such as 10.0.0.0/8 or fd00::/8"
+)
+
+func list(into *[]string, valid func(string) bool, want string) func(string) error {
 	return func(text string) error {
 		for _, one := range strings.Split(text, ",") {
 			switch one = strings.TrimSpace(one); {
 			case one == "":
 			case !valid(one):
-				return fmt.Errorf("%.64q is none", one)
+				return fmt.Errorf("%.64q: want %s", one, want)
 			case len(*into) == maxList:
 				return fmt.Errorf("want at most %d", maxList)
 			default:
@@ -155,7 +162,6 @@ func isPort(text string) bool {
 }
 
 func isAddress(text string) bool {
-	_, errAddress := netip.ParseAddr(text)
-	_, errPrefix := netip.ParsePrefix(text)
-	return errAddress == nil || errPrefix == nil
+	_, err := capture.ParsePrefix(text)
+	return err == nil
 }

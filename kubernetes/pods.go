@@ -1,0 +1,95 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// injectTime bounds what is asked about one pod. The API server waits 5 s for the webhook.
+const injectTime = 4 * time.Second
+
+// namespaces is the kind of namespaces.
+var namespaces = apiserver.Kind{Version: "v1", Plural: "namespaces", Name: "Namespace", Namespaced: false}
+
+// judgePod answers what becomes of a new pod: it gets its proxy, or starts as it is, or does not start.
+func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionResponse {
+	if r.Kind.Group != "" || r.Kind.Kind != "Pod" || r.SubResource != "" || r.Operation != operationCreate {
+		return &admissionResponse{Allowed: true}
+	}
+	settings := &injection.Settings{SystemNamespace: cmp.Or(b.Home.SystemNamespace, resources.DefaultSystemNamespace)}
+	if b.Injection != nil {
+		settings = b.Injection()
+	}
+	ns := injection.Namespace{Name: r.Namespace}
+	if !injection.Exempt(ns, settings) { // those start whatever the API server has to say
+		var err error
+		if ns.Labels, err = b.namespaceLabels(ctx, r.Namespace); err != nil {
+			b.Log.Warn("the Kubernetes API server does not say what a namespace asks for; its pods wait", "namespace",
+				r.Namespace, "error", err)
+			return refusedPod(http.StatusServiceUnavailable, fmt.Sprintf(
+				"the labels of namespace %s cannot be read, and they say whether the pod gets a proxy; it is tried again: %v", r.Namespace, err))
+		}
+	}
+	result, err := injection.Inject(r.Object, ns, settings)
+	switch {
+	case errors.Is(err, injection.ErrRefused):
+		return refusedPod(http.StatusUnprocessableEntity, err.Error())
+	case err != nil:
+		b.Log.Error("a pod cannot get its proxy", "namespace", r.Namespace, "error", err)
+		return refusedPod(http.StatusInternalServerError, "the pod cannot get its proxy: "+err.Error())
+	case len(result.Patch) > 0 && b.Injection == nil:
+		return refusedPod(http.StatusServiceUnavailable, "the pod asks for a proxy, and this zone gives pods none: "+
+			"the operator turns it on by the value injection.enabled of the chart causeway-zone")
+	}
+	return b.injected(result)
+}
+
+// injected is the answer about a pod that may start.
+func (b *Bridge) injected(result *injection.Result) *admissionResponse {
+	out := &admissionResponse{Allowed: true}
+	for _, w := range result.Warnings {
+		out.Warnings = append(out.Warnings, oneLine(w))
+	}
+	if len(result.Patch) == 0 {
+		return out
+	}
+	mesh := resources.Key{Type: resources.TypeMesh, Name: result.Mesh}
+	if b.Store.Snapshot().Get(mesh) == nil {
+		out.Warnings = append(out.Warnings, oneLine(fmt.Sprintf("there is no mesh %q: the pod is not ready before there is", result.Mesh)))
+	}
+	patch, err := json.Marshal(result.Patch)
+	if err != nil {
+		return refusedPod(http.StatusInternalServerError, "the pod cannot get its proxy: "+err.Error())
+	}
+	out.Patch, out.PatchType = patch, "JSONPatch"
+	return out
+}
+
+// namespaceLabels asks for the labels of a namespace, each time: what a watch has seen may be older than what the API
+// server knew when it decided to ask this webhook.
+func (b *Bridge) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, injectTime)
+	defer cancel()
+	o, err := b.Client.Get(ctx, namespaces, apiserver.Name{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return o.Meta.Labels, nil
+}
+
+func refusedPod(code int, message string) *admissionResponse {
+	reason := reasons[code]
+	if code == http.StatusUnprocessableEntity {
+		reason = "Invalid"
+	}
+	return &admissionResponse{Status: &admissionStatus{Status: "Failure", Message: message, Reason: reason, Code: code}}
+}
