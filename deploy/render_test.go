@@ -38,8 +38,12 @@ func everything(t *testing.T, chart string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, setting := range []string{"store.kind=etcd", "store.etcd.endpoints={http://a,http://b}", "serviceMonitor.enabled=true",
-		"kubernetes.enabled=true", "extraArgs={--a,--b}", "tls.names={a.example}"} {
+	all := []string{"store.kind=etcd", "store.etcd.endpoints={http://a,http://b}", "serviceMonitor.enabled=true",
+		"kubernetes.enabled=true", "extraArgs={--a,--b}", "tls.names={a.example}"}
+	if chart == "causeway-zone" {
+		all = append(all, "injection.enabled=true")
+	}
+	for _, setting := range all {
 		if err := Set(values, setting); err != nil {
 			t.Fatal(err)
 		}

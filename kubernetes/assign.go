@@ -38,7 +38,7 @@ func (b *Bridge) mayAssign(ctx context.Context, u apiserver.User, doc *resources
 		asked = wholly(assigned)
 	}
 	for _, a := range asked {
-		may, err := b.Client.May(ctx, u, rightOf(a))
+		may, err := b.Prompt.May(ctx, u, rightOf(a))
 		if err != nil {
 			b.Log.Warn("the Kubernetes API server does not say who may assign; what needs it is refused", "user", u.Username, "error", err)
 			return unknownRight(doc, a, err)

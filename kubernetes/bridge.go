@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,8 @@ type Settings struct {
 type Config struct {
 	Settings Settings
 	Client   *apiserver.Client
+	// Prompt asks what somebody waits for; Client when nil. Its requests do not queue behind those of Client.
+	Prompt *apiserver.Client
 	// Home identifies the server.
 	Home resources.Home
 	// Store is read. It is written by Routes only.
@@ -86,6 +89,7 @@ type Bridge struct {
 
 // New returns a bridge that listens for its webhook. Run starts it.
 func New(c Config) (*Bridge, error) {
+	c.Prompt = cmp.Or(c.Prompt, c.Client)
 	b := &Bridge{
 		Config: c, work: make(chan struct{}, 1), report: make(chan struct{}, 1), project: make(chan struct{}, 1),
 		kinds: map[resources.Type]*kindState{}, pending: map[objectID]*change{},

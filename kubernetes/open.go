@@ -19,13 +19,15 @@ type Place struct {
 	Agent string
 }
 
-// Open returns a bridge with its client and its certificate, which c does not have yet, and tells the HTTP API what is
+// Open returns a bridge with its clients and its certificate, which c does not have yet, and tells the HTTP API what is
 // written in the cluster.
 func Open(c Config, at Place, diagnostics *server.Diagnostics) (*Bridge, error) {
 	var err error
-	if c.Client, err = apiserver.Connect(apiserver.Config{Kubeconfig: c.Settings.Kubeconfig,
-		UserAgent: at.Agent + "/" + server.Version(), RequestsPerSecond: c.Settings.RequestsPerSecond}); err != nil {
-		return nil, err
+	for _, client := range []**apiserver.Client{&c.Client, &c.Prompt} {
+		if *client, err = apiserver.Connect(apiserver.Config{Kubeconfig: c.Settings.Kubeconfig,
+			UserAgent: at.Agent + "/" + server.Version(), RequestsPerSecond: c.Settings.RequestsPerSecond}); err != nil {
+			return nil, err
+		}
 	}
 	if c.Serving, err = OpenCertificate(filepath.Join(at.DataDir, folder), at.Box, c.Now); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
+	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -53,6 +54,14 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	return b.injected(result)
 }
 
+// PodTokens tells which pod presents a token; nil without a cluster.
+func (b *Bridge) PodTokens() *podtoken.Checker {
+	if b == nil {
+		return nil
+	}
+	return podtoken.New(b.Prompt, b.Now)
+}
+
 // injected is the answer about a pod that may start.
 func (b *Bridge) injected(result *injection.Result) *admissionResponse {
 	out := &admissionResponse{Allowed: true}
@@ -79,7 +88,7 @@ func (b *Bridge) injected(result *injection.Result) *admissionResponse {
 func (b *Bridge) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, injectTime)
 	defer cancel()
-	o, err := b.Client.Get(ctx, namespaces, apiserver.Name{Name: name})
+	o, err := b.Prompt.Get(ctx, namespaces, apiserver.Name{Name: name})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ type BootstrapConfig struct {
 	// Token is the proxy's dataplane token, or empty. The bootstrap contains it, so only its owner may be able to read
 	// the bootstrap. A token needs TLS or loopback.
 	Token string
+	// RenewedTokenFile is the absolute path of a token that something renews, such as the kubelet, instead of Token. The
+	// proxy follows it by TokenSource, the absolute path of the file that DescribeToken is written to.
+	RenewedTokenFile, TokenSource string
 	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the
 	// provider Spire needs. Empty if there is none.
 	SpireSocket string
@@ -171,6 +175,10 @@ func (cfg *BootstrapConfig) fill() error {
 		return errors.New("zone ingress: cannot be combined with a dataplane: use one of them")
 	case cfg.Gateway && cfg.ZoneIngress != "":
 		return errors.New("gateway: is for a Dataplane with networking.gateway, not for a zone ingress")
+	case cfg.RenewedTokenFile != "" && cfg.Token != "":
+		return errors.New("renewed token file: cannot be combined with a token: use one of them")
+	case cfg.RenewedTokenFile != "" && (!filepath.IsAbs(cfg.RenewedTokenFile) || !filepath.IsAbs(cfg.TokenSource)):
+		return fmt.Errorf("renewed token file %q: want an absolute path, and one for what describes it: the proxy reads both", cfg.RenewedTokenFile)
 	case cfg.MaxHeap < minMaxHeap:
 		return fmt.Errorf("max heap: want at least %d MiB", minMaxHeap>>20)
 	}
@@ -242,7 +250,7 @@ func zoneCluster(cfg *BootstrapConfig) (*clusterv3.Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xds address %q: %w", cfg.XDSAddress, err)
 	}
-	filters, err := tokenFilters(cfg.Token)
+	filters, err := tokenFilters(cfg)
 	if err != nil {
 		return nil, err
 	}

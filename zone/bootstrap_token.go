@@ -10,8 +10,11 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	genericv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/injected_credentials/generic/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"sigs.k8s.io/yaml"
 )
 
 // tokenSecret is the name of the token among the bootstrap's secrets, which Envoy omits from its configuration dumps.
@@ -29,18 +32,35 @@ func tokenSecrets(token string) []*tlsv3.Secret {
 	}}}}
 }
 
+// DescribeToken returns what tells a proxy which file has its token. Envoy reads that file again whenever something in its
+// folder is moved to its place, as the kubelet and most others renew files; it has no other way to follow a token.
+func DescribeToken(file string) ([]byte, error) {
+	secret, err := anypb.New(&tlsv3.Secret{Name: tokenSecret, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
+		Secret: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: file}}}}})
+	if err != nil {
+		return nil, err
+	}
+	json, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&discovery.DiscoveryResponse{Resources: []*anypb.Any{secret}})
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(json)
+}
+
 // tokenFilters returns the filters that add the token to every request to the zone, both for discovery and for access
 // logs.
-func tokenFilters(token string) ([]*hcmv3.HttpFilter, error) {
-	if token == "" {
+func tokenFilters(cfg *BootstrapConfig) ([]*hcmv3.HttpFilter, error) {
+	secret := &tlsv3.SdsSecretConfig{Name: tokenSecret}
+	switch {
+	case cfg.RenewedTokenFile != "":
+		secret.SdsConfig = &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3,
+			ConfigSourceSpecifier: &corev3.ConfigSource_PathConfigSource{PathConfigSource: &corev3.PathConfigSource{Path: cfg.TokenSource}}}
+	case cfg.Token == "":
 		return nil, nil
-	}
-	if !compactToken.MatchString(token) {
+	case !compactToken.MatchString(cfg.Token):
 		return nil, fmt.Errorf("token: it is not one that causewayctl dataplane token prints") // without the token: errors are logged
 	}
-	generic, err := anypb.New(&genericv3.Generic{
-		Credential: &tlsv3.SdsSecretConfig{Name: tokenSecret}, Header: "authorization", HeaderValuePrefix: "Bearer ",
-	})
+	generic, err := anypb.New(&genericv3.Generic{Credential: secret, Header: "authorization", HeaderValuePrefix: "Bearer "})
 	if err != nil {
 		return nil, err
 	}

@@ -84,6 +84,8 @@ type Config struct {
 	AccessLog string
 	// Kubernetes connects the zone with the API server of a cluster, in which its users write. Nil connects it with none.
 	Kubernetes *kubernetes.Settings
+	// Injection says what proxy pods of that cluster get which ask for one.
+	Injection Injection
 	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now when nil.
 	Now func() time.Time
 
@@ -161,6 +163,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--tls-names: %w", err))
 	}
 	if err := c.Store.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := c.Injection.validate(c.Kubernetes != nil && c.Kubernetes.WebhookAddress != ""); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, c.validateGlobal(joins)...)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -149,5 +150,58 @@ func TestDataplaneTokenRequests(t *testing.T) {
 		if code != row.want {
 			t.Errorf("%s: %d %s, want %d", row.name, code, answer, row.want)
 		}
+	}
+}
+
+// kubelet writes a token as the kubelet does: into a new folder, to which a link is moved.
+func kubelet(t *testing.T, dir string, round int, token string) {
+	t.Helper()
+	version := fmt.Sprintf("..%d", round)
+	must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, version, "token"), []byte(token), 0o600))
+	must(t, os.Symlink(version, filepath.Join(dir, "..data_tmp")))
+	must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+	if round == 1 {
+		must(t, os.Symlink(filepath.Join("..data", "token"), filepath.Join(dir, "token")))
+	}
+}
+
+// TestRenewedTokens: a real Envoy follows a token that is renewed as the kubelet renews it, and shows it nowhere.
+func TestRenewedTokens(t *testing.T) {
+	t.Parallel()
+	log := &lockedBuffer{}
+	z := runZone(t, func(c *zone.Config) {
+		c.XDSRequireCredentials, c.Log = true, slog.New(slog.NewTextHandler(log, nil))
+	})
+	service, _ := application(t)
+	z.dataplane(freePort(t), service)
+	dir := t.TempDir()
+	kubelet(t, dir, 1, z.token(`{"dataplane": "frontend"}`).Token)
+	text, err := zone.DescribeToken(filepath.Join(dir, "token"))
+	must(t, err)
+	source := filepath.Join(t.TempDir(), "token.yaml")
+	must(t, os.WriteFile(source, text, 0o600))
+	e := (&world{t: t, address: z.addresses["xds"]}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend",
+		RenewedTokenFile: filepath.Join(dir, "token"), TokenSource: source})
+	eventually(t, "the refusal of another's token", func() bool { return strings.Contains(log.String(), "reason=another-proxy") })
+	connected := func(want string) {
+		t.Helper()
+		eventually(t, "a connected state of "+want, func() bool {
+			return e.stats("control_plane.connected_state")["control_plane.connected_state"] == want
+		})
+	}
+	for round := 2; round < 4; round++ {
+		own := z.token(`{"dataplane": "backend"}`)
+		kubelet(t, dir, round, own.Token)
+		connected("1")
+		for _, page := range []string{"/config_dump", "/init_dump", "/stats"} {
+			if strings.Contains(e.get(page), own.Token[len(own.Token)-40:]) {
+				t.Errorf("%s shows the token", page)
+			}
+		}
+		if code, answer := z.call(http.MethodPost, "/_dataplane-tokens/_revoke", fmt.Sprintf(`{"id": %q}`, own.ID)); code != http.StatusOK {
+			t.Fatalf("%d %s", code, answer)
+		}
+		connected("0")
 	}
 }

@@ -1,23 +1,70 @@
 package zone
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/kubernetes/discovery"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
+	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/server"
 )
 
+// Injection is what an operator decides about the proxies that the zone gives to pods. Without an image it gives none.
+type Injection struct {
+	// Image has causeway-zone, EnvoyImage the proxy.
+	Image, EnvoyImage string
+	// XDSAddress is the zone's xDS server as pods reach it: host:port.
+	XDSAddress string
+}
+
+// validate returns what is wrong with the settings of a zone; connected says whether it has a cluster and a webhook.
+func (i *Injection) validate(connected bool) error {
+	switch {
+	case *i == Injection{}:
+		return nil
+	case !connected:
+		return errors.New("--injection-image: want --kubernetes with a webhook: the API server asks it about each pod")
+	case i.Image == "" || i.EnvoyImage == "" || i.XDSAddress == "":
+		return errors.New("--injection-image, --injection-envoy-image and --injection-xds-address: want all of them, or none")
+	}
+	_, _, secure, err := xdsAddress(i.XDSAddress)
+	if err == nil && !secure {
+		err = errors.New("pods do not reach loopback")
+	}
+	if err != nil {
+		return fmt.Errorf("--injection-xds-address %q: %w", i.XDSAddress, err)
+	}
+	return nil
+}
+
+// injectionOf returns what the proxies of pods have in common; nil if the zone gives pods none.
+func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
+	if cfg.Injection.Image == "" {
+		return nil
+	}
+	return func() *injection.Settings {
+		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
+			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
+		if p.certificate != nil {
+			s.XDSCA = string(p.certificate.CAPEM)
+		}
+		return s
+	}
+}
+
 // newBridge returns what connects the zone with a Kubernetes cluster, and tells the HTTP API what is written there; nil
 // if the zone is connected with none.
-func newBridge(cfg *Config, o *opened, spread *rollout, diagnostics *server.Diagnostics) (*kubernetes.Bridge, error) {
+func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *server.Diagnostics) (*kubernetes.Bridge, error) {
 	if cfg.Kubernetes == nil {
 		return nil, nil
 	}
 	return kubernetes.Open(kubernetes.Config{
-		Settings: *cfg.Kubernetes, Home: o.home, Store: o.store, Routes: spread.routes,
+		Settings: *cfg.Kubernetes, Injection: injectionOf(cfg, p), Home: o.home, Store: o.store, Routes: spread.routes,
 		Rollout: func(r *resources.Resource) *tracker.Rollout { return spread.of(r, nil) },
 		Pulse: func() string {
 			return fmt.Sprint(spread.status.Snapshot().Revision(), spread.link != nil && spread.link.Connected())

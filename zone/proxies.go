@@ -9,6 +9,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -53,16 +54,20 @@ type proxyService struct {
 }
 
 // newProxyService returns the services for proxies, and adds their routes and conditions. link is nil for a zone that
-// runs alone.
+// runs alone, bridge for one without a Kubernetes cluster.
 func newProxyService(ctx context.Context, cfg *Config, o *opened, p *ports, routes *api.Server,
-	proxies *xds.Proxies, authorities *identity.Authorities, link *kds.Zone) *proxyService {
+	proxies *xds.Proxies, authorities *identity.Authorities, link *kds.Zone, bridge *kubernetes.Bridge) *proxyService {
 	issuer := o.guard.Issuer()
-	admission := xds.NewAdmission(xds.AdmissionConfig{
+	config := xds.AdmissionConfig{
 		Required: cfg.XDSRequireCredentials || !server.IsLoopback(p.xds.Addr()),
 		Tokens:   issuer, Store: o.store, Identity: authorities.Expect,
 		Authorities: authoritiesFor(o.store, authorities), Now: cfg.Now, Log: cfg.Log,
 		Refused: func(r xds.Refusal) { recordRefused(ctx, cfg, o.guard.Audit(), r) },
-	})
+	}
+	if pods := bridge.PodTokens(); pods != nil {
+		config.Pods = pods
+	}
+	admission := xds.NewAdmission(config)
 	ingresses := &ingressConditions{zone: o.home.Zone, started: cfg.Now(), presence: proxies.Ingress}
 	routes.AddConditions(ingresses.of)
 	egresses := &egressConditions{store: o.store, home: o.home, started: cfg.Now(), presence: proxies.Egress}

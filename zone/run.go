@@ -123,12 +123,12 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),
 		systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}
 	routes.Handle(api.RouteRollout, spread.serve)
-	bridge, err := newBridge(cfg, o, spread, diagnostics)
+	bridge, err := newBridge(cfg, o, ports, spread, diagnostics)
 	if err != nil {
 		return err
 	}
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(o.memberships, authorities, o.store) })
-	service := newProxyService(ctx, cfg, o, ports, routes, proxies, authorities, link)
+	service := newProxyService(ctx, cfg, o, ports, routes, proxies, authorities, link, bridge)
 
 	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
 	return server.Together(ctx, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,

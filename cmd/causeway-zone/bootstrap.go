@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -52,6 +53,9 @@ func newBootstrap() *cobra.Command {
 			if !cfg.Gateway && given("max-heap") {
 				return errors.New("--max-heap: is for a gateway: use it with --gateway")
 			}
+			if err := describeToken(&cfg, file); err != nil {
+				return err
+			}
 			out, err := printed(cfg, grpc, identityDir)
 			if err != nil {
 				return err
@@ -72,6 +76,29 @@ func newBootstrap() *cobra.Command {
 	return cmd
 }
 
+// tokenSource is the file beside the bootstrap that tells the proxy which file has its token.
+const tokenSource = "token.yaml"
+
+// describeToken writes, beside the bootstrap, which file has a token that is renewed.
+func describeToken(cfg *zone.BootstrapConfig, file string) error {
+	if cfg.RenewedTokenFile == "" {
+		return nil
+	}
+	if file == "" {
+		return errors.New("--renewed-token-file: want --out, beside which it is described to the proxy")
+	}
+	folder, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	text, err := zone.DescribeToken(cfg.RenewedTokenFile)
+	if err != nil {
+		return err
+	}
+	cfg.TokenSource = filepath.Join(folder, tokenSource)
+	return server.WriteFile(cfg.TokenSource, text, 0o600)
+}
+
 // bootstrapFlags adds the flags that describe the subject of the bootstrap.
 func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, tokenFile *string) {
 	f.StringVar(&cfg.Dataplane, "dataplane", "", "`name` of the Dataplane (required, or --zone-ingress)")
@@ -88,6 +115,8 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 	f.StringVar(&cfg.XDSCA, "xds-ca", "", "PEM `file` of the CA of the xDS server's certificate; needed off loopback")
 	f.StringVar(tokenFile, "token-file", "",
 		"`file` of the proxy's token, from causewayctl dataplane token; needed off loopback. The bootstrap holds it")
+	f.StringVar(&cfg.RenewedTokenFile, "renewed-token-file", "",
+		"absolute `path` of a token that is renewed there, as Kubernetes does; instead of --token-file. The proxy reads it itself, by the file token.yaml beside --out")
 	f.StringVar(&cfg.SpireSocket, "spire-socket", "",
 		"`path` of the socket of the SPIRE agent on the proxy's machine, for identities by SPIRE")
 	addNames(f, cfg)
@@ -109,7 +138,7 @@ func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
 }
 
 // envoyOnly are the flags that have no meaning for a gRPC program.
-var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "spire-socket",
+var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "renewed-token-file", "spire-socket",
 	"dns-address", "dns-upstream", "push-metrics-every", "ready-address"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.

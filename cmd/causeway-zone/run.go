@@ -73,7 +73,7 @@ func newRun() *cobra.Command {
 	addLimitFlags(f, &cfg)
 	f.StringVar(&cfg.RBACForm, "rbac-form", string(rbac.Auto), "`form` of permissions in Envoy: list, compiled, or auto, which compiles long ones")
 	f.StringVar(&cfg.AccessLog, "access-log", "", "where proxies log allowed and denied requests: `als` (this zone collects them for reports), stdout, or files; default: nowhere")
-	kube.Add(f, "causeway-zone")
+	addKubernetesFlags(f, &kube, &cfg.Injection)
 	settings.AddAccessFlags(f, &cfg.Access)
 	settings.AddTLSFlags(f, &cfg.TLSMinVersion, &cfg.TLSNames)
 	f.StringVar(&cfg.SystemNamespace, "system-namespace", resources.DefaultSystemNamespace, "`namespace` of system resources")
@@ -82,6 +82,14 @@ func newRun() *cobra.Command {
 	f.StringVar(&logFormat, "log-format", "text", "text or json")
 	settings.AddConfigFlag(f)
 	return cmd
+}
+
+// addKubernetesFlags adds the settings of a zone with a cluster, and of the proxies that it gives to pods there.
+func addKubernetesFlags(f *pflag.FlagSet, kube *settings.Kubernetes, i *zone.Injection) {
+	kube.Add(f, "causeway-zone")
+	f.StringVar(&i.Image, "injection-image", "", "`image` of this program, for pods that ask for a proxy by the label kuma.io/sidecar-injection; without it pods get none")
+	f.StringVar(&i.EnvoyImage, "injection-envoy-image", "", "`image` of Envoy, for the same pods")
+	f.StringVar(&i.XDSAddress, "injection-xds-address", "", "`address`, HOST:PORT, at which those pods reach this server's --xds-address")
 }
 
 // addStoreFlags adds the flags that locate the zone's resources.

@@ -105,7 +105,7 @@ func small() resources {
 func bootstrapContainer(o *options, s *Settings) *container {
 	return &container{Name: bootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
 		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
-			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--token-file", tokenPath + "/token",
+			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--renewed-token-file", tokenPath + "/token",
 			"--admin-address", fmt.Sprintf("127.0.0.1:%d", adminPort),
 			"--ready-address", fmt.Sprintf("0.0.0.0:%d", readyPort), "--drain-time", o.drain.String(),
 			"--out", configPath + "/envoy.yaml"},
@@ -113,7 +113,7 @@ func bootstrapContainer(o *options, s *Settings) *container {
 			{Name: "POD_NAME", ValueFrom: &envSource{fieldRef{"metadata.name"}}},
 			{Name: "POD_NAMESPACE", ValueFrom: &envSource{fieldRef{"metadata.namespace"}}}},
 		Resources: small(), SecurityContext: restricted(),
-		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}, {Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
+		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}},
 	}
 }
 
@@ -155,11 +155,12 @@ func proxyContainer(o *options, s *Settings) *container {
 		Resources: resources{Requests: map[string]string{"cpu": "50m", "memory": "64Mi"},
 			Limits: map[string]string{"memory": "512Mi"}},
 		SecurityContext: restricted(),
-		VolumeMounts:    []mount{{Name: configVolume, MountPath: configPath, ReadOnly: true}},
+		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath, ReadOnly: true},
+			{Name: tokenVolume, MountPath: tokenPath, ReadOnly: true}},
 	}
 }
 
-// volumesOf are the proxy's configuration, in memory because it has a credential, and its token.
+// volumesOf are the proxy's configuration, in memory, and its token, which only the proxy has and which the kubelet renews.
 func volumesOf(s *Settings) []any {
 	type m = map[string]any
 	return []any{

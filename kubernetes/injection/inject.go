@@ -18,7 +18,7 @@ type Settings struct {
 	Image, Envoy string
 	// XDSAddress is the zone's xDS server as pods reach it, and XDSCA the PEM text of the CA of its certificate.
 	XDSAddress, XDSCA string
-	// Audience is that of the service account token with which the proxy proves which pod it is.
+	// Audience is that of the service account token with which the proxy proves in which pod it is.
 	Audience string
 	// SystemNamespace is the namespace of the zone itself, in which no pod gets a proxy.
 	SystemNamespace string

@@ -32,6 +32,8 @@ type AdmissionConfig struct {
 	Required bool
 	// Tokens verifies bearer tokens. Required.
 	Tokens *tokens.Issuer
+	// Pods verifies the tokens that Kubernetes makes for pods; nil where there are none.
+	Pods PodTokens
 	// Store holds the Dataplanes.
 	Store store.Reader
 	// Identity returns the SPIFFE ID of a Dataplane, and the authorities of this zone that may sign it. Required.
@@ -51,7 +53,7 @@ type AdmissionConfig struct {
 type Refusal struct {
 	// Address is the peer's address, Node the node ID that it claims, which may be empty.
 	Address, Node string
-	// Method is token, certificate or none; Reason is one word.
+	// Method is token, pod, certificate or none; Reason is one word.
 	Method, Reason string
 }
 
@@ -157,10 +159,16 @@ func (a *Admission) judge(ctx context.Context, from *peer.Peer) (*pass, error) {
 		}
 		p.judged = a.cfg.Tokens.Generation()
 		claims, err := a.cfg.Tokens.Verify(token, tokens.AudienceDataplane)
-		if err != nil {
+		switch {
+		case err == nil:
+			p.token, p.claims, p.until = token, claims, claims.Expires
+		case a.cfg.Pods != nil && isForeign(err):
+			if err := p.showPod(ctx, token); err != nil {
+				return nil, err
+			}
+		default:
 			return nil, p.refuse(tokens.Reason(err), codes.Unauthenticated)
 		}
-		p.token, p.claims, p.until = token, claims, claims.Expires
 	}
 	if chain := certificatesOf(from); len(chain) > 0 {
 		p.show(chain)
@@ -199,9 +207,14 @@ func WithClientCertificates(config *tls.Config) *tls.Config {
 	return config
 }
 
-// Run ends the streams whose credential expires, is revoked, or was signed by an authority that is retired, until ctx
-// ends; it then returns nil.
+// Run ends the streams whose credential expires, is revoked, was signed by an authority that is retired, or is that of a
+// pod that is gone, until ctx ends; it then returns nil.
 func (a *Admission) Run(ctx context.Context) error {
+	return server.Together(ctx, a.watch, a.watchPods)
+}
+
+// watch is Run for everything but the tokens of pods.
+func (a *Admission) watch(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

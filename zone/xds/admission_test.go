@@ -192,6 +192,12 @@ func TestOnlyOnesOwn(t *testing.T) {
 // stream opens a delta stream that stays open.
 func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
 	g.t.Helper()
+	return g.streamOf(show, node, "identity_cert:default/backend")
+}
+
+// streamOf opens a delta stream that stays open, and gets a secret.
+func (g *gatedServer) streamOf(show showing, node *corev3.Node, secret string) *deltaClient {
+	g.t.Helper()
 	config := &tls.Config{RootCAs: g.roots, ServerName: "localhost", MinVersion: tls.VersionTLS12}
 	if show.certificate != nil {
 		config.Certificates = []tls.Certificate{*show.certificate}
@@ -206,7 +212,7 @@ func (g *gatedServer) stream(show showing, node *corev3.Node) *deltaClient {
 	must(g.t, err)
 	c := &deltaClient{stream: stream, versions: map[string]map[string]string{}}
 	c.follow(g.t, stream.Recv, cancel, func() { _ = conn.Close() })
-	c.subscribe(node, sds, "identity_cert:default/backend")
+	c.subscribe(node, sds, secret)
 	c.next(sds)
 	return c
 }

@@ -124,10 +124,15 @@ func (z *zoneServer) eventually(what string, is func() bool) {
 
 func (z *zoneServer) put(t resources.Type, name, spec string, labels map[string]string) {
 	z.t.Helper()
+	z.putIn("", t, name, spec, labels)
+}
+
+func (z *zoneServer) putIn(namespace string, t resources.Type, name, spec string, labels map[string]string) {
+	z.t.Helper()
 	s, err := resources.NewSpec(t, []byte(spec))
 	must(z.t, err)
-	r := home.Labelled(&resources.Resource{Key: resources.Key{Type: t, Mesh: "default", Name: name}, Spec: s,
-		Labels: labels})
+	r := home.Labelled(&resources.Resource{Key: resources.Key{Type: t, Mesh: "default", Namespace: namespace, Name: name},
+		Spec: s, Labels: labels})
 	_, err = z.store.Apply(context.Background(), store.Batch{Ops: []store.Op{{Put: r}}})
 	must(z.t, err)
 }

@@ -37,10 +37,16 @@ type gatedServer struct {
 
 	mu      sync.Mutex
 	refused []xds.Refusal
-	later   time.Duration // what the clock of tokens is ahead
+	pods    map[string]podAnswer // by token; a token that is not there proves no pod
+	later   time.Duration        // what the clock of tokens is ahead
 }
 
 func newGatedServer(t *testing.T) *gatedServer {
+	t.Helper()
+	return newGatedServerWith(t, func(*gatedServer, *xds.AdmissionConfig) {})
+}
+
+func newGatedServerWith(t *testing.T, change func(*gatedServer, *xds.AdmissionConfig)) *gatedServer {
 	t.Helper()
 	g := &gatedServer{zoneServer: newZoneServer(t), roots: x509.NewCertPool()}
 	box, err := secrets.OpenBox(secrets.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -57,7 +63,7 @@ func newGatedServer(t *testing.T) *gatedServer {
 	must(t, err)
 	g.roots.AppendCertsFromPEM(certificate.CAPEM)
 	g.authorities = identity.NewAuthorities(identity.Config{Keeper: g.keeper, Zone: home.Zone})
-	admission := xds.NewAdmission(xds.AdmissionConfig{
+	config := xds.AdmissionConfig{
 		Required: true, Tokens: g.issuer, Store: g.store, Identity: g.authorities.Expect, Now: now,
 		Authorities: func(d spiffeid.TrustDomain) []*x509.Certificate { return g.authorities.Signing("default", d) },
 		Log:         slog.New(slog.DiscardHandler),
@@ -66,7 +72,9 @@ func newGatedServer(t *testing.T) *gatedServer {
 			defer g.mu.Unlock()
 			g.refused = append(g.refused, r)
 		},
-	})
+	}
+	change(g, &config)
+	admission := xds.NewAdmission(config)
 	g.admission = admission
 	g.stop()
 	proxies := xds.New(xds.Config{

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/tokens"
 	"github.com/causeway-mesh/causeway/zone/identity"
@@ -21,7 +22,14 @@ import (
 const (
 	methodNone        = ""
 	methodToken       = "token"
+	methodPod         = "pod"
 	methodCertificate = "certificate"
+)
+
+// Reasons of refusals that are about pods.
+const (
+	reasonUnavailable = "unavailable"
+	reasonNoPod       = "no-pod"
 )
 
 // ScopeZoneIngress is the scope of tokens for the proxies of ZoneIngresses.
@@ -34,6 +42,8 @@ type pass struct {
 	method    string
 	token     string
 	claims    tokens.Claims
+	// pod is who presents the token, for the method pod.
+	pod podtoken.Pod
 	// judged identifies the keys and revocations by which the token was last found valid. Only the goroutine that
 	// judges it again uses it.
 	judged tokens.Generation
@@ -45,7 +55,8 @@ type pass struct {
 	until   time.Time    // zero means for ever
 	node    atomic.Value // string: the node of the last check
 
-	end context.CancelCauseFunc // guarded by admission.mu
+	end   context.CancelCauseFunc // guarded by admission.mu
+	asked time.Time               // guarded by admission.mu once it is open: when the API server last said whose token it is
 }
 
 // ended is the reason why an admitted stream was ended.
@@ -69,6 +80,8 @@ func (p *pass) refuse(reason string, code codes.Code) error {
 	case p.method == methodNone:
 		return status.Error(code,
 			"a dataplane token or an SVID of this zone is required: see causewayctl dataplane token --help")
+	case code == codes.Unavailable:
+		return status.Error(code, "the Kubernetes API server does not say whose token it is: try again")
 	case code == codes.PermissionDenied:
 		return status.Error(code, "the credential is not for this proxy")
 	default:
@@ -159,6 +172,8 @@ func (p *pass) fits(key resources.Key, r *resources.Resource) bool {
 	switch p.method {
 	case methodToken:
 		return bound(&p.claims, key, r) && (len(p.chain) == 0 || p.is(r))
+	case methodPod:
+		return p.isPod(key, r) && (len(p.chain) == 0 || p.is(r))
 	case methodCertificate:
 		return p.is(r)
 	}

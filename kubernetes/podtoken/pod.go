@@ -1,0 +1,69 @@
+package podtoken
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+)
+
+// Audience is that of the tokens with which proxies prove which pod they are in.
+const Audience = "causeway-proxy"
+
+var (
+	// ErrRefused reports a token that proves no pod.
+	ErrRefused = errors.New("the token proves no pod")
+	// ErrUnknown reports that nobody says whether a token is good: the API server is away, or does not let us ask.
+	ErrUnknown = errors.New("the Kubernetes API server does not say whose token it is")
+)
+
+// Pod is who presents a token.
+type Pod struct {
+	Namespace, Name, UID string
+	ServiceAccount       string
+	// Expires is when the token ends.
+	Expires time.Time
+}
+
+// The attributes of a token that is bound to a pod. Source: Kubernetes, k8s.io/apiserver/pkg/authentication/serviceaccount.
+const (
+	userPrefix = "system:serviceaccount:"
+	extraName  = "authentication.kubernetes.io/pod-name"
+	extraUID   = "authentication.kubernetes.io/pod-uid"
+)
+
+// podOf reads what the API server says of a token. Errors wrap ErrRefused.
+func podOf(u apiserver.User, token string) (Pod, error) {
+	account, ok := strings.CutPrefix(u.Username, userPrefix)
+	namespace, name, both := strings.Cut(account, ":")
+	if !ok || !both || namespace == "" || name == "" {
+		return Pod{}, fmt.Errorf("%w: it is not that of a service account", ErrRefused)
+	}
+	pod, uid := u.Extra[extraName], u.Extra[extraUID]
+	if len(pod) != 1 || len(uid) != 1 || pod[0] == "" || uid[0] == "" {
+		return Pod{}, fmt.Errorf("%w: it is not bound to a pod", ErrRefused)
+	}
+	expires, err := expiryOf(token)
+	return Pod{Namespace: namespace, Name: pod[0], UID: uid[0], ServiceAccount: name, Expires: expires}, err
+}
+
+// expiryOf reads the expiry of a token that the API server has verified. TokenReview does not tell it.
+func expiryOf(token string) (time.Time, error) {
+	_, rest, _ := strings.Cut(token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	var claims struct {
+		Expires float64 `json:"exp"`
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &claims)
+	}
+	if err != nil || claims.Expires <= 0 {
+		return time.Time{}, fmt.Errorf("%w: it does not say when it ends", ErrRefused)
+	}
+	return time.Unix(int64(claims.Expires), 0), nil
+}

@@ -1,0 +1,98 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// PodTokens tells which pod presents a token; see package podtoken for the errors of Check.
+type PodTokens interface {
+	Check(ctx context.Context, token string) (podtoken.Pod, error)
+}
+
+const (
+	// podInterval is how often the token of an open stream is asked about again: how long a stream outlives a pod that
+	// was deleted, at most. podLook is how often the server looks for streams of which that is due.
+	podInterval, podLook = 2 * time.Minute, 5 * time.Second
+)
+
+// isForeign reports whether an error of Verify is about a token that this server did not make.
+func isForeign(err error) bool {
+	return errors.Is(err, tokens.ErrUnknownKey) || errors.Is(err, tokens.ErrAlgorithm) || errors.Is(err, tokens.ErrMalformed)
+}
+
+// showPod judges a token that this server did not make: the API server of Kubernetes may have made it for a pod.
+func (p *pass) showPod(ctx context.Context, token string) error {
+	pod, err := p.admission.cfg.Pods.Check(ctx, token)
+	switch {
+	case errors.Is(err, podtoken.ErrUnknown):
+		p.admission.cfg.Log.Warn("a pod's token cannot be judged; its proxy tries again", "address", p.address, "error", err)
+		return p.refuse(reasonUnavailable, codes.Unavailable)
+	case err != nil:
+		return p.refuse(reasonNoPod, codes.Unauthenticated)
+	}
+	p.method, p.token, p.pod, p.until, p.asked = methodPod, token, pod, pod.Expires, p.admission.cfg.Now()
+	return nil
+}
+
+// isPod reports whether a pass of a pod is for the Dataplane of that pod. The Dataplane has the pod's name, and the
+// service account that the token proves: whoever may write Dataplanes in a namespace gives no pod another identity.
+func (p *pass) isPod(key resources.Key, r *resources.Resource) bool {
+	return key.Type == resources.TypeDataplane && key.Namespace == p.pod.Namespace && key.Name == p.pod.Name &&
+		(r == nil || r.Labels[resources.LabelServiceAccount] == p.pod.ServiceAccount)
+}
+
+// watchPods asks again about the tokens of open streams, and ends the streams of pods that are gone, until ctx ends. A
+// stream stays while the API server does not answer: its token is good until it expires.
+func (a *Admission) watchPods(ctx context.Context) error {
+	if a.cfg.Pods == nil {
+		return nil
+	}
+	ticker := time.NewTicker(podLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			a.askAgain(ctx)
+		}
+	}
+}
+
+// askAgain asks about the tokens of which that is due. The questions are asked one after the other, with no lock held.
+func (a *Admission) askAgain(ctx context.Context) {
+	now := a.cfg.Now()
+	due := map[string][]*pass{}
+	a.mu.Lock()
+	for p := range a.live {
+		if p.method == methodPod && now.Sub(p.asked) >= podInterval {
+			due[p.token] = append(due[p.token], p)
+		}
+	}
+	a.mu.Unlock()
+	for token, all := range due {
+		pod, err := a.cfg.Pods.Check(ctx, token)
+		if errors.Is(err, podtoken.ErrUnknown) {
+			continue // it stays due
+		}
+		a.mu.Lock()
+		for _, p := range all {
+			if p.asked = now; err == nil && pod == p.pod {
+				continue
+			}
+			if _, open := a.live[p]; open {
+				delete(a.live, p)
+				p.end(&ended{pass: p, reason: reasonNoPod, code: codes.Unauthenticated})
+			}
+		}
+		a.mu.Unlock()
+	}
+}
