@@ -35,9 +35,10 @@ var sourceNames = []string{"secret", "secretref", "file", "path", "envvar", "nam
 // inlineNames are the fields of a source that hold the value itself.
 var inlineNames = []string{"inline", "inlineString", "insecureInline"}
 
-// secretHeaders are substrings of the names of headers that carry credentials.
-var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "api-key", "apikey",
-	"credential"}
+// secretHeaders are substrings of the names of headers that carry credentials, with a hyphen for an underscore
+// and one at the end.
+var secretHeaders = []string{"authorization", "cookie", "token", "secret", "password", "passwd", "api-key", "apikey",
+	"access-key", "auth-key", "private-key", "subscription-key", "credential", "session", "jwt", "x-auth-"}
 
 const privateKeyPEM = "PRIVATE KEY-----"
 
@@ -169,6 +170,6 @@ func inHeaders(pattern string) bool {
 }
 
 func secretHeader(name string) bool {
-	name = strings.ToLower(name)
+	name = strings.ReplaceAll(strings.ToLower(name), "_", "-") + "-"
 	return slices.ContainsFunc(secretHeaders, func(part string) bool { return strings.Contains(name, part) })
 }

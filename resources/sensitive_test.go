@@ -22,3 +22,16 @@ func TestEveryTypeSaysWhereItsSecretsAre(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadersOfCredentials checks by their names which headers carry a credential.
+func TestHeadersOfCredentials(t *testing.T) {
+	for name, want := range map[string]bool{
+		"Authorization": true, "Set-Cookie": true, "X-Api-Key": true, "x_api_key": true, "X-Auth": true, "X-Auth-Email": true,
+		"Ocp-Apim-Subscription-Key": true, "X-Access-Key": true, "X-JWT-Assertion": true, "X-Session-Id": true,
+		"X-Author": false, "X-Team": false, "X-Request-Id": false, "Idempotency-Key": false, "Sec-WebSocket-Key": false, "Accept": false,
+	} {
+		if got := IsSecretHeader(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
