@@ -186,6 +186,8 @@ func (p *certificatePass) Err() error {
 		return err
 	}
 	switch {
+	case m.ID == "":
+		return fmt.Errorf("%w: the zone was deleted, and registered anew: its server has to join again", kds.ErrUnauthenticated)
 	case m.ID != held.ID:
 		return fmt.Errorf("%w: another server has joined as this zone since", kds.ErrUnauthenticated)
 	case m.Certificate(held.Serial) == nil:

@@ -82,3 +82,24 @@ func TestRevocationEndsSessions(t *testing.T) {
 
 // patience bounds the wait for any background event.
 const patience = 30 * time.Second
+
+// TestDeletedZonesStayOut checks that the server of a deleted zone is not let in with what it had, neither while nobody
+// has the name again nor afterwards, and that the one that joins in its place is.
+func TestDeletedZonesStayOut(t *testing.T) {
+	t.Parallel()
+	g := startGated(t)
+	old := g.dial(g.join("zone-1").pair)
+	g.must(g.enter(old, "zone-1"))
+	refused := func(why string) {
+		t.Helper()
+		if err := g.enter(old, "zone-1"); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), why) {
+			t.Errorf("it is answered with %v, want %q", err, why)
+		}
+	}
+	g.post("/zones/zone-1/_delete", "{}", nil)
+	refused("the zone was deleted")
+	g.joinToken("zone-1")
+	refused("registered anew")
+	g.must(g.enter(g.dial(g.join("zone-1").pair), "zone-1"))
+	refused("another server has joined")
+}
