@@ -64,7 +64,7 @@ func newOIDC(_ context.Context, s OIDCSettings, now func() time.Time) (*oidcVeri
 		return nil, fmt.Errorf("OIDC issuer %q: want an https URL, as the provider's discovery document spells it", s.Issuer)
 	}
 	if s.ClientID == "" {
-		return nil, errors.New("OIDC: the client ID is missing: tokens need an audience")
+		return nil, errors.New("OIDC: the client ID is missing, which tokens have as their audience: set --api-oidc-client-id")
 	}
 	s.UserClaim, s.GroupsClaim, s.Prefix = cmp.Or(s.UserClaim, "sub"), cmp.Or(s.GroupsClaim, "groups"),
 		cmp.Or(s.Prefix, "oidc:")

@@ -52,7 +52,7 @@ func newGetContexts(c *cli) *cobra.Command {
 			}
 			return failed(c.printAnswer(rows, func() error {
 				if len(rows) == 0 {
-					_, err := fmt.Fprintln(c.errOut, "no contexts; causewayctl config set-context NAME --address URL adds one")
+					_, err := fmt.Fprintln(c.errOut, "no contexts; causewayctl config set-context NAME --address URL adds one, causewayctl login NAME --address URL signs in to one")
 					return err
 				}
 				return t.print(c.out)

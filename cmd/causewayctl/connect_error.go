@@ -7,13 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"syscall"
+
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // explainTransport adds advice to an error of the connection, not of the server.
 func explainTransport(address string, err error) error {
+	var answer *api.Error
+	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && strings.Contains(answer.Detail, "HTTP request to an HTTPS server") {
+		return &advised{fmt.Errorf("%s speaks TLS", address), "use an https:// address"}
+	}
 	var transport *url.Error
 	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {
 		return err
@@ -34,7 +41,7 @@ func explainTransport(address string, err error) error {
 		return &advised{fmt.Errorf("%s: unknown host %q", address, dns.Name), where}
 	case errors.As(err, &unknownCA):
 		return &advised{fmt.Errorf("%s: a CA that is not trusted here signed its certificate", address),
-			"give the server's CA by --ca FILE or " + caEnv + "; it is ca.crt in the server's data directory"}
+			"give the server's CA by --ca FILE or " + caEnv + "; in the server's data directory it is kds-tls/ca.crt of a global, tls/ca.crt of a zone"}
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return &advised{fmt.Errorf("%s speaks plain HTTP", address), "use an http:// address"}
 	case strings.Contains(err.Error(), "malformed HTTP response"):

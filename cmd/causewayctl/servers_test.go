@@ -149,6 +149,7 @@ func startTLS(env *testscript.Env, handler http.Handler) error {
 	listening.StartTLS()
 	env.Defer(listening.Close)
 	env.Setenv("TLS_ADDRESS", listening.URL)
+	env.Setenv("TLS_HOSTPORT", listening.Listener.Addr().String())
 	sum := sha256.Sum256(listening.Certificate().Raw)
 	env.Setenv("CA_SHA256", hex.EncodeToString(sum[:]))
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: listening.Certificate().Raw})

@@ -52,7 +52,7 @@ func (p *Provider) ByBrowser(ctx context.Context, open func(string)) (s *Session
 		if served.Shutdown(last) != nil {
 			_ = served.Close()
 		}
-		<-ending
+		_ = <-ending // the sign-in is over: how serving it ended says nothing
 	}()
 	redirect := "http://" + back.host + callbackPath
 	challenge := sha256.Sum256([]byte(verifier))

@@ -65,7 +65,7 @@ func Read(path string) (*Session, error) {
 
 // Save replaces the file. Only its owner may read it; so may the folder, which it creates.
 func (s *Session) Save(path string) error {
-	raw, err := json.MarshalIndent(s, "", "  ")
+	raw, err := json.MarshalIndent(s, "", "  ") //nolint:gosec // a file of secrets, for its owner
 	if err != nil {
 		return err
 	}
