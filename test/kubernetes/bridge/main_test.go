@@ -127,6 +127,8 @@ metadata: {name: server}
 rules:
 - {apiGroups: [kuma.io], resources: ["*"], verbs: [get, list, watch, create, update, patch, delete]}
 - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
+- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+- {apiGroups: [""], resources: [namespaces], verbs: [get, list, watch]}
 - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, patch]}
 - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations], resourceNames: [causeway-zone], verbs: [get, list, watch, patch]}
 ---
