@@ -379,7 +379,7 @@ func TestPathsOfHeaders(t *testing.T) {
 				"x-rewrite-url: /api/admin\r\n": http.StatusForbidden, "x-rewrite_url: /\r\n": http.StatusForbidden,
 				"x-original-url: \r\n":               http.StatusForbidden,
 				"x-original-url: /api/admin\xff\r\n": http.StatusForbidden,
-				"SCRIPT_NAME: /x\r\n": http.StatusForbidden, "script-name: /x\r\n": http.StatusForbidden,
+				"SCRIPT_NAME: /x\r\n":                http.StatusForbidden, "script-name: /x\r\n": http.StatusForbidden,
 				"X-Script-Name: /x\r\n": http.StatusForbidden, "x_script_name: /\r\n": http.StatusForbidden,
 				"x.script.name: /x\r\n": http.StatusOK, "x-script: /x\r\n": http.StatusOK,
 				"x-original: /api/admin\r\n": http.StatusOK, "": http.StatusOK, "destination: /api/admin\r\n": http.StatusOK,

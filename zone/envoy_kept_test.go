@@ -1,7 +1,11 @@
 package zone_test
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
@@ -39,8 +43,48 @@ func keepOpen(t *testing.T, port int) *endless {
 	return out
 }
 
+// keepSocket opens a WebSocket through the outbound of a caller, and returns what sends a text and awaits it back.
+func keepSocket(t *testing.T, port int) (echo func(string) error) {
+	t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: backend\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	must(t, err)
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, nil)
+	must(t, err)
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("the upgrade is answered with %s", resp.Status)
+	}
+	return func(text string) error {
+		got := make([]byte, len(text))
+		if _, err := io.WriteString(conn, text); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != text {
+			return fmt.Errorf("%s came back as %q: %w", text, got, err)
+		}
+		return nil
+	}
+}
+
+// comesBack sends a large body through the outbound of a caller, and returns an error unless it comes back.
+func comesBack(port int, body []byte) error {
+	resp, err := http.Post(fmt.Sprintf("http://127.0.0.1:%d/", port), "application/octet-stream", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if got, err := io.ReadAll(resp.Body); err != nil || !bytes.Equal(got, body) {
+		return fmt.Errorf("%s with %d bytes of %d: %w", resp.Status, len(got), len(body), err)
+	}
+	return nil
+}
+
 // TestChangedObservationKeepsConnections: a change of access logs, on both sides, and of the format of spans counts for
-// new connections, moves no listener, and ends no request that is under way, though the drain time of 1 s is over.
+// new connections, moves no listener, and ends no request that is under way and no WebSocket, though the drain time of
+// 1 s is over. Bodies of 10 MB come through.
 func TestChangedObservationKeepsConnections(t *testing.T) {
 	t.Parallel()
 	w, z, c := newTraced(t), startZipkin(t), startCollector(t)
@@ -61,6 +105,8 @@ func TestChangedObservationKeepsConnections(t *testing.T) {
 	for range 5 {
 		open = append(open, keepOpen(t, w.port))
 	}
+	socket := keepSocket(t, w.port)
+	must(t, socket("before"))
 	listeners := w.caller.listeners()
 
 	observe(2, fmt.Sprintf("{type: OpenTelemetry, openTelemetry: {endpoint: %q}}", c.address))
@@ -72,6 +118,7 @@ func TestChangedObservationKeepsConnections(t *testing.T) {
 		return nil
 	})
 	observe(3, toZipkin)
+	must(t, comesBack(w.port, bytes.Repeat([]byte("0123456789"), 1_000_000)))
 	const overDrainTime = 100 // bytes, one each 20 ms
 	for i, one := range open {
 		until := one.bytes.Load() + overDrainTime
@@ -85,6 +132,7 @@ func TestChangedObservationKeepsConnections(t *testing.T) {
 			t.Errorf("request %d of %d ended", i+1, len(open))
 		}
 	}
+	must(t, socket("after"))
 	if now := w.caller.listeners(); fmt.Sprint(now) != fmt.Sprint(listeners) {
 		t.Errorf("logs and spans moved listeners: %v, then %v", listeners, now)
 	}

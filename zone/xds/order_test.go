@@ -103,3 +103,38 @@ func TestClustersGoLast(t *testing.T) {
 		t.Errorf("removed: %v", response.RemovedResources)
 	}
 }
+
+// TestObserversWaitForCollectors: a stream gets a filter that logs to a collector only after the cluster of that. The
+// permissions that it asks for with it do not wait.
+func TestObserversWaitForCollectors(t *testing.T) {
+	t.Parallel()
+	x := testProxies(storeOf(t, "testdata/network/http.yaml"))
+	s := newSession(x)
+	if err := s.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	<-watchOf(t, s, kindCluster, "*")
+	logs := testHome.Labelled(testResource(resources.Key{Type: resources.TypeMeshAccessLog, Mesh: "default", Name: "logs"}, nil,
+		map[string]any{"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"},
+			"default": map[string]any{"backends": []any{map[string]any{"type": "OpenTelemetry",
+				"openTelemetry": map[string]any{"endpoint": "192.0.2.9:4317"}}}}}}}))
+	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Put: logs}}}); err != nil {
+		t.Fatal(err)
+	}
+	x.catchUp()
+	const observer, permissions = goldenService + observesHTTP, "self_inbound_dp_main_rbac_http"
+	response, _ := (<-watchOf(t, s, kindExtension, observer, permissions)).GetDeltaDiscoveryResponse()
+	if got := response.GetResources(); len(got) != 1 || got[0].GetName() != permissions {
+		t.Errorf("before the cluster: %v", got)
+	}
+	observers := watchOf(t, s, kindExtension, observer)
+	if len(observers) != 0 {
+		t.Error("the observer is sent before the cluster of its collector")
+	}
+	<-watchOf(t, s, kindCluster, "*")
+	if len(observers) != 1 {
+		t.Error("the observer is not sent after the cluster")
+	}
+}
