@@ -127,6 +127,14 @@ func (r *replicas) outdated() *tracker.RolloutOffline {
 	return &tracker.RolloutOffline{Zone: "etcd", Since: lost, Reason: r.why()}
 }
 
+// outdatedSince implements api.Config.Outdated.
+func (r *replicas) outdatedSince() (since time.Time, why string) {
+	if store := r.outdated(); store != nil {
+		return store.Since, store.Reason
+	}
+	return time.Time{}, ""
+}
+
 // unheard returns since when and why the other replicas cannot be heard; zero while they can.
 func (r *replicas) unheard() (since time.Time, why string) {
 	r.mu.Lock()

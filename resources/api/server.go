@@ -28,6 +28,9 @@ type Config struct {
 	// Absent returns since when and why a zone's state is unknown, or nil while the zone has a session with this server
 	// or, as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
+	// Outdated returns since when and why this server does not know what others wrote to its store; zero while it does. Nil
+	// means that it always does.
+	Outdated func() (since time.Time, why string)
 	// Now is the wall clock. Default: time.Now.
 	Now func() time.Time
 	// Home identifies this server. It determines which resources users may write here and which labels they get.

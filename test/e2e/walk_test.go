@@ -94,7 +94,7 @@ func (w *walk) request(ctx context.Context, method, address, path, body string) 
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%d\n%s", answer.StatusCode, said)
+	return fmt.Sprintf("%d\n%s\n%s", answer.StatusCode, said, strings.Join(answer.Header.Values("Warning"), "\n"))
 }
 
 // asked returns the answers of a server to the questions that it can be asked and that are chosen.
