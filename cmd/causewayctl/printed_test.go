@@ -72,7 +72,8 @@ func TestWhatIsPrintedIsText(t *testing.T) {
 		[]string{"get", "zones", nastyText}, []string{"explain", "--to", nastyText, "--from", nastyText},
 		[]string{"explain", "--to", "a", "--from", "spiffe://a/b"}, []string{"describe", "meshservice", "a"},
 		[]string{"report", "access"}, []string{"report", "denied"}, []string{"delete", "meshservice", "a"},
-		[]string{"why", "a", "b"}, []string{"zone", "adopt", "a"}, []string{"secret", "list"})
+		[]string{"why", "a", "b"}, []string{"zone", "adopt", "a"}, []string{"secret", "list"},
+		[]string{"proxy", "config", "a"}, []string{"proxy", "stats", "a"}, []string{"proxy", "clusters", "a"}, []string{"proxy", "certs", "a"})
 	for _, d := range resources.Descriptors() {
 		commands = append(commands, []string{"get", d.Path}, []string{"get", d.Path, "a"})
 	}
