@@ -30,4 +30,4 @@ mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
 	SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
-	NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt bash -euc "cd /src && $3"
+	NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt GOFLAGS=-trimpath CGO_ENABLED=0 bash -euc "cd /src && $3"
