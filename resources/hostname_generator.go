@@ -265,7 +265,7 @@ func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 // Labels and values of services that Kubernetes zones create.
 const (
 	envKubernetes = "kubernetes"
-	// LabelHeadless says whether the name of a MeshService's Service means its pods.
+	// LabelHeadless reports whether the name of a MeshService's Service means its pods.
 	LabelHeadless = "k8s.kuma.io/is-headless-service"
 	// LabelServiceName names the Service that a MeshService is made of.
 	LabelServiceName = "k8s.kuma.io/service-name"

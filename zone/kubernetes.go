@@ -22,7 +22,7 @@ type Injection struct {
 	XDSAddress string
 }
 
-// validate returns what is wrong with the settings of a zone; connected says whether it has a cluster and a webhook.
+// validate returns what is wrong with the settings of a zone; connected reports whether it has a cluster and a webhook.
 func (i *Injection) validate(connected bool) error {
 	switch {
 	case *i == Injection{}:

@@ -21,7 +21,7 @@ type (
 		DeletionTimestamp string `json:"deletionTimestamp,omitempty"`
 	}
 
-	// Namespace says whether its pods ask for proxies, and their mesh.
+	// Namespace reports whether its pods ask for proxies, and their mesh.
 	Namespace struct {
 		Metadata Metadata `json:"metadata"`
 	}

@@ -17,7 +17,7 @@ const Audience = "causeway-proxy"
 var (
 	// ErrRefused reports a token that proves no pod.
 	ErrRefused = errors.New("the token proves no pod")
-	// ErrUnknown reports that nobody says whether a token is good: the API server is away, or does not let us ask.
+	// ErrUnknown reports that it is unknown if a token is good: the API server is away, or does not let us ask.
 	ErrUnknown = errors.New("the Kubernetes API server does not say whose token it is")
 )
 
