@@ -138,10 +138,11 @@ func captureContainer(o *options, s *Settings) *container {
 		Resources: small(), SecurityContext: root}
 }
 
-// proxyContainer is the Envoy: a native sidecar, which starts before the containers of the pod and ends after them.
+// proxyContainer is the Envoy: a native sidecar, which starts before the containers of the pod and ends after them. It has
+// no hot restart, whose socket a second Envoy in the pod, as an application may be, could not bind.
 func proxyContainer(o *options, s *Settings) *container {
 	args := []string{"-c", configPath + "/envoy.yaml", "--drain-time-s", strconv.Itoa(int(o.drain / time.Second)),
-		"--log-level", o.logLevel}
+		"--log-level", o.logLevel, "--disable-hot-restart"}
 	if o.concurrency != "" && o.concurrency != "0" {
 		args = append(args, "--concurrency", o.concurrency)
 	} else if o.concurrency == "" {
