@@ -107,7 +107,7 @@ func (z *zone) opens(ctx context.Context, token, dataplane string) error {
 		return err
 	}
 	_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: xds.NodeID("default", dataplane), Metadata: where},
-		TypeUrl: "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+		TypeUrl:                "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
 		ResourceNamesSubscribe: []string{"identity_cert:default/shop/" + dataplane}}) // Recv tells why it fails
 	answer, err := stream.Recv()
 	if err == nil && len(answer.GetResources()) != 1 {
