@@ -2,7 +2,6 @@ package rbac
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -33,13 +32,15 @@ var unusualMethod = func() *predicate {
 		single(pathHeader, stringMatch(test{resources.MatchRegularExpression, `(?i)` + overridingParameter}))))
 }()
 
+const get, head = "GET", "HEAD"
+
 // deniedMethods returns the methods that a deny of these is about: applications answer HEAD with what they do for GET,
 // and leave out the body only at the end. An allow of GET does not include HEAD.
 func deniedMethods(methods []string) []string {
-	if !slices.Contains(methods, http.MethodGet) || slices.Contains(methods, http.MethodHead) {
+	if !slices.Contains(methods, get) || slices.Contains(methods, head) {
 		return methods
 	}
-	return append(slices.Clone(methods), http.MethodHead)
+	return append(slices.Clone(methods), head)
 }
 
 // isUnusualMethod is the reference for unusualMethod.
