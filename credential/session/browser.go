@@ -42,8 +42,11 @@ func (p *Provider) ByBrowser(ctx context.Context, open func(string)) (s *Session
 		ended: make(chan struct{})}
 	served := &http.Server{Handler: back, ReadHeaderTimeout: pageTime, ReadTimeout: pageTime, WriteTimeout: 2 * pageTime,
 		MaxHeaderBytes: 32 << 10}
-	ending := make(chan error, 1)
-	go func() { ending <- served.Serve(l) }()
+	ending := make(chan struct{})
+	go func() {
+		defer close(ending)
+		_ = served.Serve(l) // the sign-in is over: how serving it ended says nothing
+	}()
 	defer func() {
 		back.failed = err != nil
 		close(back.ended)
@@ -52,7 +55,7 @@ func (p *Provider) ByBrowser(ctx context.Context, open func(string)) (s *Session
 		if served.Shutdown(last) != nil {
 			_ = served.Close()
 		}
-		_ = <-ending // the sign-in is over: how serving it ended says nothing
+		<-ending
 	}()
 	redirect := "http://" + back.host + callbackPath
 	challenge := sha256.Sum256([]byte(verifier))
