@@ -28,7 +28,7 @@ func TestKubernetesZone(t *testing.T) {
 		}
 	})
 	k.helm("install", "z", filepath.Join("deploy", "charts", "causeway-zone"), "--namespace", "mesh-system", "--set",
-		"zone=zone-1,kubernetes.enabled=true,persistence.enabled=false")
+		"zone=zone-1,kubernetes.enabled=true,injection.enabled=true,injection.envoyImage=localhost/envoy:dev,persistence.enabled=false")
 	k.ready("mesh-system", "z-causeway-zone")
 
 	policy := `
@@ -70,12 +70,13 @@ spec: {targetRef: {kind: Dataplane}, rules: [{default: {idleTimeoutt: 1s}}]}
 		}
 		return nil
 	})
+	t.Run("pods with proxies", func(t *testing.T) { k.as(t).checkPods() })
 	if logs := k.kubectl("-n", "mesh-system", "logs", "z-causeway-zone-0"); strings.Contains(logs, "forbidden") {
 		t.Errorf("the server wants rights that the chart does not give:\n%s", logs)
 	}
 	// The server may do nothing else.
 	account := "system:serviceaccount:mesh-system:z-causeway-zone"
-	for _, c := range [][]string{{"list", "pods"}, {"get", "secrets"}, {"create", "meshtrafficpermissions.kuma.io"}, {"delete", "meshtimeouts.kuma.io"},
+	for _, c := range [][]string{{"create", "pods"}, {"delete", "pods"}, {"get", "secrets"}, {"create", "meshtrafficpermissions.kuma.io"}, {"delete", "meshtimeouts.kuma.io"},
 		{"delete", "customresourcedefinitions"}, {"patch", "customresourcedefinitions/others.example"}} {
 		if out, _ := k.Kubectl(t.Context(), "auth", "can-i", c[0], c[1], "--as", account, "-n", "shop"); !strings.Contains(out, "no") {
 			t.Errorf("it may %s: %s", strings.Join(c, " "), out)
