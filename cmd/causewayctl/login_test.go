@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,7 +40,15 @@ type oddProvider struct {
 	device   map[string]any
 	// answer, if set, answers a request in place of all others, and reports whether it has.
 	answer func(w http.ResponseWriter, r *http.Request) bool
-	nonce  string // of its tokens
+	nonce  string     // of its tokens
+	mu     sync.Mutex // held while it answers, and while what it says is changed
+}
+
+// change changes what it says from now on.
+func (p *oddProvider) change(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f()
 }
 
 func startOddProvider(t *testing.T, key *rsa.PrivateKey) *oddProvider {
@@ -64,6 +73,8 @@ func (p *oddProvider) serve(w http.ResponseWriter, r *http.Request) {
 	if p.answer != nil && p.answer(w, r) {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	encode := base64.RawURLEncoding.EncodeToString
 	switch r.URL.Path {
 	case "/.well-known/openid-configuration":
@@ -270,7 +281,7 @@ func TestLoginByBrowserIsOnesOwn(t *testing.T) {
 	}
 
 	back, q, end := begin(t)
-	p.nonce = q.Get("nonce")
+	p.change(func() { p.nonce = q.Get("nonce") })
 	state := q.Get("state")
 	for _, c := range []struct{ method, query, path, host string }{
 		{query: "code=evil&state=evil"}, {query: "code=evil"}, {query: "error=evil&state="}, {path: "/evil"}, {path: "//evil.example/"},
@@ -301,7 +312,7 @@ func TestLoginByBrowserIsOnesOwn(t *testing.T) {
 		"without a code":            {},
 	} {
 		back, q, end := begin(t)
-		p.claims["nonce"] = "another"
+		p.change(func() { p.claims["nonce"] = "another" })
 		query.Set("state", q.Get("state"))
 		back.RawQuery = query.Encode()
 		if status, body := call(t, http.MethodGet, back.String(), ""); status != http.StatusForbidden {
@@ -311,7 +322,7 @@ func TestLoginByBrowserIsOnesOwn(t *testing.T) {
 			t.Errorf("%s: %v: %s", name, err, said)
 		}
 	}
-	p.document["code_challenge_methods_supported"] = []string{"plain"}
+	p.change(func() { p.document["code_challenge_methods_supported"] = []string{"plain"} })
 	if said, err := p.login(t.Context(), home, server, "--browser").CombinedOutput(); err == nil || !strings.Contains(string(said), "no PKCE with S256") {
 		t.Errorf("without PKCE: %v: %s", err, said)
 	}

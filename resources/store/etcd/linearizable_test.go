@@ -88,28 +88,24 @@ func TestHistoryIsLinearizable(t *testing.T) {
 	}
 	h := &history{begin: time.Now()}
 	const enough = 100
-	ctx, cancel := context.WithTimeout(t.Context(), *faultTime)
+	ctx, cancel := context.WithTimeout(t.Context(), *faultTime+time.Minute) // a busy machine answers few operations
 	defer cancel()
 	var clients sync.WaitGroup
 	for n := range 9 {
 		clients.Go(func() { h.client(ctx, n, stores[n%3]) })
 	}
 	rounds := 0
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && (time.Since(h.begin) < *faultTime || h.answered() < enough) {
 		rounds++
 		trouble(ctx, t, rand.New(rand.NewPCG(uint64(rounds), 7)), c, links)
 	}
+	cancel()
 	clients.Wait()
 	for _, l := range links {
 		l.lose(false, false)
 	}
 	agree(t, stores...)
-	certain := 0
-	for _, o := range h.operations {
-		if !o.Output.(output).unknown {
-			certain++
-		}
-	}
+	certain := h.answered()
 	t.Logf("%d operations, %d of them answered, %d rounds of faults", len(h.operations), certain, rounds)
 	if certain < enough {
 		t.Fatal("too few operations were answered to show anything")
@@ -154,6 +150,19 @@ type history struct {
 }
 
 func (h *history) now() int64 { return int64(time.Since(h.begin)) }
+
+// answered returns how many operations have a certain outcome.
+func (h *history) answered() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := 0
+	for _, o := range h.operations {
+		if !o.Output.(output).unknown {
+			n++
+		}
+	}
+	return n
+}
 
 func (h *history) client(ctx context.Context, id int, s *Store) {
 	random := rand.New(rand.NewPCG(uint64(id), 1))
