@@ -37,3 +37,21 @@ func (c *Client) Authenticate(ctx context.Context, token, audience string) (u Us
 	}
 	return s.User, true, nil
 }
+
+// Issuer returns the issuer of the tokens that the API server makes for service accounts, and the keys that verify them, a
+// JSON Web Key Set. An API server whose issuer is not an https URL publishes neither. Source: Kubernetes, "Service account
+// issuer discovery".
+func (c *Client) Issuer(ctx context.Context) (issuer string, keys []byte, err error) {
+	raw, err := c.whole(ctx, http.MethodGet, "/.well-known/openid-configuration", "", nil)
+	if err != nil {
+		return "", nil, err
+	}
+	var document struct {
+		Issuer string `json:"issuer"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return "", nil, err
+	}
+	keys, err = c.whole(ctx, http.MethodGet, "/openid/v1/jwks", "", nil)
+	return document.Issuer, keys, err
+}

@@ -34,6 +34,8 @@ const (
 	dialTime = 10 * time.Second
 	// maxAnswer bounds an answer that is read whole. An object in etcd has at most 1.5 MiB.
 	maxAnswer = 16 << 20
+	// accepted lists the forms of answers. The API server refuses its keys to a client that does not name their form.
+	accepted = "application/json, application/jwk-set+json"
 	// tokenAge is how long a token that was read from a file is used.
 	tokenAge = time.Minute
 )
@@ -173,7 +175,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Accept", accepted)
 	r.Header.Set("User-Agent", c.agent)
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)

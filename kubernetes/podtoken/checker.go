@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"sync"
 	"time"
@@ -17,10 +18,11 @@ const (
 	maxToken = 8 << 10
 	// askTime bounds one question. A proxy whose token is not judged by then tries again.
 	askTime = 4 * time.Second
-	// maxCalls bounds the questions at one time, maxKnown the tokens that are remembered.
-	maxCalls, maxKnown = 16, 8192
+	// maxCalls bounds the questions at one time, maxKnown the tokens that are remembered. At maxKnown, the checker makes
+	// room for spare more.
+	maxCalls, maxKnown, spare = 16, 8192, 1024
 	// goodFor is how long a good token needs no other question: long enough for the streams that a proxy opens together,
-	// and what a pod that was deleted may gain. badFor and unknownFor keep what knocks again and again from the API server.
+	// and what a pod that was deleted may gain. badFor and unknownFor bound what a pod asks that tries again and again.
 	goodFor, badFor, unknownFor = 10 * time.Second, 10 * time.Second, time.Second
 )
 
@@ -31,10 +33,11 @@ var compact = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]
 type Checker struct {
 	client *apiserver.Client
 	now    func() time.Time
+	keys   *keys
 	calls  chan struct{}
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]*answer // guarded by mu
+	known map[[sha256.Size]byte]*answer // guarded by mu; only tokens that keys has verified
 }
 
 // answer is what is known of one token. What it says is set before done is closed.
@@ -45,23 +48,36 @@ type answer struct {
 	until time.Time // guarded by the Checker's mu; zero while the question is open
 }
 
-// New returns a checker. now is the clock.
+// open reports whether the question has no answer yet.
+func (a *answer) open() bool { return a.until.IsZero() }
+
+// New returns a checker. now is the clock. It asks nothing before it has a token to check.
 func New(client *apiserver.Client, now func() time.Time) *Checker {
-	return &Checker{client: client, now: now, calls: make(chan struct{}, maxCalls), known: map[[sha256.Size]byte]*answer{}}
+	return &Checker{client: client, now: now, keys: &keys{client: client, now: now}, calls: make(chan struct{}, maxCalls),
+		known: map[[sha256.Size]byte]*answer{}}
 }
 
-// Check returns the pod that a token proves. Errors wrap ErrRefused or ErrUnknown, and hold nothing of the token.
-// Questions about one token at one time are one question.
+// Check returns the pod that a token proves. Errors wrap ErrRefused or ErrUnknown, and contain no part of the token. It
+// asks about, and remembers, only tokens that a key of the cluster signed for our audience, and that are valid now.
+// Concurrent questions about one token are one question.
 func (c *Checker) Check(ctx context.Context, token string) (Pod, error) {
 	if len(token) > maxToken || !compact.MatchString(token) {
 		return Pod{}, fmt.Errorf("%w: it is malformed", ErrRefused)
 	}
-	a, mine, err := c.answer(sha256.Sum256([]byte(token)))
-	if err != nil {
-		return Pod{}, err
-	}
-	if mine { // others may wait for it when this caller has gone
-		go c.ask(context.WithoutCancel(ctx), token, a)
+	key := sha256.Sum256([]byte(token))
+	a := c.find(key)
+	if a == nil {
+		expires, err := c.keys.verify(ctx, token)
+		if err != nil {
+			return Pod{}, err
+		}
+		var mine bool
+		if a, mine, err = c.answer(key); err != nil {
+			return Pod{}, err
+		}
+		if mine { // others may wait for it when this caller has gone
+			go c.ask(context.WithoutCancel(ctx), token, expires, a)
+		}
 	}
 	select {
 	case <-a.done:
@@ -74,34 +90,58 @@ func (c *Checker) Check(ctx context.Context, token string) (Pod, error) {
 	return a.pod, a.err
 }
 
-// answer returns what is known or asked of a token. mine means that the caller has to ask.
-func (c *Checker) answer(key [sha256.Size]byte) (a *answer, mine bool, err error) {
-	now := c.now()
+// find returns the answer, or the open question, about a token; nil without one.
+func (c *Checker) find(key [sha256.Size]byte) *answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.known[key]; a != nil && (a.until.IsZero() || now.Before(a.until)) {
+	return c.current(key)
+}
+
+// current is find for a caller that holds mu.
+func (c *Checker) current(key [sha256.Size]byte) *answer {
+	if a := c.known[key]; a != nil && (a.open() || c.now().Before(a.until)) {
+		return a
+	}
+	return nil
+}
+
+// answer is find for a token that is verified. Without an answer it returns a new question, which is mine: the caller has
+// to ask.
+func (c *Checker) answer(key [sha256.Size]byte) (a *answer, mine bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if a := c.current(key); a != nil {
 		return a, false, nil
 	}
-	if len(c.known) >= maxKnown {
-		for other, a := range c.known {
-			if !a.until.IsZero() && !now.Before(a.until) {
-				delete(c.known, other)
-			}
-		}
-		if len(c.known) >= maxKnown {
-			return nil, false, fmt.Errorf("%w: too many tokens are being judged", ErrUnknown)
-		}
+	if len(c.known) >= maxKnown && !c.makeRoom() {
+		return nil, false, fmt.Errorf("%w: too many tokens of pods are being judged", ErrUnknown)
 	}
 	a = &answer{done: make(chan struct{})}
 	c.known[key] = a
 	return a, true, nil
 }
 
-// ask asks the API server and settles the answer.
-func (c *Checker) ask(ctx context.Context, token string, a *answer) {
+// makeRoom forgets expired answers, and then others if these are too few: a pod's next token is asked about again. It
+// keeps open questions, and reports whether there is room now. The caller holds mu.
+func (c *Checker) makeRoom() bool {
+	now := c.now()
+	maps.DeleteFunc(c.known, func(_ [sha256.Size]byte, a *answer) bool { return !a.open() && !now.Before(a.until) })
+	for key, a := range c.known {
+		if len(c.known) <= maxKnown-spare {
+			break
+		}
+		if !a.open() {
+			delete(c.known, key)
+		}
+	}
+	return len(c.known) < maxKnown
+}
+
+// ask asks the API server about a token that ends at expires, and settles the answer.
+func (c *Checker) ask(ctx context.Context, token string, expires time.Time, a *answer) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	a.pod, a.err = c.review(ctx, token)
+	a.pod, a.err = c.review(ctx, token, expires)
 	life := goodFor
 	switch {
 	case errors.Is(a.err, ErrUnknown):
@@ -115,7 +155,7 @@ func (c *Checker) ask(ctx context.Context, token string, a *answer) {
 	close(a.done)
 }
 
-func (c *Checker) review(ctx context.Context, token string) (Pod, error) {
+func (c *Checker) review(ctx context.Context, token string, expires time.Time) (Pod, error) {
 	select {
 	case c.calls <- struct{}{}:
 		defer func() { <-c.calls }()
@@ -129,5 +169,5 @@ func (c *Checker) review(ctx context.Context, token string) (Pod, error) {
 	case !ok:
 		return Pod{}, fmt.Errorf("%w: the API server does not accept it", ErrRefused)
 	}
-	return podOf(user, token)
+	return podOf(user, expires)
 }

@@ -2,23 +2,13 @@ package podtoken_test
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
 )
 
@@ -26,79 +16,6 @@ import (
 const good = `{"authenticated": true, "audiences": ["causeway-proxy"], "user": {"username": "system:serviceaccount:shop:backend", "uid": "sa-1",
  "groups": ["system:serviceaccounts"], "extra": {"authentication.kubernetes.io/pod-name": ["backend-1"],
  "authentication.kubernetes.io/pod-uid": ["pod-1"], "authentication.kubernetes.io/node-name": ["node-1"]}}}`
-
-// rig is an API server that judges tokens, and a checker that asks it.
-type rig struct {
-	*podtoken.Checker
-
-	asked atomic.Int64
-	mu    sync.Mutex
-	clock time.Time     // guarded by mu
-	says  string        // guarded by mu; the status of each review
-	code  int           // guarded by mu
-	hold  chan struct{} // closed: answers come at once
-}
-
-func newRig(t *testing.T) *rig {
-	t.Helper()
-	g := &rig{clock: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), says: good, code: http.StatusCreated, hold: make(chan struct{})}
-	close(g.hold)
-	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.asked.Add(1)
-		raw, err := io.ReadAll(r.Body)
-		var asked struct {
-			Kind string
-			Spec struct{ Audiences []string }
-		}
-		if err != nil || r.URL.Path != "/apis/authentication.k8s.io/v1/tokenreviews" || json.Unmarshal(raw, &asked) != nil ||
-			asked.Kind != "TokenReview" || len(asked.Spec.Audiences) != 1 || asked.Spec.Audiences[0] != podtoken.Audience {
-			t.Errorf("it asks %s %s", r.URL, raw)
-		}
-		g.mu.Lock()
-		hold, code, says := g.hold, g.code, g.says
-		g.mu.Unlock()
-		select {
-		case <-hold:
-		case <-r.Context().Done():
-		}
-		w.WriteHeader(code)
-		fmt.Fprintf(w, `{"status": %s}`, says)
-	}))
-	t.Cleanup(srv.Close)
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
-	err := errors.Join(os.WriteFile(path+".ca", ca, 0o600),
-		os.WriteFile(path, fmt.Appendf(nil, `{"current-context": "it", "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-"clusters": [{"name": "it", "cluster": {"server": %q, "certificate-authority": %q}}], "users": [{"name": "it", "user": {"token": "t"}}]}`, srv.URL, path+".ca"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := apiserver.Connect(apiserver.Config{Kubeconfig: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.Checker = podtoken.New(client, g.now)
-	return g
-}
-
-func (g *rig) now() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.clock
-}
-
-func (g *rig) set(code int, says string, later time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.code, g.says, g.clock = code, says, g.clock.Add(later)
-}
-
-// token is one that ends in an hour, of the form of Kubernetes'.
-func (g *rig) token(name string) string {
-	part := base64.RawURLEncoding.EncodeToString
-	return part([]byte(`{"alg":"RS256","kid":"k"}`)) + "." +
-		part(fmt.Appendf(nil, `{"aud":["causeway-proxy"],"exp":%d,"sub":%q}`, g.now().Add(time.Hour).Unix(), name)) + "." + part([]byte("signed"))
-}
 
 // TestPodOfAToken: a token is that of a pod, and is asked about once for what is opened together. When the pod is
 // deleted, or the token expires, it is no more.
@@ -160,10 +77,6 @@ func TestTokensThatProveNoPod(t *testing.T) {
 	}
 	if after := g.asked.Load(); after != before {
 		t.Errorf("what is no token is asked about %d times", after-before)
-	}
-	g.set(201, good, 0)
-	if got, err := g.Check(t.Context(), "e30.e30.c2ln"); !errors.Is(err, podtoken.ErrRefused) {
-		t.Errorf("without an end: %+v, %v", got, err)
 	}
 }
 

@@ -1,8 +1,6 @@
 package podtoken
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -36,8 +34,8 @@ const (
 	extraUID   = "authentication.kubernetes.io/pod-uid"
 )
 
-// podOf reads what the API server says of a token. Errors wrap ErrRefused.
-func podOf(u apiserver.User, token string) (Pod, error) {
+// podOf reads what the API server says of a token that ends at expires. Errors wrap ErrRefused.
+func podOf(u apiserver.User, expires time.Time) (Pod, error) {
 	account, ok := strings.CutPrefix(u.Username, userPrefix)
 	namespace, name, both := strings.Cut(account, ":")
 	if !ok || !both || namespace == "" || name == "" {
@@ -47,23 +45,5 @@ func podOf(u apiserver.User, token string) (Pod, error) {
 	if len(pod) != 1 || len(uid) != 1 || pod[0] == "" || uid[0] == "" {
 		return Pod{}, fmt.Errorf("%w: it is not bound to a pod", ErrRefused)
 	}
-	expires, err := expiryOf(token)
-	return Pod{Namespace: namespace, Name: pod[0], UID: uid[0], ServiceAccount: name, Expires: expires}, err
-}
-
-// expiryOf reads the expiry of a token that the API server has verified. TokenReview does not tell it.
-func expiryOf(token string) (time.Time, error) {
-	_, rest, _ := strings.Cut(token, ".")
-	payload, _, _ := strings.Cut(rest, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(payload)
-	var claims struct {
-		Expires float64 `json:"exp"`
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &claims)
-	}
-	if err != nil || claims.Expires <= 0 {
-		return time.Time{}, fmt.Errorf("%w: it does not say when it ends", ErrRefused)
-	}
-	return time.Unix(int64(claims.Expires), 0), nil
+	return Pod{Namespace: namespace, Name: pod[0], UID: uid[0], ServiceAccount: name, Expires: expires}, nil
 }

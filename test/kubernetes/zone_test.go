@@ -77,7 +77,7 @@ spec: {targetRef: {kind: Dataplane}, rules: [{default: {idleTimeoutt: 1s}}]}
 	// The server may do nothing else.
 	account := "system:serviceaccount:mesh-system:z-causeway-zone"
 	for _, c := range [][]string{{"create", "pods"}, {"delete", "pods"}, {"get", "secrets"}, {"create", "meshtrafficpermissions.kuma.io"}, {"delete", "meshtimeouts.kuma.io"},
-		{"delete", "customresourcedefinitions"}, {"patch", "customresourcedefinitions/others.example"}} {
+		{"delete", "customresourcedefinitions"}, {"patch", "customresourcedefinitions/others.example"}, {"get", "/metrics"}} {
 		if out, _ := k.Kubectl(t.Context(), "auth", "can-i", c[0], c[1], "--as", account, "-n", "shop"); !strings.Contains(out, "no") {
 			t.Errorf("it may %s: %s", strings.Join(c, " "), out)
 		}

@@ -130,6 +130,7 @@ rules:
 - {apiGroups: [""], resources: [events], verbs: [create]}
 - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
 - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
+- {nonResourceURLs: [/.well-known/openid-configuration, /openid/v1/jwks], verbs: [get]}
 - {apiGroups: [""], resources: [namespaces], verbs: [get, list, watch]}
 - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [get, patch]}
 - {apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations, validatingwebhookconfigurations], resourceNames: [causeway-zone], verbs: [get, list, watch, patch]}
