@@ -23,7 +23,7 @@ func TestKubernetesWrites(t *testing.T) {
 	w.condition("mesh", "", "default", "Accepted", "True") // the mesh of the first start is the user's from now on
 
 	w.apply(permission("web", "backend-ns", "Exact"))
-	if got := w.condition("mtp", "backend-ns", "web", "Programmed", "True"); !strings.Contains(got, "0 of 0 proxies of zone zone-1") {
+	if got := w.condition("mtp", "backend-ns", "web", "Programmed", "True"); !strings.Contains(got, "it selects no known proxy of zone zone-1") {
 		t.Errorf("Programmed says %q", got)
 	}
 	if got := w.kubectl("get", "mtp", "-n", "backend-ns", "web", "-o", `jsonpath={.metadata.labels.kuma\.io/policy-role} {.metadata.labels.k8s\.kuma\.io/namespace} {.metadata.labels.kuma\.io/zone}`); got != "workload-owner backend-ns zone-1" {
