@@ -8,6 +8,10 @@ import (
 // labelInjection turns injection on or off, on a namespace or on a pod; that of the pod wins. Source: Kuma.
 const labelInjection = "kuma.io/sidecar-injection"
 
+// annotationMirror marks what a kubelet shows of a pod of its own. It runs that pod whatever becomes of this one, and runs
+// no pod that somebody else marks so.
+const annotationMirror = "kubernetes.io/config.mirror"
+
 // neverInjected are the namespaces of Kubernetes itself, whose pods start whatever becomes of the mesh.
 var neverInjected = []string{"kube-system", "kube-public", "kube-node-lease"}
 
@@ -35,6 +39,10 @@ func (p *pod) asks(ns Namespace, s *Settings, out *Result) (bool, error) {
 		return false, nil
 	default:
 		return false, fmt.Errorf("label %s of %s is %q: want enabled or disabled", labelInjection, where, value)
+	}
+	if _, mirror := p.Metadata.Annotations[annotationMirror]; mirror {
+		out.warnf("the pod gets no proxy, because it is a static pod of its node, which nobody can change")
+		return false, nil
 	}
 	switch {
 	case p.Spec.HostNetwork && byPod:
