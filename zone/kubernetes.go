@@ -79,5 +79,6 @@ func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge) *discovery.
 	if bridge == nil {
 		return nil
 	}
-	return discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Log: cfg.Log})
+	return discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
+		Log: cfg.Log})
 }

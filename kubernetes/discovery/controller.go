@@ -11,17 +11,20 @@ import (
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Config configures New. All fields are required.
+// Config configures New. All fields but Limits are required.
 type Config struct {
 	Client *apiserver.Client
 	// Store gets the Dataplanes and MeshServices.
 	Store store.Store
 	// Home is the zone.
 	Home resources.Home
-	Log  *slog.Logger
+	// Limits bound what namespaces may hold, as they do for users.
+	Limits api.NamespaceLimits
+	Log    *slog.Logger
 }
 
 const (
@@ -62,6 +65,8 @@ type space struct {
 	// changed are the pods whose Dataplanes are to be looked at, servicesChanged all MeshServices.
 	changed         map[string]bool
 	servicesChanged bool
+	// crowded are the pods for which the namespace had no room.
+	crowded map[string]bool
 }
 
 // New returns a controller. Run starts it.
@@ -183,10 +188,19 @@ func (d *Controller) markLocked(key resources.Key) {
 	s := d.spaceLocked(key.Namespace)
 	if key.Type == resources.TypeDataplane {
 		s.changed[key.Name] = true
+		s.retry()
 	} else {
 		s.servicesChanged = true
 	}
 	d.wake()
+}
+
+// retry marks the pods for which the namespace had no room.
+func (s *space) retry() {
+	for name := range s.crowded {
+		s.changed[name] = true
+	}
+	clear(s.crowded)
 }
 
 // allLocked marks everything.
@@ -204,7 +218,8 @@ func (d *Controller) allLocked() {
 func (d *Controller) spaceLocked(name string) *space {
 	s := d.spaces[name]
 	if s == nil {
-		s = &space{name: name, pods: map[string]*Pod{}, services: map[string]*Service{}, changed: map[string]bool{}}
+		s = &space{name: name, pods: map[string]*Pod{}, services: map[string]*Service{}, changed: map[string]bool{},
+			crowded: map[string]bool{}}
 		d.spaces[name] = s
 	}
 	return s

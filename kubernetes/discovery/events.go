@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
@@ -86,10 +87,10 @@ func (e *event) document(now time.Time) ([]byte, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", e.of.kind, e.of.uid, e.Reason, e.Message))
 	name, message := e.of.name, e.Message
 	if len(name) > maxEventName {
-		name = name[:maxEventName]
+		name = strings.TrimRight(name[:maxEventName], "-.")
 	}
 	if len(message) > maxMessage {
-		message = message[:maxMessage]
+		message = strings.ToValidUTF8(message[:maxMessage], "")
 	}
 	at := now.UTC().Format(time.RFC3339)
 	type m = map[string]any

@@ -183,6 +183,7 @@ func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 	}
 	if p == nil {
 		delete(s.pods, id.Name)
+		delete(s.crowded, id.Name)
 	} else {
 		s.pods[id.Name] = p
 	}

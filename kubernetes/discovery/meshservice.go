@@ -60,7 +60,7 @@ func (s *Service) ofPod(p *Pod, mesh string) (*resources.Resource, error) {
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
 		number := port.target(p)
-		if number == 0 || !isTCP(port.Protocol) || len(spec.Ports) == resources.MaxServicePorts ||
+		if number == 0 || !isTCP(port.Protocol) || len(spec.Ports) >= resources.MaxServicePorts ||
 			slices.ContainsFunc(spec.Ports, func(has resources.MeshServicePort) bool { return has.Port == number }) {
 			continue
 		}
@@ -70,8 +70,8 @@ func (s *Service) ofPod(p *Pod, mesh string) (*resources.Resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name, ok := p.Metadata.Labels[labelPodName]; ok {
-		out.Labels[labelPodName] = name
+	if p.Metadata.Labels[labelPodName] == p.Metadata.Name {
+		out.Labels[labelPodName] = p.Metadata.Name
 	} else {
 		out.Labels[resources.LabelSync] = resources.SyncDisabled
 	}
@@ -137,7 +137,7 @@ func (s *Service) ports() []resources.MeshServicePort {
 	var out []resources.MeshServicePort
 	for i := range s.Spec.Ports {
 		port := &s.Spec.Ports[i]
-		if !isTCP(port.Protocol) || len(out) == resources.MaxServicePorts {
+		if !isTCP(port.Protocol) {
 			continue
 		}
 		one := resources.MeshServicePort{Name: port.Name, Port: port.Port, AppProtocol: appProtocol(port.AppProtocol)}

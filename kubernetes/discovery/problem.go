@@ -17,6 +17,8 @@ const (
 	ReasonInvalid     = "NotInMesh"
 	ReasonHostNetwork = "HostNetwork"
 	ReasonTooMany     = "TooManyPorts"
+	ReasonFull        = "NamespaceFull"
+	ReasonTooBig      = "TooBig"
 )
 
 func problem(reason, format string, args ...any) Problem {

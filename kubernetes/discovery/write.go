@@ -19,21 +19,25 @@ type plan struct {
 	snap   store.Snapshot
 	meshes []string // those that are there
 	ops    []store.Op
-	marks  []resources.Key // what the plan is about: marked again if it is not stored
+	// removals come after ops: what takes the place of something is there before that is gone.
+	removals []store.Op
+	marks    []resources.Key // what the plan is about: marked again if it is not stored
+	// stored is how much of what is limited namespaces have, where the plan had to know it, added what it adds to that.
+	stored, added map[holding]int
 }
 
 // writeOnce writes one batch. more means that there is more to do, at once.
 func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
-	p := &plan{d: d, snap: d.Store.Snapshot()}
+	p := &plan{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{}}
 	for mesh := range p.snap.List(store.Query{Type: resources.TypeMesh}) {
 		p.meshes = append(p.meshes, mesh.Name)
 	}
 	d.mu.Lock()
 	more = d.planLocked(p)
 	d.mu.Unlock()
-	for begin := 0; begin < len(p.ops); begin += maxBatch {
-		batch := store.Batch{Ops: p.ops[begin:min(begin+maxBatch, len(p.ops))]}
-		if _, err := d.Store.Apply(ctx, batch); err != nil {
+	ops := slices.Concat(p.ops, p.removals)
+	for begin := 0; begin < len(ops); begin += maxBatch {
+		if err := d.apply(ctx, ops[begin:min(begin+maxBatch, len(ops))]); err != nil {
 			d.mu.Lock()
 			for _, key := range p.marks {
 				d.markLocked(key)
@@ -136,24 +140,44 @@ func (p *plan) pod(s *space, name string, services []*Service) {
 func (p *plan) services(s *space, services []*Service) {
 	p.marks = append(p.marks, resources.Key{Type: resources.TypeMeshService, Namespace: s.name})
 	pods := slices.SortedFunc(maps.Values(s.pods), func(a, b *Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
-	kept := map[resources.Key]bool{}
 	if p.d.Home.IsOperators(s.name) {
 		services = nil
 	}
-	for _, one := range services {
+	kept, wanted, problems := map[resources.Key]bool{}, make([][]*resources.Resource, len(services)), make([][]Problem, len(services))
+	for i, one := range services {
 		all, err := MeshServicesOf(one, s.namespace, pods)
-		var problems []Problem
 		if err != nil {
-			problems = append(problems, problem(ReasonInvalid, "%v", err))
+			problems[i] = append(problems[i], problem(ReasonInvalid, "%v", err))
 		}
 		for _, want := range all {
-			if want, problems = p.admit(want, problems); want != nil && !kept[want.Key] {
-				kept[want.Key] = true
-				problems = append(problems, p.put(want)...)
+			if want, problems[i] = p.admit(want, problems[i]); want == nil {
+				continue
+			}
+			if kept[want.Key] {
+				problems[i] = append(problems[i], problem(ReasonNameTaken, "the MeshService %s is of another Service already", want.Name))
+				continue
+			}
+			kept[want.Key] = true
+			wanted[i] = append(wanted[i], want)
+		}
+	}
+	p.unkept(s, kept)
+	for _, ofPods := range []bool{false, true} { // where there is no room for all, pods come last
+		for i, one := range services {
+			for _, want := range wanted[i] {
+				if ofPods == (want.Name != one.Metadata.Name) {
+					problems[i] = append(problems[i], p.put(want)...)
+				}
 			}
 		}
-		p.d.tellLocked(object{"Service", s.name, one.Metadata.Name, one.Metadata.UID}, problems)
 	}
+	for i, one := range services {
+		p.d.tellLocked(object{"Service", s.name, one.Metadata.Name, one.Metadata.UID}, problems[i])
+	}
+}
+
+// unkept plans to remove the MeshServices of a namespace that are of no Service any more.
+func (p *plan) unkept(s *space, kept map[resources.Key]bool) {
 	for r := range p.snap.List(store.Query{Type: resources.TypeMeshService, Namespace: &s.name,
 		Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
 		if !kept[r.Key] {
@@ -184,25 +208,37 @@ func madeOf(r *resources.Resource) string {
 	return "Service"
 }
 
-// put plans to write a resource, if the store has it otherwise or not at all. What a user wrote stays.
+// put plans to write a resource, if the store has it otherwise or not at all. What a user wrote stays, and so does what
+// cannot become what it should.
 func (p *plan) put(want *resources.Resource) []Problem {
 	p.d.meshes[want.Mesh] = true
 	old := p.snap.Get(want.Key)
+	op := store.Op{Put: want, If: store.IfAbsent()}
 	switch {
 	case old == nil:
-		p.ops = append(p.ops, store.Op{Put: want, If: store.IfAbsent()})
 	case !p.d.Home.Discovered(old):
 		return []Problem{problem(ReasonNameTaken, "a %s %s/%s that a user wrote has this name, and stays: the %s is not in the mesh "+
 			"until it is deleted", want.Type, want.Namespace, want.Name, madeOf(want))}
-	case !old.SameContent(want):
-		p.ops = append(p.ops, store.Op{Put: want, If: store.IfRevision(old.Revision)})
+	case old.SameContent(want):
+		return nil
+	default:
+		op.If = store.IfRevision(old.Revision)
 	}
+	if err := store.CheckSize(want, old); err != nil {
+		return []Problem{problem(ReasonTooBig, "%v: give the %s fewer labels, or fewer ports", err, madeOf(want))}
+	}
+	if why := p.crowds(want, old); why != "" {
+		return []Problem{problem(ReasonFull, "%s", why)}
+	}
+	p.ops = append(p.ops, op)
 	return nil
 }
 
 // remove plans to remove a resource, if discovery made it.
 func (p *plan) remove(old *resources.Resource) {
-	if old != nil && p.d.Home.Discovered(old) {
-		p.ops = append(p.ops, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)})
+	if old == nil || !p.d.Home.Discovered(old) {
+		return
 	}
+	p.removals = append(p.removals, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)})
+	p.leaves(old)
 }

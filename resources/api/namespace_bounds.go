@@ -46,6 +46,29 @@ var namespaceBounds = map[resources.Type]*namespaceBound{
 	},
 }
 
+func (b *namespaceBound) over(r *resources.Resource, total, most int) string {
+	return fmt.Sprintf(
+		"the namespace %s of the mesh %s would have %d %s, want at most %d: %s. Remove some, or have the zone's operator raise %s",
+		r.Namespace, r.Mesh, total, b.what, most, b.why, b.flag)
+}
+
+// Count returns what a resource counts towards the limit of its type; zero if the type has none.
+func (l NamespaceLimits) Count(r *resources.Resource) int {
+	if bound := namespaceBounds[r.Type]; bound != nil {
+		return bound.count(r)
+	}
+	return 0
+}
+
+// Over returns why the namespace of a resource may not have total of what it counts, with what to do; empty if it may.
+func (l NamespaceLimits) Over(r *resources.Resource, total int) string {
+	bound := namespaceBounds[r.Type]
+	if bound == nil || total <= bound.most(l) {
+		return ""
+	}
+	return bound.over(r, total, bound.most(l))
+}
+
 // servicePorts counts the ports of a MeshService. One without ports still counts, because it takes memory.
 func servicePorts(r *resources.Resource) int {
 	spec, err := resources.SpecAs[resources.MeshService](r)
@@ -84,9 +107,7 @@ func (s *Server) checkBounds(state store.Snapshot, docs []*resources.Resource) m
 			stored[at] = countAll(state, at, bound)
 		}
 		if total, most := stored[at]+added[at], bound.most(s.config.NamespaceLimits); total > most {
-			failed[i] = invalidField(doc.Key, bound.field, fmt.Sprintf(
-				"the namespace %s of the mesh %s would have %d %s, want at most %d: %s. Remove some, or have the zone's operator raise %s",
-				doc.Namespace, doc.Mesh, total, bound.what, most, bound.why, bound.flag))
+			failed[i] = invalidField(doc.Key, bound.field, bound.over(doc, total, most))
 		}
 	}
 	return failed

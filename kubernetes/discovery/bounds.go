@@ -1,0 +1,76 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// holding is what one limit of a namespace is about.
+type holding struct {
+	of              resources.Type
+	mesh, namespace string
+}
+
+func holdingOf(r *resources.Resource) holding { return holding{r.Type, r.Mesh, r.Namespace} }
+
+// has returns what a namespace has in the store.
+func (p *plan) has(at holding) int {
+	total, known := p.stored[at]
+	if !known {
+		for r := range p.snap.List(store.Query{Type: at.of, Mesh: at.mesh, Namespace: &at.namespace}) {
+			total += p.d.Limits.Count(r)
+		}
+		p.stored[at] = total
+	}
+	return total
+}
+
+// crowds returns why a resource would grow its namespace beyond a limit, and counts one that does not. old is the one
+// that it replaces, or nil. What is stored may stay, change and shrink, as it may for users.
+func (p *plan) crowds(want, old *resources.Resource) string {
+	at, more := holdingOf(want), p.d.Limits.Count(want)
+	if old != nil {
+		more -= p.d.Limits.Count(old)
+	}
+	if more > 0 {
+		if why := p.d.Limits.Over(want, p.has(at)+p.added[at]+more); why != "" {
+			if want.Type == resources.TypeDataplane {
+				p.d.spaceLocked(want.Namespace).crowded[want.Name] = true
+			}
+			return why
+		}
+	}
+	p.added[at] += more
+	return ""
+}
+
+// leaves counts a resource that is to be removed, and has those looked at again that wait for its room.
+func (p *plan) leaves(old *resources.Resource) {
+	p.added[holdingOf(old)] -= p.d.Limits.Count(old)
+	if s := p.d.spaceLocked(old.Namespace); old.Type == resources.TypeDataplane && len(s.crowded) > 0 {
+		s.retry()
+		p.d.wake()
+	}
+}
+
+// apply writes a batch. Of what the store can never hold only that one is left out: it stays what it was.
+func (d *Controller) apply(ctx context.Context, ops []store.Op) error {
+	for len(ops) > 0 {
+		_, err := d.Store.Apply(ctx, store.Batch{Ops: ops})
+		var large *store.TooLargeError
+		if !errors.As(err, &large) {
+			return err
+		}
+		rest := slices.DeleteFunc(slices.Clone(ops), func(op store.Op) bool { return op.Put != nil && op.Put.Key == large.Key })
+		if len(rest) == len(ops) {
+			return err
+		}
+		d.Log.Error("an object of the cluster is too big for the store, and stays what it was", "resource", large.Key, "error", err)
+		ops = rest
+	}
+	return nil
+}
