@@ -11,7 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/kubernetes/podtoken"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
 // Injection is what an operator decides about the proxies that the zone gives to pods. Without an image it gives none.
@@ -75,10 +77,27 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 
 // newDiscovery returns what makes Dataplanes and MeshServices of the pods and Services of the bridge's cluster; nil without
 // a cluster.
-func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge) *discovery.Controller {
+func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities *identity.Authorities) *discovery.Controller {
 	if bridge == nil {
 		return nil
 	}
 	return discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
-		Log: cfg.Log})
+		Identities: func(mesh string) func(*resources.Resource) []string {
+			return identitiesIn(o.store, o.home, authorities, mesh)
+		}, Log: cfg.Log})
+}
+
+// identitiesIn returns what tells the SPIFFE IDs of Dataplanes of a mesh: those that they have, and those that they get
+// once the authorities that MeshIdentities ask for sign. So other zones know these before a proxy shows one.
+func identitiesIn(known store.Reader, home resources.Home, authorities *identity.Authorities,
+	mesh string) func(*resources.Resource) []string {
+	all := []*identity.Assignments{authorities.Assignments(mesh), identity.AssignmentsIn(known.Snapshot(), mesh, home.Zone, nil)}
+	return func(dp *resources.Resource) (out []string) {
+		for _, who := range all {
+			if it, err := who.Of(dp); err == nil {
+				out = append(out, it.ID.String())
+			}
+		}
+		return out
+	}
 }

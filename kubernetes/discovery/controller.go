@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Config configures New. All fields but Limits are required.
+// Config configures New. All fields are required, unless they say otherwise.
 type Config struct {
 	Client *apiserver.Client
 	// Store gets the Dataplanes and MeshServices.
@@ -24,7 +25,10 @@ type Config struct {
 	Home resources.Home
 	// Limits bound what namespaces may hold, as they do for users.
 	Limits api.NamespaceLimits
-	Log    *slog.Logger
+	// Identities returns what tells the SPIFFE IDs of Dataplanes of a mesh, those included that they are about to have.
+	// MeshServices name nobody when it is nil.
+	Identities func(mesh string) func(dp *resources.Resource) []string
+	Log        *slog.Logger
 }
 
 const (
@@ -65,6 +69,8 @@ type space struct {
 	// changed are the pods whose Dataplanes are to be looked at, servicesChanged all MeshServices.
 	changed         map[string]bool
 	servicesChanged bool
+	// answered are the Services behind which other pods are than before.
+	answered map[string]bool
 	// crowded are the pods for which the namespace had no room.
 	crowded map[string]bool
 }
@@ -176,10 +182,15 @@ func (d *Controller) changedLocked(change store.Change) {
 	switch {
 	case key.Type == resources.TypeMesh && (change.Old == nil || change.New == nil):
 		d.allLocked()
+	case key.Type == resources.TypeMeshIdentity || key.Type == resources.TypeSecret: // a secret has an authority's key
+		d.identitiesLocked()
 	case key.Type != resources.TypeDataplane && key.Type != resources.TypeMeshService, key.Namespace == "",
 		change.New != nil && d.Home.Discovered(change.New):
 	default:
 		d.markLocked(key)
+		if before := cmp.Or(change.New, change.Old); key.Type == resources.TypeDataplane && !d.Home.Discovered(before) {
+			d.spaceLocked(key.Namespace).servicesChanged = true // it may be behind a Service
+		}
 	}
 }
 
@@ -190,6 +201,17 @@ func (d *Controller) markLocked(key resources.Key) {
 		s.changed[key.Name] = true
 		s.retry()
 	} else {
+		s.servicesChanged = true
+	}
+	d.wake()
+}
+
+// identitiesLocked marks all that may name other identities.
+func (d *Controller) identitiesLocked() {
+	if d.Identities == nil {
+		return
+	}
+	for _, s := range d.spaces {
 		s.servicesChanged = true
 	}
 	d.wake()
@@ -219,7 +241,7 @@ func (d *Controller) spaceLocked(name string) *space {
 	s := d.spaces[name]
 	if s == nil {
 		s = &space{name: name, pods: map[string]*Pod{}, services: map[string]*Service{}, changed: map[string]bool{},
-			crowded: map[string]bool{}}
+			answered: map[string]bool{}, crowded: map[string]bool{}}
 		d.spaces[name] = s
 	}
 	return s

@@ -137,6 +137,7 @@ func (d *Controller) sawNode(id apiserver.Name, n *Node) {
 		for name, p := range s.pods {
 			if p.Spec.NodeName == id.Name && p.proxy() != nil {
 				s.changed[name] = true
+				s.answers(p)
 				d.wake()
 			}
 		}
@@ -188,6 +189,10 @@ func (d *Controller) sawPod(id apiserver.Name, p *Pod) {
 		s.pods[id.Name] = p
 	}
 	s.changed[id.Name] = true
+	if !sameBearer(old, p) {
+		s.answers(old)
+		s.answers(p)
+	}
 	if !samePlace(old, p) && (!s.namespace.asksForProxies() || s.headless(old) || s.headless(p)) {
 		s.servicesChanged = true
 	}

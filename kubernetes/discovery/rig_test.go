@@ -151,8 +151,13 @@ func pod(t testing.TB, name, ip string, ready bool, more ...func(metadata m)) *a
 		status = m{"phase": "Running", "podIP": ip, "conditions": []any{m{"type": "Ready", "status": map[bool]string{true: "True", false: "False"}[ready]}}}
 	}
 	document["status"] = status
+	metadata := document["metadata"].(m)
 	for _, change := range more {
-		change(document["metadata"].(m))
+		change(metadata)
+	}
+	if account, ok := metadata["account"]; ok {
+		delete(metadata, "account")
+		document["spec"] = json.RawMessage(strings.Replace(string(specOfPods()), "{", fmt.Sprintf(`{"serviceAccountName": %q,`, account), 1))
 	}
 	return parsed(t, document)
 }

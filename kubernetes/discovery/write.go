@@ -24,11 +24,14 @@ type plan struct {
 	marks    []resources.Key // what the plan is about: marked again if it is not stored
 	// stored is how much of what is limited namespaces have, where the plan had to know it, added what it adds to that.
 	stored, added map[holding]int
+	// who tells the identities of the Dataplanes of a mesh.
+	who map[string]func(*resources.Resource) []string
 }
 
 // writeOnce writes one batch. more means that there is more to do, at once.
 func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
-	p := &plan{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{}}
+	p := &plan{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{},
+		who: map[string]func(*resources.Resource) []string{}}
 	for mesh := range p.snap.List(store.Query{Type: resources.TypeMesh}) {
 		p.meshes = append(p.meshes, mesh.Name)
 	}
@@ -62,10 +65,14 @@ func (d *Controller) planLocked(p *plan) (more bool) {
 	for _, name := range slices.Sorted(maps.Keys(d.spaces)) {
 		s := d.spaces[name]
 		services := s.inOrder()
-		if s.servicesChanged {
-			s.servicesChanged = false
-			p.services(s, services)
+		switch {
+		case s.servicesChanged, len(s.answered) > 0 && slices.ContainsFunc(services, (*Service).headless): // they share names
+			p.services(s, services, nil)
+		case len(s.answered) > 0:
+			p.services(s, services, s.answered)
 		}
+		s.servicesChanged = false
+		clear(s.answered)
 		for _, pod := range slices.Sorted(maps.Keys(s.changed)) {
 			if len(p.marks) >= maxBatch {
 				return true
@@ -136,12 +143,16 @@ func (p *plan) pod(s *space, name string, services []*Service) {
 	p.d.tellLocked(of, problems)
 }
 
-// services plans the MeshServices of a namespace.
-func (p *plan) services(s *space, services []*Service) {
+// services plans the MeshServices of a namespace: of all Services, or of some only, if nothing but the pods behind them
+// is another. only is nil for all.
+func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 	p.marks = append(p.marks, resources.Key{Type: resources.TypeMeshService, Namespace: s.name})
 	pods := slices.SortedFunc(maps.Values(s.pods), func(a, b *Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	if p.d.Home.IsOperators(s.name) {
 		services = nil
+	}
+	if only != nil {
+		services = slices.DeleteFunc(slices.Clone(services), func(one *Service) bool { return !only[one.Metadata.Name] })
 	}
 	kept, wanted, problems := map[resources.Key]bool{}, make([][]*resources.Resource, len(services)), make([][]Problem, len(services))
 	for i, one := range services {
@@ -158,10 +169,12 @@ func (p *plan) services(s *space, services []*Service) {
 				continue
 			}
 			kept[want.Key] = true
-			wanted[i] = append(wanted[i], want)
+			wanted[i] = append(wanted[i], p.identified(s, one, want))
 		}
 	}
-	p.unkept(s, kept)
+	if only == nil {
+		p.unkept(s, kept)
+	}
 	for _, ofPods := range []bool{false, true} { // where there is no room for all, pods come last
 		for i, one := range services {
 			for _, want := range wanted[i] {

@@ -97,19 +97,20 @@ func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 }
 
 // addIdentities adds the SPIFFE IDs of a service of this zone: those that it names, or else those of the Dataplanes
-// that it selects. For a service of another zone that names none, and whose Dataplanes are unknown here, any workload
-// in that zone's trust domains is accepted.
+// that it selects. What the zone itself made of a Service of Kubernetes names them for other zones: here they are known
+// sooner. For a service of another zone that names none, and whose Dataplanes are unknown here, any workload in that
+// zone's trust domains is accepted.
 func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {
 		return
 	}
-	for _, id := range spec.Identities {
-		if id.Type == "SpiffeID" {
-			exact[id.Value] = true
+	if names(s) && !n.home.Discovered(s) {
+		for _, id := range spec.Identities {
+			if id.Type == "SpiffeID" {
+				exact[id.Value] = true
+			}
 		}
-	}
-	if names(s) {
 		return
 	}
 	for _, m := range n.candidates(s) {
