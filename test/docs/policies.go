@@ -98,7 +98,7 @@ var policyTypes = []policyType{
 	{resources.TypeMeshAccessLog,
 		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
 			"The first policy for some traffic, and the last one that goes, replace its listeners, whose connections drain; a change moves none. Connections that are open keep the logs that they " +
-			"began with: those of HTTP are renewed after 30 s, once their requests have ended, or when a MeshTimeout's `maxConnectionDuration` says. On gateways, and on proxies with a MeshProxyPatch, a change replaces listeners. In formats, Envoy's commands about requests and " +
+			"began with: those of HTTP are renewed after 30 s, once their requests have ended, or when a MeshTimeout's `maxConnectionDuration` says, where that is not 0. On gateways, and on proxies with a MeshProxyPatch, a change replaces listeners. In formats, Envoy's commands about requests and " +
 			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
 			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
 			"Collectors are reached in the clear. A file that the proxy cannot open is left out, and is among the problems of its DataplaneInsight, until the policy is written anew or the proxy restarts. `rules[].matches` is not enforced.",

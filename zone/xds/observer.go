@@ -14,8 +14,8 @@ import (
 // Names of observers end so. They include the protocol, as those of other filters by ECDS do.
 const observesHTTP, observesTCP = "_observed_http", "_observed_tcp"
 
-// renewedAfter is how long a connection of HTTP may keep the observer that it began with. Then the client gets another
-// one, once its requests have ended.
+// renewedAfter is how long a connection of HTTP may keep the observer, or the filter in its place, that it began with.
+// Then the client gets another connection, once its requests have ended.
 const renewedAfter = 30 * time.Second
 
 // observer is the last filter of a chain on which a MeshAccessLog or a MeshTrace decides: the connection manager or the
@@ -29,12 +29,15 @@ type observer struct {
 
 // newObserver makes the observer of a chain. bare is the filter without logs and spans of policies: it is in use until
 // the other one arrives, or if the proxy refuses that. It also asks for the routes and filters that both need, since
-// Envoy begins to ask for those of a listener only while the listener warms.
+// Envoy begins to ask for those of a listener only while the listener warms. Connections that begin with it are renewed
+// too: nothing would log them otherwise, for as long as they last.
 func newObserver(chain string, observing, bare message) (*observer, error) {
 	name := chain + observesTCP
-	if manager, http := observing.(*hcmv3.HttpConnectionManager); http {
-		name = chain + observesHTTP
-		renew(manager)
+	for _, one := range []message{observing, bare} {
+		if manager, http := one.(*hcmv3.HttpConnectionManager); http {
+			name = chain + observesHTTP
+			renew(manager)
+		}
 	}
 	until, err := pack(bare)
 	if err != nil {
