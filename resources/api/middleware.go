@@ -49,7 +49,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rec.begin = func(status int) {
 		insistOnJudgement(r, status)
 		s.noteRevision(r, rec.Header(), status)
-		s.noteOutdated(rec.Header(), status)
+		s.noteOutdated(r, rec.Header(), status)
 	}
 	if s.config.Tracer != nil {
 		var end func(*http.Request, int)
