@@ -107,6 +107,9 @@ func (c Config) ownKey() ([]byte, error) {
 	return key, nil
 }
 
+// ofFileSystem is a folder that only root reads, in a data folder that is a file system of its own. No server writes there.
+const ofFileSystem = "lost+found"
+
 // findSealed returns a sealed file in one of the folders of dir, or "" if there is none.
 func findSealed(dir string) (string, error) {
 	folders, err := entries(dir)
@@ -114,6 +117,9 @@ func findSealed(dir string) (string, error) {
 		return "", err
 	}
 	for _, folder := range folders {
+		if filepath.Base(folder) == ofFileSystem {
+			continue
+		}
 		files, err := entries(folder)
 		if err != nil {
 			return "", err

@@ -169,6 +169,22 @@ func TestOwnKey(t *testing.T) {
 		t.Error(err)
 	}
 
+	// A data folder may be a file system of its own, of which root alone reads one folder.
+	mount := t.TempDir()
+	if err := os.Mkdir(filepath.Join(mount, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mount, "lost+found", "#12"), sealed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(mount, "lost+found"), 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(mount, "lost+found"), 0o700) }) //nolint:gosec // a folder, for its removal
+	if _, err := OpenBox(Config{Dir: mount, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Errorf("a data folder that is a file system: %v", err)
+	}
+
 	// A key that is lost is not replaced, whatever the folder is called.
 	for _, name := range []string{"plain", "a[1]", `b\c`} {
 		lost := filepath.Join(t.TempDir(), name)
