@@ -126,7 +126,7 @@ func newSetContext(c *cli) *cobra.Command {
 			"  causewayctl config set-context zone-1 --address http://127.0.0.1:15681 --use",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			set, err := c.contextOfFlags(args[0])
 			if err != nil {
 				return err
@@ -143,10 +143,10 @@ func newSetContext(c *cli) *cobra.Command {
 			if use || files.Current() == "" {
 				first.CurrentContext = set.Name
 			}
-			if err := file.Save(); err != nil {
+			if err := c.dropSession(cmd.Context(), file, set.Name); err != nil {
 				return failed(err)
 			}
-			if err := dropSession(file, set.Name); err != nil {
+			if err := file.Save(); err != nil {
 				return failed(err)
 			}
 			if first != file {
@@ -205,17 +205,17 @@ func newDeleteContext(c *cli) *cobra.Command {
 		Use: "delete-context NAME", Short: "Forget a context and its session; the other files that it names stay", Args: cobra.ExactArgs(1),
 		Example:           "  causewayctl config delete-context zone-1",
 		ValidArgsFunction: c.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			files, err := c.readContextsWith(args[0])
 			if err != nil {
 				return err
 			}
 			file := files.Holding(args[0])
-			file.Delete(args[0])
-			if err := file.Save(); err != nil {
+			if err := c.dropSession(cmd.Context(), file, args[0]); err != nil {
 				return failed(err)
 			}
-			if err := dropSession(file, args[0]); err != nil {
+			file.Delete(args[0])
+			if err := file.Save(); err != nil {
 				return failed(err)
 			}
 			if _, err := files.Find(args[0]); err != nil && files.First().CurrentContext == args[0] {

@@ -80,7 +80,7 @@ func (c *cli) login(ctx context.Context, flags *loginFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	if err := c.keep(files, target, signedIn, flags.use); err != nil {
+	if err := c.keep(ctx, files, target, signedIn, flags.use); err != nil {
 		return err
 	}
 	return c.show(&loginResult{Context: target.Name, User: who.Name, Groups: who.Groups, Provider: signedIn.Issuer,
@@ -203,7 +203,7 @@ func (c *cli) whoIs(ctx context.Context, s *session.Session) (*api.WhoAmI, error
 }
 
 // keep writes the session, then the context that names it.
-func (c *cli) keep(files *contexts.Files, target *contexts.Context, s *session.Session, use bool) error {
+func (c *cli) keep(ctx context.Context, files *contexts.Files, target *contexts.Context, s *session.Session, use bool) error {
 	file, first := files.Holding(target.Name), files.First()
 	if file == nil {
 		return usagef("there is no folder of configurations: set --config FILE")
@@ -212,6 +212,13 @@ func (c *cli) keep(files *contexts.Files, target *contexts.Context, s *session.S
 	if absolute, err := filepath.Abs(target.SessionFile); err == nil {
 		target.SessionFile = absolute
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	release, err := session.Hold(ctx, target.SessionFile)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := s.Save(target.SessionFile); err != nil {
 		return err
 	}

@@ -51,6 +51,13 @@ func (c *cli) logout(ctx context.Context, of *contexts.Context) error {
 	if of.SessionFile == "" {
 		return fmt.Errorf("context %s has no session: it shows %s", of.Name, credentialText(of))
 	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	release, err := session.Hold(ctx, of.SessionFile)
+	if err != nil {
+		return fmt.Errorf("not signed out of %s: %w", of.Name, err)
+	}
+	defer release()
 	s, err := session.Read(of.SessionFile)
 	if errors.Is(err, session.ErrNone) {
 		fmt.Fprintf(c.errOut, "nobody was signed in to %s\n", of.Name)
@@ -59,12 +66,11 @@ func (c *cli) logout(ctx context.Context, of *contexts.Context) error {
 	if err := errors.Join(os.Remove(of.SessionFile), err); err != nil {
 		return err
 	}
+	release()
 	fmt.Fprintf(c.errOut, "signed out of %s\n", of.Name)
 	if s.RefreshToken == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	told := false
 	provider, err := session.Discover(ctx, session.Settings{Issuer: s.Issuer, ClientID: s.ClientID, CAFile: s.ProviderCA})
 	if err == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,10 +46,20 @@ func sessionText(path string) string {
 }
 
 // dropSession removes the session that a context had, if any.
-func dropSession(file *contexts.File, name string) error {
-	err := os.Remove(session.Path(file.Path(), name))
-	if errors.Is(err, os.ErrNotExist) {
+func (c *cli) dropSession(ctx context.Context, file *contexts.File, name string) error {
+	path := session.Path(file.Path(), name)
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	release, err := session.Hold(ctx, path)
+	if err != nil {
+		return fmt.Errorf("the session of context %s: %w", name, err)
+	}
+	defer release()
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -161,7 +161,7 @@ func about(issuer string, err error) error {
 		err = request.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s did not answer in %s", issuer, provider.Timeout)
+		return fmt.Errorf("%s did not answer in time", issuer)
 	}
 	return &textError{fmt.Sprintf("%s: %s", issuer, bounded(err.Error())), err}
 }

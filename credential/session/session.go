@@ -63,7 +63,8 @@ func Read(path string) (*Session, error) {
 	return s, nil
 }
 
-// Save replaces the file. Only its owner may read it; so may the folder, which it creates.
+// Save replaces the file, which the caller holds (see Hold). Only its owner may read it; so may the folder, which it
+// creates.
 func (s *Session) Save(path string) error {
 	raw, err := json.MarshalIndent(s, "", "  ") //nolint:gosec // a file of secrets, for its owner
 	if err != nil {

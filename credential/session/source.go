@@ -59,11 +59,16 @@ func (s *Source) readLocked() error {
 
 // renewLocked replaces the session, unless another process has done so meanwhile.
 func (s *Source) renewLocked(ctx context.Context) error {
-	unlock, err := lock(ctx, filepath.Join(filepath.Dir(s.Path), ".lock"))
+	wait, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if time.Now().Before(s.held.Ends) {
+		cancel() // the token holds: it is not worth the wait for another's renewal
+	}
+	release, err := Hold(wait, s.Path)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer release()
 	if err := s.readLocked(); err != nil || s.held.fresh(time.Now()) {
 		return err
 	}
@@ -92,6 +97,15 @@ func (s *Source) renewLocked(ctx context.Context) error {
 // lockRetry is how often a lock that another process holds is tried.
 const lockRetry = 50 * time.Millisecond
 
+// Hold waits until nobody renews or replaces the session in a file, and keeps others from it until release is called. A
+// renewal that was under way would put back what is removed meanwhile.
+func Hold(ctx context.Context, path string) (release func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	return lock(ctx, filepath.Join(filepath.Dir(path), ".lock"))
+}
+
 // lock holds a file for this process. The system frees it when the process ends.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -112,7 +126,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		select {
 		case <-ctx.Done():
 			_ = f.Close()
-			return nil, fmt.Errorf("another causewayctl renews the session, and holds %s: %w", path, context.Cause(ctx))
+			return nil, fmt.Errorf("another causewayctl renews or replaces a session, and holds %s: %w", path, context.Cause(ctx))
 		case <-tick.C:
 		}
 	}
