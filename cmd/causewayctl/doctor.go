@@ -115,6 +115,8 @@ type examination struct {
 	version, home string
 	// late are the zones that are known to lack, or hold, changes of the global.
 	late []string
+	// unread means that of some zone it is not known whether it lacks any.
+	unread bool
 }
 
 // doctor prints the findings. The exit status reports the result.

@@ -52,7 +52,7 @@ func (e *examination) pace(status *rolloutStatus) string {
 	switch {
 	case len(e.late) > 0:
 		return ofTheirZone + "newer changes are not in force in " + firstOf(e.late, 3)
-	case status.Source != nil:
+	case e.unread || status.Source != nil:
 		return ofTheirZone + "whether there are newer changes is unknown"
 	}
 	return "in sync"

@@ -3,7 +3,10 @@ package main
 import (
 	"crypto/x509"
 	"encoding/json"
+	"io"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -140,3 +143,31 @@ var notBelieved = func() *api.Trust {
 	_ = json.Unmarshal([]byte(`{"refused": [{"kri": "kri_mtrust_default_zone-1_payments_a_", "name": "a", "reason": "it lives elsewhere"}]}`), out)
 	return out
 }()
+
+// TestDoctorDoesNotGuessThatProxiesAreInSync: whoever may not read how zones are is not told that proxies have the newest.
+func TestDoctorDoesNotGuessThatProxiesAreInSync(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	client, err := api.NewClient(api.ClientConfig{Address: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &examination{client: client, cli: &cli{errOut: io.Discard}}
+	if got := e.pace(&rolloutStatus{}); got != "in sync" {
+		t.Errorf("where nothing is amiss: %s", got)
+	}
+	e.zone(t.Context(), &item{Name: "zone-1"}, nil)
+	if got := e.pace(&rolloutStatus{}); !strings.Contains(got, "whether there are newer changes is unknown") {
+		t.Errorf("beside a zone that cannot be read: %s", got)
+	}
+	e.unread = false
+	if err := e.sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.pace(&rolloutStatus{}); !strings.Contains(got, "whether there are newer changes is unknown") {
+		t.Errorf("in a zone whose sync cannot be read: %s", got)
+	}
+}

@@ -27,6 +27,7 @@ func (e *examination) sync(ctx context.Context) error {
 		return nil
 	}
 	if !api.IsNotFound(err) {
+		e.unread = true
 		e.unknown("sync", "", err, "use a credential that may read the server: causewayctl auth can-i read Server")
 		return nil
 	}
@@ -77,7 +78,7 @@ func (e *examination) zone(ctx context.Context, z *item, seen *zoneOverview) {
 	session, err := fetchSession(ctx, e.client, zonePath(z.Name, "_sync"), "")
 	if err != nil {
 		e.unknown("zone", z.Name, err, "use a credential that may read the zone: causewayctl auth can-i read Zone")
-		session = &syncSession{}
+		session, e.unread = &syncSession{}, true
 	}
 	e.compare(session)
 	e.add(presenceFindings(seen, credentials, session.Started)...)
