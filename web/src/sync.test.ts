@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Schema } from "./api";
-import { behind, doubts, ofItsGlobal, ofItsStore } from "./sync";
+import { behind, doubts, ofItsGlobal, ofItsStore, over } from "./sync";
 
 type Sync = Schema["SyncStatus"];
 
@@ -53,5 +53,17 @@ describe("what is below may be older", () => {
     expect(ofItsStore(one({ kind: "bolt", reachable: true }))).toBeUndefined();
     expect(ofItsStore(one({ kind: "etcd", reachable: false, error: "no answer" }))).toContain("(no answer)");
     expect(ofItsStore([])).toMatch(/unknown/);
+  });
+});
+
+describe("over", () => {
+  const met = (limit: string, more = {}) => over({ limit, most: 500, count: 7, since: at, ...more } as Parameters<typeof over>[0]);
+  it("does not say that changes which wait are kept from the other side", () => {
+    expect(met("changes")).toBe("More changes than the 500 a second that are taken for long: what it sent had to wait, 7 times");
+  });
+  it("names what more there is than is kept", () => {
+    expect(met("resources", { type: "MeshService" })).toBe("More MeshService resources than the 500 that are kept: 7");
+    expect(met("bytes")).toBe("More bytes than the 500 that are kept: 7");
+    expect(met("calls")).toBe("It met the limit of calls, 500, 7 times");
   });
 });

@@ -3,6 +3,21 @@ import { date } from "./text";
 
 type Sync = Schema["SyncStatus"];
 type TypeSync = Sync["types"][number];
+type Over = NonNullable<Sync["over"]>[number];
+
+/** over says which limit the other side has met, and how often. */
+export function over(o: Over): string {
+  switch (o.limit) {
+    case "resources":
+    case "bytes":
+    case "refusals":
+      return `More ${o.type === undefined ? "" : `${o.type} `}${o.limit} than the ${o.most} that are kept: ${o.count}`;
+    case "changes":
+      return `More changes than the ${o.most} a second that are taken for long: what it sent had to wait, ${o.count} times`;
+    default:
+      return `It met the limit of ${o.limit}, ${o.most}, ${o.count} times`;
+  }
+}
 
 /**
  * doubts says what a server does not know of a sync, or what the other side holds, beyond what its table by type says.

@@ -7,7 +7,7 @@ import { AsOf } from "../parts/AsOf";
 import { Failure } from "../parts/Failure";
 import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
-import { behind, doubts } from "../sync";
+import { behind, doubts, over } from "../sync";
 import { date } from "../text";
 
 type Types = Schema["SyncStatus"]["types"];
@@ -43,7 +43,7 @@ function Sync({ name, global }: { name: string; global: boolean }) {
           {doubts(s, global).map((text) => <p key={text} className="warning">{text}</p>)}
           <Held types={s.types} name={name} again={sync.again} />
           <Refused types={s.types} />
-          {(s.over ?? []).map((o) => <p key={o.limit + (o.type ?? "")} className="warning">More {o.type ?? ""} {o.limit} than the {o.most} that are kept: {o.count} since <Time at={date(o.since)} />.</p>)}
+          {(s.over ?? []).map((o) => <p key={o.limit + (o.type ?? "")} className="warning">{over(o)} since <Time at={date(o.since)} />.</p>)}
           <Table s={s} />
         </>
       )}
