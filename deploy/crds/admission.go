@@ -67,7 +67,7 @@ func policyRules() []any {
 		object{
 			"expression": "!(has(object.spec) && has(object.spec.targetRef) && has(object.spec.targetRef.name) && " +
 				"size(object.spec.targetRef.?labels.orValue({})) > 0)",
-			"message": "spec.targetRef.labels cannot be together with name: use one of them",
+			"message": "spec.targetRef.labels cannot be combined with name: use one of them",
 		},
 	}
 }

@@ -201,15 +201,15 @@ func specRules(d *resources.Descriptor) []any {
 	p := d.Policy
 	switch {
 	case p.Rules && p.From:
-		together("from", "rules", "cannot be together with rules: use one of them")
-		together("default", "from", "stands for one item of rules and cannot be together with from: use one of them")
+		together("from", "rules", "cannot be combined with rules: use one of them")
+		together("default", "from", "stands for one item of rules and cannot be combined with from: use one of them")
 		fallthrough
 	case p.Rules:
-		together("default", "rules", "stands for one item of rules and cannot be together with rules: use one of them")
+		together("default", "rules", "stands for one item of rules and cannot be combined with rules: use one of them")
 	}
 	if p.Rules && p.To {
-		together("to", "rules", "cannot be together with rules: make two policies")
-		together("default", "to", "stands for one item of rules and cannot be together with to: use one of them")
+		together("to", "rules", "cannot be combined with rules: make two policies")
+		together("default", "to", "stands for one item of rules and cannot be combined with to: use one of them")
 	}
 	return rules
 }

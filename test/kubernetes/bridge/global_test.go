@@ -44,7 +44,7 @@ func TestKubernetesGlobal(t *testing.T) {
 	// A zone that is away has not got what comes now, and the condition does not say that it has.
 	second.Kill()
 	w.apply(permission("by-operator", systemName, "Prefix"))
-	if got := w.condition("mtp", systemName, "by-operator", "Programmed", "Unknown"); !strings.Contains(got, "acknowledged by 1 of 2 zones") || !strings.Contains(got, "zone-2 is offline") {
+	if got := w.condition("mtp", systemName, "by-operator", "Programmed", "Unknown"); !strings.Contains(got, "acknowledged by 1 of 2 zones") || !strings.Contains(got, "zone-2 offline since ") {
 		t.Errorf("Programmed says %q", got)
 	}
 	second.start()
