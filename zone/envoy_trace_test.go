@@ -21,14 +21,12 @@ type traced struct {
 	caller *envoy
 }
 
-// newTraced renews connections often: those that are open keep their logs and spans.
 func newTraced(t *testing.T) *traced {
 	t.Helper()
 	w := newWorld(t)
 	w.waitTrust()
 	w.allowAll()
 	w.service("backend")
-	w.apply("{type: MeshTimeout, mesh: default, name: renew, spec: {rules: [{default: {http: {maxConnectionDuration: 300ms}}}]}}")
 	port := freePort(t)
 	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: caller-1, labels: {kuma.io/workload: caller}, networking: {address: 127.0.0.1, outbound: [
   {port: %d, backendRef: {kind: MeshService, name: backend, port: 80}}]}}`, port))

@@ -286,33 +286,12 @@ func (e *envoy) listeners() map[string]string {
 	return out
 }
 
-// application runs a server that answers 200 and counts the requests. A request of /endless gets a byte every 20 ms, for
-// as long as its client stays; one with a body, and one for an upgrade, get back what they send.
+// application runs a server that answers 200 and counts the requests.
 func application(t *testing.T) (port int, hits func() int) {
 	t.Helper()
 	var n counter
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.add()
-		if r.ContentLength > 0 {
-			_, _ = io.Copy(w, r.Body)
-			return
-		}
-		if r.Header.Get("Upgrade") != "" {
-			conn, rw, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				return
-			}
-			defer conn.Close()
-			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-			_, _ = io.Copy(conn, rw)
-			return
-		}
-		for r.URL.Path == "/endless" && r.Context().Err() == nil {
-			if _, err := io.WriteString(w, "."); err != nil || http.NewResponseController(w).Flush() != nil {
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
 		_, _ = io.WriteString(w, "application "+r.URL.Path)
 	}))
 	t.Cleanup(srv.Close)

@@ -17,9 +17,8 @@ type policyType struct {
 	conf func(n int) (conf any, sign []byte)
 	// meshOnly means that the conf is for all proxies only.
 	meshOnly bool
-	// What docs/reference/policies.md says of the type: moves means that a change replaces listeners, first that only the
-	// first policy does, and own that only a listener is replaced by which no application's requests come.
-	moves, first, own bool
+	// moves means that a change replaces or adds listeners, as docs/reference/policies.md says of the type.
+	moves bool
 }
 
 // benchService is the service that all proxies call.
@@ -108,7 +107,7 @@ func sentTypes() []policyType {
 			return object{"matches": []any{object{"path": object{"type": "PathPrefix", "value": "/"}}}, "default": object{
 				"filters": []any{object{"type": "RequestHeaderModifier", "requestHeaderModifier": object{"set": set}}}}}, sign
 		}},
-		{typ: resources.TypeMeshAccessLog, list: "to", first: true, conf: loggedTo},
+		{typ: resources.TypeMeshAccessLog, list: "to", moves: true, conf: loggedTo},
 	}
 }
 
@@ -138,18 +137,18 @@ func receivedTypes() []policyType {
 			text, sign := moment(n)
 			return object{"http": []any{object{"delay": object{"value": text, "percentage": 1}}}}, sign
 		}},
-		{typ: resources.TypeMeshAccessLog, list: "rules", first: true, conf: loggedTo},
+		{typ: resources.TypeMeshAccessLog, list: "rules", moves: true, conf: loggedTo},
 		{typ: resources.TypeMeshTLS, list: "rules", moves: true, meshOnly: true, conf: func(n int) (any, []byte) {
 			cipher := []string{"ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"}[n%2]
 			return object{"tlsVersion": object{"min": "TLS12"}, "tlsCiphers": []string{cipher}}, []byte(cipher)
 		}},
-		{typ: resources.TypeMeshTrace, list: "default", first: true, conf: func(n int) (any, []byte) {
+		{typ: resources.TypeMeshTrace, list: "default", moves: true, conf: func(n int) (any, []byte) {
 			text, sign := word(n)
 			return object{"backends": []any{object{"type": "OpenTelemetry",
 				"openTelemetry": object{"endpoint": "192.0.2.9:4317"}}},
 				"tags": []any{object{"name": "bench", "literal": text}}}, sign
 		}},
-		{typ: resources.TypeMeshMetric, list: "default", own: true, conf: func(n int) (any, []byte) {
+		{typ: resources.TypeMeshMetric, list: "default", moves: true, conf: func(n int) (any, []byte) {
 			text, sign := word(n)
 			return object{"backends": []any{object{"type": "Prometheus",
 				"prometheus": object{"port": 7777, "path": "/" + text}}}}, sign

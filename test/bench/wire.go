@@ -99,8 +99,6 @@ const (
 	listenerChains, listenerDefaultChain           = 3, 25
 	chainFilters, managerFilters                   = 3, 5
 	filterName, filterConfig, filterConfigDiscovey = 1, 4, 5
-	// discoveredDefault is what is in the place of a discovered filter until it comes.
-	discoveredDefault = 2
 	// managerRoutes is a connection manager's reference to its routes, routesName their name in it.
 	managerRoutes, routesName = 3, 2
 )
@@ -110,12 +108,11 @@ const managerType = "type.googleapis.com/envoy.extensions.filters.network.http_c
 
 // discovered returns the names of the filters that a listener leaves to extension discovery, and of its routes.
 func discovered(listener []byte) (filters, routes []string) {
-	look := func(filter []byte) (config []byte) {
-		if discovery := field(filter, filterConfigDiscovey); discovery != nil {
+	look := func(filter []byte) []byte {
+		if field(filter, filterConfigDiscovey) != nil {
 			filters = append(filters, string(field(filter, filterName)))
-			return field(discovery, discoveredDefault)
 		}
-		return field(filter, filterConfig)
+		return field(field(filter, filterConfig), anyValue)
 	}
 	eachField(listener, func(n protowire.Number, chain []byte) {
 		if n != listenerChains && n != listenerDefaultChain {
@@ -125,9 +122,8 @@ func discovered(listener []byte) (filters, routes []string) {
 			if n != chainFilters {
 				return
 			}
-			config := look(filter)
-			isManager := string(field(config, anyType)) == managerType
-			eachField(field(config, anyValue), func(n protowire.Number, inner []byte) {
+			isManager := string(field(field(filter, filterConfig), anyType)) == managerType
+			eachField(look(filter), func(n protowire.Number, inner []byte) {
 				switch {
 				case n == managerFilters:
 					look(inner)

@@ -97,8 +97,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshAccessLog,
 		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
-			"The first policy for some traffic, and the last one that goes, replace its listeners, whose connections drain; a change moves none. Connections that are open keep the logs that they " +
-			"began with: those of HTTP are renewed after 30 s, once their requests have ended, or when a MeshTimeout's `maxConnectionDuration` says, where that is not 0. On gateways, and on proxies with a MeshProxyPatch, a change replaces listeners. In formats, Envoy's commands about requests and " +
+			"A policy that comes, goes or changes replaces the listeners of the traffic that it logs, whose connections drain. In formats, Envoy's commands about requests and " +
 			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
 			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
 			"Collectors are reached in the clear. A file that the proxy cannot open is left out, and is among the problems of its DataplaneInsight, until the policy is written anew or the proxy restarts. `rules[].matches` is not enforced.",
@@ -148,7 +147,7 @@ var policyTypes = []policyType{
 	{resources.TypeMeshTLS,
 		"In `rules`, `from` and `default`, for connections between proxies of the mesh. Without one, inbounds take mutual TLS only, of version 1.2 or 1.3. `tlsVersion` and " +
 			"`tlsCiphers` are for what a proxy receives and sends, so they stand in policies whose `targetRef` is of kind Mesh. A change of them replaces listeners and clusters, " +
-			"whose connections drain: a filter chain holds them, and nothing else can, and what two ends have agreed on they do not agree on again. `mode` is of inbounds. A change of it adds or takes away a filter chain beside the one with TLS, so " +
+			"whose connections drain: a filter chain holds them, and nothing else can. `mode` is of inbounds. A change of it adds or takes away a filter chain beside the one with TLS, so " +
 			"that only clients in the clear lose their connections. What `Permissive` lets in is in [Permissions](../permissions.md#clients-in-the-clear). An inbound whose " +
 			"application speaks first takes mutual TLS only, which is among the problems of the DataplaneInsight. `rules[].matches` is not enforced, and neither are `tlsCiphers` where " +
 			"the oldest version is TLS13, which has its own.",
@@ -162,7 +161,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshProxyPatch,
 		"In `default`, for Envoy's resources as this server makes them. Policies are applied in the order of merging, each to what those before it made, and each as a whole or not at all. " +
-			"It may move listeners and clusters, whose connections drain; beside it, so do changes of MeshAccessLogs and MeshTraces, since a patched listener contains everything. Values are checked where they are written, and results before a proxy is sent them; what a proxy refuses is taken back. Each costs that policy only, " +
+			"It may move listeners and clusters, whose connections drain. Values are checked where they are written, and results before a proxy is sent them; what a proxy refuses is taken back. Each costs that policy only, " +
 			"which is among the problems of the DataplaneInsight, and not enforced there. What a result must not be is in [Security](../security.md#what-is-protected-by-what): " +
 			"only a policy with the label `causeway.io/unguarded: \"true\"`, whose writer needs the verb `unguard`, may have it. With the label `causeway.io/required: \"true\"`, nobody reaches a proxy on which the policy cannot have its effect. Origins are `inbound`, `outbound`, `gateway`, `prometheus` and `other`. Inbounds are called " +
 			"`self_inbound_dp_<name>`, and their listener, routes and virtual host like that; outbounds are called by the KRI of their service, with its port. `virtualHost` is for routes within listeners and for those that are resources of their own. " +
@@ -186,8 +185,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
-			"The first policy, and the last one that goes, replace the proxy's HTTP listeners, whose connections drain; a change moves none. Another address, share or tag counts for the next request, " +
-			"another format for new connections, as with MeshAccessLog. On gateways, and on proxies with a MeshProxyPatch, another format replaces listeners. " +
+			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +
 			"Collectors are reached in the clear. Over Zipkin, the service of a span is the mesh.",
 		[]policyField{
 			{"backends[].type", "which of the next is read", "spans come in that format"},

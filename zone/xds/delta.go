@@ -64,7 +64,6 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 		return nil
 	}
 	known := sub.ReturnedResources()
-	s.observesLocked(k, sub, known)
 	response := &discovery.DeltaDiscoveryResponse{TypeUrl: typeURLs[k]}
 	if suspect := s.nextSuspectLocked(k, want); suspect != nil {
 		response.Resources = append(response.Resources, suspect)
@@ -91,7 +90,6 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	for _, name := range response.RemovedResources {
 		delete(next, name)
 	}
-	s.observesLocked(k, sub, next)
 	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next,
 		DeltaDiscoveryResponse: response}
 }

@@ -67,10 +67,8 @@ func inlineFilters(l *resource, filters set) (*resource, error) {
 func inlineNetwork(f *listenerv3.Filter, filters set) error {
 	if f.GetConfigDiscovery() != nil {
 		config, err := filterConfig(filters, f.GetName())
-		if err != nil {
-			return err
-		}
 		f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: config}
+		return err
 	}
 	manager := &hcmv3.HttpConnectionManager{}
 	if !f.GetTypedConfig().MessageIs(manager) {

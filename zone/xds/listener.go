@@ -40,7 +40,6 @@ type listenerKey struct {
 	tls        string
 	secrets    secretNames
 	by         *provider
-	whole      bool
 	// marks are those of the accesses of both sides.
 	marks [2]string
 }
@@ -52,7 +51,7 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 		return newListener(in, t, clients)
 	}
 	key := listenerKey{bare: &t.bare[i], permissive: in.permissive, logged: in.logged, limits: in.limits,
-		tls: t.observed.tls.id, secrets: t.secrets, by: t.spans(), whole: t.whole()}
+		tls: t.observed.tls.id, secrets: t.secrets, by: t.spans()}
 	if _, err := t.answers(in.http()); err != nil { // it keeps them for the next listener
 		return nil, err
 	}
@@ -63,7 +62,7 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 }
 
 // newListener builds the listener of an inbound. Of policies, it contains the mark of a TCP inbound's access, and what
-// MeshTLS and MeshTimeout say of it: when one of them changes, connections drain.
+// MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog say of it: when one of them changes, connections drain.
 func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 	var chains []*listenerv3.FilterChain
 	for _, side := range in.judged() {
@@ -126,7 +125,7 @@ func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
 // tcpFilters judge a connection on its first bytes. Only then does the proxy connect to the application, so the
 // application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application speaks first, the
 // handshake judges the connection, and its first bytes are judged once more, for the statistics and the log.
-func tcpFilters(in *inbound, t *target) (*filterList, error) {
+func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
 		return nil, err
@@ -139,16 +138,17 @@ func tcpFilters(in *inbound, t *target) (*filterList, error) {
 			return nil, err
 		}
 	}
-	proxy := func(in *inbound, _ *target) (message, error) {
-		config := &tcpv3.TcpProxy{
-			StatPrefix:          in.name(),
-			AccessLog:           in.logs,
-			ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: in.cluster()},
-			UpstreamConnectMode: mode,
-			MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData),
-		}
-		in.limits.onTCP(config)
-		return config, nil
+	config := &tcpv3.TcpProxy{
+		StatPrefix:          in.name(),
+		AccessLog:           in.logs,
+		ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: in.cluster()},
+		UpstreamConnectMode: mode,
+		MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData),
+	}
+	in.limits.onTCP(config)
+	proxy, err := pack(config)
+	if err != nil {
+		return nil, err
 	}
 	limiter, err := in.connectionLimiter()
 	if err != nil {
@@ -168,17 +168,21 @@ func tcpFilters(in *inbound, t *target) (*filterList, error) {
 			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(defaults[name])},
 		})
 	}
-	return in.endedBy(filters, t, proxy)
+	return append(filters, &listenerv3.Filter{
+		Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy},
+	}), nil
 }
 
-func httpFilters(in *inbound, t *target) (*filterList, error) {
-	manager := func(in *inbound, t *target) (message, error) {
-		out, err := connectionManager(in)
-		if err == nil {
-			t.observed.trace.onManager(out)
-			in.limits.onManager(out)
-		}
-		return out, err
+func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
+	manager, err := connectionManager(in)
+	if err != nil {
+		return nil, err
+	}
+	t.observed.trace.onManager(manager)
+	in.limits.onManager(manager)
+	packed, err := pack(manager)
+	if err != nil {
+		return nil, err
 	}
 	note, err := noteClient() // routes and logs of connections without a request read what it notes
 	if err != nil {
@@ -188,39 +192,8 @@ func httpFilters(in *inbound, t *target) (*filterList, error) {
 	if err != nil {
 		return nil, err
 	}
-	return in.endedBy([]*listenerv3.Filter{limiter, note}, t, manager)
-}
-
-// endedBy adds the last filter of an inbound's chain to those before it.
-func (in *inbound) endedBy(filters []*listenerv3.Filter, t *target,
-	last func(*inbound, *target) (message, error)) (*filterList, error) {
-	config, err := last(in, t)
-	if err != nil {
-		return nil, err
-	}
-	out := &filterList{}
-	if !in.observed(t) {
-		end, err := lastFilter(config)
-		out.filters = append(filters, end)
-		return out, err
-	}
-	quiet := *in
-	if quiet.logs = nil; in.own != nil {
-		quiet.logs = in.own.logs
-	}
-	bare, err := last(&quiet, &target{})
-	if err != nil {
-		return nil, err
-	}
-	out.observer, err = newObserver(in.chainName(), config, bare)
-	if err != nil {
-		return nil, err
-	}
-	out.filters = append(filters, out.observer.inChain)
-	return out, nil
-}
-
-// observed reports whether a MeshAccessLog or a MeshTrace decides on the last filter of an inbound's chain.
-func (in *inbound) observed(t *target) bool {
-	return (in.logged != nil || in.http() && t.spans() != nil) && !t.whole()
+	return []*listenerv3.Filter{limiter, note, {
+		Name:       "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
+	}}, nil
 }

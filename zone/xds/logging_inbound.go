@@ -37,10 +37,6 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 		if err != nil {
 			return err
 		}
-		t.observed.kept = append(t.observed.kept, rules)
-		if len(rules.Items) == 0 { // they are about outbounds only: nothing of the inbound's listener depends on them
-			continue
-		}
 		if rules.say {
 			key.from = t.logSource()
 		}
@@ -53,7 +49,7 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 		if slices.ContainsFunc(made.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
 			made = rules.logs(&key, t.logFiles)
 		}
-		in.logged = made
+		in.logged, t.observed.kept = made, append(t.observed.kept, rules)
 		in.logs = append(in.logs, made.logs...)
 		t.observed.collect(made.collectors)
 		t.observed.problems = append(t.observed.problems, made.problems...)

@@ -1,11 +1,8 @@
 package xds
 
 import (
-	"maps"
 	"slices"
 	"strings"
-
-	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
 // waitsFor lists the kinds that each kind comes after. Listeners and routes that name a cluster which the proxy does
@@ -86,39 +83,11 @@ func (s *session) mayRemoveLocked() bool {
 			}
 		}
 	}
-	filters, _ := s.proxy.find(kindExtension)
-	for name, version := range s.observers {
-		if r := filters.get(name); r != nil && r.version != version {
-			return false // a TCP proxy names where it sends
-		}
-	}
 	return true
-}
-
-// observesLocked notes which observers the stream has, of those that it asks for.
-func (s *session) observesLocked(k kind, sub cache.Subscription, versions map[string]string) {
-	if k != kindExtension {
-		return
-	}
-	names := sub.SubscribedResources()
-	maps.DeleteFunc(s.observers, func(name, _ string) bool { _, asked := names[name]; return !asked })
-	for name := range names {
-		version, has := versions[name]
-		if !has || !isObserver(name) {
-			continue
-		}
-		if s.observers == nil {
-			s.observers = map[string]string{}
-		}
-		s.observers[name] = version
-	}
 }
 
 // wakeWaitingLocked lets kinds respond that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
-	if k == kindCluster {
-		s.wakeLocked(kindExtension)
-	}
 	switch k {
 	case kindCluster, kindEndpoint, kindSecret:
 		s.wakeLocked(kindListener)
@@ -126,7 +95,7 @@ func (s *session) wakeWaitingLocked(k kind) {
 	case kindListener:
 		s.wakeLocked(kindRoute)
 		s.wakeLocked(kindCluster)
-	case kindRoute, kindExtension:
+	case kindRoute:
 		s.wakeLocked(kindCluster)
 	}
 }

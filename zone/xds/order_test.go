@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/stream/v3"
@@ -102,118 +101,5 @@ func TestClustersGoLast(t *testing.T) {
 	response, _ := (<-clusters).GetDeltaDiscoveryResponse()
 	if len(response.RemovedResources) != 1 {
 		t.Errorf("removed: %v", response.RemovedResources)
-	}
-}
-
-// TestObserversWaitForCollectors: a stream gets a filter that logs to a collector only after the cluster of that. The
-// permissions that it asks for with it do not wait.
-func TestObserversWaitForCollectors(t *testing.T) {
-	t.Parallel()
-	x := testProxies(storeOf(t, "testdata/network/http.yaml"))
-	s := newSession(x)
-	if err := s.identify(testNode("caller")); err != nil {
-		t.Fatal(err)
-	}
-	defer s.end()
-	<-watchOf(t, s, kindCluster, "*")
-	logs := testHome.Labelled(testResource(resources.Key{Type: resources.TypeMeshAccessLog, Mesh: "default", Name: "logs"}, nil,
-		map[string]any{"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"},
-			"default": map[string]any{"backends": []any{map[string]any{"type": "OpenTelemetry",
-				"openTelemetry": map[string]any{"endpoint": "192.0.2.9:4317"}}}}}}}))
-	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(),
-		store.Batch{Ops: []store.Op{{Put: logs}}}); err != nil {
-		t.Fatal(err)
-	}
-	x.catchUp()
-	const observer, permissions = goldenService + observesHTTP, "self_inbound_dp_main_rbac_http"
-	response, _ := (<-watchOf(t, s, kindExtension, observer, permissions)).GetDeltaDiscoveryResponse()
-	if got := response.GetResources(); len(got) != 1 || got[0].GetName() != permissions {
-		t.Errorf("before the cluster: %v", got)
-	}
-	observers := watchOf(t, s, kindExtension, observer)
-	if len(observers) != 0 {
-		t.Error("the observer is sent before the cluster of its collector")
-	}
-	<-watchOf(t, s, kindCluster, "*")
-	if len(observers) != 1 {
-		t.Error("the observer is not sent after the cluster")
-	}
-}
-
-// TestClustersGoAfterObservers: a cluster goes only after the TCP proxy that sent to it has been replaced, also where that
-// comes by extension discovery.
-func TestClustersGoAfterObservers(t *testing.T) {
-	t.Parallel()
-	x := testProxies(storeOf(t, "testdata/network/tcp.yaml"))
-	logs := testHome.Labelled(testResource(resources.Key{Type: resources.TypeMeshAccessLog, Mesh: "default", Name: "logs"}, nil,
-		map[string]any{"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"},
-			"default": map[string]any{"backends": []any{map[string]any{"type": "File", "file": map[string]any{"path": "/log"}}}}}}}))
-	apply := func(op store.Op) {
-		t.Helper()
-		if _, err := x.cfg.Store.(store.Store).Apply(context.Background(), store.Batch{Ops: []store.Op{op}}); err != nil {
-			t.Fatal(err)
-		}
-		x.catchUp()
-	}
-	apply(store.Op{Put: logs})
-	s := newSession(x)
-	if err := s.identify(testNode("caller")); err != nil {
-		t.Fatal(err)
-	}
-	defer s.end()
-	x.catchUp()
-	state := s.proxy.state.Load()
-	open := func(k kind, names ...string) chan cache.DeltaResponse {
-		known := map[string]string{}
-		for _, r := range state.sets[k] {
-			known[r.name] = r.version
-		}
-		out := make(chan cache.DeltaResponse, 10)
-		if _, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k]},
-			stream.NewDeltaSubscription(names, nil, known, true), out); err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	const observer = "kri_msvc_default_zone-1__db_5432" + observesTCP
-	for _, r := range state.sets[kindExtension] {
-		if isObserver(r.name) && r.name != observer {
-			t.Errorf("%s has an observer, and nothing logs its connections", r.name)
-		}
-	}
-	clusters, _, listeners := open(kindCluster, "*"), open(kindEndpoint, "*"), open(kindListener, "*")
-	<-watchOf(t, s, kindExtension, observer) // and the proxy does not answer yet
-	apply(store.Op{Delete: resources.Key{Type: resources.TypeMeshTCPRoute, Mesh: "default", Name: "split"}})
-	if len(listeners) != 1 || len(clusters) != 0 {
-		t.Fatalf("%d responses of listeners, %d of clusters before the observer", len(listeners), len(clusters))
-	}
-	if observers := open(kindExtension, observer); len(observers) != 1 || len(clusters) != 1 {
-		t.Fatalf("%d responses of observers, and %d of clusters after it", len(observers), len(clusters))
-	}
-	response, _ := (<-clusters).GetDeltaDiscoveryResponse()
-	if len(response.RemovedResources) != 1 {
-		t.Errorf("removed: %v", response.RemovedResources)
-	}
-}
-
-// TestConnectionsBeforeTheObserverEnd: a connection of HTTP that begins before its log arrives, or while the proxy refuses
-// it, is renewed as others are. Nothing would log it otherwise, for as long as it lasts.
-func TestConnectionsBeforeTheObserverEnd(t *testing.T) {
-	t.Parallel()
-	manager := func() *hcmv3.HttpConnectionManager {
-		return &hcmv3.HttpConnectionManager{StatPrefix: "s", RouteSpecifier: &hcmv3.HttpConnectionManager_Rds{
-			Rds: &hcmv3.Rds{ConfigSource: overADS(), RouteConfigName: "r"}}}
-	}
-	made, err := newObserver("chain", manager(), manager())
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := &hcmv3.HttpConnectionManager{}
-	if err := made.inChain.GetConfigDiscovery().GetDefaultConfig().UnmarshalTo(before); err != nil {
-		t.Fatal(err)
-	}
-	if got := before.GetCommonHttpProtocolOptions().GetMaxConnectionDuration().AsDuration(); got != renewedAfter ||
-		!before.GetHttp1SafeMaxConnectionDuration() {
-		t.Errorf("a connection before the observer lasts %s, want %s", got, renewedAfter)
 	}
 }

@@ -58,15 +58,12 @@ type listenedKey struct {
 	logs *matching.ResourceRule
 	from logSource
 	// by is the provider of its spans; nil for none.
-	by    *provider
-	whole bool
+	by *provider
 }
 
-// listened is the listener of an outbound, with its observer, and what its logs need. It is immutable.
+// listened is the listener of an outbound, and what its logs need. It is immutable.
 type listened struct {
-	listener *resource
-	// observer is nil for none.
-	observer   *observer
+	listener   *resource
 	collectors []*resource
 	// files are those that its logs write.
 	files    []string
@@ -85,7 +82,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		logs = &out.logs.ToRules
 	}
 	for _, d := range p.found {
-		key := listenedKey{listens: d.listens, whole: t.whole()}
+		key := listenedKey{listens: d.listens}
 		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
 			key.logs = rule
 			if out.logs == nil || !out.logs.same[rule] {
@@ -104,9 +101,6 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		}
 		out.listened = append(out.listened, l)
 		out.sets[kindListener] = append(out.sets[kindListener], l.listener)
-		if l.observer != nil {
-			out.sets[kindExtension] = append(out.sets[kindExtension], l.observer.filter)
-		}
 		for _, c := range l.collectors {
 			if !named(out.sets[kindCluster], c.name) {
 				out.sets[kindCluster] = append(out.sets[kindCluster], c)
@@ -126,23 +120,20 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 // that policies do not replace the listener, with one exception: the limit on the time that request headers take.
 func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
 	made := &listened{}
-	config, err := k.last(made.log(k, files), shares)
+	logs := made.log(k, files)
+	var filter message
+	var err error
+	name := "envoy.filters.network.tcp_proxy"
+	if k.http {
+		name = "envoy.filters.network.http_connection_manager"
+		filter, err = k.manager(logs)
+	} else {
+		filter = k.tcpProxy(logs, shares)
+	}
 	if err != nil {
 		return nil, err
 	}
-	var last *listenerv3.Filter
-	if k.whole || k.logs == nil && k.by == nil {
-		last, err = lastFilter(config)
-	} else {
-		bare := listenedKey{listens: k.listens}
-		var quiet message
-		if quiet, err = bare.last(nil, shares); err != nil {
-			return nil, err
-		}
-		if made.observer, err = newObserver(k.name, config, quiet); err == nil {
-			last = made.observer.inChain
-		}
-	}
+	packed, err := pack(filter)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +142,10 @@ func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, erro
 		StatPrefix:       k.name,
 		Address:          k.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains:     []*listenerv3.FilterChain{{Name: k.name, Filters: []*listenerv3.Filter{last}}},
+		FilterChains: []*listenerv3.FilterChain{{
+			Name: k.name, Filters: []*listenerv3.Filter{{Name: name,
+				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
+		}},
 	}
 	if k.redirected {
 		out.BindToPort = wrapperspb.Bool(false)
@@ -173,14 +167,6 @@ func (l *listened) log(k *listenedKey, files *logFiles) []*accesslogv3.AccessLog
 		l.problems = append(l.problems, originOf(k.logs)+": "+p)
 	}
 	return logs
-}
-
-// last returns the last filter of the listener's chain.
-func (k *listenedKey) last(logs []*accesslogv3.AccessLog, shares []weighted) (message, error) {
-	if k.http {
-		return k.manager(logs)
-	}
-	return k.tcpProxy(logs, shares), nil
 }
 
 func (k *listenedKey) manager(logs []*accesslogv3.AccessLog) (*hcmv3.HttpConnectionManager, error) {

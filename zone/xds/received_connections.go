@@ -13,7 +13,9 @@ import (
 )
 
 // connectionLimits holds what MeshTimeouts set for the connections of an inbound; nil means the default limits, of all or
-// of one. All but connect are in the listener, since only a connection manager or TCP proxy has these settings.
+// of one. All but
+// connect are in the listener, since only a connection manager or TCP proxy has these settings
+// (docs/decisions/0050-where-observation-is-configured.md).
 type connectionLimits struct {
 	connect, idle, maxConnection, requestHeaders *time.Duration
 }

@@ -121,11 +121,8 @@ func (in *inbound) judged() []inbound {
 	return []inbound{*in, bare}
 }
 
-// filterList are the filters of an inbound's chain, and the last one of them if it is an observer. Proxies share it.
-type filterList struct {
-	filters  []*listenerv3.Filter
-	observer *observer
-}
+// filterList are the filters of an inbound's chain. Proxies share it.
+type filterList struct{ filters []*listenerv3.Filter }
 
 // filtersKey is all that they depend on.
 type filtersKey struct {
@@ -135,18 +132,19 @@ type filtersKey struct {
 	logged                       *inboundLogs
 	limits                       *connectionLimits
 	by                           *provider
-	whole                        bool
 }
 
 func (in *inbound) filters(t *target) (*filterList, error) {
-	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans(),
-		t.whole()}
+	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans()}
 	made, err := t.shared.filters.get(key, func() (*filterList, error) {
+		build := tcpFilters
 		if in.http() {
-			return httpFilters(in, t)
+			build = httpFilters
 		}
-		return tcpFilters(in, t)
+		list, err := build(in, t)
+		return &filterList{list}, err
 	})
+	t.observed.kept = append(t.observed.kept, made)
 	return made, err
 }
 
@@ -177,7 +175,6 @@ func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, er
 	if err != nil {
 		return nil, err
 	}
-	t.observed.kept = append(t.observed.kept, list)
 	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list.filters, TransportSocketConnectTimeout: handshakeTime}
 	if !in.http() {
 		chain.Metadata = clients.metadata()

@@ -35,18 +35,16 @@ type session struct {
 	unknown      map[string]struct{}
 	names        [kinds]int // number of subscribed names
 
-	mu      sync.Mutex
-	watches [kinds]*watch // guarded by mu
-	told    [kinds]set    // guarded by mu: last response on the stream, of the kinds that others wait for
-	asked   [kinds]bool   // guarded by mu: the stream asks for these
-	ordered bool          // guarded by mu: it asks for all clusters, so what refers to them comes after
-	// observers are the versions of those that the stream has, of those that it asks for; guarded by mu.
-	observers map[string]string
-	refused   [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
-	again     map[string]struct{} // guarded by mu: clusters whose endpoints to send once more, see repeatLocked
-	suspects  suspects            // guarded by mu
-	causes    causes              // guarded by mu
-	inliner   *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
+	mu       sync.Mutex
+	watches  [kinds]*watch       // guarded by mu
+	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
+	asked    [kinds]bool         // guarded by mu: the stream asks for these
+	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
+	refused  [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
+	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send once more, see repeatLocked
+	suspects suspects            // guarded by mu
+	causes   causes              // guarded by mu
+	inliner  *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
 }
 
 // watch waits until the proxy should have something other than the stream last sent.
@@ -259,11 +257,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	if ok && k == kindListener && s.inliner != nil {
 		all, ok = s.inlineLocked(all)
 	}
-	left := false
-	if ok && k == kindExtension && s.ordered && s.lacksLocked(kindCluster) {
-		all, left = withoutNewObservers(all, sub.ReturnedResources())
-	}
-	s.proxy.record.asks(s.subscription, k, ok && !left)
+	s.proxy.record.asks(s.subscription, k, ok)
 	if !ok {
 		return nil, false
 	}

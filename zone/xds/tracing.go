@@ -20,9 +20,9 @@ import (
 // traceCluster is the collector of a proxy's spans.
 const traceCluster = "causeway_trace"
 
-// tracing is the effect of a MeshTrace on a proxy. The provider is in the observers of HTTP traffic, since only a
+// tracing is the effect of a MeshTrace on a proxy. The provider is in the listeners of HTTP traffic, since only a
 // connection manager has that setting. Sampling and tags are in the routes, and the collector's address is in its
-// cluster. So only a policy that is added or removed replaces listeners.
+// cluster. So only a policy that is added or removed, or that changes the span format, replaces those listeners.
 type tracing struct {
 	by   *provider
 	conf *traceConf
