@@ -156,7 +156,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestInjectedPodIsFound: discovery reads what injection writes. If one of the two changes its names, no pod is found.
+// TestInjectedPodIsFound: discovery reads what injection writes.
 func TestInjectedPodIsFound(t *testing.T) {
 	t.Parallel()
 	_, _, pods, _ := parse(t, `

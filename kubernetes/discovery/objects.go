@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 )
 
 // The objects of Kubernetes, as far as discovery reads them. Source: the API of Kubernetes, v1.
@@ -99,11 +100,6 @@ type (
 // annotationIgnore keeps a Service out of the mesh. Source: Kuma.
 const annotationIgnore = "kuma.io/ignore"
 
-// The names of what injection puts into a pod. TestInjectedPodIsFound compares them with what it does put.
-const (
-	bootstrapName, captureName, proxyName = "causeway-bootstrap", "causeway-capture", "causeway-proxy"
-)
-
 // readPod reads a pod, and drops what says nothing of a proxy: of arguments, only those of its own containers are kept.
 func readPod(o *apiserver.Object) (*Pod, error) {
 	p, err := read[Pod](o)
@@ -112,7 +108,7 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 	}
 	for _, containers := range [][]container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
-			if c := &containers[i]; c.Name != bootstrapName && c.Name != captureName {
+			if c := &containers[i]; c.Name != injection.BootstrapName && c.Name != injection.CaptureName {
 				c.Args = nil
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 )
 
 // conditionReady is the condition of a pod that readiness probes and gates decide.
@@ -25,14 +27,14 @@ func (p *Pod) proxy() *proxy {
 	has := false
 	for i := range p.Spec.InitContainers {
 		switch c := &p.Spec.InitContainers[i]; c.Name {
-		case bootstrapName:
+		case injection.BootstrapName:
 			out = &proxy{mesh: argument(c.Args, "--mesh")}
-		case captureName:
+		case injection.CaptureName:
 			if out != nil {
 				out.in, out.out = portOf(argument(c.Args, "--inbound-port")), portOf(argument(c.Args, "--outbound-port"))
 				out.past = strings.Split(argument(c.Args, "--exclude-inbound-ports"), ",")
 			}
-		case proxyName:
+		case injection.ProxyName:
 			has = c.RestartPolicy == "Always"
 		}
 	}

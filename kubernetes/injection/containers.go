@@ -7,6 +7,16 @@ import (
 	"time"
 )
 
+// Names of the containers that injection puts into a pod.
+const (
+	// BootstrapName is that of the container that writes the bootstrap.
+	BootstrapName = "causeway-bootstrap"
+	// CaptureName is that of the container that sets the rules of capture.
+	CaptureName = "causeway-capture"
+	// ProxyName is that of the Envoy.
+	ProxyName = "causeway-proxy"
+)
+
 const (
 	// proxyUser is the user of the proxy. What runs as this user is not captured, and the user that an image names is not
 	// seen here. So it is one that no image has by accident, such as Kuma's 5678, and one that user namespaces have.
@@ -14,9 +24,8 @@ const (
 	// Ports of the proxy in a pod.
 	inboundPort, outboundPort, readyPort, adminPort = 15006, 15001, 15021, 9901
 
-	bootstrapName, captureName, proxyName = "causeway-bootstrap", "causeway-capture", "causeway-proxy"
-	configVolume, tokenVolume             = "causeway-proxy", "causeway-token"
-	configPath, tokenPath                 = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, no credentials
+	configVolume, tokenVolume = "causeway-proxy", "causeway-token"
+	configPath, tokenPath     = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, no credentials
 
 	// tokenLife is how long a token is good for. Kubernetes renews it in the volume at 80 %.
 	tokenLife = 24 * time.Hour
@@ -25,7 +34,7 @@ const (
 )
 
 var (
-	ourContainers = []string{bootstrapName, captureName, proxyName}
+	ourContainers = []string{BootstrapName, CaptureName, ProxyName}
 	ourVolumes    = []string{configVolume, tokenVolume}
 )
 
@@ -103,7 +112,7 @@ func small() resources {
 
 // bootstrapContainer writes the proxy's bootstrap, with the name of the pod as that of its Dataplane.
 func bootstrapContainer(o *options, s *Settings) *container {
-	return &container{Name: bootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
+	return &container{Name: BootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
 		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
 			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--renewed-token-file", tokenPath + "/token",
 			"--admin-address", fmt.Sprintf("127.0.0.1:%d", adminPort),
@@ -134,7 +143,7 @@ func captureContainer(o *options, s *Settings) *container {
 	root := restricted()
 	root.RunAsUser, root.RunAsGroup, root.RunAsNonRoot = 0, 0, false
 	root.Capabilities.Add = []string{"NET_ADMIN"}
-	return &container{Name: captureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
+	return &container{Name: CaptureName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"}, Args: args,
 		Resources: small(), SecurityContext: root}
 }
 
@@ -149,7 +158,7 @@ func proxyContainer(o *options, s *Settings) *container {
 		args = append(args, "--concurrency", "2")
 	}
 	ready := httpGet{Path: "/ready", Port: readyPort}
-	return &container{Name: proxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args, Env: o.env,
+	return &container{Name: ProxyName, Image: s.Envoy, Command: []string{"envoy"}, Args: args, Env: o.env,
 		RestartPolicy:  "Always",
 		StartupProbe:   &probe{HTTPGet: ready, PeriodSeconds: 1, FailureThreshold: startTries},
 		ReadinessProbe: &probe{HTTPGet: ready, PeriodSeconds: 5, FailureThreshold: 3},
