@@ -100,44 +100,8 @@ func (k *packer) unchanged(sub *subscription, from, to uint64) bool {
 	return true
 }
 
-// framedFactor is how many times as large as a message the resources may be that go into it compressed. Policies
-// compress twenty times; a peer decompresses four messages' worth at once.
-const framedFactor = 4
-
-// packAlone makes the message. If the peer takes frames, it puts more into it, unless that does not compress.
-func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
-	limit := k.maxMessage
-	if t.list && !k.audience.Features.Has(exchange.FeatureParts) {
-		limit = k.maxWhole
-	}
-	if wide := min(limit*framedFactor, k.maxWhole); wide > limit && k.frames() {
-		list := k.encoder.payloads.borrow()
-		p, err := k.fill(sub, t, v, list, limit)
-		key := k.payloadKey(sub)
-		if p == nil || err != nil || p.done || k.encoder.payloads.isIncompressible(key, *list) {
-			return k.share(key, t, v, p, list), err
-		}
-		k.encoder.payloads.giveBack(list)
-		key.wide = true
-		if p, err := k.packWithin(key, sub, t, v, wide); p == nil || err != nil || p.size <= limit {
-			return p, err
-		}
-		p, err = k.packWithin(k.payloadKey(sub), sub, t, v, limit)
-		if p != nil {
-			p.incompressible.Store(true)
-		}
-		return p, err
-	}
-	return k.packWithin(k.payloadKey(sub), sub, t, v, limit)
-}
-
 func (k *packer) payloadKey(sub *subscription) payloadKey {
 	return payloadKey{typ: sub.descriptor.Type, variant: variantOf(&k.audience)}
-}
-
-// frames reports whether the peer takes frames.
-func (k *packer) frames() bool {
-	return k.direction == exchange.GlobalToZone && k.audience.Features.Has(exchange.FeatureFrames)
 }
 
 // packWithin makes a message of at most limit bytes of resources.
@@ -155,20 +119,6 @@ func (k *packer) share(key payloadKey, t *transfer, v *view, p *chunk, list *[]*
 		k.compress(key.typ, p)
 	}
 	return p
-}
-
-// compress gives the message the form in which all resources are in one frame, if the peer takes it.
-func (k *packer) compress(t resources.Type, p *chunk) {
-	if !k.frames() {
-		return
-	}
-	if p.compressed = k.encoder.framed(t, p.payload); p.compressed == nil {
-		return
-	}
-	for _, e := range p.resources {
-		p.size -= e.size
-	}
-	p.size += p.compressed.Len()
 }
 
 // fill does packWithin's work and appends the resources to list.

@@ -151,3 +151,53 @@ func versionOf(value []byte) string {
 	sum := sha256.Sum256(value)
 	return hex.EncodeToString(sum[:])
 }
+
+// framedFactor is how many times as large as a message the resources may be that go into it compressed. Policies
+// compress twenty times; a peer decompresses four messages' worth at once.
+const framedFactor = 4
+
+// packAlone makes the message. If the peer takes frames, it puts more into it, unless that does not compress.
+func (k *packer) packAlone(sub *subscription, t *transfer, v *view) (*chunk, error) {
+	limit := k.maxMessage
+	if t.list && !k.audience.Features.Has(exchange.FeatureParts) {
+		limit = k.maxWhole
+	}
+	if wide := min(limit*framedFactor, k.maxWhole); wide > limit && k.frames() {
+		list := k.encoder.payloads.borrow()
+		p, err := k.fill(sub, t, v, list, limit)
+		key := k.payloadKey(sub)
+		if p == nil || err != nil || p.done || k.encoder.payloads.isIncompressible(key, *list) {
+			return k.share(key, t, v, p, list), err
+		}
+		k.encoder.payloads.giveBack(list)
+		key.wide = true
+		if p, err := k.packWithin(key, sub, t, v, wide); p == nil || err != nil || p.size <= limit {
+			return p, err
+		}
+		p, err = k.packWithin(k.payloadKey(sub), sub, t, v, limit)
+		if p != nil {
+			p.incompressible.Store(true)
+		}
+		return p, err
+	}
+	return k.packWithin(k.payloadKey(sub), sub, t, v, limit)
+}
+
+// frames reports whether the peer takes frames.
+func (k *packer) frames() bool {
+	return k.direction == exchange.GlobalToZone && k.audience.Features.Has(exchange.FeatureFrames)
+}
+
+// compress gives the message the form in which all resources are in one frame, if the peer takes it.
+func (k *packer) compress(t resources.Type, p *chunk) {
+	if !k.frames() {
+		return
+	}
+	if p.compressed = k.encoder.framed(t, p.payload); p.compressed == nil {
+		return
+	}
+	for _, e := range p.resources {
+		p.size -= e.size
+	}
+	p.size += p.compressed.Len()
+}

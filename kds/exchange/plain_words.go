@@ -3,6 +3,9 @@ package exchange
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,4 +69,45 @@ func plainRetries(spec []byte) ([]byte, error) {
 		}
 	})
 	return marshal(policy)
+}
+
+// errNoForm reports that a resource has no form that the peer knows.
+var errNoForm = errors.New("cannot be said in the words that the peer knows")
+
+func plainWords(r *resources.Resource, a *Audience) error {
+	if a.Features.Has(FeatureHTTPPermissions) {
+		return nil
+	}
+	raw, err := plainPolicy(r.Descriptor(), r.Spec.JSON())
+	if err != nil || bytes.Equal(raw, r.Spec.JSON()) {
+		return err
+	}
+	spec, err := resources.NewSpec(r.Type, raw)
+	if err != nil {
+		return err
+	}
+	r.Spec = spec
+	return nil
+}
+
+// zonesAsLabel replaces the zones of a MeshMultiZoneService, for a peer that would ignore them and join all services:
+// one zone becomes its label.
+func zonesAsLabel(r *resources.Resource, a *Audience) error {
+	if r.Type != resources.TypeMeshMultiZoneService || a.Features.Has(FeatureReferenceGrants) {
+		return nil
+	}
+	spec, err := resources.SpecAs[resources.MeshMultiZoneService](r)
+	if err != nil || len(spec.Selector.MeshService.Zones) == 0 {
+		return err
+	}
+	if len(spec.Selector.MeshService.Zones) > 1 {
+		return fmt.Errorf("%w: it lists several zones", errNoForm)
+	}
+	plain := *spec
+	match := &plain.Selector.MeshService
+	match.MatchLabels = maps.Clone(match.MatchLabels)
+	match.MatchLabels[resources.LabelZone] = match.Zones[0]
+	match.Zones = nil
+	r.Spec, err = resources.NewSpecOf(r.Type, &plain)
+	return err
 }

@@ -1,24 +1,13 @@
 package exchange
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // labelDeletionGrace marks a proxy that is being deleted in a zone; it is of no use elsewhere.
 const labelDeletionGrace = "kuma.io/deletion-grace-period-started-at"
-
-// errNoForm reports that a resource has no form that the peer knows.
-var errNoForm = errors.New("cannot be said in the words that the peer knows")
 
 // outboundStep is one change to a resource before it is encoded. The step may change r.
 type outboundStep struct {
@@ -89,15 +78,6 @@ func (m *Mapping) Inbound(r *resources.Resource, here *Arrival) (*resources.Reso
 		}
 	}
 	return r, nil
-}
-
-// WireNameOf returns the name under which r travels to the audience.
-func (m *Mapping) WireNameOf(r *resources.Resource, a *Audience) string {
-	name := r.Name
-	if hashesFor(r, a) {
-		name = wireHash(withNamespaceLabel(r), a)
-	}
-	return WireName(name, r.Mesh)
 }
 
 // outboundToZone returns the steps from global to zone. Source: Kuma's wire format, "Global → zone", mappers; seed 004.
@@ -216,112 +196,6 @@ func keepDisplayName(r *resources.Resource, _ *Audience) error {
 	return nil
 }
 
-func plainWords(r *resources.Resource, a *Audience) error {
-	if a.Features.Has(FeatureHTTPPermissions) {
-		return nil
-	}
-	raw, err := plainPolicy(r.Descriptor(), r.Spec.JSON())
-	if err != nil || bytes.Equal(raw, r.Spec.JSON()) {
-		return err
-	}
-	spec, err := resources.NewSpec(r.Type, raw)
-	if err != nil {
-		return err
-	}
-	r.Spec = spec
-	return nil
-}
-
-// zonesAsLabel replaces the zones of a MeshMultiZoneService, for a peer that would ignore them and join all services:
-// one zone becomes its label.
-func zonesAsLabel(r *resources.Resource, a *Audience) error {
-	if r.Type != resources.TypeMeshMultiZoneService || a.Features.Has(FeatureReferenceGrants) {
-		return nil
-	}
-	spec, err := resources.SpecAs[resources.MeshMultiZoneService](r)
-	if err != nil || len(spec.Selector.MeshService.Zones) == 0 {
-		return err
-	}
-	if len(spec.Selector.MeshService.Zones) > 1 {
-		return fmt.Errorf("%w: it lists several zones", errNoForm)
-	}
-	plain := *spec
-	match := &plain.Selector.MeshService
-	match.MatchLabels = maps.Clone(match.MatchLabels)
-	match.MatchLabels[resources.LabelZone] = match.Zones[0]
-	match.Zones = nil
-	r.Spec, err = resources.NewSpecOf(r.Type, &plain)
-	return err
-}
-
-func hashName(r *resources.Resource, a *Audience) error {
-	if hashesFor(r, a) {
-		r.Name = wireHash(r, a)
-	}
-	return nil
-}
-
-// wireHash returns r's hashed name, or the alternative name that the global gave to a copy.
-func wireHash(r *resources.Resource, a *Audience) string {
-	hashed := HashedName(r)
-	if a.Direction == GlobalToZone && IsApart(r, hashed) {
-		return r.Name
-	}
-	return hashed
-}
-
-// hashesFor reports whether r travels under a hashed name: a zone always hashes names, the global for peers that expect
-// it; some types keep their names.
-func hashesFor(r *resources.Resource, a *Audience) bool {
-	if a.Direction == ZoneToGlobal {
-		return true
-	}
-	return !r.Descriptor().KeepName && a.Features.Has(FeatureHashSuffix)
-}
-
-// HashedName returns r's name outside its home, from its labels. A copy's is the name that it already has.
-func HashedName(r *resources.Resource) string {
-	var extra []string
-	if zone, ok := r.Labels[resources.LabelZone]; ok {
-		extra = append(extra, zone)
-	}
-	if ns, ok := r.Labels[resources.LabelNamespace]; ok {
-		extra = append(extra, ns)
-	}
-	return hashing.Name(r.Mesh, r.DisplayName(), extra...)
-}
-
-// NameInZone returns the only name under which zone may send r.
-func NameInZone(r *resources.Resource, zone string) string {
-	return zoneHash(r.Mesh, r.DisplayName(), zone, r.Labels[resources.LabelNamespace])
-}
-
-func zoneHash(mesh, name, zone, namespace string) string {
-	if namespace == "" {
-		return hashing.Name(mesh, name, zone)
-	}
-	return hashing.Name(mesh, name, zone, namespace)
-}
-
-// namespaceLabel returns the value of LabelNamespace that r must carry on the wire, if any.
-func namespaceLabel(r *resources.Resource) (string, bool) {
-	if ns, ok := r.Labels[resources.LabelNamespace]; ok {
-		return ns, true
-	}
-	ns := r.HomeNamespace()
-	return ns, ns != ""
-}
-
-func withNamespaceLabel(r *resources.Resource) *resources.Resource {
-	ns, ok := namespaceLabel(r)
-	if _, has := r.Labels[resources.LabelNamespace]; has || !ok {
-		return r
-	}
-	r = r.Clone()
-	r.Labels[resources.LabelNamespace] = ns
-	return r
-}
-
 func computeMesh(r *resources.Resource, _ *Arrival) error {
 	delete(r.Labels, resources.LabelMesh)
 	if r.Mesh != "" {
@@ -365,58 +239,6 @@ func moveToCopies(r *resources.Resource, here *Arrival) error {
 		r.Namespace = here.CopyNamespace
 	}
 	return nil
-}
-
-// pinDataplaneTags sets the tag kuma.io/zone of a proxy's inbounds and gateway to the zone, if the tag is present.
-func pinDataplaneTags(r *resources.Resource, here *Arrival) error {
-	if r.Type != resources.TypeDataplane {
-		return nil
-	}
-	var spec map[string]any
-	if err := json.Unmarshal(r.Spec.JSON(), &spec); err != nil {
-		return fmt.Errorf("spec: %w", err)
-	}
-	networking, _ := spec["networking"].(map[string]any)
-	changed := false
-	pin := func(_ string, holder map[string]any) {
-		tags, _ := holder["tags"].(map[string]any)
-		if zone, ok := tags[resources.LabelZone]; ok && zone != here.Zone {
-			tags[resources.LabelZone] = here.Zone
-			changed = true
-		}
-	}
-	resources.EachObject(networking["inbound"], "inbound", pin)
-	if gateway, ok := networking["gateway"].(map[string]any); ok {
-		pin("gateway", gateway)
-	}
-	if !changed {
-		return nil
-	}
-	raw, err := marshal(spec)
-	if err != nil {
-		return err
-	}
-	r.Spec, err = resources.NewSpec(r.Type, raw)
-	return err
-}
-
-// sayZone sets the zone of a ZoneIngress, without which zones of Kuma take it for their own and do not use it. Source:
-// Kuma's wire format, "Seen with a real peer".
-func sayZone(r *resources.Resource, zone string) error {
-	if r.Type != resources.TypeZoneIngress || zone == "" {
-		return nil
-	}
-	spec, err := resources.SpecAs[meshpb.ZoneIngress](r)
-	if err != nil || spec.GetZone() == zone {
-		return err
-	}
-	said, ok := proto.Clone(spec).(*meshpb.ZoneIngress)
-	if !ok {
-		return fmt.Errorf("spec: not a ZoneIngress: %T", spec)
-	}
-	said.Zone = zone
-	r.Spec, err = resources.NewSpecOf(r.Type, said)
-	return err
 }
 
 // zeroStatus returns the status that a zone is sent: the zero value of the type's. Source: Kuma's wire format, "Any

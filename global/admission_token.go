@@ -1,0 +1,121 @@
+package global
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/causeway-mesh/causeway/enrolment"
+	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/tokens"
+)
+
+// scopeControlPlane is the scope that a zone token needs to speak KDS. Source: Kuma's zone tokens.
+const scopeControlPlane = "cp"
+
+// bearer returns the token in the metadata: `authorization: Bearer <token>`, as Kuma sends it, or the token alone.
+func bearer(ctx context.Context) (token string, given bool) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	values := md.Get("authorization")
+	if len(values) == 0 {
+		return "", false
+	}
+	if len(values) > 1 {
+		return "", true
+	}
+	scheme, token, found := strings.Cut(values[0], " ")
+	if !found {
+		return scheme, true
+	}
+	if !strings.EqualFold(scheme, "bearer") {
+		return "", true
+	}
+	return token, true
+}
+
+func (a *admission) byToken(ctx context.Context, token, zone string) (kds.Pass, error) {
+	pass := &tokenPass{admission: a, token: token, zone: zone, revocations: a.revocations.Load()}
+	return pass, pass.verify(ctx)
+}
+
+// tokenPass is valid while the token is.
+type tokenPass struct {
+	admission   *admission
+	token, zone string
+	expires     time.Time
+	id          string
+	issued      time.Time
+	revocations uint64
+}
+
+// verify verifies the token again.
+func (p *tokenPass) verify(ctx context.Context) error {
+	claims, err := p.admission.tokens.Verify(p.token, tokens.AudienceZone)
+	if err != nil {
+		return tokenRefused(err)
+	}
+	if claims.Zone != p.zone {
+		return fmt.Errorf("%w: its token is that of another zone", kds.ErrNotAllowed)
+	}
+	if !slices.Contains(claims.Scopes, scopeControlPlane) {
+		return fmt.Errorf("%w: its token has not the scope %q", kds.ErrNotAllowed, scopeControlPlane)
+	}
+	p.id, p.expires, p.issued = claims.ID, claims.Expires, claims.IssuedAt
+	return p.listed(ctx)
+}
+
+// tokenRefused returns the error for the peer, with no more detail than it needs. The audit log has the exact reason.
+func tokenRefused(err error) error {
+	if tokens.OfTime(err) {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
+	}
+	return &refusedToken{why: err}
+}
+
+// refusedToken hides the reason. what is the message for the peer; if it is empty, the message names a token.
+type refusedToken struct {
+	what string
+	why  error
+}
+
+func (r *refusedToken) Error() string {
+	return kds.ErrUnauthenticated.Error() + ": " + cmp.Or(r.what, "the token is not accepted")
+}
+
+// Unwrap returns ErrUnauthenticated.
+func (*refusedToken) Unwrap() error { return kds.ErrUnauthenticated }
+
+// listed checks that the zone's record still lists this token. The record does not list a token of another issuer,
+// whose key was imported: it is valid unless it is older than the last revocation.
+func (p *tokenPass) listed(ctx context.Context) error {
+	m, _, err := p.admission.registry.Get(ctx, p.zone)
+	if err != nil {
+		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
+	}
+	if err := p.admission.known(m, p.zone); err != nil {
+		return err
+	}
+	own := slices.ContainsFunc(m.Tokens, func(t enrolment.IssuedToken) bool { return t.ID == p.id })
+	if !own && !p.issued.After(m.RevokedAt) {
+		return fmt.Errorf("%w: the token was revoked", kds.ErrUnauthenticated)
+	}
+	return nil
+}
+
+// Err implements kds.Pass. Only one goroutine at a time calls it, under the lock of the sessions.
+func (p *tokenPass) Err() error {
+	if now := p.admission.now(); now.After(p.expires) {
+		return fmt.Errorf("%w: the token has expired, by this server's clock, which says %s", kds.ErrUnauthenticated,
+			now.UTC().Format(time.RFC3339))
+	}
+	if now := p.admission.revocations.Load(); now != p.revocations {
+		p.revocations = now
+		return p.verify(context.Background())
+	}
+	return p.listed(context.Background())
+}
