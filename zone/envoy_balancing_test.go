@@ -5,10 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/zone"
-	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // TestLoadBalancing: a MeshLoadBalancingStrategy says which endpoint takes a request: in turn, by chance, or by what
@@ -94,82 +90,4 @@ func TestLoadBalancing(t *testing.T) {
 		return strings.HasPrefix(resp.Header.Get("Set-Cookie"), "made=")
 	})
 	e.refusedNothing()
-}
-
-// TestLocalityAwareness: of a service of two zones, endpoints that share a label with the caller get nine tenths; other
-// zones answer as the policy says, alike, not at all, or when nobody of the own zone is left.
-func TestLocalityAwareness(t *testing.T) {
-	t.Parallel()
-	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
-	one.handler("far", "backend", answers("far"))
-	two.handler("near", "backend", answers("near"))
-	two.handler("next", "backend", answers("next"))
-	one.apply(fmt.Sprintf(allowCaller, "zone-2"))
-	two.allowAll()
-	many := `{type: MeshMultiZoneService, mesh: default, name: many, spec: {selector: {meshService: {matchLabels: {kuma.io/display-name: backend}}}, ports: [{port: 80, appProtocol: http}]}}`
-	for _, w := range []*world{one, two} {
-		r := w.resource(many)
-		delete(r.Labels, resources.LabelZone)
-		r.Labels[resources.LabelOrigin] = resources.OriginGlobal
-		w.put(r)
-	}
-	one.apply(fmt.Sprintf(`{type: ZoneIngress, name: ingress, networking: {address: 127.0.0.1, port: %d}}`, freePort(t)))
-	ingress := one.startEnvoy(zone.BootstrapConfig{ZoneIngress: "ingress"})
-	ports, e := two.caller("caller", "{kind: MeshMultiZoneService, name: many, port: 80}")
-	one.waitTrust()
-	two.waitTrust()
-	one.tell(two)
-	two.tell(one)
-	for name, node := range map[string]string{"caller": "n1", "near": "n1", "next": "n2"} {
-		two.changeDataplane(name, func(r *resources.Resource) { r.Labels["node"] = node })
-	}
-	// among counts who answers so many requests.
-	among := func(n int) map[string]int {
-		got := map[string]int{}
-		for range n {
-			code, body := plain(ports[0], "/")
-			if code != http.StatusOK {
-				body = fmt.Sprint(code)
-			}
-			got[strings.Fields(body)[0]]++
-		}
-		return got
-	}
-	prefer := func(conf string) {
-		two.apply("{type: MeshLoadBalancingStrategy, mesh: default, name: lb, spec: {to: [{targetRef: {kind: MeshMultiZoneService, name: many}, default: {localityAwareness: " + conf + "}}]}}")
-	}
-	eventually(t, "the own zone, in turn", func() bool { got := among(20); return got["near"] == 10 && got["next"] == 10 })
-	prefer("{disabled: true}")
-	eventually(t, "all zones alike", func() bool { got := among(30); return got["near"] == 10 && got["next"] == 10 && got["far"] == 10 })
-	prefer("{localZone: {affinityTags: [{key: node}]}}")
-	eventually(t, "nine tenths on the same node", func() bool {
-		got := among(100)
-		return got["near"] > 75 && got["next"] > 0 && got["near"]+got["next"] == 100
-	})
-	gone := func(names ...string) {
-		for _, name := range names {
-			two.changeDataplane(name, func(r *resources.Resource) {
-				spec, err := resources.NewSpec(resources.TypeDataplane,
-					[]byte(strings.Replace(string(r.Spec.JSON()), `"name":"main"`, `"name":"main","state":"NotReady"`, 1)))
-				must(t, err)
-				r.Spec = spec
-			})
-		}
-	}
-	gone("near", "next")
-	eventually(t, "nobody: the own zone is left by nobody", func() bool { return among(5)["503"] == 5 })
-	prefer("{crossZone: {failover: [{from: {zones: [zone-2]}, to: {type: Only, zones: [zone-1]}}]}}")
-	eventually(t, "the other zone", func() bool { return among(5)["far"] == 5 })
-	prefer("{crossZone: {failover: [{to: {type: AnyExcept, zones: [zone-1]}}]}}")
-	eventually(t, "nobody: the other zone is excepted", func() bool { return among(5)["503"] == 5 })
-	ingress.refusedNothing()
-	e.refusedNothing()
-}
-
-// changeDataplane edits a Dataplane of the world's zone.
-func (w *world) changeDataplane(name string, edit func(*resources.Resource)) {
-	w.t.Helper()
-	next := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name}).Clone()
-	edit(next)
-	w.put(next)
 }

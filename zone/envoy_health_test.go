@@ -25,7 +25,7 @@ func TestHealthChecks(t *testing.T) {
 	w := newWorld(t)
 	var sick atomic.Bool
 	w.handler("a", "backend", func(rw http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/healthz" && (sick.Load() || r.Header.Get("X-Check") != "yes") {
+		if r.URL.Path == "/healthz" && (sick.Load() || r.Header.Get("X-Check") != "yes" || strings.Join(r.Header.Values("X-Added"), " ") != "one two") {
 			rw.WriteHeader(http.StatusTeapot)
 			return
 		}
@@ -52,7 +52,8 @@ func TestHealthChecks(t *testing.T) {
 	w.apply(`{type: MeshHealthCheck, mesh: default, name: health, spec: {to: [{targetRef: {kind: Mesh}, default: {
   interval: 100ms, timeout: 2s, unhealthyThreshold: 1, healthyThreshold: 1, noTrafficInterval: 100ms, reuseConnection: false,
   eventLogPath: ` + events + `, alwaysLogHealthCheckFailures: true,
-  http: {path: /healthz, expectedStatuses: [204], requestHeadersToAdd: {set: [{name: X-Check, value: "yes"}]}},
+  http: {path: /healthz, expectedStatuses: [204], requestHeadersToAdd: {
+  set: [{name: X-Check, value: "yes"}], add: [{name: X-Added, value: one}, {name: X-Added, value: two}]}},
   tcp: {send: Zm9v, receive: [YmFy]}, grpc: {serviceName: orders}}}]}}`)
 	// failed are the services with an endpoint that fails its checks.
 	failed := func() string {

@@ -3,7 +3,9 @@ package zone_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -96,6 +98,23 @@ func TestMatchesAndFiltersOfRoutes(t *testing.T) {
 	}
 	if n := copies.value(); n != 1 {
 		t.Errorf("%d copies, want 1", n)
+	}
+	e.refusedNothing()
+}
+
+// TestHostOfTheBackend: with hostToBackendHostname, a service outside of the mesh sees its own name as the host; with
+// hostname, the one of the MeshHTTPRoute.
+func TestHostOfTheBackend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(out, r.Host) }))
+	t.Cleanup(srv.Close)
+	w.apply(fmt.Sprintf("{type: MeshExternalService, mesh: default, name: named, spec: {match: {port: 80, protocol: http}, endpoints: [{address: localhost, port: %d}]}}",
+		srv.Listener.Addr().(*net.TCPAddr).Port))
+	ports, e := w.caller("caller", "{kind: MeshExternalService, name: named}")
+	for rewrite, want := range map[string]string{"hostname: b.example": "b.example", "hostToBackendHostname: true": "localhost"} {
+		w.apply("{type: MeshHTTPRoute, mesh: default, name: host, spec: {to: [{targetRef: {kind: MeshExternalService, name: named}, rules: [{default: {filters: [{type: URLRewrite, urlRewrite: {" + rewrite + "}}]}}]}]}}")
+		eventually(t, rewrite, func() bool { code, host := plain(ports[0], "/"); return code == http.StatusOK && host == want })
 	}
 	e.refusedNothing()
 }

@@ -41,7 +41,7 @@ var sentTypes = []policyType{
 			{"default.filters[].requestRedirect.path", "`path_redirect`, or `regex_rewrite` for ReplacePrefixMatch", "the path of the Location"},
 			{"default.filters[].requestRedirect.statusCode", "`response_code`, 302 unless set", "the status"},
 			{"default.filters[].urlRewrite.hostname", "`host_rewrite_literal`", "the host that the service sees"},
-			{"default.filters[].urlRewrite.hostToBackendHostname", "`auto_host_rewrite`", "the host that the service sees"},
+			{"default.filters[].urlRewrite.hostToBackendHostname", "`auto_host_rewrite`", "a service outside of the mesh sees its own name, as it does without a filter; endpoints of the mesh have none"},
 			{"default.filters[].urlRewrite.path", "`regex_rewrite`", "the path that the service sees"},
 			{"default.filters[].requestMirror.percentage", "`runtime_fraction`, all unless set", "that share is copied"},
 			{"default.filters[].requestMirror.backendRef", "`request_mirror_policies`", "the copy comes there, and nobody waits for its answer"},
@@ -175,7 +175,7 @@ func hashRows(at string) []policyField {
 		{at + "cookie.path", "`cookie.path`", "the path of that cookie"},
 		{at + "connection.sourceIP", "`connection_properties.source_ip`", "one endpoint for one client"},
 		{at + "queryParameter.name", "`query_parameter.name`", "one endpoint for one value"},
-		{at + "filterState.key", "`filter_state.key`", "in the configuration only: no filter here leaves one"},
+		{at + "filterState.key", "`filter_state.key`", "one endpoint for one value; a filter of a MeshProxyPatch has to leave it"},
 	}
 }
 

@@ -9,10 +9,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// configured is shown for fields whose effect no test here waits for: one test removes each from a conf, and the
-// proxies' configuration differs; another gives all of it to a real Envoy.
-const configured = "TestEnvoyTakesAllThatIsGenerated"
-
 // shows maps the beginning of a field to the test that shows it. The longest beginning counts; "" is for all others.
 type shows map[string]string
 
@@ -21,17 +17,17 @@ var (
 	shownReceived = map[resources.Type]shows{
 		resources.TypeMeshTimeout: {"": "TestTimeoutsOfReceivedConnections", "http.requestTimeout": "TestPoliciesOnWhatIsReceived",
 			"http.streamIdleTimeout": "TestPoliciesOnWhatIsReceived", "http.maxStreamDuration": "TestPoliciesOnWhatIsReceived"},
-		resources.TypeMeshCircuitBreaker: {"": "TestInboundCircuitBreaker", "connectionLimits.maxConnectionPools": configured,
-			"connectionLimits.maxRequests": configured, "connectionLimits.maxRetries": configured},
+		resources.TypeMeshCircuitBreaker: {"": "TestInboundCircuitBreaker", "connectionLimits.maxConnectionPools": "TestInboundRequestLimits",
+			"connectionLimits.maxRequests": "TestInboundRequestLimits", "connectionLimits.maxRetries": "TestInboundRequestLimits"},
 		resources.TypeMeshFaultInjection: {"": "TestPoliciesOnWhatIsReceived"},
 		resources.TypeMeshRateLimit:      {"local.http": "TestPoliciesOnWhatIsReceived", "local.tcp": "TestConnectionRate"},
 		resources.TypeMeshAccessLog:      {"": "TestAccessLogsByPolicy"},
 		resources.TypeMeshMetric: {"": "TestMetricsByPolicy", "sidecar.profiles": "TestMetricsByName", "applications": "TestMetricsOfApplications",
 			"backends[].openTelemetry": "TestMetricsThatAreSent"},
 		resources.TypeMeshTLS: {"": "TestHandshakesByPolicy", "mode": "TestClientsInTheClear"},
-		resources.TypeMeshProxyPatch: {"": "TestPatchesInEnvoy", "appendModifications[].listener.match.tags": configured,
-			"appendModifications[].networkFilter.match.listener": configured, "appendModifications[].httpFilter.match.listener": configured,
-			"appendModifications[].virtualHost.match.routeConfigurationName": configured},
+		resources.TypeMeshProxyPatch: {"": "TestPatchesInEnvoy", "appendModifications[].listener.match.tags": "TestPatchesOfSomeListeners",
+			"appendModifications[].networkFilter.match.listener": "TestPatchesOfSomeListeners", "appendModifications[].httpFilter.match.listener": "TestPatchesOfSomeListeners",
+			"appendModifications[].virtualHost.match.routeConfigurationName": "TestPatchesOfSomeListeners"},
 		resources.TypeMeshPassthrough: {"": "TestPassthroughByName"},
 		resources.TypeMeshTrace: {"": "TestTracesReachAnOpenTelemetryCollector", "backends[].zipkin": "TestTracesReachZipkin",
 			"backends[].datadog": "TestTracesReachDatadog"},
@@ -40,17 +36,16 @@ var (
 		resources.TypeMeshTimeout:   {"": "TestPoliciesOnWhatIsSent", "connectionTimeout": "TestClusterConfsReachEnvoy"},
 		resources.TypeMeshAccessLog: {"": "TestAccessLogsByPolicy"},
 		resources.TypeMeshHTTPRoute: {"": "TestMatchesAndFiltersOfRoutes", "matches[]": "TestRouteFilters", "default.backendRefs[]": "TestRouteFilters",
-			"default.filters[].urlRewrite.hostToBackendHostname": configured},
+			"default.filters[].urlRewrite.hostToBackendHostname": "TestHostOfTheBackend"},
 		resources.TypeMeshTCPRoute: {"": "TestTCPOutbound"},
-		resources.TypeMeshLoadBalancingStrategy: {"": "TestLoadBalancing", "localityAwareness": "TestLocalityAwareness", "loadBalancer.roundRobin": configured,
-			"localityAwareness.localZone.affinityTags[].weight": configured, "localityAwareness.crossZone.failoverThreshold": configured,
+		resources.TypeMeshLoadBalancingStrategy: {"": "TestLoadBalancing", "localityAwareness": "TestLocalityAwareness", "loadBalancer.roundRobin": "TestEndpointsInTurn",
+			"localityAwareness.crossZone.failoverThreshold":   "TestFailoverThreshold",
 			"loadBalancer.ringHash.hashPolicies[].connection": "TestPoliciesOnWhatIsSent", "loadBalancer.maglev.hashPolicies[].connection": "TestPoliciesOnWhatIsSent",
-			"hashPolicies[].connection": "TestPoliciesOnWhatIsSent", "loadBalancer.ringHash.hashPolicies[].filterState": configured,
-			"loadBalancer.maglev.hashPolicies[].filterState": configured, "hashPolicies[].filterState": configured},
+			"hashPolicies[].connection": "TestPoliciesOnWhatIsSent", "loadBalancer.ringHash.hashPolicies[].filterState": "TestHashesOfFilterState",
+			"loadBalancer.maglev.hashPolicies[].filterState": "TestHashesOfFilterState", "hashPolicies[].filterState": "TestHashesOfFilterState"},
 		resources.TypeMeshHealthCheck: {"": "TestHealthChecks", "initialJitter": "TestPoliciesOnWhatIsSent", "intervalJitter": "TestPoliciesOnWhatIsSent",
-			"healthyPanicThreshold": "TestPoliciesOnWhatIsSent", "failTrafficOnPanic": "TestPoliciesOnWhatIsSent", "grpc.authority": "TestPoliciesOnWhatIsSent",
-			"http.requestHeadersToAdd.add": configured},
-		resources.TypeMeshRetry:          {"": "TestPoliciesOnWhatIsSent", "http.hostSelection": "TestRetryElsewhere", "grpc.hostSelection": configured, "http.backOff": "TestRetry"},
+			"healthyPanicThreshold": "TestPoliciesOnWhatIsSent", "failTrafficOnPanic": "TestPoliciesOnWhatIsSent", "grpc.authority": "TestPoliciesOnWhatIsSent"},
+		resources.TypeMeshRetry:          {"": "TestPoliciesOnWhatIsSent", "http.hostSelection": "TestRetriesAtOtherEndpoints", "grpc.hostSelection": "TestRetriesAtOtherEndpoints", "http.backOff": "TestRetry"},
 		resources.TypeMeshCircuitBreaker: {"": "TestPoliciesOnWhatIsSent"},
 	}
 	shownElsewhere = map[resources.Type]shows{

@@ -25,25 +25,35 @@ var listOf = map[resources.Type][]string{
 	resources.TypeMeshLoadBalancingStrategy: {"to"}, resources.TypeMeshTimeout: {"to", "rules", "from"}, resources.TypeMeshAccessLog: {"to", "rules", "from"},
 	resources.TypeMeshRateLimit: {"rules", "from"}, resources.TypeMeshFaultInjection: {"rules", "from"}, resources.TypeMeshTLS: {"rules", "from"},
 	resources.TypeMeshTrace: {"default"}, resources.TypeMeshMetric: {"default"}, resources.TypeMeshPassthrough: {"default"}, resources.TypeMeshProxyPatch: {"default"},
+	resources.TypeMeshHTTPRoute: {"to"}, resources.TypeMeshTCPRoute: {"to"},
 }
+
+// routeTypes are the types whose rules do not merge.
+var routeTypes = []resources.Type{resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute}
 
 // drawnItem is an item of a drawn policy: whom it is about, and its conf.
 type drawnItem struct {
 	service, namespace string // of `to`; no service is the mesh
 	match              string // of `rules`; empty is every request
 	conf               map[string]any
+	rules              []drawnRule // of a route
 }
 
 type drawnPolicy struct {
 	document
-	list  string
-	top   string // none, labels, name
-	items []drawnItem
+	list string
+	top  string // none, labels, name, gateway
+	// gateway is the name of the MeshGateway that it is for.
+	gateway string
+	items   []drawnItem
 }
+
+// edge is the MeshGateway of a proxy that serves one.
+const edge = "edge"
 
 func drawSeedPolicy(t *rapid.T, typ resources.Type, at int) drawnPolicy {
 	pick := func(what string, values ...string) string { return rapid.SampledFrom(values).Draw(t, what) }
-	p := drawnPolicy{list: pick("list", listOf[typ]...), top: pick("top", "none", "none", "labels", "name")}
+	p := drawnPolicy{list: pick("list", listOf[typ]...), top: pick("top", "none", "none", "labels", "name", "gateway")}
 	p.document = document{Type: string(typ), Name: fmt.Sprintf("%s-%d", pick("name", "a", "b", "c"), at), Zone: pick("zone", "", "zone-1", "zone-2")}
 	if p.Zone != "" {
 		p.Namespace = pick("namespace", "", "kuma-system", "a", "b")
@@ -54,6 +64,9 @@ func drawSeedPolicy(t *rapid.T, typ resources.Type, at int) drawnPolicy {
 		target = map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": pick("app", "x", "y")}}
 	case "name":
 		target = map[string]any{"kind": "Dataplane", "name": "dp"}
+	case "gateway":
+		p.gateway = pick("gateway", edge, edge, "other")
+		target = map[string]any{"kind": "MeshGateway", "name": p.gateway}
 	}
 	p.Spec = map[string]any{"targetRef": target}
 	var list []any
@@ -83,6 +96,11 @@ func drawSeedPolicy(t *rapid.T, typ resources.Type, at int) drawnPolicy {
 		case "from":
 			written["targetRef"] = map[string]any{"kind": "Mesh"}
 		}
+		if slices.Contains(routeTypes, typ) {
+			delete(written, "default")
+			it.rules = drawRules(t, typ)
+			written["rules"] = writtenRules(it.rules)
+		}
 		p.items, list = append(p.items, it), append(list, written)
 		if p.list == "default" {
 			p.Spec["default"] = it.conf
@@ -108,8 +126,8 @@ func (p *drawnPolicy) role() int {
 	return 2
 }
 
-// selects reports whether a policy is about a proxy.
-func (p *drawnPolicy) selects(proxy document) bool {
+// selects reports whether a policy is about a proxy, which may serve a gateway.
+func (p *drawnPolicy) selects(proxy document, serves string) bool {
 	switch p.role() {
 	case 0:
 		if p.Zone != "" && p.Zone != proxy.Zone {
@@ -125,6 +143,8 @@ func (p *drawnPolicy) selects(proxy document) bool {
 		return p.Spec["targetRef"].(map[string]any)["labels"].(map[string]any)["app"] == proxy.Labels["app"]
 	case "name":
 		return p.role() != 1 || p.Zone == proxy.Zone && p.Namespace == proxy.Namespace
+	case "gateway":
+		return p.gateway == serves
 	}
 	return true
 }
@@ -136,16 +156,16 @@ type placed struct {
 }
 
 // inOrder returns the items of the policies of a type that select a proxy, the last of which wins.
-func inOrder(policies []drawnPolicy, proxy document) (all []placed) {
+func inOrder(policies []drawnPolicy, proxy document, serves string) (all []placed) {
 	for i := range policies {
-		if p := &policies[i]; p.selects(proxy) {
+		if p := &policies[i]; p.selects(proxy, serves) {
 			for _, it := range p.items {
 				all = append(all, placed{p, it})
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b placed) int {
-		top := func(p placed) int { return slices.Index([]string{"none", "labels", "name"}, p.top) }
+		top := func(p placed) int { return slices.Index([]string{"none", "labels", "name", "gateway"}, p.top) }
 		yes := func(b bool) int {
 			if b {
 				return 1
@@ -179,28 +199,57 @@ func asAny(t *rapid.T, raw json.RawMessage) (out any) {
 	return out
 }
 
-// TestConfsAreThoseOfTheSeeds: with any set of policies of each type, a proxy has the confs of the reference, for what it
-// sends to each service, for what it receives by each match, and as a whole.
+// seedWorld is a proxy with services and policies of a type.
+type seedWorld struct {
+	*world
+	// items are those that count for the proxy, the last of which wins.
+	items []placed
+	// serves is the gateway that the proxy serves, if any.
+	serves string
+}
+
+func drawSeedWorld(t *testing.T, rt *rapid.T, typ resources.Type) *seedWorld {
+	c := &resourceCase{Type: string(typ), Proxy: &document{Name: "dp", Zone: "zone-1", Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "ns"),
+		Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "app")}}}
+	d := &seedWorld{serves: rapid.SampledFrom([]string{"", "", edge}).Draw(rt, "serves")}
+	if d.serves != "" {
+		c.Proxy.Spec = fields(t, "{networking: {address: 192.0.2.1, gateway: {type: BUILTIN, tags: {kuma.io/service: edge}}}}")
+	}
+	for _, service := range []string{"one", "two"} {
+		for _, namespace := range []string{"a", "b"} {
+			c.Resources = append(c.Resources, document{Type: "MeshService", Name: service, Zone: "zone-1", Namespace: namespace, Spec: sections})
+		}
+	}
+	var policies []drawnPolicy
+	for i := range rapid.IntRange(0, 6).Draw(rt, "policies") {
+		p := drawSeedPolicy(rt, typ, i)
+		if p.role() == 1 && p.Zone != "zone-1" {
+			continue // its services are of another zone
+		}
+		if p.top == "gateway" && p.role() > 1 {
+			continue // a server refuses it
+		}
+		policies, c.Resources = append(policies, p), append(c.Resources, p.document)
+	}
+	d.world, d.items = c.world(t), inOrder(policies, *c.Proxy, d.serves)
+	if d.serves != "" {
+		selector := `{match: {kuma.io/service: edge, k8s.kuma.io/namespace: "*"}}`
+		d.proxy = d.proxy.WithGateways([]*resources.Resource{gatewayOf(t, edge, "zone-1", selector)}, resources.DefaultSystemNamespace)
+		if d.proxy.Served() == nil {
+			rt.Fatal("the proxy serves no gateway")
+		}
+	}
+	return d
+}
+
+// TestConfsAreThoseOfTheSeeds: with any set of policies of each type, a proxy, which may be that of a gateway, has the
+// confs of the reference, for what it sends to each service, for what it receives by each match, and as a whole.
 func TestConfsAreThoseOfTheSeeds(t *testing.T) {
-	types := slices.Sorted(maps.Keys(listOf))
-	rapid.Check(t, func(rt *rapid.T) {
+	types := slices.DeleteFunc(slices.Sorted(maps.Keys(listOf)), func(typ resources.Type) bool { return slices.Contains(routeTypes, typ) })
+	checkMany(t, func(rt *rapid.T) {
 		typ := rapid.SampledFrom(types).Draw(rt, "type")
-		c := &resourceCase{Type: string(typ), Proxy: &document{Name: "dp", Zone: "zone-1", Namespace: rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "ns"),
-			Labels: map[string]string{"app": rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "app")}}}
-		for _, service := range []string{"one", "two"} {
-			for _, namespace := range []string{"a", "b"} {
-				c.Resources = append(c.Resources, document{Type: "MeshService", Name: service, Zone: "zone-1", Namespace: namespace, Spec: sections})
-			}
-		}
-		var policies []drawnPolicy
-		for i := range rapid.IntRange(0, 6).Draw(rt, "policies") {
-			p := drawSeedPolicy(rt, typ, i)
-			if p.role() == 1 && p.Zone != "zone-1" {
-				continue // its services are of another zone
-			}
-			policies, c.Resources = append(policies, p), append(c.Resources, p.document)
-		}
-		w, items := c.world(t), inOrder(policies, *c.Proxy)
+		w := drawSeedWorld(t, rt, typ)
+		items := w.items
 		same := func(what string, want any, got json.RawMessage) {
 			if diff := gocmp.Diff(want, asAny(rt, got)); diff != "" {
 				rt.Fatalf("%s (-want +got):\n%s", what, diff)
@@ -219,7 +268,7 @@ func TestConfsAreThoseOfTheSeeds(t *testing.T) {
 				same("to "+d.Key().String(), want, got)
 			}
 		}
-		if slices.Contains(listOf[typ], "rules") {
+		if slices.Contains(listOf[typ], "rules") && w.serves == "" { // a gateway has no inbounds
 			got := map[string]json.RawMessage{}
 			for _, rule := range matching.InboundConfs(matching.InboundInput{Type: typ, Proxy: w.proxy, Inbound: &w.proxy.Inbounds[0], Policies: w.policies}).Items {
 				got[string(rule.Match)] = rule.Conf
@@ -234,10 +283,11 @@ func TestConfsAreThoseOfTheSeeds(t *testing.T) {
 	})
 }
 
-// TestEveryPolicyTypeIsDrawn: the reference covers all types of the registry whose confs merge.
+// TestEveryPolicyTypeIsDrawn: the reference covers all types of the registry but permissions, which have one of their
+// own (zone/rbac).
 func TestEveryPolicyTypeIsDrawn(t *testing.T) {
 	for _, d := range resources.Descriptors() {
-		if d.Policy != nil && !d.Policy.Route && d.Type != resources.TypeMeshTrafficPermission && listOf[d.Type] == nil {
+		if d.Policy != nil && d.Type != resources.TypeMeshTrafficPermission && listOf[d.Type] == nil {
 			t.Errorf("%s is not drawn", d.Type)
 		}
 	}
