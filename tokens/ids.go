@@ -7,8 +7,13 @@ import (
 	"time"
 )
 
-// maxIDs bounds the remembered revoked ids, and separately the used ids.
-const maxIDs = 20_000
+const (
+	// maxIDs bounds the remembered revoked ids, and separately the used ids.
+	maxIDs = 20_000
+	// afterExpiry is how long an id is remembered after its token has expired by the clock of the server that forgets it.
+	// Replicas share the ids: one whose clock is ahead must not bring back a token that is not over on the others.
+	afterExpiry = 24 * time.Hour
+)
 
 // ids maps ids of tokens to the time until which they are remembered, when the tokens expire.
 type ids map[string]time.Time
@@ -29,7 +34,7 @@ func (s ids) has(id string) bool {
 
 // remember adds an id and drops expired ones by the clock for forgetting.
 func (s ids) remember(id string, until, now time.Time) error {
-	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(skew).Before(now) })
+	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(afterExpiry).Before(now) })
 	if old, ok := s[id]; ok && old.After(until) {
 		return nil
 	}

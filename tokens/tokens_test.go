@@ -140,8 +140,8 @@ func TestIDsAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.advance(2*time.Hour + 2*skew)
-	if err := i.Revoke(t.Context(), "another", start.Add(24*time.Hour)); err != nil {
+	b.advance(2*time.Hour + afterExpiry + time.Second)
+	if err := i.Revoke(t.Context(), "another", start.Add(48*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(i.RevokedIDs()); got != "[another id-2]" {
@@ -154,8 +154,42 @@ func TestIDsAreForgotten(t *testing.T) {
 	if err := full.remember("one more", start.Add(time.Hour), start); !errors.Is(err, ErrFull) {
 		t.Errorf("got %v", err)
 	}
-	if err := full.remember("one more", start.Add(3*time.Hour), start.Add(2*time.Hour)); err != nil || len(full) != 1 {
+	if err := full.remember("one more", start.Add(48*time.Hour), start.Add(25*time.Hour)); err != nil || len(full) != 1 {
 		t.Errorf("%d remembered, %v", len(full), err)
+	}
+}
+
+// TestReplicaAheadForgetsNoRevocation: a replica whose clock is ahead revokes another token. What is over by its clock
+// alone stays revoked, and used, on the other replicas.
+func TestReplicaAheadForgetsNoRevocation(t *testing.T) {
+	b := newBench(t)
+	slow := b.issuer(t, "")
+	fast, err := Open(t.Context(), Config{Keeper: b.keeper, Now: func() time.Time { return b.now().Add(time.Hour) },
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, c, err := slow.Issue(t.Context(), Claims{Audience: AudienceUser, Subject: "mallory"}, 30*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.Revoke(t.Context(), c.ID, c.Expires); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow.Use(t.Context(), "once", c.Expires); err != nil {
+		t.Fatal(err)
+	}
+	if err := fast.Revoke(t.Context(), "another", start.Add(48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := fast.Use(t.Context(), "another", start.Add(48*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Verify(token, AudienceUser); !errors.Is(err, ErrRevoked) {
+		t.Errorf("the token: %v", err)
+	}
+	if err := slow.Use(t.Context(), "once", c.Expires); !errors.Is(err, ErrUsed) {
+		t.Errorf("the token for one use: %v", err)
 	}
 }
 
