@@ -139,18 +139,7 @@ func TestGuard(t *testing.T) {
 		return
 	}
 	server.serveAll()
-	var udp net.PacketConn
-	server.do(func() { udp, _ = net.ListenPacket("udp", ":8080") })
-	defer udp.Close()
-	go func() {
-		for buffer := make([]byte, 10); ; {
-			n, from, err := udp.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			_, _ = udp.WriteTo(buffer[:n], from)
-		}
-	}()
+	echo(t, server)
 	asks := func(m *machine, address string) (out string) {
 		m.do(func() {
 			c, err := net.Dial("udp", address)
