@@ -57,9 +57,9 @@ func partsOf(t resources.Type, resp *discovery.DeltaDiscoveryResponse, changes i
 	return len(resp.GetResources()) + len(resp.GetRemovedResources()) + changes*costOfChange
 }
 
-// rest waits until the zone may change something again, at the beginning and after each message that was answered: what
+// restAfterMessage waits until the zone may change something again, at the beginning and after each message that was answered: what
 // the zone sends meanwhile stays unread.
-func (v *receiver) rest(ctx context.Context) error {
+func (v *receiver) restAfterMessage(ctx context.Context) error {
 	parts := v.parts
 	v.parts = 0
 	wait := v.allowance.take(parts, v.session.now())
@@ -68,6 +68,11 @@ func (v *receiver) rest(ctx context.Context) error {
 		return nil
 	}
 	v.over.Meet(tracker.LimitChanges, "", int64(v.allowance.perSecond/costOfChange), 1)
+	return rest(ctx, wait)
+}
+
+// rest waits for a time, or for the end of ctx, whose cause it returns.
+func rest(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

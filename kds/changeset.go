@@ -17,7 +17,9 @@ import (
 
 // changeset is the effect of one response on the current store.
 type changeset struct {
-	ops     []store.Op
+	ops []store.Op
+	// durable is how many of the operations are.
+	durable int
 	refused []tracker.Refusal
 	// names are all names in the response.
 	names []string

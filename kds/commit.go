@@ -1,40 +1,12 @@
 package kds
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
-
-// commit applies the changeset's operations as one durable batch, unless this session was fenced off. The batch also records
-// how much was seen of the peer's store.
-func (v *receiver) commit(ctx context.Context, t resources.Type, p *changeset, said progress,
-	cause store.Cause) (*store.Commit, error) {
-	if len(p.ops) == 0 {
-		return nil, v.session.fence()
-	}
-	ops := p.ops
-	if !isLive(t) { // their revisions are those of another store
-		seen, err := v.met.see(ctx, said)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops[:len(ops):len(ops)], seen...)
-	}
-	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: ops, Check: v.checkOf(t), Cause: cause,
-		Synced: v.arrival.Direction == exchange.GlobalToZone})
-	if err != nil {
-		return nil, err
-	}
-	for i := range p.written {
-		p.copies[p.written[i].wire] = copyVersion{version: p.written[i].version, key: p.written[i].key,
-			revision: commit.Revision}
-	}
-	return commit, nil
-}
 
 // checkOf returns the check of batches of a type. Zones are in the durable store only.
 func (v *receiver) checkOf(t resources.Type) func(store.Snapshot) error {

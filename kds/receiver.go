@@ -66,6 +66,7 @@ type receiver struct {
 	types map[resources.Type]*reception
 	// parts is what the last message took of the allowance.
 	parts int
+	turns turns
 	// send sends an answer to the peer.
 	send func(context.Context, *discovery.DeltaDiscoveryRequest) error
 }
@@ -112,7 +113,7 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 	if err := v.ask(ctx); err != nil {
 		return err
 	}
-	if err := v.rest(ctx); err != nil { // its last session may have ended while it waited
+	if err := v.restAfterMessage(ctx); err != nil { // its last session may have ended while it waited
 		return err
 	}
 	for {
@@ -125,7 +126,7 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 			if err := v.send(ctx, answer); err != nil {
 				return err
 			}
-			if err := v.rest(ctx); err != nil {
+			if err := v.restAfterMessage(ctx); err != nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -213,9 +214,11 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 	cause, steps := v.causeOf(d.Type, &said)
 	var away outage
 	unstorable := map[resources.Key]error{}
+	var done []store.Op
 	for conflicts := 0; ; {
 		p := v.prepare(d, state, resp, said, unstorable)
-		_, err := v.commit(ctx, d.Type, p, said, cause)
+		err := v.commit(ctx, d.Type, p, said, cause)
+		done = append(done, p.ops[:p.durable]...)
 		if errors.Is(err, store.ErrConflict) && conflicts < maxConflicts {
 			conflicts++
 			continue
@@ -235,6 +238,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 			return nil, err
 		}
 		steps.End("")
+		p.ops = done
 		return p.refused, v.settle(ctx, d, state, resp, said, p)
 	}
 }
