@@ -64,6 +64,11 @@ func TestMisbehavingGlobals(t *testing.T) {
 		{"never reads", (*strange).neverReads},
 		{"the zone's own labels", (*strange).anothersLabels},
 		{"10,000 types", (*strange).manyTypes},
+		{"a bomb in a frame", (*strange).bomb},
+		{"a frame that holds more than it says", (*strange).hiddenBomb},
+		{"a frame of another dictionary", (*strange).anotherDictionary},
+		{"a frame cut short", (*strange).frameCutShort},
+		{"a role in a frame", (*strange).framedRole},
 		{"ends each session at once", (*strange).hangsUp},
 	} {
 		began := time.Now()
