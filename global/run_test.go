@@ -22,13 +22,9 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
-	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // running is a global server under test.
 type running struct {

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -33,7 +32,6 @@ type options struct {
 }
 
 func main() {
-	etcdtest.Main()
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "one short round, without the largest sizes and the growth")
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")

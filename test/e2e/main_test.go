@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -19,7 +18,6 @@ var programs struct{ bin, envoy, demo string }
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
 
 func TestMain(m *testing.M) {
-	etcdtest.Main()
 	flag.Parse()
 	os.Exit(runTests(m))
 }

@@ -18,10 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestValidate(t *testing.T) {
 	t.Parallel()

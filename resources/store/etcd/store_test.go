@@ -17,10 +17,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
-func TestMain(m *testing.M) {
-	etcdtest.Main()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 

@@ -1,4 +1,4 @@
-// Package etcdtest runs etcd clusters for tests. Each member is a process of its own that runs the test's binary again,
+// Package etcdtest runs etcd clusters for tests. Each member is a process of its own, of the program in the folder member,
 // and can be killed and restarted.
 package etcdtest
 
@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,43 +16,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
-
-	"github.com/causeway-mesh/causeway/server/porttest"
 )
-
-const childEnv = "CAUSEWAY_ETCDTEST_MEMBER"
-
-// Main runs a member, and does not return, if this process is one. TestMain of each package that uses Start calls it
-// first.
-func Main() {
-	if spec := os.Getenv(childEnv); spec != "" {
-		fmt.Fprintln(os.Stderr, serve(strings.Split(spec, "|")))
-		os.Exit(1)
-	}
-}
-
-// Alone returns a command that runs a single member in dir, as a new process of this program, and its client URL. The
-// program must call Main first.
-func Alone(dir string) (*exec.Cmd, string, error) {
-	client, err := freeURL()
-	if err != nil {
-		return nil, "", err
-	}
-	peer, err := freeURL()
-	if err != nil {
-		return nil, "", err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, "", err
-	}
-	cmd := exec.Command(self) //nolint:gosec // this very program
-	cmd.Env = append(os.Environ(), childEnv+"="+strings.Join([]string{"m0", dir, client, peer, "m0=" + peer, ""}, "|"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return cmd, client, nil
-}
 
 // Cluster is a running cluster. It is for use by one goroutine.
 type Cluster struct {
@@ -65,7 +28,8 @@ type Cluster struct {
 type Member struct {
 	// Endpoint is its client URL.
 	Endpoint string
-	spec     string
+	folder   string
+	args     []string // of package member
 	process  *exec.Cmd
 }
 
@@ -110,9 +74,9 @@ func startAt(t testing.TB, host string, size int, limit string) *Cluster {
 	}
 	dir := t.TempDir()
 	for i := range size {
-		m := &Member{Endpoint: strings.Replace(mustFreeURL(t), "127.0.0.1", host, 1)}
-		m.spec = strings.Join([]string{fmt.Sprint("m", i), filepath.Join(dir, fmt.Sprint(i)), m.Endpoint, peers[i],
-			strings.Join(names, ","), limit}, "|")
+		m := &Member{Endpoint: strings.Replace(mustFreeURL(t), "127.0.0.1", host, 1),
+			folder: filepath.Join(dir, fmt.Sprint(i))}
+		m.args = []string{fmt.Sprint("m", i), m.folder, m.Endpoint, peers[i], strings.Join(names, ","), limit}
 		c.Members = append(c.Members, m)
 	}
 	for _, m := range c.Members {
@@ -139,22 +103,19 @@ func (c *Cluster) Endpoints() []string {
 // Start starts the member's process, also after Kill.
 func (m *Member) Start(t testing.TB) {
 	t.Helper()
-	self, err := os.Executable()
+	cmd, err := command(m.args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.process = exec.Command(self) //nolint:gosec // this very program
-	m.process.Env = append(os.Environ(), childEnv+"="+m.spec)
-	m.process.Stderr = os.Stderr
-	// The member ends with this process, however this process ends.
-	m.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	cmd.Stderr = os.Stderr
+	m.process = cmd
 	if err := m.process.Start(); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // Folder returns the member's data folder.
-func (m *Member) Folder() string { return strings.Split(m.spec, "|")[1] }
+func (m *Member) Folder() string { return m.folder }
 
 // Kill ends the member at once, as a crash would.
 func (m *Member) Kill() {
@@ -268,47 +229,6 @@ func ready(t testing.TB, endpoints ...string) {
 	}
 }
 
-func mustFreeURL(t testing.TB) string {
-	t.Helper()
-	u, err := freeURL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
-
-func freeURL() (string, error) {
-	port, err := porttest.Free()
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("http://127.0.0.1:%d", port), nil
-}
-
-// serve runs one member until it fails or its process ends.
-func serve(spec []string) error {
-	if len(spec) != 6 {
-		return errors.New("the member is not well described")
-	}
-	config := embed.NewConfig()
-	config.Name, config.Dir = spec[0], spec[1]
-	config.ListenClientUrls, config.AdvertiseClientUrls = urls(spec[2]), urls(spec[2])
-	config.ListenPeerUrls, config.AdvertisePeerUrls = urls(spec[3]), urls(spec[3])
-	config.InitialCluster = spec[4]
-	config.UnsafeNoFsync = true
-	config.BcryptCost = 4 // the minimum: passwords in tests are not secret
-	config.LogLevel = "fatal"
-	if err := limit(config, spec[5]); err != nil {
-		return err
-	}
-	config.TickMs, config.ElectionMs = 50, 500
-	e, err := embed.StartEtcd(config)
-	if err != nil {
-		return err
-	}
-	return <-e.Err()
-}
-
 // Exhaust fills a cluster of StartQuota until it refuses writes. The function that it returns makes room again, as an
 // operator does it.
 func (c *Cluster) Exhaust(t testing.TB) (free func()) {
@@ -345,37 +265,11 @@ func (c *Cluster) Exhaust(t testing.TB) (free func()) {
 	}
 }
 
-// limit applies the limits of StartLimited and StartQuota.
-func limit(config *embed.Config, spec string) error {
-	what, value, found := strings.Cut(spec, "=")
-	if !found {
-		return nil
-	}
-	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return err
-	}
-	if what == "quota" {
-		config.QuotaBackendBytes = n
-		return nil
-	}
-	config.MaxRequestBytes = uint(n) //nolint:gosec // of a test
-	return nil
-}
-
-func urls(s string) []url.URL {
-	u, err := url.Parse(s)
-	if err != nil {
-		return nil
-	}
-	return []url.URL{*u}
-}
-
 // Wipe ends the member and starts it with an empty disk, like a new cluster.
 func (m *Member) Wipe(t testing.TB) {
 	t.Helper()
 	m.Kill()
-	if err := os.RemoveAll(strings.Split(m.spec, "|")[1]); err != nil {
+	if err := os.RemoveAll(m.folder); err != nil {
 		t.Fatal(err)
 	}
 	m.Start(t)
