@@ -127,12 +127,14 @@ func (r *replicas) outdated() *tracker.RolloutOffline {
 	return &tracker.RolloutOffline{Zone: "etcd", Since: lost, Reason: r.why()}
 }
 
-// outdatedSince implements api.Config.Outdated.
-func (r *replicas) outdatedSince() (since time.Time, why string) {
-	if store := r.outdated(); store != nil {
-		return store.Since, store.Reason
+// outdatedTexts implements api.Config.Outdated.
+func (r *replicas) outdatedTexts(bool) []string {
+	store := r.outdated()
+	if store == nil {
+		return nil
 	}
-	return time.Time{}, ""
+	return []string{"what others wrote since " + store.Since.UTC().Format(time.RFC3339) +
+		" is unknown to the server that was asked: " + store.Reason}
 }
 
 // unheard returns since when and why the other replicas cannot be heard; zero while they can.

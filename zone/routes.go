@@ -19,9 +19,9 @@ import (
 )
 
 // newRoutes returns the HTTP API, with the routes that both servers serve.
-func newRoutes(cfg *Config, o *opened, diagnostics *server.Diagnostics) *api.Server {
+func newRoutes(cfg *Config, o *opened, doubts *inspect.Doubts, diagnostics *server.Diagnostics) *api.Server {
 	return api.New(api.Config{
-		Store: o.store, Status: o.status, Home: o.home, Guard: o.guard, Fields: o.fields, Log: cfg.Log,
+		Outdated: doubts.Outdates, Store: o.store, Status: o.status, Home: o.home, Guard: o.guard, Fields: o.fields, Log: cfg.Log,
 		Registerer: diagnostics.Registry, NamespaceLimits: cfg.NamespaceLimits, Now: cfg.Now, Version: server.Version(),
 		ClusterID: cfg.clusterID, InstanceID: o.instance, Tracer: cfg.Tracer, Panics: cfg.Panics, Page: cfg.Page,
 	})

@@ -105,9 +105,6 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	proxies := newProxies(cfg, o, proxyParts{authorities: authorities, checkpoint: held, sources: sources, sinks: sinks,
 		adminPin: adminKey.Pin, own: ports.own}, diagnostics)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
-	routes := newRoutes(cfg, o, diagnostics)
-	addAccessLog(routes, cfg, o, journal, sinks)
-
 	known := newVersionFiles(cfg, o)
 	link, err := newLink(ctx, cfg, o, linkParts{known: known, registry: diagnostics.Registry, detail: diagnostics.Detail,
 		proxies: func(told func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, told) }})
@@ -115,6 +112,8 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		return err
 	}
 	unsure := doubts(o, link, proxies, cfg.Now())
+	routes := newRoutes(cfg, o, unsure, diagnostics)
+	addAccessLog(routes, cfg, o, journal, sinks)
 	addRoutes(routes, cfg, o, unsure, publisher, sources)
 	envoyadmin.Register(routes, envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
 		Admin: proxies.Admin, Key: adminKey})

@@ -64,7 +64,7 @@ func (c *cli) diff(ctx context.Context, client *api.Client, docs []document) err
 			return err
 		}
 	}
-	err = c.printAnswer(map[string]any{"results": all}, func() error {
+	err = c.printAnswer(c.withWarnings(map[string]any{"results": all}), func() error {
 		for _, d := range all {
 			fmt.Fprint(c.out, d.Diff)
 		}

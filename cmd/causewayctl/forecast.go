@@ -20,6 +20,12 @@ func dryRun(ctx context.Context, client *api.Client, docs []document) (*api.Fore
 	return f, nil
 }
 
+// doubtedForecast is a forecast for programs, with why it may not be true any more.
+type doubtedForecast struct {
+	*api.Forecast
+	Warnings []string `json:"warnings,omitempty"`
+}
+
 // printForecast is printOutcomes for a dry run.
 func (c *cli) printForecast(docs []document, f *api.Forecast) error {
 	for i, item := range f.Results {
@@ -27,7 +33,7 @@ func (c *cli) printForecast(docs []document, f *api.Forecast) error {
 			fmt.Fprintf(c.errOut, "%s: warning: %s\n", docs[i], warning)
 		}
 	}
-	return c.printAnswer(f, func() error {
+	return c.printAnswer(doubtedForecast{f, c.left.warnings()}, func() error {
 		t := &table{header: []string{"TYPE", "RESOURCE", "WOULD BE", "ROLE", "SYNCED TO", proxiesHeader(f)}}
 		if c.output == formatWide {
 			t.header = append(t.header, "KRI", "FILE", "WHICH PROXIES")

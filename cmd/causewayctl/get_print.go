@@ -76,7 +76,7 @@ func (c *cli) printList(ctx context.Context, client *api.Client, flags *getFlags
 			return err
 		}
 	}
-	list := map[string]any{"total": len(items), "items": wholes(items), "next": nil}
+	list := c.withWarnings(map[string]any{"total": len(items), "items": wholes(items), "next": nil})
 	switch {
 	case c.output == formatJSON:
 		return printJSON(c.out, list)

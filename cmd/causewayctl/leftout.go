@@ -27,6 +27,22 @@ func (l *leftOuts) warn(_, text string) {
 	}
 }
 
+// warnings returns the server's warnings until now.
+func (l *leftOuts) warnings() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.warned)
+}
+
+// withWarnings adds the server's warnings, if there are any, to what a command prints for programs: why an answer may not
+// be true any more belongs to the answer.
+func (c *cli) withWarnings(answer map[string]any) map[string]any {
+	if all := c.left.warnings(); len(all) > 0 {
+		answer["warnings"] = all
+	}
+	return answer
+}
+
 func (l *leftOuts) add(path string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

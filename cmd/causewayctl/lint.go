@@ -112,7 +112,7 @@ func (c *cli) fetchFindings(ctx context.Context, client *api.Client, mesh string
 
 // printFindings prints the findings by policy. Errors are the answer no.
 func (c *cli) printFindings(findings []explain.Finding, strict bool) error {
-	err := c.printAnswer(map[string]any{"findings": append([]explain.Finding{}, findings...)}, func() error {
+	err := c.printAnswer(c.withWarnings(map[string]any{"findings": append([]explain.Finding{}, findings...)}), func() error {
 		last := ""
 		for _, f := range findings {
 			if f.KRI != last {

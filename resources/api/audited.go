@@ -100,7 +100,7 @@ func (s *Server) audited(w http.ResponseWriter, r *http.Request, row *Row, h Han
 		if givesOut(asked.Entry.Event) {
 			return errHeldBack
 		}
-		warn(w.Header(), "the audit log could not be written after this change: its line is pending, and further changes are refused until it is written")
+		Warn(w.Header(), "the audit log could not be written after this change: its line is pending, and further changes are refused until it is written")
 	}
 	if err != nil {
 		return err

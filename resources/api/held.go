@@ -13,10 +13,10 @@ import (
 // WarningHeader carries a warning in a response, as `299 causeway "TEXT"`.
 const WarningHeader = "Warning"
 
-// warn adds a warning to a response.
-func warn(h http.Header, text string) { h.Add(WarningHeader, "299 causeway "+strconv.Quote(text)) }
+// Warn adds a warning to a response that is not sent yet.
+func Warn(h http.Header, text string) { h.Add(WarningHeader, "299 causeway "+strconv.Quote(text)) }
 
-// warningsIn reads the warnings that warn added.
+// warningsIn reads the warnings that Warn added.
 func warningsIn(h http.Header) []string {
 	var out []string
 	for _, value := range h.Values(WarningHeader) {

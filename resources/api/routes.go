@@ -132,6 +132,8 @@ type Row struct {
 	// Expensive means that the response costs time or memory in proportion to the mesh. A user has few such requests in
 	// progress at a time; the others wait. All dry runs are expensive.
 	Expensive bool
+	// Policies means that the answer depends on policies, of whatever type the thing is.
+	Policies bool
 	// Conditional means that the handler honours If-Match and If-None-Match. Other changes refuse them.
 	Conditional bool
 	// Query lists the query parameters that the handler uses, separated by commas; filter stands for filter[...]. A
@@ -172,7 +174,7 @@ var rows = [routeCount]Row{
 	RouteAudit: {Pattern: "GET /_audit", On: onBoth, Verb: read, Type: resources.AccessAuditLog, Scope: server,
 		Query: "since,user,type,mesh,namespace,name,event,outcome,after,last,limit,wait"},
 	RouteGlobalInsight: {Pattern: "GET /global-insight", On: onBoth, Verb: read, Type: resources.AccessServer,
-		Scope: server, Expensive: true},
+		Scope: server, Expensive: true, Policies: true},
 	RouteBackup: {Pattern: "POST /_backup", On: onBoth, Verb: resources.VerbBackUp, Type: resources.AccessServer,
 		Scope: server, Expensive: true},
 	RouteKeys: {Pattern: "GET /_keys", On: onBoth, Verb: read, Type: resources.AccessKey, Scope: server},
@@ -186,8 +188,8 @@ var rows = [routeCount]Row{
 	RouteZoneSyncHere: {Pattern: "GET /_sync", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server,
 		Query: "type"},
 
-	RouteBatch: {Pattern: "POST /_batch", On: onBoth, Verb: write, ByThing: true, Query: dryRunQuery},
-	RouteKRI:   {Pattern: "GET /_kri/{kri}", On: onBoth, Verb: read, ByThing: true, Query: forms},
+	RouteBatch: {Pattern: "POST /_batch", On: onBoth, Verb: write, ByThing: true, Query: dryRunQuery, Policies: true},
+	RouteKRI:   {Pattern: "GET /_kri/{kri}", On: onBoth, Verb: read, ByThing: true, Query: forms, Policies: true},
 	RouteList: {Pattern: "GET /{plural}", On: onBoth, Verb: read, ByThing: true, Expensive: true,
 		Query: selected + ",form," + watchQuery},
 	RouteGet: {Pattern: "GET /{plural}/{name}", On: onBoth, Verb: read, ByThing: true, Name: "name",
@@ -222,11 +224,11 @@ var rows = [routeCount]Row{
 		Expensive: true, Query: whose},
 
 	RouteProxyRules: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_rules", On: onBoth, Verb: read,
-		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteProxyPolicies: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_policies", On: onBoth, Verb: read,
-		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteProxyLayout: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_layout", On: onBoth, Verb: read,
-		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteProxyConfig: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/xds", On: OnZone, Verb: resources.VerbObserve,
 		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
 	RouteProxyStats: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/stats", On: OnZone, Verb: resources.VerbObserve,
@@ -236,13 +238,13 @@ var rows = [routeCount]Row{
 	RouteProxyCertificates: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/certs", On: OnZone, Verb: resources.VerbObserve,
 		Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
 	RouteInboundPolicies: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_inbounds/{kri}/_policies", On: onBoth,
-		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteOutboundPolicies: {Pattern: "GET /meshes/{mesh}/dataplanes/{name}/_outbounds/{kri}/_policies", On: onBoth,
-		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose},
+		Verb: read, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteTouchedDataplanes: {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_resources/dataplanes", On: onBoth,
-		Verb: read, ByThing: true, Name: "name", Expensive: true, Query: whose + ",name,size,offset"},
+		Verb: read, ByThing: true, Name: "name", Expensive: true, Query: whose + ",name,size,offset", Policies: true},
 	RouteServicePolicies: {Pattern: "GET /meshes/{mesh}/{plural}/{name}/_policies", On: onBoth, Verb: read,
-		ByThing: true, Name: "name", Expensive: true, Query: whose},
+		ByThing: true, Name: "name", Expensive: true, Query: whose, Policies: true},
 	RouteExplain: {Pattern: "POST /meshes/{mesh}/_explain", On: onBoth, Verb: read, Type: dataplane,
 		Scope: namespace, ByThing: true, Expensive: true},
 	RouteExplainAtDataplane: {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_inbounds/{inbound}/_explain", On: onBoth,
@@ -257,11 +259,11 @@ var rows = [routeCount]Row{
 	RouteTrust: {Pattern: "GET /meshes/{mesh}/_trust", On: OnZone, Verb: read, Type: string(resources.TypeMesh),
 		Scope: mesh, Name: "mesh"},
 	RouteShadowReport: {Pattern: "GET /_report/shadow", On: OnZone, Verb: read, Type: resources.AccessServer,
-		Scope: server, Expensive: true, Query: "mesh,policy"},
+		Scope: server, Expensive: true, Query: "mesh,policy", Policies: true},
 	RouteDenialReport: {Pattern: "GET /_report/denied", On: OnZone, Verb: read, Type: resources.AccessServer,
 		Scope: server, Expensive: true, Query: "mesh,since,size"},
 	RouteSuggest: {Pattern: "GET /_suggest/permissions", On: OnZone, Verb: read, Type: resources.AccessServer,
-		Scope: server, Expensive: true, Query: "dataplane,mesh,namespace,since,paths"},
+		Scope: server, Expensive: true, Query: "dataplane,mesh,namespace,since,paths", Policies: true},
 
 	RouteSVID: {Pattern: "POST /meshes/{mesh}/dataplanes/{name}/_svid", On: OnZone,
 		Verb: resources.VerbSign, Type: dataplane, Scope: namespace, ByThing: true, Name: "name", Query: inNamespace},

@@ -28,9 +28,9 @@ type Config struct {
 	// Absent returns since when and why a zone's state is unknown, or nil while the zone has a session with this server
 	// or, as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
-	// Outdated returns since when and why this server does not know what others wrote to its store; zero while it does. Nil
-	// means that it always does.
-	Outdated func() (since time.Time, why string)
+	// Outdated returns, as sentences, since when and why there may be newer resources than those that are shown. ofGlobal is
+	// set if those include what a zone has of its global. Nil means that there never are.
+	Outdated func(ofGlobal bool) []string
 	// Now is the wall clock. Default: time.Now.
 	Now func() time.Time
 	// Home identifies this server. It determines which resources users may write here and which labels they get.
@@ -80,6 +80,8 @@ type Server struct {
 	metrics *metrics
 	// routes are the routes that Handle added.
 	routes []Route
+	// byPattern are the rows of routes, by pattern.
+	byPattern map[string]*Row
 	// proofs are the proofs that HandleProven added, by pattern.
 	proofs map[string]access.Proof
 	// large is a semaphore for reading large bodies.
@@ -125,7 +127,7 @@ func New(c Config) *Server {
 	if c.InstanceID == "" {
 		c.InstanceID, _ = os.Hostname()
 	}
-	s := &Server{config: c, mux: http.NewServeMux(), proofs: map[string]access.Proof{},
+	s := &Server{config: c, mux: http.NewServeMux(), byPattern: map[string]*Row{}, proofs: map[string]access.Proof{},
 		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(),
 		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), watches: watches{users: map[string]int{}}}
 	s.addRoutes()
@@ -143,6 +145,7 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		panic(fmt.Sprintf("route %d has no row in the table", route))
 	}
 	s.routes = append(s.routes, route)
+	s.byPattern[row.Pattern] = row
 	s.metrics.seconds.WithLabelValues(row.Pattern)
 	judged := func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.meets(r, row); err != nil {

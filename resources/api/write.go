@@ -175,7 +175,13 @@ func (s *Server) meshMissing(mesh string) string {
 	if d, _ := resources.Lookup(resources.TypeMesh); s.config.Home.MayWrite(d) {
 		return fmt.Sprintf("%s %q: create it first, or in the same request", UnknownMesh, mesh)
 	}
-	return fmt.Sprintf("%s %q: create it on the global, which syncs it to zone %s", UnknownMesh, mesh, s.config.Home.Zone)
+	reason := fmt.Sprintf("%s %q: create it on the global, which syncs it to zone %s", UnknownMesh, mesh, s.config.Home.Zone)
+	if s.config.Outdated != nil {
+		for _, text := range s.config.Outdated(true) {
+			reason += "; " + text
+		}
+	}
+	return reason
 }
 
 // checkOwner refuses changes of a copy. Source: Kuma's KDS, rejections.

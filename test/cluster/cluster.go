@@ -112,6 +112,14 @@ func output(ctx context.Context, stdin io.Reader, program string, args ...string
 	return out.Bytes(), nil
 }
 
+// Said runs causewayctl against s and returns all that it prints, warnings included.
+func (c *Cluster) Said(ctx context.Context, s *Server, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.cfg.Bin, "causewayctl"), append([]string{"--address", s.API.URL()}, args...)...)
+	cmd.SysProcAttr = processAttributes()
+	said, err := cmd.CombinedOutput()
+	return string(said), err
+}
+
 // Command creates a process of one of the cluster's programs, which Close ends. name is also the name of its log file.
 func (c *Cluster) Command(name, program string, args ...string) (*Process, error) {
 	return c.process(name, program, args)

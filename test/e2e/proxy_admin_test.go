@@ -69,6 +69,7 @@ func TestProxyShowsItself(t *testing.T) {
 	if !json.Valid(raw) {
 		t.Errorf("not JSON: %.200s", raw)
 	}
+	m.tellsEnvoysApart(zone, inbound, port)
 	refused(m.global, "zone", "stats", "kri_dp_default_zone-1_shop_backend_")
 
 	m.refusesStrangers(zone, fmt.Sprintf("127.0.0.1:%d", port))
@@ -82,6 +83,32 @@ func TestProxyShowsItself(t *testing.T) {
 	}
 	proxy.Kill()
 	refused(zone, "is connected", "stats", "backend", "-n", "shop")
+}
+
+// tellsEnvoysApart starts a second Envoy of the Dataplane, on the same ports: an answer says that there are two, and for how
+// long the one that answers has run.
+func (m *truth) tellsEnvoysApart(zone *cluster.Server, ports ...int) {
+	m.t.Helper()
+	says := func(what string, right func(said string) bool) {
+		m.t.Helper()
+		m.eventually(what, func(ctx context.Context) error {
+			said, err := m.Said(ctx, zone, "proxy", "stats", "backend", "-n", "shop", "--match", "^server.live")
+			if err == nil && !right(said) {
+				err = fmt.Errorf("it says %s", said)
+			}
+			return err
+		})
+	}
+	says("no word of several Envoys", func(said string) bool { return !strings.Contains(said, "streams") })
+	other, err := m.StartProxy(m.t.Context(), cluster.ProxyConfig{Zone: zone, Mesh: "default", Namespace: "shop", Dataplane: "backend"})
+	m.must(err)
+	m.must(other.WaitListeners(m.t.Context(), ports...))
+	says("two Envoys", func(said string) bool {
+		return strings.Contains(said, "the Envoys of this Dataplane have 2 streams to the zone") &&
+			strings.Contains(said, "the one that answered has run for ")
+	})
+	other.Kill()
+	says("one Envoy", func(said string) bool { return !strings.Contains(said, "streams") })
 }
 
 // impostor answers everything as another workload of the mesh would, and reports whether it was asked anything.

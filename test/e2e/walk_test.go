@@ -65,12 +65,8 @@ func (w *walk) ask(ctx context.Context, s *cluster.Server, q string) string {
 	switch kind {
 	case "causewayctl":
 		args := strings.Fields(strings.ReplaceAll(rest, "{diagnostics}", "http://"+s.Address("diagnostics")))
-		out, err := w.CTL(ctx, s, nil, args...)
-		said := fmt.Sprintf("exit %d\n%s", exitStatus(err), out)
-		if err != nil {
-			said += err.Error()
-		}
-		return said
+		said, err := w.Said(ctx, s, args...)
+		return fmt.Sprintf("exit %d\n%s", exitStatus(err), said)
 	case "page":
 		return w.request(ctx, http.MethodGet, s.Address("diagnostics"), rest, "")
 	default:

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
@@ -38,38 +40,67 @@ type peer struct {
 	address string // host:port
 	id      spiffeid.ID
 	trusted *identity.Bundles
+	// several is set if more than one Envoy may listen at the address.
+	several bool
 }
 
-// get returns what a proxy's admin interface answers to a GET. Errors: ErrUnreachable, ErrTooLarge, that of ctx.
-func (k *Key) get(ctx context.Context, p peer, path string, query url.Values) ([]byte, error) {
+// get returns what a proxy's admin interface answers to a GET and, where several Envoys share the address, for how long
+// the one that answered has run; 0 if that is unknown. Errors: ErrUnreachable, ErrTooLarge, that of ctx.
+func (k *Key) get(ctx context.Context, p peer, path string, query url.Values) (answer []byte, runs time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	var dials atomic.Int32 // one Envoy answers on one connection
 	transport := &http.Transport{
-		DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,
+		MaxConnsPerHost: 1, MaxResponseHeaderBytes: 16 << 10,
 		DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			dials.Add(1)
 			dialer := &tls.Dialer{Config: k.config(p)}
 			return dialer.DialContext(ctx, "tcp", address)
 		},
 	}
 	defer transport.CloseIdleConnections()
-	target := url.URL{Scheme: "https", Host: p.address, Path: path, RawQuery: query.Encode()}
+	if p.several {
+		raw, err := ask(ctx, transport, p.address, "/stats", url.Values{"filter": {"^server.uptime$"}})
+		if err != nil {
+			return nil, 0, err
+		}
+		runs = uptime(raw)
+	}
+	if answer, err = ask(ctx, transport, p.address, path, query); dials.Load() > 1 {
+		runs = 0
+	}
+	return answer, runs, err
+}
+
+// uptime reads the metric server.uptime, in seconds; 0 if it is not there.
+func uptime(stats []byte) time.Duration {
+	seconds := 0
+	if _, err := fmt.Sscanf(string(stats), "server.uptime: %d", &seconds); err != nil || seconds < 0 || seconds > math.MaxInt32 {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// ask returns what the admin interface at an address answers to a GET.
+func ask(ctx context.Context, transport http.RoundTripper, address, path string, query url.Values) ([]byte, error) {
+	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query.Encode()}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return nil, fmt.Errorf("%w %s", ErrUnreachable, p.address)
+		return nil, fmt.Errorf("%w %s", ErrUnreachable, address)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w %s: the answer ended early", ErrUnreachable, p.address)
+		return nil, fmt.Errorf("%w %s: the answer ended early", ErrUnreachable, address)
 	case len(body) > maxAnswer:
 		return nil, ErrTooLarge
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%w %s: status %d", ErrUnreachable, p.address, response.StatusCode)
+		return nil, fmt.Errorf("%w %s: status %d", ErrUnreachable, address, response.StatusCode)
 	}
 	return body, nil
 }

@@ -3,9 +3,11 @@ package envoyadmin
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
+	"time"
 
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
@@ -20,8 +22,9 @@ type Config struct {
 	Home  resources.Home
 	// Assigned returns the identity of a Dataplane of the zone.
 	Assigned func(dp *resources.Resource) (identity.Assigned, error)
-	// Admin returns where the proxy of a Dataplane shows its admin interface, as xds.Proxies.Admin does.
-	Admin func(dp resources.Key) (string, error)
+	// Admin returns where the proxy of a Dataplane shows its admin interface, and how many streams the Dataplane's Envoys
+	// have, as xds.Proxies.Admin does.
+	Admin func(dp resources.Key) (address string, streams int, err error)
 	Key   *Key
 }
 
@@ -100,7 +103,7 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, qu
 	if zone := dp.Zone(); zone != "" && zone != h.config.Home.Zone {
 		return api.NewError(http.StatusConflict, "Conflict", "the proxy is of zone "+zone+": ask the HTTP API of that zone")
 	}
-	address, err := h.config.Admin(dp.Key)
+	address, streams, err := h.config.Admin(dp.Key)
 	if err != nil {
 		return api.NewError(http.StatusConflict, "Conflict", err.Error())
 	}
@@ -109,8 +112,11 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, qu
 		return api.NewError(http.StatusConflict, "Conflict", "the Dataplane has no identity, by which the zone would know its "+
 			"proxy: causewayctl svid says why")
 	}
-	answer, err := h.config.Key.get(r.Context(), peer{address: address, id: who.ID,
+	answer, runs, err := h.config.Key.get(r.Context(), peer{address: address, id: who.ID, several: streams > 1,
 		trusted: identity.BundlesOf(snap, dp.Mesh, h.config.Home)}, path, query)
+	if err == nil && streams > 1 {
+		api.Warn(w.Header(), amongSeveral(streams, runs))
+	}
 	switch {
 	case errors.Is(err, ErrUnreachable):
 		return api.NewError(http.StatusBadGateway, "Bad Gateway", err.Error()+": the proxy, or a firewall before it")
@@ -130,4 +136,13 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, qu
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_, err = printing.NewWriter(w).Write(answer)
 	return err
+}
+
+// amongSeveral says which Envoy of several has answered.
+func amongSeveral(streams int, runs time.Duration) string {
+	which := "which of them answered is unknown"
+	if runs > 0 {
+		which = fmt.Sprintf("the one that answered has run for %s", runs)
+	}
+	return fmt.Sprintf("the Envoys of this Dataplane have %d streams to the zone, and share the address: %s", streams, which)
 }

@@ -32,17 +32,7 @@ type Doubts struct {
 
 // Of implements explain.Options.Doubts.
 func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
-	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-	if d.Away != nil {
-		if since, away := d.Away(); away {
-			all = append(all, "the global is away since "+at(since)+": whether it has newer policies is unknown")
-		}
-	}
-	if d.Waiting != nil {
-		if since, waits := d.Waiting(); waits {
-			all = append(all, "changes of the global wait since "+at(since)+", as the store here cannot write: whether there are newer policies among them is unknown")
-		}
-	}
+	all = d.ofGlobal("policies")
 	if d.Outdated != nil {
 		if since, is := d.Outdated(); is {
 			all = append(all, "etcd does not answer this replica since "+at(since)+": whether there are newer policies is unknown")
@@ -70,6 +60,32 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 	return append(all, fmt.Sprintf("the proxy of %s is not connected since %s: if it runs, it decides by what it had then",
 		dataplane.Name, at(since)))
 }
+
+// Outdates implements api.Config.Outdated of a zone: why its global may have newer resources than those here.
+func (d *Doubts) Outdates(ofGlobal bool) []string {
+	if !ofGlobal {
+		return nil
+	}
+	return d.ofGlobal("resources")
+}
+
+// ofGlobal returns why the global may have newer things than those here.
+func (d *Doubts) ofGlobal(things string) (all []string) {
+	if d.Away != nil {
+		if since, away := d.Away(); away {
+			all = append(all, "the global is away since "+at(since)+": whether it has newer "+things+" is unknown")
+		}
+	}
+	if d.Waiting != nil {
+		if since, waits := d.Waiting(); waits {
+			all = append(all, "changes of the global wait since "+at(since)+", as the store here cannot write: whether there are newer "+
+				things+" among them is unknown")
+		}
+	}
+	return all
+}
+
+func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // behind says that a connected proxy may not do yet what is stored.
 func (d *Doubts) behind(dataplane resources.Key, zone string) []string {

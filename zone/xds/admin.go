@@ -27,12 +27,13 @@ var (
 	ErrNoAdmin = errors.New("the proxy does not show its admin interface")
 )
 
-// Admin returns where a connected proxy shows its admin interface to the holder of Config.AdminPin, `host:port`. Errors:
-// ErrNotConnected, ErrNoAdmin.
-func (x *Proxies) Admin(dataplane resources.Key) (string, error) {
+// Admin returns where a connected proxy shows its admin interface to the holder of Config.AdminPin, `host:port`, and how
+// many streams the Dataplane's Envoys have to this server: several Envoys may share the address. Errors: ErrNotConnected,
+// ErrNoAdmin.
+func (x *Proxies) Admin(dataplane resources.Key) (address string, streams int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	err := ErrNotConnected
+	err = ErrNotConnected
 	for _, proxyless := range []bool{true, false} { // why an Envoy does not is what counts
 		p := x.proxies[proxyID{dataplane, proxyless}]
 		if p == nil || len(p.sessions) == 0 || p.target == nil {
@@ -40,10 +41,10 @@ func (x *Proxies) Admin(dataplane resources.Key) (string, error) {
 		}
 		var at endpoint
 		if at, err = p.target.adminAt(); err == nil {
-			return at.String(), nil
+			return at.String(), len(p.sessions), nil
 		}
 	}
-	return "", err
+	return "", 0, err
 }
 
 // adminAt returns where the proxy shows its admin interface. Errors: ErrNoAdmin.
