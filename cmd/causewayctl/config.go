@@ -99,18 +99,20 @@ func newUseContext(c *cli) *cobra.Command {
 		Use: "use-context NAME", Short: "Make a context the current one", Args: cobra.ExactArgs(1),
 		Example:           "  causewayctl config use-context zone-1",
 		ValidArgsFunction: c.completeContext,
-		RunE: func(_ *cobra.Command, args []string) error {
-			files, err := c.readContextsWith(args[0])
-			if err != nil {
-				return err
-			}
-			first := files.First()
-			first.CurrentContext = args[0]
-			if err := first.Save(); err != nil {
-				return failed(err)
-			}
-			fmt.Fprintf(c.errOut, "commands now ask %s (%s)\n", args[0], first.Path())
-			return nil
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.editContexts(cmd.Context(), func() error {
+				files, err := c.readContextsWith(args[0])
+				if err != nil {
+					return err
+				}
+				first := files.First()
+				first.CurrentContext = args[0]
+				if err := first.Save(); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.errOut, "commands now ask %s (%s)\n", args[0], first.Path())
+				return nil
+			})
 		},
 	}
 }
@@ -131,31 +133,28 @@ func newSetContext(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			files, err := contexts.ReadFiles(c.context.file)
-			if err != nil {
-				return usagef("%w", err)
-			}
-			file, first := files.Holding(set.Name), files.First()
-			if file == nil {
-				return usagef("there is no folder of configurations: set --config FILE")
-			}
-			file.Set(*set)
-			if use || files.Current() == "" {
-				first.CurrentContext = set.Name
-			}
-			if err := c.dropSession(cmd.Context(), file, set.Name); err != nil {
-				return failed(err)
-			}
-			if err := file.Save(); err != nil {
-				return failed(err)
-			}
-			if first != file {
-				if err := first.Save(); err != nil {
-					return failed(err)
+			return c.editContexts(cmd.Context(), func() error {
+				files, err := contexts.ReadFiles(c.context.file)
+				if err != nil {
+					return usagef("%w", err)
 				}
-			}
-			fmt.Fprintf(c.errOut, "context %s is in %s\n", set.Name, file.Path())
-			return nil
+				file, first := files.Holding(set.Name), files.First()
+				if file == nil {
+					return usagef("there is no folder of configurations: set --config FILE")
+				}
+				file.Set(*set)
+				if use || files.Current() == "" {
+					first.CurrentContext = set.Name
+				}
+				if err := c.dropSession(cmd.Context(), file, set.Name); err != nil {
+					return err
+				}
+				if err := saveContexts(file, first); err != nil {
+					return err
+				}
+				fmt.Fprintf(c.errOut, "context %s is in %s\n", set.Name, file.Path())
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&use, "use", false, "also make it the current context")
@@ -206,26 +205,28 @@ func newDeleteContext(c *cli) *cobra.Command {
 		Example:           "  causewayctl config delete-context zone-1",
 		ValidArgsFunction: c.completeContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := c.readContextsWith(args[0])
-			if err != nil {
-				return err
-			}
-			file := files.Holding(args[0])
-			if err := c.dropSession(cmd.Context(), file, args[0]); err != nil {
-				return failed(err)
-			}
-			file.Delete(args[0])
-			if err := file.Save(); err != nil {
-				return failed(err)
-			}
-			if _, err := files.Find(args[0]); err != nil && files.First().CurrentContext == args[0] {
-				files.First().CurrentContext = ""
-				if err := files.First().Save(); err != nil {
-					return failed(err)
+			return c.editContexts(cmd.Context(), func() error {
+				files, err := c.readContextsWith(args[0])
+				if err != nil {
+					return err
 				}
-			}
-			fmt.Fprintf(c.errOut, "context %s is gone from %s\n", args[0], file.Path())
-			return nil
+				file, first := files.Holding(args[0]), files.First()
+				if err := c.dropSession(cmd.Context(), file, args[0]); err != nil {
+					return err
+				}
+				file.Delete(args[0])
+				if err := file.Save(); err != nil {
+					return err
+				}
+				if _, err := files.Find(args[0]); err != nil && first.CurrentContext == args[0] {
+					first.CurrentContext = ""
+					if err := first.Save(); err != nil {
+						return err
+					}
+				}
+				fmt.Fprintf(c.errOut, "context %s is gone from %s\n", args[0], file.Path())
+				return nil
+			})
 		},
 	}
 }

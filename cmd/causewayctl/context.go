@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 
@@ -85,6 +86,31 @@ func (c *cli) readContextsWith(name string) (*contexts.Files, error) {
 		return nil, usagef("%w", err)
 	}
 	return files, nil
+}
+
+// editContexts changes the files of contexts, which change reads: another command that changes them waits, so that what
+// it says is stored stays.
+func (c *cli) editContexts(ctx context.Context, change func() error) error {
+	if _, err := contexts.ReadFiles(c.context.file); err != nil {
+		return usagef("%w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	release, err := contexts.Hold(ctx, c.context.file)
+	if err != nil {
+		return failed(err)
+	}
+	defer release()
+	return failed(change())
+}
+
+// saveContexts writes a file that has changed, and first, which may have.
+func saveContexts(file, first *contexts.File) error {
+	err := file.Save()
+	if err == nil && first != file {
+		err = first.Save()
+	}
+	return err
 }
 
 // apply sets the flags that the command line omits to the values of the context.

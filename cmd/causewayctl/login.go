@@ -80,7 +80,7 @@ func (c *cli) login(ctx context.Context, flags *loginFlags, args []string) error
 	if err != nil {
 		return err
 	}
-	if err := c.keep(ctx, files, target, signedIn, flags.use); err != nil {
+	if err := c.keep(ctx, target, signedIn, flags.use); err != nil {
 		return err
 	}
 	return c.show(&loginResult{Context: target.Name, User: who.Name, Groups: who.Groups, Provider: signedIn.Issuer,
@@ -202,37 +202,45 @@ func (c *cli) whoIs(ctx context.Context, s *session.Session) (*api.WhoAmI, error
 	return who, nil
 }
 
-// keep writes the session, then the context that names it.
-func (c *cli) keep(ctx context.Context, files *contexts.Files, target *contexts.Context, s *session.Session, use bool) error {
-	file, first := files.Holding(target.Name), files.First()
-	if file == nil {
-		return usagef("there is no folder of configurations: set --config FILE")
-	}
-	target.SessionFile = session.Path(file.Path(), target.Name)
-	if absolute, err := filepath.Abs(target.SessionFile); err == nil {
-		target.SessionFile = absolute
-	}
+// keep writes the session, then the context that names it. Signing in took a while: the files are read again.
+func (c *cli) keep(ctx context.Context, target *contexts.Context, s *session.Session, use bool) error {
+	return c.editContexts(ctx, func() error {
+		files, err := contexts.ReadFiles(c.context.file)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		file, first := files.Holding(target.Name), files.First()
+		if file == nil {
+			return usagef("there is no folder of configurations: set --config FILE")
+		}
+		if now, err := files.Find(target.Name); err == nil && (now.Address != target.Address || now.TokenFile != "" || now.ClientCert != "") {
+			return fmt.Errorf("context %s was changed while you signed in: run causewayctl login again", target.Name)
+		}
+		target.SessionFile = session.Path(file.Path(), target.Name)
+		if absolute, err := filepath.Abs(target.SessionFile); err == nil {
+			target.SessionFile = absolute
+		}
+		if err := c.keepSession(ctx, target.SessionFile, s); err != nil {
+			return err
+		}
+		file.Set(*target)
+		if use || files.Current() == "" {
+			first.CurrentContext = target.Name
+		}
+		return saveContexts(file, first)
+	})
+}
+
+// keepSession replaces the session in a file.
+func (c *cli) keepSession(ctx context.Context, path string, s *session.Session) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	release, err := session.Hold(ctx, target.SessionFile)
+	release, err := session.Hold(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := s.Save(target.SessionFile); err != nil {
-		return err
-	}
-	file.Set(*target)
-	if use || files.Current() == "" {
-		first.CurrentContext = target.Name
-	}
-	if err := file.Save(); err != nil {
-		return err
-	}
-	if first == file {
-		return nil
-	}
-	return first.Save()
+	return s.Save(path)
 }
 
 // loginResult is who is signed in, and until when.

@@ -88,11 +88,26 @@ func (p *oddProvider) serve(w http.ResponseWriter, r *http.Request) {
 		if p.nonce != "" && p.claims["nonce"] == nil {
 			p.claims["nonce"] = p.nonce
 		}
-		token := jwt.NewWithClaims(jwt.SigningMethodRS256, p.claims)
-		token.Header["kid"] = "1"
-		signed, _ := token.SignedString(p.key)
+		signed, _ := p.signed()
 		_ = json.NewEncoder(w).Encode(map[string]string{"id_token": signed, "refresh_token": "r"})
 	}
+}
+
+// signed returns an ID token.
+func (p *oddProvider) signed() (string, error) {
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, p.claims)
+	token.Header["kid"] = "1"
+	return token.SignedString(p.key)
+}
+
+// oddKey returns a key for a provider.
+func oddKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // server is a control plane that names a provider and accepts any token.
@@ -121,10 +136,7 @@ func (p *oddProvider) login(ctx context.Context, dir, server string, args ...str
 // nothing in it that a terminal would obey, and nothing is kept.
 func TestLoginAtOddProviders(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := oddKey(t)
 	at := func(path string, then http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			if r.URL.Path == path {
@@ -222,11 +234,7 @@ func TestLoginAtOddProviders(t *testing.T) {
 // end nothing, are redirected nowhere, and learn nothing. The browser of the person then signs her in.
 func TestLoginByBrowserIsOnesOwn(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, home := startOddProvider(t, key), t.TempDir()
+	p, home := startOddProvider(t, oddKey(t)), t.TempDir()
 	server := p.server(t, p.URL)
 	begin := func(t *testing.T) (back *url.URL, q url.Values, end func() (string, error)) {
 		t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -59,12 +58,15 @@ func (c *cli) logout(ctx context.Context, of *contexts.Context) error {
 	}
 	defer release()
 	s, err := session.Read(of.SessionFile)
+	if removing := session.Remove(of.SessionFile); removing != nil {
+		return fmt.Errorf("not signed out of %s: %w", of.Name, removing)
+	}
 	if errors.Is(err, session.ErrNone) {
 		fmt.Fprintf(c.errOut, "nobody was signed in to %s\n", of.Name)
 		return nil
 	}
-	if err := errors.Join(os.Remove(of.SessionFile), err); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("the session of %s is removed, and the identity provider still knows it: %w", of.Name, err)
 	}
 	release()
 	fmt.Fprintf(c.errOut, "signed out of %s\n", of.Name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/causeway-mesh/causeway/credential/contexts"
@@ -48,7 +49,7 @@ func sessionText(path string) string {
 // dropSession removes the session that a context had, if any.
 func (c *cli) dropSession(ctx context.Context, file *contexts.File, name string) error {
 	path := session.Path(file.Path(), name)
-	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Dir(path)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -58,8 +59,5 @@ func (c *cli) dropSession(ctx context.Context, file *contexts.File, name string)
 		return fmt.Errorf("the session of context %s: %w", name, err)
 	}
 	defer release()
-	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return session.Remove(path)
 }

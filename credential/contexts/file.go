@@ -174,8 +174,16 @@ func (f *File) Delete(name string) {
 	}
 }
 
+// target returns the path of the file itself: a link stays one.
+func (f *File) target() string {
+	if target, err := filepath.EvalSymlinks(f.path); err == nil {
+		return target
+	}
+	return f.path
+}
+
 // Save replaces the whole file, so that an interrupted write leaves the old one. Only its owner may read it. It creates
-// the folder. Errors are those of the operating system, and of invalid contexts.
+// the folder. The caller holds the file (see Hold). Errors are those of the operating system, and of invalid contexts.
 func (f *File) Save() error {
 	if err := f.validate(); err != nil {
 		return err
@@ -184,22 +192,10 @@ func (f *File) Save() error {
 	if err != nil {
 		return err
 	}
-	path := f.path
-	if target, err := filepath.EvalSymlinks(path); err == nil { // a link stays one: its target is replaced
-		path = target
-	}
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	next, err := os.CreateTemp(folder, ".contexts-*") // mode 0600
+	next, err := credential.Replace(f.target(), len(raw))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(next.Name()) }()
-	_, err = next.Write(raw)
-	if err := errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	return os.Rename(next.Name(), path)
+	defer next.Discard()
+	return next.Commit(raw)
 }

@@ -115,7 +115,7 @@ func TestSaveKeepsTheOldFile(t *testing.T) {
 	if raw, err := os.ReadFile(path); err != nil || !strings.Contains(string(raw), "http://x") {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".contexts-*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.next")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -2,10 +2,17 @@ package contexts
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 // Env names the files of contexts, separated as in PATH.
@@ -18,26 +25,12 @@ type Files struct{ files []*File }
 // ReadFiles reads the file of a flag, or else those of Env, or else the default: causeway/config.yaml in the user's
 // configuration folder. A file that does not exist is empty. An Env that is set but empty is an error.
 func ReadFiles(flag string) (*Files, error) {
-	paths := []string{flag}
-	if flag == "" {
-		named, there := os.LookupEnv(Env)
-		if there && strings.TrimSpace(named) == "" {
-			return nil, fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", Env)
-		}
-		paths = filepath.SplitList(named)
-	}
-	if len(paths) == 0 {
-		folder, err := os.UserConfigDir()
-		if err != nil {
-			return &Files{}, nil //nolint:nilerr // a user without a home has no contexts
-		}
-		paths = []string{filepath.Join(folder, "causeway", "config.yaml")}
+	paths, err := pathsOf(flag)
+	if err != nil {
+		return nil, err
 	}
 	out := &Files{}
 	for _, path := range paths {
-		if path == "" {
-			continue
-		}
 		f, err := Read(path)
 		if err != nil {
 			return nil, err
@@ -45,6 +38,63 @@ func ReadFiles(flag string) (*Files, error) {
 		out.files = append(out.files, f)
 	}
 	return out, nil
+}
+
+// pathsOf returns the paths of the files of a flag, or else of Env, or else of the default; none for a user without a home.
+func pathsOf(flag string) ([]string, error) {
+	if flag != "" {
+		return []string{flag}, nil
+	}
+	named, there := os.LookupEnv(Env)
+	if there && strings.TrimSpace(named) == "" {
+		return nil, fmt.Errorf("the variable %s is set and empty: give it a value, or unset it", Env)
+	}
+	paths := slices.DeleteFunc(filepath.SplitList(named), func(path string) bool { return path == "" })
+	if there {
+		return paths, nil
+	}
+	folder, err := os.UserConfigDir()
+	if err != nil {
+		return nil, nil //nolint:nilerr // a user without a home has no contexts
+	}
+	return []string{filepath.Join(folder, "causeway", "config.yaml")}, nil
+}
+
+// Hold keeps others from changing the files of a flag, as ReadFiles has them, until release is called: who changes them
+// reads them after this, or what another one wrote meanwhile is lost. It waits for who has them now, until ctx ends. Files
+// that cannot be changed are not held.
+func Hold(ctx context.Context, flag string) (release func(), err error) {
+	paths, err := pathsOf(flag)
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) > 0 {
+		_ = os.MkdirAll(filepath.Dir(New(paths[0]).target()), 0o700) // new contexts go there; Save says what is wrong
+	}
+	var locks []string
+	for _, path := range paths {
+		folder, name := filepath.Split(New(path).target())
+		locks = append(locks, filepath.Join(folder, "."+name+".lock"))
+	}
+	slices.Sort(locks) // in one order, whatever that of the files
+	var held []func()
+	release = func() {
+		for _, one := range held {
+			one()
+		}
+	}
+	for _, path := range slices.Compact(locks) {
+		one, err := credential.Hold(ctx, path, "changes contexts")
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+			continue
+		case err != nil:
+			release()
+			return nil, err
+		}
+		held = append(held, one)
+	}
+	return release, nil
 }
 
 // Current returns the name of the current context, or "".

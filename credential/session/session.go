@@ -36,6 +36,9 @@ type Session struct {
 // ErrNone reports that nobody is signed in: there is no file.
 var ErrNone = errors.New("nobody is signed in")
 
+// ErrDamaged reports a file that has no session any more, such as one that was cut off.
+var ErrDamaged = errors.New("the session is damaged")
+
 // maxToken is the maximum length of a token in bytes. Servers take headers of this order.
 const maxToken = 24 << 10
 
@@ -44,21 +47,24 @@ func Path(contextsFile, name string) string {
 	return filepath.Join(filepath.Dir(contextsFile), "sessions", filepath.Base(contextsFile), name+".json")
 }
 
-// Read returns the session in a file. It refuses a file that others may read. Errors include ErrNone.
+// Read returns the session in a file. It refuses a file that others may read. Errors include ErrNone and ErrDamaged.
 func Read(path string) (*Session, error) {
 	raw, err := credential.Own("the session", path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, ErrNone
+	}
+	if errors.Is(err, credential.ErrEmpty) {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s := &Session{}
 	if err := json.Unmarshal(raw, s); err != nil {
-		return nil, fmt.Errorf("the session in %s cannot be read: %w", path, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
 	}
 	if s.Server == "" || s.Issuer == "" || s.ClientID == "" || s.IDToken == "" {
-		return nil, fmt.Errorf("the session in %s is incomplete", path)
+		return nil, fmt.Errorf("%w: %s is incomplete", ErrDamaged, path)
 	}
 	return s, nil
 }
@@ -66,25 +72,32 @@ func Read(path string) (*Session, error) {
 // Save replaces the file, which the caller holds (see Hold). Only its owner may read it; so may the folder, which it
 // creates.
 func (s *Session) Save(path string) error {
+	next, err := replace(path)
+	if err != nil {
+		return err
+	}
+	defer next.Discard()
+	return s.commit(next)
+}
+
+// room is what a session takes at most, in bytes.
+const room = 2*maxToken + 8<<10
+
+// replace begins to replace the session in a file.
+func replace(path string) (*credential.Replacement, error) { return credential.Replace(path, room) }
+
+// commit puts the session into the file's place.
+func (s *Session) commit(next *credential.Replacement) error {
 	raw, err := json.MarshalIndent(s, "", "  ") //nolint:gosec // a file of secrets, for its owner
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	next, err := os.CreateTemp(folder, ".session-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(next.Name()) }()
-	_, err = next.Write(append(raw, '\n'))
-	if err := errors.Join(err, next.Sync(), next.Close()); err != nil {
-		return err
-	}
-	return os.Rename(next.Name(), path)
+	return next.Commit(append(raw, '\n'))
 }
+
+// Remove removes the session in a file, which the caller holds (see Hold), and all that a renewal which was killed has left
+// of another. It is no error if there is none.
+func Remove(path string) error { return credential.Remove(path) }
 
 // nearEnd is the longest time before its end in which a token is renewed. Short tokens are renewed in their last fifth.
 const nearEnd = time.Minute

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/causeway-mesh/causeway/credential"
 )
 
 // EndedError reports that a session holds no longer, or never was.
@@ -48,6 +50,8 @@ func (s *Source) readLocked() error {
 	switch {
 	case errors.Is(err, ErrNone):
 		return &EndedError{"nobody is signed in"}
+	case errors.Is(err, ErrDamaged):
+		return &EndedError{err.Error()}
 	case err != nil:
 		return err
 	case held.Server != s.Server:
@@ -76,6 +80,11 @@ func (s *Source) renewLocked(ctx context.Context) error {
 	if s.held.RefreshToken == "" {
 		return &EndedError{ended}
 	}
+	kept, err := replace(s.Path) // before the provider takes the refresh token back
+	if err != nil {
+		return fmt.Errorf("%s, and is not renewed, as the next one cannot be kept: %w", ended, err)
+	}
+	defer kept.Discard()
 	p, err := Discover(ctx, Settings{Issuer: s.held.Issuer, ClientID: s.held.ClientID, CAFile: s.held.ProviderCA})
 	if err != nil {
 		return fmt.Errorf("%s, and is not renewed: %w", ended, err)
@@ -87,15 +96,12 @@ func (s *Source) renewLocked(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s, and is not renewed: %w", ended, err)
 	}
-	if err := next.Save(s.Path); err != nil {
+	if err := next.commit(kept); err != nil {
 		return fmt.Errorf("the renewed session cannot be kept: %w", err)
 	}
 	s.held = next
 	return nil
 }
-
-// lockRetry is how often a lock that another process holds is tried.
-const lockRetry = 50 * time.Millisecond
 
 // Hold waits until nobody renews or replaces the session in a file, and keeps others from it until release is called. A
 // renewal that was under way would put back what is removed meanwhile.
@@ -103,31 +109,5 @@ func Hold(ctx context.Context, path string) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	return lock(ctx, filepath.Join(filepath.Dir(path), ".lock"))
-}
-
-// lock holds a file for this process. The system frees it when the process ends.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	tick := time.NewTicker(lockRetry)
-	defer tick.Stop()
-	for {
-		held, err := tryLock(f)
-		if err != nil {
-			_ = f.Close()
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if held {
-			return func() { _ = f.Close() }, nil
-		}
-		select {
-		case <-ctx.Done():
-			_ = f.Close()
-			return nil, fmt.Errorf("another causewayctl renews or replaces a session, and holds %s: %w", path, context.Cause(ctx))
-		case <-tick.C:
-		}
-	}
+	return credential.Hold(ctx, filepath.Join(filepath.Dir(path), ".lock"), "renews or replaces a session")
 }
