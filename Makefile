@@ -237,11 +237,13 @@ chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links,
 	$(GO) test -count=1 -timeout 10m ./secrets -run '^TestSealingThatIsKilled$$' -sealing-kills 12
 	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
 
-# The same tests run in their short forms with all others. OLDER is the commit from which, and to which, servers are upgraded.
-OLDER ?= $(shell git rev-parse --short HEAD~60 2>/dev/null)
+# The same tests run in their short forms with all others. OLDER are the commits from which, and to which, servers are upgraded: a recent
+# one, and the last whose servers do not know frames.
+OLDER ?= $(shell git rev-parse --short HEAD~60 2>/dev/null),$(shell git log -1 --format=%h^ --diff-filter=A -- kds/frame/frame.go 2>/dev/null)
 .PHONY: test-faults
 test-faults: $(envoy_ready) ## the long forms of faults on whole processes: histories for Porcupine, stopped processes, links, 500 zones that come back (SEED=n)
 	$(GO) test -count=1 -timeout 20m -v ./resources/store/etcd -run '^TestHistoryIsLinearizable$$' -fault-time 3m
+	$(GO) test -count=1 -timeout 20m -v ./cmd/causewayctl -run '^(TestFaultsSessions|TestSessionsAtOnce)$$'
 	$(GO) test -count=1 -timeout 150m -v ./test/e2e -run "^TestFaults|^TestClocksAreSet$$" -faults-long -fault-time 3m -fault-pause 14s -seed $(SEED) -older "$(OLDER)"
 
 # FUZZTIME=10m is for each target; PKG=./kds narrows.

@@ -24,14 +24,9 @@ func TestFaultsFirstSync(t *testing.T) {
 	m.must(err)
 	t.Cleanup(func() { _ = link.Close() })
 	link.Set(weather)
-	for begin := 0; begin < policies; begin += 1000 {
-		var documents bytes.Buffer
-		for i := begin; i < begin+1000; i++ {
-			documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), "10s"))
-		}
-		_, err := m.CTL(t.Context(), m.global, &documents, "apply", "-f", "-")
-		m.must(err)
-	}
+	begun := time.Now()
+	m.writes(policies, "10s")
+	t.Logf("%d policies written in %s", policies, time.Since(begun).Round(time.Millisecond))
 	zone, err := m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Global: m.global, Link: link})
 	m.must(err)
 	random := rand.New(rand.NewPCG(*crashSeed, 16))
@@ -43,11 +38,13 @@ func TestFaultsFirstSync(t *testing.T) {
 		}
 		victim := []*cluster.Server{zone, m.global}[i%2]
 		victim.Kill()
+		started := time.Now()
 		m.must(victim.Start(t.Context()))
+		t.Logf("kill %d: %s starts in %s", i, victim.Name(), time.Since(started).Round(time.Millisecond))
 		m.must(m.global.API.Put(t.Context(), fmt.Sprintf("/meshes/default/meshtimeouts/late-%d", i),
 			timeoutOf(fmt.Sprintf("late-%d", i), "1")))
 	}
-	begun := time.Now()
+	begun = time.Now()
 	m.fillsUp(zone, policies+kills)
 	t.Logf("%d policies, %d kills, %d of them before the zone had all; it had them %s after the last", policies, kills,
 		inTheMiddle, time.Since(begun).Round(time.Millisecond))
@@ -57,6 +54,19 @@ func TestFaultsFirstSync(t *testing.T) {
 	m.must(sameTimeouts(t.Context(), m.global, zone))
 	m.noProblems(m.global.API.URL())
 	m.noProblems(zone.API.URL())
+}
+
+// writes writes thousands of policies with a value.
+func (m *mesh) writes(policies int, value string) {
+	m.t.Helper()
+	for begin := 0; begin < policies; begin += 1000 {
+		var documents bytes.Buffer
+		for i := begin; i < begin+1000; i++ {
+			documents.WriteString("---\n" + timeout(fmt.Sprintf("t%d", i), value))
+		}
+		_, err := m.CTL(m.t.Context(), m.global, &documents, "apply", "-f", "-")
+		m.must(err)
+	}
 }
 
 // countOf returns the number of a server's policies, or -1 if it does not answer.

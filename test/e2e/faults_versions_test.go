@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-var olderCommit = flag.String("older", "",
-	"the commit whose programs TestFaultsVersions changes to and from; empty for those of now, which only start anew")
+var olderCommits = flag.String("older", "",
+	"the commits, separated by commas, whose programs TestFaultsVersions changes to and from; empty for those of now, which only start anew")
 
 // versions is a mesh whose servers change their programs during writes.
 type versions struct {
@@ -30,10 +30,17 @@ type versions struct {
 // (TestFaultsTypeOfANewerProgram), does not start, reports it, and changes nothing.
 func TestFaultsVersions(t *testing.T) {
 	t.Parallel()
-	older := programs.bin
-	if *olderCommit != "" {
-		older = buildOlder(t, *olderCommit)
+	commits := strings.FieldsFunc(*olderCommits, func(r rune) bool { return r == ',' })
+	if len(commits) == 0 {
+		switchVersions(t, programs.bin)
+		return
 	}
+	for _, commit := range commits {
+		t.Run(commit, func(t *testing.T) { switchVersions(t, buildOlder(t, commit)) })
+	}
+}
+
+func switchVersions(t *testing.T, older string) {
 	m := newClusterOf(t, older)
 	var err error
 	m.global, err = m.StartGlobal(t.Context(), cluster.GlobalConfig{})
