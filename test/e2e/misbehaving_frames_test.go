@@ -125,3 +125,16 @@ func (m *strange) framedRole(s *peer.Session) error {
 	}
 	return nil
 }
+
+// framed sends frames to a global, which takes none: the first ends the session.
+func (m *misbehaving) framed(s *peer.Streams) error {
+	r, err := frameOf(make([]byte, 64<<20), "", 64<<20, 0)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := s.Respond(r); err != nil {
+			return err
+		}
+	}
+}

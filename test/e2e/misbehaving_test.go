@@ -59,6 +59,7 @@ func TestMisbehavingZones(t *testing.T) {
 		{"never reads", "bad-7", (*misbehaving).neverReads},
 		{"another zone's labels", "bad-8", (*misbehaving).anothersLabels},
 		{"10,000 types", "bad-9", (*misbehaving).manyTypes},
+		{"a bomb in a frame", "bad-10", (*misbehaving).framed},
 		{"a second session of the good zone", "zone-1", (*misbehaving).secondSession},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
