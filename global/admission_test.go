@@ -3,6 +3,7 @@ package global
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -134,6 +135,58 @@ func TestSessionsAreAskedInTime(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTokenInUseIsRevokedWhateverTheClocksSay revokes or deletes a zone by a server whose clock is behind, while a token of another
+// issuer is in use that is newer by the times: it ends with its session, and does not come back. One that is issued
+// afterwards is good.
+func TestTokenInUseIsRevokedWhateverTheClocksSay(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"revoked": false, "deleted, and made anew": true} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { revokedInUse(t, deleted) }) })
+	}
+}
+
+func revokedInUse(t *testing.T, deleted bool) {
+	a, _ := watched(t)
+	issue := func() string {
+		token, _, err := a.tokens.Issue(t.Context(), tokens.Claims{Subject: "zone-1", Audience: tokens.AudienceZone,
+			Zone: "zone-1", Scopes: []string{scopeControlPlane}}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return token // the zone's record does not list it, as those of other issuers
+	}
+	change := func(change func(*enrolment.Record)) {
+		err := a.registry.Update(t.Context(), "zone-1", func(m *enrolment.Record) error { change(m); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(m *enrolment.Record) { m.Withdraw(a.now()) }) // so that there is a record
+	time.Sleep(time.Hour)
+	old := issue()
+	pass, err := a.byToken(t.Context(), old, "zone-1")
+	if err != nil || pass.Err() != nil {
+		t.Fatal(err, pass.Err())
+	}
+	behind := a.now().Add(-10 * time.Minute)
+	change(func(m *enrolment.Record) {
+		if m.Withdraw(behind); deleted {
+			m.DeletedAt = behind
+		}
+	})
+	if err := pass.Err(); !errors.Is(err, kds.ErrUnauthenticated) {
+		t.Errorf("its session: %v", err)
+	}
+	change(func(m *enrolment.Record) { m.DeletedAt = time.Time{} })
+	if _, err := a.byToken(t.Context(), old, "zone-1"); !errors.Is(err, kds.ErrUnauthenticated) {
+		t.Errorf("the token, again: %v", err)
+	}
+	time.Sleep(2 * time.Second)
+	if _, err := a.byToken(t.Context(), issue(), "zone-1"); err != nil {
+		t.Errorf("a token from afterwards: %v", err)
 	}
 }
 

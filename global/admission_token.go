@@ -51,6 +51,9 @@ type tokenPass struct {
 	id          string
 	issued      time.Time
 	revocations uint64
+	// admitted is set once the token was taken; withdrawn is when the zone had been revoked until then.
+	admitted  bool
+	withdrawn time.Time
 }
 
 // verify verifies the token again.
@@ -97,14 +100,49 @@ func (p *tokenPass) listed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, err)
 	}
-	if err := p.admission.known(m, p.zone); err != nil {
-		return err
+	own := m != nil && slices.ContainsFunc(m.Tokens, func(t enrolment.IssuedToken) bool { return t.ID == p.id })
+	var ended error
+	if p.admitted && !own && m != nil && !m.RevokedAt.Equal(p.withdrawn) {
+		ended = p.inUse(ctx, m)
 	}
-	own := slices.ContainsFunc(m.Tokens, func(t enrolment.IssuedToken) bool { return t.ID == p.id })
-	if !own && !p.issued.After(m.RevokedAt) {
-		return fmt.Errorf("%w: the token was revoked", kds.ErrUnauthenticated)
+	switch err := p.admission.known(m, p.zone); {
+	case err != nil:
+		return err
+	case ended != nil:
+		return ended
+	case !own && !p.issued.After(m.RevokedAt):
+		return errTokenRevoked
+	}
+	if !p.admitted {
+		p.admitted, p.withdrawn = true, m.RevokedAt
 	}
 	return nil
+}
+
+var errTokenRevoked = fmt.Errorf("%w: the token was revoked", kds.ErrUnauthenticated)
+
+// revokingTime bounds the write of inUse, which holds up the sessions of a replica.
+const revokingTime = 5 * time.Second
+
+// inUse revokes a token of another issuer that was in use when its zone was revoked. The server that revoked it may have a
+// clock that is behind the issuer's: by the times alone, the token would be newer than the revocation.
+func (p *tokenPass) inUse(ctx context.Context, m *enrolment.Record) error {
+	if !p.issued.After(m.RevokedAt) {
+		return errTokenRevoked
+	}
+	ctx, cancel := context.WithTimeout(ctx, revokingTime)
+	defer cancel()
+	err := p.admission.registry.Update(ctx, p.zone, func(m *enrolment.Record) error {
+		if !p.issued.After(m.RevokedAt) {
+			return enrolment.ErrNothing
+		}
+		m.RevokedAt = p.issued.UTC()
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errTokenRevoked, err)
+	}
+	return errTokenRevoked
 }
 
 // Err implements kds.Pass. Only one goroutine at a time calls it, under the lock of the sessions.
