@@ -178,7 +178,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err error) {
 	fields := secrets.NewFields(box)
 	stored := c.Store
-	stored.Background = kds.Bookkeeping
+	stored.Background, stored.Undecoded = kds.Bookkeeping, true
 	durable, err := backend.OpenSealed(ctx, stored, fields)
 	if err != nil {
 		return nil, err

@@ -59,6 +59,14 @@ func NewSpecOf(t Type, v any) (*Spec, error) {
 	return NewSpec(t, raw)
 }
 
+// Undecoded returns the same spec without its typed forms. Who reads them decodes them again.
+func (s *Spec) Undecoded() *Spec {
+	if s.status != nil {
+		return s
+	}
+	return &Spec{raw: s.raw, make: s.make, strict: s.strict, sealed: s.sealed}
+}
+
 // JSON returns the canonical bytes. The caller must not change them.
 func (s *Spec) JSON() []byte {
 	if s.status != nil {

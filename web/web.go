@@ -9,6 +9,7 @@ import (
 	"embed"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -39,11 +40,12 @@ var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// file is one file of the page, held in memory while the process runs. The page has some 400 kB.
+// file is one file of the page. Its content stays in the program, and is not copied into memory: servers whose page
+// nobody opens do not pay for it.
 type file struct {
-	mime  string
-	plain []byte
-	// gzipped returns plain as gzip, or nil if that is not shorter. The first request pays for it, not the start.
+	mime string
+	open func() (fs.File, error)
+	// gzipped returns the file as gzip, or nil if that is not shorter. The first request pays for it, and it is kept.
 	gzipped func() []byte
 	// named means that the name contains a hash of the content.
 	named bool
@@ -88,12 +90,11 @@ func read(page fs.FS, first []byte) (*Page, error) {
 		if types[path.Ext(name)] == "" {
 			return fmt.Errorf("%s is of a type that no row names", name)
 		}
-		raw, err := fs.ReadFile(page, name)
-		if err != nil {
-			return err
+		p.files[name] = &file{
+			mime: types[path.Ext(name)], named: strings.HasPrefix(name, "assets/"),
+			open:    func() (fs.File, error) { return page.Open(name) },
+			gzipped: sync.OnceValue(func() []byte { return compress(page, name) }),
 		}
-		p.files[name] = &file{mime: types[path.Ext(name)], plain: raw, gzipped: sync.OnceValue(func() []byte { return compress(raw) }),
-			named: strings.HasPrefix(name, "assets/")}
 		return nil
 	})
 	if err != nil {
@@ -102,8 +103,12 @@ func read(page fs.FS, first []byte) (*Page, error) {
 	return p, nil
 }
 
-// compress returns raw as gzip, or nil if that is not shorter.
-func compress(raw []byte) []byte {
+// compress returns a file as gzip, or nil if that is not shorter.
+func compress(page fs.FS, name string) []byte {
+	raw, err := fs.ReadFile(page, name)
+	if err != nil {
+		return nil
+	}
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
@@ -168,7 +173,7 @@ func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request, connect string
 	h.Set("Cache-Control", "no-store")
 	body := bytes.ReplaceAll(p.index, []byte(nonceMark), []byte(nonce))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	send(w, r, body)
+	send(w, r, bytes.NewReader(body))
 }
 
 func newNonce() string {
@@ -186,15 +191,24 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	if f.named {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	body := f.plain
 	if acceptsGzip(r) {
 		if gzipped := f.gzipped(); gzipped != nil {
 			h.Set("Content-Encoding", "gzip")
-			body = gzipped
+			h.Set("Content-Length", strconv.Itoa(len(gzipped)))
+			send(w, r, bytes.NewReader(gzipped))
+			return
 		}
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	send(w, r, body)
+	content, err := f.open()
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer content.Close()
+	if info, err := content.Stat(); err == nil {
+		h.Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	}
+	send(w, r, content)
 }
 
 // acceptsGzip reports whether a client names gzip without a weight of zero.
@@ -210,9 +224,9 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-func send(w http.ResponseWriter, r *http.Request, body []byte) {
+func send(w http.ResponseWriter, r *http.Request, body io.Reader) {
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(body) // a client that leaves meanwhile needs nothing more
+		_, _ = io.Copy(w, body) // a client that leaves meanwhile needs nothing more
 	}
 }

@@ -37,7 +37,8 @@ func (v *View) Begin() *Transaction {
 // final only after Commit: the outcome of any batch, even a refused one, may depend on others in the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	now := t.view.now()
-	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced}
+	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced,
+		undecoded: t.view.undecoded}
 	for i := range b.Ops {
 		if err := p.add(&b.Ops[i]); err != nil {
 			return nil, err
@@ -127,6 +128,8 @@ type plan struct {
 	now      time.Time
 	revision uint64
 	synced   bool // Batch.Synced
+	// undecoded is ViewConfig.Undecoded.
+	undecoded bool
 	// staged holds the change that the batch makes to each key; order lists the keys by first use.
 	staged map[resources.Key]Change
 	order  []resources.Key
@@ -157,6 +160,9 @@ func (p *plan) add(op *Op) error {
 		}
 	}
 	put := op.Put.Clone()
+	if p.undecoded {
+		put.Spec = put.Spec.Undecoded()
+	}
 	put.Revision = p.revision
 	if old != nil && put.Version == old.Version {
 		put.Version = "" // a version identifies one content, and this content differs

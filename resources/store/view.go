@@ -23,6 +23,9 @@ type ViewConfig struct {
 	// Background reports whether a change is this server's bookkeeping, which readers of Notable ignore. It must depend
 	// on the change alone, be quick, and not write. Nil means that no change is.
 	Background func(Change) bool
+	// Undecoded makes the view keep specs without the typed forms that a writer has decoded to judge them, as it has them
+	// after a restart. It is for a server that decodes few of the specs that it holds.
+	Undecoded bool
 	// Now is the clock for creation and modification times, time.Now by default.
 	Now func() time.Time
 }
@@ -33,6 +36,7 @@ type View struct {
 	db         *memdb.MemDB
 	now        func() time.Time
 	background func(Change) bool
+	undecoded  bool
 	// current is replaced as a whole by each commit, so a reader always sees a consistent state.
 	current atomic.Pointer[state]
 	// counts has every type of the registry. The map never changes; its values do.
@@ -76,6 +80,7 @@ func NewView(config ViewConfig) *View {
 		db:         db.Snapshot(),
 		now:        config.Now,
 		background: config.Background,
+		undecoded:  config.Undecoded,
 		counts:     map[resources.Type]*atomic.Int64{},
 	}
 	for _, d := range resources.Stored() {

@@ -65,6 +65,8 @@ type Config struct {
 	Now func() time.Time
 	// Background is store.ViewConfig.Background; nil for none.
 	Background func(store.Change) bool
+	// Undecoded is store.ViewConfig.Undecoded.
+	Undecoded bool
 	// Registerer receives the store's metrics; nil means none. Log is slog.Default() by default.
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
@@ -221,7 +223,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 }
 
 func (c *Config) view() store.ViewConfig {
-	return store.ViewConfig{Now: c.Now, Background: c.Background}
+	return store.ViewConfig{Now: c.Now, Background: c.Background, Undecoded: c.Undecoded}
 }
 
 // ErrLost reports that a data folder has been used but the file of its store is gone.
