@@ -66,17 +66,22 @@ func (s *sender) look() error {
 	return errors.Join(s.gate.check(s.store), s.checkAnswers())
 }
 
+// fewCommits is how many commits a stream reads one by one. Of more, it reads those that are not bookkeeping: when many
+// zones connect, each of them is a few commits that no other stream needs, and reading all costs their square.
+const fewCommits = 8
+
 // lookAt is look for one store. It reports whether there were new commits.
 func (s *sender) lookAt(from *source) bool {
-	commits, ok := from.store.Changes(from.seen)
-	if ok {
-		s.note(from, commits)
-		return len(commits) > 0
-	}
-	// The window may be full of bookkeeping: then only the gate has missed something.
-	s.gate.stale = true
 	now := from.store.Snapshot().Revision()
-	if commits, ok = from.store.Notable(from.seen); ok {
+	if now-from.seen <= fewCommits {
+		if commits, ok := from.store.Changes(from.seen); ok {
+			s.note(from, commits)
+			return len(commits) > 0
+		}
+	}
+	// What is skipped can concern only the gate.
+	s.gate.stale = true
+	if commits, ok := from.store.Notable(from.seen); ok {
 		s.note(from, commits)
 	} else {
 		for _, sub := range s.order {
@@ -104,17 +109,6 @@ func (s *sender) note(from *source, commits []*store.Commit) {
 		}
 		from.seen = c.Revision
 	}
-}
-
-// Bookkeeping reports whether a change on the global concerns no type that zones are sent, whatever it says: a zone that
-// connects, a claim, an insight. It is a store.ViewConfig.Background. Whatever concerns a type is not bookkeeping.
-func Bookkeeping(c store.Change) bool {
-	t := c.Key().Type
-	if t == resources.TypeZone {
-		return takesPart(c.Old) == takesPart(c.New)
-	}
-	d, ok := resources.LookupStored(t)
-	return ok && !d.GlobalToZone && !d.AcrossZones
 }
 
 // concerns reports whether a commit can change what a peer gets of a type.

@@ -1,9 +1,6 @@
 package kds
 
-import (
-	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/store"
-)
+import "github.com/causeway-mesh/causeway/resources/store"
 
 // gate decides whether a zone may be sent anything: it is enabled, and no other replica holds its claim. It reads the
 // zone's own resource again only when a commit changed it. The zero value, of a stream to the global, is always open.
@@ -18,8 +15,7 @@ type gate struct {
 // note records a commit that may have changed the zone's own resource or its claim.
 func (g *gate) note(c *store.Commit) {
 	for i := range c.Changes {
-		if key := c.Changes[i].Key(); (key.Type == resources.TypeZone || key.Type == resources.TypeZoneClaim) &&
-			key.Name == g.zone {
+		if zone := zoneOf(c.Changes[i]); zone != "" && zone == g.zone {
 			g.stale = true
 			return
 		}

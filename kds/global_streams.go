@@ -21,8 +21,8 @@ func (g *Global) GlobalToZoneSync(stream globalToZoneServer) error {
 	return g.serve(s, exchange.GlobalToZone,
 		func() error { return receiveAll(s.ctx, sender.forRun(checked(stream.Recv, checkRequest)), requests) },
 		func() error {
-			g.pacer.enter(sender, g.readers.Go)
-			defer g.pacer.leave(sender)
+			g.pacer.enter(s.zone, sender, g.readers.Go)
+			defer g.pacer.leave(s.zone, sender)
 			return sender.run(s.ctx, stream, requests)
 		})
 }

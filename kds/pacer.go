@@ -36,42 +36,52 @@ func (u unpaced) next() (uint64, <-chan struct{}) { return u.store.Changed() }
 
 func (unpaced) flushed(watcher, uint64) {}
 
-// watcher is a stream that is notified of flushes. notify must not block.
-type watcher interface{ notify() }
+// watcher is a stream that is notified of flushes. Neither function may block.
+type watcher interface {
+	notify()
+	// reconsider is notify outside a flush, after a commit that concerns nothing but the stream's own zone.
+	reconsider()
+}
 
 // pacer notifies all streams of a server of news together, in flushes. The first change goes out at once. A change that
 // was written before most streams were done with the previous flush waits for a pause, which grows while this continues:
-// in a burst each message carries several changes, and a slow or stuck stream delays no other. Safe for concurrent use.
+// in a burst each message carries several changes, and a slow or stuck stream delays no other. Bookkeeping begins no
+// flush: only the streams of the zones that it is about are told. Safe for concurrent use.
 type pacer struct {
 	store store.Reader
 
 	mu       sync.Mutex
 	flush    uint64           // guarded by mu
 	streams  map[watcher]bool // guarded by mu: whether it is done with the current flush
+	zones    zoneStreams      // guarded by mu
 	finished int              // guarded by mu: the number of streams that have
 	began    time.Time        // guarded by mu: when the current flush began
 	done     time.Time        // guarded by mu: when most had; zero before
 	stop     chan struct{}    // guarded by mu: ends run; nil without streams
 }
 
-func newPacer(s store.Reader) *pacer { return &pacer{store: s, streams: map[watcher]bool{}} }
+func newPacer(s store.Reader) *pacer {
+	return &pacer{store: s, streams: map[watcher]bool{}, zones: zoneStreams{}}
+}
 
-// enter adds a stream; the first one starts run by start. Each stream that entered must leave.
-func (p *pacer) enter(stream watcher, start func(run func())) {
+// enter adds a stream to a zone; the first one starts run by start. Each stream that entered must leave.
+func (p *pacer) enter(zone string, stream watcher, start func(run func())) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.streams[stream] = false
+	p.zones.add(zone, stream)
 	if p.stop == nil {
 		stop := make(chan struct{})
 		p.stop = stop
-		_, changed := p.store.Changed()
-		start(func() { p.run(changed, stop) })
+		seen, changed := p.store.Changed()
+		start(func() { p.run(seen, changed, stop) })
 	}
 }
 
-func (p *pacer) leave(stream watcher) {
+func (p *pacer) leave(zone string, stream watcher) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.zones.remove(zone, stream)
 	if p.streams[stream] {
 		p.finished--
 	}
@@ -119,10 +129,9 @@ func (p *pacer) busy(written time.Time) bool {
 	return p.done.IsZero() || written.Before(p.done)
 }
 
-// run turns commits into flushes until stop is closed. changed is closed by the first unread commit.
-func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
+// run turns the commits after seen into flushes until stop is closed. changed is closed by the first of them.
+func (p *pacer) run(seen uint64, changed <-chan struct{}, stop <-chan struct{}) {
 	var pause time.Duration
-	seen := p.store.Snapshot().Revision()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -130,6 +139,10 @@ func (p *pacer) run(changed <-chan struct{}, stop <-chan struct{}) {
 		case <-changed:
 		case <-stop:
 			return
+		}
+		if now, next := p.store.Changed(); p.tellOnly(seen) {
+			seen, changed = now, next
+			continue
 		}
 		if !p.busy(firstAfter(p.store, seen)) {
 			pause /= 2 // not to zero: now and then a write of a burst falls behind a flush

@@ -22,6 +22,8 @@ func (h heard) notify() {
 	}
 }
 
+func (h heard) reconsider() { h.notify() }
+
 // TestWaves checks that the first change goes out at once; that later ones share flushes while most streams are still at
 // work on it; that no change is left behind; and that streams that are done are again woken at once.
 func TestWaves(t *testing.T) {
@@ -32,7 +34,7 @@ func TestWaves(t *testing.T) {
 	var streams [4]heard
 	for i := range streams {
 		streams[i] = make(heard, 1)
-		p.enter(streams[i], running.Go)
+		p.enter(fmt.Sprint("zone-", i), streams[i], running.Go)
 	}
 	news := streams[0]
 	write := func(i int) uint64 {
@@ -85,8 +87,8 @@ func TestWaves(t *testing.T) {
 	if p.busy(time.Now().Add(2 * flushLimit)) {
 		t.Error("streams that are stuck hold up a change that is written long after the flush")
 	}
-	for _, stream := range streams {
-		p.leave(stream)
+	for i, stream := range streams {
+		p.leave(fmt.Sprint("zone-", i), stream)
 	}
 	running.Wait()
 }
@@ -135,25 +137,28 @@ func TestLeavingTakesItsAnswerAlong(t *testing.T) {
 	var streams [6]heard
 	for i := range streams {
 		streams[i] = make(heard, 1)
-		p.enter(streams[i], running.Go)
+		p.enter(fmt.Sprint("zone-", i), streams[i], running.Go)
 	}
 	p.begin()
-	for _, done := range streams[:2] {
+	for i, done := range streams[:2] {
 		p.flushed(done, 1)
 		p.flushed(done, 1) // a second time changes nothing
-		p.leave(done)
+		p.leave(fmt.Sprint("zone-", i), done)
 	}
 	p.flushed(streams[2], 1)
 	if !p.busy(time.Now()) {
 		t.Error("one of four streams is done, and they count as done")
 	}
-	p.leave(streams[5])
-	p.leave(streams[4]) // one of two is done
+	p.leave("zone-5", streams[5])
+	p.leave("zone-4", streams[4]) // one of two is done
 	if p.busy(time.Now()) {
 		t.Error("half of the streams are done, and what is written now waits for those that left")
 	}
-	for _, stream := range streams[2:4] {
-		p.leave(stream)
+	for i, stream := range streams[2:4] {
+		p.leave(fmt.Sprint("zone-", i+2), stream)
+	}
+	if len(p.zones) > 0 {
+		t.Errorf("nobody is there, and zones are kept: %v", p.zones)
 	}
 	running.Wait()
 }

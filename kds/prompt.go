@@ -51,6 +51,12 @@ func (s *sender) notify() {
 	s.proceed()
 }
 
+// reconsider implements watcher.
+func (s *sender) reconsider() {
+	s.outdated.Store(true)
+	s.notify()
+}
+
 // endOnPanic, deferred, ends the session if its work panicked.
 func (s *sender) endOnPanic() {
 	if s.panics == nil {

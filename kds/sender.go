@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -97,6 +98,8 @@ type sender struct {
 	senderConfig
 	// nudged holds one signal: there is work that only run does.
 	nudged chan struct{}
+	// outdated is set if there are commits to look at that began no flush.
+	outdated atomic.Bool
 
 	// mu guards all fields below.
 	mu     sync.Mutex
@@ -206,7 +209,7 @@ func (s *sender) step(ctx context.Context, patient bool) (news, status <-chan st
 	at.flush, news = s.pace.next()
 	at.live, status = s.feed.live.changed()
 	// Not with each answer: news since the flush goes with the next one.
-	if !s.feed.looked || at != s.feed.at {
+	if outdated := s.outdated.Swap(false); outdated || !s.feed.looked || at != s.feed.at {
 		if err := s.look(); err != nil {
 			return nil, nil, err
 		}
