@@ -30,6 +30,9 @@ type Renewal struct {
 	Holder *Holder
 	Zone   string
 	Now    func() time.Time
+	// Questions is called when the global says that questions wait for the zone; it must not block. Nil for a zone that
+	// answers none.
+	Questions func()
 	// Panics recovers panics; with nil they end the process.
 	Panics *panics.Guard
 	Log    *slog.Logger
@@ -47,6 +50,9 @@ func (r *Renewal) Run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	go func() {
 		followed <- r.Panics.Do("membership", func() error {
 			return service.Follow(follow, func(a *enrolmentpb.Advice) {
+				if a.GetQuestions() && r.Questions != nil {
+					r.Questions()
+				}
 				select {
 				case advice <- a:
 				default:

@@ -11,6 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/lineage"
+	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -89,12 +90,13 @@ func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Se
 		return nil, err
 	}
 	zones.sync.Register(s)
-	m := &membership{admission: g.admission, rotations: g.rotations,
+	m := &membership{admission: g.admission, rotations: g.rotations, desk: zones.desk,
 		pace: access.NewPace(certificateEvery, certificateBurst, g.admission.now)}
 	if port.certificate != nil {
 		m.ca = port.certificate.CAPEM
 	}
 	enrolment.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
+	questions.Register(g.config.Panics.Registrar("questions", s), zones.desk, g.admission.authenticate)
 	i := &issuer{admission: g.admission, sync: zones.sync, authorize: routes.Authorize, addresses: port.addresses,
 		everyAddress: zones.replicas.everyAddress}
 	if port.certificate != nil && g.config.KDSTLS {

@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
@@ -29,6 +30,8 @@ type membership struct {
 	ca []byte
 	// rotations notifies of new authorities.
 	rotations *rotations
+	// desk has the questions that wait for zones.
+	desk *questions.Desk
 	// pace limits the certificates issued to each zone.
 	pace *access.Pace
 }
@@ -267,14 +270,16 @@ func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest)
 }
 
 // Follow implements enrolment.MembershipServer. It advises a zone to renew a certificate whose authority no longer
-// signs.
+// signs, and to take the questions that wait for it.
 func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
 	stream grpc.ServerStreamingServer[enrolmentpb.Advice]) error {
 	ctx := stream.Context()
-	connection, _, err := s.caller(ctx)
+	connection, held, err := s.caller(ctx)
 	if err != nil {
 		return err
 	}
+	asked, leave := s.desk.Follow(held.Zone)
+	defer leave()
 	advised := ""
 	for {
 		signing, changed := s.rotations.now()
@@ -290,6 +295,10 @@ func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
 		}
 		select {
 		case <-changed:
+		case <-asked:
+			if err := stream.Send(&enrolmentpb.Advice{Questions: true}); err != nil {
+				return err
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.rotations.ended:

@@ -12,6 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/place"
+	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -103,7 +104,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
 		instance: instance, addresses: port.addresses})
 	sync.AddObservers(insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission)
-	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync,
+	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, desk: questions.NewDesk(),
 		clones: gate.clones, bury: gate.admission.buryKnown, log: c.Log}
 	collect(c, diagnostics, sync, gate.clones, zones)
 	routes, spread := newRoutes(c, o, zones, diagnostics)
@@ -167,6 +168,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 	addInspect(routes, durable, shown, away, spread, c)
 	(&operator{store: durable, sync: sync, outdated: zones.replicas.outdated}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
+	(&proxyQuestions{store: durable, sync: sync, desk: zones.desk, routes: routes}).register()
 	spread.register(routes)
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })

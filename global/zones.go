@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -17,6 +18,7 @@ type zones struct {
 	insights *insights
 	replicas *replicas
 	sync     *kds.Global
+	desk     *questions.Desk
 	clones   *clones
 	// bury removes a deleted zone's credentials, if it has any.
 	bury func(ctx context.Context, zone string) error

@@ -68,6 +68,9 @@ func NewZone(c ZoneConfig) *Zone {
 		c.Now = time.Now
 	}
 	c.Self.Features = announced(c.Tracer)
+	if !c.Answers {
+		c.Self.Features &^= exchange.FeatureQuestions
+	}
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
 	z := &Zone{started: c.Now(), config: c, news: news, mapping: exchange.NewMapping(),

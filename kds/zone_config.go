@@ -51,6 +51,8 @@ type ZoneConfig struct {
 	// Beside runs with each session, on its connection and with its metadata in ctx, until ctx ends. When it returns,
 	// the session ends. Nil for nothing.
 	Beside func(ctx context.Context, conn grpc.ClientConnInterface) error
+	// Answers is set if Beside takes and answers the global's questions.
+	Answers bool
 	// AcceptDeletes reports whether an operator lets removals pass that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
 	// Proxies lists the proxies that have not acknowledged all that follows from the store, and counts the streams that

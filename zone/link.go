@@ -17,8 +17,10 @@ import (
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/lineage"
+	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone/envoyadmin"
 )
 
 // linkParts are the dependencies of the zone's side of KDS, beside what a start opens.
@@ -27,6 +29,7 @@ type linkParts struct {
 	detail   prometheus.Registerer
 	proxies  func(told func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
 	known    *kds.VersionFiles
+	admins   *envoyadmin.Admins
 }
 
 // newLink returns the zone's side of KDS, or nil for a zone that runs alone.
@@ -48,8 +51,13 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if o.memberships.Current() != nil {
-		beside = (&enrolment.Renewal{Holder: o.memberships, Zone: cfg.Zone, Now: cfg.Now, Panics: cfg.Panics,
-			Log: cfg.Log}).Run
+		answerer := questions.NewAnswerer(cfg.Zone, proxyAnswers{parts.admins}.answer, cfg.Panics, cfg.Log)
+		renewal := &enrolment.Renewal{Holder: o.memberships, Zone: cfg.Zone, Now: cfg.Now, Questions: answerer.Wait,
+			Panics: cfg.Panics, Log: cfg.Log}
+		beside = func(ctx context.Context, conn grpc.ClientConnInterface) error {
+			return server.Together(ctx, func(ctx context.Context) error { return renewal.Run(ctx, conn) },
+				func(ctx context.Context) error { return answerer.Run(ctx, conn) })
+		}
 	}
 	own, err := lineage.Open(ctx, o.store, o.keeper, false)
 	if err != nil {
@@ -57,7 +65,7 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	}
 	link := kds.NewZone(kds.ZoneConfig{
 		Own:    own,
-		Others: others, Beside: beside,
+		Others: others, Beside: beside, Answers: beside != nil,
 		Zone: cfg.Zone, Target: urls[0].Host, Credentials: secure, Store: o.store, Status: o.status,
 		SystemNamespace: cfg.SystemNamespace,
 		Self:            kds.Peer{Instance: o.instance, Version: server.Version()},

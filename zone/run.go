@@ -106,7 +106,9 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		adminPin: adminKey.Pin, own: ports.own}, diagnostics)
 	journal := accesslog.NewJournal(cfg.Now(), 0)
 	known := newVersionFiles(cfg, o)
-	link, err := newLink(ctx, cfg, o, linkParts{known: known, registry: diagnostics.Registry, detail: diagnostics.Detail,
+	admins := envoyadmin.New(envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
+		Admin: proxies.Admin, Key: adminKey})
+	link, err := newLink(ctx, cfg, o, linkParts{known: known, admins: admins, registry: diagnostics.Registry, detail: diagnostics.Detail,
 		proxies: func(told func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, told) }})
 	if err != nil {
 		return err
@@ -115,8 +117,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	routes := newRoutes(cfg, o, unsure, diagnostics)
 	addAccessLog(routes, cfg, o, journal, sinks)
 	addRoutes(routes, cfg, o, unsure, publisher, sources)
-	envoyadmin.Register(routes, envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
-		Admin: proxies.Admin, Key: adminKey})
+	admins.Register(routes)
 	addCallers(routes, cfg, o, journal, sinks, unsure, authorities)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),

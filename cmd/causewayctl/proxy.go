@@ -17,9 +17,10 @@ func newProxy(c *cli) *cobra.Command {
 }
 
 // proxyLong is what all the commands need.
-const proxyLong = "The zone asks the Envoy itself: name the zone with --address. The Envoy must be connected, its\n" +
-	"Dataplane must have networking.admin.port, a free port of its address, and the caller needs the\n" +
-	"permission \"observe\" for the Dataplane."
+const proxyLong = "The zone asks the Envoy itself. A global passes the question on to the zone that --zone or the KRI\n" +
+	"names. The Envoy must be connected, its Dataplane must have networking.admin.port, a free port of\n" +
+	"its address, and the caller needs the permission \"observe\" for the Dataplane on the server that\n" +
+	"is asked."
 
 func newProxyConfig(c *cli) *cobra.Command {
 	return c.newProxyQuestion(&cobra.Command{
@@ -27,7 +28,7 @@ func newProxyConfig(c *cli) *cobra.Command {
 		Short: "Print the configuration that an Envoy has, as JSON; keys and tokens are left out",
 		Long:  "Prints Envoy's config_dump, endpoints included.\n\n" + proxyLong,
 		Example: "  causewayctl proxy config backend-1\n" +
-			"  causewayctl proxy config backend-1 -o yaml",
+			"  causewayctl proxy config backend-1 --zone zone-1 -o yaml",
 	}, "xds", true, nil)
 }
 
@@ -73,13 +74,16 @@ func newProxyCertificates(c *cli) *cobra.Command {
 // newProxyQuestion completes a command that asks for one part of a proxy. onlyJSON is set for parts that Envoy has in no
 // other form; add adds to the query.
 func (c *cli) newProxyQuestion(cmd *cobra.Command, part string, onlyJSON bool, add func(url.Values)) *cobra.Command {
-	scope := &scopeFlags{}
+	scope, zone := &scopeFlags{}, ""
 	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = c.completeName(resources.TypeDataplane, scope)
 	cmd.RunE = c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 		query := url.Values{}
 		if scope.namespace != "" {
 			query.Set("namespace", scope.namespace)
+		}
+		if zone != "" {
+			query.Set("zone", zone)
 		}
 		structured := c.output == formatJSON || c.output == formatYAML
 		if structured && !onlyJSON {
@@ -102,5 +106,7 @@ func (c *cli) newProxyQuestion(cmd *cobra.Command, part string, onlyJSON bool, a
 		return err
 	})
 	scope.add(cmd)
+	cmd.Flags().StringVar(&zone, "zone", "", "`zone` of the Dataplane, whose name and namespace are those in that zone")
+	c.completeZoneAndType(cmd)
 	return cmd
 }

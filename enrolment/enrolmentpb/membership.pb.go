@@ -345,7 +345,9 @@ type Advice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Json  []byte                 `protobuf:"bytes,1,opt,name=json,proto3" json:"json,omitempty"`
 	// Renew the credential now, before half of its life.
-	Renew         bool `protobuf:"varint,2,opt,name=renew,proto3" json:"renew,omitempty"`
+	Renew bool `protobuf:"varint,2,opt,name=renew,proto3" json:"renew,omitempty"`
+	// Questions wait for the zone: call QuestionService.Take.
+	Questions     bool `protobuf:"varint,3,opt,name=questions,proto3" json:"questions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -394,6 +396,13 @@ func (x *Advice) GetRenew() bool {
 	return false
 }
 
+func (x *Advice) GetQuestions() bool {
+	if x != nil {
+		return x.Questions
+	}
+	return false
+}
+
 var File_causeway_v1_membership_proto protoreflect.FileDescriptor
 
 const file_causeway_v1_membership_proto_rawDesc = "" +
@@ -417,10 +426,11 @@ const file_causeway_v1_membership_proto_rawDesc = "" +
 	"\x06serial\x18\x02 \x01(\tR\x06serial\"%\n" +
 	"\x0fConfirmResponse\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json\"\x0f\n" +
-	"\rFollowRequest\"2\n" +
+	"\rFollowRequest\"P\n" +
 	"\x06Advice\x12\x12\n" +
 	"\x04json\x18\x01 \x01(\fR\x04json\x12\x14\n" +
-	"\x05renew\x18\x02 \x01(\bR\x05renew2\x8e\x02\n" +
+	"\x05renew\x18\x02 \x01(\bR\x05renew\x12\x1c\n" +
+	"\tquestions\x18\x03 \x01(\bR\tquestions2\x8e\x02\n" +
 	"\x11MembershipService\x129\n" +
 	"\x04Join\x12\x18.causeway.v1.JoinRequest\x1a\x17.causeway.v1.Credential\x12;\n" +
 	"\x05Renew\x12\x19.causeway.v1.RenewRequest\x1a\x17.causeway.v1.Credential\x12D\n" +

@@ -43,6 +43,8 @@ const (
 	// FeatureFrames: the peer opens frames, in which the global sends it resources that were compressed once for all
 	// zones.
 	FeatureFrames
+	// FeatureQuestions: the zone takes questions about its proxies, and answers them.
+	FeatureQuestions
 )
 
 const (
@@ -71,6 +73,7 @@ var featureNames = []struct {
 	{FeatureOwners, "causeway-owners"},
 	{FeatureReportFields, "causeway-report-fields"},
 	{FeatureFrames, "causeway-frames"},
+	{FeatureQuestions, "causeway-questions"},
 }
 
 // OwnFeatures returns the features that Causeway announces, FeatureTraces only with tracing.

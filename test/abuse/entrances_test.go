@@ -32,6 +32,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/enrolment/enrolmentpb"
+	"github.com/causeway-mesh/causeway/questions/questionspb"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
@@ -62,6 +63,7 @@ var entrances = []entrance{
 	{"kds-down", "global", "zone-token", enterSync("GlobalToZoneSync", true)},
 	{"kds-up", "global", "zone-token", enterSync("ZoneToGlobalSync", false)},
 	{"join", "global", "", enterJoin},
+	{"questions", "global", "zone-token", enterQuestions},
 	{"api", "zone", "none", enterHTTP("api", "/who-am-i")},
 	{"diagnostics", "zone", "none", enterHTTP("diagnostics", "/metrics")},
 	{"xds-delta", "zone", "dp-shop", enterXDS("")},
@@ -300,6 +302,16 @@ func enterHealth(ctx context.Context, _ *world, s *aServer, b brought) (string, 
 	defer conn.Close()
 	err = conn.Invoke(ctx, "/kuma.mesh.v1alpha1.GlobalKDSService/HealthCheck", new(meshpb.ZoneHealthCheckRequest),
 		new(meshpb.ZoneHealthCheckResponse))
+	return codeOf(ctx, err)
+}
+
+func enterQuestions(ctx context.Context, _ *world, s *aServer, b brought) (string, error) {
+	ctx, conn, err := dialKDS(ctx, s, b)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_, err = questionspb.NewQuestionServiceClient(conn).Take(ctx, &questionspb.TakeRequest{})
 	return codeOf(ctx, err)
 }
 

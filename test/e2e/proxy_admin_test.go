@@ -70,8 +70,6 @@ func TestProxyShowsItself(t *testing.T) {
 		t.Errorf("not JSON: %.200s", raw)
 	}
 	m.tellsEnvoysApart(zone, inbound, port)
-	refused(m.global, "zone", "stats", "kri_dp_default_zone-1_shop_backend_")
-
 	m.refusesStrangers(zone, fmt.Sprintf("127.0.0.1:%d", port))
 	m.apply(zone, "{type: Dataplane, mesh: default, name: other, namespace: elsewhere, networking: {address: 127.0.0.1, "+
 		"inbound: [{name: main, port: 1, tags: {kuma.io/protocol: http}}]}}")

@@ -57,7 +57,7 @@ func TestCredentialsAreReadInOnePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "panics", "place", "printing",
+	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "panics", "place", "printing", "questions",
 		"resources", "secrets", "server", "tokens", "zone"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
-	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets"
 )
@@ -56,17 +51,5 @@ func TestKeyThatCannotBeKept(t *testing.T) {
 	}
 	if again := pinOf(t, s, box); again != stored {
 		t.Errorf("the stored key is %s now, want %s", again, stored)
-	}
-}
-
-// TestMatchIsAnExpression: what Envoy would not take as an expression is no reason to call the proxy unreachable.
-func TestMatchIsAnExpression(t *testing.T) {
-	for match, field := range map[string]string{"[": "match", "(?=x)": "match", strings.Repeat("x", maxMatch+1): "match"} {
-		r := httptest.NewRequest(http.MethodGet, "/?match="+url.QueryEscape(match), nil)
-		err := (&handlers{}).stats(httptest.NewRecorder(), r)
-		var bad *api.Error
-		if !errors.As(err, &bad) || bad.Status != 400 || len(bad.InvalidParameters) != 1 || bad.InvalidParameters[0].Field != field {
-			t.Errorf("%.20s: %v", match, err)
-		}
 	}
 }

@@ -1,22 +1,20 @@
 package envoyadmin
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"time"
 
-	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// Config configures the routes. All fields are required.
+// Config configures the answers. All fields are required.
 type Config struct {
 	Store store.Reader
 	Home  resources.Home
@@ -28,114 +26,86 @@ type Config struct {
 	Key   *Key
 }
 
+// Admins answers questions about the zone's Envoys. It is safe for concurrent use.
+type Admins struct{ config Config }
+
+// New returns the Admins of a zone.
+func New(c Config) *Admins { return &Admins{c} }
+
 // Register adds the routes to a zone's API.
-func Register(routes *api.Server, c Config) {
-	h := &handlers{config: c, routes: routes}
-	routes.Handle(api.RouteProxyConfig, func(w http.ResponseWriter, r *http.Request) error {
-		return h.serve(w, r, "/config_dump", url.Values{"include_eds": {""}})
-	})
-	routes.Handle(api.RouteProxyCertificates, func(w http.ResponseWriter, r *http.Request) error {
-		return h.serve(w, r, "/certs", nil)
-	})
-	routes.Handle(api.RouteProxyClusters, h.clusters)
-	routes.Handle(api.RouteProxyStats, h.stats)
+func (a *Admins) Register(routes *api.Server) {
+	for subject, route := range api.ProxyRoutes {
+		routes.Handle(route, func(w http.ResponseWriter, r *http.Request) error {
+			q, err := api.ProxyQuestionOf(r, subject)
+			if err != nil {
+				return err
+			}
+			snap := a.config.Store.Snapshot()
+			dp, err := routes.Find(r, snap, resources.VerbObserve, resources.Key{Type: resources.TypeDataplane,
+				Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")})
+			if err != nil {
+				return err
+			}
+			answer, err := a.ask(r.Context(), snap, dp, q)
+			if err != nil {
+				return err
+			}
+			return api.WriteProxyAnswer(w, q, answer)
+		})
+	}
 }
 
-type handlers struct {
-	config Config
-	routes *api.Server
+// Answer answers a question of the global, where the caller may observe the Dataplane. The names are those of this zone.
+// Errors are those of the API.
+func (a *Admins) Answer(ctx context.Context, mesh, namespace, name string, q api.ProxyQuestion) (*api.ProxyAnswer, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	snap := a.config.Store.Snapshot()
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: mesh, Namespace: namespace, Name: name}
+	dp := snap.Get(key)
+	if dp == nil {
+		return nil, api.NotFound(key.String())
+	}
+	return a.ask(ctx, snap, dp, q)
 }
 
-func (h *handlers) clusters(w http.ResponseWriter, r *http.Request) error {
-	query, err := formatOf(r)
+// ask returns what the proxy of a Dataplane answers, without secrets.
+func (a *Admins) ask(ctx context.Context, snap store.Snapshot, dp *resources.Resource, q api.ProxyQuestion) (*api.ProxyAnswer,
+	error) {
+	if zone := dp.Zone(); zone != "" && zone != a.config.Home.Zone {
+		return nil, conflict("the proxy is of zone " + zone + ": ask the global, or the HTTP API of that zone")
+	}
+	address, streams, err := a.config.Admin(dp.Key)
 	if err != nil {
-		return err
+		return nil, conflict(err.Error())
 	}
-	return h.serve(w, r, "/clusters", query)
-}
-
-// maxMatch bounds the expression that names match, in bytes.
-const maxMatch = 256
-
-// stats leaves out what Envoy has never counted, unless the request asks for all.
-func (h *handlers) stats(w http.ResponseWriter, r *http.Request) error {
-	query, err := formatOf(r)
-	if err != nil {
-		return err
-	}
-	switch unused := r.URL.Query().Get("unused"); unused {
-	case "", "false":
-		query.Set("usedonly", "")
-	case "true":
-	default:
-		return api.BadField("unused", "want true or false, got %q", unused)
-	}
-	if match := r.URL.Query().Get("match"); len(match) > maxMatch {
-		return api.BadField("match", "want at most %d bytes, got %d", maxMatch, len(match))
-	} else if _, err := regexp.Compile(match); err != nil {
-		return api.BadField("match", "want a regular expression of RE2: %v", err)
-	} else if match != "" {
-		query.Set("filter", match)
-	}
-	return h.serve(w, r, "/stats", query)
-}
-
-// formatOf reads the parameter format: text, the default, or json.
-func formatOf(r *http.Request) (url.Values, error) {
-	switch format := r.URL.Query().Get("format"); format {
-	case "", "text":
-		return url.Values{}, nil
-	case "json":
-		return url.Values{"format": {"json"}}, nil
-	default:
-		return nil, api.BadField("format", "want text or json, got %q", format)
-	}
-}
-
-// serve answers with what the proxy answers.
-func (h *handlers) serve(w http.ResponseWriter, r *http.Request, path string, query url.Values) error {
-	snap := h.config.Store.Snapshot()
-	dp, err := h.routes.Find(r, snap, resources.VerbObserve, resources.Key{Type: resources.TypeDataplane,
-		Mesh: r.PathValue("mesh"), Namespace: r.URL.Query().Get("namespace"), Name: r.PathValue("name")})
-	if err != nil {
-		return err
-	}
-	if zone := dp.Zone(); zone != "" && zone != h.config.Home.Zone {
-		return api.NewError(http.StatusConflict, "Conflict", "the proxy is of zone "+zone+": ask the HTTP API of that zone")
-	}
-	address, streams, err := h.config.Admin(dp.Key)
-	if err != nil {
-		return api.NewError(http.StatusConflict, "Conflict", err.Error())
-	}
-	who, err := h.config.Assigned(dp)
+	who, err := a.config.Assigned(dp)
 	if err != nil || who.ID.IsZero() {
-		return api.NewError(http.StatusConflict, "Conflict", "the Dataplane has no identity, by which the zone would know its "+
-			"proxy: causewayctl svid says why")
+		return nil, conflict("the Dataplane has no identity, by which the zone would know its proxy: causewayctl svid says why")
 	}
-	answer, runs, err := h.config.Key.get(r.Context(), peer{address: address, id: who.ID, several: streams > 1,
-		trusted: identity.BundlesOf(snap, dp.Mesh, h.config.Home)}, path, query)
-	if err == nil && streams > 1 {
-		api.Warn(w.Header(), amongSeveral(streams, runs))
-	}
+	path, query := target(q)
+	body, runs, err := a.config.Key.get(ctx, peer{address: address, id: who.ID, several: streams > 1,
+		trusted: identity.BundlesOf(snap, dp.Mesh, a.config.Home)}, path, query)
 	switch {
 	case errors.Is(err, ErrUnreachable):
-		return api.NewError(http.StatusBadGateway, "Bad Gateway", err.Error()+": the proxy, or a firewall before it")
+		return nil, badGateway(err.Error() + ": the proxy, or a firewall before it")
 	case errors.Is(err, ErrTooLarge):
-		return api.NewError(http.StatusBadGateway, "Bad Gateway", err.Error()+": ask with match, or on its own machine")
+		return nil, badGateway(err.Error() + ": ask with match, or on its own machine")
 	case err != nil:
-		return err
+		return nil, err
 	}
-	if path == "/config_dump" || path == "/certs" || query.Has("format") {
-		if answer, err = hideSecrets(answer); err != nil {
-			return api.NewError(http.StatusBadGateway, "Bad Gateway", err.Error())
-		}
-		return api.WriteLongJSON(w, json.RawMessage(answer))
+	answer := &api.ProxyAnswer{Body: body}
+	if streams > 1 {
+		answer.Warning = amongSeveral(streams, runs)
 	}
-	// A proxy is not trusted with what a browser, or a terminal, makes of its answer.
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, err = printing.NewWriter(w).Write(answer)
-	return err
+	if !q.IsJSON() {
+		return answer, nil
+	}
+	if answer.Body, err = hideSecrets(body); err != nil {
+		return nil, badGateway(err.Error())
+	}
+	return answer, nil
 }
 
 // amongSeveral says which Envoy of several has answered.
@@ -146,3 +116,30 @@ func amongSeveral(streams int, runs time.Duration) string {
 	}
 	return fmt.Sprintf("the Envoys of this Dataplane have %d streams to the zone, and share the address: %s", streams, which)
 }
+
+// target returns what Envoy is asked for.
+func target(q api.ProxyQuestion) (path string, query url.Values) {
+	query = url.Values{}
+	if q.JSON {
+		query.Set("format", "json")
+	}
+	switch q.Subject {
+	case api.ProxyConfig:
+		return "/config_dump", url.Values{"include_eds": {""}}
+	case api.ProxyCertificates:
+		return "/certs", nil
+	case api.ProxyClusters:
+		return "/clusters", query
+	}
+	if !q.Unused {
+		query.Set("usedonly", "") // what Envoy has never counted is left out
+	}
+	if q.Match != "" {
+		query.Set("filter", q.Match)
+	}
+	return "/stats", query
+}
+
+func conflict(why string) error { return api.NewError(http.StatusConflict, "Conflict", why) }
+
+func badGateway(why string) error { return api.NewError(http.StatusBadGateway, "Bad Gateway", why) }
