@@ -3,13 +3,18 @@ package capture
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // listening is the state of a TCP socket that accepts connections, in /proc/net/tcp.
 const listening = "0A"
+
+// families are those that listeners may be of, and where the kernel tells of them.
+var families = []struct{ name, file string }{{"IPv4", "tcp"}, {"IPv6", "tcp6"}}
 
 // listeners returns who has the ports open that s redirects to.
 func listeners(s *Settings) ([]Listener, error) {
@@ -19,48 +24,69 @@ func listeners(s *Settings) ([]Listener, error) {
 			continue
 		}
 		l.Families = []string{}
-		for _, family := range []struct{ name, file string }{{"IPv4", "tcp"}, {"IPv6", "tcp6"}} {
-			user, open, err := owner(family.file, l.Port)
+		var users []uint32
+		for _, family := range families {
+			of, err := owners(family.file, l.Port)
 			if err != nil {
 				return nil, err
 			}
-			if open {
+			if len(of) > 0 {
 				l.Families = append(l.Families, family.name)
-				if l.User == nil || *l.User == s.ProxyUser {
-					l.User = &user
-				}
+				users = append(users, of...)
 			}
 		}
-		switch {
-		case l.User == nil:
-			l.Problem = fmt.Sprintf("nobody listens on port %d: captured connections are refused until the proxy runs", l.Port)
-		case *l.User != s.ProxyUser:
-			l.Problem = fmt.Sprintf("user %d listens on port %d, not the proxy's %d: captured connections go to it", *l.User,
-				l.Port, s.ProxyUser)
-		}
+		l.judge(users, s.ProxyUser)
 		out = append(out, l)
 	}
 	return out, nil
 }
 
-// owner returns the user who listens on a port in the network of this thread.
-func owner(file string, port uint16) (user uint32, open bool, err error) {
+// judge says who has the port, of all who listen on it, on whatever address: one on an address of its own gets what is sent
+// there, whoever has the others.
+func (l *Listener) judge(users []uint32, proxy uint32) {
+	if len(users) == 0 {
+		l.Problem = fmt.Sprintf("nobody listens on port %d: captured connections are refused until the proxy runs", l.Port)
+		return
+	}
+	l.User = &proxy
+	for _, user := range users {
+		if user != proxy {
+			l.User = &user
+			l.Problem = fmt.Sprintf("user %d listens on port %d, not the proxy's %d: captured connections go to it", user, l.Port, proxy)
+			if slices.Contains(users, proxy) {
+				l.Problem = fmt.Sprintf("user %d listens on port %d beside the proxy's %d: captured connections may go to it", user, l.Port, proxy)
+			}
+			return
+		}
+	}
+}
+
+// owners returns the users who listen on a port in the network of this thread.
+func owners(file string, port uint16) ([]uint32, error) {
 	f, err := os.Open("/proc/thread-self/net/" + file)
 	if os.IsNotExist(err) {
-		return 0, false, nil // no such family
+		return nil, nil // no such family
 	}
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	return ownersIn(f, port)
+}
+
+// ownersIn reads a table of sockets.
+func ownersIn(table io.Reader, port uint16) (users []uint32, err error) {
+	lines := bufio.NewScanner(table)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text()) // number, local address, remote address, state, ..., user
 		if len(fields) < 8 || fields[3] != listening || !strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) {
 			continue
 		}
 		id, err := strconv.ParseUint(fields[7], 10, 32)
-		return uint32(id), err == nil, err
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, uint32(id))
 	}
-	return 0, false, lines.Err()
+	return users, lines.Err()
 }

@@ -47,7 +47,7 @@ type returningZone struct {
 	now         atomic.Pointer[peer.Zone]
 }
 
-// TestFaultsAllZonesComeBack kills a global, so that all of its zones reconnect at once, over mutual TLS, from one
+// TestFaultsAllZonesComeBack ends a global during the first sync of its zones, and kills it later, so that all of its zones reconnect at once, over mutual TLS, from one
 // address. All are online and in sync in time, with what was written meanwhile. After they leave, nothing of them
 // remains.
 func TestFaultsAllZonesComeBack(t *testing.T) {
@@ -63,6 +63,7 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 	for i := range r.zones {
 		r.crowd.Go(func() { r.zones[i].stay(ctx, r) })
 	}
+	r.endsDuringFirstSync()
 	r.inSync(r.policies)
 	first := time.Since(begun)
 	before := r.sessions.Load()
@@ -92,6 +93,39 @@ func TestFaultsAllZonesComeBack(t *testing.T) {
 	if *faultsLong {
 		r.deleted(empty)
 	}
+}
+
+// endsDuringFirstSync ends the global while its zones take their first state, and starts it again.
+func (r *returning) endsDuringFirstSync() {
+	r.t.Helper()
+	r.eventually("a zone to begin", func(context.Context) error {
+		for i := range r.zones {
+			if r.zones[i].now.Load() != nil {
+				return nil
+			}
+		}
+		return errNotYet
+	})
+	ctx, cancel := context.WithTimeout(r.t.Context(), endsWithin)
+	defer cancel()
+	begun := time.Now()
+	if err := r.global.Stop(ctx); err != nil {
+		r.t.Errorf("the global, told to end during the first sync of %d zones: %v", r.size, err)
+		r.global.Kill()
+	}
+	took, lacking := time.Since(begun), 0
+	for i := range r.zones {
+		if s := r.zones[i].now.Load(); s == nil {
+			lacking++
+		} else if got, _ := s.Copies("MeshTimeout"); len(got) < r.policies {
+			lacking++
+		}
+	}
+	r.t.Logf("the global ended %s after SIGTERM; %d of %d zones had not all by then", took.Round(time.Millisecond), lacking, r.size)
+	if lacking == 0 && *faultsLong {
+		r.t.Error("all zones had everything: that shows nothing")
+	}
+	r.must(r.global.Start(r.t.Context()))
 }
 
 // deleted deletes the zones. Only their changelog entries may remain.
