@@ -80,7 +80,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo recording unit lint-go docs bench test-browser test-deploy: export CGO_ENABLED := 0
+build demo recording unit lint-go docs bench bench-page test-browser test-deploy: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -222,6 +222,13 @@ BENCH ?=
 bench: $(envoy_ready) ## measure whole servers and the packages, write docs/performance.md; fails when a goal is missed (BENCH=quick: short)
 	$(GO) build -o bin/bench ./test/bench
 	bin/bench $(if $(filter quick,$(BENCH)),-quick,-write docs/performance.md)
+
+# The hour: PAGE_OPEN=60m make bench-page.
+PAGE_OPEN ?=
+.PHONY: bench-page
+bench-page: build $(chromium_ready) ## measure the page in a real Chromium, in front of a global with 1,000 zones (minutes; PAGE_OPEN=60m: its memory, while it is open)
+	$(GO) build -o bin/bench ./test/bench
+	CHROMIUM="$(CHROMIUM)" bin/bench -bin bin -only page $(if $(PAGE_OPEN),-open $(PAGE_OPEN),-write docs/performance.md)
 
 .PHONY: bench-packages
 bench-packages: ## only the benchmarks beside the code, with allocations (PKG=./zone/... narrows)

@@ -20,7 +20,47 @@ type Forecast struct {
 	// Revision is the store's revision that the forecast is based on.
 	Revision uint64         `json:"revision"`
 	Results  []ForecastItem `json:"results"`
+	// Verdicts are those that the documents together would change. It is nil if none of them decides who may call whom.
+	Verdicts *ForecastVerdicts `json:"verdicts,omitempty"`
 }
+
+// ForecastVerdicts are the verdicts on callers of services that a change would change.
+type ForecastVerdicts struct {
+	// Changes begin with what callers lose, and of that with what was seen most. There are at most MaxForecastVerdicts.
+	Changes []ForecastVerdict `json:"changes"`
+	// Lost, Gained and Other count all changes: a caller may do less, may do more, or it depends on the request whether.
+	Lost   int `json:"lost"`
+	Gained int `json:"gained"`
+	Other  int `json:"other"`
+	// Compared counts the services that were compared, of those whose proxies the change concerns. NotCompared counts the
+	// rest: with all callers there are too many.
+	Compared    int `json:"compared"`
+	NotCompared int `json:"notCompared,omitempty"`
+	// Unseen is the reason why it is unknown who called; the counts of Changes then mean nothing.
+	Unseen string `json:"unseen,omitempty"`
+	// LeftOut counts the services and Dataplanes that the caller may not read.
+	LeftOut int `json:"leftOut,omitempty"`
+}
+
+// ForecastVerdict is a verdict that would change: allow, deny or depends, as in the matrix of callers.
+type ForecastVerdict struct {
+	// Service is the KRI of a MeshService with its port, or of a Dataplane's inbound.
+	Service string `json:"service"`
+	// Caller is a SPIFFE ID.
+	Caller string `json:"caller"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	// Policy would decide: a KRI, or the name of a decision that no policy makes.
+	Policy string `json:"policy"`
+	// Shadow is the verdict afterwards if every allowWithShadowDeny were a deny; empty if it is the same.
+	Shadow string `json:"shadow,omitempty"`
+	// Allowed and Denied count the requests that proxies reported.
+	Allowed uint64 `json:"allowed,omitempty"`
+	Denied  uint64 `json:"denied,omitempty"`
+}
+
+// MaxForecastVerdicts bounds the verdicts that a forecast names.
+const MaxForecastVerdicts = 200
 
 // ForecastItem is the result that one document would have.
 type ForecastItem struct {
@@ -56,6 +96,10 @@ type Preview struct {
 	Changes []PreviewChange
 	// Reader reports what the caller may read. The response contains nothing else.
 	Reader *Reader
+	// ReadsServer means that the caller may read what the server knows of itself, such as what proxies reported to it.
+	ReadsServer bool
+	// Forecast is the response.
+	Forecast *Forecast
 }
 
 // PreviewChange is one document of a preview.
@@ -141,7 +185,8 @@ func (s *Server) foresee(ctx context.Context, docs []*resources.Resource, previe
 		return nil, err
 	}
 	out := &Forecast{DryRun: true, Revision: before.Revision(), Results: make([]ForecastItem, len(labelled))}
-	p := &Preview{Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx)}
+	p := &Preview{Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx),
+		ReadsServer: s.readsServer(ctx), Forecast: out}
 	for i, doc := range labelled {
 		old := before.Get(doc.Key)
 		if doc, err = s.sealed(keepMark(doc, old), old); err != nil {

@@ -36,6 +36,16 @@ func (s *Server) readerOf(ctx context.Context) *Reader {
 	return &Reader{allows: func(a access.Action) bool { return roles.Allows(subject, a) }}
 }
 
+// readsServer reports whether the caller, or the author of what is written elsewhere, may read what the server knows of
+// itself.
+func (s *Server) readsServer(ctx context.Context) bool {
+	if author, ok := ctx.Value(authorKey{}).(*Reader); ok {
+		return author == nil
+	}
+	return s.config.Guard == nil || s.config.Guard.Allows(access.SubjectOf(ctx),
+		access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer})
+}
+
 type authorKey struct{}
 
 // Author returns the Reader of the author who writes a resource elsewhere, as an object of a cluster that authorized it

@@ -20,7 +20,7 @@ import (
 var errMissed = errors.New("figures miss their goals")
 
 // parts are the values of -only.
-var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "storm", "strangers", "growth", "packages", "types"}
+var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "storm", "strangers", "growth", "packages", "types", "page"}
 
 type options struct {
 	quick, floor, packages, permissions bool
@@ -28,7 +28,7 @@ type options struct {
 	policyType                          string
 	idlers                              float64
 	zones                               int
-	soak                                time.Duration
+	soak, open                          time.Duration
 }
 
 func main() {
@@ -37,12 +37,13 @@ func main() {
 	flag.StringVar(&o.document, "write", "", "`file` whose tables are written anew")
 	flag.StringVar(&o.bin, "bin", "", "`folder` of the programs; built when empty")
 	flag.StringVar(&o.only, "only", "", "measure one `part` only: rounds or its halves global and zone, large, replicas, thin, storm, strangers, growth, "+
-		"packages or types")
+		"packages, types, or page, which only this measures")
 	flag.StringVar(&o.policyType, "type", "", "of the types of policies, measure one `type` only, such as MeshTLS")
 	flag.IntVar(&o.zones, "zones", stormZones, "`number` of zones of a storm")
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
+	flag.DurationVar(&o.open, "open", 0, "with -only page, keep a page open for so long, and measure only its memory")
 	flag.StringVar(&o.strangers, "strangers", "", "be strangers to a `server` (bench starts them itself)")
 	flag.Float64Var(&o.idlers, "idlers", 0, "take so many `processors` for nothing (bench starts it itself)")
 	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
@@ -138,6 +139,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		{p.replicas, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
 		{p.thin, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
 		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, o.zones) }},
+		{p.page, "page", "the page", func() (*table, error) { return b.measurePage(ctx, o.open) }},
 		{p.strangers > 0, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
 	} {
 		if !part.wanted {
@@ -174,7 +176,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		}
 	}
 	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "storm", "strangers", "growth", "permissions",
-		"packages"} {
+		"packages", "page"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {
@@ -197,7 +199,7 @@ func planOf(o *options) plan {
 	if o.only != "" {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
-		p.thin, p.storm = o.only == "thin", o.only == "storm"
+		p.thin, p.storm, p.page = o.only == "thin", o.only == "storm", o.only == "page"
 		p.types, p.policyType = o.only == "types", o.policyType
 		if o.only != "strangers" {
 			p.strangers = 0

@@ -19,6 +19,8 @@ type plan struct {
 	replicas, thin bool
 	// storm means that ten thousand zones connect at once.
 	storm bool
+	// page means that the page is measured in a Chromium.
+	page bool
 	// types means that changes of each type of policy are measured.
 	types bool
 	// policyType limits types to one; empty means all.

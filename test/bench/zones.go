@@ -30,10 +30,12 @@ const countedType = "MeshTrafficPermission"
 type zones struct {
 	*crowd
 	frames bool
-	opener *opener
-	marks  *marks
-	synced []atomic.Int64 // received policies, by zone
-	bytes  atomic.Int64
+	// offering means that zones send what they have, too: see offersOf.
+	offering bool
+	opener   *opener
+	marks    *marks
+	synced   []atomic.Int64 // received policies, by zone
+	bytes    atomic.Int64
 	// messages counts the messages received by all zones.
 	messages atomic.Int64
 	ended    atomic.Int64 // sessions that ended early
@@ -44,8 +46,17 @@ type zones struct {
 
 // connectZones opens all connections at once. They run until close. With frames, they take compressed frames.
 func connectZones(ctx context.Context, kds string, n int, m *marks, frames bool) *zones {
-	z := &zones{frames: frames, opener: newOpener(), marks: m, synced: make([]atomic.Int64, n),
-		whys: map[string]int{}}
+	return (&zones{frames: frames, opener: newOpener(), marks: m, synced: make([]atomic.Int64, n),
+		whys: map[string]int{}}).connect(ctx, kds, n)
+}
+
+// connectOffering is connectZones, with frames, for zones that also send what they have.
+func connectOffering(ctx context.Context, kds string, n int, m *marks) *zones {
+	return (&zones{frames: true, offering: true, opener: newOpener(), marks: m, synced: make([]atomic.Int64, n),
+		whys: map[string]int{}}).connect(ctx, kds, n)
+}
+
+func (z *zones) connect(ctx context.Context, kds string, n int) *zones {
 	z.crowd = newCrowd(ctx, "zone", n, func(ctx context.Context, i int) error { return z.stay(ctx, kds, i) })
 	return z
 }
@@ -65,14 +76,19 @@ func (z *zones) stay(ctx context.Context, kds string, i int) error {
 			return err
 		}
 		z.ended.Add(1)
-		z.mu.Lock()
-		z.whys[err.Error()]++
-		z.mu.Unlock()
+		z.note(err.Error())
 		z.synced[i].Store(0)
 		if err := sleep(ctx, time.Second/2+rand.N(time.Second)); err != nil {
 			return err
 		}
 	}
+}
+
+// note counts a reason why a session ended early.
+func (z *zones) note(why string) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.whys[why]++
 }
 
 // reasons returns why sessions ended early, the most frequent first.
@@ -121,6 +137,16 @@ func (z *zones) run(ctx context.Context, kds string, i int) error {
 			ResourceNamesSubscribe: []string{"*"}}); err != nil {
 			return err
 		}
+	}
+	if z.offering {
+		var offers sync.WaitGroup
+		defer offers.Wait()
+		defer conn.Close() // ends the stream before it is waited for
+		offers.Go(func() {
+			err := serveOffers(ctx, conn, i)
+			z.note(fmt.Sprintf("what it sends: %v", err))
+			conn.Close()
+		})
 	}
 	short := &corev3.Node{Id: name}
 	for {

@@ -38,7 +38,11 @@ func write(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	schemas, err := schemasOfPage(root)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(root, schemasFile), []byte(schemas), 0o644) //nolint:gosec // for everybody
 }
 
 // pages returns all pages of the reference, by file name.

@@ -37,3 +37,22 @@ func TestReferenceIsUpToDate(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemasOfThePage checks that the page completes documents by the schemas that decode them.
+func TestSchemasOfThePage(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := schemasOfPage(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, schemasFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the code says: run make docs", schemasFile)
+	}
+}

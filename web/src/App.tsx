@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import { answered, api, signIn, type Refusal } from "./api";
-import { useAnswer } from "./ask";
+import { answered, api, signIn, unknown, type Refusal } from "./api";
+import { forget, useAnswer } from "./ask";
 import { Failure } from "./parts/Failure";
 import { Knowledge } from "./parts/Knowledge";
 import { Link } from "./parts/Link";
@@ -42,11 +42,19 @@ export function App({ failed }: { failed?: Refusal }) {
     document.title = `${current?.title ?? "Not found"} · ${place}`;
   }, [current, place]);
 
+  // One answer that says so is enough to ask who is signed in: what was shown to her is not shown any longer.
+  const askWho = who.again;
+  useEffect(() => {
+    window.addEventListener(unknown, askWho);
+    return () => window.removeEventListener(unknown, askWho);
+  }, [askWho]);
+
   // Who was signed in no longer is: the token has ended, or was revoked.
   const stranger = who.refusal?.status === 401 || who.refusal?.status === 403;
 
   const enter = (token: string) => {
     signIn(token);
+    forget();
     setSignedIn((n) => n + 1);
   };
 
@@ -104,7 +112,7 @@ function Page({ page, query, server }: { page: string; query: URLSearchParams; s
     case "resource":
       return <><Knowledge server={server} of={query.toString()} /><Resource kri={query.get("kri") ?? ""} /></>;
     case "try":
-      return <Try />;
+      return <Try key={query.toString()} query={query} />;
     default:
       return (
         <section>

@@ -42,6 +42,16 @@ export class Refusal extends Error {
   }
 }
 
+/** unknown is the event that a server takes the caller for nobody: the token has ended, or was revoked. */
+export const unknown = "causeway:unknown";
+
+const watchful: Middleware = {
+  onResponse({ response, schemaPath }) {
+    if (response.status === 401 && schemaPath !== "/who-am-i") window.dispatchEvent(new Event(unknown));
+  },
+};
+api.use(watchful);
+
 interface Result<T> {
   data?: T;
   error?: unknown;

@@ -10,28 +10,46 @@ export interface Answer<T> {
   again: () => void;
 }
 
+// The last answers, by their questions: a view that was shown before is there at once, as old as it says.
+const kept = new Map<string, { data: unknown; at: Date }>();
+const most = 12;
+
+function keep(key: string, data: unknown, at: Date): void {
+  kept.delete(key);
+  kept.set(key, { data, at });
+  const oldest = kept.keys().next().value;
+  if (kept.size > most && oldest !== undefined) kept.delete(oldest);
+}
+
+/** forget drops all answers: another person may not read them. */
+export function forget(): void {
+  kept.clear();
+}
+
 /**
  * useAnswer asks at once, when the key changes, and when the person returns to the page. Nothing is asked by a clock. An
  * older answer stays, with its time, while a newer one is on its way or is refused.
  */
 export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<T>): Answer<T> {
-  const [state, setState] = useState<{ key: string; data?: T; at?: Date; refusal?: Refusal; asking: boolean }>({
-    key,
-    asking: true,
-  });
+  const begin = () => ({ ...(kept.get(key) as { data: T; at: Date } | undefined), key, asking: true });
+  const [state, setState] = useState<{ key: string; data?: T; at?: Date; refusal?: Refusal; asking: boolean }>(begin);
   const [round, setRound] = useState(0);
   const again = useCallback(() => setRound((r) => r + 1), []);
 
   useEffect(() => {
     const control = new AbortController();
-    setState((old) => (old.key === key ? { ...old, asking: true } : { key, asking: true }));
+    setState((old) => (old.key === key ? { ...old, asking: true } : begin()));
     ask(control.signal).then(
       (data) => {
-        if (!control.signal.aborted) setState({ key, data, at: new Date(), asking: false });
+        if (control.signal.aborted) return;
+        const at = new Date();
+        keep(key, data, at);
+        setState({ key, data, at, asking: false });
       },
       (failure: unknown) => {
         if (control.signal.aborted) return;
         const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
+        if (refusal.status === 401 || refusal.status === 403) kept.delete(key);
         setState((old) => ({ ...old, refusal, asking: false }));
       },
     );
@@ -48,6 +66,6 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
     return () => document.removeEventListener("visibilitychange", seen);
   }, [again]);
 
-  const shown = state.key === key ? state : { asking: true };
+  const shown = state.key === key ? state : begin();
   return { ...shown, again };
 }

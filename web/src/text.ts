@@ -1,3 +1,11 @@
+import type { Resource } from "./api";
+
+/** source is a resource without what the server computes, as it could be applied again. */
+export function source(r: Resource): string {
+  const { kri: _kri, status: _status, creationTime: _created, modificationTime: _modified, ...rest } = r;
+  return JSON.stringify(rest, null, 2);
+}
+
 /** ago says how long ago a time was, as a person would. */
 export function ago(time: Date, now: Date): string {
   const s = Math.round((now.getTime() - time.getTime()) / 1000);
@@ -30,6 +38,33 @@ interface Overview {
 interface Subscription {
   connectTime?: string;
   disconnectTime?: string;
+  status?: { total?: Counts };
+  version?: { kumaCp?: { version?: string }; envoy?: { version?: string } };
+}
+
+/** Counts are of messages; JSON has those of 64 bits as texts. */
+interface Counts {
+  responsesSent?: string | number;
+  responsesAcknowledged?: string | number;
+  responsesRejected?: string | number;
+}
+
+function lastSession(o: Overview): Subscription | undefined {
+  const insight = (o.zoneInsight ?? o.dataplaneInsight) as { subscriptions?: Subscription[] } | undefined;
+  return insight?.subscriptions?.at(-1);
+}
+
+/** lag counts the messages of the last session that were not acknowledged, and those that were refused. */
+export function lag(o: Overview): { behind: number; refused: number } {
+  const total = lastSession(o)?.status?.total;
+  const [sent, acknowledged, refused] = [total?.responsesSent, total?.responsesAcknowledged, total?.responsesRejected].map((n) => Number(n ?? 0));
+  return { behind: Math.max(0, (sent ?? 0) - (acknowledged ?? 0) - (refused ?? 0)), refused: refused ?? 0 };
+}
+
+/** versionOf is what runs there, as it told in its last session. */
+export function versionOf(o: Overview): string {
+  const version = lastSession(o)?.version;
+  return (o.zoneInsight === undefined ? version?.envoy?.version : version?.kumaCp?.version) ?? "unknown";
 }
 
 /**
@@ -39,8 +74,7 @@ interface Subscription {
 export function presence(o: Overview): Presence {
   if (o.unknown !== undefined) return { state: "unknown", since: date(o.unknown.since), reason: o.unknown.reason };
   if (o.leftOut !== undefined) return { state: "unknown", reason: "you may not read its insight" };
-  const insight = (o.zoneInsight ?? o.dataplaneInsight) as { subscriptions?: Subscription[] } | undefined;
-  const last = insight?.subscriptions?.at(-1);
+  const last = lastSession(o);
   if (last === undefined) return { state: "never" };
   return last.disconnectTime === undefined || last.disconnectTime === ""
     ? { state: "online", since: date(last.connectTime) }

@@ -77,7 +77,7 @@ async function next(plural: string, revision: number, signal: AbortSignal): Prom
 }
 
 /** seen waits until somebody looks at the page. */
-function seen(signal: AbortSignal): Promise<void> {
+export function seen(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const look = () => {
       if (document.visibilityState !== "visible" && !signal.aborted) return;
@@ -90,7 +90,8 @@ function seen(signal: AbortSignal): Promise<void> {
   });
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
+/** sleep waits, or until the signal is aborted. */
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => {

@@ -1,4 +1,5 @@
 import { AxeBuilder } from "@axe-core/playwright";
+import { write } from "./editor";
 import { expect, test } from "./mesh";
 
 const frontend = "spiffe://default.zone-1.mesh.local/ns/default/sa/frontend";
@@ -30,7 +31,7 @@ test("a denial leads to who decided, a change of policy to another verdict", asy
   await expect(page.getByText("What would change it")).toBeVisible();
 
   await page.getByRole("link", { name: "Try a change" }).click();
-  await page.getByLabel("Resources, as YAML or JSON").fill(permission("propfind"));
+  await write(page, permission("propfind"));
   await expect(page.getByRole("button", { name: "Apply" })).toBeDisabled();
   await page.getByRole("button", { name: "What would it do?" }).click();
   await expect(page.getByText("MeshTrafficPermission propfind: created")).toBeVisible();
@@ -57,7 +58,7 @@ test("what proxies denied is listed, and asks why by a click", async ({ watched:
 
 test("a broken document is refused by its field, and nothing is stored", async ({ watched: page, mesh }) => {
   await page.goto(`${mesh.zone1}/ui/try`);
-  await page.getByLabel("Resources, as YAML or JSON").fill(permission("broken").replace("rules", "ruless"));
+  await write(page, permission("broken").replace("rules", "ruless"));
   await page.getByRole("button", { name: "What would it do?" }).click();
   await expect(page.getByRole("alert")).toContainText("ruless");
   await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
@@ -80,7 +81,7 @@ spec:
             file: {path: /dev/stdout, format: {type: Plain, plain: "${markup}"}}
 `;
   await page.goto(`${mesh.zone1}/ui/try`);
-  await page.getByLabel("Resources, as YAML or JSON").fill(text);
+  await write(page, text);
   await page.getByRole("button", { name: "What would it do?" }).click();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByRole("link", { name: "MeshAccessLog marked" }).click();

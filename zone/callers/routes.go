@@ -50,13 +50,14 @@ func (c *Config) assignments(snap store.Snapshot, mesh, zone string) *identity.A
 	return identity.AssignmentsIn(snap, mesh, zone, nil)
 }
 
-// Register adds GET /meshes/{mesh}/_access.
+// Register adds GET /meshes/{mesh}/_access, and completes the answers to dry runs with the verdicts that would change.
 func Register(server *api.Server, c Config) {
 	if c.SystemNamespace == "" {
 		c.SystemNamespace = resources.DefaultSystemNamespace
 	}
 	h := &handler{config: &c, meshes: &meshes{config: &c}, server: server}
 	server.Handle(api.RouteAccess, h.serve)
+	server.AddPreview(h.preview)
 }
 
 type handler struct {
@@ -75,7 +76,8 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if m == nil {
 		return h.server.MissingMesh(r, h.config.Store.Snapshot(), q.mesh)
 	}
-	pairs := h.pairs(r, q)
+	about := access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer}
+	pairs := h.pairs(q.known, h.server.Authorize(r, about) == nil)
 	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), pairs))
 }
 
@@ -87,17 +89,16 @@ type seen struct {
 }
 
 // pairs returns what the caller may know of what proxies reported: as for other reports, only who may read the server.
-func (h *handler) pairs(r *http.Request, q *question) seen {
-	about := access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer}
+func (h *handler) pairs(known rbac.Known, may bool) seen {
 	switch {
 	case h.config.Journal == nil:
 		return seen{unknown: "each zone keeps what its own proxies report: ask the zone"}
 	case !h.config.Collecting:
 		return seen{unknown: "the zone runs without --access-log als"}
-	case h.server.Authorize(r, about) != nil:
+	case !may:
 		return seen{unknown: "you may not read what the proxies of this server reported"}
 	}
-	return seen{Pairs: h.config.Journal.Pairs(q.known.Method, q.known.Path)}
+	return seen{Pairs: h.config.Journal.Pairs(known.Method, known.Path)}
 }
 
 func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *Answer {
@@ -107,12 +108,7 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 	out := &Answer{Revision: m.revision, Services: []Service{}, Total: len(rows.rows), Callers: columns[from:to],
 		TotalCallers: len(columns), Elsewhere: rows.elsewhere, LeftOut: rows.leftOut,
 		Seen: Seen{Unknown: did.unknown, Since: did.Since.UTC(), Dropped: did.Dropped}}
-	x := &matrix{mesh: m, numbers: &h.meshes.numbers, known: q.known, hidden: m.hidden(reader), pairs: did.Times,
-		callers:     out.Callers,
-		forecasters: map[string]*rbac.Forecaster{}, deciders: map[string]int{}, parts: map[rbac.Parts][]string{}}
-	for i := range out.Callers {
-		x.clients = append(x.clients, rbac.NewClient(out.Callers[i].SpiffeID))
-	}
+	x := h.matrixOf(m, q.known, reader, out.Callers, did)
 	status := h.config.Status.Snapshot()
 	from, to = q.services.of(len(rows.rows))
 	for i := from; i < to; i++ {
@@ -125,6 +121,15 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 	out.Policies = append([]string{}, x.names...)
 	out.Unknown = append(h.unsure(out.Services), h.patched(q.mesh, reader, rows.rows[from:to])...)
 	return out
+}
+
+func (h *handler) matrixOf(m *mesh, known rbac.Known, reader *api.Reader, callers []Caller, did seen) *matrix {
+	x := &matrix{mesh: m, numbers: &h.meshes.numbers, known: known, hidden: m.hidden(reader), pairs: did.Times, callers: callers,
+		forecasters: map[string]*rbac.Forecaster{}, deciders: map[string]int{}, parts: map[rbac.Parts][]string{}}
+	for i := range callers {
+		x.clients = append(x.clients, rbac.NewClient(callers[i].SpiffeID))
+	}
+	return x
 }
 
 // connected counts the proxies of a service that are connected, if this server knows, and those of them that are behind.

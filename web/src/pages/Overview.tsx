@@ -2,10 +2,13 @@ import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
+import { Findings } from "../parts/Findings";
+import { Recent } from "../parts/Recent";
+import { Replicas } from "../parts/Replicas";
 import { LeftOut } from "../parts/LeftOut";
 import { Link } from "../parts/Link";
 import { Time } from "../parts/Time";
-import { presence, type Presence } from "../text";
+import { lag, presence, versionOf, type Presence } from "../text";
 import { href } from "../view";
 import { useChanges, type Live } from "../watch";
 
@@ -17,7 +20,10 @@ export function Overview({ server }: { server: Server }) {
     <section>
       <h1>Overview</h1>
       <Totals global={server.mode === "global"} />
+      <Findings global={server.mode === "global"} />
       {server.mode === "global" ? <Zones /> : <Proxies />}
+      <Recent />
+      {server.mode === "global" && <Replicas />}
     </section>
   );
 }
@@ -81,7 +87,7 @@ function Proxies() {
 
 function Subjects({ title, answer, live, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; live: Live; none: string }) {
   const items = [...(answer.data?.items ?? [])].sort(byUrgency);
-  const wrong = items.filter((o) => presence(o).state !== "online" || disabled(o));
+  const wrong = items.filter((o) => presence(o).state !== "online" || disabled(o) || lag(o).behind + lag(o).refused > 0);
   return (
     <>
       <h2>{title}</h2>
@@ -93,7 +99,7 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
           {items.length > 0 && (
             <ul className="tiles" aria-label={`${title} by state`}>
               {items.map((o) => (
-                <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={`${o.name}: ${presence(o).state}`}>
+                <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={tip(o)}>
                   <Link to={about(o)}><span className="hidden">{o.name}: {presence(o).state}</span></Link>
                 </li>
               ))}
@@ -104,6 +110,7 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
           )}
           <LeftOut count={answer.data.leftOut} />
           {items.length > 0 && wrong.length === 0 && <p>All {items.length} shown are online.</p>}
+          {items.length > 0 && <Versions items={items} />}
           {wrong.length > 0 && <Wrong items={wrong} title={title} />}
         </>
       )}
@@ -125,7 +132,7 @@ function Wrong({ items, title }: { items: Schema["Overview"][]; title: string })
     <div className="scroll">
       <table>
         <caption>{title} that need a look</caption>
-        <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">What to do</th></tr></thead>
+        <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Sync</th><th scope="col">Version</th><th scope="col">What to do</th></tr></thead>
         <tbody>
           {items.slice(0, 100).map((o) => {
             const p = presence(o);
@@ -133,6 +140,8 @@ function Wrong({ items, title }: { items: Schema["Overview"][]; title: string })
               <tr key={o.kri ?? o.name}>
                 <th scope="row"><Link to={about(o)}>{o.name}</Link></th>
                 <td><State presence={p} disabled={disabled(o)} /></td>
+                <td>{lagText(o)}</td>
+                <td>{versionOf(o)}</td>
                 <td>{remedy(o, p)}</td>
               </tr>
             );
@@ -155,10 +164,33 @@ function State({ presence: p, disabled: off }: { presence: Presence; disabled: b
   );
 }
 
+/** tip is what a tile tells when a person points at it. */
+function tip(o: Schema["Overview"]): string {
+  return [`${o.name}: ${presence(o).state}`, lagText(o), versionOf(o) === "unknown" ? "" : `version ${versionOf(o)}`].filter((t) => t !== "").join(", ");
+}
+
+/** lagText says what the other side of the last session has not taken; the counts are as old as the answer. */
+function lagText(o: Schema["Overview"]): string {
+  const { behind, refused } = lag(o);
+  if (presence(o).state !== "online") return "";
+  if (behind + refused === 0) return "in step";
+  return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused in this session` : ""].filter((t) => t !== "").join(", ");
+}
+
+/** Versions counts what runs, so that one that is older stands out. */
+function Versions({ items }: { items: Schema["Overview"][] }) {
+  const counts = new Map<string, number>();
+  for (const o of items) counts.set(versionOf(o), (counts.get(versionOf(o)) ?? 0) + 1);
+  const all = [...counts].sort((a, b) => b[1] - a[1]);
+  return <p className="note">Versions: {all.slice(0, 8).map(([version, n]) => `${version} (${n})`).join(", ")}{all.length > 8 && ` and ${all.length - 8} more`}.</p>;
+}
+
 function remedy(o: Schema["Overview"], p: Presence) {
   if (disabled(o)) return <code>causewayctl zone enable {o.name}</code>;
   if (o.leftOut !== undefined) return "Ask for the right to read its insight.";
+  if (o.type === "DataplaneOverview" && p.state === "online") return "Open its page: Envoy's log says why it refuses.";
   if (o.type === "DataplaneOverview") return p.state === "never" ? "Start its Envoy with causeway-zone bootstrap." : "Look at its Envoy's log.";
+  if (p.state === "online") return "Open its page: it names what is refused or behind.";
   if (p.state === "never") return <code>causewayctl zone create {o.name}</code>;
   return <code>causewayctl doctor --address ZONE</code>;
 }

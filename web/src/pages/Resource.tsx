@@ -4,6 +4,7 @@ import { AsOf } from "../parts/AsOf";
 import { History } from "../parts/History";
 import { Link } from "../parts/Link";
 import { Rollout } from "../parts/Rollout";
+import { source } from "../text";
 import { href } from "../view";
 import { useChanges } from "../watch";
 
@@ -32,6 +33,7 @@ export function Resource({ kri }: { kri: string }) {
           {r.type === "Dataplane" && r.kri !== undefined && <p><Link to={href("proxy", { kri: r.kri })}>Its proxy: connection, certificate, inbounds and rules</Link></p>}
           <h2>Source</h2>
           <pre tabIndex={0}>{source(r)}</pre>
+          {r.kri !== undefined && <p><Link to={href("try", { kri: r.kri })}>Try a change of it</Link></p>}
           <History of={r} />
         </>
       )}
@@ -59,10 +61,4 @@ function Conditions({ conditions }: { conditions: Schema["Condition"][] }) {
       </ul>
     </>
   );
-}
-
-/** source is the resource without what the server computes, as it could be applied again. */
-function source(r: Shown): string {
-  const { kri: _kri, status: _status, creationTime: _created, modificationTime: _modified, ...rest } = r;
-  return JSON.stringify(rest, null, 2);
 }

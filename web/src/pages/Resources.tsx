@@ -28,16 +28,18 @@ export function Resources({ query }: { query: URLSearchParams }) {
       <div className="filters">
         <label>
           Type
-          <select value={plural} onChange={(e) => set({ type: e.target.value, name: "" })}>
+          <select value={plural} onChange={(e) => set({ type: e.target.value, name: "", role: "" })}>
             <optgroup label="Policies">{all.filter((t) => t.policy !== undefined).map(option)}</optgroup>
             <optgroup label="Others">{all.filter((t) => t.policy === undefined).map(option)}</optgroup>
           </select>
         </label>
-        <Search name={query.get("name") ?? ""} onChange={(name) => set({ name }, true)} />
+        <Search label="Name contains" name={query.get("name") ?? ""} onChange={(name) => set({ name }, true)} />
+        <Search label="Namespace" name={query.get("namespace") ?? ""} onChange={(namespace) => set({ namespace }, true)} />
+        {type?.policy !== undefined && <Choice label="Role" value={query.get("role") ?? ""} of={roles} onChange={(role) => set({ role })} />}
+        <Choice label="Origin" value={query.get("origin") ?? ""} of={origins} onChange={(origin) => set({ origin })} />
+        <Search label="Zone" name={query.get("zone") ?? ""} onChange={(zone) => set({ zone }, true)} />
       </div>
-      {type !== undefined && (
-        <List type={type} name={query.get("name") ?? ""} offset={Number(query.get("offset") ?? 0) || 0} onOffset={(o) => set({ offset: String(o) })} />
-      )}
+      {type !== undefined && <List type={type} asked={Object.fromEntries(query)} onOffset={(o) => set({ offset: String(o) })} />}
     </section>
   );
 }
@@ -46,36 +48,62 @@ function option(t: Schema["ResourceTypes"]["resources"][number]) {
   return <option key={t.path} value={t.path}>{t.name}</option>;
 }
 
+const roles = ["system", "producer", "consumer", "workload-owner"];
+const origins = ["global", "zone"];
+
 /** Search shows what the URL says, so that the list is never of something else. */
-function Search({ name, onChange }: { name: string; onChange: (name: string) => void }) {
+function Search({ label, name, onChange }: { label: string; name: string; onChange: (name: string) => void }) {
   return (
     <SearchField value={name} onChange={onChange}>
-      <Label>Name contains</Label>
-      <Input />
+      <Label>{label}</Label>
+      <Input autoComplete="off" spellCheck="false" />
     </SearchField>
   );
 }
 
+function Choice({ label, value, of, onChange }: { label: string; value: string; of: string[]; onChange: (value: string) => void }) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(e) => onChange(e.target.value)}>
+        <option value="">any</option>
+        {of.map((o) => <option key={o}>{o}</option>)}
+      </select>
+    </label>
+  );
+}
+
+type Asked = Partial<Record<"name" | "namespace" | "role" | "origin" | "zone" | "offset", string>>;
+
+/** question is what the server is asked: it selects and pages. */
+function question(asked: Asked) {
+  const labels = { "kuma.io/policy-role": asked.role, "kuma.io/origin": asked.origin, "kuma.io/zone": asked.zone };
+  const filter = Object.entries(labels).filter((l): l is [string, string] => (l[1] ?? "") !== "").map(([key, value]) => [`labels.${key}`, value]);
+  const given = (text: string | undefined) => (text === "" ? undefined : text);
+  return {
+    size: pageSize, offset: Number(asked.offset ?? 0) || 0, name: given(asked.name), namespace: given(asked.namespace),
+    ...(filter.length === 0 ? {} : { filter: Object.fromEntries(filter) as Record<string, string> }),
+  };
+}
+
 interface ListProps {
   type: Schema["ResourceTypes"]["resources"][number];
-  name: string;
-  offset: number;
+  asked: Asked;
   onOffset: (offset: number) => void;
 }
 
-function List({ type, name, offset, onOffset }: ListProps) {
-  const found = useAnswer(`${type.path} ${offset} ${name}`, (signal) =>
-    answered(api.GET("/{plural}", {
-      params: { path: { plural: type.path }, query: { size: pageSize, offset, name: name === "" ? undefined : name } },
-      signal,
-    })),
+function List({ type, asked, onOffset }: ListProps) {
+  const query = question(asked);
+  const { offset } = query;
+  const found = useAnswer(`${type.path} ${JSON.stringify(query)}`, (signal) =>
+    answered(api.GET("/{plural}", { params: { path: { plural: type.path }, query }, signal })),
   );
   const live = useChanges(type.path, found.again);
   const items = (found.data?.items ?? []) as Resource[];
   return (
     <>
       <AsOf answer={found} live={live} />
-      {found.data !== undefined && items.length === 0 && <p>{none(type, name, found.data)}</p>}
+      {found.data !== undefined && items.length === 0 && <p>{none(type, asked, found.data)}</p>}
       {items.length > 0 && (
         <div className="scroll">
           <table>
@@ -88,10 +116,10 @@ function List({ type, name, offset, onOffset }: ListProps) {
         </div>
       )}
       <LeftOut count={found.data?.leftOut} />
-      {found.data !== undefined && (offset > 0 || found.data.next !== null) && (
+      {found.data !== undefined && found.data.total > 0 && (
         <p className="row">
           {offset > 0 && <button onClick={() => onOffset(Math.max(0, offset - pageSize))}>Previous</button>}
-          <span>{items.length > 0 && `${offset + 1} to ${offset + items.length} of `}{found.data.total}</span>
+          <span className="count">{items.length > 0 && `${offset + 1} to ${offset + items.length} of `}{found.data.total}</span>
           {found.data.next !== null && <button onClick={() => onOffset(offset + pageSize)}>Next</button>}
         </p>
       )}
@@ -100,10 +128,12 @@ function List({ type, name, offset, onOffset }: ListProps) {
 }
 
 /** none says why a list shows nothing, and no more than is known. */
-function none(type: ListProps["type"], name: string, list: { total: number; leftOut?: number }): string {
+function none(type: ListProps["type"], asked: Asked, list: { total: number; leftOut?: number }): string {
   if (list.total > 0) return `There are only ${list.total}.`;
   const which = list.leftOut === undefined ? "" : " that you may read";
-  return name === "" ? `There is no ${type.singularDisplayName}${which}.` : `No name${which} contains ${name}.`;
+  const { offset: _offset, ...others } = question({ ...asked, name: "" });
+  if (others.namespace !== undefined || others.filter !== undefined) return `No ${type.singularDisplayName}${which} is like that.`;
+  return (asked.name ?? "") === "" ? `There is no ${type.singularDisplayName}${which}.` : `No name${which} contains ${asked.name}.`;
 }
 
 function Row({ resource: r }: { resource: Resource }) {

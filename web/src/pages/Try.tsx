@@ -1,8 +1,14 @@
-import { useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Button } from "react-aria-components";
-import { answered, api, Refusal, type Schema } from "../api";
+import { answered, api, Refusal, type Resource, type Schema } from "../api";
 import { Failure } from "../parts/Failure";
 import { KRI } from "../parts/Link";
+import { Verdicts } from "../parts/Verdicts";
+import { source } from "../text";
+
+// The editor's library comes with the first view that has one. Until then, the same text is in a plain field.
+const Editor = lazy(() => import("../parts/Editor"));
+const label = "Resources, as YAML or JSON";
 
 const example = `type: MeshTrafficPermission
 mesh: default
@@ -22,10 +28,26 @@ type Shown =
   | { kind: "forecast"; text: string; forecast: Schema["Forecast"] }
   | { kind: "stored"; result: Schema["BatchResult"] };
 
-/** Try shows what a change would do before anything is stored; then it applies that very text. */
-export function Try() {
-  const [text, setText] = useState(example);
+/**
+ * Try shows what a change would do before anything is stored; then it applies that very text. The URL may bring a text, or
+ * name a resource whose text is changed.
+ */
+export function Try({ query }: { query: URLSearchParams }) {
+  const [text, setText] = useState(query.get("text") ?? example);
   const [shown, setShown] = useState<Shown>({ kind: "nothing" });
+  const kri = query.get("kri") ?? "";
+
+  useEffect(() => {
+    if (kri === "") return;
+    const control = new AbortController();
+    answered(api.GET("/_kri/{kri}", { params: { path: { kri } }, signal: control.signal })).then(
+      (found) => setText(source(found as Resource)),
+      (failure: unknown) => {
+        if (!control.signal.aborted) setShown({ kind: "refused", refusal: failure instanceof Refusal ? failure : new Refusal(0, String(failure)), mayBeStored: false });
+      },
+    );
+    return () => control.abort();
+  }, [kri]);
 
   const send = async (dryRun: boolean) => {
     setShown({ kind: "asking", what: dryRun ? "Asking what it would do…" : "Applying…" });
@@ -42,10 +64,12 @@ export function Try() {
   return (
     <section>
       <h1>Try a change</h1>
-      <label className="editor">
-        Resources, as YAML or JSON
-        <textarea spellCheck={false} rows={18} value={text} onChange={(e) => setText(e.target.value)} />
-      </label>
+      <p className="note" id="keys">{label}. Ctrl-Space says what may stand here; Escape closes that, and Tab leaves the field.</p>
+      <div className="editor">
+        <Suspense fallback={<textarea aria-label={label} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} />}>
+          <Editor label={label} value={text} onChange={setText} />
+        </Suspense>
+      </div>
       <div className="row">
         <Button onPress={() => void send(true)} isDisabled={shown.kind === "asking"}>What would it do?</Button>
         <Button onPress={() => void send(false)} isDisabled={!checked}>Apply</Button>
@@ -90,6 +114,7 @@ function Forecast({ forecast }: { forecast: Schema["Forecast"] }) {
           </ul>
         </article>
       ))}
+      {forecast.verdicts !== undefined && <Verdicts verdicts={forecast.verdicts} />}
     </>
   );
 }

@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
@@ -7,6 +7,7 @@ import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
+import { propose } from "../proposal";
 import { date, shortKRI } from "../text";
 import { go, href } from "../view";
 
@@ -29,7 +30,7 @@ export function Why({ query, server }: { query: URLSearchParams; server: Server 
     <section>
       <h1>Why 403?</h1>
       <Form key={query.toString()} asked={asked} />
-      {(asked.from ?? "") !== "" && (asked.to ?? "") !== "" && <Verdict asked={asked} />}
+      {(asked.from ?? "") !== "" && (asked.to ?? "") !== "" && <Verdict asked={asked} zone={server.mode === "zone"} />}
       {server.mode === "zone" ? <Denials /> : <p className="note">A zone's own page lists what its proxies have denied lately.</p>}
     </section>
   );
@@ -37,6 +38,7 @@ export function Why({ query, server }: { query: URLSearchParams; server: Server 
 
 function Form({ asked }: { asked: Question }) {
   const [typed, setTyped] = useState<Question>({ ...asked, mesh: asked.mesh || "default" });
+  const known = useKnown(typed);
   return (
     <form
       className="question"
@@ -48,7 +50,8 @@ function Form({ asked }: { asked: Question }) {
       {fields.map((f) => (
         <TextField key={f.key} className={"wide" in f ? "wide" : undefined} value={typed[f.key] ?? ""} onChange={(v) => setTyped({ ...typed, [f.key]: v })}>
           <Label>{f.label}</Label>
-          <Input autoComplete="off" spellCheck="false" />
+          <Input autoComplete="off" spellCheck="false" list={known[f.key] === undefined ? undefined : `known-${f.key}`} />
+          {known[f.key] !== undefined && <datalist id={`known-${f.key}`}>{(known[f.key] ?? []).map((k) => <option key={k} value={k} />)}</datalist>}
         </TextField>
       ))}
       <Button type="submit" isDisabled={(typed.from ?? "") === "" || (typed.to ?? "") === ""}>Who decides?</Button>
@@ -56,7 +59,35 @@ function Form({ asked }: { asked: Question }) {
   );
 }
 
-function Verdict({ asked }: { asked: Question }) {
+const suggested = 20;
+
+/** useKnown returns what the server knows that may stand in a field, like what is typed there. */
+function useKnown(typed: Question): Partial<Record<keyof Question, string[]>> {
+  const mesh = typed.mesh || "default";
+  const caller = useLate(typed.from ?? "");
+  const service = useLate(typed.to ?? "");
+  const query = { size: suggested, callers: suggested, ...(caller === "" ? {} : { caller }), ...(service === "" || service.startsWith("kri_") ? {} : { service }) };
+  const found = useAnswer(`known ${mesh} ${JSON.stringify(query)}`, (signal) => answered(api.GET("/meshes/{mesh}/_access", { params: { path: { mesh }, query }, signal })));
+  const names = (found.data?.services ?? []).filter((s) => typed.namespace === "" || typed.namespace === undefined || s.namespace === typed.namespace);
+  return {
+    from: (found.data?.callers ?? []).map((c) => c.spiffeId),
+    to: [...new Set(names.map((s) => s.kri))],
+    namespace: [...new Set((found.data?.services ?? []).flatMap((s) => s.namespace ?? []))],
+    method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+  };
+}
+
+/** useLate returns a text once it has not changed for a moment: a person who types asks once. */
+function useLate(text: string): string {
+  const [late, setLate] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(text), 150);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return late;
+}
+
+function Verdict({ asked, zone }: { asked: Question; zone: boolean }) {
   const { mesh, ...question } = asked;
   const given = Object.fromEntries(Object.entries(question).filter(([, v]) => v !== "")) as Schema["Query"];
   const answer = useAnswer(`explain ${JSON.stringify(asked)}`, (signal) =>
@@ -79,6 +110,7 @@ function Verdict({ asked }: { asked: Question }) {
               <ul>{(a.would ?? []).map((w, i) => <li key={i}>{w}</li>)}</ul>
             </>
           )}
+          <Proposal answer={a} zone={zone} />
           <Rules matched={a.matched} />
           <Proxies proxies={a.proxies ?? []} />
           <LeftOut count={a.leftOut} />
@@ -86,6 +118,29 @@ function Verdict({ asked }: { asked: Question }) {
       )}
     </div>
   );
+}
+
+/** Proposal is the smallest policy that would allow what is denied. */
+function Proposal({ answer, zone }: { answer: Schema["Answer"]; zone: boolean }) {
+  const { text, none } = propose(answer, zone);
+  if (text === undefined) return none === undefined ? null : <p className="note">{none}</p>;
+  return (
+    <>
+      <h3>The smallest policy that would allow it</h3>
+      <p>It allows exactly that request, to nobody else. The client chose the request: look at it before you allow it.</p>
+      <pre tabIndex={0}>{text}</pre>
+      <p className="row">
+        <Copy text={text} />
+        <Link to={href("try", { text })}>Try it, then apply it</Link>
+      </p>
+    </>
+  );
+}
+
+function Copy({ text }: { text: string }) {
+  const [told, setTold] = useState("");
+  const copy = () => navigator.clipboard.writeText(text).then(() => setTold("Copied."), () => setTold("The browser does not let the page copy: select the text."));
+  return <><Button onPress={() => void copy()}>Copy</Button><span role="status">{told}</span></>;
 }
 
 function Rules({ matched }: { matched: Schema["Answer"]["matched"] }) {

@@ -1,0 +1,173 @@
+import { chromium, type Browser, type Page } from "@playwright/test";
+import { address, clicked, cpu, figure, now, percentile, permission, put, shown, sleep, wall, type Sign } from "./measure.ts";
+import { stayOpen } from "./open.ts";
+
+const rounds = 5;
+const ui = `${address}/ui/`;
+const overview: Sign = { selector: ".tile", count: 1000 };
+const matrix: Sign = { selector: ".matrix button.cell" };
+
+/** first opens the page in a browser that has nothing of it. */
+async function first(browser: Browser): Promise<void> {
+  for (let i = 0; i < rounds; i++) {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(ui, { waitUntil: "commit" });
+    await shown(page, { selector: ".totals dt", text: "policies" });
+    figure("first view: all zones and totals", "ms", 1000, await shown(page, overview));
+    await context.close();
+  }
+}
+
+/** views goes by clicks from view to view. */
+async function views(page: Page): Promise<void> {
+  await page.goto(ui);
+  await shown(page, overview);
+  const nav = (text: string): Sign => ({ selector: "nav a", text });
+  const steps: [string, Sign, Sign][] = [
+    ["who may call whom", nav("Who may call whom"), matrix],
+    ["why", nav("Why 403?"), { selector: "h1", text: "Why 403?" }],
+    ["shadow report", nav("Shadow report"), { selector: "h1", text: "Shadow report" }],
+    ["resources", nav("Resources"), { selector: "tbody tr", count: 50 }],
+    ["one resource", { selector: "tbody th a", text: "bench-" }, { selector: "main pre", text: "targetRef" }],
+    ["try a change", nav("Try a change"), { selector: "main .editor" }],
+    ["overview", nav("Overview"), overview],
+    ["a zone", { selector: ".tile a", text: "bench-1:" }, { selector: "caption", text: "By type" }],
+  ];
+  for (let i = 0; i < rounds; i++) {
+    for (const [title, link, sign] of steps) figure(`change of view: ${title}`, "ms", 200, await clicked(page, link, sign));
+    await page.goto(`${ui}resources?type=dataplanes&name=s-1-`);
+    await clicked(page, { selector: "tbody th a", text: "s-1-" }, { selector: "main a", text: "Its proxy" });
+    figure("change of view: a proxy", "ms", 200, await clicked(page, { selector: "main a", text: "Its proxy" }, { selector: "caption", text: "Inbounds" }));
+    await clicked(page, nav("Overview"), overview);
+  }
+}
+
+/** search types digits, and waits for the count of what has them. */
+async function search(page: Page): Promise<void> {
+  const took: number[] = [];
+  for (const text of ["1234", "987", "4567", "3210"]) {
+    await page.goto(`${ui}resources?type=meshtrafficpermissions`);
+    await shown(page, { selector: "tbody tr", count: 50 });
+    await page.getByLabel("Name contains").focus();
+    await page.evaluate(() => {
+      document.addEventListener("keydown", () => document.body.setAttribute("data-key", String(performance.now())), { capture: true });
+    });
+    for (let i = 1; i <= text.length; i++) {
+      const found = Array.from({ length: 10_000 }, (_, n) => String(n)).filter((n) => n.includes(text.slice(0, i))).length;
+      await page.keyboard.press(text.charAt(i - 1));
+      const at = await shown(page, { selector: ".count", text: `of ${found}` });
+      took.push(at - Number(await page.evaluate(() => document.body.getAttribute("data-key"))));
+    }
+  }
+  figure("search as you type, p50", "ms", 100, percentile(took, 50));
+  figure("search as you type, p95", "ms", 0, percentile(took, 95));
+}
+
+const named = (service: number) => {
+  const [zone, namespace] = [Math.floor(service / 2), service % 20];
+  return `spiffe://default.bench-${zone}.mesh.local/ns/ns-${namespace}/sa/s-${service}`;
+};
+
+/** changes writes a policy that an open page shows, and waits until the page shows the change. */
+async function changes(page: Page): Promise<void> {
+  const at = "/meshes/default/meshtrafficpermissions/bench-7";
+  await page.goto(`${ui}resource?kri=kri_mtp_default___bench-7_`);
+  await shown(page, { selector: "main pre", text: "targetRef" });
+  await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+  const took: number[] = [];
+  for (let i = 0; i < 40; i++) {
+    await sleep(300 + Math.random() * 500);
+    const mark = `spiffe://bench/mark-${i}`;
+    const begun = now();
+    await put(at, permission("bench-7", "s-7", mark));
+    took.push((await wall(page, await shown(page, { selector: "main pre", text: `${mark}"` }))) - begun);
+  }
+  figure("change visible in an open page, p50", "ms", 0, percentile(took, 50));
+  figure("change visible in an open page, p95", "ms", 300, percentile(took, 95));
+}
+
+const whole = "/meshes/default/_access?size=500&callers=500";
+
+async function ask(path: string): Promise<{ ms: number; bytes: number }> {
+  const begun = now();
+  const answer = await fetch(address + path);
+  const { byteLength } = await answer.arrayBuffer();
+  if (!answer.ok) throw new Error(`GET ${path}: ${answer.status}`);
+  return { ms: now() - begun, bytes: byteLength };
+}
+
+/** computed asks the global for the largest part of the matrix: for the first time, and after changes. */
+async function computed(): Promise<void> {
+  const begun = await ask(whole);
+  figure("matrix of 500 services and 500 callers, first answer", "ms", 2000, begun.ms);
+  figure("matrix of 500 services and 500 callers, size", "kB", 0, begun.bytes / 1000);
+  const took: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    await put("/meshes/default/meshtrafficpermissions/bench-8", permission("bench-8", "s-8", named(100 + i)));
+    took.push((await ask(whole)).ms);
+  }
+  figure("matrix of 500 services and 500 callers, after a change", "ms", 100, percentile(took, 50));
+}
+
+/** matrices changes one cell of an open matrix, and waits until it is drawn. */
+async function matrices(page: Page): Promise<void> {
+  await page.goto(`${ui}calls`);
+  await shown(page, matrix);
+  await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+  const row = (await page.locator(".matrix tbody th").first().getAttribute("title")) ?? "";
+  const service = row.split("_")[5] ?? "";
+  const columns = await page.locator(".matrix thead th[title]").evaluateAll((all) => all.map((e) => e.getAttribute("title") ?? ""));
+  const took: number[] = [];
+  for (let i = 0; i < 20; i++) {
+    await sleep(300 + Math.random() * 500);
+    const caller = columns[(i * 3) % columns.length] ?? "";
+    const begun = now();
+    await put("/meshes/default/meshtrafficpermissions/cell", permission("cell", service, caller));
+    const cell = `.matrix tbody tr:first-child button.allow[title^="${caller} to ${service}:"]`;
+    took.push((await wall(page, await shown(page, { selector: cell }))) - begun);
+  }
+  figure("change visible in an open matrix, p95", "ms", 300, percentile(took, 95));
+}
+
+/** resting opens 50 pages that nobody touches. */
+async function resting(browser: Browser): Promise<void> {
+  const during = 40;
+  const cores = async () => {
+    const before = cpu();
+    await sleep(during * 1000);
+    return (cpu() - before) / during;
+  };
+  await sleep(3000);
+  const without = await cores();
+  const contexts = await Promise.all(Array.from({ length: 50 }, () => browser.newContext()));
+  for (const [i, context] of contexts.entries()) {
+    const page = await context.newPage();
+    await page.goto(ui + ["", "resources?type=meshtrafficpermissions", "calls?service=s-77", "resource?kri=kri_mtp_default___bench-9_"][i % 4]);
+    await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+  }
+  await sleep(5000);
+  figure("50 open pages while nothing changes, beyond what the global needs without them", "cores", 0.05, Math.max(0, (await cores()) - without));
+  await Promise.all(contexts.map((context) => context.close()));
+}
+
+async function main(): Promise<void> {
+  const browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "../.tools/bin/chromium", args: ["--no-sandbox"] });
+  try {
+    const seconds = Number(process.env["OPEN_SECONDS"] ?? 0);
+    if (seconds > 0) return await stayOpen(browser, seconds);
+    await computed();
+    await first(browser);
+    const page = await (await browser.newContext({ viewport: { width: 1280, height: 800 } })).newPage();
+    await views(page);
+    await search(page);
+    await changes(page);
+    await matrices(page);
+    await page.close();
+    await resting(browser);
+  } finally {
+    await browser.close();
+  }
+}
+
+await main();

@@ -1,0 +1,99 @@
+import type { ReactNode } from "react";
+import { answered, api, Refusal, type Schema } from "../api";
+import { useAnswer } from "../ask";
+import { doubts, over } from "../sync";
+import { href } from "../view";
+import { Link } from "./Link";
+import { store } from "./Replicas";
+
+/** Finding is what needs attention, with what to do. */
+interface Finding {
+  about: ReactNode;
+  what: ReactNode;
+  todo: ReactNode;
+}
+
+// The zones whose sync is asked about one by one; the table of zones shows which of the others need a look.
+const most = 20;
+const shown = 20;
+
+/** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below. */
+export function Findings({ global }: { global: boolean }) {
+  const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
+  const d = found.data;
+  return (
+    <section aria-labelledby="findings">
+      <h2 id="findings">Needs attention</h2>
+      {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
+      {d === undefined && found.refusal === undefined && <p role="status">Asking the server…</p>}
+      {d !== undefined && d.all.length === 0 && <p>Nothing was found.</p>}
+      {d !== undefined && d.all.length > 0 && (
+        <ul className="findings">
+          {d.all.slice(0, shown).map((f, i) => <li key={i}><b>{f.about}</b>: {f.what} <span className="todo">{f.todo}</span></li>)}
+        </ul>
+      )}
+      {d !== undefined && d.all.length > shown && <p className="note">{d.all.length - shown} more.</p>}
+      <p className="note">{d?.unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
+    </section>
+  );
+}
+
+interface Found {
+  all: Finding[];
+  /** unchecked says what was not asked, or may not be read. */
+  unchecked: string[];
+}
+
+/** tried returns an answer; a refusal becomes a sentence about what is not known. */
+async function tried<T>(asked: Promise<T>, what: string, into: Found): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (failure) {
+    if (!(failure instanceof Refusal)) throw failure;
+    into.unchecked.push(`${what}: ${failure.message}.`);
+    return undefined;
+  }
+}
+
+async function ofGlobal(signal: AbortSignal): Promise<Found> {
+  const found: Found = { all: [], unchecked: [] };
+  const [replicas, zones] = await Promise.all([
+    tried(answered(api.GET("/_replicas", { signal })), "Replicas", found),
+    tried(answered(api.GET("/{plural}", { params: { path: { plural: "zones" }, query: { size: most } }, signal })), "Zones", found),
+  ]);
+  for (const r of replicas?.items ?? []) {
+    if (r.unheard !== undefined) found.all.push({ about: `Replica ${r.instance}`, what: `nothing was heard of it since ${r.unheard}${r.whyUnheard === undefined ? "" : `: ${r.whyUnheard}`}.`, todo: "Look at its log." });
+    if (r.store.reachable === false || r.store.writable === false) found.all.push({ about: `Replica ${r.instance}`, what: `its store: ${store(r)}.`, todo: "Free its disk, or start etcd again." });
+  }
+  const names = ((zones?.items ?? []) as { name: string }[]).map((z) => z.name);
+  const syncs = await Promise.all(names.map((name) => tried(answered(api.GET("/zones/{name}/_sync", { params: { path: { name } }, signal })), `Zone ${name}`, found)));
+  syncs.forEach((s, i) => s !== undefined && found.all.push(...ofSync(s, names[i] ?? "", true)));
+  if ((zones?.total ?? 0) > names.length) found.unchecked.push(`The sync of ${(zones?.total ?? 0) - names.length} more zones is on their pages.`);
+  return found;
+}
+
+async function ofZone(signal: AbortSignal): Promise<Found> {
+  const found: Found = { all: [], unchecked: [] };
+  try {
+    const s = await answered(api.GET("/_sync", { signal }));
+    found.all.push(...ofSync(s, "", false));
+  } catch (failure) {
+    if (!(failure instanceof Refusal)) throw failure;
+    if (failure.status !== 404) found.unchecked.push(`Sync: ${failure.message}.`); // a zone without a global has none
+  }
+  return found;
+}
+
+/** ofSync is what is held, refused, or not known of one zone. */
+function ofSync(s: Schema["SyncStatus"], name: string, global: boolean): Finding[] {
+  const about = <Link to={href("zone", global ? { name } : {})}>{global ? `Zone ${name}` : "Sync with the global"}</Link>;
+  const all: Finding[] = [];
+  for (const t of s.types) {
+    if (t.held !== undefined) all.push({ about, what: `${t.held.count} deletions of ${t.type} are held.`, todo: "Look at their names, then accept them, or bring back what is missing." });
+    if (t.refused.length > 0) all.push({ about, what: `${t.refused.length} ${t.type} refused: ${t.refused[0]?.reason ?? ""}`, todo: "Mend them where they were written." });
+  }
+  for (const text of doubts(s, global)) all.push({ about, what: text, todo: "" });
+  for (const o of s.over ?? []) all.push({ about, what: `${over(o)}.`, todo: "Raise the limit, or keep less there." });
+  if (!global && s.connected !== true && s.types.length > 0) all.push({ about, what: "the global is away: what is here may not be the newest.", todo: "Look at the network, and at the global's log." });
+  return all;
+}

@@ -1,0 +1,88 @@
+import { expect, test, type Page } from "@playwright/test";
+import { write } from "./editor";
+import { ask, Servers, type Started } from "./servers";
+
+// A global where everybody has to sign in. Ann reads and writes what is in the namespace shop of the mesh orders, no more.
+let servers: Servers, global: Started, admin: string;
+
+const timeout = (name: string, namespace?: string) => ({
+  type: "MeshTimeout", mesh: "orders", name, ...(namespace === undefined ? {} : { namespace }),
+  spec: { to: [{ targetRef: { kind: "Mesh" }, default: { connectionTimeout: "3s" } }] },
+});
+
+test.beforeAll(async () => {
+  servers = new Servers();
+  global = await servers.start("causeway-global", "global", ["--api-require-credential"]);
+  admin = servers.admin(global);
+  const put = (plural: string, doc: { name: string; mesh?: string }) =>
+    ask(global, "PUT", `${doc.mesh === undefined ? "" : `/meshes/${doc.mesh}`}/${plural}/${doc.name}`, doc, admin);
+  for (const name of ["orders", "payments"]) await put("meshes", { type: "Mesh", name } as never);
+  await put("meshtimeouts", timeout("of-orders"));
+  await put("meshtimeouts", { ...timeout("of-payments"), mesh: "payments" });
+  await put("accessroles", { type: "AccessRole", name: "orders", spec: { rules: [{ verbs: ["read", "create", "update"], types: ["MeshTimeout", "Mesh"], meshes: ["orders"] }] } } as never);
+  await put("accessrolebindings", { type: "AccessRoleBinding", name: "ann", spec: { subjects: [{ type: "User", name: "ann" }], roles: ["orders"] } } as never);
+});
+
+test.afterAll(() => servers.close());
+
+async function token(name: string, validFor: string): Promise<string> {
+  const issued = await ask<string | { token: string }>(global, "POST", "/tokens/user", { name, validFor }, admin);
+  return typeof issued === "string" ? issued.trim() : issued.token;
+}
+
+async function signIn(page: Page, text: string): Promise<void> {
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("User token").fill(text);
+  await page.getByRole("dialog").getByRole("button", { name: "Sign in" }).click();
+}
+
+test("who signs in by a token sees what the roles allow, and how much is left out", async ({ page }) => {
+  await page.goto(`${global.url}/ui/resources?type=meshtimeouts`);
+  await expect(page.getByRole("alert")).toContainText("401");
+  await signIn(page, await token("ann", "1h"));
+  await expect(page.locator(".who").getByText("ann")).toBeVisible();
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+  await expect(page.getByRole("link", { name: "of-payments" })).toHaveCount(0);
+  await expect(page.getByText("1 more that you may not read.")).toBeVisible();
+  await page.getByRole("link", { name: "of-orders", exact: true }).click();
+  await expect(page.getByText(/It is in the audit log, which you may not read/)).toBeVisible();
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect(page.getByText("What was changed is in the audit log, which you may not read.")).toBeVisible();
+  await expect(page.getByText("of-payments")).toHaveCount(0);
+});
+
+test("who signs in changes what the roles allow, and is told what is missing for the rest", async ({ page }) => {
+  await page.goto(`${global.url}/ui/try`);
+  await signIn(page, await token("ann", "1h"));
+  await expect(page.locator(".who").getByText("ann")).toBeVisible();
+  await write(page, JSON.stringify({ ...timeout("more"), mesh: "payments" }));
+  await page.getByRole("button", { name: "What would it do?" }).click();
+  await expect(page.getByRole("alert")).toContainText("403");
+  await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
+  await expect(page.getByRole("button", { name: "Apply" })).toBeDisabled();
+  await write(page, JSON.stringify(timeout("more")));
+  await page.getByRole("button", { name: "What would it do?" }).click();
+  await expect(page.getByText("MeshTimeout more: created")).toBeVisible();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await expect(page.getByRole("heading", { name: /Stored at revision/ })).toBeVisible();
+});
+
+test("a token that ends signs out, and nothing that it showed stays", async ({ page }) => {
+  await page.goto(`${global.url}/ui/resources?type=meshtimeouts`);
+  await signIn(page, await token("ann", "8s"));
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+  // A page that nobody touches learns of it by the list that waits; a new view asks at once.
+  await expect(async () => {
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("link", { name: "Resources" }).click();
+    await expect(page.getByRole("alert").first()).toContainText("401", { timeout: 2000 });
+  }).toPass({ timeout: 60_000 });
+  await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toHaveCount(0);
+  await expect(page.getByText("Sign in: the button is at the top.")).toBeVisible();
+  await signIn(page, await token("ann", "1h"));
+  await expect(page.getByText("not signed in", { exact: true })).toHaveCount(0);
+  await page.getByRole("link", { name: "Resources" }).click();
+  await page.getByLabel("Type").selectOption("MeshTimeout");
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+});

@@ -1,0 +1,90 @@
+import { rmSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test, type Page } from "@playwright/test";
+import { ask, Servers, type Started } from "./servers";
+
+let servers: Servers, global: Started, zone: Started;
+
+const service = (i: number) => ({
+  type: "MeshService", mesh: "default", namespace: "shop", name: `service-${i}`,
+  spec: { selector: { dataplaneLabels: { matchLabels: { app: `a-${i}` } } }, ports: [{ port: 80, targetPort: 8080, appProtocol: "http" }] },
+});
+
+async function total(of: Started, plural: string): Promise<number> {
+  return (await ask<{ total: number }>(of, "GET", `/${plural}?size=1`)).total;
+}
+
+test.beforeAll(async () => {
+  servers = new Servers();
+  global = await servers.start("causeway-global", "global", []);
+  const { join: invitation } = await ask<{ join: string }>(global, "POST", "/zones/east/_join", { rejoin: true });
+  zone = await servers.start("causeway-zone", "east", ["--zone", "east", "--join", invitation]);
+  await expect.poll(() => total(zone, "meshes"), { timeout: 60_000 }).toBe(1);
+  for (let i = 0; i < 12; i++) await ask(zone, "PUT", `/meshes/default/meshservices/service-${i}?namespace=shop`, service(i));
+  await expect.poll(() => total(global, "meshservices"), { timeout: 60_000 }).toBe(12);
+});
+
+test.afterAll(() => servers.close());
+
+/** shows asks again until a text is there: who is connected is as of the last question. */
+async function shows(page: Page, text: RegExp): Promise<void> {
+  await expect(async () => {
+    const again = page.getByRole("button", { name: "Ask again" });
+    for (const one of await again.all()) await one.click();
+    await expect(page.getByText(text).first()).toBeVisible({ timeout: 2000 });
+  }).toPass({ timeout: 90_000 });
+}
+
+test("a zone that goes away is shown as away, since when, and comes back", async ({ page }) => {
+  test.setTimeout(240_000);
+  await page.goto(`${global.url}/ui/`);
+  await expect(page.getByText("All 1 shown are online.")).toBeVisible();
+  await servers.end(zone.process, "SIGKILL");
+  await shows(page, /offline since/);
+  await page.getByRole("link", { name: "east", exact: true }).click();
+  await expect(page.getByText(/The zone is not connected since .* What it has is what it acknowledged then\./)).toBeVisible();
+  zone = await servers.start("causeway-zone", "east", ["--zone", "east"], zone);
+  await shows(page, /The zone is connected/);
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect(page.getByText("All 1 shown are online.")).toBeVisible();
+});
+
+test("a zone's own page answers while its global is away, and says since when", async ({ page }) => {
+  test.setTimeout(240_000);
+  await page.goto(`${zone.url}/ui/resources?type=meshservices`);
+  await expect(page.getByRole("link", { name: "service-3", exact: true })).toBeVisible();
+  await expect(page.getByText(/The global is away/)).toHaveCount(0);
+  await servers.end(global.process, "SIGKILL");
+  await expect(async () => {
+    await page.reload();
+    await expect(page.getByText(/The global is away since .*: whether it has newer ones is unknown\./)).toBeVisible({ timeout: 2000 });
+  }).toPass({ timeout: 90_000 });
+  await page.getByRole("link", { name: "service-3", exact: true }).click();
+  await expect(page.locator("pre").first()).toContainText("a-3");
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect(page.getByText(/the global is away: what is here may not be the newest/)).toBeVisible();
+  global = await servers.start("causeway-global", "global", [], global);
+  await page.goto(`${zone.url}/ui/zone`);
+  await shows(page, /The global is connected/);
+});
+
+test("deletions that are held are accepted by clicks, and only then happen", async ({ page }) => {
+  test.setTimeout(240_000);
+  await servers.end(zone.process);
+  for (const file of readdirSync(zone.data).filter((f) => f.endsWith(".db"))) rmSync(join(zone.data, file));
+  rmSync(join(zone.data, "audit"), { recursive: true }); // the server would miss its store
+  zone = await servers.start("causeway-zone", "east", ["--zone", "east"], zone);
+  await page.goto(`${global.url}/ui/`);
+  await shows(page, /12 deletions of MeshService are held/);
+  await page.getByRole("link", { name: "Zone east" }).first().click();
+  const held = page.locator(".warning").filter({ hasText: "12 deletions of MeshService" });
+  await expect(held).toContainText("service-3");
+  await held.getByRole("button", { name: "Accept" }).click();
+  await held.getByRole("button", { name: "No" }).click();
+  expect(await total(global, "meshservices")).toBe(12);
+  await held.getByRole("button", { name: "Accept" }).click();
+  await held.getByRole("button", { name: "Yes, remove 12" }).click();
+  await expect(page.getByRole("status").filter({ hasText: "12 deletions of MeshService accepted." })).toBeVisible();
+  await expect(held).toHaveCount(0);
+  await expect.poll(() => total(global, "meshservices"), { timeout: 60_000 }).toBe(0);
+});
