@@ -83,6 +83,6 @@ test("a token that ends signs out, and nothing that it showed stays", async ({ p
   await signIn(page, await token("ann", "1h"));
   await expect(page.getByText("not signed in", { exact: true })).toHaveCount(0);
   await page.getByRole("link", { name: "Resources" }).click();
-  await page.getByLabel("Type").selectOption("MeshTimeout");
+  await page.getByRole("combobox", { name: "Type", exact: true }).selectOption("MeshTimeout");
   await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
 });

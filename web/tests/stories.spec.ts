@@ -191,9 +191,9 @@ for (const one of namespaced) {
     await page.getByRole("link", { name: "MeshTimeout story-timeout" }).click();
     await expect(page.getByText(one.says[0] === "Role: producer" ? "producer" : one.says[0] === "Role: consumer" ? "consumer" : "workload-owner", { exact: true })).toBeVisible();
     await page.getByRole("link", { name: "Resources" }).click();
-    await page.getByLabel("Type").selectOption("MeshTimeout");
-    await page.getByLabel("Role").selectOption(String(one.says[0]).replace("Role: ", ""));
-    await page.getByLabel("Namespace").fill(one.namespace);
+    await page.getByRole("combobox", { name: "Type", exact: true }).selectOption("MeshTimeout");
+    await page.getByRole("combobox", { name: "Role", exact: true }).selectOption(String(one.says[0]).replace("Role: ", ""));
+    await page.getByRole("searchbox", { name: "Namespace" }).fill(one.namespace);
     await expect(page.getByRole("link", { name: "story-timeout", exact: true })).toBeVisible();
     expect((await page.request.delete(`${mesh.zone1}/meshes/default/meshtimeouts/story-timeout?namespace=${one.namespace}`)).ok()).toBe(true);
   });
