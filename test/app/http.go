@@ -17,6 +17,7 @@ type HTTP struct {
 	server   *http.Server
 	done     chan struct{}
 	requests atomic.Int64
+	failures atomic.Int64 // requests for /flaky
 }
 
 // Answer is the answer of HTTP to each request, as JSON.
@@ -38,6 +39,7 @@ func StartHTTP(name string) (*HTTP, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/count", a.count)
 	mux.HandleFunc("/wait/{duration}", a.wait)
+	mux.HandleFunc("/flaky", a.flaky)
 	mux.HandleFunc("/", a.echo)
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -84,6 +86,15 @@ func (a *HTTP) wait(w http.ResponseWriter, r *http.Request) {
 		a.echo(w, r)
 	case <-r.Context().Done():
 	}
+}
+
+// flaky answers every other request with 503.
+func (a *HTTP) flaky(w http.ResponseWriter, r *http.Request) {
+	if a.failures.Add(1)%2 == 1 {
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+		return
+	}
+	a.echo(w, r)
 }
 
 func (a *HTTP) count(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, a.Count()) }

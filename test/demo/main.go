@@ -150,6 +150,15 @@ func (m *mesh) play(ctx context.Context) error {
 	for i := range calls {
 		ok = ok && calls[i].ok()
 	}
+	owned, err := m.showOwned(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(m.out)
+	printOwned(m.out, owned)
+	for i := range owned {
+		ok = ok && owned[i].err == nil
+	}
 	changes, err := m.measureChanges(ctx)
 	if err != nil {
 		return err

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,6 +30,7 @@ type mesh struct {
 	servers   map[string]*cluster.Server
 	workloads map[string]*cluster.Workload
 	clients   map[string]*cluster.Client
+	spans     *spans
 	told      bool // everything was shown, and was as expected
 }
 
@@ -43,7 +46,10 @@ func (m *mesh) step(what string, do func() error) error {
 	return err
 }
 
-func (m *mesh) start(ctx context.Context) error {
+func (m *mesh) start(ctx context.Context) (err error) {
+	if m.spans, err = startSpans(); err != nil {
+		return err
+	}
 	if err := m.writeManifests(); err != nil {
 		return err
 	}
@@ -87,6 +93,7 @@ func (m *mesh) writeManifests() error {
 		if err != nil {
 			return err
 		}
+		raw = bytes.ReplaceAll(raw, []byte(spansAddress), []byte(m.spans.address()))
 		if err := os.WriteFile(filepath.Join(m.dir, e.Name()), raw, 0o600); err != nil {
 			return err
 		}
@@ -172,5 +179,9 @@ func (m *mesh) close() error {
 	for _, w := range m.workloads {
 		w.Close()
 	}
-	return m.Close()
+	err := m.Close() // the Envoys before what they send to
+	if m.spans != nil {
+		err = errors.Join(err, m.spans.close())
+	}
+	return err
 }

@@ -64,6 +64,20 @@ func printCalls(w io.Writer, calls []crossCall) {
 	_ = t.Flush()
 }
 
+func printOwned(w io.Writer, all []owned) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "THE OWNER OF SHOP WRITES\tAND SEES\t")
+	for i := range all {
+		o := &all[i]
+		seen := o.does
+		if o.err != nil {
+			seen += ": " + o.err.Error()
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", o.typ, seen, mark(o.err == nil))
+	}
+	_ = t.Flush()
+}
+
 func printChanges(w io.Writer, changes []change) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "CHANGED ON THE GLOBAL, UNDER REQUESTS\tENFORCED IN ZONE-1\tENFORCED IN ZONE-2")

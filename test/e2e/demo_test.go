@@ -24,6 +24,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []string{
 		"kri_mtp_default___by-mesh-operator_", "CHANGED ON THE GLOBAL", "producer-timeout-", "not there",
 		"the consumer's policy of zone-2 beats it",
+		"MeshTimeout", "MeshRetry", "MeshRateLimit", "MeshAccessLog", "MeshTrace",
 		"Why 403?", "kri_mtp_default_zone-1_backend-ns_without-zone-2_: not safe to enforce: ",
 	} {
 		if !strings.Contains(string(out), want) {
