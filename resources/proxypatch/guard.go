@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -42,7 +43,8 @@ func (g *Guard) Check(before, after *Config) error {
 			return refusal(kindListener, name, why)
 		}
 	}
-	judges := discoveredFilters(g.Original)
+	// Most patches change no routes.
+	judges := sync.OnceValue(func() map[string]bool { return discoveredFilters(g.Original) })
 	for _, name := range slices.Sorted(maps.Keys(after.Routes)) {
 		if why := g.routes(before.Routes[name], after.Routes[name], protected, judges); why != "" {
 			return refusal("route configuration", name, why)
@@ -298,13 +300,13 @@ func portOf(m proto.Message) uint32 {
 	return m.(*listenerv3.Listener).GetAddress().GetSocketAddress().GetPortValue()
 }
 
-func (g *Guard) routes(before, after *Resource, protected, judges map[string]bool) string {
+func (g *Guard) routes(before, after *Resource, protected map[string]bool, judges func() map[string]bool) string {
 	if before == nil || before.Message == after.Message {
 		return ""
 	}
 	then, now := before.Message.(*routev3.RouteConfiguration), after.Message.(*routev3.RouteConfiguration)
 	if g.isExposed(before.Name, g.Original.Routes, before) {
-		if why := exposedRoutes(then, now, judges); why != "" {
+		if why := exposedRoutes(then, now, judges()); why != "" {
 			return why
 		}
 		return more(g.Original.Routes[before.Name], before, after, exposed, nil)

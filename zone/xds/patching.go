@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/proxypatch"
@@ -186,8 +188,8 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 		if r.name == adminListener {
 			continue // it is the zone's: takePatched adds it
 		}
-		listener := &listenerv3.Listener{}
-		if err := r.delta.GetResource().UnmarshalTo(listener); err != nil {
+		listener, err := openAs[*listenerv3.Listener](t, r)
+		if err != nil {
 			return nil, err
 		}
 		origin := s.originOf(kindListener, r.name)
@@ -201,15 +203,15 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 		out.Listeners[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: listener}
 	}
 	for _, r := range s.sets[kindCluster] {
-		cluster := &clusterv3.Cluster{}
-		if err := r.delta.GetResource().UnmarshalTo(cluster); err != nil {
+		cluster, err := openAs[*clusterv3.Cluster](t, r)
+		if err != nil {
 			return nil, err
 		}
 		out.Clusters[r.name] = &proxypatch.Resource{Name: r.name, Origin: s.originOf(kindCluster, r.name), Message: cluster}
 	}
 	for _, r := range s.sets[kindRoute] {
-		routes := &routev3.RouteConfiguration{}
-		if err := r.delta.GetResource().UnmarshalTo(routes); err != nil {
+		routes, err := openAs[*routev3.RouteConfiguration](t, r)
+		if err != nil {
 			return nil, err
 		}
 		origin := s.originOf(kindRoute, r.name)
@@ -221,6 +223,26 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 		out.Routes[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: routes}
 	}
 	return out, nil
+}
+
+// opened is the message of a resource. Proxies that share the resource share it, and nobody changes it: patches make
+// copies.
+type opened struct{ proto.Message }
+
+// openAs returns the message of a resource.
+func openAs[M proto.Message](t *target, r *resource) (m M, err error) {
+	made, err := t.shared.opened.get(r, func() (*opened, error) {
+		m, err := r.delta.GetResource().UnmarshalNew()
+		return &opened{m}, err
+	})
+	if err != nil {
+		return m, err
+	}
+	m, ok := made.Message.(M)
+	if !ok {
+		return m, fmt.Errorf("%w: %s is a %T", ErrConfig, r.name, made.Message)
+	}
+	return m, nil
 }
 
 // originOf returns what made a resource, as matches of patches name it.

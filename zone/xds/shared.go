@@ -40,4 +40,6 @@ type shared struct {
 	rates         table[rateKey, rateLimiter]
 	permitted     table[permittedKey, permitted]
 	inboundRoutes table[inboundRoutesKey, inboundRoutes]
+	// What MeshProxyPatches read: patching.go.
+	opened table[*resource, opened]
 }
