@@ -23,6 +23,8 @@ GOTESTSUM_VERSION     := v1.13.0
 HELM_VERSION          := v3.22.0
 # The version is also in test/tools/promtool/go.mod.
 PROMTOOL_VERSION      := v0.315.0
+GRPCURL_VERSION       := v1.9.3
+GHZ_VERSION           := v0.93.0
 NFPM_VERSION          := v2.43.4
 # The generator of the site; site/requirements.txt has the version, too.
 MKDOCS_VERSION        := 9.8.2
@@ -48,6 +50,12 @@ golangci_lint_ready := $(STAMPS)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 gotestsum_ready     := $(STAMPS)/gotestsum-$(GOTESTSUM_VERSION)
 helm_ready          := $(STAMPS)/helm-$(HELM_VERSION)
 promtool_ready      := $(STAMPS)/promtool-$(PROMTOOL_VERSION)
+# What proxies are observed and called with: Prometheus by the module of promtool, an OpenTelemetry collector by one of ours.
+prometheus_ready    := $(STAMPS)/prometheus-$(PROMTOOL_VERSION)
+otelcol_ready       := $(STAMPS)/otelcol
+grpcurl_ready       := $(STAMPS)/grpcurl-$(GRPCURL_VERSION)
+ghz_ready           := $(STAMPS)/ghz-$(GHZ_VERSION)
+counterparts_ready  := $(prometheus_ready) $(otelcol_ready) $(grpcurl_ready) $(ghz_ready)
 judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
 mkdocs_ready        := $(STAMPS)/mkdocs-$(MKDOCS_VERSION)
@@ -163,11 +171,11 @@ test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of
 	$(GOTESTSUM) --packages="./test/e2e ./test/abuse ./test/..." -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
 
 # Tests that need tools which take minutes to build.
-TOOLED := ^Test(Helm|Judge|Kubernetes|Promtool|Release)
+TOOLED := ^Test(Counterparts|Helm|Judge|Kubernetes|Promtool|Release)
 # What compiles the command line for other systems, which takes minutes.
 DESKTOPS := ^TestReleaseForDesktops
 .PHONY: test-deploy
-test-deploy: $(page) $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics and packages, judged by the tools that read them (minutes, the first time)
+test-deploy: $(page) $(envoy_ready) $(helm_ready) $(judge_ready) $(promtool_ready) $(counterparts_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics, packages and policies, judged by the tools that read or call them (minutes, the first time)
 	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' -skip '$(DESKTOPS)' $(ARGS)
 
 .PHONY: test-desktops
@@ -300,7 +308,7 @@ clean: ## remove what was built; .tools/ stays
 tools: $(envoy_ready) $(proxies_ready) $(generators_ready) $(golangci_lint_ready) $(gotestsum_ready) ## install every tool into .tools/
 
 .PHONY: tools-deploy
-tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
+tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(counterparts_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
 
 .PHONY: tools-kubernetes
 tools-kubernetes: ## build what a node of Kubernetes runs, and install its Debian packages (10 minutes and more, the first time)
@@ -358,6 +366,21 @@ $(helm_ready):
 # By a module of ours, as it cannot be installed from its own; without service discovery, for which it would bring the libraries of every cloud.
 $(promtool_ready):
 	$(INSTALL) wrapper promtool github.com/prometheus/prometheus/cmd/promtool $(PROMTOOL_VERSION) test/tools/promtool remove_all_sd
+
+$(prometheus_ready):
+	$(INSTALL) wrapper prometheus github.com/prometheus/prometheus/cmd/prometheus $(PROMTOOL_VERSION) test/tools/promtool remove_all_sd
+
+# Ours: the core's OTLP receiver, and its exporter that prints.
+$(otelcol_ready): $(wildcard test/tools/otelcol/*)
+	mkdir -p $(@D) $(TOOLS)/bin
+	GOFLAGS='' $(GO) -C test/tools/otelcol build -p 1 -ldflags '-s -w' -o "$(abspath $(TOOLS))/bin/otelcol" .
+	touch $@
+
+$(grpcurl_ready):
+	$(INSTALL) go grpcurl github.com/fullstorydev/grpcurl/cmd/grpcurl $(GRPCURL_VERSION)
+
+$(ghz_ready):
+	$(INSTALL) go ghz github.com/bojand/ghz/cmd/ghz $(GHZ_VERSION)
 
 # Ours: it has the types of Kubernetes, of the Prometheus operator and of Compose.
 $(judge_ready): $(wildcard test/tools/judge/*)

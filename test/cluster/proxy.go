@@ -39,6 +39,8 @@ type ProxyConfig struct {
 	// SpireSocket is the socket of the SPIRE agent for the proxy. Envoy is the program, which SPIRE recognises by its
 	// path. Both may be empty.
 	SpireSocket, Envoy string
+	// Bootstrap are more arguments of `causeway-zone bootstrap`.
+	Bootstrap []string
 }
 
 // StartProxy bootstraps an Envoy as a user would, with `causeway-zone bootstrap`, and waits until its admin interface
@@ -66,7 +68,7 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 	} else {
 		args = append(args, "--dataplane", cfg.Dataplane, "--mesh", cfg.Mesh, "--namespace", cfg.Namespace)
 	}
-	bootstrap, err := c.Output(ctx, nil, "causeway-zone", args...)
+	bootstrap, err := c.Output(ctx, nil, "causeway-zone", append(args, cfg.Bootstrap...)...)
 	if err != nil {
 		return nil, err
 	}

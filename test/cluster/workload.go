@@ -31,8 +31,9 @@ type WorkloadConfig struct {
 	Inbounds []InboundConfig
 	// Outbounds are what the applications may call, each on its own port. A client without a proxy has none.
 	Outbounds []OutboundConfig
-	// XDS, SpireSocket and Envoy are those of ProxyConfig.
+	// XDS, SpireSocket, Envoy and Bootstrap are those of ProxyConfig.
 	XDS, SpireSocket, Envoy string
+	Bootstrap               []string
 }
 
 // OutboundConfig is one outbound: a name for tests, and the backendRef of the Dataplane.
@@ -42,7 +43,11 @@ type OutboundConfig struct {
 }
 
 // InboundConfig is one inbound.
-type InboundConfig struct{ Name, Protocol string }
+type InboundConfig struct {
+	Name, Protocol string
+	// ServicePort is the port of an application of the caller's own; 0 starts one.
+	ServicePort int
+}
 
 // Workload is a Dataplane with its proxy and its applications.
 type Workload struct {
@@ -52,15 +57,17 @@ type Workload struct {
 	outbound map[string]int
 }
 
-// Inbound is a port of a workload. Either HTTP or TCP is set.
+// Inbound is a port of a workload. Either HTTP or TCP is set, or neither if the application is the caller's own.
 type Inbound struct {
 	Name string
 	Port int
 	HTTP *app.HTTP
 	TCP  *app.TCP
+	// port is that of an application that the caller has.
+	port int
 }
 
-// Count returns how many requests or connections have reached the application.
+// Count returns how many requests or connections have reached the application, which is not the caller's own.
 func (in *Inbound) Count() int64 {
 	if in.HTTP != nil {
 		return in.HTTP.Count()
@@ -103,7 +110,7 @@ func (w *Workload) start(ctx context.Context, c *Cluster) error {
 	}
 	w.Proxy, err = c.StartProxy(ctx, ProxyConfig{
 		Zone: w.Zone, Mesh: w.Mesh, Namespace: w.Namespace, Dataplane: w.Name, XDS: w.XDS, SpireSocket: w.SpireSocket,
-		Envoy: w.Envoy,
+		Envoy: w.Envoy, Bootstrap: w.Bootstrap,
 	})
 	if err != nil {
 		return err
@@ -116,17 +123,22 @@ func startInbound(cfg InboundConfig, service string) (*Inbound, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &Inbound{Name: cfg.Name, Port: port}
-	if cfg.Protocol == ProtocolTCP {
+	in := &Inbound{Name: cfg.Name, Port: port, port: cfg.ServicePort}
+	switch {
+	case cfg.ServicePort != 0:
+	case cfg.Protocol == ProtocolTCP:
 		in.TCP, err = app.StartTCP()
-	} else {
+	default:
 		in.HTTP, err = app.StartHTTP(service)
 	}
 	return in, err
 }
 
 func (in *Inbound) servicePort() int {
-	if in.HTTP != nil {
+	switch {
+	case in.port != 0:
+		return in.port
+	case in.HTTP != nil:
 		return in.HTTP.Port()
 	}
 	return in.TCP.Port()

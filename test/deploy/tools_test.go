@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Tests whose names begin with Helm, Judge, Promtool or Release need tools that take minutes to build, so `make test`
+// Tests whose names begin with Counterparts, Helm, Judge, Promtool or Release need tools that take minutes to build, so `make test`
 // leaves them out and `make test-deploy` runs them: see the Makefile.
 
 // tool is the path of a program that make tools-deploy installs.
