@@ -13,7 +13,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,8 +125,16 @@ func (l *loot) addString(kind, field, text string) error {
 	return l.addKey(kind, key)
 }
 
-// encoded matches runs of possible base64.
-var encoded = regexp.MustCompile(`[A-Za-z0-9+/_-]{40,}`)
+// leastEncoded is the least number of bytes of possible base64 that are decoded.
+const leastEncoded = 40
+
+// encoded returns the runs of possible base64.
+func encoded(text []byte) [][]byte {
+	runs := bytes.FieldsFunc(text, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("+/_-", r)
+	})
+	return slices.DeleteFunc(runs, func(run []byte) bool { return len(run) < leastEncoded })
+}
 
 // looseEnds removes what separates the lines of PEM: in text, in JSON, and in JSON in JSON.
 var looseEnds = strings.NewReplacer("\n", "", "\r", "", " ", "", "\t", "", `\\n`, "", `\n`, "", `\`, "")
@@ -134,7 +142,7 @@ var looseEnds = strings.NewReplacer("\n", "", "\r", "", " ", "", "\t", "", `\\n`
 // in lists the loot in an output: unchanged, without line ends, or inside base64.
 func (l *loot) in(given []byte) (found []string) {
 	layers := [][]byte{given, []byte(looseEnds.Replace(string(given)))}
-	for _, run := range append(encoded.FindAll(given, -1), encoded.FindAll(layers[1], -1)...) {
+	for _, run := range append(encoded(given), encoded(layers[1])...) {
 		for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			if inner, err := encoding.DecodeString(string(run[:len(run)/4*4])); err == nil {
 				layers = append(layers, inner, []byte(looseEnds.Replace(string(inner))))
