@@ -221,7 +221,6 @@ lint-proto: $(generators_ready)
 
 .PHONY: lint-go
 lint-go: $(golangci_lint_ready)
-	$(GO) vet ./...
 	$(TOOLS)/bin/golangci-lint run --timeout 20m ./...
 
 # BENCH=quick: one short round, no growth, and docs/performance.md stays as it is.
