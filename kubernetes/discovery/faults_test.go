@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -116,7 +115,7 @@ func TestAPIServerThatIsAway(t *testing.T) {
 			var isAway, restarted atomic.Bool
 			var refused atomic.Int64
 			var lost sync.Map
-			srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			srv := g.runs(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if isAway.Load() {
 					refused.Add(1)
 					away(w, r)
@@ -130,15 +129,6 @@ func TestAPIServerThatIsAway(t *testing.T) {
 				}
 				f.ServeHTTP(w, r)
 			}))
-			t.Cleanup(srv.Close)
-			g.Client = clientOf(t, srv)
-			ctx, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- g.Run(ctx) }()
-			defer func() {
-				cancel()
-				must(t, <-done)
-			}()
 			has := []string{"Dataplane default/shop/a", "Dataplane default/shop/b", "MeshService default/shop/web"}
 			g.until("both pods", g.isIn(has...))
 			isAway.Store(true)

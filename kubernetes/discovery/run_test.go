@@ -85,16 +85,7 @@ func TestRun(t *testing.T) {
 	for _, kind := range g.kinds {
 		f.sent[kind.kind.Plural] = make(chan string, 10)
 	}
-	srv := httptest.NewTLSServer(f)
-	t.Cleanup(srv.Close)
-	g.Client = clientOf(t, srv)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- g.Run(ctx) }()
-	defer func() {
-		cancel()
-		must(t, <-done)
-	}()
+	g.runs(f)
 	g.until("nodes to be refused", func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -109,7 +100,7 @@ func TestRun(t *testing.T) {
 	g.until("the pod to be ready", g.isIn("Dataplane default/shop/a", "MeshService default/shop/web"))
 	users := home.Labelled(&resources.Resource{Key: resources.Key{Type: resources.TypeDataplane, Mesh: "default", Namespace: "shop", Name: "b"},
 		Object: resources.Object{UID: "u"}, Spec: specOf(t, resources.TypeDataplane, `{"networking": {"address": "192.0.2.1", "inbound": [{"port": 1}]}}`)})
-	_, err := g.store.Apply(ctx, store.Batch{Ops: []store.Op{{Put: users}}})
+	_, err := g.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: users}}})
 	must(t, err)
 	f.send("pods", "ADDED", pod(t, "b", "10.1.0.2", true))
 	g.until("an Event", func() bool {
@@ -117,11 +108,27 @@ func TestRun(t *testing.T) {
 		defer f.mu.Unlock()
 		return len(f.events) == 1 && strings.HasPrefix(f.events[0], "NameTaken a Dataplane shop/b that a user wrote has this name")
 	})
-	_, err = g.store.Apply(ctx, store.Batch{Ops: []store.Op{{Delete: users.Key}}})
+	_, err = g.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: users.Key}}})
 	must(t, err)
 	g.until("the pod, once the user's is gone", g.isIn("Dataplane default/shop/a", "Dataplane default/shop/b", "MeshService default/shop/web"))
 	f.send("pods", "DELETED", pod(t, "a", "10.1.0.1", true))
 	g.until("the pod to be gone", g.isIn("Dataplane default/shop/b", "MeshService default/shop/web"))
+}
+
+// runs runs the controller against an API server until the test ends.
+func (g *rig) runs(apiServer http.Handler) *httptest.Server {
+	g.t.Helper()
+	srv := httptest.NewTLSServer(apiServer)
+	g.t.Cleanup(srv.Close)
+	g.Client = clientOf(g.t, srv)
+	ctx, cancel := context.WithCancel(g.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- g.Run(ctx) }()
+	g.t.Cleanup(func() {
+		cancel()
+		must(g.t, <-done)
+	})
+	return srv
 }
 
 func (g *rig) isIn(want ...string) func() bool {
