@@ -25,7 +25,7 @@ func TestFaultsFramesThatAreCut(t *testing.T) {
 	t.Parallel()
 	policies, cuts := 1_000, 4
 	if *faultsLong {
-		policies, cuts = 5_000, 40
+		policies, cuts = 2_000, 20
 	}
 	m := newMesh(t)
 	link, err := cluster.NewLink(t.Context(), m.global.Address("kds"))
