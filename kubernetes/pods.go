@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	if b.Injection != nil {
 		settings = b.Injection()
 	}
+	settings.Nonce = rand.Text()
 	ns := injection.Namespace{Name: r.Namespace}
 	if !injection.Exempt(ns, settings) { // those start whatever the API server has to say
 		var err error

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
@@ -68,6 +69,10 @@ type BootstrapConfig struct {
 	// ReadyAddress is where the proxy answers GET /ready to everybody, `ip:port`: 200 once it has its configuration. Empty
 	// turns that off.
 	ReadyAddress string
+	// Probes are what the kubelet asks the proxy, at ProbeAddress (`ip:port`), instead of the application, whose address
+	// ApplicationAddress is.
+	Probes                           []injection.Probe
+	ProbeAddress, ApplicationAddress string
 	// PushMetricsEvery is how often the proxy sends its metrics to the collector of a MeshMetric. Zero turns that off.
 	PushMetricsEvery time.Duration
 	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
@@ -136,7 +141,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 			b.Node.Metadata = withField(b.Node.Metadata, xds.AdminKey, structpb.NewNumberValue(float64(port)))
 		}
 	}
-	if err := errors.Join(cfg.addPush(b), cfg.addReady(b)); err != nil {
+	if err := errors.Join(cfg.addPush(b), cfg.addReady(b), cfg.addProbes(b)); err != nil {
 		return nil, err
 	}
 	if err := b.Validate(); err != nil {

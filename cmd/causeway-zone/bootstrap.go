@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/zone"
 )
@@ -123,6 +126,10 @@ func bootstrapFlags(f *pflag.FlagSet, cfg *zone.BootstrapConfig, heap *int64, to
 	f.StringVar(&cfg.AdminAddress, "admin-address", "127.0.0.1:9901", "`address` of Envoy's own admin interface")
 	f.StringVar(&cfg.ReadyAddress, "ready-address", "",
 		"`address`, such as 0.0.0.0:15021, on which the proxy tells everybody by GET /ready whether it has its configuration, and nothing else")
+	f.StringVar(&cfg.ProbeAddress, "probe-address", "",
+		"`address`, such as 0.0.0.0:15020, on which the proxy answers the kubelet what --probes say, and nothing else")
+	f.Var(probesFlag{&cfg.Probes}, "probes", "probes and hooks of a pod, as the injection of proxies writes them: a `list` in JSON")
+	f.StringVar(&cfg.ApplicationAddress, "application-address", "", "`address` of the pod, at which the proxy asks the application for --probes")
 	f.DurationVar(&cfg.PushMetricsEvery, "push-metrics-every", 0,
 		"`time` between two times at which Envoy sends its metrics to the collector of a MeshMetric; 0 for never")
 	f.DurationVar(&cfg.DrainTime, "drain-time", 30*time.Second,
@@ -137,9 +144,20 @@ func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
 		"`address` of a DNS server, such as 10.0.0.2:53, to which the proxy forwards queries for other names; up to 3")
 }
 
+// probesFlag reads a list of probes.
+type probesFlag struct{ into *[]injection.Probe }
+
+func (p probesFlag) String() string { return "" }
+func (p probesFlag) Type() string   { return "list" }
+func (p probesFlag) Set(text string) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(p.into)
+}
+
 // envoyOnly are the flags that have no meaning for a gRPC program.
 var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "renewed-token-file", "spire-socket",
-	"dns-address", "dns-upstream", "push-metrics-every", "ready-address"}
+	"dns-address", "dns-upstream", "push-metrics-every", "ready-address", "probe-address", "probes", "application-address"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {

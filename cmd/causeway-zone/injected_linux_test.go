@@ -34,7 +34,8 @@ func TestInjectedContainersRun(t *testing.T) {
 	}
 	result, err := injection.Inject([]byte(`{"metadata":{"annotations":{"traffic.kuma.io/exclude-inbound-ports":"9090,9100-9110",
   "traffic.kuma.io/exclude-outbound-ports":"3306","traffic.kuma.io/exclude-inbound-ips":"10.0.0.1",
-  "traffic.kuma.io/exclude-outbound-ips":"fd00::/8","kuma.io/sidecar-proxy-concurrency":"1"}},"spec":{"containers":[]}}`),
+  "traffic.kuma.io/exclude-outbound-ips":"fd00::/8","kuma.io/sidecar-proxy-concurrency":"1"}},"spec":{"containers":[{"name":"app","readinessProbe":{"httpGet":{"path":"/a?b=$(C)%","port":8080,
+  "scheme":"HTTPS"}},"livenessProbe":{"grpc":{"port":9000,"service":"shop"}},"startupProbe":{"tcpSocket":{"port":8080}}}]}}`),
 		injection.Namespace{Name: "shop", Labels: map[string]string{"kuma.io/sidecar-injection": "enabled"}},
 		&injection.Settings{XDSAddress: "causeway-zone.mesh.svc:5678", XDSCA: string(pem.EncodeToMemory(ca))})
 	if err != nil {
@@ -45,7 +46,7 @@ func TestInjectedContainersRun(t *testing.T) {
 		t.Fatalf("%v: %s", err, result.Patch[0].Value)
 	}
 	here := strings.NewReplacer("/run/causeway-proxy", dir, "/var/run/secrets/causeway.io", dir, "$(POD_NAME)", "backend-1",
-		"$(POD_NAMESPACE)", "shop")
+		"$(POD_NAMESPACE)", "shop", "$(POD_IP)", "10.0.0.1", "$$", "$")
 	for _, c := range containers {
 		for i := range c.Args {
 			c.Args[i] = here.Replace(c.Args[i])
@@ -80,7 +81,7 @@ func TestInjectedContainersRun(t *testing.T) {
 			return
 		}
 		run(containers[1].Args)
-		if s, err := capture.Read(); err != nil || s.State != capture.Installed || len(s.Settings.ExcludeInboundPorts) != 3 {
+		if s, err := capture.Read(); err != nil || s.State != capture.Installed || len(s.Settings.ExcludeInboundPorts) != 4 {
 			t.Errorf("%+v, %v", s, err)
 		}
 	}()

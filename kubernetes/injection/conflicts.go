@@ -7,12 +7,37 @@ import (
 	"strings"
 )
 
-// ownPorts are the ports of the proxy, with what it does there.
-var ownPorts = []struct {
+// ownPort is a port of the proxy, with what it does there.
+type ownPort struct {
 	port uint32
 	does string
-}{{adminPort, "has its admin interface"}, {outboundPort, "takes what goes out"}, {inboundPort, "takes what comes in"},
-	{readyPort, "says whether it is ready"}}
+}
+
+// ownPorts are the ports of the proxy.
+func (o *options) ownPorts() []ownPort {
+	out := []ownPort{{adminPort, "has its admin interface"}, {outboundPort, "takes what goes out"}, {inboundPort, "takes what comes in"},
+		{readyPort, "says whether it is ready"}}
+	if o.probePort != 0 {
+		out = append(out, ownPort{o.probePort, "answers for the application's probes"})
+	}
+	return out
+}
+
+// owns returns what the proxy does on a port; empty if it is not the proxy's.
+func (o *options) owns(port uint32) string {
+	for _, own := range o.ownPorts() {
+		if own.port == port {
+			return own.does
+		}
+	}
+	return ""
+}
+
+// goesPast reports whether the kubelet reaches a port around the proxy.
+func (o *options) goesPast(port uint32) bool {
+	return port == readyPort ||
+		slices.ContainsFunc(o.notInPorts, func(ports string) bool { return within(ports, port) })
+}
 
 // conflicts returns why the proxy and the pod cannot live together.
 func (p *pod) conflicts(o *options) error {
@@ -27,10 +52,8 @@ func (p *pod) conflicts(o *options) error {
 			return fmt.Errorf("container %q runs as user %d, the proxy's, whose connections are not captured: choose another", c.Name, proxyUser)
 		}
 		for _, port := range c.Ports {
-			for _, own := range ownPorts {
-				if own.port == port.ContainerPort && port.Protocol != "UDP" && port.Protocol != "SCTP" {
-					return fmt.Errorf("container %q has port %d, on which the proxy %s: choose another", c.Name, own.port, own.does)
-				}
+			if does := o.owns(port.ContainerPort); does != "" && port.Protocol != "UDP" && port.Protocol != "SCTP" {
+				return fmt.Errorf("container %q has port %d, on which the proxy %s: choose another", c.Name, port.ContainerPort, does)
 			}
 		}
 	}
@@ -40,8 +63,8 @@ func (p *pod) conflicts(o *options) error {
 		}
 	}
 	for _, ports := range o.notInPorts {
-		for _, own := range ownPorts {
-			if own.port != readyPort && within(ports, own.port) {
+		for _, own := range o.ownPorts() {
+			if own.port != readyPort && own.port != o.probePort && within(ports, own.port) {
 				return fmt.Errorf("annotation %s has %s, in which the proxy has its port %d", annotationNotInboundPorts, ports,
 					own.port)
 			}
@@ -62,7 +85,7 @@ func within(ports string, port uint32) bool {
 }
 
 // warn tells what in the pod will not work, or makes capture weaker.
-func (p *pod) warn(o *options, out *Result) {
+func (p *pod) warn(out *Result) {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if slices.Contains(ourContainers, c.Name) {
 			continue
@@ -70,15 +93,6 @@ func (p *pod) warn(o *options, out *Result) {
 		caps := c.SecurityContext.Capabilities.Add
 		if c.SecurityContext.Privileged || slices.Contains(caps, "NET_ADMIN") || slices.Contains(caps, "ALL") {
 			out.warnf("container %q may change the rules of capture (NET_ADMIN)", c.Name)
-		}
-		for _, probe := range []struct {
-			name  string
-			probe *podProbe
-		}{{"startupProbe", c.StartupProbe}, {"readinessProbe", c.ReadinessProbe}, {"livenessProbe", c.LivenessProbe}} {
-			if probe.probe != nil && len(probe.probe.Exec) == 0 && len(o.notInPorts) == 0 {
-				out.warnf("the %s of container %q comes from the node without an identity, and the proxy refuses it: use exec, or %s",
-					probe.name, c.Name, annotationNotInboundPorts)
-			}
 		}
 	}
 }

@@ -22,13 +22,15 @@ const (
 	// seen here. So it is one that no image has by accident, such as Kuma's 5678, and one that user namespaces have.
 	proxyUser = 56785
 	// Ports of the proxy in a pod.
-	inboundPort, outboundPort, readyPort, adminPort = 15006, 15001, 15021, 9901
+	inboundPort, outboundPort, readyPort, defaultProbePort, adminPort = 15006, 15001, 15021, 15020, 9901
 
 	configVolume, tokenVolume = "causeway-proxy", "causeway-token"
 	configPath, tokenPath     = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, no credentials
 
 	// tokenLife is how long a token is good for. Kubernetes renews it in the volume at 80 %.
 	tokenLife = 24 * time.Hour
+	// probesFlag names the probes and hooks that the proxy answers.
+	probesFlag = "--probes"
 	// startTries is how many seconds a proxy may take to have its configuration, before the kubelet starts it anew.
 	startTries = 120
 )
@@ -111,8 +113,8 @@ func small() resources {
 }
 
 // bootstrapContainer writes the proxy's bootstrap, with the name of the pod as that of its Dataplane.
-func bootstrapContainer(o *options, s *Settings) *container {
-	return &container{Name: BootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
+func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, error) {
+	out := &container{Name: BootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
 		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
 			"--xds-address", s.XDSAddress, "--xds-ca", s.XDSCA, "--renewed-token-file", tokenPath + "/token",
 			"--admin-address", fmt.Sprintf("127.0.0.1:%d", adminPort),
@@ -124,13 +126,24 @@ func bootstrapContainer(o *options, s *Settings) *container {
 		Resources: small(), SecurityContext: restricted(),
 		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}},
 	}
+	if len(probes.probes) == 0 {
+		return out, nil
+	}
+	text, err := probes.text()
+	out.Args = append(out.Args, "--application-address", "$(POD_IP)", "--probe-address", fmt.Sprintf("0.0.0.0:%d", o.probePort), probesFlag, text)
+	out.Env = append(out.Env, envVar{Name: "POD_IP", ValueFrom: &envSource{fieldRef{"status.podIP"}}})
+	return out, err
 }
 
 // captureContainer sets the rules of capture. It needs one capability, and as another user than root it would not get it.
-func captureContainer(o *options, s *Settings) *container {
+func captureContainer(o *options, s *Settings, probes *prober) *container {
+	past := []string{strconv.Itoa(readyPort)}
+	if len(probes.probes) > 0 {
+		past = append(past, strconv.Itoa(int(o.probePort)))
+	}
 	args := []string{"capture", "install", "--proxy-user", strconv.Itoa(proxyUser),
 		"--inbound-port", strconv.Itoa(inboundPort), "--outbound-port", strconv.Itoa(outboundPort),
-		"--exclude-inbound-ports", strings.Join(append([]string{strconv.Itoa(readyPort)}, o.notInPorts...), ",")}
+		"--exclude-inbound-ports", strings.Join(append(past, o.notInPorts...), ",")}
 	for _, list := range []struct {
 		flag string
 		of   []string

@@ -22,6 +22,9 @@ type Settings struct {
 	Audience string
 	// SystemNamespace is the namespace of the zone itself, in which no pod gets a proxy.
 	SystemNamespace string
+	// Nonce is a text of crypto/rand.Text, another for each pod. It is in the paths at which the kubelet asks the proxy,
+	// so that nobody else asks there.
+	Nonce string
 }
 
 // Namespace is the namespace of a pod.
@@ -76,16 +79,11 @@ type podContainer struct {
 		} `json:"capabilities"`
 	} `json:"securityContext"`
 	Ports []struct {
+		Name          string `json:"name"`
 		ContainerPort uint32 `json:"containerPort"`
 		Protocol      string `json:"protocol"`
 	} `json:"ports"`
-	StartupProbe   *podProbe `json:"startupProbe"`
-	ReadinessProbe *podProbe `json:"readinessProbe"`
-	LivenessProbe  *podProbe `json:"livenessProbe"`
-}
-
-type podProbe struct {
-	Exec json.RawMessage `json:"exec"`
+	Args []string `json:"args"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -121,24 +119,26 @@ func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	out.Mesh = o.mesh
-	p.warn(o, out)
+	p.warn(out)
 	return out, p.patch(o, s, out)
 }
 
 // patch makes the patch. What is ours in the pod already is made anew.
 func (p *pod) patch(o *options, s *Settings, out *Result) error {
-	ours := []any{bootstrapContainer(o, s), captureContainer(o, s), proxyContainer(o, s)}
-	init, err := marshalled(ours)
+	probes := p.newProber(o, s.Nonce, out)
+	apps, theirs, err := p.containers(probes)
 	if err != nil {
 		return err
 	}
-	before := make([]json.RawMessage, 0, len(p.Spec.InitContainers))
-	for _, c := range p.Spec.InitContainers {
-		before = append(before, c.raw)
-		if !slices.Contains(ourContainers, c.Name) {
-			init = append(init, c.raw)
-		}
+	bootstrap, err := bootstrapContainer(o, s, probes)
+	if err != nil {
+		return err
 	}
+	init, err := marshalled([]any{bootstrap, captureContainer(o, s, probes), proxyContainer(o, s)})
+	if err != nil {
+		return err
+	}
+	init = append(init, theirs...)
 	volumes, err := marshalled(volumesOf(s))
 	if err != nil {
 		return err
@@ -160,7 +160,8 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 	for _, part := range []struct {
 		path      string
 		was, will any
-	}{{"/spec/initContainers", before, init}, {"/spec/volumes", p.Spec.Volumes, volumes},
+	}{{"/spec/initContainers", raw(p.Spec.InitContainers), init}, {"/spec/containers", raw(p.Spec.Containers), apps},
+		{"/spec/volumes", p.Spec.Volumes, volumes},
 		{"/metadata/annotations", p.Metadata.Annotations, annotations}} {
 		was, errWas := canonical(part.was)
 		will, errWill := canonical(part.will)
@@ -172,6 +173,36 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 		}
 	}
 	return nil
+}
+
+// containers returns the pod's own containers, and init containers, with what the kubelet asks of them led to the proxy.
+func (p *pod) containers(probes *prober) (apps, init []json.RawMessage, err error) {
+	apps, init = []json.RawMessage{}, []json.RawMessage{}
+	for _, of := range []struct {
+		list []podContainer
+		into *[]json.RawMessage
+	}{{p.Spec.InitContainers, &init}, {p.Spec.Containers, &apps}} {
+		for i := range of.list {
+			if slices.Contains(ourContainers, of.list[i].Name) {
+				continue
+			}
+			led, err := probes.container(&of.list[i])
+			if err != nil {
+				return nil, nil, err
+			}
+			*of.into = append(*of.into, led)
+		}
+	}
+	return apps, init, nil
+}
+
+// raw returns the texts that containers were read from.
+func raw(containers []podContainer) []json.RawMessage {
+	out := make([]json.RawMessage, 0, len(containers))
+	for i := range containers {
+		out = append(out, containers[i].raw)
+	}
+	return out
 }
 
 func marshalled(values []any) ([]json.RawMessage, error) {

@@ -21,7 +21,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 var settings = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:test", XDSAddress: "causeway-zone.mesh.svc:5678",
-	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh"}
+	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh",
+	Nonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 // TestInject: each archive of testdata has a namespace, a pod, and what becomes of it: the pod as it is then with what its
 // creator is told, or why it is refused.
@@ -153,7 +154,8 @@ func spelled(t *testing.T, pod []byte) bool {
 	known := map[string]string{}
 	for _, name := range []string{"metadata", "labels", "annotations", "spec", "hostNetwork", "securityContext", "runAsUser",
 		"initContainers", "containers", "volumes", "name", "privileged", "capabilities", "add", "ports", "containerPort",
-		"protocol", "startupProbe", "readinessProbe", "livenessProbe", "exec"} {
+		"protocol", "startupProbe", "readinessProbe", "livenessProbe", "exec", "lifecycle", "postStart", "preStop", "httpGet", "tcpSocket",
+		"grpc", "port", "host", "path", "scheme", "httpHeaders", "value", "service", "timeoutSeconds", "args"} {
 		known[strings.ToUpper(name)] = name
 	}
 	var right func(any) bool

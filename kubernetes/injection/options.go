@@ -1,6 +1,7 @@
 package injection
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,6 +19,7 @@ const (
 	annotationConcurrency      = "kuma.io/sidecar-proxy-concurrency"
 	annotationDrainTime        = "kuma.io/sidecar-drain-time"
 	annotationLogLevel         = "kuma.io/envoy-log-level"
+	annotationProbePort        = "kuma.io/application-probe-proxy-port"
 	annotationNotInboundPorts  = "traffic.kuma.io/exclude-inbound-ports"
 	annotationNotOutboundPorts = "traffic.kuma.io/exclude-outbound-ports"
 	annotationNotInboundIPs    = "traffic.kuma.io/exclude-inbound-ips"
@@ -30,7 +32,7 @@ const labelMesh = "kuma.io/mesh"
 // withoutEffect are annotations of Kuma that say something of a proxy that ours does not do.
 var withoutEffect = []string{
 	"kuma.io/container-patches", "kuma.io/gateway", "kuma.io/virtual-probes", "kuma.io/virtual-probes-port",
-	"kuma.io/application-probe-proxy-port", "kuma.io/direct-access-services", "kuma.io/reachable-backends",
+	"kuma.io/direct-access-services", "kuma.io/reachable-backends",
 	"kuma.io/service-account-token-volume", "kuma.io/envoy-component-log-level", "kuma.io/sidecar-uid",
 	"kuma.io/envoy-admin-port", "traffic.kuma.io/exclude-outbound-ports-for-uids",
 	"traffic.kuma.io/transparent-proxy-config", "traffic.kuma.io/transparent-proxy-configmap-name",
@@ -38,11 +40,13 @@ var withoutEffect = []string{
 
 // options is what a pod says of its proxy.
 type options struct {
-	mesh                          string
-	env                           []envVar
-	concurrency                   string
-	drain                         time.Duration
-	logLevel                      string
+	mesh        string
+	env         []envVar
+	concurrency string
+	drain       time.Duration
+	logLevel    string
+	// probePort is where the proxy answers the kubelet; zero leaves probes and hooks as they are.
+	probePort                     uint32
 	notInPorts, notOutPorts       []string
 	notInAddresses, notOutAddress []string
 }
@@ -63,7 +67,7 @@ var (
 
 // options reads labels and annotations. Errors name the one that is wrong.
 func (p *pod) options(ns Namespace, out *Result) (*options, error) {
-	o := &options{mesh: "default", drain: defaultDrain, logLevel: "warning"}
+	o := &options{mesh: "default", drain: defaultDrain, logLevel: "warning", probePort: defaultProbePort}
 	for _, labels := range []map[string]string{ns.Labels, p.Metadata.Labels} {
 		if mesh := labels[labelMesh]; mesh != "" {
 			o.mesh = mesh
@@ -92,6 +96,14 @@ func (p *pod) options(ns Namespace, out *Result) (*options, error) {
 			if o.logLevel = text; !slices.Contains(logLevels, text) {
 				return fmt.Errorf("want one of %s", strings.Join(logLevels, ", "))
 			}
+			return nil
+		}},
+		{annotationProbePort, func(text string) error {
+			n, err := strconv.ParseUint(text, 10, 16)
+			if o.probePort = 0; err != nil || o.owns(uint32(n)) != "" {
+				return errors.New("want a port that neither the proxy nor the application has, or 0, which leaves probes as they are")
+			}
+			o.probePort = uint32(n)
 			return nil
 		}},
 		{annotationNotInboundPorts, list(&o.notInPorts, isPort, aPort)},

@@ -71,6 +71,7 @@ spec: {targetRef: {kind: Dataplane}, rules: [{default: {idleTimeoutt: 1s}}]}
 		return nil
 	})
 	t.Run("pods with proxies", func(t *testing.T) { k.as(t).checkPods() })
+	t.Run("probes", func(t *testing.T) { k.as(t).checkProbes() })
 	if logs := k.kubectl("-n", "mesh-system", "logs", "z-causeway-zone-0"); strings.Contains(logs, "forbidden") {
 		t.Errorf("the server wants rights that the chart does not give:\n%s", logs)
 	}

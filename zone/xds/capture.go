@@ -29,9 +29,9 @@ const (
 	inboundCapture = "causeway_capture_inbound"
 	// passCluster leads where a connection was going before it was redirected.
 	passCluster = "causeway_passthrough"
-	// ownSource is the address from which a proxy dials an application on the machine's own address. The rules of
+	// OwnSource is the address from which a proxy dials an application on the machine's own address. The rules of
 	// package capture know it.
-	ownSource = "127.0.0.6"
+	OwnSource = "127.0.0.6"
 	// inspection limits how long a connection whose client says nothing waits for its first bytes to be read. Where
 	// servers speak first, each connection waits that long.
 	inspection = 500 * time.Millisecond
@@ -101,7 +101,7 @@ func (c capture) listenFor(p *passing) (*resource, error) {
 }
 
 // throughCapture resolves how the proxy dials the application of a captured inbound: on loopback, or on an address of
-// the machine, at which only what comes from ownSource is not led back to the proxy.
+// the machine, at which only what comes from OwnSource is not led back to the proxy.
 func (in *inbound) throughCapture(address string) error {
 	service, err := resources.ParseIP(in.service.address)
 	if err != nil || !in.service.same(endpoint{address, in.service.port}) &&
@@ -121,7 +121,7 @@ func (in *inbound) source() *corev3.BindConfig {
 	if !in.ownAddress {
 		return nil
 	}
-	return &corev3.BindConfig{SourceAddress: endpoint{ownSource, 0}.proto().GetSocketAddress()}
+	return &corev3.BindConfig{SourceAddress: endpoint{OwnSource, 0}.proto().GetSocketAddress()}
 }
 
 // inboundListener builds the listener for what others open to the machine. A connection to the address of an inbound,

@@ -1,0 +1,253 @@
+package injection
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Probe is a probe, or a lifecycle hook, that the kubelet asks at the proxy instead of the application: exactly one of
+// HTTPGet, TCPSocket and GRPC says what it asked before.
+type Probe struct {
+	// Path is what the kubelet asks the proxy for, by GET. It has a part that only those know who may read the pod.
+	Path string `json:"path"`
+	// Port is the number of the application's port.
+	Port uint32 `json:"port"`
+	// Timeout is in seconds; zero means none, as hooks have it.
+	Timeout   int        `json:"timeout,omitempty"`
+	HTTPGet   *HTTPGet   `json:"httpGet,omitempty"`
+	TCPSocket *struct{}  `json:"tcpSocket,omitempty"`
+	GRPC      *GRPCProbe `json:"grpc,omitempty"`
+}
+
+// HTTPGet is a request of the kubelet. Source: the API of Kubernetes, v1.
+type HTTPGet struct {
+	Path    string       `json:"path,omitempty"`
+	Scheme  string       `json:"scheme,omitempty"`
+	Headers []HTTPHeader `json:"httpHeaders,omitempty"`
+}
+
+// HTTPHeader is a header of such a request.
+type HTTPHeader struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// GRPCProbe asks for the health of a service by gRPC's protocol for that.
+type GRPCProbe struct {
+	Service string `json:"service,omitempty"`
+}
+
+// MaxProbes bounds the probes and hooks of a pod that the proxy answers.
+const MaxProbes = 64
+
+// nonceForm is the part of paths that nobody guesses: crypto/rand.Text.
+var nonceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+
+// handler is what the kubelet does for a probe or a hook. Source: the API of Kubernetes, v1.
+type handler struct {
+	HTTPGet *struct {
+		HTTPGet
+
+		Host string          `json:"host"`
+		Port json.RawMessage `json:"port"`
+	} `json:"httpGet"`
+	TCPSocket *struct {
+		Host string          `json:"host"`
+		Port json.RawMessage `json:"port"`
+	} `json:"tcpSocket"`
+	GRPC *struct {
+		Service string          `json:"service"`
+		Port    json.RawMessage `json:"port"`
+	} `json:"grpc"`
+	TimeoutSeconds int `json:"timeoutSeconds"`
+}
+
+// port returns the port that a handler asks at the pod itself; nil if it asks none.
+func (h *handler) port() json.RawMessage {
+	switch {
+	case h.HTTPGet != nil && h.HTTPGet.Host == "":
+		return h.HTTPGet.Port
+	case h.TCPSocket != nil && h.TCPSocket.Host == "":
+		return h.TCPSocket.Port
+	case h.GRPC != nil:
+		return h.GRPC.Port
+	}
+	return nil
+}
+
+// probe returns what the proxy has to answer.
+func (h *handler) probe(path string, port uint32, timeout int) Probe {
+	out := Probe{Path: path, Port: port, Timeout: timeout}
+	switch {
+	case h.HTTPGet != nil:
+		out.HTTPGet = &h.HTTPGet.HTTPGet
+	case h.TCPSocket != nil:
+		out.TCPSocket = &struct{}{}
+	default:
+		out.GRPC = &GRPCProbe{Service: h.GRPC.Service}
+	}
+	return out
+}
+
+// prober leads the probes and hooks of a pod to the proxy.
+type prober struct {
+	o   *options
+	out *Result
+	// nonce is the part of paths, known what the pod has of us already: what it asked before the proxy was there.
+	nonce string
+	known map[string]Probe
+	// probes are those that the proxy answers.
+	probes []Probe
+}
+
+// newProber returns a prober for a pod, which may have a proxy already.
+func (p *pod) newProber(o *options, nonce string, to *Result) *prober {
+	out := &prober{o: o, out: to, nonce: nonce, known: map[string]Probe{}}
+	for _, c := range p.Spec.InitContainers {
+		at := slices.Index(c.Args, probesFlag)
+		if c.Name != BootstrapName || at < 0 || at+1 == len(c.Args) {
+			continue
+		}
+		var has []Probe
+		if json.Unmarshal([]byte(strings.ReplaceAll(c.Args[at+1], "$$", "$")), &has) != nil {
+			continue
+		}
+		for _, one := range has {
+			if before, _, _ := strings.Cut(strings.TrimPrefix(one.Path, "/"), "/"); nonceForm.MatchString(before) {
+				out.nonce, out.known[one.Path] = before, one
+			}
+		}
+	}
+	return out
+}
+
+// What the kubelet asks of a container, and when it starts and ends.
+var (
+	probeKinds = []string{"startupProbe", "readinessProbe", "livenessProbe"}
+	hookKinds  = []string{"postStart", "preStop"}
+)
+
+// container leads what the kubelet asks of a container to the proxy, and returns the container as it is then.
+func (p *prober) container(c *podContainer) (json.RawMessage, error) {
+	var fields, hooks map[string]json.RawMessage
+	if err := json.Unmarshal(c.raw, &fields); err != nil {
+		return nil, err
+	}
+	changed := false
+	if raw, ok := fields["lifecycle"]; ok {
+		if err := json.Unmarshal(raw, &hooks); err != nil {
+			return nil, fmt.Errorf("%w: the lifecycle of container %q does not decode: %w", ErrRefused, c.Name, err)
+		}
+	}
+	for _, in := range []struct {
+		fields map[string]json.RawMessage
+		kinds  []string
+	}{{fields, probeKinds}, {hooks, hookKinds}} {
+		for _, kind := range in.kinds {
+			if raw, ok := in.fields[kind]; ok {
+				led, err := p.lead(c, kind, raw)
+				if err != nil {
+					return nil, err
+				}
+				if led != nil {
+					in.fields[kind], changed = led, true
+				}
+			}
+		}
+	}
+	if !changed {
+		return c.raw, nil
+	}
+	if hooks != nil {
+		raw, err := json.Marshal(hooks)
+		if err != nil {
+			return nil, err
+		}
+		fields["lifecycle"] = raw
+	}
+	return json.Marshal(fields)
+}
+
+// lead returns a probe or a hook that asks the proxy; nil if it stays as it is.
+func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.RawMessage, error) {
+	var h handler
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return nil, fmt.Errorf("%w: the %s of container %q does not decode: %w", ErrRefused, kind, c.Name, err)
+	}
+	if err := json.Unmarshal(raw, &all); err != nil || all == nil {
+		return nil, err
+	}
+	port := c.portOf(h.port())
+	isHook := slices.Contains(hookKinds, kind)
+	switch {
+	case port == 0, isHook && h.HTTPGet == nil, p.o.goesPast(port):
+		return nil, nil
+	case p.o.probePort == 0:
+		p.out.warnf("the %s of container %q comes from the node without an identity, and the proxy refuses it: use exec or %s, or leave out %s",
+			kind, c.Name, annotationNotInboundPorts, annotationProbePort)
+		return nil, nil
+	}
+	path := "/" + p.nonce + "/" + c.Name + "/" + kind
+	timeout := 0
+	if !isHook {
+		timeout = max(h.TimeoutSeconds, 1)
+	}
+	one := h.probe(path, port, timeout)
+	if port == p.o.probePort { // it is led to the proxy already
+		before, ok := p.known[path]
+		if !ok || h.HTTPGet == nil || h.HTTPGet.Path != path {
+			return nil, fmt.Errorf("%w: the %s of container %q asks at port %d, which is the proxy's: choose another", ErrRefused, kind,
+				c.Name, port)
+		}
+		one = before
+		one.Timeout = timeout
+	}
+	if does := p.o.owns(one.Port); does != "" {
+		return nil, fmt.Errorf("%w: the %s of container %q asks at port %d, on which the proxy %s: choose another", ErrRefused, kind, c.Name,
+			one.Port, does)
+	}
+	if len(p.probes) == MaxProbes {
+		return nil, fmt.Errorf("%w: it has more than %d probes and hooks: leave some out", ErrRefused, MaxProbes)
+	}
+	p.probes = append(p.probes, one)
+	delete(all, "tcpSocket")
+	delete(all, "grpc")
+	get, err := json.Marshal(map[string]any{"path": path, "port": p.o.probePort, "scheme": "HTTP"})
+	if err != nil {
+		return nil, err
+	}
+	all["httpGet"] = get
+	return json.Marshal(all)
+}
+
+// portOf returns the number of a port of a container, given by its number or its name; zero if there is none.
+func (c *podContainer) portOf(raw json.RawMessage) uint32 {
+	var number uint32
+	var name string
+	raw = bytes.TrimSpace(raw)
+	if len(raw) > 0 && json.Unmarshal(raw, &number) == nil && number <= 65535 {
+		return number
+	}
+	if json.Unmarshal(raw, &name) != nil || name == "" {
+		return 0
+	}
+	for _, port := range c.Ports {
+		if port.Name == name {
+			return port.ContainerPort
+		}
+	}
+	parsed, _ := strconv.ParseUint(name, 10, 16) // the kubelet takes that too
+	return uint32(parsed)
+}
+
+// text returns the probes as the argument of a container, in which Kubernetes replaces $(NAME).
+func (p *prober) text() (string, error) {
+	raw, err := json.Marshal(p.probes)
+	return strings.ReplaceAll(string(raw), "$", "$$"), err
+}
