@@ -63,6 +63,9 @@ type BootstrapConfig struct {
 	// off. DNSUpstreams are the servers, `ip:port`, that other names are forwarded to; without any, there are no others.
 	DNSAddress   string
 	DNSUpstreams []string
+	// ClusterDNS means that the resolver of a Kubernetes cluster knows the names of services instead, because the zone
+	// answers it.
+	ClusterDNS bool
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
 	// "none" turns the interface off.
 	AdminAddress string

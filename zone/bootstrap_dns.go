@@ -13,6 +13,14 @@ import (
 // addDNS tells the zone where the proxy is asked for names.
 func (cfg *BootstrapConfig) addDNS(node *corev3.Node) error {
 	switch {
+	case cfg.ClusterDNS && (cfg.DNSAddress != "" || len(cfg.DNSUpstreams) > 0):
+		return errors.New("cluster dns: the resolver of the cluster is asked for names, and not the proxy: leave out the DNS address")
+	case cfg.ClusterDNS && cfg.Dataplane == "":
+		return errors.New("cluster dns: a zone ingress calls nobody by a name: leave it out")
+	case cfg.ClusterDNS:
+		node.Metadata = withField(node.Metadata, xds.DNSKey, structpb.NewStructValue(&structpb.Struct{
+			Fields: map[string]*structpb.Value{xds.DNSCluster: structpb.NewBoolValue(true)}}))
+		return nil
 	case cfg.DNSAddress == "" && len(cfg.DNSUpstreams) > 0:
 		return errors.New("dns upstream: nobody asks the proxy without a DNS address: give one")
 	case cfg.DNSAddress == "":

@@ -56,6 +56,9 @@ type Config struct {
 	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with the CA in
 	// <DataDir>/tls/ca.crt.
 	APIAddress, XDSAddress, DiagnosticsAddress string
+	// DNSAddress is host:port, where the zone answers queries for the names of services by UDP, for a cluster's resolver.
+	// Empty turns that off.
+	DNSAddress string
 	// TLSMinVersion is the minimum version of TLS on those ports: server.TLS12 or server.TLS13, the latter when empty.
 	TLSMinVersion string
 	// TLSNames are names and addresses that the serving certificate covers beside those of this machine.

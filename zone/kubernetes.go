@@ -52,6 +52,7 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	return func() *injection.Settings {
 		s := &injection.Settings{Image: cfg.Injection.Image, Envoy: cfg.Injection.EnvoyImage, XDSAddress: cfg.Injection.XDSAddress,
 			Audience: podtoken.Audience, SystemNamespace: cmp.Or(cfg.SystemNamespace, resources.DefaultSystemNamespace)}
+		s.ClusterDNS = cfg.DNSAddress != ""
 		if p.certificate != nil {
 			s.XDSCA = string(p.certificate.CAPEM)
 		}

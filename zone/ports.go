@@ -13,11 +13,13 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone/nameserver"
 )
 
 // ports are the zone's listeners. gRPC adds TLS to xDS; the other listeners are wrapped.
 type ports struct {
 	api, xds, diagnostics net.Listener
+	dns                   net.PacketConn // nil without --dns-address
 	xdsTLS                *tls.Config
 	// certificate is the serving certificate of the ports off loopback; nil if there are none.
 	certificate *server.Certificate
@@ -56,6 +58,11 @@ func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard
 		}
 		p.bare = append(p.bare, *one.into)
 	}
+	if cfg.DNSAddress != "" {
+		if p.dns, err = (&net.ListenConfig{}).ListenPacket(ctx, "udp", cfg.DNSAddress); err != nil {
+			return fmt.Errorf("--dns-address: %w", err)
+		}
+	}
 	if err := p.secure(cfg, box); err != nil {
 		return err
 	}
@@ -68,6 +75,9 @@ func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard
 func (p *ports) close() {
 	for _, l := range p.bare {
 		_ = l.Close()
+	}
+	if p.dns != nil {
+		_ = p.dns.Close()
 	}
 }
 
@@ -132,11 +142,23 @@ func (p *ports) own(address string, port uint32) bool {
 	})
 }
 
+// serveNames answers queries for the names of services, if there is a port for them.
+func (p *ports) serveNames(ctx context.Context, o *opened) error {
+	if p.dns == nil {
+		return nil
+	}
+	return nameserver.Serve(ctx, p.dns, nameserver.Config{Store: o.store, Home: o.home})
+}
+
 // addresses returns the content of the ready file.
 func (p *ports) addresses() map[string]string {
-	return map[string]string{
+	out := map[string]string{
 		"api": p.api.Addr().String(), "xds": p.xds.Addr().String(), "diagnostics": p.diagnostics.Addr().String(),
 	}
+	if p.dns != nil {
+		out["dns"] = p.dns.LocalAddr().String()
+	}
+	return out
 }
 
 // servingHosts returns the names and addresses at which this machine may be reachable.

@@ -137,6 +137,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		func(ctx context.Context) error { return ports.certificate.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) },
 		func(ctx context.Context) error { return runLink(ctx, link, known) },
+		func(ctx context.Context) error { return ports.serveNames(ctx, o) },
 		func(ctx context.Context) error { return service.serve(ctx, ports, journal, diagnostics.Registry) },
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) },
 		func(ctx context.Context) error { return ready(ctx, cfg, ports, diagnostics) })

@@ -142,6 +142,8 @@ func addNames(f *pflag.FlagSet, cfg *zone.BootstrapConfig) {
 		"`address` on loopback, such as 127.0.0.1:15053, on which the proxy answers DNS queries for the names of services")
 	f.StringSliceVar(&cfg.DNSUpstreams, "dns-upstream", nil,
 		"`address` of a DNS server, such as 10.0.0.2:53, to which the proxy forwards queries for other names; up to 3")
+	f.BoolVar(&cfg.ClusterDNS, "cluster-dns", false,
+		"the resolver of the Kubernetes cluster knows the names of services, since it asks the zone (causeway-zone run --dns-address); not with --dns-address")
 }
 
 // probesFlag reads a list of probes.
@@ -157,7 +159,7 @@ func (p probesFlag) Set(text string) error {
 
 // envoyOnly are the flags that have no meaning for a gRPC program.
 var envoyOnly = []string{"egress", "zone-ingress", "gateway", "max-heap", "admin-address", "drain-time", "token-file", "renewed-token-file", "spire-socket",
-	"dns-address", "dns-upstream", "push-metrics-every", "ready-address", "probe-address", "probes", "application-address"}
+	"dns-address", "dns-upstream", "cluster-dns", "push-metrics-every", "ready-address", "probe-address", "probes", "application-address"}
 
 // printed returns the bootstrap for Envoy, or for a gRPC program if grpc is set.
 func printed(cfg zone.BootstrapConfig, grpc bool, identityDir string) ([]byte, error) {

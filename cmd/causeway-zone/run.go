@@ -111,6 +111,8 @@ func addLimitFlags(f *pflag.FlagSet, cfg *zone.Config) {
 func addListenFlags(f *pflag.FlagSet, cfg *zone.Config) {
 	f.StringVar(&cfg.APIAddress, "api-address", "127.0.0.1:5681", "`address` of the HTTP API")
 	f.StringVar(&cfg.XDSAddress, "xds-address", "127.0.0.1:5678", "`address` that proxies connect to")
+	f.StringVar(&cfg.DNSAddress, "dns-address", "",
+		"`address` at which the resolver of a Kubernetes cluster asks, by UDP, for the names that HostnameGenerators give to services; empty for none")
 	f.BoolVar(&cfg.XDSRequireCredentials, "xds-require-credentials", false, "require a dataplane token or an SVID on loopback too; elsewhere proxies always need one")
 	f.StringVar(&cfg.DiagnosticsAddress, "diagnostics-address", "127.0.0.1:5680", "`address` of /livez, /readyz and /metrics, and on loopback of /debug/pprof/")
 }

@@ -126,6 +126,9 @@ func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, er
 		Resources: small(), SecurityContext: restricted(),
 		VolumeMounts: []mount{{Name: configVolume, MountPath: configPath}},
 	}
+	if s.ClusterDNS {
+		out.Args = append(out.Args, "--cluster-dns")
+	}
 	if len(probes.probes) == 0 {
 		return out, nil
 	}

@@ -22,6 +22,8 @@ type Settings struct {
 	Audience string
 	// SystemNamespace is the namespace of the zone itself, in which no pod gets a proxy.
 	SystemNamespace string
+	// ClusterDNS means that the resolver of the cluster asks the zone for the names of services.
+	ClusterDNS bool
 	// Nonce is a text of crypto/rand.Text, another for each pod. It is in the paths at which the kubelet asks the proxy,
 	// so that nobody else asks there.
 	Nonce string

@@ -91,6 +91,15 @@ func ownAddresses(r *resources.Resource) (out []netip.Addr) {
 	return out
 }
 
+// ClusterAddresses returns the addresses that the names of a service stand for where the resolver of a cluster knows them:
+// those that the platform gave to it in this zone, where others reach it too, or else the one that proxies listen on.
+func (s *Service) ClusterAddresses() []netip.Addr {
+	if len(s.Addresses) > 0 {
+		return s.Addresses
+	}
+	return []netip.Addr{s.VIP}
+}
+
 // Ranges returns the ranges of VIPs.
 func Ranges() []netip.Prefix {
 	var out []netip.Prefix

@@ -23,6 +23,8 @@ const DNSKey = "causeway.io/dns"
 const (
 	DNSAddress   = "address"
 	DNSUpstreams = "upstreams"
+	// DNSCluster is true, instead of an address, if the resolver of a Kubernetes cluster knows the names.
+	DNSCluster = "cluster"
 )
 
 const (
@@ -39,6 +41,8 @@ const (
 
 // dnsServer is where a proxy is asked for names.
 type dnsServer struct {
+	// cluster means that the proxy is not asked, because the resolver of the cluster knows the names.
+	cluster   bool
 	listen    endpoint
 	upstreams []endpoint
 }
@@ -87,6 +91,9 @@ func dnsOf(node *corev3.Node) (*dnsServer, error) {
 		return nil, nil
 	}
 	fields := value.GetStructValue().GetFields()
+	if fields[DNSCluster].GetBoolValue() {
+		return &dnsServer{cluster: true}, nil
+	}
 	at, err := ParseDNSAddress(fields[DNSAddress].GetStringValue())
 	if err != nil {
 		return nil, fmt.Errorf("%w: metadata.%s.%s: %w", ErrNode, DNSKey, DNSAddress, err)

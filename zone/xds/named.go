@@ -16,8 +16,11 @@ import (
 // maxNamed bounds the listeners that a proxy has for the names of services.
 const maxNamed = 1024
 
-// answersNames reports whether a proxy answers for the names of services: if its bootstrap says where it is asked.
-func (t *target) answersNames() bool { return t.dns != nil && !t.proxyless }
+// answersNames reports whether a proxy listens on what the names of services stand for: if its bootstrap says where it is
+// asked for them, or that the resolver of its cluster knows them.
+func (t *target) answersNames() bool {
+	return t.dns != nil && !t.proxyless && (!t.dns.cluster || t.capture.port != 0)
+}
 
 // takesNames reports whether a proxy listens on addresses of services: those that names stand for, and those that the
 // application dials by itself, if they are redirected to it.
@@ -107,6 +110,9 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 // addressesOf returns the addresses of a service on which the proxy listens: that of its names, and with capture its own.
 func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 	captured := s.target.capture.port != 0
+	if len(service.Given) > 0 && s.target.answersNames() && s.target.dns.cluster {
+		return service.ClusterAddresses()
+	}
 	if len(service.Given) > 0 && s.target.answersNames() {
 		out = append(out, service.VIP)
 		if !captured {

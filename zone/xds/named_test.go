@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,5 +63,61 @@ func TestManyNamesOfOneOwner(t *testing.T) {
 	}
 	if n := strings.Count(names, "internal\n"); n != maxNamed || len(listeners) < maxNamed {
 		t.Errorf("%d names, %d listeners", n, len(listeners))
+	}
+}
+
+// TestNamesOfACluster: where the resolver of the cluster knows the names, the proxy answers no queries, and listens on what
+// the names stand for there: on one address of each service.
+func TestNamesOfACluster(t *testing.T) {
+	t.Parallel()
+	s := store.NewMemory()
+	put := func(typ resources.Type, namespace, name, zone, status string, spec map[string]any) {
+		r := testResource(resources.Key{Type: typ, Mesh: map[bool]string{false: "default"}[typ == resources.TypeHostnameGenerator],
+			Namespace: namespace, Name: name}, nil, spec)
+		if zone != "" {
+			r.Labels[resources.LabelZone], r.Labels[resources.LabelOrigin] = zone, resources.OriginGlobal
+		}
+		if status != "" {
+			r.Status = []byte(status)
+		}
+		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ports := map[string]any{"ports": []any{map[string]any{"port": 80, "appProtocol": "http"}}}
+	put(resources.TypeMeshService, "shop", "here", "", `{"vips":[{"ip":"10.1.0.7"}]}`, ports)
+	put(resources.TypeMeshService, "shop", "far", "zone-2", "", ports)
+	put(resources.TypeHostnameGenerator, "", "all", "", "", map[string]any{"selector": map[string]any{"meshService": map[string]any{}},
+		"template": "{{ .DisplayName }}.{{ .Namespace }}.svc.mesh.local"})
+	put(resources.TypeDataplane, "shop", "a", "", "", map[string]any{"networking": map[string]any{
+		"address": "192.0.2.99", "inbound": []any{map[string]any{"port": 80}},
+		"transparentProxying": map[string]any{"redirectPortInbound": 15006, "redirectPortOutbound": 15001}}})
+	x := testProxies(s)
+	for _, cluster := range []bool{true, false} {
+		session := newSession(x)
+		node := testNode("a")
+		node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{NamespaceKey: structpb.NewStringValue("shop")}}
+		if cluster {
+			node.Metadata.Fields[DNSKey] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{DNSCluster: structpb.NewBoolValue(true)}})
+		}
+		if err := session.identify(node); err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		listeners := session.proxy.state.Load().served(kindListener)
+		for _, l := range listeners {
+			if _, at, ok := strings.Cut(l.name, "@"); ok {
+				found = append(found, at)
+			}
+		}
+		session.end()
+		slices.Sort(found)
+		want := 1 // the service of this zone, by its address
+		if cluster {
+			want = 2 // that of the other zone as well, by its VIP
+		}
+		if len(found) != want || found[0] != "10.1.0.7:80" || cluster && !strings.HasPrefix(found[1], "241.") || listeners.get(dnsListener) != nil {
+			t.Errorf("with names %v: it listens on %s", cluster, found)
+		}
 	}
 }

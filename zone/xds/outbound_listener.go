@@ -108,7 +108,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		}
 		out.problems = append(out.problems, l.problems...)
 	}
-	if !out.named || !s.target.answersNames() {
+	if !out.named || !s.target.answersNames() || s.target.dns.cluster {
 		return nil
 	}
 	names, err := s.namesListener(p)

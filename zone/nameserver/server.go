@@ -1,0 +1,92 @@
+package nameserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/hostnames"
+)
+
+// Config configures Serve. All fields are required.
+type Config struct {
+	Store store.Store
+	Home  resources.Home
+}
+
+const (
+	// maxQuery bounds a query, in bytes, and maxAnswer what is answered.
+	maxQuery, maxAnswer = 1232, 512
+	// renewTime is the least time between two readings of the store.
+	renewTime = time.Second
+)
+
+// names is the table of the store, read again when the store has changed.
+type names struct {
+	cfg      *Config
+	table    table
+	revision uint64
+	read     time.Time
+	ready    bool
+}
+
+// Serve answers queries by UDP until ctx ends, one after the other: each costs a look into a table. It closes conn.
+func Serve(ctx context.Context, conn net.PacketConn, cfg Config) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	n := &names{cfg: &cfg}
+	query := make([]byte, maxQuery)
+	for {
+		size, from, err := conn.ReadFrom(query)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return err
+		case err != nil || size == len(query):
+			continue // of one that asked before and is gone, or too long
+		}
+		n.renew(time.Now())
+		if answer := n.table.answer(make([]byte, 0, maxAnswer), query[:size], n.ready); answer != nil {
+			_, _ = conn.WriteTo(answer, from)
+		}
+	}
+}
+
+// renew reads the names anew, if the store has others. A zone that was told of no HostnameGenerator yet does not know who
+// has a name.
+func (n *names) renew(now time.Time) {
+	snap := n.cfg.Store.Snapshot()
+	if n.ready && (snap.Revision() == n.revision || now.Sub(n.read) < renewTime) {
+		return
+	}
+	n.table, n.revision, n.read, n.ready = read(snap, n.cfg.Home), snap.Revision(), now, false
+	for range snap.List(store.Query{Type: resources.TypeHostnameGenerator}) {
+		n.ready = true
+		break
+	}
+}
+
+// read returns the names of all meshes. A name in two meshes stands for nobody: who asks for another does not say in which
+// mesh that is.
+func read(snap store.Snapshot, home resources.Home) table {
+	out := table{}
+	for mesh := range snap.List(store.Query{Type: resources.TypeMesh}) {
+		of := map[string]bool{}
+		for _, s := range hostnames.Read(snap, mesh.Name, home).Services {
+			for _, given := range s.Given {
+				name := strings.ToLower(given.Hostname)
+				if _, taken := out[name]; taken && !of[name] {
+					out[name] = nil
+					continue
+				}
+				out[name], of[name] = s.ClusterAddresses(), true
+			}
+		}
+	}
+	return out
+}
