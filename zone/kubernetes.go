@@ -78,14 +78,17 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 
 // newDiscovery returns what makes Dataplanes and MeshServices of the pods and Services of the bridge's cluster; nil without
 // a cluster.
-func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities *identity.Authorities) *discovery.Controller {
+func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities *identity.Authorities,
+	diagnostics *server.Diagnostics) *discovery.Controller {
 	if bridge == nil {
 		return nil
 	}
-	return discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
+	d := discovery.New(discovery.Config{Client: bridge.Client, Store: o.store, Home: o.home, Limits: cfg.NamespaceLimits,
 		Identities: func(mesh string) func(*resources.Resource) []string {
 			return identitiesIn(o.store, o.home, authorities, mesh)
 		}, Log: cfg.Log})
+	diagnostics.Registry.MustRegister(cfg.Panics.Collector("metrics", d))
+	return d
 }
 
 // identitiesIn returns what tells the SPIFFE IDs of Dataplanes of a mesh: those that they have, and those that they get

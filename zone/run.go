@@ -132,7 +132,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 
 	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
 	return server.Together(ctx, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
-		newDiscovery(cfg, o, bridge, authorities).Run, held.Run,
+		newDiscovery(cfg, o, bridge, authorities, diagnostics).Run, held.Run,
 		func(ctx context.Context) error { return cfg.folder.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return ports.certificate.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) },

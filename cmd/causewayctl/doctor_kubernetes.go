@@ -51,7 +51,7 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 			"kubectl get them: the condition Accepted says what is wrong",
 		})
 	}
-	if healthy {
+	if e.discovery(string(answer)) && healthy {
 		e.note("kubernetes", "", "users write in a cluster; %d types are followed", len(followed))
 	}
 }
@@ -65,15 +65,16 @@ func shortList(list []string) []string {
 	return list
 }
 
-// series is one line of a metric whose label is a type.
+// series is one line of a metric with one label, such as a type.
 type series struct{ typ, value string }
 
 // seriesOf returns the lines of a metric.
 func seriesOf(metrics, name string) (out []series) {
 	lines := bufio.NewScanner(strings.NewReader(metrics))
 	for lines.Scan() {
-		rest, ok := strings.CutPrefix(lines.Text(), name+`{type="`)
-		if !ok {
+		rest, ok := strings.CutPrefix(lines.Text(), name+"{")
+		_, rest, labelled := strings.Cut(rest, `="`)
+		if !ok || !labelled {
 			continue
 		}
 		if typ, value, ok := strings.Cut(rest, `"} `); ok {

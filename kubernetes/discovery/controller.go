@@ -45,19 +45,26 @@ type Controller struct {
 	Config
 	work   chan struct{}
 	events chan event
+	// doubts says that something is held.
+	doubts chan struct{}
 
 	mu sync.Mutex
 	// spaces are the namespaces with what is in them, nodes where pods are; guarded by mu, like all that follows.
 	spaces map[string]*space
 	nodes  map[string]*Node
-	// kinds are the kinds that are followed.
-	kinds []*following
+	// kinds are the kinds that are followed, some of them by their names.
+	kinds                      []*following
+	pods, services, namespaces *following
 	// compare is set after a list: what the store has beyond it is gone.
 	compare bool
+	// compared is set after the first comparison.
+	compared bool
 	// meshes are those in which something was made, whether they are there or not.
 	meshes map[string]bool
 	// told are the problems that are Events already.
 	told map[object]string
+	// reasons are those of all problems that there are.
+	reasons map[object][]string
 }
 
 // space is one namespace.
@@ -79,12 +86,16 @@ type space struct {
 func New(c Config) *Controller {
 	d := &Controller{Config: c, work: make(chan struct{}, 1), events: make(chan event, maxEvents),
 		spaces: map[string]*space{}, nodes: map[string]*Node{}, told: map[object]string{},
-		meshes: map[string]bool{}}
+		meshes: map[string]bool{}, doubts: make(chan struct{}, 1), reasons: map[object][]string{}}
 	d.kinds = []*following{
 		{c: d, kind: core("nodes", "Node", false), sees: take(readNode, d.sawNode), known: d.knownNodes},
 		{c: d, kind: core("namespaces", "Namespace", false), sees: take(readNamespace, d.sawNamespace), known: d.knownNamespaces},
 		{c: d, kind: core("services", "Service", true), sees: take(readService, d.sawService), known: d.knownServices},
 		{c: d, kind: core("pods", "Pod", true), sees: take(readPod, d.sawPod), known: d.knownPods},
+	}
+	d.namespaces, d.services, d.pods = d.kinds[1], d.kinds[2], d.kinds[3]
+	for _, f := range d.kinds {
+		f.held, f.since = map[string]map[string]bool{}, time.Now()
 	}
 	return d
 }
@@ -102,7 +113,7 @@ func (d *Controller) Run(ctx context.Context) error {
 	for _, f := range d.kinds {
 		group.Go(func() error { d.Client.Follow(ctx, f.kind, "", f); return nil })
 	}
-	for _, run := range []func(context.Context) error{d.write, d.followStore, d.writeEvents} {
+	for _, run := range []func(context.Context) error{d.write, d.followStore, d.writeEvents, d.confirm} {
 		group.Go(func() error { return run(ctx) })
 	}
 	return group.Wait()

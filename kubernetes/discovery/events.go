@@ -37,6 +37,10 @@ func (d *Controller) tellLocked(of object, problems []Problem) {
 	for _, one := range problems[:min(len(problems), maxProblems)] {
 		text += of.uid + one.Reason + one.Message + "\n"
 	}
+	delete(d.reasons, key)
+	for _, one := range problems {
+		d.reasons[key] = append(d.reasons[key], one.Reason)
+	}
 	if d.told[key] == text {
 		return
 	}

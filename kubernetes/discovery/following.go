@@ -3,6 +3,7 @@ package discovery
 import (
 	"encoding/json"
 	"reflect"
+	"time"
 
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
@@ -17,6 +18,10 @@ type following struct {
 	known func() []apiserver.Name
 	// listed is set once there was a complete list; guarded by c.mu. failed is set while the API server cannot be followed.
 	listed, failed bool
+	// since is when it was last not followed any more; guarded by c.mu.
+	since time.Time
+	// held are the objects that a list has left out and that stay nevertheless, by namespace; guarded by c.mu.
+	held map[string]map[string]bool
 }
 
 // take returns what reads an object and hands it on, nil for one that is gone.
@@ -67,10 +72,19 @@ func (f *following) Replace(all []*apiserver.Object) {
 		there[o.ID()] = true
 		f.see(o.ID(), o)
 	}
-	for _, id := range f.known() {
+	var missing []apiserver.Name
+	known := f.known()
+	for _, id := range known {
 		if !there[id] {
-			f.see(id, nil)
+			missing = append(missing, id)
 		}
+	}
+	if mass(len(missing), len(known)) {
+		f.holdLocked(missing, len(known))
+		missing = nil
+	}
+	for _, id := range missing {
+		f.see(id, nil)
 	}
 	f.resumed()
 	f.listed, d.compare = true, true
@@ -79,6 +93,7 @@ func (f *following) Replace(all []*apiserver.Object) {
 
 // see takes an object. One that cannot be read stays as it was.
 func (f *following) see(id apiserver.Name, o *apiserver.Object) {
+	f.unholdLocked(id)
 	if err := f.sees(id, o); err != nil {
 		f.c.Log.Warn("an object of the cluster cannot be read, and stays what it was", "kind", f.kind.Name, "error", err)
 	}
@@ -105,6 +120,9 @@ func (f *following) Failed(err error) {
 	if !f.failed {
 		f.c.Log.Warn("pods and Services of the cluster cannot be followed; the mesh goes on with what it knows", "kind",
 			f.kind.Name, "error", err)
+	}
+	if !f.failed && f.listed {
+		f.since = time.Now()
 	}
 	f.failed = true
 }
@@ -160,7 +178,9 @@ func (d *Controller) sawService(id apiserver.Name, one *Service) {
 	}
 	if one == nil {
 		delete(s.services, id.Name)
-		delete(d.told, object{kind: "Service", namespace: id.Namespace, name: id.Name})
+		of := object{kind: "Service", namespace: id.Namespace, name: id.Name}
+		delete(d.told, of)
+		delete(d.reasons, of)
 	} else {
 		s.services[id.Name] = one
 	}

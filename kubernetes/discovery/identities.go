@@ -46,9 +46,13 @@ func (p *plan) identified(s *space, one *Service, want *resources.Resource) *res
 	for _, id := range slices.Sorted(maps.Keys(found)) {
 		with.Identities = append(with.Identities, resources.ServiceIdentity{Type: "SpiffeID", Value: id})
 	}
-	if old := p.snap.Get(want.Key); len(found) == 0 && old != nil && p.d.Home.Discovered(old) {
+	if old := p.snap.Get(want.Key); (len(found) == 0 || len(p.d.pods.held[s.name]) > 0) && old != nil && p.d.Home.Discovered(old) {
 		if before, err := resources.SpecAs[resources.MeshService](old); err == nil {
-			with.Identities = before.Identities
+			for _, id := range before.Identities {
+				if !slices.Contains(with.Identities, id) {
+					with.Identities = append(with.Identities, id)
+				}
+			}
 		}
 	}
 	if len(with.Identities) == 0 {

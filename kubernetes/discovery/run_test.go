@@ -25,6 +25,7 @@ import (
 type fake struct {
 	mu     sync.Mutex
 	lists  map[string][]*apiserver.Object // guarded by mu
+	beside map[string][]*apiserver.Object // guarded by mu: what lists leave out
 	denied map[string]bool                // guarded by mu: kinds that may not be listed
 	events []string                       // guarded by mu
 	sent   map[string]chan string
@@ -42,6 +43,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(raw)
 		return
 	}
+	if parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/"); len(parts) > 1 {
+		f.get(w, parts[len(parts)-2], parts[len(parts)-1])
+		return
+	}
 	if r.URL.Query().Get("watch") == "" {
 		f.list(w, plural)
 		return
@@ -56,6 +61,19 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintln(w, text)
 		}
 	}
+}
+
+// get answers with an object that is there, in a list or beside the lists.
+func (f *fake) get(w http.ResponseWriter, plural, name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range slices.Concat(f.lists[plural], f.beside[plural]) {
+		if o.Meta.Name == name {
+			_, _ = w.Write(o.Raw)
+			return
+		}
+	}
+	http.Error(w, `{"kind": "Status", "reason": "NotFound", "message": "it is not there", "code": 404}`, http.StatusNotFound)
 }
 
 func (f *fake) list(w http.ResponseWriter, plural string) {

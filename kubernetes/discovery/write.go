@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -90,6 +91,8 @@ func (d *Controller) planLocked(p *plan) (more bool) {
 // compareLocked marks what the store has: of what is gone nothing else tells after a restart.
 func (d *Controller) compareLocked(snap store.Snapshot) {
 	d.compare = false
+	var gone, without []apiserver.Name
+	known := map[resources.Type]int{}
 	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeMeshService} {
 		for r := range snap.List(store.Query{Type: t,
 			Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
@@ -98,12 +101,25 @@ func (d *Controller) compareLocked(snap store.Snapshot) {
 			}
 			s := d.spaceLocked(r.Namespace)
 			d.meshes[r.Mesh] = true
-			if t == resources.TypeMeshService {
-				s.servicesChanged = true
-			} else if s.pods[r.Name] == nil {
-				s.changed[r.Name] = true
+			known[t]++
+			switch service := r.Labels[resources.LabelServiceName]; {
+			case t == resources.TypeMeshService && s.services[service] == nil:
+				without = append(without, apiserver.Name{Namespace: r.Namespace, Name: service})
+			case t == resources.TypeDataplane && s.pods[r.Name] == nil:
+				gone = append(gone, apiserver.Name{Namespace: r.Namespace, Name: r.Name})
 			}
+			s.servicesChanged = s.servicesChanged || t == resources.TypeMeshService
 		}
+	}
+	if !d.compared { // later, a list says what it leaves out, and a watch what is gone
+		d.compared = true
+		d.services.leftOutLocked(without, known[resources.TypeMeshService])
+		if d.pods.leftOutLocked(gone, known[resources.TypeDataplane]) {
+			return
+		}
+	}
+	for _, id := range gone {
+		d.spaceLocked(id.Namespace).changed[id.Name] = true
 	}
 }
 
@@ -249,7 +265,7 @@ func (p *plan) put(want *resources.Resource) []Problem {
 
 // remove plans to remove a resource, if discovery made it.
 func (p *plan) remove(old *resources.Resource) {
-	if old == nil || !p.d.Home.Discovered(old) {
+	if old == nil || !p.d.Home.Discovered(old) || p.d.keeps(old) {
 		return
 	}
 	p.removals = append(p.removals, store.Op{Delete: old.Key, If: store.IfRevision(old.Revision)})

@@ -1,0 +1,149 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+const (
+	// minMass is the number of objects up to which a list is believed whatever it leaves out.
+	minMass = 10
+	// confirmTime is the wait between two rounds in which the API server is asked for what its list has left out, and
+	// confirmMost how many objects of a kind it is asked for in one.
+	confirmTime, confirmMost = time.Second, 20
+	// systemNamespace is in every cluster. One that does not have it has lost everything, or is not the right one.
+	systemNamespace = "kube-system"
+)
+
+var errNoCluster = errors.New("the API server knows no namespace kube-system: it has lost what it knew, or is another one")
+
+// mass reports whether what a list leaves out is too much for a list to say.
+func mass(missing, known int) bool { return missing > minMass && 2*missing > known }
+
+// holdLocked keeps what a list has left out, until the API server says of each that it is gone.
+func (f *following) holdLocked(missing []apiserver.Name, known int) {
+	f.c.Log.Error("a list of the Kubernetes API server leaves out most of what was there; that stays in the mesh until the server says of each that it is gone",
+		"kind", f.kind.Name, "missing", len(missing), "known", known)
+	for _, id := range missing {
+		if f.held[id.Namespace] == nil {
+			f.held[id.Namespace] = map[string]bool{}
+		}
+		f.held[id.Namespace][id.Name] = true
+	}
+	select {
+	case f.c.doubts <- struct{}{}:
+	default:
+	}
+}
+
+// unholdLocked ends that.
+func (f *following) unholdLocked(id apiserver.Name) {
+	delete(f.held[id.Namespace], id.Name)
+	if len(f.held[id.Namespace]) == 0 {
+		delete(f.held, id.Namespace)
+	}
+}
+
+// some returns some of what is held.
+func (f *following) some() (out []apiserver.Name) {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	for namespace, names := range f.held {
+		for name := range names {
+			if len(out) == confirmMost {
+				return out
+			}
+			out = append(out, apiserver.Name{Namespace: namespace, Name: name})
+		}
+	}
+	return out
+}
+
+// confirm asks for what is held, one by one, until ctx ends. It does nothing while nothing is held.
+func (d *Controller) confirm(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.doubts:
+		}
+		for more := true; more; {
+			more = false
+			err := d.isCluster(ctx)
+			for _, f := range d.kinds {
+				some := f.some()
+				more = more || len(some) > 0
+				for _, id := range some {
+					if err == nil {
+						err = f.ask(ctx, id)
+					}
+				}
+			}
+			if err != nil && ctx.Err() == nil {
+				d.Log.Warn("what a list has left out stays in the mesh", "error", err)
+			}
+			timer := time.NewTimer(confirmTime)
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return nil
+			case <-timer.C:
+			}
+		}
+	}
+}
+
+// isCluster reports why the API server's word is not that of the cluster.
+func (d *Controller) isCluster(ctx context.Context) error {
+	_, err := d.Client.Get(ctx, core("namespaces", "Namespace", false), apiserver.Name{Name: systemNamespace})
+	if apiserver.IsNotFound(err) {
+		return errNoCluster
+	}
+	return err
+}
+
+// ask asks for one object that is held. It is seen as it is, or gone.
+func (f *following) ask(ctx context.Context, id apiserver.Name) error {
+	o, err := f.c.Client.Get(ctx, f.kind, id)
+	if err != nil && !apiserver.IsNotFound(err) {
+		return err
+	}
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	if err == nil {
+		f.see(id, o)
+		return nil
+	}
+	f.see(id, nil)
+	s := f.c.spaceLocked(id.Namespace) // of what was there before a restart, nothing else tells
+	switch f.kind.Plural {
+	case "pods":
+		s.changed[id.Name] = true
+	case "services":
+		s.servicesChanged = true
+	}
+	f.c.wake()
+	return nil
+}
+
+// keeps reports whether a resource stays although nothing in the cluster is known that it is made of.
+func (d *Controller) keeps(r *resources.Resource) bool {
+	if r.Type == resources.TypeDataplane {
+		return d.pods.held[r.Namespace][r.Name]
+	}
+	return len(d.pods.held[r.Namespace]) > 0 || d.services.held[r.Namespace][r.Labels[resources.LabelServiceName]] ||
+		d.namespaces.held[""][r.Namespace]
+}
+
+// leftOutLocked holds what the store has of objects that are in no list, if that is too much, and reports whether it is.
+func (f *following) leftOutLocked(missing []apiserver.Name, known int) bool {
+	if !mass(len(missing), known) {
+		return false
+	}
+	f.holdLocked(missing, known)
+	return true
+}
