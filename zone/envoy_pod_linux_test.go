@@ -1,9 +1,15 @@
 package zone_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"testing"
@@ -26,7 +32,7 @@ func TestCapturedProbes(t *testing.T) {
 	backend.listen(":8080", applicationUser, web)
 	backend.listen(backend4+":9090", applicationUser, web) // on the machine's address only
 	backend.listen("127.0.0.1:7070", applicationUser, web) // where a kubelet does not find it either
-	w.apply(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 10.98.0.1, inbound: [{port: 8080, name: main, protocol: http}],
+	w.apply(`{type: Dataplane, mesh: default, name: backend, labels: {app: backend}, networking: {address: 10.98.0.1, admin: {port: 15022}, inbound: [{port: 8080, name: main, protocol: http}],
   transparentProxying: {redirectPortInbound: 15006, redirectPortOutbound: 15001}}}
 ---
 {type: Dataplane, mesh: default, name: caller, labels: {kuma.io/workload: caller}, networking: {address: 10.98.0.2, inbound: [{port: 1, name: none, protocol: tcp}],
@@ -75,7 +81,8 @@ func TestCapturedProbes(t *testing.T) {
 			t.Errorf("%s: %d", path, got)
 		}
 	}
-	for _, port := range []int{8080, 9090, 7070, 15006, 9901} {
+	w.shows(node, backend4+":15022")
+	for _, port := range []int{8080, 9090, 7070, 15006, 15022, 9901} {
 		if got := get(port, "/healthz"); got != 0 {
 			t.Errorf("port %d answers the node %d", port, got)
 		}
@@ -91,4 +98,36 @@ func TestCapturedProbes(t *testing.T) {
 	node.capture(captured)
 	node.envoy(zone.BootstrapConfig{Dataplane: "caller", ClusterDNS: true})
 	eventually(t, fmt.Sprint("the service at ", at), func() bool { return node.asks(at[0]+":80") == 200 })
+}
+
+// shows requires that the proxy of a machine with capture shows its certificates to the zone, and only with the zone's key.
+func (w *world) shows(from *host, address string) {
+	w.t.Helper()
+	raw, _, err := w.keeper.Get(w.t.Context(), "envoy-admin-key")
+	must(w.t, err)
+	parsed, err := x509.ParsePKCS8PrivateKey(raw)
+	must(w.t, err)
+	private := parsed.(*ecdsa.PrivateKey)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	must(w.t, err)
+	get := func(certificate *tls.Certificate) int {
+		c, err := from.dial(0, address)
+		if err != nil {
+			return 0
+		}
+		defer c.Close()
+		secured := tls.Client(c, &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = io.WriteString(secured, "GET /certs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(secured), nil)
+		if err != nil {
+			return 0
+		}
+		return resp.StatusCode
+	}
+	eventually(w.t, "the proxy to show itself", func() bool { return get(&tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}) == 200 })
+	if got := get(w.certificate("caller")); got != 0 {
+		w.t.Errorf("the proxy shows itself to a workload: %d", got)
+	}
 }

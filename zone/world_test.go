@@ -23,6 +23,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server/porttest"
 	"github.com/causeway-mesh/causeway/zone"
+	"github.com/causeway-mesh/causeway/zone/envoyadmin"
 	"github.com/causeway-mesh/causeway/zone/identity"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 	"github.com/causeway-mesh/causeway/zone/xds"
@@ -63,7 +64,9 @@ func newWorldIn(t *testing.T, name string, form rbac.Form) *world {
 	w.keeper = secrets.NewKeeper(w.store, newBox(t))
 	w.authorities = identity.NewAuthorities(identity.Config{Keeper: w.keeper, Store: w.store, Zone: w.home.Zone})
 	w.apply(`{type: Mesh, name: default}`)
-	proxies := xds.New(xds.Config{Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities,
+	adminKey, err := envoyadmin.OpenKey(context.Background(), w.keeper, discardLog())
+	must(t, err)
+	proxies := xds.New(xds.Config{AdminPin: adminKey.Pin, Store: w.store, Status: w.status, Home: w.home, Authorities: w.authorities,
 		Instance: "test", RBACForm: form, Sources: w.secretOf})
 	w.proxies = proxies
 	publisher := &identity.Publisher{Store: w.store, Home: w.home, Authorities: w.authorities, Log: discardLog()}

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
@@ -26,6 +27,9 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	labels := labelsOf(p, node)
 	in, problems := inboundsOf(p, is, services)
 	networking := &meshpb.Dataplane_Networking{Address: addresses[0], Inbound: in, TransparentProxying: is.redirected(addresses)}
+	if is.in != 0 && !slices.ContainsFunc(in, func(one *meshpb.Dataplane_Networking_Inbound) bool { return one.Port == injection.ShownPort }) {
+		networking.Admin = &meshpb.EnvoyAdmin{Port: injection.ShownPort}
+	}
 	tags := carried(labels)
 	for _, one := range in {
 		one.Tags = tags

@@ -17,6 +17,9 @@ const (
 	ProxyName = "causeway-proxy"
 )
 
+// ShownPort is the port at which the proxy of a pod shows a part of its admin interface to the zone, and to nobody else.
+const ShownPort = 15022
+
 const (
 	// proxyUser is the user of the proxy. What runs as this user is not captured, and the user that an image names is not
 	// seen here. So it is one that no image has by accident, such as Kuma's 5678, and one that user namespaces have.
