@@ -53,10 +53,25 @@ func dataplaneWarnings(r *Resource) []string {
 		return nil
 	}
 	out := append(captureWarnings(dp), listenerWarnings(dp)...)
+	out = append(out, outboundWarnings(dp)...)
 	for i, in := range dp.GetNetworking().GetInbound() {
 		if in.GetTags()[TagServerFirst] == "true" {
 			out = append(out, top("networking").field("inbound").item(i).field("tags").field(TagServerFirst).String()+
 				": "+ServerFirstWarning)
+		}
+	}
+	return out
+}
+
+// TaggedOutbound says that a proxy does not listen for an outbound.
+const TaggedOutbound = "outbounds by tags are not served: name the service, as in {kind: MeshService, name: backend}"
+
+// outboundWarnings warns of outbounds that name no backend.
+func outboundWarnings(dp *meshpb.Dataplane) []string {
+	var out []string
+	for i, o := range dp.GetNetworking().GetOutbound() {
+		if o.GetBackendRef() == nil {
+			out = append(out, top("networking").field("outbound").item(i).field("backendRef").String()+": is not set, and "+TaggedOutbound)
 		}
 	}
 	return out

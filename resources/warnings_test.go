@@ -103,3 +103,12 @@ func TestGatewayWarnings(t *testing.T) {
 		}
 	}
 }
+
+// TestOutboundWarnings: an outbound by tags gets no listener, and whoever writes it is told so.
+func TestOutboundWarnings(t *testing.T) {
+	const outbounds = `{"networking":{"address":"192.0.2.1","outbound":[{"port":1001,"backendRef":{"kind":"MeshService","name":"backend"}},{"port":1002,"tags":{"kuma.io/service":"backend"}}]}}`
+	got := resources.Warnings(policyIn(t, resources.Home{}, resources.TypeDataplane, "", outbounds))
+	if len(got) != 1 || !strings.HasPrefix(got[0], "networking.outbound[1].backendRef: is not set, and outbounds by tags are not served") {
+		t.Errorf("%q", got)
+	}
+}

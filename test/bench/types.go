@@ -129,10 +129,14 @@ func fillTypes(ctx context.Context, s *cluster.Server) error {
 	}); err != nil {
 		return err
 	}
-	first := policyTypes()[0] // before streams begin: it lets them go on
-	path, doc, _ := first.policy("bench-"+first.list, 0, object{"kind": "Mesh"})
-	if err := s.API.Put(ctx, path, doc); err != nil {
-		return err
+	for i, typ := range policyTypes() {
+		if i > 0 && !typ.begun { // the first one lets streams go on
+			continue
+		}
+		path, doc, _ := typ.policy("bench-"+typ.list, 0, object{"kind": "Mesh"})
+		if err := s.API.Put(ctx, path, doc); err != nil {
+			return err
+		}
 	}
 	return fill(ctx, s, zoneProxies, sendingDataplane)
 }

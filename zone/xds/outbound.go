@@ -32,7 +32,7 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 		listen := endpoint{address: cmp.Or(o.GetAddress(), "127.0.0.1"), port: o.GetPort()}
 		switch {
 		case ref == nil:
-			problems = append(problems, field+": has no backendRef: outbounds by tags are not served")
+			problems = append(problems, field+": has no backendRef: "+resources.TaggedOutbound)
 		case !listen.dialable():
 			problems = append(problems, fmt.Sprintf("%s: address %q, port %d: want an IP address and a port", field,
 				listen.address, listen.port))
