@@ -14,21 +14,21 @@ import (
 const (
 	// DefaultZoneChanges is the default of Limits.Changes.
 	DefaultZoneChanges = 500
-	// changesAtOnce is the number of seconds whose changes a zone may send at once: twice the resources that it may have
-	// of a type, as with two complete lists of all of them.
+	// changesAtOnce is the burst, in seconds of the rate: twice the resources of a type that a zone may have, which is two
+	// complete lists.
 	changesAtOnce = 200
-	// costOfChange is what one that is made durable costs, in parts of what any other item of a message does: one that
-	// says what is known already, or the status of a proxy.
+	// costOfChange is the cost of a durable change. An item that changes nothing, or the status of a proxy, costs 1.
 	costOfChange = 20
 )
 
-// allowance is what one zone may change, over all of its sessions: every change is made durable here and goes to others.
-// Who has used it up waits, and nobody else does. Safe for concurrent use; a nil *allowance has no end.
+// allowance limits the rate of one zone's changes, over all of its sessions, because each change is made durable here and
+// sent to other zones. A zone that has used it up waits; the others do not. It is safe for concurrent use. A nil
+// *allowance is unlimited.
 type allowance struct {
-	perSecond float64 // in parts, as of costOfChange
+	perSecond float64 // in the units of costOfChange
 
 	mu   sync.Mutex
-	left float64   // guarded by mu; negative: what has to come back first
+	left float64   // guarded by mu; negative if the zone has to wait
 	at   time.Time // guarded by mu: when left was true
 }
 
@@ -37,7 +37,7 @@ func newAllowance(changes int, now time.Time) *allowance {
 	return &allowance{perSecond: perSecond, left: perSecond * changesAtOnce, at: now}
 }
 
-// take uses up parts, and returns how long their zone has to wait.
+// take spends parts and returns how long the zone has to wait.
 func (a *allowance) take(parts int, now time.Time) time.Duration {
 	if a == nil {
 		return 0
@@ -49,7 +49,7 @@ func (a *allowance) take(parts int, now time.Time) time.Duration {
 	return time.Duration(max(0, -a.left) / a.perSecond * float64(time.Second))
 }
 
-// partsOf returns what a message costs of which changes were written.
+// partsOf returns the cost of a message that made this many durable changes.
 func partsOf(t resources.Type, resp *discovery.DeltaDiscoveryResponse, changes int) int {
 	if isLive(t) {
 		changes = 0

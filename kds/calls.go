@@ -14,8 +14,8 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 )
 
-// maxCalls bounds the calls with one request, such as reports, that a zone has in progress, on all its connections. gRPC
-// reads such a request, of up to MaxMessageSize, before anybody sees it. A zone makes one after another.
+// maxCalls bounds the unary calls, such as reports, that a zone has in progress on all its connections. gRPC reads a
+// unary request, of up to MaxMessageSize, before it calls a handler. A zone makes one call after another.
 const maxCalls = 8
 
 // Named is an AuthInfo that knows the zone of the client's certificate.
@@ -24,7 +24,8 @@ type Named interface {
 	Zone() string
 }
 
-// calls counts the calls in progress, by zone, or by connection where no certificate names one. The zero value counts.
+// calls counts the calls in progress, by zone, or by connection if no certificate names the zone. The zero value is ready
+// for use.
 type calls struct {
 	mu sync.Mutex
 	of map[any]int // guarded by mu

@@ -124,7 +124,7 @@ func (p *changeset) prepareResume(v *receiver, d *resources.Descriptor, state *r
 	p.removed = with(state.removed, known)
 }
 
-// with adds names to a set, in place: a changeset that is made again adds the same names once more.
+// with adds names to a set, in place. A changeset that is prepared again adds the same names.
 func with(set map[string]bool, names []string) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool, len(names))

@@ -17,9 +17,9 @@ import (
 type chunk struct {
 	*payload
 	removed []string
-	// compressed stands for the resources in the message; nil if they stand for themselves.
+	// compressed replaces the resources in the message; nil if they are sent as they are.
 	compressed *mem.SliceBuffer
-	// size is that of the resources as they are sent, in bytes.
+	// size is the size of the resources on the wire, in bytes.
 	size int
 	// cause is that of the changes; zero for a list.
 	cause store.Cause

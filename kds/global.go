@@ -53,7 +53,7 @@ type zoneData struct {
 	report   atomic.Pointer[tracker.Report]
 	// met tracks the epoch of the zone's store.
 	met *peerStore
-	// allowance is what the zone may change.
+	// allowance limits the rate of the zone's changes.
 	allowance *allowance
 }
 

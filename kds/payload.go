@@ -16,12 +16,12 @@ import (
 // once get the same lists, and none needs a copy of its own.
 type payload struct {
 	resources []*encoded
-	// buffer holds all of them as they stand inside a response; nil for a payload that is too small to join.
+	// buffer holds all of them, encoded as fields of a response; nil for a payload that is too small to join.
 	buffer mem.Buffer
-	// frame is what framed makes, once.
+	// frame is the compressed form, which framed makes once.
 	frame   *mem.SliceBuffer
 	framing sync.Once
-	// incompressible means that more than this did not go into a message, compressed.
+	// incompressible means that no more resources than these fit into a message, even compressed.
 	incompressible atomic.Bool
 }
 
@@ -31,14 +31,14 @@ const joinedFrom = 16
 type payloadKey struct {
 	typ     resources.Type
 	variant variant
-	// wide means that it is more than a message holds, unless it compresses.
+	// wide means that it fits into a message only if it is compressed.
 	wide bool
-	// first is the first resource, where the list goes on.
+	// first is the first resource: the position in the list.
 	first *encoded
 }
 
-// payloads finds the latest payload of each kind and place while a stream still holds it: streams are at different
-// messages of one list. Safe for concurrent use.
+// payloads finds the latest payload of each kind and position while a stream still holds it, because streams are at
+// different messages of one list. It is safe for concurrent use.
 type payloads struct {
 	// scratch lends slices to build payloads in.
 	scratch sync.Pool
@@ -55,15 +55,15 @@ func newPayloads() *payloads {
 // borrow returns an empty slice to build a payload in; share takes it back.
 func (b *payloads) borrow() *[]*encoded { return b.scratch.Get().(*[]*encoded) }
 
-// giveBack takes back what was borrowed.
+// giveBack returns a borrowed slice.
 func (b *payloads) giveBack(list *[]*encoded) {
 	clear(*list)
 	*list = (*list)[:0]
 	b.scratch.Put(list)
 }
 
-// isIncompressible reports whether the latest payload of a kind has the resources in list, and is known not to compress
-// far enough that a message held more.
+// isIncompressible reports whether the latest payload of a kind has the resources in list, and compression is known to
+// leave no room for more.
 func (b *payloads) isIncompressible(key payloadKey, list []*encoded) bool {
 	if len(list) == 0 {
 		return false

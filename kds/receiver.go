@@ -40,7 +40,7 @@ type receiverConfig struct {
 	// quota limits what the peer may store here, nil for no limit; over records the limits that it met.
 	quota *quota
 	over  *tracker.Over
-	// allowance is what the peer may change, nil for everything.
+	// allowance limits the rate of the peer's changes, nil for no limit.
 	allowance *allowance
 	// replica is this server's instance name among several; empty for a single server.
 	replica string
@@ -64,7 +64,7 @@ type receiverConfig struct {
 type receiver struct {
 	receiverConfig
 	types map[resources.Type]*reception
-	// parts is what the last message took of the allowance.
+	// parts is the cost of the last message, in units of the allowance.
 	parts int
 	turns turns
 	// send sends an answer to the peer.

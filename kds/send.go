@@ -55,7 +55,7 @@ func receiveAll[M any](ctx context.Context, receive func() (M, error), in chan<-
 	}
 }
 
-// outbox is what a stream sends next.
+// outbox holds the next message of a stream.
 type outbox struct {
 	nonces nonces
 	// unsent is a message in flight that only the stream's goroutine may send.

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// shortTurn is how many changes of a zone's message are made durable at once while others write, too: whoever comes
-	// next waits for these, and not for the whole message.
+	// shortTurn is the number of a message's changes that are made durable at once while others write: the next writer
+	// waits for these, not for the whole message.
 	shortTurn = 256
-	// longTurn is the most: turns double while nobody else writes, so that a large zone's first lists cost few writes.
+	// longTurn is the maximum: turns double while there is no other writer, so that a large zone's first lists cost few
+	// writes.
 	longTurn = 8192
 	// longRest is the longest rest between two turns.
 	longRest = 100 * time.Millisecond
 )
 
-// turns decides how much of a zone's messages is made durable at once. The store serves its writers in the order in
-// which they come, so that between two turns all others that wait are served. The zero value is ready for use.
+// turns decides how much of a zone's messages is made durable at once. The store serves its writers in order of arrival,
+// so all waiting writers are served between two turns. The zero value is ready for use.
 type turns struct {
 	size   int
 	last   uint64 // the revision of the last turn
-	shared bool   // somebody else has written since the one before
+	shared bool   // another writer has committed since the turn before
 }
 
 // next returns the size of the next turn.
@@ -33,7 +34,7 @@ func (t *turns) next() int {
 	return t.size
 }
 
-// taken records a turn at a revision: the next is longer if nobody else has written since the last one.
+// taken records a turn at a revision: the next is longer if no one else has written since the previous one.
 func (t *turns) taken(revision uint64) {
 	t.shared = t.last > 0 && revision > t.last+1
 	if t.last == 0 || t.shared {

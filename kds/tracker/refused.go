@@ -17,7 +17,7 @@ type RefusedBy struct {
 	Since  time.Time
 }
 
-// Conditions returns a `status.conditions` entry that lists who refuses a resource; nil if nobody does.
+// Conditions returns a `status.conditions` entry that lists who refuses a resource; nil if no one does.
 func Conditions(refused []RefusedBy) []resources.Condition {
 	if len(refused) == 0 {
 		return nil

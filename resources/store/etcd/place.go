@@ -39,7 +39,7 @@ func (p *place) mark() (at int64, value string) {
 	return p.at, p.value
 }
 
-// move goes on to the next write.
+// move advances to the next write.
 func (p *place) move(at int64, value string) { p.to(at, value, true) }
 
 // leap goes to a write before which there may be others that were not seen.

@@ -43,7 +43,7 @@ func build() (string, error) {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return "", fmt.Errorf("%s: %w", lock.Name(), err)
 	}
-	cmd := exec.Command("go", "build", "-o", file, "-buildvcs=false", "-ldflags=-s -w",
+	cmd := exec.Command("go", "build", "-o", file, "-buildvcs=false", "-ldflags=-s -w", //nolint:gosec // a fixed command
 		"./resources/store/etcd/etcdtest/member")
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -59,7 +59,7 @@ func command(args ...string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(file, args...)
+	cmd := exec.Command(file, args...) //nolint:gosec // the program of build
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return cmd, nil
 }
