@@ -43,7 +43,7 @@ func (b *bench) measurePage(ctx context.Context, open time.Duration) (*table, er
 	b.say("page: %d zones with %d services and %d proxies", pageZones, pageServices, pageProxies)
 	z := connectOffering(ctx, g.Address("kds"), pageZones, newMarks())
 	defer z.close()
-	err = z.waitSynced(patience, pagePolicies)
+	err = z.waitSynced(2*patience, pagePolicies)
 	if err == nil {
 		err = waitListed(z.ctx, g)
 	}

@@ -14,6 +14,12 @@ export function ago(time: Date, now: Date): string {
   return s < 2 ? "just now" : `${span(s)} ago`;
 }
 
+/** lasting says for how long something has been as it is. */
+export function lasting(time: Date, now: Date): string {
+  const s = Math.round((now.getTime() - time.getTime()) / 1000);
+  return Number.isNaN(s) ? "for an unknown time" : s < 2 ? "for a moment" : `for ${span(s)}`;
+}
+
 function span(s: number): string {
   if (s < 120) return `${s} s`;
   if (s < 7200) return `${Math.floor(s / 60)} min`;

@@ -152,7 +152,7 @@ test("before a client loses access, the page says who it is and how often it cal
   await expect(page.getByRole("heading", { name: "The smallest policy that would allow it" })).toBeVisible();
   await page.getByRole("link", { name: "Try it, then apply it" }).click();
   await page.getByRole("button", { name: "What would it do?" }).click();
-  await expect(page.getByText("It would concern 1 proxies of zone zone-1.")).toBeVisible();
+  await expect(page.getByText("It would concern 1 proxy of zone zone-1.")).toBeVisible();
   await page.getByRole("button", { name: "Apply" }).click();
   const stored = page.getByRole("link", { name: /MeshTrafficPermission allow-frontend-to-backend-/ });
   const name = ((await stored.textContent()) ?? "").split(" ")[1] ?? "";
@@ -180,7 +180,7 @@ const namespaced: { title: string; namespace: string; text: string; says: (strin
   {
     title: "a workload owner's policy goes to the global alone, and concerns the proxies of its namespace", namespace: "backend-ns",
     text: "type: MeshTimeout\nmesh: default\nnamespace: backend-ns\nname: story-timeout\nspec:\n  rules:\n    - default: {connectionTimeout: 4s}\n",
-    says: ["Role: workload-owner", "It would be synced to global.", /It would concern 1 proxies of zone zone-1/],
+    says: ["Role: workload-owner", "It would be synced to global.", /It would concern 1 proxy of zone zone-1/],
   },
 ];
 

@@ -111,12 +111,12 @@ function onlyOf(asked: Asked): Kind {
 function Doubts({ a }: { a: Schema["Access"] }) {
   return (
     <>
-      {(a.unknown ?? []).map((u, i) => <p key={i} className="warning">Unknown since <Time at={date(u.since)} />: {u.reason}. Below is what is stored here.</p>)}
+      {(a.unknown ?? []).map((u, i) => <p key={i} className="warning">Unknown <Time at={date(u.since)} lasts />: {u.reason}. Below is what is stored here.</p>)}
       {a.seen.unknown !== undefined ? (
         <p className="note">Who called is unknown: {a.seen.unknown}.</p>
       ) : (
         <p className="note">
-          Calls are counted since <Time at={date(a.seen.since)} />
+          Calls have been counted <Time at={date(a.seen.since)} lasts />
           {a.seen.dropped !== undefined && `; ${a.seen.dropped} are not told apart, for lack of room: unused may have been used`}.
         </p>
       )}

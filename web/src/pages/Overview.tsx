@@ -13,6 +13,8 @@ import { href } from "../view";
 import { useChanges, type Live } from "../watch";
 
 const pageSize = 1000;
+// So few have room for their names.
+const few = 40;
 
 /** Overview is one screen: what is there, and first of all what is not as it should be. */
 export function Overview({ server }: { server: Server }) {
@@ -97,10 +99,10 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
         <>
           {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
           {items.length > 0 && (
-            <ul className="tiles" aria-label={`${title} by state`}>
+            <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
               {items.map((o) => (
                 <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={tip(o)}>
-                  <Link to={about(o)}><span className="hidden">{o.name}: {presence(o).state}</span></Link>
+                  <Link to={about(o)}>{items.length > few ? <span className="hidden">{o.name}: {presence(o).state}</span> : <span>{o.name}<span className="hidden">: {presence(o).state}</span></span>}</Link>
                 </li>
               ))}
             </ul>
@@ -158,7 +160,7 @@ function State({ presence: p, disabled: off }: { presence: Presence; disabled: b
     <>
       <span className={`dot ${p.state}`} aria-hidden="true" /> {p.state === "never" ? "not seen yet" : p.state}
       {off && ", disabled"}
-      {p.state !== "never" && p.since !== undefined && <> since <Time at={p.since} /></>}
+      {p.state !== "never" && p.since !== undefined && <> <Time at={p.since} lasts /></>}
       {p.state === "unknown" && <>: {p.reason}</>}
     </>
   );

@@ -75,7 +75,7 @@ function State({ o }: { o: Schema["Overview"] }) {
   return (
     <>
       <span className={`dot ${p.state}`} aria-hidden="true" /> {p.state === "never" ? "not seen yet" : p.state}
-      {p.state !== "never" && p.since !== undefined && <> since <Time at={p.since} /></>}
+      {p.state !== "never" && p.since !== undefined && <> <Time at={p.since} lasts /></>}
       {p.state === "unknown" && <>: {p.reason}</>}
       {p.state === "offline" && ". If it runs, it decides by what it had then."}
     </>

@@ -108,7 +108,7 @@ function Forecast({ forecast }: { forecast: Schema["Forecast"] }) {
             {r.role !== undefined && <li>Role: {r.role}</li>}
             <li>{r.syncedTo.length === 0 ? "It would be synced to no other server." : `It would be synced to ${r.syncedTo.join(", ")}.`}</li>
             {r.proxies !== undefined && (
-              <li>It would concern {r.proxies.total} proxies{r.proxies.zone !== undefined && ` of zone ${r.proxies.zone}`}{r.proxies.leftOut !== undefined && `, and ${r.proxies.leftOut} that you may not read`}.</li>
+              <li>It would concern {r.proxies.total} {r.proxies.total === 1 ? "proxy" : "proxies"}{r.proxies.zone !== undefined && ` of zone ${r.proxies.zone}`}{r.proxies.leftOut !== undefined && `, and ${r.proxies.leftOut} that you may not read`}.</li>
             )}
             {(r.warnings ?? []).map((w, k) => <li key={k} className="warning">{w}</li>)}
           </ul>

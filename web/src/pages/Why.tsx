@@ -193,7 +193,7 @@ function Denials() {
       {d !== undefined && (
         <>
           {d.unknown !== undefined && <p className="warning">{d.unknown}</p>}
-          {d.items.length === 0 && d.unknown === undefined && d.leftOut === undefined && <p>No denial has been reported since <Time at={date(d.since)} />.</p>}
+          {d.items.length === 0 && d.unknown === undefined && d.leftOut === undefined && <p>No denial has been reported <Time at={date(d.since)} lasts />.</p>}
           {d.items.length > 0 && (
             <div className="scroll">
               <table>

@@ -43,7 +43,7 @@ function Sync({ name, global }: { name: string; global: boolean }) {
           {doubts(s, global).map((text) => <p key={text} className="warning">{text}</p>)}
           <Held types={s.types} name={name} again={sync.again} />
           <Refused types={s.types} />
-          {(s.over ?? []).map((o) => <p key={o.limit + (o.type ?? "")} className="warning">{over(o)} since <Time at={date(o.since)} />.</p>)}
+          {(s.over ?? []).map((o) => <p key={o.limit + (o.type ?? "")} className="warning">{over(o)}, first <Time at={date(o.since)} />.</p>)}
           <Table s={s} />
         </>
       )}
@@ -53,15 +53,15 @@ function Sync({ name, global }: { name: string; global: boolean }) {
 
 function Connection({ s, global }: { s: Schema["SyncStatus"]; global: boolean }) {
   const peer = global ? "The zone" : "The global";
-  if (s.unheard === true) return <p className="warning">Whether the zone is connected is unknown since <Time at={date(s.since)} />: another replica had its session{s.whyUnheard !== undefined && `, and ${s.whyUnheard}`}.</p>;
+  if (s.unheard === true) return <p className="warning">Whether the zone is connected has been unknown <Time at={date(s.since)} lasts />: another replica had its session{s.whyUnheard !== undefined && `, and ${s.whyUnheard}`}.</p>;
   if (!global && s.types.length === 0 && s.connected !== true) return <p>No sync is known here: a zone without a global has none.</p>;
   return (
     <>
       {s.connected === true ? (
-        <p><span className="dot online" aria-hidden="true" /> {peer} is connected{date(s.since) !== undefined && <> since <Time at={date(s.since)} /></>}.</p>
+        <p><span className="dot online" aria-hidden="true" /> {peer} is connected{date(s.since) !== undefined && <>, and has been <Time at={date(s.since)} lasts /></>}.</p>
       ) : (
         <p className="warning">
-          {peer} is not connected{date(s.since) !== undefined ? <> since <Time at={date(s.since)} /></> : date(s.started) !== undefined && <>, and was not since this server started <Time at={date(s.started)} /></>}. What it has is what it acknowledged then.
+          {peer} is not connected{date(s.since) !== undefined ? <>, and has not been <Time at={date(s.since)} lasts /></> : date(s.started) !== undefined && <>, and has not been since this server started <Time at={date(s.started)} /></>}. What it has is what it acknowledged then.
         </p>
       )}
       {global && <p className="note">{date(s.reported) === undefined ? "It has not told of its proxies." : <>It last told of its proxies <Time at={date(s.reported)} />: totals of proxies are as old as that.</>}</p>}
@@ -90,7 +90,7 @@ function Held({ types, name, again }: { types: Types; name: string; again: () =>
       {told instanceof Refusal ? <Failure refusal={told} /> : told !== undefined && <p role="status">{told}</p>}
       {held.map((t) => (
         <div key={t.type + t.direction} className="warning">
-          <p>{t.held?.count} deletions of {t.type} ({direction(t)}) are held since <Time at={date(t.held?.since)} />: nothing is removed until somebody accepts them.</p>
+          <p>{t.held?.count} deletions of {t.type} ({direction(t)}) have been held <Time at={date(t.held?.since)} lasts />: nothing is removed until somebody accepts them.</p>
           <p>{(t.held?.names ?? []).slice(0, 20).join(", ")}{(t.held?.count ?? 0) > 20 && " and more"}</p>
           {asked === t.type ? (
             <p className="row"><span>Remove them for good?</span><Button onPress={() => accept(t.type)}>Yes, remove {t.held?.count}</Button><Button onPress={() => setAsked("")}>No</Button></p>

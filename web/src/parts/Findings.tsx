@@ -22,7 +22,7 @@ export function Findings({ global }: { global: boolean }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   const d = found.data;
   return (
-    <section aria-labelledby="findings">
+    <section className="attention" aria-labelledby="findings">
       <h2 id="findings">Needs attention</h2>
       {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
       {d === undefined && found.refusal === undefined && <p role="status">Asking the server…</p>}

@@ -34,7 +34,7 @@ function Row({ replica: r }: { replica: Replica }) {
       <td>{r.zones}</td>
       <td>{r.revision}</td>
       <td>{store(r)}</td>
-      <td>{date(r.unheard) === undefined ? <Time at={date(r.started)} /> : <>unheard since <Time at={date(r.unheard)} /></>}</td>
+      <td>{date(r.unheard) === undefined ? <Time at={date(r.started)} /> : <>unheard <Time at={date(r.unheard)} lasts /></>}</td>
     </tr>
   );
 }

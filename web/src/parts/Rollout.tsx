@@ -78,7 +78,7 @@ function Names({ title, items }: { title: string; items: { name: string; why?: s
       <h3>{title}</h3>
       <ul>
         {items.slice(0, 100).map((i, k) => (
-          <li key={k}>{i.name}{i.since !== undefined && <> since <Time at={i.since} /></>}{i.why !== undefined && `: ${i.why}`}</li>
+          <li key={k}>{i.name}{i.since !== undefined && <> <Time at={i.since} lasts /></>}{i.why !== undefined && `: ${i.why}`}</li>
         ))}
       </ul>
       {items.length > 100 && <p className="note">{items.length - 100} more.</p>}

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "react";
-import { ago } from "../text";
+import { ago, lasting } from "../text";
 
-/** Time says how long ago something was, or how far off what is coming is; UTC and the viewer's own time are in its title. */
-export function Time({ at, coming }: { at: Date | undefined; coming?: boolean }) {
+/** Time says how long ago something was, how far off what is coming is, or for how long something lasts; UTC and the viewer's own time are in its title. */
+export function Time({ at, coming, lasts }: { at: Date | undefined; coming?: boolean; lasts?: boolean }) {
   const [now, setNow] = useState(() => new Date());
   useEffect(() => {
     const timer = setInterval(() => setNow(new Date()), 10_000);
     return () => clearInterval(timer);
   }, []);
-  if (at === undefined) return <>at an unknown time</>;
+  if (at === undefined) return <>{lasts === true ? "for an unknown time" : "at an unknown time"}</>;
   const later = now < at && coming !== true ? at : now; // what was just answered is not in the future
-  return <time dateTime={at.toISOString()} title={`${at.toISOString()} · ${at.toLocaleString()}`}>{ago(at, later)}</time>;
+  return <time dateTime={at.toISOString()} title={`${at.toISOString()} · ${at.toLocaleString()}`}>{lasts === true ? lasting(at, later) : ago(at, later)}</time>;
 }

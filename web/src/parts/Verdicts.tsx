@@ -18,7 +18,7 @@ export function Verdicts({ verdicts: v }: { verdicts: All }) {
       {all === 0 ? (
         <p>{v.compared === 0 ? "No service that you may read has rules that would change." : `No verdict would change, at ${v.compared} ${v.compared === 1 ? "service" : "services"} with other rules.`}</p>
       ) : (
-        <p><b className={v.lost > 0 ? "bad" : ""}>{v.lost} would lose access</b>, {v.gained} would gain access, {v.other} would depend on other things, at {v.compared} {v.compared === 1 ? "service" : "services"}.</p>
+        <p><b className={v.lost > 0 ? "bad" : ""}>{v.lost} would lose access</b>, {v.gained} would gain access, {v.other} would depend on other parts of the request or differ in the shadow, at {v.compared} {v.compared === 1 ? "service" : "services"}.</p>
       )}
       {v.unseen !== undefined && <p className="note">Who calls is unknown: {v.unseen}.</p>}
       {(v.notCompared ?? 0) > 0 && <p className="warning">{v.notCompared} more services have rules that would change: with all callers they are too many to compare.</p>}
@@ -31,7 +31,7 @@ export function Verdicts({ verdicts: v }: { verdicts: All }) {
 
 function Table({ changes, seen }: { changes: One[]; seen: boolean }) {
   return (
-    <div className="scroll">
+    <div className="scroll" role="region" aria-label="Verdicts that would change" tabIndex={0}>
       <table>
         <caption className="hidden">Verdicts that would change</caption>
         <thead><tr><th scope="col">Caller</th><th scope="col">Service</th><th scope="col">Now</th><th scope="col">Then</th>{seen && <th scope="col">Seen</th>}<th scope="col">By</th></tr></thead>
@@ -40,9 +40,9 @@ function Table({ changes, seen }: { changes: One[]; seen: boolean }) {
             <tr key={`${c.service} ${c.caller}`}>
               <th scope="row">{c.caller}</th>
               <td>{shortKRI(c.service)}</td>
-              <td>{words[c.before]}</td>
-              <td>{words[c.after]}{c.shadow !== undefined && `, in the shadow ${words[c.shadow]}`}</td>
-              {seen && <td>{seenText(c)}</td>}
+              <td className="short">{words[c.before]}</td>
+              <td className="short">{words[c.after]}{c.shadow !== undefined && `, in the shadow ${words[c.shadow]}`}</td>
+              {seen && <td className="short">{seenText(c)}</td>}
               <td><KRI kri={c.policy} text={shortKRI(c.policy)} /></td>
             </tr>
           ))}
