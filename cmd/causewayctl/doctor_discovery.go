@@ -28,7 +28,7 @@ func (e *examination) discovery(metrics string) (healthy bool) {
 		healthy = false
 		e.add(finding{
 			findingProblem, "kubernetes", s.typ, "left out of a list and kept: " + s.value,
-			"the API server listed less than half of what was there; what is missing stays in the mesh until the API server says of each that it is gone",
+			"the API server listed less than half of what was there, and nothing in its place; what is missing stays in the mesh until the API server says of each that it is gone",
 			"if this does not end by itself, see the server's log: the API server is another one, has lost its data, or lets the server not get these objects",
 		})
 	}

@@ -79,8 +79,8 @@ func (f *following) Replace(all []*apiserver.Object) {
 			missing = append(missing, id)
 		}
 	}
-	if mass(len(missing), len(known)) {
-		f.holdLocked(missing, len(known))
+	if left := len(known) - len(missing); mass(len(missing), left) {
+		f.holdLocked(missing, left)
 		missing = nil
 	}
 	for _, id := range missing {

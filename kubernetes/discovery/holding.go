@@ -21,13 +21,14 @@ const (
 
 var errNoCluster = errors.New("the API server knows no namespace kube-system: it has lost what it knew, or is another one")
 
-// mass reports whether what a list leaves out is too much for a list to say.
-func mass(missing, known int) bool { return missing > minMass && 2*missing > known }
+// mass reports whether what a list leaves out is too much for a list to say: more than there is. A rollout of all pods that
+// went unseen leaves out all of the old ones, and has as many new ones.
+func mass(missing, there int) bool { return missing > minMass && missing > there }
 
 // holdLocked keeps what a list has left out, until the API server says of each that it is gone.
-func (f *following) holdLocked(missing []apiserver.Name, known int) {
+func (f *following) holdLocked(missing []apiserver.Name, there int) {
 	f.c.Log.Error("a list of the Kubernetes API server leaves out most of what was there; that stays in the mesh until the server says of each that it is gone",
-		"kind", f.kind.Name, "missing", len(missing), "known", known)
+		"kind", f.kind.Name, "missing", len(missing), "there", there)
 	for _, id := range missing {
 		if f.held[id.Namespace] == nil {
 			f.held[id.Namespace] = map[string]bool{}
@@ -140,10 +141,11 @@ func (d *Controller) keeps(r *resources.Resource) bool {
 }
 
 // leftOutLocked holds what the store has of objects that are in no list, if that is too much, and reports whether it is.
-func (f *following) leftOutLocked(missing []apiserver.Name, known int) bool {
-	if !mass(len(missing), known) {
+func (f *following) leftOutLocked(missing []apiserver.Name) bool {
+	there := len(f.known())
+	if !mass(len(missing), there) {
 		return false
 	}
-	f.holdLocked(missing, known)
+	f.holdLocked(missing, there)
 	return true
 }

@@ -92,7 +92,6 @@ func (d *Controller) planLocked(p *plan) (more bool) {
 func (d *Controller) compareLocked(snap store.Snapshot) {
 	d.compare = false
 	var gone, without []apiserver.Name
-	known := map[resources.Type]int{}
 	for _, t := range []resources.Type{resources.TypeDataplane, resources.TypeMeshService} {
 		for r := range snap.List(store.Query{Type: t,
 			Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
@@ -101,10 +100,9 @@ func (d *Controller) compareLocked(snap store.Snapshot) {
 			}
 			s := d.spaceLocked(r.Namespace)
 			d.meshes[r.Mesh] = true
-			known[t]++
-			switch service := r.Labels[resources.LabelServiceName]; {
-			case t == resources.TypeMeshService && s.services[service] == nil:
-				without = append(without, apiserver.Name{Namespace: r.Namespace, Name: service})
+			switch service := (apiserver.Name{Namespace: r.Namespace, Name: r.Labels[resources.LabelServiceName]}); {
+			case t == resources.TypeMeshService && s.services[service.Name] == nil && !slices.Contains(without, service):
+				without = append(without, service)
 			case t == resources.TypeDataplane && s.pods[r.Name] == nil:
 				gone = append(gone, apiserver.Name{Namespace: r.Namespace, Name: r.Name})
 			}
@@ -113,8 +111,8 @@ func (d *Controller) compareLocked(snap store.Snapshot) {
 	}
 	if !d.compared { // later, a list says what it leaves out, and a watch what is gone
 		d.compared = true
-		d.services.leftOutLocked(without, known[resources.TypeMeshService])
-		if d.pods.leftOutLocked(gone, known[resources.TypeDataplane]) {
+		d.services.leftOutLocked(without)
+		if d.pods.leftOutLocked(gone) {
 			return
 		}
 	}
