@@ -28,6 +28,7 @@ GHZ_VERSION           := v0.93.0
 NFPM_VERSION          := v2.43.4
 # The generator of the site; site/requirements.txt has the version, too.
 MKDOCS_VERSION        := 9.8.2
+COMPOSE_VERSION       := 1.5.0
 # What draws the pictures of the site, in the reader's browser; 11 is what MkDocs Material is written for.
 MERMAID_VERSION       := 11.17.2
 MERMAID_SUM           := sha512-V6K3C8EBdEsPFZXSKMJe6ppQOENxuHARr9GvHX4hh47lAbhMRD9qf4oEK7LoaRQxULMa80/qt5gHO73aCleBBg==
@@ -59,6 +60,7 @@ counterparts_ready  := $(prometheus_ready) $(otelcol_ready) $(grpcurl_ready) $(g
 judge_ready         := $(STAMPS)/judge
 nfpm_ready          := $(STAMPS)/nfpm-$(NFPM_VERSION)
 mkdocs_ready        := $(STAMPS)/mkdocs-$(MKDOCS_VERSION)
+compose_ready       := $(STAMPS)/podman-compose-$(COMPOSE_VERSION)
 mermaid_ready       := $(STAMPS)/mermaid-$(MERMAID_VERSION)
 # What stands in front of servers elsewhere; the versions are Debian's.
 haproxy_ready       := $(STAMPS)/haproxy-any
@@ -181,6 +183,18 @@ test-deploy: $(page) $(envoy_ready) $(helm_ready) $(judge_ready) $(promtool_read
 .PHONY: test-desktops
 test-desktops: $(gotestsum_ready) ## causewayctl for macOS and Windows, with its Homebrew formula and Scoop manifest (minutes)
 	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(DESKTOPS)' $(ARGS)
+
+# As root on Debian. What is missing of its packages is installed; CONTRIBUTING.md names them.
+.PHONY: test-images
+test-images: $(page) $(envoy_ready) $(compose_ready) ## build the images with podman and run the Compose file, through the restart of a zone (as root, on Debian; minutes)
+	test/tools/packages.sh podman netavark aardvark-dns catatonit busybox-static python3
+	GO="$(GO)" PYTHON="$(PYTHON)" ENVOY="$(ENVOY)" PODMAN_COMPOSE="$(CURDIR)/$(TOOLS)/python/podman-compose-$(COMPOSE_VERSION)" test/tools/images.sh
+
+.PHONY: test-systemd
+test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian with systemd as process 1, kill, remove and reinstall them (as root, on Debian; minutes)
+	test/tools/packages.sh debootstrap rpm
+	$(GO) run ./deploy/release -version v9.8.7 -desktops=false -nfpm $(TOOLS)/bin/nfpm -out dist/packages
+	test/tools/booted.sh dist/packages
 
 # As root, which a node of Kubernetes needs. Debian packages that are missing are installed: packages.sh names them.
 .PHONY: test-kubernetes
@@ -392,6 +406,8 @@ $(judge_ready): $(wildcard test/tools/judge/*)
 $(spire_ready): $(STAMPS)/%-$(SPIRE_VERSION):
 	$(INSTALL) wrapper $* github.com/spiffe/spire/cmd/$* $(SPIRE_VERSION) test/tools/spire
 
+$(compose_ready): test/tools/podman-compose.txt
+	$(INSTALL) modules podman-compose test/tools/podman-compose.txt $(COMPOSE_VERSION)
 $(mkdocs_ready): site/requirements.txt
 	$(INSTALL) modules mkdocs site/requirements.txt $(MKDOCS_VERSION)
 

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	_ "embed" // the description of the packages
+	_ "embed" // the description of the packages, and their scripts
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +14,17 @@ import (
 
 //go:embed nfpm.yaml.tmpl
 var described string
+
+// What a package manager runs for the unit @UNIT@.
+//
+//go:embed postinstall.sh
+var postInstall string
+
+//go:embed preremove.sh
+var preRemove string
+
+//go:embed postremove.sh
+var postRemove string
 
 // aPackage holds the values for the template of a package's description.
 type aPackage struct {
@@ -40,6 +51,9 @@ func (r *release) pack(ctx context.Context, arch string) error {
 			When: r.when.Format(time.RFC3339), Summary: summaries[program]}
 		if settings, server := strings.CutPrefix(program, "causeway-"); server {
 			p.Settings = settings
+			if err := r.stageScripts(program); err != nil {
+				return err
+			}
 		}
 		var filled strings.Builder
 		if err := form.Execute(&filled, p); err != nil {
@@ -56,6 +70,17 @@ func (r *release) pack(ctx context.Context, arch string) error {
 				target); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// stageScripts writes what a package manager runs for a server, whose unit has the name of the program.
+func (r *release) stageScripts(program string) error {
+	for moment, script := range map[string]string{"postinstall": postInstall, "preremove": preRemove, "postremove": postRemove} {
+		script = strings.ReplaceAll(script, "@UNIT@", program)
+		if err := os.WriteFile(filepath.Join(r.stage, program+"."+moment), []byte(script), 0o600); err != nil {
+			return err
 		}
 	}
 	return nil

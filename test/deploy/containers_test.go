@@ -120,6 +120,14 @@ type composedService struct {
 	SecurityOpt []string `yaml:"security_opt"`
 	User        string
 	Restart     string
+	StopSignal  string `yaml:"stop_signal"`
+	Healthcheck struct {
+		Test              []string
+		Interval, Timeout string
+		StartPeriod       string `yaml:"start_period"`
+		Retries           int
+		Disable           bool
+	}
 	NetworkMode string `yaml:"network_mode"`
 	Entrypoint  []string
 	Command     []string
@@ -162,14 +170,23 @@ func TestCompose(t *testing.T) {
 		}
 		for other, d := range s.DependsOn {
 			needed, there := c.Services[other]
-			if want := map[bool]string{true: "service_completed_successfully",
-				false: "service_healthy"}[needed.Restart == "no"]; !there || d.Condition != want {
+			want := "service_started"
+			switch {
+			case needed.Restart == "on-failure":
+				want = "service_completed_successfully"
+			case len(needed.Healthcheck.Test) > 0:
+				want = "service_healthy"
+			}
+			if !there || d.Condition != want {
 				t.Errorf("%s depends on %s, %s: want one that is there, and %s", name, other, d.Condition, want)
 			}
 		}
 		if other, shared := strings.CutPrefix(s.NetworkMode, "service:"); shared &&
 			s.DependsOn[other].Condition == "" && len(s.DependsOn) == 0 {
 			t.Errorf("%s shares the network of %s, and does not wait for it", name, other)
+		} else if holder := c.Services[other]; shared && (len(s.Command) == 0 || s.Restart == "unless-stopped") &&
+			!slices.Equal(holder.Command, []string{"sleep", "infinity"}) {
+			t.Errorf("%s shares the network of %s: when that restarts, %s is left in the old one", name, other, name)
 		}
 		for _, v := range s.Volumes {
 			checkVolume(t, name, v, c.Volumes)
@@ -187,6 +204,12 @@ func TestCompose(t *testing.T) {
 		}
 		if s.Command[0] == "run" {
 			servers[program]++
+			if want := []string{"CMD", "/usr/bin/" + program, "healthcheck"}; !slices.Equal(s.Healthcheck.Test, want) {
+				t.Errorf("%s is asked how it is by %q, want %q: images in the format of OCI have no health check", name,
+					s.Healthcheck.Test, want)
+			}
+		} else if !s.Healthcheck.Disable {
+			t.Errorf("%s has the health check of a server", name)
 		}
 		checkCommand(t, fmt.Sprintf("compose.yaml, %s", name), program, s.Command)
 	}

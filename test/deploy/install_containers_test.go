@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
-// needEngine are the commands of the page that do not run, because the test machine has no container engine.
-// TestInstallInContainers checks what they refer to, TestCompose and TestContainerfile check the files, and
+// needEngine are the commands of the page that do not run here, because they need a container engine; make test-images
+// does the same with podman. TestInstallInContainers checks what they refer to, TestCompose and TestContainerfile check the files, and
 // TestInAnEmptyRoot runs a program as its image would.
 var needEngine = []string{"docker compose ", "docker build "}
 

@@ -240,6 +240,14 @@ func checkPackages(t *testing.T, folder, arch string) {
 			"Version: 9.8.7~rc.1\n") || !strings.Contains(said, "Architecture: "+arch+"\n") {
 			t.Errorf("%s: %s", filepath.Base(deb), said)
 		}
+		if program != "causewayctl" {
+			for script, says := range map[string]string{"postinst": "restart " + program, "prerm": "stop " + program,
+				"postrm": "daemon-reload"} {
+				if text := output(t, dpkg, "--info", deb, script); !strings.Contains(text, says) || strings.Contains(text, "@UNIT@") {
+					t.Errorf("%s, %s: %s", filepath.Base(deb), script, text)
+				}
+			}
+		}
 		files := output(t, dpkg, "--contents", deb)
 		for _, want := range append(wanted, "./usr/bin/"+program) {
 			if !strings.Contains(files, " "+want+"\n") {

@@ -1,17 +1,3 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a node of Kubernetes needs, when they are missing. As root; elsewhere, and on other
-# systems, it says what is missing.
-set -euo pipefail
-
-PACKAGES=(runc containernetworking-plugins iptables nftables iproute2 util-linux procps)
-missing=()
-for package in "${PACKAGES[@]}"; do
-	dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
-if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-	echo "a node of Kubernetes needs root and, of Debian, the packages ${missing[*]}" >&2
-	exit 1
-fi
-apt-get -qq update
-DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends "${missing[@]}" >/dev/null
+# Installs the Debian packages that a node of Kubernetes needs, when they are missing.
+exec "$(dirname "$0")/../packages.sh" runc containernetworking-plugins iptables nftables iproute2 util-linux procps
