@@ -30,11 +30,11 @@ func (s *dying) Apply(ctx context.Context, b store.Batch) (*store.Commit, error)
 	return s.Store.Apply(ctx, b)
 }
 
-// TestKilledBetweenBatches ends discovery before each batch of a rollout of 1,200 pods, in which as many leave, and starts
+// TestKilledBetweenBatches ends discovery before each batch of a rollout of 600 pods, in which as many leave, and starts
 // it anew on what the store has: the store ends with what it has where nobody is killed, and nobody who stays is ever gone.
 func TestKilledBetweenBatches(t *testing.T) {
 	t.Parallel()
-	const pods = 1200
+	const pods = 600
 	rollout := func(g *rig, generation string) map[string][]*apiserver.Object {
 		all := []*apiserver.Object{pod(t, "stays", "10.1.0.1", true)}
 		for i := range pods {
