@@ -150,9 +150,9 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	}
 	agent, accept := false, false
 	for _, h := range get.Headers {
-		switch name := strings.ToLower(h.Name); {
+		switch name := strings.ToLower(h["name"]); {
 		case name == "host":
-			action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: h.Value}
+			action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: h["value"]}
 			continue
 		case name == "content-length" || name == "transfer-encoding" || strings.HasPrefix(name, ":"):
 			continue
@@ -161,7 +161,7 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 		case name == "accept":
 			accept = true
 		}
-		route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, header(h.Name, h.Value))
+		route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, header(h["name"], h["value"]))
 	}
 	if !agent {
 		route.RequestHeadersToAdd = append(route.RequestHeadersToAdd, header("user-agent", probeAgent))

@@ -79,7 +79,7 @@ func TestProbes(t *testing.T) {
 	lines, at := freePort(t), freePort(t)
 	probes := []injection.Probe{
 		{Path: "/N/app/readinessProbe", Port: portOfURL(t, open.URL), Timeout: 5, HTTPGet: &injection.HTTPGet{Path: "/ready?deep=1",
-			Headers: []injection.HTTPHeader{{Name: "Host", Value: "shop.example"}, {Name: "X-Rate", Value: "50%s"}}}},
+			Headers: []injection.HTTPHeader{{"name": "Host", "value": "shop.example"}, {"name": "X-Rate", "value": "50%s"}}}},
 		{Path: "/N/app/preStop", Port: portOfURL(t, secure.URL), HTTPGet: &injection.HTTPGet{Path: "drain", Scheme: "HTTPS"}},
 		{Path: "/N/app/livenessProbe", Port: uint32(lines), Timeout: 1, TCPSocket: &struct{}{}},
 		{Path: "/N/app/startupProbe", Port: uint32(streams), Timeout: 1, GRPC: &injection.GRPCProbe{Service: "orders"}},

@@ -46,15 +46,10 @@ type (
 		Containers         []container `json:"containers,omitempty"`
 	}
 	container struct {
-		Name          string          `json:"name"`
-		Args          []string        `json:"args,omitempty"`
-		RestartPolicy string          `json:"restartPolicy,omitempty"`
-		Ports         []containerPort `json:"ports,omitempty"`
-	}
-	containerPort struct {
-		Name          string `json:"name,omitempty"`
-		ContainerPort uint32 `json:"containerPort"`
-		Protocol      string `json:"protocol,omitempty"`
+		Name          string                    `json:"name"`
+		Args          []string                  `json:"args,omitempty"`
+		RestartPolicy string                    `json:"restartPolicy,omitempty"`
+		Ports         []injection.ContainerPort `json:"ports,omitempty"`
 	}
 	podStatus struct {
 		Phase      string         `json:"phase,omitempty"`

@@ -80,12 +80,15 @@ type podContainer struct {
 			Add []string `json:"add"`
 		} `json:"capabilities"`
 	} `json:"securityContext"`
-	Ports []struct {
-		Name          string `json:"name"`
-		ContainerPort uint32 `json:"containerPort"`
-		Protocol      string `json:"protocol"`
-	} `json:"ports"`
-	Args []string `json:"args"`
+	Ports []ContainerPort `json:"ports"`
+	Args  []string        `json:"args"`
+}
+
+// ContainerPort is a port that a container declares. Source: the API of Kubernetes, v1.
+type ContainerPort struct {
+	Name          string `json:"name,omitempty"`
+	ContainerPort uint32 `json:"containerPort"`
+	Protocol      string `json:"protocol,omitempty"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -31,11 +31,8 @@ type HTTPGet struct {
 	Headers []HTTPHeader `json:"httpHeaders,omitempty"`
 }
 
-// HTTPHeader is a header of such a request.
-type HTTPHeader struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
+// HTTPHeader is a header of such a request: its "name" and its "value".
+type HTTPHeader map[string]string
 
 // GRPCProbe asks for the health of a service by gRPC's protocol for that.
 type GRPCProbe struct {
