@@ -102,7 +102,7 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
             <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
               {items.map((o) => (
                 <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={tip(o)}>
-                  <Link to={about(o)}>{items.length > few ? <span className="hidden">{o.name}: {presence(o).state}</span> : <span>{o.name}<span className="hidden">: {presence(o).state}</span></span>}</Link>
+                  <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {presence(o).state}</span></Link>
                 </li>
               ))}
             </ul>
