@@ -5,5 +5,6 @@
 //
 // The simulated peers speak the protocols on raw bytes, so that the servers get most of the machine. They share nothing
 // with the servers but the dictionary of compressed frames and the generated envelope; only the zone behind a thin link is
-// the real one. With -only page, a Chromium is in front of the global: web/speed clicks and measures. bench must not access a server except through its sockets and /proc.
+// the real one. With -only page, a Chromium is in front of the global: web/speed clicks and measures. bench must not
+// access a server except through its sockets and /proc.
 package main
