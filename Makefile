@@ -345,7 +345,7 @@ $(page_modules): web/package.json web/package-lock.json $(node_ready)
 $(page_types): zone/inspect/openapi.json $(page_modules)
 	cd web && $(NPM) exec -- openapi-typescript ../zone/inspect/openapi.json --output src/openapi.d.ts
 
-$(page): $(page_types) $(wildcard web/*.ts web/*.html web/public/*) $(shell find web/src -name '*.ts*' -o -name '*.css')
+$(page): $(page_types) $(wildcard web/*.ts web/*.html web/public/*) $(shell find web/src -name '*.ts*' -o -name '*.css' -o -name 'schemas.json')
 	cd web && $(NPM) run build
 	touch $@
 

@@ -22,7 +22,7 @@ type pageFigure struct {
 }
 
 // measurePage opens the page of a global in a real Chromium, with the whole mesh behind it. web/speed is what clicks and
-// measures. With open, the page stays open for so long, used all the time, and only its memory is measured.
+// measures, as a person would. With open, the page stays open for so long, used all the time, and only its memory is measured.
 func (b *bench) measurePage(ctx context.Context, open time.Duration) (*table, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*patience+open)
 	defer cancel()

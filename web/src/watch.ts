@@ -104,11 +104,18 @@ export function sleep(ms: number, signal: AbortSignal): Promise<void> {
 // When a rollout that is not complete is asked for again, in ms after a change. Then it is left to the person.
 const steps = [300, 700, 1500, 3000, 6000, 12_000, 24_000];
 
-/** useFollowed asks again a few times after a change, until complete: how far a change has come has no revision to wait for. */
-export function useFollowed(change: string, complete: boolean, again: () => void): void {
+// A change that is older than this is not followed: the person who opens its view has the answer of now.
+const recent = 60_000;
+
+/**
+ * useFollowed asks again a few times after a change that was made just now, until complete: how far a change has come has
+ * no revision to wait for.
+ */
+export function useFollowed(change: string, at: Date | undefined, complete: boolean, again: () => void): void {
+  const old = at === undefined || Date.now() - at.getTime() > recent;
   useEffect(() => {
-    if (complete) return;
+    if (complete || old) return;
     const timers = steps.map((ms) => setTimeout(() => document.visibilityState === "visible" && again(), ms));
     return () => timers.forEach(clearTimeout);
-  }, [change, complete, again]);
+  }, [change, old, complete, again]);
 }

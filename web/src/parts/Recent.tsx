@@ -69,7 +69,7 @@ function Progress({ of, at }: { of: Schema["AuditChange"]; at: Date | undefined 
   const rollout = useAnswer(`progress ${change}`, (signal) =>
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path, query: of.namespace === undefined ? {} : { namespace: of.namespace } }, signal })));
   const r = rollout.data;
-  useFollowed(change, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
+  useFollowed(change, at, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
   if (r === undefined) return <p className="note">{rollout.refusal === undefined ? "Asking how far it has come…" : `How far it has come is unknown: ${rollout.refusal.message}`}</p>;
   const name = of.name;
   return (

@@ -12,7 +12,7 @@ export function Rollout({ type, mesh, kri, change }: { type: string; mesh: strin
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path: { type, mesh, name: kri } }, signal })),
   );
   const r = rollout.data;
-  useFollowed(change, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
+  useFollowed(change, date(change), r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
   return (
     <>
       <h2>Rollout</h2>
