@@ -126,7 +126,7 @@ kind: ClusterRole
 metadata: {name: server}
 rules:
 - {apiGroups: [kuma.io], resources: ["*"], verbs: [get, list, watch, create, update, patch, delete]}
-- {apiGroups: [""], resources: [pods, services, nodes, namespaces], verbs: [list, watch]}
+- {apiGroups: [""], resources: [pods, services, nodes, namespaces], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [events], verbs: [create]}
 - {apiGroups: [authorization.k8s.io], resources: [subjectaccessreviews], verbs: [create]}
 - {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}
