@@ -35,7 +35,8 @@ const (
 	probesName = "causeway_probes"
 	// probeAgent is the user agent of what the application is asked, which begins as the kubelet's.
 	probeAgent = "kube-probe/causeway"
-	// hookTime bounds how long a request of a hook may say nothing: the kubelet ends it earlier.
+	// hookTime bounds how long a request of a hook may say nothing: the kubelet ends it earlier. A connection without a
+	// request ends much earlier, since anybody may open one, and they count as those of the mesh do.
 	hookTime = time.Hour
 )
 
@@ -151,6 +152,8 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	agent, accept := false, false
 	for _, h := range get.Headers {
 		switch name := strings.ToLower(h["name"]); {
+		case name == "host" && h["value"] == "": // the kubelet names the address then; Envoy would pass the caller's on
+			continue
 		case name == "host":
 			action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: h["value"]}
 			continue
@@ -230,7 +233,7 @@ func (p *prober) manager() (*anypb.Any, error) {
 	return anypb.New(&hcmv3.HttpConnectionManager{
 		StatPrefix: probesName, CodecType: hcmv3.HttpConnectionManager_HTTP1,
 		RequestTimeout: durationpb.New(defaultReadyTime), RequestHeadersTimeout: durationpb.New(defaultReadyTime), StreamIdleTimeout: durationpb.New(hookTime),
-		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(hookTime)},
+		CommonHttpProtocolOptions: &corev3.HttpProtocolOptions{IdleTimeout: durationpb.New(defaultReadyTime)},
 		GenerateRequestId:         wrapperspb.Bool(false), SkipXffAppend: true,
 		HttpFilters: filters,
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{

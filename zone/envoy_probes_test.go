@@ -3,6 +3,7 @@ package zone_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
@@ -66,6 +68,22 @@ func portOfURL(t *testing.T, text string) uint32 {
 	return n
 }
 
+// endsUnasked opens a connection that asks nothing, and waits until the proxy ends it.
+func endsUnasked(t *testing.T, port int) error {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	must(t, err)
+	defer c.Close()
+	must(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
+	switch _, err := c.Read(make([]byte, 1)); {
+	case err == nil:
+		return errors.New("it has an answer")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	}
+	return nil
+}
+
 // TestProbes: the proxy answers the kubelet for the application, and nobody comes to the application that way with
 // anything but the probe itself.
 func TestProbes(t *testing.T) {
@@ -80,7 +98,8 @@ func TestProbes(t *testing.T) {
 	probes := []injection.Probe{
 		{Path: "/N/app/readinessProbe", Port: portOfURL(t, open.URL), Timeout: 5, HTTPGet: &injection.HTTPGet{Path: "/ready?deep=1",
 			Headers: []injection.HTTPHeader{{"name": "Host", "value": "shop.example"}, {"name": "X-Rate", "value": "50%s"}}}},
-		{Path: "/N/app/preStop", Port: portOfURL(t, secure.URL), HTTPGet: &injection.HTTPGet{Path: "drain", Scheme: "HTTPS"}},
+		{Path: "/N/app/preStop", Port: portOfURL(t, secure.URL), HTTPGet: &injection.HTTPGet{Path: "drain", Scheme: "HTTPS",
+			Headers: []injection.HTTPHeader{{"name": "Host", "value": ""}}}},
 		{Path: "/N/app/livenessProbe", Port: uint32(lines), Timeout: 1, TCPSocket: &struct{}{}},
 		{Path: "/N/app/startupProbe", Port: uint32(streams), Timeout: 1, GRPC: &injection.GRPCProbe{Service: "orders"}},
 	}
@@ -161,6 +180,10 @@ func TestProbes(t *testing.T) {
 	status("/N/app/startupProbe", 200)
 	states.SetServingStatus("orders", healthgrpc.HealthCheckResponse_NOT_SERVING)
 	status("/N/app/startupProbe", 503)
+
+	if err := endsUnasked(t, at); err != nil {
+		t.Errorf("a connection without a request: %v", err)
+	}
 
 	for name, cfg := range map[string]zone.BootstrapConfig{
 		"probe address":       {ProbeAddress: "15020", ApplicationAddress: "10.0.0.1"},

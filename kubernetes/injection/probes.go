@@ -45,6 +45,19 @@ const MaxProbes = 64
 // nonceForm is the part of paths that nobody guesses: crypto/rand.Text.
 var nonceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
+// IsProbePath reports whether a text has the form of the path of a Probe, which only those may know who may read the pod.
+func IsProbePath(text string) bool { return nonceForm.MatchString(nonceOf(text)) }
+
+// nonceOf returns what stands where the path of a probe has its nonce.
+func nonceOf(path string) string {
+	rest, isPath := strings.CutPrefix(path, "/")
+	nonce, _, _ := strings.Cut(rest, "/")
+	if !isPath {
+		return ""
+	}
+	return nonce
+}
+
 // handler is what the kubelet does for a probe or a hook. Source: the API of Kubernetes, v1.
 type handler struct {
 	HTTPGet *struct {
@@ -115,8 +128,8 @@ func (p *pod) newProber(o *options, nonce string, to *Result) *prober {
 			continue
 		}
 		for _, one := range has {
-			if before, _, _ := strings.Cut(strings.TrimPrefix(one.Path, "/"), "/"); nonceForm.MatchString(before) {
-				out.nonce, out.known[one.Path] = before, one
+			if IsProbePath(one.Path) {
+				out.nonce, out.known[one.Path] = nonceOf(one.Path), one
 			}
 		}
 	}
@@ -183,7 +196,7 @@ func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.R
 	port := c.portOf(h.port())
 	isHook := slices.Contains(hookKinds, kind)
 	switch {
-	case port == 0, isHook && h.HTTPGet == nil, p.o.goesPast(port):
+	case port == 0, isHook && h.HTTPGet == nil, port != p.o.probePort && p.o.goesPast(port):
 		return nil, nil
 	case p.o.probePort == 0:
 		p.out.warnf("the %s of container %q comes from the node without an identity, and the proxy refuses it: use exec or %s, or leave out %s",
