@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -39,8 +40,8 @@ type open struct {
 
 // hideSecrets returns an answer of Envoy without the secrets that policies had it send, such as an Authorization header
 // of a route: Envoy leaves out only the keys that it knows as such. What a secret is, is said where that of resources is
-// (resources.Sensitive). It reads token by token, so that an answer takes no more memory than its bytes. Errors:
-// errNoJSON.
+// (resources.Sensitive); the path at which a kubelet asks a proxy is one too. It reads token by token, so that an answer
+// takes no more memory than its bytes. Errors: errNoJSON.
 func hideSecrets(raw []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -107,7 +108,7 @@ func (o *open) shown(text string) string {
 	case text == "" || text == envoysOwn:
 		return text
 	case o.secret && !slices.Contains(places, o.name), resources.IsSecretText(o.name, text),
-		o.object && value && resources.IsSecretHeader(o.header):
+		o.object && value && resources.IsSecretHeader(o.header), injection.IsProbePath(text):
 		return hidden
 	}
 	return text
