@@ -41,12 +41,28 @@ func (f *following) holdLocked(missing []apiserver.Name, there int) {
 	}
 }
 
-// unholdLocked ends that.
+// unholdLocked ends that. What was kept meanwhile is looked at again: of what was there before a restart, and of Services
+// that went while pods of their namespace were held, nothing else tells.
 func (f *following) unholdLocked(id apiserver.Name) {
-	delete(f.held[id.Namespace], id.Name)
-	if len(f.held[id.Namespace]) == 0 {
+	held := f.held[id.Namespace]
+	if !held[id.Name] {
+		return
+	}
+	delete(held, id.Name)
+	if len(held) == 0 {
 		delete(f.held, id.Namespace)
 	}
+	switch d := f.c; f {
+	case d.pods:
+		s := d.spaceLocked(id.Namespace)
+		s.changed[id.Name] = true
+		s.servicesChanged = s.servicesChanged || len(held) == 0
+	case d.services:
+		d.spaceLocked(id.Namespace).servicesChanged = true
+	case d.namespaces:
+		d.spaceLocked(id.Name).servicesChanged = true
+	}
+	f.c.wake()
 }
 
 // some returns some of what is held.
@@ -72,6 +88,7 @@ func (d *Controller) confirm(ctx context.Context) error {
 			return nil
 		case <-d.doubts:
 		}
+		told := ""
 		for more := true; more; {
 			more = false
 			err := d.isCluster(ctx)
@@ -84,7 +101,8 @@ func (d *Controller) confirm(ctx context.Context) error {
 					}
 				}
 			}
-			if err != nil && ctx.Err() == nil {
+			if err != nil && ctx.Err() == nil && err.Error() != told {
+				told = err.Error()
 				d.Log.Warn("what a list has left out stays in the mesh", "error", err)
 			}
 			timer := time.NewTimer(confirmTime)
@@ -115,19 +133,7 @@ func (f *following) ask(ctx context.Context, id apiserver.Name) error {
 	}
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	if err == nil {
-		f.see(id, o)
-		return nil
-	}
-	f.see(id, nil)
-	s := f.c.spaceLocked(id.Namespace) // of what was there before a restart, nothing else tells
-	switch f.kind.Plural {
-	case "pods":
-		s.changed[id.Name] = true
-	case "services":
-		s.servicesChanged = true
-	}
-	f.c.wake()
+	f.see(id, o) // nil if it is gone
 	return nil
 }
 

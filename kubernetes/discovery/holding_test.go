@@ -2,8 +2,12 @@ package discovery
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -84,6 +88,77 @@ func TestListsThatLeaveOutMost(t *testing.T) {
 		if g.settled(); g.dataplanes() != 1 {
 			t.Errorf("%d Dataplanes stay of 1 pod (restarted: %v)", g.dataplanes(), restarted)
 		}
+	}
+}
+
+// TestWhatWasHeldIsLookedAtAgain: once the API server has told of all pods that were held, what is there without a proxy is
+// gone from the mesh, and so is the MeshService of a Service that went meanwhile.
+func TestWhatWasHeldIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		g := newRig(t)
+		all := manyPods(t, 30)
+		g.list(g.shop(all...))
+		g.settled()
+		if restarted {
+			g.restart()
+		}
+		listed := g.shop(all[:10]...)
+		g.list(listed)
+		g.settled()
+		g.services.Deleted(listed["services"][0])
+		if g.settled(); g.dataplanes() != 30 || !slices.Contains(g.made(), "MeshService default/shop/web") {
+			t.Fatalf("while pods are held (restarted: %v): %q", restarted, g.made())
+		}
+		bare := parsed(t, m{"kind": "Pod", "metadata": m{"name": "p-10", "namespace": "shop"}, "spec": m{"containers": []any{m{"name": "app"}}}})
+		srv := httptest.NewTLSServer(&fake{beside: map[string][]*apiserver.Object{"pods": {bare}}})
+		g.Client = clientOf(t, srv)
+		for some := g.pods.some(); len(some) > 0; some = g.pods.some() {
+			for _, id := range some {
+				must(t, g.pods.ask(t.Context(), id))
+			}
+		}
+		srv.Close()
+		if g.settled(); g.dataplanes() != 10 || len(g.made()) != 10 {
+			t.Errorf("%d Dataplanes stay of 10 pods with proxies (restarted: %v): %q", g.dataplanes(), restarted, g.made())
+		}
+	}
+}
+
+// lines counts the lines of a log that have a text.
+type lines struct {
+	text string
+	n    atomic.Int64
+}
+
+func (l *lines) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), l.text) {
+		l.n.Add(1)
+	}
+	return len(line), nil
+}
+
+// TestLostClusterIsToldOnce: an API server that has lost what it knew may stay so for long, and the log says it once.
+func TestLostClusterIsToldOnce(t *testing.T) {
+	t.Parallel()
+	g := newRig(t)
+	all := manyPods(t, 30)
+	g.list(g.shop(all...))
+	g.settled()
+	g.restart()
+	log := &lines{text: "what a list has left out stays"}
+	g.Log = slog.New(slog.NewTextHandler(log, nil))
+	var asked atomic.Int64
+	f := &fake{lists: g.shop(all[:10]...)}
+	g.runs(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/"+systemNamespace) {
+			asked.Add(1)
+		}
+		f.ServeHTTP(w, r)
+	}))
+	g.until("the API server to be asked again", func() bool { return asked.Load() > 3 })
+	if told := log.n.Load(); told != 1 || g.dataplanes() != 30 {
+		t.Errorf("it is told %d times; %d Dataplanes stay", told, g.dataplanes())
 	}
 }
 
