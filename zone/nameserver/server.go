@@ -61,7 +61,7 @@ func Serve(ctx context.Context, conn net.PacketConn, cfg Config) error {
 // has a name.
 func (n *names) renew(now time.Time) {
 	snap := n.cfg.Store.Snapshot()
-	if n.ready && (snap.Revision() == n.revision || now.Sub(n.read) < renewTime) {
+	if !n.read.IsZero() && (snap.Revision() == n.revision || now.Sub(n.read) < renewTime) {
 		return
 	}
 	n.table, n.revision, n.read, n.ready = read(snap, n.cfg.Home), snap.Revision(), now, false

@@ -70,6 +70,45 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// TestQuestionsDoNotReadTheStore: how often the store is read follows from the time and from changes, whether there are names
+// or not. Anybody may ask.
+func TestQuestionsDoNotReadTheStore(t *testing.T) {
+	t.Parallel()
+	for _, generators := range []int{0, 1} {
+		s := store.NewMemory()
+		put := func(typ resources.Type, name, text string) {
+			t.Helper()
+			spec, err := resources.NewSpec(typ, []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &resources.Resource{Key: resources.Key{Type: typ, Name: name}, Spec: spec, Labels: map[string]string{}}
+			if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range generators {
+			put(resources.TypeHostnameGenerator, "services", `{"selector":{"meshService":{}},"template":"{{ .DisplayName }}.mesh.local"}`)
+		}
+		n := &names{cfg: &Config{Store: s, Home: resources.Home{Zone: "zone-1"}}}
+		now := time.Now()
+		isRead := func(at time.Time) bool {
+			n.table["mark"] = nil
+			n.renew(at)
+			_, still := n.table["mark"]
+			return !still
+		}
+		n.renew(now)
+		if n.ready != (generators > 0) || isRead(now.Add(time.Hour)) {
+			t.Errorf("%d generators: ready is %v, or the store is read again unchanged", generators, n.ready)
+		}
+		put(resources.TypeMesh, "default", "{}")
+		if isRead(now.Add(renewTime-1)) || !isRead(now.Add(renewTime)) {
+			t.Errorf("%d generators: the store is not read again after %s", generators, renewTime)
+		}
+	}
+}
+
 // ask sends a question until it has an answer.
 func ask(t *testing.T, address, name string) string {
 	t.Helper()
