@@ -2,9 +2,10 @@ package api
 
 import (
 	"context"
-	"github.com/causeway-mesh/causeway/access"
 	"net/http"
+	"time"
 
+	"github.com/causeway-mesh/causeway/access"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -38,6 +39,10 @@ type ForecastVerdicts struct {
 	NotCompared int `json:"notCompared,omitempty"`
 	// Unseen is the reason why it is unknown who called; the counts of Changes then mean nothing.
 	Unseen string `json:"unseen,omitempty"`
+	// Since is the time at which the counting of requests began, and Dropped counts those that are no longer distinguished,
+	// for lack of room: a pair without counts may have been seen.
+	Since   time.Time `json:"since,omitzero"`
+	Dropped uint64    `json:"dropped,omitempty"`
 	// LeftOut counts the services and Dataplanes that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
 }
@@ -90,8 +95,8 @@ const MaxForecastProxies = 100
 
 // Preview is a write that is evaluated but not stored.
 type Preview struct {
-	// After is the store as it would be after the write.
-	After store.Snapshot
+	// Before is the store that the write would change, and After the store as it would be then.
+	Before, After store.Snapshot
 	// Changes are in the order of the documents. The preview functions complete their Forecast.
 	Changes []PreviewChange
 	// Reader reports what the caller may read. The response contains nothing else.
@@ -185,7 +190,7 @@ func (s *Server) foresee(ctx context.Context, docs []*resources.Resource, previe
 		return nil, err
 	}
 	out := &Forecast{DryRun: true, Revision: before.Revision(), Results: make([]ForecastItem, len(labelled))}
-	p := &Preview{Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx),
+	p := &Preview{Before: before, Changes: make([]PreviewChange, len(labelled)), Reader: s.readerOf(ctx),
 		ReadsServer: s.readsServer(ctx), Forecast: out}
 	for i, doc := range labelled {
 		old := before.Get(doc.Key)

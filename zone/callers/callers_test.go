@@ -31,6 +31,8 @@ type site struct {
 
 	store   *store.Memory
 	journal *accesslog.Journal
+	// meanwhile is called while a dry run is answered, if it is set.
+	meanwhile func()
 }
 
 func newSite(t testing.TB) *site {
@@ -42,6 +44,12 @@ func newSite(t testing.TB) *site {
 	s := &site{store: store.NewMemory(), journal: accesslog.NewJournal(time.Now(), 0)}
 	s.put(t, string(data))
 	s.Server = api.New(api.Config{Store: s.store, Home: resources.Home{Zone: "zone-1"}})
+	s.AddPreview(func(*api.Preview) error {
+		if s.meanwhile != nil {
+			s.meanwhile()
+		}
+		return nil
+	})
 	callers.Register(s.Server, callers.Config{Store: s.store, Status: s.store, Zone: "zone-1", Journal: s.journal, Collecting: true})
 	return s
 }

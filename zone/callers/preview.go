@@ -26,11 +26,14 @@ func (h *handler) preview(p *api.Preview) error {
 		return nil
 	}
 	did := h.pairs(rbac.Known{}, p.ReadsServer)
-	out := &api.ForecastVerdicts{Changes: []api.ForecastVerdict{}, Unseen: did.unknown}
+	out := &api.ForecastVerdicts{Changes: []api.ForecastVerdict{}, Unseen: did.unknown, Since: did.Since.UTC(), Dropped: did.Dropped}
 	for name := range names {
 		before := h.meshes.of(name)
 		if before == nil || p.After.Get(resources.Key{Type: resources.TypeMesh, Name: name}) == nil {
 			continue // nobody is in a mesh that is about to be made
+		}
+		if before.revision != p.Before.Revision() { // what others wrote meanwhile is not of this change
+			before = newMesh(h.config, p.Before, name, before)
 		}
 		h.compare(out, before, p.After, p.Reader, did)
 	}

@@ -95,6 +95,22 @@ func TestForecastSaysWhichVerdictsChange(t *testing.T) {
 	}
 }
 
+// TestForecastIsOfOneState: what others store while a dry run is answered is not told of its change.
+func TestForecastIsOfOneState(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.put(t, moreTraffic[strings.LastIndex(moreTraffic, "---"):])
+	s.meanwhile = func() {
+		s.put(t, `{type: MeshTrafficPermission, mesh: default, name: none, spec: {rules: [{default: {deny: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/"}}]}}]}}`)
+	}
+	var forecast api.Forecast
+	s.send(t, "?dryRun=server", `{type: MeshTrafficPermission, mesh: default, namespace: shop, name: web, spec: {targetRef: {kind: Dataplane, labels: {app: web}},
+  rules: [{default: {allow: [{spiffeId: {type: Exact, value: "`+pay+`audit"}}]}}]}}`, &forecast)
+	if v := forecast.Verdicts; v == nil || v.Lost != 0 || v.Gained != 1 || v.Other != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
 // TestForecastWeighsBySeen checks that what callers lose comes first, and of that what was seen most; and that a document
 // which decides about no caller has no verdicts.
 func TestForecastWeighsBySeen(t *testing.T) {
@@ -110,6 +126,9 @@ func TestForecastWeighsBySeen(t *testing.T) {
 	v := forecast.Verdicts
 	if v == nil || v.Lost < 3 || v.Changes[0].Caller != shop+"backend" || v.Changes[0].Allowed != 3 || v.Changes[0].After != callers.Deny {
 		t.Fatalf("%+v", v)
+	}
+	if seen := s.ask(t, "").Seen; v.Since.IsZero() || !v.Since.Equal(seen.Since) || v.Dropped != seen.Dropped {
+		t.Errorf("counted since %s, without %d; want %+v", v.Since, v.Dropped, seen)
 	}
 	if policy := v.Changes[0].Policy; !strings.Contains(policy, "_none_") {
 		t.Errorf("decided by %s", policy)

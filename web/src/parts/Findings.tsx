@@ -26,7 +26,7 @@ export function Findings({ global }: { global: boolean }) {
       <h2 id="findings">Needs attention</h2>
       {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
       {d === undefined && found.refusal === undefined && <p role="status">Asking the server…</p>}
-      {d !== undefined && d.all.length === 0 && <p>Nothing was found.</p>}
+      {d !== undefined && d.all.length === 0 && <p>Nothing was found{d.unchecked.length > 0 && " in what could be asked"}.</p>}
       {d !== undefined && d.all.length > 0 && (
         <ul className="findings">
           {d.all.slice(0, shown).map((f, i) => <li key={i}><b>{f.about}</b>: {f.what} <span className="todo">{f.todo}</span></li>)}

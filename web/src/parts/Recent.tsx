@@ -75,7 +75,7 @@ function Progress({ of, at }: { of: Schema["AuditChange"]; at: Date | undefined 
   return (
     <p className="row">
       {r.zone === undefined && r.zones.total > 0 && <span><progress max={r.zones.total} value={r.zones.acknowledged} aria-label={`zones that have ${name}`} /> {r.zones.acknowledged} of {r.zones.total} zones</span>}
-      {r.proxies.total > 0 ? <span><progress max={r.proxies.total} value={r.proxies.enforced} aria-label={`proxies that enforce ${name}`} /> {r.proxies.enforced} of {r.proxies.total} proxies</span> : <span>it concerns no proxy</span>}
+      {r.proxies.total > 0 ? <span><progress max={r.proxies.total} value={r.proxies.enforced} aria-label={`proxies that enforce ${name}`} /> {r.proxies.enforced} of {r.proxies.total} proxies</span> : <span>it concerns no proxy that {r.proxies.leftOut === undefined ? "is known here" : "you may read"}</span>}
       {r.zones.refused.length > 0 && <span className="bad">refused by {r.zones.refused.length} {r.zones.refused.length === 1 ? "zone" : "zones"}</span>}
       {r.kri !== undefined && <Link to={href("resource", { kri: r.kri })}>Details</Link>}
     </p>

@@ -1,7 +1,8 @@
 import type { Schema } from "../api";
-import { shortKRI } from "../text";
+import { date, shortKRI } from "../text";
 import { LeftOut } from "./LeftOut";
 import { KRI } from "./Link";
+import { Time } from "./Time";
 
 type All = NonNullable<Schema["Forecast"]["verdicts"]>;
 type One = All["changes"][number];
@@ -21,6 +22,12 @@ export function Verdicts({ verdicts: v }: { verdicts: All }) {
         <p><b className={v.lost > 0 ? "bad" : ""}>{v.lost} would lose access</b>, {v.gained} would gain access, {v.other} would depend on other parts of the request or differ in the shadow, at {v.compared} {v.compared === 1 ? "service" : "services"}.</p>
       )}
       {v.unseen !== undefined && <p className="note">Who calls is unknown: {v.unseen}.</p>}
+      {v.unseen === undefined && v.changes.length > 0 && (
+        <p className="note">
+          Calls have been counted <Time at={date(v.since)} lasts />
+          {v.dropped !== undefined && `; ${v.dropped} are not told apart, for lack of room: who was not seen may have called`}.
+        </p>
+      )}
       {(v.notCompared ?? 0) > 0 && <p className="warning">{v.notCompared} more services have rules that would change: with all callers they are too many to compare.</p>}
       {v.changes.length > 0 && <Table changes={v.changes.slice(0, shown)} seen={v.unseen === undefined} />}
       {all > shown && <p className="note">The first {Math.min(shown, v.changes.length)} of {all} are shown.</p>}
@@ -54,5 +61,5 @@ function Table({ changes, seen }: { changes: One[]; seen: boolean }) {
 
 function seenText(c: One): string {
   const parts = [c.allowed === undefined ? "" : `${c.allowed} allowed`, c.denied === undefined ? "" : `${c.denied} denied`].filter((t) => t !== "");
-  return parts.length === 0 ? "never" : parts.join(", ");
+  return parts.length === 0 ? "not seen" : parts.join(", ");
 }
