@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -112,20 +111,13 @@ func TestAPIServerThatIsAway(t *testing.T) {
 			for _, kind := range g.kinds {
 				f.sent[kind.kind.Plural] = make(chan string, 10)
 			}
-			var isAway, restarted atomic.Bool
+			var isAway atomic.Bool
 			var refused atomic.Int64
-			var lost sync.Map
 			srv := g.runs(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if isAway.Load() {
 					refused.Add(1)
 					away(w, r)
 					return
-				}
-				if restarted.Load() && r.URL.Query().Get("watch") != "" {
-					if _, told := lost.LoadOrStore(r.URL.Path, true); !told {
-						w.WriteHeader(http.StatusGone) // it knows no history from before
-						return
-					}
 				}
 				f.ServeHTTP(w, r)
 			}))
@@ -137,8 +129,8 @@ func TestAPIServerThatIsAway(t *testing.T) {
 			g.has(has...)
 			f.mu.Lock()
 			f.lists = g.shop(pod(t, "b", "10.1.0.2", false), pod(t, "c", "10.1.0.3", true))
+			f.renewed = true
 			f.mu.Unlock()
-			restarted.Store(true)
 			isAway.Store(false)
 			srv.CloseClientConnections()
 			g.until("what changed meanwhile", g.isIn("Dataplane default/shop/b not ready", "Dataplane default/shop/c", "MeshService default/shop/web"))

@@ -29,6 +29,25 @@ type fake struct {
 	denied map[string]bool                // guarded by mu: kinds that may not be listed
 	events []string                       // guarded by mu
 	sent   map[string]chan string
+	// renewed is set once the server has lost its history: watches of before are told so.
+	renewed bool // guarded by mu
+}
+
+// Revisions of lists, before and after the server has lost its history.
+const firstRevision, renewedRevision = "1", "2"
+
+func (f *fake) revision() string {
+	if f.renewed {
+		return renewedRevision
+	}
+	return firstRevision
+}
+
+// knows reports whether the server has the history after a revision.
+func (f *fake) knows(revision string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.renewed || revision != firstRevision
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +68,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Query().Get("watch") == "" {
 		f.list(w, plural)
+		return
+	}
+	if !f.knows(r.URL.Query().Get("resourceVersion")) {
+		w.WriteHeader(http.StatusGone)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
@@ -87,7 +110,7 @@ func (f *fake) list(w http.ResponseWriter, plural string) {
 	for _, o := range f.lists[plural] {
 		items = append(items, o.Raw)
 	}
-	_ = json.NewEncoder(w).Encode(m{"metadata": m{"resourceVersion": "1"}, "items": items})
+	_ = json.NewEncoder(w).Encode(m{"metadata": m{"resourceVersion": f.revision()}, "items": items})
 }
 
 // send sends an event of a watch.
