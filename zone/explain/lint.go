@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
@@ -14,13 +15,13 @@ import (
 // the order of Checks. Lint omits findings that depend on proxies that it does not know: a zone knows neither proxies
 // nor identities of other zones.
 func (w *World) Lint(mesh string) []Finding {
-	found, _ := w.LintShown(mesh)
+	found, _, _ := w.LintShown(context.Background(), mesh)
 	return found
 }
 
 // LintShown returns the result of Lint without findings that are about, or name, resources that the caller may not
-// read; leftOut counts those.
-func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
+// read; leftOut counts those. It returns the cause of the end of ctx if that ends first.
+func (w *World) LintShown(ctx context.Context, mesh string) (shown []Finding, leftOut int, err error) {
 	names := []string{mesh}
 	if mesh == "" {
 		names = w.Meshes()
@@ -29,11 +30,12 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	for _, name := range names {
 		l := &linter{world: w, mesh: w.mesh(name), seen: map[Finding]bool{}, coverage: map[placedKey]*coverage{},
 			clear: map[placedKey]bool{}}
-		l.policies()
-		l.shortfalls(name)
-		l.effects(name)
-		l.inbounds(l.tlsPolicies(name))
-		l.identities(name)
+		for _, check := range []func(){l.policies, func() { l.shortfalls(name) }, func() { l.effects(name) },
+			func() { l.inbounds(ctx, l.tlsPolicies(name)) }, func() { l.identities(name) }} {
+			if check(); ctx.Err() != nil {
+				return nil, 0, context.Cause(ctx)
+			}
+		}
 		for _, f := range l.found {
 			if w.may != nil && l.mesh.mentions(f.KRI+" "+f.Message+" "+f.Advice) {
 				leftOut++
@@ -49,7 +51,7 @@ func (w *World) LintShown(mesh string) (shown []Finding, leftOut int) {
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.KRI, b.KRI), cmp.Compare(rank[a.Check], rank[b.Check]), cmp.Compare(a.Field, b.Field))
 	})
-	return out, leftOut
+	return out, leftOut, nil
 }
 
 // linter collects the findings of one mesh, each once.
@@ -73,6 +75,7 @@ func (l *linter) add(f Finding) {
 
 // policies runs the checks of each policy by itself.
 func (l *linter) policies() {
+	selecting := l.selecting(l.mesh.index)
 	for _, p := range l.mesh.policies {
 		kri := p.KRI.String()
 		if !p.Enforced() {
@@ -90,12 +93,24 @@ func (l *linter) policies() {
 		for i := range p.Rules() {
 			l.entries(p, &p.Rules()[i])
 		}
-		if l.judgesTargets(p) &&
-			!slices.ContainsFunc(l.mesh.proxies, func(x *matching.Proxy) bool { return matching.Selects(p, x) }) {
+		if l.judgesTargets(p) && !selecting[p] {
 			l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
 				"compare targetRef with the labels of Dataplanes, or delete the policy"})
 		}
 	}
+}
+
+// selecting returns the policies of an index that select a proxy of the mesh.
+func (l *linter) selecting(index *matching.Index) map[*matching.Policy]bool {
+	out := map[*matching.Policy]bool{}
+	for _, proxy := range l.mesh.proxies {
+		for p := range index.Any(proxy) {
+			if !out[p] && matching.Selects(p, proxy) {
+				out[p] = true
+			}
+		}
+	}
+	return out
 }
 
 // judgesTargets reports whether all proxies that the policy may select are known.
@@ -111,41 +126,59 @@ func (l *linter) effects(mesh string) {
 		if d.Policy == nil || d.Type == resources.TypeMeshTrafficPermission {
 			continue
 		}
+		var policies []*matching.Policy
 		for r := range l.world.list(d.Type, mesh) {
 			if !l.world.hides(r) {
-				l.effect(r)
+				policies = append(policies, matching.NewPolicy(r, l.world.options.SystemNamespace))
 			}
+		}
+		reached := l.reached(matching.NewIndex(policies))
+		for _, p := range policies {
+			l.effect(p, reached[p])
 		}
 	}
 }
 
-func (l *linter) effect(r *resources.Resource) {
-	p := matching.NewPolicy(r, l.world.options.SystemNamespace)
+// reach is what a policy does on the proxies that it selects: it has an effect on one of them, or none on any, for the
+// first reason that was found. The zero value selects none.
+type reach struct {
+	selects, has bool
+	without      string
+}
+
+// reached returns the reach of each policy of an index that selects a proxy of the mesh.
+func (l *linter) reached(index *matching.Index) map[*matching.Policy]reach {
+	out := map[*matching.Policy]reach{}
+	for _, proxy := range l.mesh.proxies {
+		for p := range index.Any(proxy) {
+			known := out[p]
+			if known.has || !matching.Selects(p, proxy) {
+				continue
+			}
+			why := matching.WithoutHTTP(p, proxy)
+			out[p] = reach{selects: true, has: why == "" || l.mesh.hidesProxy(proxy), without: cmp.Or(known.without, why)}
+		}
+	}
+	return out
+}
+
+func (l *linter) effect(p *matching.Policy, on reach) {
 	kri := p.KRI.String()
 	if !p.Enforced() {
 		l.add(Finding{Warning, CheckNotEnforced, kri, "",
 			"the label kuma.io/effect: shadow keeps the policy from being enforced", "remove the label to enforce it"})
 		return
 	}
-	parts, _ := resources.Unenforced(r)
+	parts, _ := resources.Unenforced(p.Resource)
 	for _, part := range parts {
 		l.add(Finding{Warning, CheckNotEnforced, kri, "", part,
 			"remove it, or do not rely on it: docs/reference/policies.md says what takes effect"})
 	}
-	selects, has, without := false, false, ""
-	for _, proxy := range l.mesh.proxies {
-		if has || !matching.Selects(p, proxy) {
-			continue
-		}
-		selects = true
-		why := matching.WithoutHTTP(p, proxy)
-		has, without = why == "" || l.mesh.hidesProxy(proxy), cmp.Or(without, why)
-	}
 	switch {
-	case selects && !has:
-		l.add(Finding{Warning, CheckNotEnforced, kri, "", without,
+	case on.selects && !on.has:
+		l.add(Finding{Warning, CheckNotEnforced, kri, "", on.without,
 			"select inbounds that take requests, or declare their protocol"})
-	case !selects && l.judgesTargets(p):
+	case !on.selects && l.judgesTargets(p):
 		l.add(Finding{Warning, CheckSelectsNothing, kri, "", "selects no proxy",
 			"compare targetRef with the labels of Dataplanes, or delete the policy"})
 	}

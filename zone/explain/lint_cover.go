@@ -108,6 +108,7 @@ func (l *linter) crossing(rules matching.Rules) {
 	if len(asked) > maxCompared {
 		return
 	}
+	var before predecessors
 	for i, e := range asked {
 		st := l.coverage[e.key()]
 		if st == nil {
@@ -115,14 +116,49 @@ func (l *linter) crossing(rules matching.Rules) {
 			l.coverage[e.key()] = st
 		}
 		st.on++
-		n := slices.IndexFunc(asked[:i], func(by placed) bool {
+		if by := before.first(&e, func(by *placed) bool {
 			return by.policy != e.policy && (by.effect == e.effect || by.effect == rbac.EffectDeny) && by.covers(&e)
-		})
-		if n >= 0 {
+		}); by != nil {
 			st.idle++
-			st.by = asked[n]
+			st.by = *by
+		}
+		before.add(&asked[i])
+	}
+}
+
+// predecessors are the entries that are asked before another, so that it is compared with those alone whose identity can
+// cover its own: entries for one identity cover none for others. The zero value is empty.
+type predecessors struct {
+	exact map[string][]*placed
+	other []*placed
+	order map[*placed]int
+}
+
+func (a *predecessors) add(e *placed) {
+	if a.exact == nil {
+		a.exact, a.order = map[string][]*placed{}, map[*placed]int{}
+	}
+	a.order[e] = len(a.order)
+	if id := e.match.SpiffeID; id != nil && id.Type == resources.MatchExact {
+		a.exact[id.Value] = append(a.exact[id.Value], e)
+		return
+	}
+	a.other = append(a.other, e)
+}
+
+// first returns the first entry for which is returns true, among those whose identity can cover e's; nil if there is none.
+func (a *predecessors) first(e *placed, is func(*placed) bool) *placed {
+	var found *placed
+	lists := [][]*placed{a.other}
+	if id := e.match.SpiffeID; id != nil && id.Type == resources.MatchExact {
+		lists = append(lists, a.exact[id.Value])
+	}
+	for _, list := range lists {
+		if n := slices.IndexFunc(list, is); n >= 0 && (found == nil || a.order[list[n]] < a.order[found]) {
+			found = list[n]
 		}
 	}
+	return found
 }
 
 // crossed reports the entries that decide nothing on any inbound.

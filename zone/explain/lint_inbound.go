@@ -2,6 +2,8 @@ package explain
 
 import (
 	"cmp"
+	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,26 +16,34 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// inbounds runs the checks that need real inbounds. Inbounds with the same policies are checked once.
-func (l *linter) inbounds(tls []*matching.Policy) {
+// inbounds runs the checks that need real inbounds, until ctx ends. Inbounds with the same policies are checked once.
+func (l *linter) inbounds(ctx context.Context, tls []*matching.Policy) {
 	open, closed := map[*matching.Policy]bool{}, map[*matching.Policy]string{}
 	done := map[string]bool{}
+	numbers := map[*matching.Policy]uint64{}
+	for i, p := range l.mesh.policies {
+		numbers[p] = uint64(i)
+	}
+	var group []byte
 	for _, proxy := range l.mesh.proxies {
+		if ctx.Err() != nil {
+			return
+		}
 		candidates := l.mesh.index.Candidates(proxy)
 		for i := range proxy.Inbounds {
 			in := &proxy.Inbounds[i]
 			l.serverFirst(subject{proxy, in}, candidates)
 			l.inTheClear(subject{proxy, in}, candidates, tls)
-			group := string(in.Protocol)
+			group = append(append(group[:0], in.Protocol...), 0)
 			for _, p := range candidates {
 				if matching.SelectsInbound(p, proxy, in) {
-					group += " " + p.KRI.String()
+					group = binary.AppendUvarint(group, numbers[p])
 				}
 			}
-			if done[group] {
+			if done[string(group)] {
 				continue
 			}
-			done[group] = true
+			done[string(group)] = true
 			l.inbound(subject{proxy, in}, matching.Inbound(proxy, in, candidates), open, closed)
 		}
 	}

@@ -53,6 +53,9 @@ type mesh struct {
 	patches []*matching.Policy // MeshProxyPatches
 }
 
+// home is where a proxy and the services that can select it are.
+type home struct{ zone, namespace string }
+
 // FromSnapshot reads a server's store.
 func FromSnapshot(snap store.Snapshot, o Options) *World {
 	return newWorld(o, func(t resources.Type, mesh string) iter.Seq[*resources.Resource] {
@@ -126,7 +129,12 @@ func (w *World) mesh(name string) *mesh {
 	}
 	m := &mesh{byKRI: map[resources.KRI]*matching.Policy{},
 		hidden: hidden{kris: map[string]bool{}, proxies: map[resources.Key]bool{}}}
-	m.services = slices.Collect(w.list(resources.TypeMeshService, name))
+	neighbours := map[home][]*resources.Resource{}
+	for r := range w.list(resources.TypeMeshService, name) {
+		m.services = append(m.services, r)
+		at := home{r.Zone(), r.HomeNamespace()}
+		neighbours[at] = append(neighbours[at], r)
+	}
 	for r := range w.list(resources.TypeMeshTrafficPermission, name) {
 		m.addPolicy(matching.NewPolicy(r, w.options.SystemNamespace))
 	}
@@ -138,7 +146,7 @@ func (w *World) mesh(name string) *mesh {
 	gateways := slices.Collect(w.list(resources.TypeMeshGateway, name))
 	for r := range w.list(resources.TypeDataplane, name) {
 		if p, err := matching.NewProxy(r); err == nil { // an invalid one gets no listener either
-			m.proxies = append(m.proxies, p.WithServices(m.services).WithGateways(gateways, w.options.SystemNamespace))
+			m.proxies = append(m.proxies, p.WithServices(neighbours[home{p.Zone, p.Namespace}]).WithGateways(gateways, w.options.SystemNamespace))
 			if w.hides(r) {
 				m.hidden.add(r)
 			}

@@ -154,6 +154,9 @@ func (p *permissions) lint(w http.ResponseWriter, r *http.Request) error {
 	if err := p.server.MissingMesh(r, state, r.PathValue("mesh")); err != nil {
 		return err
 	}
-	findings, leftOut := p.world(r, state).LintShown(r.PathValue("mesh"))
+	findings, leftOut, err := p.world(r, state).LintShown(r.Context(), r.PathValue("mesh"))
+	if err != nil {
+		return err
+	}
 	return api.WriteLongJSON(w, Findings{Findings: append([]explain.Finding{}, findings...), LeftOut: leftOut})
 }

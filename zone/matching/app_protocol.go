@@ -2,7 +2,6 @@ package matching
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,14 +16,10 @@ import (
 func (p *Proxy) WithServices(services []*resources.Resource) *Proxy {
 	out := *p
 	out.Inbounds = slices.Clone(p.Inbounds)
-	ordered := slices.DeleteFunc(slices.Clone(services), func(r *resources.Resource) bool { return !isNeighbour(p, r) })
-	slices.SortFunc(ordered, func(a, b *resources.Resource) int {
-		return cmp.Compare(resources.KRIOf(a).String(), resources.KRIOf(b).String())
-	})
 	for i := range out.Inbounds {
 		in := &out.Inbounds[i]
 		if in.AppProtocol == "" {
-			in.AppProtocol = serviceProtocol(p, in, ordered)
+			in.AppProtocol = serviceProtocol(p, in, services)
 			in.Protocol = ProtocolOf(in.AppProtocol)
 		}
 	}
@@ -36,20 +31,28 @@ func isNeighbour(p *Proxy, r *resources.Resource) bool {
 		r.HomeNamespace() == p.Namespace
 }
 
-func serviceProtocol(p *Proxy, in *InboundPort, services []*resources.Resource) string {
+// serviceProtocol returns the appProtocol that the neighbour with the smallest KRI has for an inbound, or "".
+func serviceProtocol(p *Proxy, in *InboundPort, services []*resources.Resource) (protocol string) {
+	smallest := ""
 	for _, r := range services {
+		if !isNeighbour(p, r) {
+			continue
+		}
 		service, err := resources.SpecAs[resources.MeshService](r)
 		if err != nil || !servesInbound(&service.Selector, p, in) {
 			continue
 		}
-		for i := range service.Ports {
-			port := &service.Ports[i]
-			if port.AppProtocol != "" && pointsTo(port, in) {
-				return port.AppProtocol
-			}
+		at := slices.IndexFunc(service.Ports, func(port resources.MeshServicePort) bool {
+			return port.AppProtocol != "" && pointsTo(&port, in)
+		})
+		if at < 0 {
+			continue
+		}
+		if kri := resources.KRIOf(r).String(); smallest == "" || kri < smallest {
+			smallest, protocol = kri, service.Ports[at].AppProtocol
 		}
 	}
-	return ""
+	return protocol
 }
 
 // servesInbound reports whether the selector selects the inbound. An empty selector selects nothing.

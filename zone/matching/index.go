@@ -2,6 +2,7 @@ package matching
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 )
 
@@ -34,6 +35,19 @@ func (x *Index) Candidates(proxy *Proxy) []*Policy {
 	out := x.set.Candidates(proxy)
 	slices.SortFunc(out, func(a, b *Policy) int { return cmp.Compare(x.rank[a], x.rank[b]) })
 	return out
+}
+
+// Any yields what Candidates returns, in no order.
+func (x *Index) Any(proxy *Proxy) iter.Seq[*Policy] {
+	return func(yield func(*Policy) bool) {
+		for c := range Conditions(proxy) {
+			for _, p := range x.set.byCondition[c] {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Inbound calls the function Inbound with all policies of the index.
