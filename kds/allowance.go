@@ -57,8 +57,8 @@ func partsOf(t resources.Type, resp *discovery.DeltaDiscoveryResponse, changes i
 	return len(resp.GetResources()) + len(resp.GetRemovedResources()) + changes*costOfChange
 }
 
-// restAfterMessage waits until the zone may change something again, at the beginning and after each message that was answered: what
-// the zone sends meanwhile stays unread.
+// restAfterMessage waits until the zone may change something again, at the beginning and after each message that was
+// answered: what the zone sends meanwhile stays unread.
 func (v *receiver) restAfterMessage(ctx context.Context) error {
 	parts := v.parts
 	v.parts = 0
@@ -70,6 +70,10 @@ func (v *receiver) restAfterMessage(ctx context.Context) error {
 	v.over.Meet(tracker.LimitChanges, "", int64(v.allowance.perSecond/costOfChange), 1)
 	return rest(ctx, wait)
 }
+
+// spendRest spends what the last message of a session cost if it was not answered: a zone that hangs up has changed what
+// it has changed.
+func (v *receiver) spendRest() { v.allowance.take(v.parts, v.session.now()) }
 
 // rest waits for a time, or for the end of ctx, whose cause it returns.
 func rest(ctx context.Context, wait time.Duration) error {

@@ -1,6 +1,7 @@
 package kds
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -82,5 +83,63 @@ func TestAZoneThatChangesWithoutEnd(t *testing.T) {
 	change(again, 20)
 	if took := time.Since(begun); took < wait {
 		t.Errorf("a new session waited for %s, want %s", took, wait)
+	}
+}
+
+// hangingUp is a store that calls hangUp once it has stored changes of the zone "big", before it says so.
+type hangingUp struct {
+	store.Store
+	hangUp func()
+}
+
+func (s *hangingUp) Apply(ctx context.Context, b store.Batch) (*store.Commit, error) {
+	c, err := s.Store.Apply(ctx, b)
+	if err == nil && writerOf(b) == "big" {
+		s.hangUp()
+	}
+	return c, err
+}
+
+// TestAZoneThatHangsUpPaysForItsChanges has a zone hang up when its changes, or the first of them, are stored, and before
+// it has the answer: they count all the same.
+func TestAZoneThatHangsUpPaysForItsChanges(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ changes, stored int }{
+		"before the answer":   {changes: 100, stored: 100},
+		"between two turns":   {changes: 600, stored: shortTurn},
+		"before the last one": {changes: shortTurn + 1, stored: shortTurn},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const most = 20
+			now := time.Now()
+			s := &hangingUp{Store: store.NewMemory()}
+			g := startGlobal(t, s, func(c *GlobalConfig) {
+				c.Limits, c.Now = Limits{Changes: most}, func() time.Time { return now } // nothing comes back
+			})
+			big := dialPeer(t, "big", g.address, exchange.OwnFeatures())
+			s.hangUp = func() {
+				g.mu.Lock()
+				current := g.sessions["big"]
+				g.mu.Unlock()
+				_ = big.conn.Close()
+				<-current.ctx.Done()
+			}
+			big.openUp()
+			if err := big.up.Send(&discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1",
+				Resources: servicesOf(t, "big", c.changes, 0)}); err != nil {
+				t.Fatal(err)
+			}
+			full := float64(most * costOfChange * changesAtOnce)
+			eventually(t, fmt.Sprintf("%d changes to be paid", c.stored), func() bool {
+				a := g.data("big").allowance
+				a.mu.Lock()
+				defer a.mu.Unlock()
+				return a.left <= full-float64(c.stored*costOfChange)
+			})
+			if n := count(s, resources.TypeMeshService); n != c.stored {
+				t.Errorf("%d changes are stored, want %d", n, c.stored)
+			}
+		})
 	}
 }

@@ -64,7 +64,7 @@ type receiverConfig struct {
 type receiver struct {
 	receiverConfig
 	types map[resources.Type]*reception
-	// parts is the cost of the last message, in units of the allowance.
+	// parts is the cost of the last message, in units of the allowance, until it is spent.
 	parts int
 	turns turns
 	// send sends an answer to the peer.
@@ -113,6 +113,7 @@ func (v *receiver) run(ctx context.Context, stream responseStream,
 	if err := v.ask(ctx); err != nil {
 		return err
 	}
+	defer v.spendRest()
 	if err := v.restAfterMessage(ctx); err != nil { // its last session may have ended while it waited
 		return err
 	}
@@ -234,6 +235,7 @@ func (v *receiver) apply(ctx context.Context, d *resources.Descriptor,
 			}
 		}
 		if err != nil {
+			v.parts = partsOf(d.Type, resp, len(done))
 			steps.End(err.Error())
 			return nil, err
 		}
