@@ -97,7 +97,9 @@ func (v *receiver) commitTurn(ctx context.Context, t resources.Type, p *changese
 	if err != nil {
 		return err
 	}
-	v.turns.taken(commit.Revision)
+	if v.takesTurns(t) { // revisions of another store say nothing about who writes in this one
+		v.turns.taken(commit.Revision)
+	}
 	for i := first; i < min(end, len(p.written)); i++ { // what is put comes before what is deleted
 		p.copies[p.written[i].wire] = copyVersion{version: p.written[i].version, key: p.written[i].key,
 			revision: commit.Revision}

@@ -143,3 +143,32 @@ func TestTurnsGrowWhileNobodyElseWrites(t *testing.T) {
 		t.Errorf("1,500 changes took the turns %v", s.order)
 	}
 }
+
+// TestStatusOfProxiesIsNoTurn has a zone report on a proxy again and again, which costs no write: its list that comes then
+// is not taken for that of a zone which writes alone.
+func TestStatusOfProxiesIsNoTurn(t *testing.T) {
+	t.Parallel()
+	s, status := newQueuedStore(t, func(*queuedStore, store.Batch) {}), store.NewMemory()
+	g := startGlobal(t, s, func(c *GlobalConfig) { c.Status = status })
+	big := dialPeer(t, "big", g.address, exchange.OwnFeatures())
+	big.openUp()
+	send := func(nonce string, typ resources.Type, items ...*discovery.Resource) {
+		t.Helper()
+		if answer := big.send(typ, nonce, nil, items...); answer.GetErrorDetail() != nil {
+			t.Fatal(answer.GetErrorDetail().GetMessage())
+		}
+	}
+	for i := range 12 {
+		key := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "dp"}
+		send(fmt.Sprint("i", i), key.Type, wireOf(t, "big", written(t, zoneHome("big"), key, fmt.Sprintf(`{"subscriptions":[{"id":"%d"}]}`, i))))
+	}
+	if n := status.Snapshot().Revision(); n != 12 {
+		t.Fatalf("%d reports are stored", n)
+	}
+	send("s", resources.TypeMeshService, servicesOf(t, "big", 600, 0)...)
+	g.stop()
+	s.queue.Stop()
+	if len(s.order) == 0 || s.order[0].ops > shortTurn {
+		t.Errorf("600 changes took the turns %v", s.order)
+	}
+}
