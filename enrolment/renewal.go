@@ -44,7 +44,7 @@ func (r *Renewal) Run(ctx context.Context, conn grpc.ClientConnInterface) error 
 	if err := r.confirm(ctx, service); err != nil {
 		return r.without(ctx, err)
 	}
-	advice := make(chan *enrolmentpb.Advice, 1)
+	advised := make(chan struct{}, 1) // holds one signal: the global advises to renew
 	followed := make(chan error, 1)
 	follow, stop := context.WithCancel(ctx)
 	go func() {
@@ -53,14 +53,17 @@ func (r *Renewal) Run(ctx context.Context, conn grpc.ClientConnInterface) error 
 				if a.GetQuestions() && r.Questions != nil {
 					r.Questions()
 				}
+				if !a.GetRenew() {
+					return
+				}
 				select {
-				case advice <- a:
+				case advised <- struct{}{}:
 				default:
 				}
 			})
 		})
 	}()
-	err := r.keep(ctx, service, advice, followed)
+	err := r.keep(ctx, service, advised, followed)
 	stop()
 	if err == nil {
 		ended := <-followed
@@ -81,14 +84,14 @@ func (r *Renewal) without(ctx context.Context, err error) error {
 
 // keep renews the credential whenever it is due. It returns nil when ctx ends, or else the reason why the stream of
 // advice ended.
-func (r *Renewal) keep(ctx context.Context, service Membership, advice <-chan *enrolmentpb.Advice, followed <-chan error) error {
+func (r *Renewal) keep(ctx context.Context, service Membership, advised <-chan struct{}, followed <-chan error) error {
 	due, pause := false, renewPause
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case a := <-advice:
-			due = due || a.GetRenew()
+		case <-advised:
+			due = true
 		case <-timer.C:
 		case err := <-followed:
 			return err
