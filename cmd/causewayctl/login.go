@@ -213,7 +213,7 @@ func (c *cli) keep(ctx context.Context, target *contexts.Context, s *session.Ses
 		if file == nil {
 			return usagef("there is no folder of configurations: set --config FILE")
 		}
-		if now, err := files.Find(target.Name); err == nil && (now.Address != target.Address || now.TokenFile != "" || now.ClientCert != "") {
+		if now, err := files.Find(target.Name); err == nil && !sameButSession(*now, *target) {
 			return fmt.Errorf("context %s was changed while you signed in: run causewayctl login again", target.Name)
 		}
 		target.SessionFile = session.Path(file.Path(), target.Name)
@@ -229,6 +229,12 @@ func (c *cli) keep(ctx context.Context, target *contexts.Context, s *session.Ses
 		}
 		return saveContexts(file, first)
 	})
+}
+
+// sameButSession reports whether two contexts differ in nothing but their sessions.
+func sameButSession(a, b contexts.Context) bool {
+	a.SessionFile, b.SessionFile = "", ""
+	return a == b
 }
 
 // keepSession replaces the session in a file.

@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/credential/contexts"
 	"github.com/causeway-mesh/causeway/credential/session"
 )
 
@@ -64,5 +67,49 @@ func TestSessionThatIsBeingRenewed(t *testing.T) {
 	}
 	if _, err := os.Stat(kept); !os.IsNotExist(err) {
 		t.Errorf("after logout: %v", err)
+	}
+}
+
+// TestContextThatChangesDuringSignIn changes how a context recognises its server while a person signs in to it: what
+// config set-context said is stored stays, and the person is told to sign in again.
+func TestContextThatChangesDuringSignIn(t *testing.T) {
+	t.Parallel()
+	p, home := startOddProvider(t, oddKey(t)), t.TempDir()
+	server := p.server(t, p.URL)
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "causewayctl"), args...) //nolint:gosec // the program under test
+		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+home)
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+	set := func(args ...string) {
+		if said, err := run(append([]string{"config", "set-context", "prod", "--address", server}, args...)...); err != nil {
+			t.Errorf("set-context: %v, %s", err, said)
+		}
+	}
+	signIn := func() (string, error) { return run("login", "prod", "--device", "--provider-ca", p.ca) }
+	set()
+	var once sync.Once
+	p.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/token" {
+			once.Do(func() { set("--ca", p.ca) })
+		}
+		return false
+	}
+	if said, err := signIn(); err == nil || !strings.Contains(said, "context prod was changed while you signed in") {
+		t.Errorf("%v, %s", err, said)
+	}
+	config := filepath.Join(home, "causeway", "config.yaml")
+	for _, said := range []string{"after the change", "signed in again"} {
+		file, err := contexts.Read(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if prod := file.Find("prod"); prod == nil || prod.CA != p.ca {
+			t.Errorf("%s: the context is %+v, want the CA %s", said, prod, p.ca)
+		}
+		if said, err := signIn(); err != nil {
+			t.Errorf("%v, %s", err, said)
+		}
 	}
 }
