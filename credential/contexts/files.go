@@ -73,6 +73,9 @@ func Hold(ctx context.Context, flag string) (release func(), err error) {
 	}
 	var locks []string
 	for _, path := range paths {
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute // a file that has two names is held once
+		}
 		folder, name := filepath.Split(New(path).target())
 		locks = append(locks, filepath.Join(folder, "."+name+".lock"))
 	}
