@@ -51,7 +51,7 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if o.memberships.Current() != nil {
-		answerer := questions.NewAnswerer(cfg.Zone, proxyAnswers{parts.admins}.answer, cfg.Panics, cfg.Log)
+		answerer := questions.NewAnswerer(cfg.Zone, proxyAnswers{parts.admins, cfg.Log}.answer, cfg.Panics, cfg.Log)
 		renewal := &enrolment.Renewal{Holder: o.memberships, Zone: cfg.Zone, Now: cfg.Now, Questions: answerer.Wait,
 			Panics: cfg.Panics, Log: cfg.Log}
 		beside = func(ctx context.Context, conn grpc.ClientConnInterface) error {

@@ -3,6 +3,7 @@ package zone
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"github.com/causeway-mesh/causeway/questions"
@@ -12,7 +13,10 @@ import (
 )
 
 // proxyAnswers answers the global's questions as the zone's own API answers a caller who may observe the Dataplane.
-type proxyAnswers struct{ admins *envoyadmin.Admins }
+type proxyAnswers struct {
+	admins *envoyadmin.Admins
+	log    *slog.Logger
+}
 
 // subjects are what the global may ask for.
 var subjects = map[questionspb.Question_Subject]api.ProxySubject{
@@ -34,5 +38,7 @@ func (p proxyAnswers) answer(ctx context.Context, q *questionspb.Question) *ques
 	case errors.Is(err, context.DeadlineExceeded):
 		return &questions.Answer{Status: http.StatusGatewayTimeout, Detail: "the proxy did not answer in time"}
 	}
+	p.log.Error("the global asks for a proxy that cannot be asked", "mesh", q.GetMesh(), "namespace", q.GetNamespace(),
+		"dataplane", q.GetName(), "error", err)
 	return &questions.Answer{Status: http.StatusBadGateway, Detail: "the proxy could not be asked: the log of the zone's server says why"}
 }
