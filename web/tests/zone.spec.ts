@@ -38,7 +38,7 @@ async function shows(page: Page, text: RegExp): Promise<void> {
 test("a zone that goes away is shown as away, since when, and comes back", async ({ page }) => {
   test.setTimeout(240_000);
   await page.goto(`${global.url}/ui/`);
-  await expect(page.getByText("All 1 shown are online.")).toBeVisible();
+  await shows(page, /All 1 shown are online\./); // until it has acknowledged all
   await servers.end(zone.process, "SIGKILL");
   await shows(page, /offline for/);
   await page.getByRole("link", { name: "east", exact: true }).click();
