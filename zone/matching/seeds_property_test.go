@@ -280,7 +280,7 @@ func TestConfsAreThoseOfTheSeeds(t *testing.T) {
 		if listOf[typ][0] == "default" {
 			same("the proxy", folded(items, func(placed) bool { return true }), matching.ProxyConf(typ, w.proxy, w.policies).Conf)
 		}
-	})
+	}, nil)
 }
 
 // TestEveryPolicyTypeIsDrawn: the reference covers all types of the registry but permissions, which have one of their
