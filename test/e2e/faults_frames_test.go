@@ -94,21 +94,7 @@ func TestFaultsFramesThatAreCut(t *testing.T) {
 // refuses that one by name, takes the others, and what comes after; its session goes on.
 func TestFaultsOneBadResourceInAFrame(t *testing.T) {
 	t.Parallel()
-	m := &strange{mesh: newCluster(t)}
-	var err error
-	m.global, err = peer.StartGlobal()
-	m.must(err)
-	t.Cleanup(func() {
-		if err := m.global.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	m.zone, err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Args: []string{"--global", m.global.URL()}})
-	m.must(err)
-	for i := range 40 {
-		m.copies = append(m.copies, fmt.Sprintf("of-global-%02d", i))
-	}
-	m.behaves()
+	m := newStrange(t, 40)
 	s := m.session()
 	defer s.End()
 	m.must(m.gives(s, "Mesh", peer.Resource{Type: "Mesh", Name: "default", SpecType: "type.googleapis.com/kuma.mesh.v1alpha1.Mesh"}))

@@ -28,13 +28,9 @@ type strange struct {
 	copies []string // the resources from the global, by name
 }
 
-// zoneMemory limits a zone's heap, whatever its global does.
-const zoneMemory = 256 << 20
-
-// TestMisbehavingGlobals checks that, whatever its global does, a zone keeps its resources and accepts its own writes.
-// Once the global behaves again, both sides agree at once.
-func TestMisbehavingGlobals(t *testing.T) {
-	t.Parallel()
+// newStrange starts a zone whose global is the test, and gives it some resources.
+func newStrange(t *testing.T, copies int) *strange {
+	t.Helper()
 	m := &strange{mesh: newCluster(t)}
 	var err error
 	m.global, err = peer.StartGlobal()
@@ -46,10 +42,21 @@ func TestMisbehavingGlobals(t *testing.T) {
 	})
 	m.zone, err = m.StartZone(t.Context(), cluster.ZoneConfig{Name: "zone-1", Args: []string{"--global", m.global.URL()}})
 	m.must(err)
-	for i := range 20 {
+	for i := range copies {
 		m.copies = append(m.copies, fmt.Sprintf("of-global-%02d", i))
 	}
 	m.behaves()
+	return m
+}
+
+// zoneMemory limits a zone's heap, whatever its global does.
+const zoneMemory = 256 << 20
+
+// TestMisbehavingGlobals checks that, whatever its global does, a zone keeps its resources and accepts its own writes.
+// Once the global behaves again, both sides agree at once.
+func TestMisbehavingGlobals(t *testing.T) {
+	t.Parallel()
+	m := newStrange(t, 20)
 	for _, tt := range []struct {
 		name      string
 		misbehave func(*strange, *peer.Session) error
