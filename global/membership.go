@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -208,101 +207,4 @@ func (s *membership) caller(ctx context.Context) (*zoneConnection, enrolment.Cer
 	}
 	held, err := connection.now()
 	return connection, held, err
-}
-
-// Renew implements enrolment.MembershipServer. From then on, the connection counts as that of the new certificate.
-func (s *membership) Renew(ctx context.Context, r *enrolmentpb.RenewRequest) (*enrolmentpb.Credential, error) {
-	event := auditEvent{Verb: tryRenew, Method: access.ByCertificate}
-	credential, err := s.renew(ctx, r, &event)
-	return s.audited(ctx, event, credential, err)
-}
-
-// renew also sets the event's zone.
-func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, event *auditEvent) (*enrolmentpb.Credential,
-	error) {
-	connection, held, err := s.caller(ctx)
-	if err != nil {
-		return nil, err
-	}
-	event.Zone = held.Zone
-	who, request, err := enrolment.ParseSigningRequest(r.GetCsr())
-	if err != nil {
-		return nil, err
-	}
-	if who != held.ZoneIdentity {
-		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
-	}
-	credential, next, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
-		if m.ID != held.ID || m.Certificate(held.Serial) == nil {
-			return fmt.Errorf("%w: the zone's certificate was revoked", kds.ErrUnauthenticated)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	connection.renewed(next)
-	return credential, nil
-}
-
-// Confirm implements enrolment.MembershipServer.
-func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest) (*enrolmentpb.ConfirmResponse,
-	error) {
-	_, held, err := s.caller(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = s.registry.Update(ctx, held.Zone, func(m *enrolment.Record) error {
-		c := m.Certificate(r.GetSerial())
-		if c == nil {
-			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)
-		}
-		if c.Stored {
-			return enrolment.ErrNothing
-		}
-		c.Stored = true
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &enrolmentpb.ConfirmResponse{}, nil
-}
-
-// Follow implements enrolment.MembershipServer. It advises a zone to renew a certificate whose authority no longer
-// signs, and to take the questions that wait for it.
-func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
-	stream grpc.ServerStreamingServer[enrolmentpb.Advice]) error {
-	ctx := stream.Context()
-	connection, held, err := s.caller(ctx)
-	if err != nil {
-		return err
-	}
-	asked, leave := s.desk.Follow(held.Zone)
-	defer leave()
-	advised := ""
-	for {
-		signing, changed := s.rotations.now()
-		held, err := connection.now()
-		if err != nil {
-			return err
-		}
-		if held.Authority != signing && advised != signing {
-			advised = signing
-			if err := stream.Send(&enrolmentpb.Advice{Renew: true}); err != nil {
-				return err
-			}
-		}
-		select {
-		case <-changed:
-		case <-asked:
-			if err := stream.Send(&enrolmentpb.Advice{Questions: true}); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.rotations.ended:
-			return kds.ErrDraining
-		}
-	}
 }

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -257,44 +256,6 @@ func (b *Bridge) retryWaiting(ctx context.Context) {
 	if result, err := b.Routes.Feed(ctx, f); err == nil {
 		b.settle(puts, &f, result)
 	}
-}
-
-// sawCopy notes an object that this server made.
-func (b *Bridge) sawCopy(one *taken) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k, o := b.kinds[one.id.Type], one.change.object
-	known := k.objects[one.id.Name]
-	if known == nil || known.uid != o.Meta.UID {
-		b.replacedLocked(known)
-		known = &objectState{uid: o.Meta.UID}
-		k.objects[one.id.Name] = known
-	}
-	changed := known.generation != 0 && known.generation != o.Meta.Generation
-	known.copy, known.generation, known.version = true, o.Meta.Generation, o.Meta.ResourceVersion
-	if known.content = o.Meta.Annotations[annotationContent]; changed {
-		known.content = "" // somebody else may have changed it
-	}
-	b.projectLocked(one.id)
-}
-
-// sawForeign notes an object of a type that users do not write so, made while the webhook was away.
-func (b *Bridge) sawForeign(one *taken) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	o := one.change.object
-	b.kinds[one.id.Type].objects[one.id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation,
-		version: o.Meta.ResourceVersion, conditions: conditionsIn(o), refused: b.unwritable(one.id.Type)}
-	b.dueLocked(one.id, 0)
-}
-
-// unwritable returns the error for an object of a type that users do not write as objects.
-func (b *Bridge) unwritable(t resources.Type) error {
-	reason := fmt.Sprintf("the servers create every %s: it is read-only", t)
-	if t == resources.TypeZone {
-		reason = "a Zone is created with its join string: use causewayctl zone create on the global"
-	}
-	return api.BadField("kind", "%s", reason)
 }
 
 // complete reports whether all kinds that the API server knows were listed.

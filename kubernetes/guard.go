@@ -2,21 +2,12 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"maps"
-	"slices"
 	"time"
 
-	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
-	"github.com/causeway-mesh/causeway/resources/store"
 )
-
-// AnnotationAcceptDeletions on a CustomResourceDefinition lets the deletions of its kind that are held happen. The server
-// removes it once they have.
-const AnnotationAcceptDeletions = "causeway.io/accept-deletions"
 
 // Why a deletion is held.
 const (
@@ -24,9 +15,6 @@ const (
 	heldMass       = "MassDeletion"
 	heldInUse      = "InUse"
 )
-
-// minMass is the number of deletions up to which a comparison never holds them.
-const minMass = 10
 
 // heldDelete is a resource that the store keeps although its object is gone.
 type heldDelete struct {
@@ -48,41 +36,6 @@ func (b *Bridge) holdLocked(d api.FeedDelete, reason, message string) {
 	k.held[d.Key] = &heldDelete{uid: d.UID, reason: reason, message: message, since: b.Now()}
 	b.Log.Warn("a deletion is held", "type", d.Key.Type, "mesh", d.Key.Mesh, "namespace", d.Key.Namespace, "name", d.Key.Name,
 		"reason", reason, "message", message)
-}
-
-// definition is what the API server says of a kind.
-type definition struct {
-	created time.Time
-	gone    string // why its objects are gone together with it; empty if they are not
-	// said means that it has an operator's word; accepted, that the word is not used up.
-	said, accepted bool
-}
-
-func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
-	o, err := b.Client.Get(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group})
-	switch {
-	case apiserver.IsNotFound(err):
-		return &definition{gone: "its CustomResourceDefinition is gone"}, nil
-	case err != nil:
-		return nil, err
-	case o.Meta.DeletionTimestamp != nil:
-		return &definition{gone: "its CustomResourceDefinition is being deleted"}, nil
-	}
-	_, said := o.Meta.Annotations[AnnotationAcceptDeletions]
-	return &definition{created: o.Meta.CreationTimestamp, said: said, accepted: said && !b.isSpent(k.Type)}, nil
-}
-
-// isSpent reports whether the operator's word for a kind was carried out, and only waits to be removed.
-func (b *Bridge) isSpent(t resources.Type) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.kinds[t].spent
-}
-
-func (b *Bridge) setSpent(k *kindState, spent bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k.spent = spent
 }
 
 // permitted returns the deletions that users meant. An object that went with its CustomResourceDefinition was not deleted
@@ -140,83 +93,6 @@ func (b *Bridge) lost(d api.FeedDelete, is *definition, unseen bool) string {
 		return "its CustomResourceDefinition was deleted and created again"
 	}
 	return ""
-}
-
-// compareAll removes what the store has of objects that are not there, for kinds with a complete list, once all kinds
-// were listed and the feed has come to the end. A list that comes meanwhile is compared the next time.
-func (b *Bridge) compareAll(ctx context.Context) {
-	for _, t := range slices.Sorted(maps.Keys(b.kinds)) {
-		k := b.kinds[t]
-		b.mu.Lock()
-		if !b.completeLocked() {
-			b.mu.Unlock()
-			return
-		}
-		wanted := k.compare && k.listed && !k.absent
-		k.compare = k.compare && !wanted
-		b.mu.Unlock()
-		if wanted {
-			b.compare(ctx, k)
-		}
-	}
-}
-
-// compare removes the resources of one kind whose objects are not there.
-func (b *Bridge) compare(ctx context.Context, k *kindState) {
-	var missing []api.FeedDelete
-	there := b.users(k)
-	total := 0
-	for r := range b.Store.Snapshot().List(store.Query{Type: k.Type}) {
-		if r.Object.IsZero() || !b.Home.Owns(r) {
-			continue
-		}
-		total++
-		if !b.isOf(r, there[r.Object.UID]) {
-			missing = append(missing, api.FeedDelete{Key: r.Key, UID: r.Object.UID})
-		}
-	}
-	if len(missing) == 0 {
-		return
-	}
-	b.Log.Info("objects are gone that were there before", "type", k.Type, "gone", len(missing), "before", total)
-	if len(missing) > minMass && 2*len(missing) > total {
-		b.mu.Lock()
-		for _, d := range missing {
-			b.holdLocked(d, heldMass, fmt.Sprintf("%d of %d objects are gone at once, while the server did not watch", len(missing), total))
-		}
-		b.mu.Unlock()
-		return
-	}
-	b.remove(ctx, b.permitted(ctx, missing, true))
-}
-
-// users returns the names of the users' objects of a kind, by UID.
-func (b *Bridge) users(k *kindState) map[string]apiserver.Name {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	out := make(map[string]apiserver.Name, len(k.objects))
-	for name, o := range k.objects {
-		if !o.copy {
-			out[o.uid] = name
-		}
-	}
-	return out
-}
-
-// isOf reports whether a resource is what an object says, or said before it became invalid. After a restart the store is
-// all that knows of the latter.
-func (b *Bridge) isOf(r *resources.Resource, name apiserver.Name) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	o := b.kinds[r.Type].objects[name]
-	if o == nil || o.uid != r.Object.UID {
-		return false
-	}
-	if o.key == (resources.Key{}) {
-		o.key = r.Key
-		b.dueLocked(objectID{r.Type, name}, 0)
-	}
-	return o.key == r.Key
 }
 
 // remove removes resources whose objects are gone.
@@ -307,21 +183,6 @@ func (b *Bridge) holds(k *kindState) bool {
 		}
 	}
 	return false
-}
-
-// clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions, and
-// reports whether it is gone.
-func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) bool {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{AnnotationAcceptDeletions: nil}}})
-	if err == nil {
-		_, err = b.Client.Patch(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group}, "", patch)
-	}
-	if err != nil {
-		b.Log.Warn("the annotation that accepts deletions cannot be removed; it counts no more, trying again", "type", k.Type,
-			"error", err)
-	}
-	return err == nil
 }
 
 // Are implements api.Objects.

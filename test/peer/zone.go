@@ -15,11 +15,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
-
-	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // ZoneConfig describes how a foreign zone behaves.
@@ -35,17 +31,6 @@ type ZoneConfig struct {
 	// Refuse, if set, returns why the zone refuses a resource, or "".
 	Refuse func(Resource) string
 }
-
-// Resource is a resource as sent on the wire.
-type Resource struct {
-	Type, Name, Mesh string
-	Labels           map[string]string
-	// Spec is JSON: the zone handles only types whose spec is. A Global may send a protobuf message as a spec: SpecType
-	// is then its type URL, and Spec its bytes.
-	Spec, SpecType string
-}
-
-func (r Resource) wireName() string { return r.Name + "." + r.Mesh }
 
 // Zone is a connected foreign zone. Its methods may be called concurrently.
 type Zone struct {
@@ -182,20 +167,6 @@ func (z *Zone) keep(response *discovery.DeltaDiscoveryResponse) (refused string,
 	return refused, nil
 }
 
-func decode(t string, wire *discovery.Resource) (Resource, error) {
-	var envelope meshpb.KumaResource
-	if err := wire.GetResource().UnmarshalTo(&envelope); err != nil {
-		return Resource{}, fmt.Errorf("%s %s: %w", t, wire.GetName(), err)
-	}
-	m := envelope.GetMeta()
-	r := Resource{Type: t, Name: m.GetName(), Mesh: m.GetMesh(), Labels: m.GetLabels(),
-		Spec: string(envelope.GetSpec().GetValue())}
-	if r.wireName() != wire.GetName() {
-		return r, fmt.Errorf("%s: the resource inside is called %q", wire.GetName(), r.wireName())
-	}
-	return r, nil
-}
-
 // Copies returns the zone's resources of a type, by wire name, and whether the zone has received the type's list.
 func (z *Zone) Copies(t string) (map[string]Resource, bool) {
 	z.mu.Lock()
@@ -279,16 +250,6 @@ func (z *Zone) send(t string, resources map[string]Resource, removed []string) e
 		response.Resources = append(response.Resources, item)
 	}
 	return z.up.SendMsg(response)
-}
-
-// Wire returns the resource in wire form.
-func (r Resource) Wire(version string) (*discovery.Resource, error) {
-	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(&meshpb.KumaResource{
-		Meta: &meshpb.KumaResource_Meta{Name: r.Name, Mesh: r.Mesh, Labels: r.Labels},
-		Spec: &anypb.Any{TypeUrl: r.SpecType, Value: []byte(r.Spec)},
-	})
-	return &discovery.Resource{Name: r.wireName(), Version: version,
-		Resource: &anypb.Any{TypeUrl: envelopeType, Value: value}}, err
 }
 
 func (z *Zone) fail(err error) {

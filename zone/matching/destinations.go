@@ -2,11 +2,8 @@ package matching
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 
-	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -38,133 +35,6 @@ func (k ResourceKey) Whole() ResourceKey {
 
 func meshKey(mesh string) ResourceKey {
 	return ResourceKey{Type: resources.TypeMesh, Mesh: mesh, Name: mesh}
-}
-
-// Destination is one resource that an item of `to` can mean. Callers may keep it until the resource's revision changes.
-// It is immutable.
-type Destination struct {
-	Resource *resources.Resource
-	KRI      resources.KRI
-	// HashedName is the resource's name on servers that hold a copy of it.
-	HashedName string
-
-	zone, namespace string
-	ports           []port
-	// parentRefs are the references in a route's `to`; nil for services.
-	parentRefs []resources.TargetRef
-}
-
-// port is a section of a service.
-type port struct {
-	name   string
-	number uint32
-}
-
-func (p port) section() string {
-	if p.name != "" {
-		return p.name
-	}
-	return strconv.FormatUint(uint64(p.number), 10)
-}
-
-// IsDestination reports whether `to` may refer to resources of the type.
-func IsDestination(t resources.Type) bool {
-	switch t {
-	case resources.TypeMeshService, resources.TypeMeshMultiZoneService, resources.TypeMeshExternalService,
-		resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
-		return true
-	}
-	return false
-}
-
-// NewDestination reads a resource. It fails if r has another type or its spec does not decode.
-func NewDestination(r *resources.Resource) (*Destination, error) {
-	d := &Destination{Resource: r, KRI: resources.KRIOf(r), zone: r.Zone(), namespace: r.HomeNamespace()}
-	d.HashedName = hashing.Name(r.Mesh, r.DisplayName(), d.zone, d.namespace)
-	switch r.Type {
-	case resources.TypeMeshService:
-		return d, d.readService()
-	case resources.TypeMeshMultiZoneService:
-		return d, d.readMultiZone()
-	case resources.TypeMeshExternalService:
-		return d, d.readExternal()
-	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
-		return d, d.readRoute()
-	}
-	return nil, fmt.Errorf("%s is not a destination: only services and routes are", r.Key)
-}
-
-func (d *Destination) readService() error {
-	spec, err := resources.SpecAs[resources.MeshService](d.Resource)
-	if err != nil {
-		return err
-	}
-	for _, p := range spec.Ports {
-		d.ports = append(d.ports, port{p.Name, p.Port})
-	}
-	return nil
-}
-
-func (d *Destination) readMultiZone() error {
-	spec, err := resources.SpecAs[resources.MeshMultiZoneService](d.Resource)
-	if err != nil {
-		return err
-	}
-	for _, p := range spec.Ports {
-		d.ports = append(d.ports, port{p.Name, p.Port})
-	}
-	return nil
-}
-
-func (d *Destination) readExternal() error {
-	spec, err := resources.SpecAs[resources.MeshExternalService](d.Resource)
-	if err != nil {
-		return err
-	}
-	d.ports = []port{{number: spec.Match.Port}}
-	return nil
-}
-
-func (d *Destination) readRoute() error {
-	spec, err := resources.SpecAs[resources.Policy](d.Resource)
-	if err != nil {
-		return err
-	}
-	for i := range spec.To {
-		d.parentRefs = append(d.parentRefs, spec.To[i].TargetRef)
-	}
-	return nil
-}
-
-// Key returns the key of the whole resource.
-func (d *Destination) Key() ResourceKey {
-	k := d.Resource.Key
-	return ResourceKey{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name}
-}
-
-// Sections returns the names of the resource's ports, as rules use them, in the resource's order. Routes have no
-// sections.
-func (d *Destination) Sections() []string {
-	out := make([]string, len(d.ports))
-	for i, p := range d.ports {
-		out[i] = p.section()
-	}
-	return out
-}
-
-// SectionOf finds the section with a port's name or number. Names take precedence.
-func (d *Destination) SectionOf(nameOrNumber string) (string, bool) {
-	for _, p := range d.ports {
-		if p.name != "" && p.name == nameOrNumber {
-			return p.name, true
-		}
-	}
-	for _, p := range d.ports {
-		if strconv.FormatUint(uint64(p.number), 10) == nameOrNumber {
-			return p.section(), true
-		}
-	}
-	return "", false
 }
 
 // DestinationsConfig defines the point of view for resolving destinations.

@@ -1,0 +1,130 @@
+package proxypatch
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	"google.golang.org/protobuf/proto"
+)
+
+// added returns why an ordinary patch may not add a cluster or listener, or "".
+func (g *Guard) added(m proto.Message) string {
+	if why := gained(nil, nil, dangers(m, ofCallers, nil)); why != "" {
+		return why
+	}
+	switch v := m.(type) {
+	case *clusterv3.Cluster:
+		return g.addedCluster(v)
+	case *listenerv3.Listener:
+		return addedListener(v)
+	}
+	return ""
+}
+
+func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
+	_, plain := c.GetClusterDiscoveryType().(*clusterv3.Cluster_Type)
+	static := c.GetType() == clusterv3.Cluster_STATIC || c.GetType() == clusterv3.Cluster_STRICT_DNS ||
+		c.GetType() == clusterv3.Cluster_LOGICAL_DNS
+	if c.GetClusterDiscoveryType() != nil && !plain || !static {
+		return "has endpoints that it does not list: want the type STATIC, STRICT_DNS or LOGICAL_DNS"
+	}
+	for _, locality := range c.GetLoadAssignment().GetEndpoints() {
+		if locality.GetLbConfig() != nil {
+			return "has endpoints that it does not list"
+		}
+		for _, e := range locality.GetLbEndpoints() {
+			if why := g.leadsHere(e.GetEndpoint().GetAddress()); why != "" {
+				return why
+			}
+			if why := checksElsewhere(c, e.GetEndpoint()); why != "" {
+				return why
+			}
+			for _, more := range e.GetEndpoint().GetAdditionalAddresses() {
+				if why := g.leadsHere(more.GetAddress()); why != "" {
+					return why
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// checksElsewhere returns why the health checks of a new cluster may reach something else than its endpoint, or "". The
+// proxy sends checks by itself, and a name may be one of the proxy's own machine.
+func checksElsewhere(c *clusterv3.Cluster, e *endpointv3.Endpoint) string {
+	if at := e.GetHealthCheckConfig(); at.GetAddress() != nil || at.GetPortValue() != 0 {
+		return "has health checks elsewhere than at its endpoints"
+	}
+	host := e.GetAddress().GetSocketAddress().GetAddress()
+	if _, err := netip.ParseAddr(host); err != nil && len(c.GetHealthChecks()) > 0 {
+		return fmt.Sprintf("has health checks of %q, which may be the proxy's own machine: want an IP address", host)
+	}
+	return ""
+}
+
+// leadsHere returns why an address may be one of the proxy's own machine, or "".
+func (g *Guard) leadsHere(a *corev3.Address) string {
+	at := a.GetSocketAddress()
+	if at == nil || at.GetNetworkNamespaceFilepath() != "" || at.GetResolverName() != "" {
+		return "has an endpoint without a plain address and port"
+	}
+	host := at.GetAddress()
+	if g.Trusted != nil && g.Trusted(host, at.GetPortValue()) {
+		return fmt.Sprintf("may lead to the zone's own server, at %s port %d", host, at.GetPortValue())
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") ||
+			!strings.Contains(name, ".") || name[strings.LastIndexByte(name, '.')+1:] == "" ||
+			strings.IndexFunc(name[strings.LastIndexByte(name, '.')+1:], isLetter) != 0 {
+			return fmt.Sprintf("leads to %q, which may be the proxy's own machine: want a full domain name or an IP address", host)
+		}
+		return ""
+	}
+	if ip = ip.Unmap().WithZone(""); ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || slices.Contains(g.Own, ip) {
+		return fmt.Sprintf("leads to %s, which is the proxy's own machine", host)
+	}
+	return ""
+}
+
+func isLetter(r rune) bool { return r >= 'a' && r <= 'z' }
+
+// addedListener returns why an ordinary patch may not add a listener, or "": only local clients may reach it.
+func addedListener(l *listenerv3.Listener) string {
+	at := l.GetAddress().GetSocketAddress()
+	ip, err := netip.ParseAddr(at.GetAddress())
+	switch {
+	case at == nil || err != nil || !ip.IsLoopback() || at.GetProtocol() != corev3.SocketAddress_TCP || at.GetPortValue() == 0:
+		return "listens elsewhere than on a TCP port of a loopback address, and so around the permissions of the inbounds"
+	case at.GetNetworkNamespaceFilepath() != "" || len(l.GetAdditionalAddresses()) > 0 || l.GetApiListener() != nil ||
+		l.GetListenerSpecifier() != nil || l.GetFcdsConfig() != nil || l.GetTransparent().GetValue() || l.GetFreebind().GetValue() ||
+		l.GetUseOriginalDst().GetValue() || len(l.GetListenerFilters()) > 0 || len(l.GetSocketOptions()) > 0 ||
+		l.GetEnableReusePort().GetValue():
+		return "has more than an address and filter chains"
+	}
+	return ""
+}
+
+// takenAway says why a resource cannot be added.
+const takenAway = "was there, and another policy removed it"
+
+// portTaken returns why a new listener may not have its port, or "".
+func (g *Guard) portTaken(l *listenerv3.Listener) string {
+	for _, name := range slices.Sorted(maps.Keys(g.Original.Listeners)) {
+		if portOf(g.Original.Listeners[name].Message) == portOf(l) {
+			return "listens on the port of " + name
+		}
+	}
+	return ""
+}
+
+func portOf(m proto.Message) uint32 {
+	return m.(*listenerv3.Listener).GetAddress().GetSocketAddress().GetPortValue()
+}

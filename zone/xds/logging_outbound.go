@@ -1,0 +1,69 @@
+package xds
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	accesslogv3 "github.com/envoyproxy/go-control-plane/envoy/config/accesslog/v3"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// logsKey is all that the rules for the logs of outbounds depend on.
+type logsKey struct {
+	policies              string
+	mesh, zone, namespace string
+	dests                 *matching.Destinations
+}
+
+// logRules are the rules of MeshAccessLogs for outbounds. Proxies share them.
+type logRules struct {
+	matching.ToRules
+	// same holds the confs whose logs are the same whatever the proxy.
+	same map[*matching.ResourceRule]bool
+}
+
+func (s *sender) logRules() (*logRules, error) {
+	of := s.target.match
+	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,
+		zone: of.Zone, namespace: of.Namespace, dests: s.dests}
+	return s.target.shared.logs.get(key, func() (*logRules, error) {
+		out := &logRules{same: map[*matching.ResourceRule]bool{}, ToRules: matching.To(matching.ToInput{
+			Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies, Destinations: s.dests})}
+		for _, rule := range out.ResourceRules {
+			out.same[rule] = !saysProxy(rule.Conf)
+		}
+		return out, nil
+	})
+}
+
+// saysProxy reports whether logs of a conf may say something of the proxy itself: default lines do.
+func saysProxy(raw json.RawMessage) bool {
+	var conf resources.AccessLogConf
+	if json.Unmarshal(raw, &conf) != nil || bytes.Contains(raw, []byte("KUMA_")) {
+		return true
+	}
+	return slices.ContainsFunc(conf.Backends, func(b resources.AccessLogBackend) bool {
+		if b.OpenTelemetry != nil {
+			return len(b.OpenTelemetry.Body) == 0
+		}
+		f := b.File
+		return f != nil && (f.Format == nil || f.Format.Type != resources.LogJSON && f.Format.Plain == nil)
+	})
+}
+
+// logged builds the logs of a rule, and adds the clusters of their collectors.
+func (s *sender) logged(l *logger, rule *matching.ResourceRule) []*accesslogv3.AccessLog {
+	logs, collectors, problems := l.logs(rule.Conf, rule.Origins)
+	for _, c := range collectors {
+		if !named(s.out.sets[kindCluster], c.name) {
+			s.out.sets[kindCluster] = append(s.out.sets[kindCluster], c)
+		}
+	}
+	for _, p := range problems {
+		s.problem(rule.Origins[len(rule.Origins)-1].KRI().String(), p)
+	}
+	return logs
+}
