@@ -14,10 +14,10 @@ pub const FENCED: usize = 6;
 /// The promises, in the order of the constants.
 pub const NAMES: [&str; COUNT] = [
     "1. Nothing is acknowledged before it is durable",
-    "A store on etcd answers, no-ops and refusals included, as one register would",
-    "A view has every write or says that it has not",
-    "A store that was restored is not taken for the one that was followed",
-    "3. No deletion without the peer's word; mass deletions are held",
+    "A store on etcd behaves as a single register, no-ops and refusals included",
+    "A view has every write, or reports that it does not",
+    "A restored store is not mistaken for the one that was followed",
+    "3. No deletion without the peer's confirmation; mass deletions are held",
     "7. No silent stall",
     "9. A session is fenced",
 ];
