@@ -20,8 +20,10 @@ type inbound struct {
 	mu    sync.Mutex
 	known bool           // guarded by mu, as is all below
 	rules matching.Rules // of the index that was asked first: it is the same for all in which the inbound is
-	// mark is the same for inbounds with the same rules and protocol.
-	mark string
+	// mark is the same for inbounds with the same rules and protocol. passing means that it says so only among inbounds of
+	// one mesh: another mesh may have it with other rules.
+	mark    string
+	passing bool
 }
 
 func inboundsOf(p *proxy) []*inbound {
@@ -43,37 +45,40 @@ func stillRight(p *proxy, old []*inbound, changed []*matching.Policy) []*inbound
 	if len(changed) == 0 {
 		return old
 	}
-	out := slices.Clone(old)
+	out := old
 	for i, in := range old {
 		if slices.ContainsFunc(changed, func(one *matching.Policy) bool { return matching.SelectsInbound(one, in.of, in.port) }) {
+			if &out[0] == &old[0] {
+				out = slices.Clone(old)
+			}
 			out[i] = newInbound(p, i)
 		}
 	}
 	return out
 }
 
-// judgedBy returns the rules of the inbound, and their mark. numbers gives rules numbers.
-func (in *inbound) judgedBy(index *matching.Index, numbers *atomic.Uint64) (matching.Rules, string) {
+// judgedBy returns the rules of the inbound, their mark, and whether the mark is passing. numbers gives rules numbers.
+func (in *inbound) judgedBy(index *matching.Index, numbers *atomic.Uint64) (rules matching.Rules, mark string, passing bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if !in.known {
 		in.rules, in.known = index.Inbound(in.of, in.port), true
 		in.rules.Warnings = nil
-		in.mark = markOf(in, in.rules, numbers)
+		in.mark, in.passing = markOf(in, in.rules, numbers)
 	}
-	return in.rules, in.mark
+	return in.rules, in.mark, in.passing
 }
 
 // markOf makes a mark of the numbers of rules. A rule without a place for one is of this inbound alone.
-func markOf(in *inbound, rules matching.Rules, numbers *atomic.Uint64) string {
-	mark := []byte(in.port.Protocol)
+func markOf(in *inbound, rules matching.Rules, numbers *atomic.Uint64) (mark string, passing bool) {
+	all := append([]byte(in.port.Protocol), 0)
 	for i := range rules.Items {
 		made := rules.Items[i].Made
 		if made == nil {
-			return in.kri
+			return in.kri, true
 		}
 		number, _ := made.Once(numbers, func() any { return numbers.Add(1) }).(uint64)
-		mark = binary.AppendUvarint(mark, number)
+		all = binary.AppendUvarint(all, number)
 	}
-	return string(mark)
+	return string(all), false
 }

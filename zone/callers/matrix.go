@@ -1,6 +1,7 @@
 package callers
 
 import (
+	"encoding/binary"
 	"slices"
 	"sync/atomic"
 
@@ -25,6 +26,8 @@ type matrix struct {
 	deciders map[string]int
 	names    []string
 	parts    map[rbac.Parts][]string
+	// kept are the outlooks of the same callers, from earlier answers and from this one. Nil keeps nothing.
+	kept *page
 }
 
 // partProxy stands for proxies of a service that differ.
@@ -39,43 +42,80 @@ var partNames = []struct {
 // cells returns those of one service that say more than that nothing allows the caller and that it did not call.
 func (x *matrix) cells(r *row) []Cell {
 	out := []Cell{}
-	judges := x.judges(r)
+	if len(r.inbounds) == 0 {
+		return out
+	}
+	known := x.outlooks(r)
 	for i := range x.callers {
-		outlook := together(judges, x.clients[i])
 		times := x.seen(r, x.callers[i].SpiffeID)
-		e, dry := &outlook.Enforced, &outlook.DryRun
-		if !e.Depends && !e.Allowed && e.Name == rbac.NameDefault && times == (accesslog.Times{}) || len(judges) == 0 {
-			continue
+		switch {
+		case len(known) > 0 && known[0].caller == i:
+			out = append(out, x.cell(known[0], times))
+			known = known[1:]
+		case times != (accesslog.Times{}):
+			out = append(out, x.cell(outlook{i, rbac.Outlook{Enforced: byDefault, DryRun: byDefault}}, times))
 		}
-		c := Cell{Caller: i, Verdict: verdictOf(e), Policy: x.place(e.Name), DependsOn: x.dependsOn(e.Parts),
-			Allowed: times.Allowed, Denied: times.Denied, ShadowDenied: times.ShadowDenied, LastSeen: times.Last.UTC()}
-		if shadow := verdictOf(dry); shadow != c.Verdict {
-			at := x.place(dry.Name)
-			c.Shadow, c.ShadowPolicy = shadow, &at
-		}
-		out = append(out, c)
 	}
 	return out
 }
 
-// judges returns what judges the clients of a service, once for proxies with the same rules.
-func (x *matrix) judges(r *row) (out []*rbac.Forecaster) {
+// byDefault is the chance of a caller that nothing allows.
+var byDefault = rbac.Chance{Name: rbac.NameDefault}
+
+func (x *matrix) cell(one outlook, times accesslog.Times) Cell {
+	e, dry := &one.Enforced, &one.DryRun
+	c := Cell{Caller: one.caller, Verdict: verdictOf(e), Policy: x.place(e.Name), DependsOn: x.dependsOn(e.Parts),
+		Allowed: times.Allowed, Denied: times.Denied, ShadowDenied: times.ShadowDenied, LastSeen: times.Last.UTC()}
+	if shadow := verdictOf(dry); shadow != c.Verdict {
+		at := x.place(dry.Name)
+		c.Shadow, c.ShadowPolicy = shadow, &at
+	}
+	return c
+}
+
+// outlooks returns what the rules of a service say of its callers, without those that nothing allows.
+func (x *matrix) outlooks(r *row) (out []outlook) {
+	judges, mark := x.judges(r)
+	if out, there := x.kept.of(mark); there {
+		return out
+	}
+	for i := range x.callers {
+		one := together(judges, x.clients[i])
+		if e := &one.Enforced; e.Depends || e.Allowed || e.Name != rbac.NameDefault {
+			out = append(out, outlook{i, one})
+		}
+	}
+	x.kept.put(mark, out)
+	return out
+}
+
+// judges returns what judges the clients of a service, once for proxies with the same rules, and a mark that is the same
+// for services with the same judges. The mark is empty if it is not known which services these are.
+func (x *matrix) judges(r *row) (out []*rbac.Forecaster, mark string) {
+	var all []byte
+	passes := false
 	for _, in := range r.inbounds {
-		if f := x.forecaster(in); !slices.Contains(out, f) {
+		f, mark, passing := x.forecaster(in)
+		passes = passes || passing
+		if !slices.Contains(out, f) {
 			out = append(out, f)
+			all = append(binary.AppendUvarint(all, uint64(len(mark))), mark...)
 		}
 	}
-	return out
+	if passes {
+		return out, ""
+	}
+	return out, string(all)
 }
 
-func (x *matrix) forecaster(in *inbound) *rbac.Forecaster {
-	rules, mark := in.judgedBy(x.mesh.index, x.numbers)
-	f := x.forecasters[mark]
+func (x *matrix) forecaster(in *inbound) (f *rbac.Forecaster, mark string, passing bool) {
+	rules, mark, passing := in.judgedBy(x.mesh.index, x.numbers)
+	f = x.forecasters[mark]
 	if f == nil {
 		f = rbac.NewForecaster(rules, in.port.Protocol, x.known)
 		x.forecasters[mark] = f
 	}
-	return f
+	return f, mark, passing
 }
 
 // together returns the outlook at all proxies of a service. Where they differ, the verdict depends on the proxy.

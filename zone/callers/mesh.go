@@ -18,6 +18,7 @@ type meshes struct {
 	config *Config
 	// numbers are those of rules, by which inbounds with the same rules are found.
 	numbers atomic.Uint64
+	kept    outlooks
 
 	mu     sync.Mutex
 	byName map[string]*mesh // guarded by mu
@@ -39,8 +40,15 @@ func (m *meshes) of(name string) *mesh {
 	if m.byName == nil {
 		m.byName = map[string]*mesh{}
 	}
-	m.byName[name] = newMesh(m.config, snap, name, before)
-	return m.byName[name]
+	var now *mesh
+	if before != nil {
+		now = before.follow(m.config, snap)
+	}
+	if now == nil {
+		now = newMesh(m.config, snap, name, before)
+	}
+	m.byName[name] = now
+	return now
 }
 
 // mesh is one mesh at one revision, parsed. It does not change, but its inbounds learn their rules when they are asked.
@@ -86,17 +94,24 @@ func newMesh(c *Config, snap store.Snapshot, name string, before *mesh) *mesh {
 	changed := m.readPolicies(c, list, before)
 	m.readProxies(c, list(resources.TypeDataplane), before, changed)
 	m.readRows()
+	m.eachIdentity(c, snap, func(p *proxy, id string) { p.identity = id })
+	return m
+}
+
+// eachIdentity calls do with each proxy and its identity, which is empty if it has none.
+func (m *mesh) eachIdentity(c *Config, snap store.Snapshot, do func(p *proxy, id string)) {
 	assignments := map[string]*identity.Assignments{}
 	for _, p := range m.proxies {
 		zone := p.parsed.Zone
 		if assignments[zone] == nil {
-			assignments[zone] = c.assignments(snap, name, zone)
+			assignments[zone] = c.assignments(snap, m.name, zone)
 		}
+		id := ""
 		if assigned, err := assignments[zone].Of(p.resource); err == nil {
-			p.identity = assigned.ID.String()
+			id = assigned.ID.String()
 		}
+		do(p, id)
 	}
-	return m
 }
 
 // readPolicies returns the policies that differ from before, in both versions.

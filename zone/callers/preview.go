@@ -108,7 +108,8 @@ func (h *handler) compare(out *api.ForecastVerdicts, before *mesh, next store.Sn
 
 // differences returns the callers on which the rules of a service decide otherwise afterwards.
 func differences(x, y *matrix, old, r *row) (out []api.ForecastVerdict) {
-	judgesBefore, judgesAfter := x.judges(old), y.judges(r)
+	judgesBefore, _ := x.judges(old)
+	judgesAfter, _ := y.judges(r)
 	for i := range x.callers {
 		a, b := together(judgesBefore, x.clients[i]), together(judgesAfter, y.clients[i])
 		if alike(&a.Enforced, &b.Enforced) && alike(&a.DryRun, &b.DryRun) {

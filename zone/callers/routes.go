@@ -109,6 +109,8 @@ func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *An
 		TotalCallers: len(columns), Elsewhere: rows.elsewhere, LeftOut: rows.leftOut,
 		Seen: Seen{Unknown: did.unknown, Since: did.Since.UTC(), Dropped: did.Dropped}}
 	x := h.matrixOf(m, q.known, reader, out.Callers, did)
+	x.kept = h.meshes.kept.begin(q.known, out.Callers)
+	defer h.meshes.kept.end(x.kept)
 	status := h.config.Status.Snapshot()
 	from, to = q.services.of(len(rows.rows))
 	for i := from; i < to; i++ {
