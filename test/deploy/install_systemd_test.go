@@ -91,7 +91,7 @@ func TestInstallWithSystemd(t *testing.T) {
 	follow(zone, "### On the zone's machine")
 	global.onlyIts("causeway-global")
 	zone.onlyIts("causeway-zone")
-	follow(global, "## A backup, and back")
+	follow(global, "## Back up and restore")
 	if ran != len(all) {
 		t.Errorf("%d of %d commands were run: is one in another section?", ran, len(all))
 	}
