@@ -86,6 +86,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		return err
 	}
 	diagnostics.AddExpiries(gate.expiries)
+	diagnostics.AddLog(c.Log)
 	diagnostics.AddListeners(c.Log, sockets.api, sockets.kds, sockets.diagnostics)
 	certificate, err := sockets.open(ctx, c, box, guard, diagnostics)
 	if err != nil {

@@ -46,6 +46,8 @@ type repeated struct {
 	to   slog.Handler
 	seed maphash.Seed
 	now  func() time.Time
+	// out is what to writes to.
+	out *PatientWriter
 
 	mu    sync.Mutex
 	alike map[uint64]*rate.Limiter // guarded by mu
@@ -58,14 +60,15 @@ type kind struct {
 	timer   *time.Timer // nil while nothing is omitted
 }
 
-// limitRepeats limits what inner receives.
-func limitRepeats(inner slog.Handler, now func() time.Time) slog.Handler {
-	return &repeats{inner, &repeated{to: inner, seed: maphash.MakeSeed(), now: now, alike: map[uint64]*rate.Limiter{},
-		kinds: map[string]*kind{}}, 0}
+// limitRepeats limits what inner receives, which writes to out.
+func limitRepeats(inner slog.Handler, out *PatientWriter, now func() time.Time) slog.Handler {
+	return &repeats{inner, &repeated{to: inner, out: out, seed: maphash.MakeSeed(), now: now,
+		alike: map[uint64]*rate.Limiter{}, kinds: map[string]*kind{}}, 0}
 }
 
 // Handle implements slog.Handler.
 func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
+	h.state.tellLost(ctx)
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
@@ -153,4 +156,15 @@ func (s *repeated) tell(k *kind, level slog.Level, message string) {
 	r := slog.NewRecord(s.now(), level, message, 0)
 	r.AddAttrs(slog.Int("leftOut", leftOut))
 	_ = s.to.Handle(context.Background(), r) // like slog, it ignores failures to log
+}
+
+// tellLost logs how many lines were lost while the log took none, once it takes them again.
+func (s *repeated) tellLost(ctx context.Context) {
+	lines, since := s.out.Untold()
+	if lines == 0 {
+		return
+	}
+	r := slog.NewRecord(s.now(), slog.LevelWarn, "the log took no lines for a while: some are lost", 0)
+	r.AddAttrs(slog.Uint64("lines", lines), slog.Time("since", since.UTC()))
+	_ = s.to.Handle(ctx, r)
 }

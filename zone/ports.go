@@ -66,6 +66,7 @@ func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard
 	if err := p.secure(cfg, box); err != nil {
 		return err
 	}
+	diagnostics.AddLog(cfg.Log)
 	diagnostics.AddListeners(cfg.Log, p.bare...)
 	diagnostics.AddExpiries(p.certificate.Expiries)
 	return p.admit(ctx, cfg, guard)

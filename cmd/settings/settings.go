@@ -23,6 +23,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/printing"
+	"github.com/causeway-mesh/causeway/server"
 )
 
 // envPrefix is the prefix of every setting in the environment: --kds-address is CAUSEWAY_KDS_ADDRESS.
@@ -147,11 +148,16 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	stderr = printing.NewWriter(stderr)
+	stderr = server.NewPatientWriter(printing.NewWriter(stderr))
 	root.SetErr(stderr)
 	root.SilenceUsage, root.SilenceErrors = true, true
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		started = true
+		if readsSettings(cmd.Flags()) { // it runs a server, which must not end with the reader of its log
+			signal.Ignore(syscall.SIGPIPE)
+		}
+	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		_, _ = fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
 		if !started {
