@@ -10,98 +10,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 var disguisesSent = flag.Int("disguises", 6_000, "requests that the disguise test generates; 100000 is the long form")
 
-// spellings are known disguises, with {d} for the denied path, {1} and {2} for its two segments and {1'} for the first
-// without its first letter. Each run sends them, and they are the rows of the table in docs/permissions.md.
-var spellings = []string{
-	"{d}", "{d}/", "{d}/x", "/{1};x/{2}", "/;x{d}", "/{1}/;/{2}", "/{1}%3b/{2}", "/{1}%3Bx/{2}", "{d};x", "{d}%3bx",
-	"{d}%3fx", "{d}%23x", "/{1}//{2}",
-	"/{1}/./{2}", "/x/..{d}", "/x/..;{d}", "/x/%2e%2e{d}", "/x/%2e%2e;{d}", "/x/%252e%252e{d}", `/{1}\{2}`,
-	"/{1}%5c{2}", "/{1}%255c{2}",
-	"/{1}%2f{2}", "/{1}%252f{2}", "/{1}%2%66{2}", "/x/%2e%2%65/{1}/{2}", "/{1}%c0%af{2}", "/x/%c0%ae%c0%ae{d}",
-	"/{1}%u002f{2}", "/{1}%ef%bc%8f{2}", "/{1}%e2%88%95{2}",
-	"{D}", "/%61{1'}/{2}", "/%2561{1'}/{2}", "/%c1%a1{1'}/{2}", "/%u0061{1'}/{2}", "/%ef%bd%81{1'}/{2}",
-	"/ap%c4%b1/{2}", "/%ff{1}/{2}", "/%c2%ad{1}/{2}",
-	"{d}%20", "{d}.", "/{1}%20/{2}", "/{1}./{2}", "/%20{1}/{2}", "{d}%09", "{d}%0a", "{d}%00", "{d}%2500", "{d}.json",
-	"{d}::$DATA", "/{1}/%09{2}",
-	"{d}?x", "/..{d}", "/x/../{1}/{2}?y", "{d};/../x", "/...{d}",
-}
-
 const (
 	deniedFolder = "/api/admin"
 	openFolder   = "/public"
 )
-
-func spelled(pattern, path string) string {
-	first, second, _ := strings.Cut(path[1:], "/")
-	return strings.NewReplacer("{d}", path, "{D}", strings.ToUpper(path), "{1'}", first[1:], "{1}", first, "{2}",
-		second).Replace(pattern)
-}
-
-// pieces are inserted into a path between any two characters.
-var pieces = []string{
-	";x", ";", "%3b", "%3B=", "/", "//", "/./", "/x/../", "/x/..;/", "/%2e%2e/", "/%2e%2e;/", "..", "../", ".", "\\",
-	"%5c", "%255c", "%2f", "%252f", "%25252f", "%2%66",
-	"%c0%af", "%c0%ae", "%20", "%09", "%0a", "%00", "%2500", "%", "%u002e", "%u2215", "?x", "?", "%3f", "%253f", "%23",
-	"+", "%ff", "%e9", "%80", "%c2%ad", "%e2%80%8b",
-	"%ef%bc%8f", "%ef%bc%8e", "%ef%bc%9b", ".json", ":$", "::$DATA", "~1", "/;/", "/%20/", "/.%20/", "x", "%2525",
-	"%c2%a0", "%e3%80%80", "/..%20/", "/%252e%252e/", "/.;/",
-}
-
-// disguised returns a path that differs from another by a few changes.
-func disguised(r *rand.Rand, path string) string {
-	for range 1 + r.IntN(3) {
-		at := 1 + r.IntN(len(path))
-		if r.IntN(2) == 0 {
-			path = path[:at] + pieces[r.IntN(len(pieces))] + path[at:]
-			continue
-		}
-		if at == len(path) {
-			at--
-		}
-		path = path[:at] + rewrittenByte(r, path[at]) + path[at+1:]
-	}
-	return path
-}
-
-func rewrittenByte(r *rand.Rand, c byte) string {
-	switch r.IntN(8) {
-	case 0:
-		return fmt.Sprintf("%%%02x", c)
-	case 1:
-		return fmt.Sprintf("%%25%02x", c)
-	case 2:
-		return strings.ToUpper(string(rune(c)))
-	case 3:
-		return fmt.Sprintf("%%u00%02x", c)
-	case 4:
-		return fmt.Sprintf("%%c%d%%%02x", c>>6&1, c&0x3f|0x80)
-	case 5:
-		if '!' <= c && c <= '~' {
-			return percentEncoded(rune(c) + 0xfee0)
-		}
-	case 6:
-		if c == 'i' {
-			return "%c4%b1"
-		}
-		return fmt.Sprintf("%%25%%%02x%%%02x", fmt.Sprintf("%02x", c)[0], fmt.Sprintf("%02x", c)[1])
-	}
-	return string(rune(c))
-}
-
-func percentEncoded(r rune) string {
-	var out strings.Builder
-	for _, b := range []byte(string(r)) {
-		fmt.Fprintf(&out, "%%%02x", b)
-	}
-	return out.String()
-}
 
 // judged is a client, the rule that applies to it, and what no reader may serve it.
 type judged struct {
@@ -275,88 +193,6 @@ func TestReadersTable(t *testing.T) {
 		must(t, os.WriteFile(permissionsPage, []byte(before+tableFrom+table.String()+tableTo+after), 0o600))
 	} else if old != table.String() {
 		t.Errorf("%s differs (run with -update):\n%s", permissionsPage, table.String())
-	}
-}
-
-// TestMethodsInDisguise: a method that is not registered, or not in capitals, is answered before any rule. If rules
-// name methods, a request that asks to be treated as one with another method is denied. Each request has a twin that
-// passes.
-func TestMethodsInDisguise(t *testing.T) {
-	t.Parallel()
-	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
-		t.Run(string(form), func(t *testing.T) { methodsInDisguise(t, form) })
-	}
-}
-
-func methodsInDisguise(t *testing.T, form rbac.Form) {
-	w, port := newDisguiseWorld(t, form, `---
-{type: MeshTrafficPermission, mesh: default, name: methods, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, default: {
-  deny: [{method: DELETE}], allow: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}}]}}}`)
-	certificate := w.certificate("alice")
-	for _, send := range []func(*testing.T, []rawRequest) []rawAnswer{
-		func(t *testing.T, q []rawRequest) []rawAnswer { return oneByOne(t, certificate, port, q) },
-		func(t *testing.T, q []rawRequest) []rawAnswer { return multiplexed(t, certificate, port, q) },
-	} {
-		ask := func(q rawRequest) int { return send(t, []rawRequest{q})[0].status }
-		for _, method := range []string{"delete", "Delete", "DELETe", "get", "DELETED", "DELETE2", "XDELETE", "PURGE",
-			"GE", "FOO", "G-E-T", "GET'"} {
-			if got := ask(rawRequest{method: method, target: "/x"}); got != http.StatusBadRequest {
-				t.Errorf("%s: %d", method, got)
-			}
-		}
-		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "OPTIONS", "PROPFIND", "MKCOL", "REPORT"} {
-			if got := ask(rawRequest{method: method, target: "/x", headers: "content-length: 0\r\n"}); got != http.StatusOK {
-				t.Errorf("%s: %d", method, got)
-			}
-		}
-		for _, q := range []rawRequest{
-			{"DELETE", "/x", ""}, {"POST", "/x", "x-http-method-override: DELETE\r\n"},
-			{"GET", "/x", "X-HTTP-Method: delete\r\n"},
-			{"POST", "/x", "x-method-override: DELETE\r\n"}, {"POST", "/x", "x_http_method_override: DELETE\r\n"},
-			{"POST", "/x", "x-http_method-override: DELETE\r\n"},
-			{"POST", "/x?_method=DELETE", ""}, {"POST", "/x?a&%5fmethod=delete", ""}, {"POST", "/x?a;_%6Dethod=delete", ""},
-			{"POST", "/x?.method=DELETE", ""}, {"POST", "/x?%20+_method=DELETE", ""}, {"POST", "/x?a&%2emethod%00[]=DELETE", ""},
-		} {
-			if got := ask(q); got != http.StatusForbidden {
-				t.Errorf("%+v: %d", q, got)
-			}
-		}
-		for _, name := range []string{"x.http.method.override", "x-http-method!override", "X_HTTP~Method", "x+method-override"} {
-			if got := send(t, []rawRequest{{"POST", "/x", name + ": DELETE\r\n"}})[0]; got.status != http.StatusOK || got.steered != "" {
-				t.Errorf("%s: %d, and the application was told %q", name, got.status, got.steered)
-			}
-		}
-		for _, q := range []rawRequest{{"POST", "/x?method=DELETE&a_method=x", ""}, {"POST", "/x?x.method=DELETE", ""},
-			{"POST", "/x", "x-method: DELETE\r\n"}, {"POST", "/_method=DELETE", ""}} {
-			if got := ask(q); got != http.StatusOK {
-				t.Errorf("%+v: %d", q, got)
-			}
-		}
-	}
-	if !resources.IsRegisteredMethod("DELETE") || resources.IsRegisteredMethod("delete") {
-		t.Error("methods have case")
-	}
-}
-
-// TestDeniedGetAsHead: a deny of GET is no deny that HEAD passes; an allow of GET is none of HEAD.
-func TestDeniedGetAsHead(t *testing.T) {
-	t.Parallel()
-	for _, form := range []rbac.Form{rbac.List, rbac.Compiled} {
-		w, port := newDisguiseWorld(t, form, `---
-{type: MeshTrafficPermission, mesh: default, name: methods, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, default: {
-  deny: [{method: GET, path: {type: Prefix, value: /denied}}], allow: [
-    {spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}, path: {type: Prefix, value: /denied}},
-    {spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/workload/alice"}, method: GET}]}}}`)
-		certificate := w.certificate("alice")
-		for _, c := range []struct {
-			method, path string
-			want         int
-		}{{"GET", "/denied", http.StatusForbidden}, {"HEAD", "/denied", http.StatusForbidden}, {"OPTIONS", "/denied", http.StatusOK},
-			{"GET", "/open", http.StatusOK}, {"HEAD", "/open", http.StatusForbidden}} {
-			if got := multiplexed(t, certificate, port, []rawRequest{{c.method, c.path, ""}})[0].status; got != c.want {
-				t.Errorf("%s, %s %s: %d, want %d", form, c.method, c.path, got, c.want)
-			}
-		}
 	}
 }
 

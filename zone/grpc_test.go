@@ -1,105 +1,23 @@
 package zone_test
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
-
-// grpcProgramDir is removed by TestMain.
-var grpcProgramDir = filepath.Join(os.TempDir(), fmt.Sprintf("causeway-grpc-%d", os.Getpid()))
-
-// grpcProgram builds the guide's program, a grpc-go server, once.
-var grpcProgram = sync.OnceValues(func() (string, error) {
-	file := filepath.Join(grpcProgramDir, "server")
-	build := exec.Command("go", "build", "-o", file, "../docs/proxyless-grpc")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // like all programs here, so that less is compiled twice
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return file, nil
-})
-
-// grpcServer is a running grpc-go server that reads its configuration from the zone.
-type grpcServer struct {
-	t *testing.T
-	// dir holds the files of its identity.
-	dir, log string
-}
-
-// startGRPC runs a server for a Dataplane until the test ends. It adds more to the server's environment.
-func (w *world) startGRPC(dataplane, listen string, more ...string) *grpcServer {
-	w.t.Helper()
-	dir := w.t.TempDir()
-	w.writeIdentity(dataplane, dir)
-	return startGRPC(w.t, zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address, IdentityDir: dir,
-		Refresh: time.Second / 2}, listen, more...)
-}
-
-func startGRPC(t *testing.T, cfg zone.GRPCBootstrapConfig, listen string, more ...string) *grpcServer {
-	t.Helper()
-	dir := t.TempDir()
-	bootstrap, err := zone.GRPCBootstrap(cfg)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "grpc.json"), bootstrap, 0o600))
-	program, err := grpcProgram()
-	must(t, err)
-	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
-	cmd := exec.Command(program, "-listen", listen)
-	cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP="+filepath.Join(dir, "grpc.json"),
-		"GRPC_GO_LOG_SEVERITY_LEVEL=warning"), more...)
-	cmd.Stdout, cmd.Stderr = log, log
-	must(t, cmd.Start())
-	s := &grpcServer{t: t, dir: cfg.IdentityDir, log: log.Name()}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
-		if t.Failed() {
-			t.Logf("the server's log:\n%s", s.says())
-		}
-	})
-	return s
-}
-
-const withBundleMaps = "GRPC_EXPERIMENTAL_XDS_MTLS_SPIFFE=true"
-
-func (s *grpcServer) says() string {
-	text, err := os.ReadFile(s.log)
-	must(s.t, err)
-	return string(text)
-}
-
-// serving waits until the server has received its listener n times.
-func (s *grpcServer) serving(n int) {
-	s.t.Helper()
-	eventually(s.t, "the server is given its listener", func() bool { return strings.Count(s.says(), "SERVING") >= n })
-}
 
 // writeIdentity writes the same files as `causewayctl svid`.
 func (w *world) writeIdentity(dataplane, dir string) {
@@ -128,25 +46,6 @@ func (w *world) writeIdentity(dataplane, dir string) {
 	} {
 		must(w.t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
-}
-
-// grpcClient returns a client connection, which is closed when the test ends.
-func grpcClient(t *testing.T, certificate *tls.Certificate, port int) *grpc.ClientConn {
-	t.Helper()
-	config := &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}}
-	conn, err := grpc.NewClient(fmt.Sprintf("127.0.0.1:%d", port),
-		grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	must(t, err)
-	t.Cleanup(func() { must(t, conn.Close()) })
-	return conn
-}
-
-// invoke calls a method with headers, given as pairs of name and value.
-func invoke(conn *grpc.ClientConn, method string, headers ...string) codes.Code {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	ctx = metadata.AppendToOutgoingContext(ctx, headers...)
-	return grpcstatus.Code(conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}))
 }
 
 const allowAliceOrders = `{type: MeshTrafficPermission, mesh: default, name: orders, spec: {targetRef: {kind: Dataplane, labels: {app: orders}}, rules: [{default: {
@@ -288,130 +187,4 @@ func (z *runningZone) writeIdentity(dataplane, dir string) {
 	must(z.t, err)
 	must(z.t, os.WriteFile(filepath.Join(dir, "svid.pem"), chain, 0o600))
 	must(z.t, os.WriteFile(filepath.Join(dir, "svid_key.pem"), key, 0o600))
-}
-
-// TestGRPCClientWithoutProxy: a grpc-go client finds a service from the outbounds of its Dataplane in the zone, and
-// accepts only servers with the service's identities.
-func TestGRPCClientWithoutProxy(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	port := freePort(t)
-	w.apply(fmt.Sprintf("{type: Dataplane, mesh: default, name: orders, labels: {app: orders}, networking: {address: 127.0.0.1, inbound: [{name: grpc, port: %d, protocol: grpc}]}}", port))
-	service := fmt.Sprintf(`{type: MeshService, mesh: default, name: orders, spec: {selector: {dataplaneLabels: {matchLabels: {app: orders}}}, ports: [{name: grpc, port: 80, targetPort: %d, appProtocol: grpc}]}}`, port)
-	w.apply(service)
-	w.apply(`{type: Dataplane, mesh: default, name: alice, networking: {address: 127.0.0.1, inbound: [{port: 1, protocol: http}],
-  outbound: [{port: 10001, backendRef: {kind: MeshService, name: orders}}]}}`)
-	w.apply(allowAliceOrders)
-	w.startGRPC("orders", fmt.Sprintf("127.0.0.1:%d", port), withBundleMaps).serving(1)
-	call := w.grpcCaller("alice")
-	const name = "xds:///kri_msvc_default_zone-1__orders_grpc"
-	eventually(t, "alice reads", func() bool { return call(name, "/shop.Orders/Get") == "OK" })
-	if got := call(name, "/shop.Admin/Get"); got != "PermissionDenied" {
-		t.Errorf("what is not allowed gives %s", got)
-	}
-	w.apply(strings.Replace(service, "spec: {",
-		`spec: {identities: [{type: SpiffeID, value: "spiffe://default.zone-1.mesh.local/workload/somebody"}], `, 1))
-	eventually(t, "the server is not the service any more",
-		func() bool { return call(name, "/shop.Orders/Get") == "Unavailable" })
-}
-
-// TestGRPCClientTellsTheServerName: the client sends the server name, by which ingresses of other zones route.
-func TestGRPCClientTellsTheServerName(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	asked := make(chan string, 1)
-	listener, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			select {
-			case asked <- hello.ServerName:
-			default:
-			}
-			return nil, errors.New("enough")
-		}})
-	must(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			_ = conn.(*tls.Conn).Handshake()
-			conn.Close()
-		}
-	}()
-	t.Cleanup(func() {
-		listener.Close()
-		<-done
-	})
-	port := listener.Addr().(*net.TCPAddr).Port
-	w.apply(fmt.Sprintf("{type: Dataplane, mesh: default, name: orders, labels: {app: orders}, networking: {address: 127.0.0.1, inbound: [{name: grpc, port: %d, protocol: grpc}]}}", port))
-	w.apply(fmt.Sprintf(`{type: MeshService, mesh: default, name: orders, spec: {selector: {dataplaneLabels: {matchLabels: {app: orders}}}, ports: [{name: grpc, port: 80, targetPort: %d, appProtocol: grpc}]}}`, port))
-	w.apply(`{type: Dataplane, mesh: default, name: alice, networking: {address: 127.0.0.1, inbound: [{port: 1, protocol: http}],
-  outbound: [{port: 10001, backendRef: {kind: MeshService, name: orders}}]}}`)
-	if got := w.grpcCaller("alice", "GRPC_EXPERIMENTAL_XDS_SNI=true")("xds:///kri_msvc_default_zone-1__orders_grpc",
-		"/a/b"); got != "Unavailable" {
-		t.Errorf("got %s", got)
-	}
-	select {
-	case got := <-asked:
-		if got != "sni.msvc.default.zone-1.orders.grpc" {
-			t.Errorf("it asked for %q", got)
-		}
-	default:
-		t.Error("it did not call")
-	}
-}
-
-// grpcCaller returns a function that calls a method as a Dataplane, in a new process each time, and returns the status.
-func (w *world) grpcCaller(dataplane string, more ...string) func(address, method string) string {
-	w.t.Helper()
-	dir := w.t.TempDir()
-	w.writeIdentity(dataplane, dir)
-	bootstrap, err := zone.GRPCBootstrap(zone.GRPCBootstrapConfig{Dataplane: dataplane, XDSAddress: w.address,
-		IdentityDir: dir})
-	must(w.t, err)
-	file := filepath.Join(dir, "grpc.json")
-	must(w.t, os.WriteFile(file, bootstrap, 0o600))
-	program, err := grpcProgram()
-	must(w.t, err)
-	return func(address, method string) string {
-		cmd := exec.Command(program, address, method)
-		cmd.Env = append(append(os.Environ(), "GRPC_XDS_BOOTSTRAP="+file, withBundleMaps), more...)
-		out, err := cmd.CombinedOutput()
-		must(w.t, err)
-		w.t.Logf("%s %s: %s", address, method, out)
-		code, _, _ := strings.Cut(string(out), " ")
-		return code
-	}
-}
-
-// servedBy returns the serial number of the certificate that a server presents.
-func servedBy(t *testing.T, certificate *tls.Certificate, port int) string {
-	t.Helper()
-	conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), &tls.Config{
-		InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}, NextProtos: []string{"h2"},
-	})
-	must(t, err)
-	defer conn.Close()
-	return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
-}
-
-// watch starts a call of a streaming method.
-func watch(t *testing.T, conn *grpc.ClientConn) grpc.ClientStream {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	t.Cleanup(cancel)
-	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/shop.Orders/Watch")
-	must(t, err)
-	return stream
-}
-
-// echo sends a message and waits for its echo.
-func echo(stream grpc.ClientStream) error {
-	if err := stream.SendMsg(&emptypb.Empty{}); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	return stream.RecvMsg(&emptypb.Empty{})
 }

@@ -3,23 +3,13 @@ package zone_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
@@ -27,109 +17,8 @@ import (
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/zone"
-	"github.com/causeway-mesh/causeway/zone/identity"
 )
-
-// runningZone is zone.Run, alone, on loopback.
-type runningZone struct {
-	t         *testing.T
-	cfg       zone.Config
-	addresses map[string]string
-	stop      func()
-}
-
-func runZone(t *testing.T, changes ...func(*zone.Config)) *runningZone {
-	t.Helper()
-	dir := t.TempDir()
-	z := &runningZone{t: t, cfg: zone.Config{
-		Zone: "zone-1", DataDir: filepath.Join(dir, "data"), ReadyFile: filepath.Join(dir, "ready"), Log: discardLog(),
-		APIAddress: "127.0.0.1:0", XDSAddress: fmt.Sprintf("127.0.0.1:%d", freePort(t)), DiagnosticsAddress: "127.0.0.1:0",
-	}}
-	for _, change := range changes {
-		change(&z.cfg)
-	}
-	z.start()
-	t.Cleanup(func() { z.stop() })
-	return z
-}
-
-func (z *runningZone) start() {
-	z.t.Helper()
-	_ = os.Remove(z.cfg.ReadyFile)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- zone.Run(ctx, z.cfg) }()
-	z.stop = func() {
-		z.t.Helper()
-		cancel()
-		must(z.t, <-done)
-		z.stop = func() {}
-	}
-	eventually(z.t, "the ready file", func() bool {
-		b, err := os.ReadFile(z.cfg.ReadyFile)
-		return err == nil && json.Unmarshal(b, &z.addresses) == nil
-	})
-}
-
-// call sends a request to the HTTP API and returns status and body.
-func (z *runningZone) call(method, path, body string) (int, string) {
-	z.t.Helper()
-	req, err := http.NewRequest(method, "http://"+z.addresses["api"]+path, strings.NewReader(body))
-	must(z.t, err)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	must(z.t, err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	must(z.t, err)
-	return resp.StatusCode, string(b)
-}
-
-func (z *runningZone) apply(path, body string) {
-	z.t.Helper()
-	if code, answer := z.call(http.MethodPut, "/meshes/default/"+path, body); code/100 != 2 {
-		z.t.Fatalf("PUT %s: %d %s", path, code, answer)
-	}
-}
-
-func (z *runningZone) dataplane(port, servicePort int) {
-	z.t.Helper()
-	z.apply("dataplanes/backend", fmt.Sprintf(`{"type": "Dataplane", "mesh": "default", "name": "backend", "labels": {"app": "backend"}, "networking": {"address": "127.0.0.1",
-		"inbound": [{"name": "main", "port": %d, "servicePort": %d, "protocol": "http"}]}}`, port, servicePort))
-}
-
-// svid requests an identity, as causewayctl does.
-func (z *runningZone) svid(dataplane string) (*x509svid.SVID, map[string]string) {
-	z.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(z.t, err)
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
-	must(z.t, err)
-	body, err := json.Marshal(
-		map[string]string{"csr": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))})
-	must(z.t, err)
-	code, answer := z.call(http.MethodPost, "/meshes/default/dataplanes/"+dataplane+"/_svid", string(body))
-	if code != http.StatusOK {
-		z.t.Fatalf("%d %s", code, answer)
-	}
-	var signed struct {
-		SpiffeID, Certificate string
-		Bundles               map[string]string
-		ExpirationTime        time.Time
-	}
-	must(z.t, json.Unmarshal([]byte(answer), &signed))
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	must(z.t, err)
-	svid, err := x509svid.Parse([]byte(signed.Certificate),
-		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
-	must(z.t, err)
-	if svid.ID.String() != signed.SpiffeID || !svid.Certificates[0].NotAfter.Equal(signed.ExpirationTime) {
-		z.t.Errorf("answer %s %s, certificate %s", signed.SpiffeID, signed.ExpirationTime, svid.ID)
-	}
-	return svid, signed.Bundles
-}
 
 func TestSVIDEndpoint(t *testing.T) {
 	t.Parallel()
@@ -244,72 +133,6 @@ func asJSON(v any) string {
 	return b.String()
 }
 
-// TestRestartMovesNothing: a proxy continues to serve while its zone is down. After its restart the zone sends the
-// proxy nothing, not even its identity.
-func TestRestartMovesNothing(t *testing.T) {
-	t.Parallel()
-	z := runZone(t)
-	service, _ := application(t)
-	port := freePort(t)
-	z.dataplane(port, service)
-	z.apply("dataplanes/alice", `{"type": "Dataplane", "mesh": "default", "name": "alice", "networking": {"address": "127.0.0.1", "inbound": [{"port": 1, "servicePort": 2}]}}`)
-	z.apply("meshtrafficpermissions/alice", `{"type": "MeshTrafficPermission", "mesh": "default", "name": "alice", "spec": {"rules": [{"default": {"allow": [
-		{"spiffeId": {"type": "Exact", "value": "spiffe://default.zone-1.mesh.local/workload/alice"}}]}}]}}`)
-	svid, _ := z.svid("alice")
-	chain, key, err := svid.Marshal()
-	must(t, err)
-	alice := httpClient(keyPair(t, chain, key))
-	e := (&world{t: t, address: z.addresses["xds"]}).startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
-	eventually(t, "alice allowed", func() bool { return status(alice, port) == http.StatusOK })
-	const counters = "listener_manager.(listener_added|listener_modified|listener_in_place_updated|listener_removed)|extension_config_discovery.*version|cluster_manager.cluster_(added|modified|removed)"
-	const secrets = "identity_(cert|trust).*update_success|ssl_context_update_by_sds"
-	before, given, versions := e.stats(counters), e.stats(secrets), e.listeners()
-	if len(before) < 8 || len(given) < 3 {
-		t.Fatalf("stats %v %v", before, given)
-	}
-	z.stop()
-	if got := status(alice, port); got != http.StatusOK {
-		t.Errorf("while the zone is away: %d", got)
-	}
-	z.start()
-	eventually(t, "the proxy to ask for its identity",
-		func() bool { return strings.Contains(z.metrics(), `causeway_identity_kept_total{outcome="used"} 1`) })
-	if after := e.stats(counters); !maps.Equal(before, after) {
-		t.Errorf("the restart moved %v to %v", before, after)
-	}
-	if after := e.listeners(); !maps.Equal(versions, after) {
-		t.Errorf("the restart moved listeners %v to %v", versions, after)
-	}
-	if got := status(alice, port); got != http.StatusOK {
-		t.Errorf("after the restart: %d", got)
-	}
-	// The stream is alive: a change still arrives.
-	if code, answer := z.call(http.MethodDelete, "/meshes/default/meshtrafficpermissions/alice", ""); code != 200 {
-		t.Fatalf("%d %s", code, answer)
-	}
-	eventually(t, "alice denied", func() bool { return status(alice, port) == http.StatusForbidden })
-	if after := e.stats(secrets); !maps.Equal(given, after) {
-		t.Errorf("the restart moved %v to %v", given, after)
-	}
-	for line := range strings.Lines(z.metrics()) {
-		if strings.HasPrefix(line, "causeway_xds_responses_total") &&
-			!strings.HasPrefix(line, `causeway_xds_responses_total{type="ecds"} 1`) {
-			t.Errorf("sent: %s", line)
-		}
-	}
-}
-
-// metrics returns the metrics of the zone's diagnostics.
-func (z *runningZone) metrics() string {
-	z.t.Helper()
-	answer, err := http.Get("http://" + z.addresses["diagnostics"] + "/metrics")
-	must(z.t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	must(z.t, err)
-	return string(text)
-}
-
 // TestXDSOffLoopbackIsTLS: a port off loopback serves TLS with the certificate of <DataDir>/tls.
 func TestXDSOffLoopbackIsTLS(t *testing.T) {
 	t.Parallel()
@@ -331,52 +154,6 @@ func TestXDSOffLoopbackIsTLS(t *testing.T) {
 	must(t, err)
 	client := httpClient(keyPair(t, chain, key))
 	eventually(t, "the proxy is configured", func() bool { return status(client, port) == http.StatusForbidden })
-}
-
-// TestAnotherKeyForSecretsKeepsTheZoneFromStarting: the zone does not start with another key, or without one. With the
-// right key it starts again.
-func TestAnotherKeyForSecretsKeepsTheZoneFromStarting(t *testing.T) {
-	t.Parallel()
-	z := runZone(t)
-	z.stop()
-	file := filepath.Join(z.cfg.DataDir, secrets.KeyFileName)
-	key, err := os.ReadFile(file)
-	must(t, err)
-	for name, spoil := range map[string]func() error{
-		"another key": func() error {
-			return os.WriteFile(file, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600)
-		},
-		"no key": func() error { return os.Remove(file) },
-	} {
-		must(t, spoil())
-		if err := zone.Run(context.Background(), z.cfg); !errors.Is(err, secrets.ErrWrongKey) {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-	if _, err := os.Stat(z.cfg.ReadyFile); err == nil {
-		t.Error("the ready file of the earlier run is still there")
-	}
-	must(t, os.WriteFile(file, key, 0o600))
-	z.start()
-}
-
-// TestIdentityFilesOfAnEarlierVersion: damaged files keep the zone from starting, and are not replaced.
-func TestIdentityFilesOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "identity", "default", "ca.key")
-	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-	must(t, os.WriteFile(file, []byte("x"), 0o600))
-	err := zone.Run(context.Background(), zone.Config{
-		Zone: "zone-1", DataDir: dir, Log: discardLog(), APIAddress: "127.0.0.1:0", XDSAddress: "127.0.0.1:0",
-		DiagnosticsAddress: "127.0.0.1:0",
-	})
-	if !errors.Is(err, identity.ErrAuthority) {
-		t.Errorf("got %v", err)
-	}
-	if raw, err := os.ReadFile(file); err != nil || string(raw) != "x" {
-		t.Errorf("the file is %q, %v", raw, err)
-	}
 }
 
 func TestConfigValidate(t *testing.T) {

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"encoding/json"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/proxypatch"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -193,149 +191,4 @@ func mustJSON(t *testing.T, text string) []byte {
 		t.Fatal(err)
 	}
 	return raw
-}
-
-// TestPatchThatTheProxyRefuses: the policy is left out, and the proxy has the rest.
-func TestPatchThatTheProxyRefuses(t *testing.T) {
-	t.Parallel()
-	s := storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))
-	x := testProxies(s)
-	session := newSession(x)
-	defer session.end()
-	if err := session.identify(testNode("caller")); err != nil {
-		t.Fatal(err)
-	}
-	before := session.proxy.state.Load().served(kindListener)
-	c := patchCases(t, "accepted.yaml")[5]
-	if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: patchOf(&c, nil)}}}); err != nil {
-		t.Fatal(err)
-	}
-	x.catchUp()
-	if session.proxy.state.Load().served(kindListener).equal(before) {
-		t.Fatal("the patch is not applied")
-	}
-	x.configRefused(session.proxy, kindListener, "Error adding/updating listener(s) another: no")
-	if !session.proxy.state.Load().served(kindListener).equal(before) {
-		t.Error("a refusal that names no resource leaves the patch")
-	}
-	if said := session.proxy.record.problems[problemPolicies]; !strings.Contains(said, "the proxy refuses the result") {
-		t.Errorf("problems %q", said)
-	}
-}
-
-// TestPatchThatPanics: a panic in a patch costs the patches of that proxy only, and says so.
-func TestPatchThatPanics(t *testing.T) {
-	t.Parallel()
-	x := testProxies(storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml")))
-	x.cfg.Panics = panics.New(slog.New(slog.DiscardHandler))
-	session := newSession(x)
-	defer session.end()
-	if err := session.identify(testNode("caller")); err != nil {
-		t.Fatal(err)
-	}
-	before := session.proxy.state.Load()
-	x.mu.Lock()
-	next := *before
-	session.proxy.target.observed.patches = []*patch{{kri: "p", id: "p"}} // without a conf
-	x.publishLocked(session.proxy, &next)
-	x.mu.Unlock()
-	after := session.proxy.state.Load()
-	if !after.served(kindListener).equal(before.served(kindListener)) {
-		t.Error("the proxy has lost its listeners")
-	}
-	if said := strings.Join(after.patched.problems, ""); !strings.Contains(said, "no MeshProxyPatch has an effect") {
-		t.Errorf("problems %q", said)
-	}
-}
-
-// TestPatchesOfWhatOthersMay: what an unguarded patch brought is not for an ordinary one to change: not the text of a
-// script, where a request is sent on, or where a log goes.
-func TestPatchesOfWhatOthersMay(t *testing.T) {
-	t.Parallel()
-	manager := func(jsonPatches string) string {
-		return `[{networkFilter: {operation: Patch, match: {name: envoy.filters.network.http_connection_manager, origin: outbound}, jsonPatches: [` + jsonPatches + `]}}]`
-	}
-	for name, c := range map[string]struct{ brings, changes, has string }{
-		"a script, by a JSON patch": {
-			`[{httpFilter: {operation: AddFirst, match: {origin: outbound}, value: "{name: lua, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: 'function envoy_on_response(h) end'}}}"}}]`,
-			manager(`{op: replace, path: /httpFilters/0/typedConfig/defaultSourceCode/inlineString, value: "evil()"}`), "evil()"},
-		"a script, by a value": {
-			`[{httpFilter: {operation: AddFirst, match: {origin: outbound}, value: "{name: lua, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: 'function envoy_on_response(h) end'}}}"}}]`,
-			`[{httpFilter: {operation: Patch, match: {name: lua}, value: "{name: lua, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua, default_source_code: {inline_string: evil()}}}"}}]`, "evil()"},
-		"a script in a route": {
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, value: "{typed_per_filter_config: {lua: {'@type': type.googleapis.com/envoy.extensions.filters.http.lua.v3.LuaPerRoute, name: good}}}"}}]`,
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, jsonPatches: [{op: replace, path: /typedPerFilterConfig/lua/name, value: evil}]}}]`, "evil"},
-		"which header names the cluster": {
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, jsonPatches: [{op: add, path: /routes/0, value: {match: {prefix: /x}, route: {clusterHeader: x-good}}}]}}]`,
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, jsonPatches: [{op: replace, path: /routes/0/route/clusterHeader, value: x-evil}]}}]`, "x-evil"},
-		"where requests go": {
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, jsonPatches: [{op: add, path: /routes/0, value: {match: {prefix: /good}, route: {cluster: self_inbound_dp_main}}}]}}]`,
-			`[{virtualHost: {operation: Patch, match: {origin: outbound}, jsonPatches: [{op: replace, path: /routes/0/match/prefix, value: /evil}]}}]`, "/evil"},
-		"what a call says": {
-			`[{httpFilter: {operation: AddFirst, match: {origin: outbound}, value: "{name: authz, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz, grpc_service: {envoy_grpc: {cluster_name: authz}}}}"}}]`,
-			manager(`{op: add, path: /httpFilters/0/typedConfig/failureModeAllow, value: true}`), "failure_mode_allow"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			named := func(name, modifications string, labels map[string]string) *resources.Resource {
-				c := patchOf(&patchCase{Modifications: json.RawMessage(mustJSON(t, modifications))}, labels).Clone()
-				c.Name = name
-				return testHome.Labelled(c)
-			}
-			unguarded := map[string]string{resources.LabelUnguarded: "true"}
-			brings := named("b", c.brings, unguarded)
-			only, problems := patchedBy(t, brings)
-			if problems != "" {
-				t.Fatal(problems)
-			}
-			sent, problems := patchedBy(t, brings, named("a", c.changes, nil))
-			if sent != only || !strings.Contains(problems, "unguard") {
-				t.Errorf("an ordinary patch changes it: problems %q", problems)
-			}
-			sent, problems = patchedBy(t, brings, named("a", c.changes, unguarded))
-			if problems != "" || !strings.Contains(sent, c.has) {
-				t.Errorf("an unguarded one does not: %q", problems)
-			}
-		})
-	}
-}
-
-// TestPatchesAreReadOnce: however many proxies a policy selects, its values are read once for each version of it.
-func TestPatchesAreReadOnce(t *testing.T) {
-	t.Parallel()
-	s := storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))
-	x := testProxies(s)
-	var sessions []*session
-	for _, name := range []string{"caller", "backend-1"} {
-		session := newSession(x)
-		defer session.end()
-		if err := session.identify(testNode(name)); err != nil {
-			t.Fatal(err)
-		}
-		sessions = append(sessions, session)
-	}
-	write := func(seconds string) (out []*patch) {
-		t.Helper()
-		c := patchCase{Modifications: json.RawMessage(mustJSON(t, `[{cluster: {operation: Patch, value: "connect_timeout: `+seconds+`"}}]`))}
-		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: patchOf(&c, nil)}}}); err != nil {
-			t.Fatal(err)
-		}
-		x.catchUp()
-		for _, session := range sessions {
-			if of := session.proxy.target.observed.patches; len(of) != 1 {
-				t.Fatalf("%d patches", len(of))
-			} else {
-				out = append(out, of[0])
-			}
-		}
-		return out
-	}
-	first := write("7s")
-	if first[0] != first[1] {
-		t.Error("each proxy reads the policy")
-	}
-	second := write("8s")
-	if second[0] != second[1] || second[0] == first[0] || second[0].id == first[0].id {
-		t.Error("a new version is not read, or by each proxy")
-	}
 }

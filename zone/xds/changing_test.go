@@ -1,0 +1,276 @@
+package xds
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"sigs.k8s.io/yaml"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+)
+
+// changing is a zone whose resources change at random.
+type changing struct {
+	t        *testing.T
+	dice     *rand.Rand
+	store    *store.Memory
+	x        *Proxies
+	sessions map[string]*session
+	// lists holds lists of confs as policies of a type may have them.
+	lists map[resources.Type][]list
+	types []resources.Type
+	drawn int // policies
+}
+
+// list is one of the lists of a policy, `to`, `from` or `rules`, or its `default`.
+type list struct {
+	name  string
+	items any
+}
+
+// changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses.
+var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc"}
+
+func newChanging(t *testing.T, seed uint64) *changing {
+	t.Helper()
+	c := &changing{t: t, dice: rand.New(rand.NewPCG(seed, 2)), sessions: map[string]*session{}, lists: listsOfAll(t),
+		store: storeOf(t, filepath.Join("testdata", "enforced", "mesh.yaml"))}
+	c.types = slices.Sorted(maps.Keys(c.lists))
+	for _, name := range changedProxies {
+		if name != "caller" && name != "backend-1" {
+			c.dataplane(name)
+		}
+	}
+	c.put(resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, nil, map[string]any{
+		"match":     map[string]any{"type": "HostnameGenerator", "port": 80, "protocol": "http"},
+		"endpoints": []any{map[string]any{"address": "192.0.2.200", "port": 8080}}})
+	c.x = pinned(c.store)
+	for _, name := range changedProxies {
+		c.sessions[name] = connectWhole(t, c.x, name)
+	}
+	return c
+}
+
+// connectWhole opens a stream of a proxy that can do all that policies ask for.
+func connectWhole(t testing.TB, x *Proxies, name string) *session {
+	t.Helper()
+	s := newSession(x)
+	node := testNode(name)
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewNumberValue(9901),
+		PushKey: structpb.NewBoolValue(true)}}
+	if name == "grpc" {
+		node.UserAgentName = "gRPC Go"
+	}
+	if err := s.identify(node); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pinned returns Proxies that show their admin interfaces.
+func pinned(s store.Store) *Proxies {
+	x := testProxies(s)
+	x.cfg.AdminPin = "NNSZDPwlZmkS3gJRYLWRN/Ja8OQ5T1Ufj4Sdn/cVZY0="
+	return x
+}
+
+// listsOfAll reads the confs that other tests hold against what proxies get.
+func listsOfAll(t *testing.T) map[resources.Type][]list {
+	t.Helper()
+	read := func(name string, into any) {
+		raw, err := os.ReadFile(filepath.Join("testdata", "enforced", name))
+		if err == nil {
+			err = yaml.Unmarshal(raw, into)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := map[resources.Type][]list{}
+	usual := map[resources.Type]map[string]any{}
+	read("confs.yaml", &usual)
+	for typ, lists := range usual {
+		for name, items := range lists {
+			out[typ] = append(out[typ], list{name, items})
+		}
+	}
+	fields, received := map[resources.Type]any{}, map[resources.Type]any{}
+	read("fields.yaml", &fields)
+	for typ, items := range fields {
+		out[typ] = append(out[typ], list{"to", items})
+	}
+	read("received.yaml", &received)
+	for typ, items := range received {
+		out[typ] = append(out[typ], list{"rules", items})
+	}
+	whole := map[resources.Type][]any{}
+	read("whole.yaml", &whole)
+	everywhere := map[string]any{"kind": "Mesh"}
+	for typ, confs := range whole {
+		d, _ := resources.Lookup(typ)
+		for _, conf := range confs {
+			if d.Policy.Single {
+				out[typ] = append(out[typ], list{"default", conf})
+			}
+			if d.Policy.Rules {
+				out[typ] = append(out[typ], list{"rules", []any{map[string]any{"default": conf}}})
+			}
+			if d.Policy.To {
+				out[typ] = append(out[typ], list{"to", []any{map[string]any{"targetRef": everywhere, "default": conf}}})
+			}
+		}
+	}
+	for _, lists := range out {
+		slices.SortStableFunc(lists, func(a, b list) int { return bytes.Compare(textOfList(a), textOfList(b)) })
+	}
+	return out
+}
+
+func textOfList(l list) []byte {
+	raw, _ := json.Marshal([]any{l.name, l.items})
+	return raw
+}
+
+func (c *changing) put(key resources.Key, labels map[string]string, spec any) {
+	c.apply(store.Op{Put: testResource(key, labels, spec)})
+}
+
+func (c *changing) apply(op store.Op) {
+	c.t.Helper()
+	if _, err := c.store.Apply(context.Background(), store.Batch{Ops: []store.Op{op}}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *changing) one(of ...any) any { return of[c.dice.IntN(len(of))] }
+
+func (c *changing) chance(n int) bool { return c.dice.IntN(n) == 0 }
+
+// dataplane writes a Dataplane anew.
+func (c *changing) dataplane(name string) {
+	at := slices.Index(changedProxies, name)
+	inbounds := []any{map[string]any{"name": "main", "port": 80, "servicePort": c.one(8080, 8080, 8090), "protocol": "http",
+		"tags": map[string]any{"team": c.one("a", "a", "b"), "kuma.io/service": "svc"}}}
+	if name == "tcp" || name == "backend-1" {
+		inbounds = append(inbounds, map[string]any{"name": "db", "port": 81, "servicePort": 8081, "protocol": "tcp",
+			"tags": map[string]any{resources.TagServerFirst: c.one("true", "false", "false")}})
+	}
+	var outbounds []any
+	for i, service := range []string{"backend", "database", "streams", "plain", "out"} {
+		if c.chance(6) {
+			continue
+		}
+		ref := map[string]any{"kind": "MeshService", "name": service}
+		if service == "out" {
+			ref["kind"] = "MeshExternalService"
+		}
+		outbounds = append(outbounds, map[string]any{"port": 10001 + i, "backendRef": ref})
+	}
+	networking := map[string]any{"address": fmt.Sprintf("192.0.2.%d", 10+at), "inbound": inbounds, "outbound": outbounds}
+	if c.chance(2) && name != "grpc" {
+		networking["transparentProxying"] = map[string]any{"redirectPortOutbound": 15001,
+			"redirectPortInbound": c.one(0, 0, 15006)}
+	}
+	if c.chance(2) {
+		networking["admin"] = map[string]any{"port": 9902}
+	}
+	labels := map[string]string{"app": c.one("backend", "other").(string), "node": "n1"}
+	if c.chance(2) {
+		labels[resources.LabelWorkload] = "shop"
+	}
+	c.put(dataplaneKey(name), labels, map[string]any{"networking": networking})
+}
+
+// policy writes a policy, or removes one.
+func (c *changing) policy() {
+	typ := c.types[c.dice.IntN(len(c.types))]
+	key := resources.Key{Type: typ, Mesh: "default", Name: c.one("p", "q", "r").(string)}
+	if c.chance(4) {
+		c.apply(store.Op{Delete: key})
+		return
+	}
+	spec := map[string]any{"targetRef": c.one(
+		map[string]any{"kind": "Mesh"},
+		map[string]any{"kind": "Mesh"},
+		map[string]any{"kind": "Dataplane", "name": c.one("caller", "caller-2", "tcp", "grpc")},
+		map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": c.one("backend", "other")}},
+		map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": "other"}, "sectionName": c.one("main", "db")},
+		map[string]any{"kind": "MeshSubset", "tags": map[string]any{"team": "a"}},
+	)}
+	for range 1 + c.dice.IntN(2) {
+		of := c.lists[typ][c.dice.IntN(len(c.lists[typ]))]
+		spec[of.name] = c.less(of.items)
+	}
+	labels := map[string]string{}
+	if c.chance(8) {
+		labels[resources.LabelEffect] = "shadow"
+	}
+	r := testResource(key, labels, spec)
+	if resources.Validate(r, testHome) != nil {
+		return // no server would store it
+	}
+	c.drawn++
+	c.apply(store.Op{Put: r})
+}
+
+// less returns a value without some of its fields.
+func (c *changing) less(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = c.less(v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if slices.Contains([]string{"targetRef", "default", "kind", "name", "type"}, name) || !c.chance(8) {
+				out[name] = c.less(v[name])
+			}
+		}
+		return out
+	}
+	return v
+}
+
+// change makes one change, of a policy for the most part.
+func (c *changing) change() {
+	name := changedProxies[c.dice.IntN(len(changedProxies))]
+	service := c.one("backend", "database", "streams", "plain").(string)
+	switch c.dice.IntN(16) {
+	case 0:
+		c.dataplane(name)
+	case 1:
+		key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: service}
+		if c.chance(4) {
+			c.apply(store.Op{Delete: key})
+			return
+		}
+		c.put(key, nil, map[string]any{
+			"selector": map[string]any{"dataplaneLabels": map[string]any{"matchLabels": map[string]any{"app": c.one("backend", "other")}}},
+			"ports": []any{map[string]any{"name": "port", "port": 80 + c.dice.IntN(2), "targetPort": c.one("main", "db"),
+				"appProtocol": c.one("http", "tcp", "grpc")}}})
+	case 2:
+		c.sessions[name].end()
+		c.sessions[name] = connectWhole(c.t, c.x, name)
+	case 3:
+		spec := map[string]any{}
+		if c.chance(2) {
+			spec["networking"] = map[string]any{"outbound": map[string]any{"passthrough": c.chance(2)}}
+		}
+		c.apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMesh, Name: "default"}, nil, spec)})
+	default:
+		c.policy()
+	}
+}
