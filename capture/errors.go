@@ -7,7 +7,7 @@ var (
 	ErrSettings = errors.New("invalid capture")
 	// ErrNotAllowed reports that the process may not change the rules of its network.
 	ErrNotAllowed = errors.New("needs the capability CAP_NET_ADMIN: run it as root, or add NET_ADMIN to the container")
-	// ErrNoNFT reports a kernel without what the rules need.
+	// ErrNoNFT reports a kernel that lacks a required feature.
 	ErrNoNFT = errors.New("the kernel lacks nf_tables with nat, fib and redirect (since Linux 5.2): load the modules " +
 		"nf_tables, nft_chain_nat, nft_redir, nft_fib_inet and nft_reject_inet")
 	// ErrNotLinux reports a system without nftables.

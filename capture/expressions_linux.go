@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ctOriginal is the direction of the packets of whoever opened a connection (IP_CT_DIR_ORIGINAL).
+// ctOriginal is the direction of packets from the side that opened a connection (IP_CT_DIR_ORIGINAL).
 const ctOriginal = 0
 
 // expressions returns a rule in the form of the kernel.
@@ -52,7 +52,8 @@ func (r *rule) expressions() (out []expr.Any) {
 	return append(out, r.ending()...)
 }
 
-// address returns the condition that an address is in a range. at4 and at6 are where the address is in its header.
+// address returns the condition that an address is in a range. at4 and at6 are the offsets of the address in its
+// header.
 func address(in netip.Prefix, at4, at6 uint32) []expr.Any {
 	if !in.IsValid() {
 		return nil
@@ -74,7 +75,7 @@ func address(in netip.Prefix, at4, at6 uint32) []expr.Any {
 	}
 }
 
-// ending returns what a rule does with what it matches.
+// ending returns a rule's action for matching packets.
 func (r *rule) ending() []expr.Any {
 	switch {
 	case r.verdict == redirect:

@@ -16,18 +16,18 @@ import (
 
 const (
 	tableName = "causeway_capture"
-	// settingsChain holds the settings in comments, which have room for commentSize bytes each. No packet comes there.
+	// settingsChain holds the settings in comments of at most commentSize bytes each. No packet reaches it.
 	settingsChain = "settings"
 	commentSize   = 200
-	// mark begins the comment of each rule.
+	// mark is the prefix of each rule's comment.
 	mark = "causeway: "
 	// natPortGiven is NF_NAT_RANGE_PROTO_SPECIFIED.
 	natPortGiven = 2
 )
 
-// Install installs a capture in the network of the calling thread, instead of the one that is there, in one step. It
-// reports false if just that was there already. Connections that are open when a capture begins may break. Errors wrap
-// ErrSettings, ErrNotAllowed or ErrNoNFT.
+// Install replaces the capture in the network of the calling thread, atomically. It returns false if the same one was
+// already installed. Connections that are open when a capture begins may break. Errors wrap ErrSettings, ErrNotAllowed
+// or ErrNoNFT.
 func Install(s Settings) (changed bool, err error) {
 	if err := s.check(); err != nil {
 		return false, err
@@ -107,8 +107,8 @@ func (h hook) chain(table *nftables.Table) *nftables.Chain {
 	return out
 }
 
-// Uninstall removes a capture, whole or not, and nothing else. It reports false if there was none. Connections that are
-// open stay with the proxy.
+// Uninstall removes a capture, complete or not, and nothing else. It returns false if there was none. Open connections
+// stay with the proxy.
 func Uninstall() (removed bool, err error) {
 	c, table, err := find()
 	if err != nil || table == nil {
@@ -139,7 +139,7 @@ func find() (*nftables.Conn, *nftables.Table, error) {
 	return c, nil, nil
 }
 
-// Read compares what the kernel has with what Install put there.
+// Read compares the kernel's rules with those that Install wrote.
 func Read() (*Status, error) {
 	c, table, err := find()
 	if err != nil {
@@ -231,7 +231,7 @@ func expected(known map[hook][]rule, chain string) bool {
 	return false
 }
 
-// compare compares a chain with what it has to be.
+// compare compares a chain with the wanted rules.
 func (r *reading) compare(h hook, want []rule) {
 	is, wanted := r.chains[h.String()], h.chain(nil)
 	if is == nil {
@@ -264,7 +264,7 @@ func (r *reading) compare(h hook, want []rule) {
 	}
 }
 
-// encoded returns expressions as bytes that compare. Of a redirect to one port, the kernel adds what that implies.
+// encoded returns expressions as comparable bytes. The kernel adds the implied fields of a redirect to one port.
 func encoded(list []expr.Any) string {
 	var out []byte
 	for _, e := range list {
@@ -273,14 +273,14 @@ func encoded(list []expr.Any) string {
 		}
 		raw, err := expr.Marshal(unix.NFPROTO_INET, e)
 		if err != nil {
-			return err.Error() // equal to nothing of ours
+			return err.Error() // not equal to any of ours
 		}
 		out = append(out, raw...)
 	}
 	return string(out)
 }
 
-// explained adds to an error of the kernel what to do.
+// explained adds advice to a kernel error.
 func explained(err error) error {
 	switch {
 	case errors.Is(err, os.ErrPermission):

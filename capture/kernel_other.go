@@ -8,5 +8,5 @@ func Install(Settings) (changed bool, err error) { return false, ErrNotLinux }
 // Uninstall removes a capture.
 func Uninstall() (removed bool, err error) { return false, ErrNotLinux }
 
-// Read compares what the kernel has with what Install put there.
+// Read compares the kernel's rules with those that Install wrote.
 func Read() (*Status, error) { return nil, ErrNotLinux }

@@ -13,10 +13,10 @@ import (
 // listening is the state of a TCP socket that accepts connections, in /proc/net/tcp.
 const listening = "0A"
 
-// families are those that listeners may be of, and where the kernel tells of them.
+// families are the address families of listeners, with the kernel's files.
 var families = []struct{ name, file string }{{"IPv4", "tcp"}, {"IPv6", "tcp6"}}
 
-// listeners returns who has the ports open that s redirects to.
+// listeners returns the owners of the ports that s redirects to.
 func listeners(s *Settings) ([]Listener, error) {
 	var out []Listener
 	for _, l := range []Listener{{Port: s.InboundPort, For: "inbound"}, {Port: s.OutboundPort, For: "outbound"}} {
@@ -41,8 +41,8 @@ func listeners(s *Settings) ([]Listener, error) {
 	return out, nil
 }
 
-// judge says who has the port, of all who listen on it, on whatever address: one on an address of its own gets what is sent
-// there, whoever has the others.
+// judge decides who has the port, among all users who listen on it, on any address: a listener on a specific address
+// gets that address's traffic, whoever has the others.
 func (l *Listener) judge(users []uint32, proxy uint32) {
 	if len(users) == 0 {
 		l.Problem = fmt.Sprintf("nobody listens on port %d: captured connections are refused until the proxy runs", l.Port)

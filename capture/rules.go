@@ -2,16 +2,16 @@ package capture
 
 import "net/netip"
 
-// hook is a place in the kernel where rules judge.
+// hook is a point in the kernel at which rules apply.
 type hook int
 
 // The chains, in the order in which they are installed.
 const (
-	// prerouting redirects what comes in.
+	// prerouting redirects incoming connections.
 	prerouting hook = iota
-	// output redirects what the machine's own processes dial.
+	// output redirects connections of the machine's own processes.
 	output
-	// guardInput and guardOutput refuse what would reach a guarded port around the proxy.
+	// guardInput and guardOutput refuse traffic that would reach a guarded port without the proxy.
 	guardInput
 	guardOutput
 )
@@ -31,31 +31,31 @@ const (
 	udp
 )
 
-// verdict is what becomes of a packet that a rule matches.
+// verdict is the action for a packet that a rule matches.
 type verdict int
 
 const (
 	pass verdict = iota
 	redirect
 	refuse
-	// drop says nothing to whoever sent it.
+	// drop discards it silently.
 	drop
 )
 
 // rule is one rule of a chain. All of its conditions hold.
 type rule struct {
 	protocol protocol
-	user     *uint32 // whose process dialled
+	user     *uint32 // the user of the dialling process
 	notUser  *uint32
 	from, to netip.Prefix // the zero value is any
 	ports    Ports        // of the destination; the zero value is any
 	local    bool         // the destination is an address of this machine
-	outside  bool         // it came by an interface other than loopback
-	original bool         // it is not an answer
+	outside  bool         // it arrived on an interface other than loopback
+	original bool         // it is not a reply
 
 	verdict  verdict
 	redirect uint16
-	// note says what the rule is for, to whoever lists the rules.
+	// note describes the rule, for readers of the rule list.
 	note string
 }
 
@@ -64,7 +64,7 @@ var ownSource = netip.MustParsePrefix("127.0.0.6/32")
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// rules returns the rules of each chain. A connection gets the verdict of the first rule that matches it.
+// rules returns the rules of each chain. The first rule that matches a connection decides.
 func (s *Settings) rules() map[hook][]rule {
 	out := map[hook][]rule{prerouting: s.inbound(), output: append(s.proxys(), s.outbound()...)}
 	for _, p := range s.GuardPorts {
@@ -77,9 +77,9 @@ func (s *Settings) rules() map[hook][]rule {
 	return out
 }
 
-// inbound takes only what is for this machine: what it forwards for others passes. What a neighbour on the wire sends to
-// loopback is dropped, as the kernel drops it where nothing is redirected: the proxy would take it to a listener that is
-// there for the machine's own processes, such as one that sends as its workload. Of IPv6, the kernel drops it before.
+// inbound redirects only connections to this machine: forwarded ones pass. Packets from a neighbour to loopback are
+// dropped, as the kernel does without redirection. Otherwise the proxy would pass them to a listener for the machine's
+// own processes, such as one that sends as its workload. For IPv6, the kernel drops them earlier.
 func (s *Settings) inbound() (out []rule) {
 	if s.InboundPort == 0 {
 		return nil
@@ -107,8 +107,8 @@ func (s *Settings) toInbound(base rule) (out []rule) {
 	return out
 }
 
-// proxys is about the proxy's own connections. One to a service that this machine serves too goes to its own inbound
-// listener, as it would on another machine; one to the application goes to loopback.
+// proxys handles the proxy's own connections. One to a service that this machine also serves goes to the proxy's
+// inbound listener, as on another machine; one to the application goes to loopback.
 func (s *Settings) proxys() (out []rule) {
 	if s.InboundPort != 0 {
 		for _, p := range loopback {

@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// InboundPort is the proxy's listener for what comes in, where nobody chose another. A Dataplane names the same in
+	// InboundPort is the default port of the proxy's listener for incoming connections. A Dataplane names the same in
 	// networking.transparentProxying.redirectPortInbound.
 	InboundPort = 15006
-	// OutboundPort is the proxy's listener for what goes out; redirectPortOutbound of a Dataplane.
+	// OutboundPort is the default port of the proxy's listener for outgoing connections; redirectPortOutbound of a
+	// Dataplane.
 	OutboundPort = 15001
-	// maxEntries bounds each list of Settings: each entry is a rule that new connections pass.
+	// maxEntries limits each list of Settings: each entry is a rule that new connections traverse.
 	maxEntries = 64
 )
 
-// Settings is what to capture.
+// Settings configure a capture.
 type Settings struct {
-	// ProxyUser is the user of the proxy, whose own connections are not redirected. No other program runs as it.
+	// ProxyUser is the user of the proxy, whose own connections are not redirected. No other program may run as it.
 	ProxyUser uint32 `json:"proxyUser"`
-	// InboundPort and OutboundPort are the proxy's listeners for redirected connections; 0 captures none of that
-	// direction.
+	// InboundPort and OutboundPort are the proxy's listeners for redirected connections; 0 disables that direction.
 	InboundPort  uint16 `json:"inboundPort,omitempty"`
 	OutboundPort uint16 `json:"outboundPort,omitempty"`
-	// DNSPort is the port on loopback on which the proxy answers DNS. Queries of the machine's own processes, by UDP
-	// and TCP, to port 53 of any server go there; 0 leaves them alone.
+	// DNSPort is the loopback port on which the proxy answers DNS. Queries of the machine's own processes, by UDP and
+	// TCP, to port 53 of any server go there; 0 leaves them alone.
 	DNSPort uint16 `json:"dnsPort,omitempty"`
-	// InboundPorts limits what is captured of what comes in; empty is all ports.
+	// InboundPorts limits the captured incoming ports; empty means all.
 	InboundPorts []Ports `json:"inboundPorts,omitempty"`
 	// ExcludeInboundPorts, and connections from ExcludeInboundAddresses, reach the application without the proxy.
 	ExcludeInboundPorts     []Ports        `json:"excludeInboundPorts,omitempty"`
@@ -40,7 +40,7 @@ type Settings struct {
 	ExcludeOutboundAddresses []netip.Prefix `json:"excludeOutboundAddresses,omitempty"`
 	// ExcludeUsers are other users whose connections are not redirected.
 	ExcludeUsers []uint32 `json:"excludeUsers,omitempty"`
-	// GuardPorts are ports of the application that only the proxy reaches: connections of the machine's other users,
+	// GuardPorts are ports of the application that only the proxy may reach: connections of the machine's other users,
 	// and UDP from anywhere, are refused.
 	GuardPorts []Ports `json:"guardPorts,omitempty"`
 }
@@ -114,7 +114,7 @@ func LookupUser(text string) (uint32, error) {
 	return uint32(id), err
 }
 
-// check reports settings that would not do what they say. Errors wrap ErrSettings.
+// check reports settings that would not have their stated effect. Errors wrap ErrSettings.
 func (s *Settings) check() error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %w", ErrSettings, fmt.Errorf(format, args...))
@@ -155,7 +155,7 @@ func (s *Settings) check() error {
 	return nil
 }
 
-// captures reports whether one of InboundPorts has all of a range.
+// captures reports whether one of InboundPorts contains a whole range.
 func (s *Settings) captures(g Ports) bool {
 	for _, p := range s.InboundPorts {
 		if p.First <= g.First && g.Last <= p.Last {

@@ -21,13 +21,13 @@ const (
 	operationDelete = "DELETE"
 )
 
-// collectors are the parts of Kubernetes that delete what is in a namespace that is being deleted, or what belongs to
-// something that is gone. If they were refused, the namespace would never end. A copy that they delete comes back.
+// collectors are the parts of Kubernetes that delete the content of a deleted namespace, or the dependants of a deleted
+// object. If they were refused, the namespace would never go away. A copy that they delete comes back.
 var collectors = []string{"system:serviceaccount:kube-system:namespace-controller",
 	"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"}
 
-// judge answers one question. What it refuses, it refuses with the words of the HTTP API. mutating asks for the labels
-// that the server computes.
+// judge answers one review. It refuses with the texts of the HTTP API. mutating requests the labels that the server
+// computes.
 func (b *Bridge) judge(ctx context.Context, r *admissionRequest, mutating bool) *admissionResponse {
 	t := resources.Type(r.Kind.Kind)
 	d, ok := resources.Lookup(t)
@@ -59,7 +59,7 @@ func (b *Bridge) judge(ctx context.Context, r *admissionRequest, mutating bool) 
 	return b.judgeWrite(ctx, r, object, old, mutating)
 }
 
-// objectsOf reads the objects of a question.
+// objectsOf reads the objects of a review.
 func objectsOf(r *admissionRequest) (object, old *apiserver.Object, err error) {
 	read := func(raw json.RawMessage) (*apiserver.Object, error) {
 		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -77,7 +77,7 @@ func objectsOf(r *admissionRequest) (object, old *apiserver.Object, err error) {
 	return object, old, err
 }
 
-// sameMeaning reports whether two versions of an object say the same to this server.
+// sameMeaning reports whether two versions of an object are the same to this server.
 func sameMeaning(x, y *apiserver.Object) bool {
 	type meaning struct {
 		Mesh json.RawMessage `json:"mesh"`
@@ -90,7 +90,7 @@ func sameMeaning(x, y *apiserver.Object) bool {
 	return bytes.Equal(a.Spec, b.Spec) && bytes.Equal(a.Mesh, b.Mesh) && maps.Equal(x.Meta.Labels, y.Meta.Labels)
 }
 
-// isCopyOf refuses to change a copy, and says where its original is.
+// isCopyOf refuses a change of a copy, and says where its original is.
 func (b *Bridge) isCopyOf(r *admissionRequest, old *apiserver.Object) error {
 	where := "the server itself made it"
 	what := r.Kind.Kind + " " + r.Name
@@ -165,7 +165,7 @@ func (b *Bridge) judgeWrite(ctx context.Context, r *admissionRequest, object, ol
 		if out.Patch != nil {
 			out.PatchType = "JSONPatch"
 		}
-		return out // the validating call warns, and asks who may assign: others may change the object in between
+		return out // the validating call warns and asks who may assign: others may change the object in between
 	}
 	if err := b.mayAssign(ctx, r.UserInfo, doc); err != nil {
 		return refused(err)
@@ -192,8 +192,8 @@ func named(raw []byte) []byte {
 	return out
 }
 
-// labelsPatch returns a JSON patch that sets the computed labels of an object; nil if they are right. Values that are no
-// labels in Kubernetes are left out.
+// labelsPatch returns a JSON patch that sets the computed labels of an object; nil if they are correct. It leaves out
+// values that are not valid labels in Kubernetes.
 func (b *Bridge) labelsPatch(object *apiserver.Object, doc *resources.Resource) ([]byte, error) {
 	labels := maps.Clone(object.Meta.Labels)
 	if labels == nil {
@@ -212,7 +212,7 @@ func (b *Bridge) labelsPatch(object *apiserver.Object, doc *resources.Resource) 
 	return json.Marshal([]map[string]any{{"op": "add", "path": "/metadata/labels", "value": labels}})
 }
 
-// warnings are what kubectl shows beside its answer.
+// warnings returns the texts that kubectl shows beside its answer.
 func warnings(f *api.ForecastItem, dryRun bool) []string {
 	var out []string
 	for _, w := range f.Warnings {

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// assignTime bounds the questions about one object. The API server waits 5 s for the webhook.
+	// assignTime limits the requests about one object. The API server waits 5 s for the webhook.
 	assignTime = 4 * time.Second
-	// maxAsked bounds how many identities of one object are asked for one by one.
+	// maxAsked limits how many identities of one object are checked one by one.
 	maxAsked = 16
 )
 
-// Workloads is the plural of what is assigned in the whole cluster. There are no such objects: roles speak of them.
+// Workloads is the plural for assignments in the whole cluster. There are no such objects; only roles use the name.
 const Workloads = "workloads"
 
-// mayAssign refuses an object by which a user newly gives a Dataplane an identity, or lets one answer for a MeshService,
-// unless the API server says that the user may: what the HTTP API asks its own roles. Nothing is remembered, so that a
-// right that is taken away is gone.
+// mayAssign refuses an object by which a user newly gives a Dataplane an identity, or lets one answer for a
+// MeshService, unless the API server confirms that the user may. The HTTP API asks its own roles the same. Nothing is
+// cached, so a revoked right ends at once.
 func (b *Bridge) mayAssign(ctx context.Context, u apiserver.User, doc *resources.Resource) error {
 	assigned := b.Routes.Assigned(doc)
 	if len(assigned) == 0 {
@@ -63,8 +63,8 @@ func wholly(list []access.Action) []access.Action {
 	return out
 }
 
-// rightOf is how roles of Kubernetes say that somebody may assign an identity. A service account is one of its
-// namespace. A workload belongs to no namespace, and roles know no meshes: its mesh is part of the name.
+// rightOf returns the right in Kubernetes roles to assign an identity. A service account belongs to its namespace. A
+// workload belongs to no namespace and roles know no meshes, so its mesh is part of the name.
 func rightOf(a access.Action) apiserver.Right {
 	if a.Type == resources.AccessServiceAccount {
 		return apiserver.Right{Verb: a.Verb, Resource: "serviceaccounts", Namespace: a.Namespace, Name: a.Name}
@@ -76,7 +76,7 @@ func rightOf(a access.Action) apiserver.Right {
 	return r
 }
 
-// unassigned refuses, and says which right is missing.
+// unassigned returns the refusal, with the missing right.
 func unassigned(u apiserver.User, doc *resources.Resource, a access.Action, all int) error {
 	r := rightOf(a)
 	missing := fmt.Sprintf("%s lacks the permission: %s. ", u.Username, a)
@@ -91,14 +91,14 @@ func unassigned(u apiserver.User, doc *resources.Resource, a access.Action, all 
 	return api.NewError(http.StatusForbidden, "Access Denied", "").WithField(fieldOf(doc, a), "%s", missing+remedy)
 }
 
-// unknownRight refuses because nobody confirms that the user may.
+// unknownRight returns the refusal for a right that nobody confirms.
 func unknownRight(doc *resources.Resource, a access.Action, err error) error {
 	return api.NewError(http.StatusServiceUnavailable, "Service Unavailable", "").WithField(fieldOf(doc, a),
 		"the server cannot ask the Kubernetes API server who may %s, and takes nothing meanwhile: %v. "+
 			"It needs the right to create subjectaccessreviews of authorization.k8s.io, which this version's chart gives it", a, err)
 }
 
-// fieldOf is where an object says what it assigns.
+// fieldOf returns the field in which an object assigns an identity.
 func fieldOf(doc *resources.Resource, a access.Action) string {
 	label := func(key string) string { return fmt.Sprintf("metadata.labels[%q]", key) }
 	key, value, named := strings.Cut(a.Name, "=")

@@ -22,16 +22,16 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// Settings are what an operator decides.
+// Settings are the operator's settings.
 type Settings struct {
-	// Kubeconfig is a file as kubectl reads it. If it is empty, the server is a pod, and asks as its service account.
+	// Kubeconfig is a kubeconfig file. If it is empty, the server runs in a pod, and uses its service account.
 	Kubeconfig string
-	// WebhookAddress is where the webhook listens, host:port. Without it there is none: what is not valid is noticed only
-	// once it is there.
+	// WebhookAddress is where the webhook listens, host:port. If it is empty, there is no webhook, and invalid objects
+	// are noticed only after they are stored.
 	WebhookAddress string
-	// WebhookConfiguration is the name of the configurations of the webhook, the mutating and the validating one.
+	// WebhookConfiguration is the name of both webhook configurations, the mutating and the validating one.
 	WebhookConfiguration string
-	// RequestsPerSecond bounds the requests to the API server; a default when zero.
+	// RequestsPerSecond limits the requests to the API server; a default when zero.
 	RequestsPerSecond float64
 }
 
@@ -39,22 +39,22 @@ type Settings struct {
 type Config struct {
 	Settings Settings
 	Client   *apiserver.Client
-	// Prompt asks what somebody waits for; Client when nil. Its requests do not queue behind those of Client.
+	// Prompt is for requests that somebody waits for; Client when nil. They do not queue behind those of Client.
 	Prompt *apiserver.Client
 	// Home identifies the server.
 	Home resources.Home
-	// Store is read. It is written by Routes only.
+	// Store is read-only here. Only Routes writes it.
 	Store store.Reader
 	// Routes judges and stores what users write.
 	Routes *api.Server
 	// Rollout returns how far a stored resource has come.
 	Rollout func(*resources.Resource) *tracker.Rollout
-	// Pulse returns a text that differs once rollouts may differ although the store does not: because a peer or a proxy has
-	// come, gone or answered.
+	// Pulse returns a text that changes when rollouts may have changed although the store has not: a peer or a proxy
+	// connected, disconnected or answered.
 	Pulse func() string
 	// Serving is the certificate of the webhook; see OpenCertificate.
 	Serving *Certificate
-	// Injection returns what the proxies of pods have in common. Nil where pods get none.
+	// Injection returns the settings that the proxies of all pods share. Nil if pods get none.
 	Injection func() *injection.Settings
 	// Panics may be nil.
 	Panics *panics.Guard
@@ -65,25 +65,25 @@ type Config struct {
 // Bridge connects one server with one cluster.
 type Bridge struct {
 	Config
-	// selfName is the name by which the API server knows this server; nil until it is known.
+	// selfName is this server's user name at the API server; nil until it is known.
 	selfName atomic.Pointer[string]
 	// listener is the webhook's socket; nil without one.
 	listener net.Listener
 
-	// work wakes the feed, report the writer of conditions, project the projection.
+	// work wakes the feed, report the condition writer, project the projection.
 	work, report, project chan struct{}
 
 	mu    sync.Mutex
-	kinds map[resources.Type]*kindState // guarded by mu, like all that it holds
+	kinds map[resources.Type]*kindState // guarded by mu, like everything in it
 	// pending are the changes that the feed has not taken yet.
 	pending map[objectID]*change
-	// waiting are documents that the store refuses as it is now; what they wait for may come.
+	// waiting holds documents that the store currently refuses; they may become acceptable.
 	waiting map[objectID]*resources.Resource
-	// due are the objects whose conditions are to be looked at, and when.
+	// due holds the objects whose conditions must be checked, with the time.
 	due map[objectID]time.Time
-	// unprojected are the objects that are to be compared with the resources that they are copies of.
+	// unprojected holds the objects to compare with the resources that they copy.
 	unprojected map[objectID]bool
-	// lastHeld is when the held deletions were last looked at.
+	// lastHeld is when the held deletions were last checked.
 	lastHeld time.Time
 }
 
@@ -148,7 +148,7 @@ type objectID struct {
 	apiserver.Name
 }
 
-// kindState is what is known of the objects of one kind.
+// kindState is the known state of the objects of one kind.
 type kindState struct {
 	Kind
 	// listed is set once there was a complete list. absent is set while the API server does not know the kind.
@@ -156,9 +156,10 @@ type kindState struct {
 	// failed is why the API server cannot be followed now, and since when.
 	failed error
 	since  time.Time
-	// compare is set after a complete list: what the store has beyond it is gone.
+	// compare is set after a complete list: store entries beyond it are gone.
 	compare bool
-	// spent means that an operator's word was carried out and is still there: it says nothing about later deletions.
+	// spent means that an operator's acceptance was carried out but is still there: it does not apply to later
+	// deletions.
 	spent   bool
 	objects map[apiserver.Name]*objectState
 	held    map[resources.Key]*heldDelete
@@ -173,18 +174,18 @@ type objectState struct {
 	content    string // of a copy: annotationContent
 	// key is the resource that it is, or was before it became invalid; zero if it never was one.
 	key resources.Key
-	// refused is why it is not in the store as it is written.
+	// refused is why it is not in the store as written.
 	refused error
-	// conditions are those in its status, reported is when they were last written, wait the time to the next look.
+	// conditions are those in its status, reported is when they were last written, wait the time until the next check.
 	conditions []condition
 	reported   time.Time
 	wait       time.Duration
 }
 
-// change is what the feed has to do about one object.
+// change is the feed's next task for one object.
 type change struct {
 	object *apiserver.Object // nil if it is gone
-	uid    string            // of the one that is gone
+	uid    string            // of the deleted object
 	at     time.Time
-	unseen bool // it went while the server did not watch
+	unseen bool // it was deleted while the server did not watch
 }

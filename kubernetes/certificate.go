@@ -24,8 +24,8 @@ const secretFile = "webhook-path"
 // secretBytes is the size of the secret.
 const secretBytes = 24
 
-// Certificate is the webhook's serving certificate, for the names by which the API server calls it, and the secret part of
-// its paths. Both are in one folder.
+// Certificate is the webhook's serving certificate, for the names that the API server uses, and the secret part of its
+// paths. Both are in one folder.
 type Certificate struct {
 	dir    string
 	box    server.Sealer
@@ -54,7 +54,7 @@ func OpenCertificate(dir string, box server.Sealer, now func() time.Time) (*Cert
 func readOrCreateSecret(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if known, hexErr := hex.DecodeString(string(raw)); err == nil && hexErr == nil && len(known) == secretBytes {
-		return string(raw), nil // what a crash left of it, or somebody wrote, is none
+		return string(raw), nil // an incomplete or foreign file does not count
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
@@ -72,7 +72,7 @@ func (c *Certificate) knows(secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(secret), []byte(c.secret)) == 1
 }
 
-// config is the configuration of TLS, which serves the current certificate at each handshake.
+// config returns the TLS configuration, which serves the current certificate at each handshake.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		config := c.serves.Load().TLSConfig()
@@ -93,10 +93,10 @@ func (c *Certificate) Expiries() map[string]time.Time {
 	return out
 }
 
-// caPEM is what the API server must trust.
+// caPEM returns the CA that the API server must trust.
 func (c *Certificate) caPEM() []byte { return c.serves.Load().CAPEM }
 
-// cover makes the certificate cover the names as well. The CA stays.
+// cover adds the names to the certificate. The CA stays.
 func (c *Certificate) cover(hosts []string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // minMass is the number of deletions up to which a comparison never holds them.
 const minMass = 10
 
-// compareAll removes what the store has of objects that are not there, for kinds with a complete list, once all kinds
-// were listed and the feed has come to the end. A list that comes meanwhile is compared the next time.
+// compareAll removes resources whose objects do not exist, for kinds with a complete list, once all kinds were listed
+// and the feed is done. A list that arrives meanwhile is compared the next time.
 func (b *Bridge) compareAll(ctx context.Context) {
 	for _, t := range slices.Sorted(maps.Keys(b.kinds)) {
 		k := b.kinds[t]
@@ -34,7 +34,7 @@ func (b *Bridge) compareAll(ctx context.Context) {
 	}
 }
 
-// compare removes the resources of one kind whose objects are not there.
+// compare removes the resources of one kind whose objects do not exist.
 func (b *Bridge) compare(ctx context.Context, k *kindState) {
 	var missing []api.FeedDelete
 	there := b.users(k)
@@ -76,8 +76,8 @@ func (b *Bridge) users(k *kindState) map[string]apiserver.Name {
 	return out
 }
 
-// isOf reports whether a resource is what an object says, or said before it became invalid. After a restart the store is
-// all that knows of the latter.
+// isOf reports whether a resource comes from an object, in its current form or from before it became invalid. After a
+// restart only the store knows the latter.
 func (b *Bridge) isOf(r *resources.Resource, name apiserver.Name) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// known is all that conditions follow from.
+// known holds the inputs of conditions.
 type known struct {
-	// refused is why the object is not in the store as it is written.
+	// refused is why the object is not in the store as written.
 	refused error
 	// stored is the resource in the store; nil if there is none.
 	stored *resources.Resource
@@ -42,7 +42,7 @@ func (n *known) conditions() []resources.Condition {
 	return out
 }
 
-// unaccepted are the conditions of an object that is not in the store as it is written.
+// unaccepted returns the conditions of an object that is not in the store as written.
 func (n *known) unaccepted() []resources.Condition {
 	if n.refused == nil { // nothing is known of this generation
 		return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionUnknown,
@@ -55,7 +55,7 @@ func (n *known) unaccepted() []resources.Condition {
 	rest := "nothing of it has an effect"
 	switch {
 	case n.stored == nil:
-	case n.stored.Object.Generation == n.generation: // labels are in no generation
+	case n.stored.Object.Generation == n.generation: // labels belong to no generation
 		rest = "what it said before its labels changed stays in force"
 	default:
 		rest = fmt.Sprintf("generation %d of it, the last valid one, stays in force", n.stored.Object.Generation)
@@ -66,13 +66,13 @@ func (n *known) unaccepted() []resources.Condition {
 	}
 }
 
-// waits reports whether the document by itself is valid, and the state of the store does not permit it.
+// waits reports whether the document itself is valid, but the state of the store does not allow it.
 func waits(err error) bool {
 	fields := api.Explained(err).InvalidParameters
 	return len(fields) > 0 && fields[0].Field == "mesh" && strings.HasPrefix(fields[0].Reason, api.UnknownMesh)
 }
 
-// explained is the text of an error for the author of an object: a line for each field.
+// explained returns the text of an error for the author of an object: a line for each field.
 func explained(err error) string {
 	e := api.Explained(err)
 	if len(e.InvalidParameters) == 0 {
@@ -85,7 +85,7 @@ func explained(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// of merges the conditions of a type that the server shows. Without any it is True.
+// of merges the conditions of a type that the server shows. Without any, it is True.
 func (n *known) of(name, reason, message string) resources.Condition {
 	out := resources.Condition{Type: name, Status: resources.ConditionTrue, Reason: reason, Message: message}
 	var texts []string

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
 
-// configurationKinds are the kinds that tell the API server of a webhook.
+// configurationKinds are the kinds that register a webhook with the API server.
 var configurationKinds = []apiserver.Kind{
 	{Group: "admissionregistration.k8s.io", Version: "v1", Plural: "mutatingwebhookconfigurations",
 		Name: "MutatingWebhookConfiguration"},
@@ -24,11 +24,11 @@ var configurationKinds = []apiserver.Kind{
 		Name: "ValidatingWebhookConfiguration"},
 }
 
-// certificateInterval is how often the webhook's certificate is looked at.
+// certificateInterval is how often the webhook's certificate is checked.
 const certificateInterval = time.Minute
 
-// tendConfigurations keeps in the configurations of the webhook which CA to trust and which secret path to call, and the
-// certificate valid, until ctx ends.
+// tendConfigurations keeps the CA and the secret path in the webhook configurations current, and the certificate valid,
+// until ctx ends.
 func (b *Bridge) tendConfigurations(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, kind := range configurationKinds {
@@ -118,14 +118,14 @@ func (s *configurationSink) run(ctx context.Context) error {
 	}
 }
 
-// tend makes the certificate cover what a configuration calls, and the configuration trust the certificate.
+// tend makes the certificate cover the names that a configuration calls, and the configuration trust the certificate.
 func (b *Bridge) tend(ctx context.Context, kind apiserver.Kind, o *apiserver.Object) error {
 	if o == nil {
 		return b.Serving.cover(nil)
 	}
 	_, hosts, _, err := trusting(o.Raw, nil, b.Serving.secret)
 	if err == nil {
-		err = b.Serving.cover(hosts) // first: it may make another CA
+		err = b.Serving.cover(hosts) // first: it may create another CA
 	}
 	if err != nil {
 		return err
@@ -146,8 +146,8 @@ func (b *Bridge) tend(ctx context.Context, kind apiserver.Kind, o *apiserver.Obj
 	return err
 }
 
-// trusting returns the webhooks of a configuration with the CA and the secret path, the hosts that they call, and whether
-// they differ from what they were.
+// trusting returns the webhooks of a configuration with the CA and the secret path, the hosts that they call, and
+// whether they changed.
 func trusting(raw, ca []byte, secret string) (webhooks []map[string]any, hosts []string, differs bool, err error) {
 	var configuration struct {
 		Webhooks []map[string]any `json:"webhooks"`

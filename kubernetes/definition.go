@@ -9,15 +9,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// AnnotationAcceptDeletions on a CustomResourceDefinition lets the deletions of its kind that are held happen. The server
-// removes it once they have.
+// AnnotationAcceptDeletions on a CustomResourceDefinition accepts the held deletions of its kind. The server removes it
+// after it has carried them out.
 const AnnotationAcceptDeletions = "causeway.io/accept-deletions"
 
-// definition is what the API server says of a kind.
+// definition is the state of a kind at the API server.
 type definition struct {
 	created time.Time
 	gone    string // why its objects are gone together with it; empty if they are not
-	// said means that it has an operator's word; accepted, that the word is not used up.
+	// said means that an operator's acceptance is present; accepted, that it is not used up.
 	said, accepted bool
 }
 
@@ -35,7 +35,7 @@ func (b *Bridge) definition(ctx context.Context, k Kind) (*definition, error) {
 	return &definition{created: o.Meta.CreationTimestamp, said: said, accepted: said && !b.isSpent(k.Type)}, nil
 }
 
-// isSpent reports whether the operator's word for a kind was carried out, and only waits to be removed.
+// isSpent reports whether the operator's acceptance for a kind was carried out and only waits to be removed.
 func (b *Bridge) isSpent(t resources.Type) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,8 +48,8 @@ func (b *Bridge) setSpent(k *kindState, spent bool) {
 	k.spent = spent
 }
 
-// clearAcceptance removes the operator's word once it is carried out, so that it says nothing about later deletions, and
-// reports whether it is gone.
+// clearAcceptance removes the operator's acceptance once it is carried out, so that it does not apply to later
+// deletions, and reports whether it is gone.
 func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) bool {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{AnnotationAcceptDeletions: nil}}})

@@ -11,15 +11,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// LabelCopy marks an object that a server made of a resource that others wrote. Users cannot change it.
+// LabelCopy marks an object that a server made from a resource of another author. Users cannot change it.
 const LabelCopy = "causeway.io/copy"
 
 const copied = "true"
 
-// annotationContent is a hash of what a copy was made of.
+// annotationContent is a hash of a copy's content.
 const annotationContent = "causeway.io/content"
 
-// labelled returns the error for an object with the label of a copy that is none.
+// labelled returns the error for an object with a copy's label that is not a copy.
 func labelled(o *apiserver.Object) error {
 	if _, ok := o.Meta.Labels[LabelCopy]; !ok {
 		return nil
@@ -27,8 +27,9 @@ func labelled(o *apiserver.Object) error {
 	return api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is the server's to set: leave it out")
 }
 
-// shownLabels returns the labels that a copy has of its original. Who wrote that may belong to another zone, and labels with
-// the domain of another program are orders to that in this cluster: to prune the object, or to adopt it.
+// shownLabels returns the labels that a copy takes from its original. Its author may belong to another zone, and labels
+// in the domain of another program would be instructions to that program in this cluster: to prune the object, or to
+// adopt it.
 func shownLabels(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels))
 	for key, value := range labels {
@@ -41,7 +42,8 @@ func shownLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// decoded is what a user's object says. Errors are of resources: with the field and the reason.
+// decoded returns the resource in a user's object. Errors are those of package resources: with the field and the
+// reason.
 func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 	docs, err := resources.DecodeDocuments(raw, resources.DecodeOptions{Format: resources.FormatJSON})
 	var invalid *resources.DocumentsError
@@ -49,7 +51,7 @@ func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 		for _, one := range invalid.Invalid {
 			one.Document = 0
 			for i := range one.Problems {
-				one.Problems[i].Line = 0 // of the API server's JSON, which nobody has seen
+				one.Problems[i].Line = 0 // lines of the API server's JSON, which no user has seen
 			}
 		}
 	}
@@ -60,15 +62,16 @@ func decoded(raw []byte, home resources.Home) (*resources.Resource, error) {
 		return nil, api.BadField("document", "want one object, got %d", len(docs))
 	}
 	doc := docs[0]
-	// A type that belongs to no mesh is in the system namespace, and has no namespace in the store.
+	// A type without a mesh is in the system namespace, and has no namespace in the store.
 	if d := doc.Descriptor(); d.Scope == resources.ScopeGlobal && doc.Namespace == systemNamespace(home) {
 		doc.Namespace = ""
 	}
 	return doc, unasked(doc, home)
 }
 
-// unasked returns the error for a policy that takes a right beside that to write, which Kubernetes is not asked for: who
-// edits a namespace may not let a patch open what permissions close. In the system namespace only operators write.
+// unasked returns the error for a policy that needs another right besides writing, which Kubernetes is not asked for:
+// an editor of a namespace must not let a patch open what permissions close. In the system namespace only operators
+// write.
 func unasked(doc *resources.Resource, home resources.Home) error {
 	if !resources.Unguarded(doc) || home.IsOperators(doc.Namespace) {
 		return nil
@@ -86,7 +89,7 @@ func systemNamespace(home resources.Home) string {
 }
 
 // withoutStale returns doc without computed labels that an earlier version of the object already had: the server added
-// them, and computes them anew.
+// them, and recomputes them.
 func withoutStale(doc *resources.Resource, before map[string]string, home resources.Home) *resources.Resource {
 	out := doc
 	for key, want := range computed(doc, home) {

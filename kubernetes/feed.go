@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// maxBatch bounds the objects of one batch.
+	// maxBatch limits the objects of one batch.
 	maxBatch = 500
-	// retryInterval is how often the feed tries again what failed or waits.
+	// retryInterval is how often the feed retries what failed or waits.
 	retryInterval = 2 * time.Second
 )
 
-// feed brings what users write into the store until ctx ends.
+// feed writes users' objects to the store until ctx ends.
 func (b *Bridge) feed(ctx context.Context) error {
 	ticker := time.NewTicker(retryInterval)
 	defer ticker.Stop()
@@ -36,14 +36,14 @@ func (b *Bridge) feed(ctx context.Context) error {
 	}
 }
 
-// taken is a change that the feed works on.
+// taken is a change that the feed is processing.
 type taken struct {
 	id     objectID
 	change *change
 	doc    *resources.Resource
 }
 
-// feedOnce brings one batch into the store. It returns false if there is nothing more to do now.
+// feedOnce stores one batch. It returns false if there is nothing more to do now.
 func (b *Bridge) feedOnce(ctx context.Context) bool {
 	batch := b.take()
 	if len(batch) == 0 {
@@ -74,7 +74,7 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 	if err != nil {
 		b.Log.Error("what users wrote in Kubernetes cannot be stored; trying again", "objects", len(batch), "error", err)
 		b.putBack(batch)
-		for _, d := range f.Deletes { // their objects are forgotten already
+		for _, d := range f.Deletes { // their objects are already forgotten
 			b.delay(d)
 		}
 		return false
@@ -83,7 +83,7 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 	return true
 }
 
-// take takes the next changes, in order of dependency: what others refer to first.
+// take returns the next changes, in order of dependency: referenced resources first.
 func (b *Bridge) take() []taken {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +117,8 @@ func (b *Bridge) putBack(batch []taken) {
 	}
 }
 
-// gone notes that an object is gone, and adds the deletion of what it was, unless it went unseen: compare judges that.
+// gone notes that an object is gone, and adds the deletion of its resource, unless the deletion was not seen: compare
+// judges that.
 func (b *Bridge) gone(one *taken, f *api.Feed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +139,7 @@ func (b *Bridge) gone(one *taken, f *api.Feed) {
 	}
 }
 
-// read decodes an object, and notes its state. It returns nil if it is not valid.
+// read decodes an object, and notes its state. It returns nil if the object is not valid.
 func (b *Bridge) read(one *taken) *resources.Resource {
 	o := one.change.object
 	doc, err := decoded(o.Raw, b.Home)
@@ -175,15 +176,16 @@ func (b *Bridge) read(one *taken) *resources.Resource {
 	return doc
 }
 
-// replacedLocked lets what an object was be removed, after another object of its name came before the news that it is gone.
+// replacedLocked allows removal of an object's resource after another object of the same name arrived before the
+// deletion of the first.
 func (b *Bridge) replacedLocked(known *objectState) {
 	if known != nil && known.key != (resources.Key{}) {
 		b.delayLocked(api.FeedDelete{Key: known.key, UID: known.uid})
 	}
 }
 
-// withoutRole returns doc without the label of its role, which follows from the spec. The webhook keeps it right; while
-// the webhook is away it may be that of an earlier spec.
+// withoutRole returns doc without the label of its role, which follows from the spec. The webhook keeps it correct.
+// While the webhook is down, it may belong to an earlier spec.
 func withoutRole(doc *resources.Resource) *resources.Resource {
 	if _, ok := doc.Labels[resources.LabelPolicyRole]; !ok {
 		return doc
@@ -193,7 +195,7 @@ func withoutRole(doc *resources.Resource) *resources.Resource {
 	return doc
 }
 
-// settle notes what became of the documents and deletions of a batch.
+// settle notes the result of the documents and deletions of a batch.
 func (b *Bridge) settle(puts []*taken, f *api.Feed, result *api.FeedResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +209,7 @@ func (b *Bridge) settle(puts []*taken, f *api.Feed, result *api.FeedResult) {
 	}
 }
 
-// settleLocked notes what became of one document, unless there is a newer one of the object.
+// settleLocked notes the result of one document, unless there is a newer one of the object.
 func (b *Bridge) settleLocked(one *taken, refused error) {
 	k := b.kinds[one.id.Type]
 	known := k.objects[one.id.Name]
@@ -237,7 +239,7 @@ func (b *Bridge) settleLocked(one *taken, refused error) {
 	b.dueLocked(one.id, 0)
 }
 
-// retryWaiting tries documents again that the store refused as it was.
+// retryWaiting retries documents that the store refused.
 func (b *Bridge) retryWaiting(ctx context.Context) {
 	b.mu.Lock()
 	var puts []*taken

@@ -38,10 +38,10 @@ func (b *Bridge) holdLocked(d api.FeedDelete, reason, message string) {
 		"reason", reason, "message", message)
 }
 
-// permitted returns the deletions that users meant. An object that went with its CustomResourceDefinition was not deleted
-// by a user of the mesh. Deletions that cannot be judged now are put back.
+// permitted returns the deletions that users intended. An object that disappeared with its CustomResourceDefinition was
+// not deleted by a user of the mesh. Deletions that cannot be judged now are put back.
 //
-// unseen is set for objects that went while the server did not watch.
+// unseen is set for objects that disappeared while the server did not watch.
 func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete, unseen bool) []api.FeedDelete {
 	var out []api.FeedDelete
 	known := map[resources.Type]*definition{}
@@ -58,7 +58,7 @@ func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete, unseen
 		}
 		why := b.lost(d, known[t], unseen)
 		if known[t].accepted && known[t].gone == "" {
-			b.hold(d, heldMass, "an operator accepts it") // and their word is used up with it: see retryKind
+			b.hold(d, heldMass, "an operator accepts it") // and this uses up the acceptance: see retryKind
 			continue
 		}
 		if why != "" {
@@ -70,7 +70,7 @@ func (b *Bridge) permitted(ctx context.Context, deletes []api.FeedDelete, unseen
 	return out
 }
 
-// delay lets the next look at held deletions judge one.
+// delay leaves a deletion to the next check of held deletions.
 func (b *Bridge) delay(d api.FeedDelete) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,9 +81,9 @@ func (b *Bridge) delayLocked(d api.FeedDelete) {
 	b.kinds[d.Key.Type].held[d.Key] = &heldDelete{uid: d.UID, since: b.Now()}
 }
 
-// lost returns why the object of a deletion was lost rather than deleted; empty if it was deleted. An object that is older
-// than its definition was in another one of the same name, and went with that. Of what went unseen this is as likely for
-// one that was made in the same second: the API server knows no less.
+// lost returns why the object of a deletion was lost rather than deleted; empty if it was deleted. An object that is
+// older than its definition belonged to an earlier one of the same name, and disappeared with it. For an unseen
+// deletion this is also assumed for an object created in the same second, because timestamps are no finer.
 func (b *Bridge) lost(d api.FeedDelete, is *definition, unseen bool) string {
 	if is.gone != "" || is.accepted {
 		return is.gone
@@ -119,10 +119,11 @@ func (b *Bridge) remove(ctx context.Context, deletes []api.FeedDelete) {
 	b.settle(nil, &f, result)
 }
 
-// heldInterval is how often held deletions are looked at again.
+// heldInterval is how often held deletions are checked again.
 const heldInterval = 4 * time.Second
 
-// retryHeld removes what was held and need not be any longer: because an operator accepts it, or what used it is gone.
+// retryHeld removes held resources that need not be held any longer: an operator accepted the deletion, or nothing uses
+// the resource any more.
 func (b *Bridge) retryHeld(ctx context.Context) {
 	b.mu.Lock()
 	if b.Now().Sub(b.lastHeld) < heldInterval {
@@ -145,7 +146,7 @@ func (b *Bridge) retryHeld(ctx context.Context) {
 func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources.Key]*heldDelete) {
 	is, err := b.definition(ctx, k.Kind)
 	if err != nil {
-		return // the API server is away: what is held stays
+		return // the API server is unreachable: held deletions stay
 	}
 	var now []api.FeedDelete
 	for key, one := range held {
@@ -168,12 +169,11 @@ func (b *Bridge) retryKind(ctx context.Context, k *kindState, held map[resources
 	case is.accepted && !b.holds(k), is.said && !is.accepted:
 		b.setSpent(k, !b.clearAcceptance(ctx, k))
 	case !is.said:
-		b.setSpent(k, false) // the next word is another one
+		b.setSpent(k, false) // the next acceptance is a new one
 	}
 }
 
-// holds reports whether a deletion is held that an operator's word lets happen: one that could not be stored is still to
-// come.
+// holds reports whether a deletion is held that an operator's acceptance covers and that could not be stored yet.
 func (b *Bridge) holds(k *kindState) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *Bridge) holds(k *kindState) bool {
 // Are implements api.Objects.
 func (b *Bridge) Are(t resources.Type) bool { return Fed(t) }
 
-// Gone reports whether the object of a resource is gone, and the store keeps the resource.
+// Gone reports whether the object of a resource is gone while the store keeps the resource.
 func (b *Bridge) Gone(key resources.Key) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,14 +13,14 @@ const (
 	version = "v1alpha1"
 )
 
-// Kind is a type of resources that users see as objects.
+// Kind is a type of resource that users see as objects.
 type Kind struct {
 	apiserver.Kind
 	Type resources.Type
 }
 
-// Kinds returns the kinds in order of dependency, as resources.Descriptors has them. Roles and bindings are none: who may
-// write is for Kubernetes to say, and who may read the HTTP API for the server. So are types of other groups.
+// Kinds returns the kinds in order of dependency, like resources.Descriptors. It excludes roles and bindings, because
+// Kubernetes decides who may write and the server who may read the HTTP API, and types of other groups.
 func Kinds() []Kind {
 	var out []Kind
 	for _, d := range resources.Descriptors() {
@@ -35,7 +35,7 @@ func Kinds() []Kind {
 	return out
 }
 
-// clusterScoped reports whether objects of a type are in no namespace. Source: Kuma's CustomResourceDefinitions.
+// clusterScoped reports whether objects of a type belong to no namespace. Source: Kuma's CustomResourceDefinitions.
 func clusterScoped(t resources.Type) bool {
 	switch t {
 	case resources.TypeMesh, resources.TypeZone, resources.TypeZoneInsight, resources.TypeMeshGateway:
@@ -64,6 +64,5 @@ func HasKind(t resources.Type) bool {
 var definitions = apiserver.Kind{Group: "apiextensions.k8s.io", Version: "v1", Plural: "customresourcedefinitions",
 	Name: "CustomResourceDefinition"}
 
-// Fed reports whether users write resources of a type as objects. Zones they create with the join strings that come with
-// them.
+// Fed reports whether users write resources of a type as objects. They create zones with their join strings instead.
 func Fed(t resources.Type) bool { return HasKind(t) && t != resources.TypeZone && !t.Live() }

@@ -10,7 +10,7 @@ import (
 // folder holds the webhook's certificate, in the data folder.
 const folder = "kubernetes"
 
-// Place is where a bridge keeps what it must not lose, and how it names itself.
+// Place is where a bridge keeps its durable files, and its name.
 type Place struct {
 	// DataDir is the server's. Box seals the keys in it.
 	DataDir string
@@ -19,8 +19,8 @@ type Place struct {
 	Agent string
 }
 
-// Open returns a bridge with its clients and its certificate, which c does not have yet, and tells the HTTP API what is
-// written in the cluster.
+// Open returns a bridge with its clients and its certificate, which c lacks, and tells the HTTP API what users write in
+// the cluster.
 func Open(c Config, at Place, diagnostics *server.Diagnostics) (*Bridge, error) {
 	var err error
 	for _, client := range []**apiserver.Client{&c.Client, &c.Prompt} {

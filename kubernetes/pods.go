@@ -16,13 +16,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// injectTime bounds what is asked about one pod. The API server waits 5 s for the webhook.
+// injectTime limits the requests about one pod. The API server waits 5 s for the webhook.
 const injectTime = 4 * time.Second
 
 // namespaces is the kind of namespaces.
 var namespaces = apiserver.Kind{Version: "v1", Plural: "namespaces", Name: "Namespace", Namespaced: false}
 
-// judgePod answers what becomes of a new pod: it gets its proxy, or starts as it is, or does not start.
+// judgePod decides about a new pod: it gets a proxy, starts unchanged, or is refused.
 func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionResponse {
 	if r.Kind.Group != "" || r.Kind.Kind != "Pod" || r.SubResource != "" || r.Operation != operationCreate {
 		return &admissionResponse{Allowed: true}
@@ -33,7 +33,7 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	}
 	settings.Nonce = rand.Text()
 	ns := injection.Namespace{Name: r.Namespace}
-	if !injection.Exempt(ns, settings) { // those start whatever the API server has to say
+	if !injection.Exempt(ns, settings) { // those start whatever the API server answers
 		var err error
 		if ns.Labels, err = b.namespaceLabels(ctx, r.Namespace); err != nil {
 			b.Log.Warn("the Kubernetes API server does not say what a namespace asks for; its pods wait", "namespace",
@@ -56,7 +56,7 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	return b.injected(result)
 }
 
-// PodTokens tells which pod presents a token; nil without a cluster.
+// PodTokens returns the checker for pod tokens; nil without a cluster.
 func (b *Bridge) PodTokens() *podtoken.Checker {
 	if b == nil {
 		return nil
@@ -64,7 +64,7 @@ func (b *Bridge) PodTokens() *podtoken.Checker {
 	return podtoken.New(b.Prompt, b.Now)
 }
 
-// injected is the answer about a pod that may start.
+// injected returns the response for a pod that may start.
 func (b *Bridge) injected(result *injection.Result) *admissionResponse {
 	out := &admissionResponse{Allowed: true}
 	for _, w := range result.Warnings {
@@ -85,8 +85,8 @@ func (b *Bridge) injected(result *injection.Result) *admissionResponse {
 	return out
 }
 
-// namespaceLabels asks for the labels of a namespace, each time: what a watch has seen may be older than what the API
-// server knew when it decided to ask this webhook.
+// namespaceLabels requests the labels of a namespace each time: a watch may be older than the state by which the API
+// server called this webhook.
 func (b *Bridge) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, injectTime)
 	defer cancel()

@@ -11,11 +11,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// conditionProgrammed is True once all servers and proxies that a resource is for are known to have it. Source: Gateway
-// API.
+// conditionProgrammed is True once all servers and proxies of a resource are known to have it. Source: Gateway API.
 const conditionProgrammed = "Programmed"
 
-// maxNamed bounds what a message names of each sort.
+// maxNamed limits how many of each kind a message names.
 const maxNamed = 3
 
 // programming is the condition under construction.
@@ -26,7 +25,7 @@ type programming struct {
 	texts     []string
 }
 
-// programmed says how far a resource has come. It counts all proxies, and names those that the author may read.
+// programmed reports how far a resource has come. It counts all proxies, and names those that the author may read.
 func programmed(r *tracker.Rollout, author *api.Reader) resources.Condition {
 	p := &programming{author: author, condition: resources.Condition{Type: conditionProgrammed, Status: resources.ConditionTrue,
 		Reason: "Programmed"}}
@@ -48,7 +47,7 @@ func (p *programming) finished() resources.Condition {
 	return p.condition
 }
 
-// counts tells how many servers and proxies have it.
+// counts adds how many servers and proxies have it.
 func (p *programming) counts(r *tracker.Rollout) {
 	peers, of := "zones", ""
 	if r.Zone != "" {
@@ -67,7 +66,7 @@ func (p *programming) counts(r *tracker.Rollout) {
 	}
 }
 
-// failures tells who does not have it.
+// failures adds who does not have it.
 func (p *programming) failures(r *tracker.Rollout) {
 	for _, one := range first(r.Zones.Refused) {
 		p.lacks("Refused", one.Zone+" refuses it: "+one.Reason)
@@ -91,7 +90,7 @@ func (p *programming) failures(r *tracker.Rollout) {
 	}
 }
 
-// doubts tells of whom it is unknown whether they have it, since when, and why.
+// doubts adds for whom it is unknown, since when, and why.
 func (p *programming) doubts(r *tracker.Rollout) {
 	for _, one := range first(slices.Concat(r.Zones.Offline, r.Zones.Away)) {
 		p.unknown("Offline", one.String()+": what its proxies do now is unknown")
@@ -115,7 +114,7 @@ func (p *programming) doubts(r *tracker.Rollout) {
 	}
 }
 
-// lacks adds that somebody does not have it.
+// lacks adds that someone does not have it.
 func (p *programming) lacks(reason, text string) {
 	if p.condition.Status != resources.ConditionFalse {
 		p.condition.Status, p.condition.Reason = resources.ConditionFalse, reason

@@ -14,13 +14,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// projectionWriters is how many copies are written at once.
+// projectionWriters limits the copies that are written concurrently.
 const projectionWriters = 4
 
-// projectionRetry is the wait after the API server did not take a copy.
+// projectionRetry is the wait after the API server refused a copy.
 const projectionRetry = 5 * time.Second
 
-// idOf returns the object that shows a resource which no user wrote as an object: the system namespace has it.
+// idOf returns the object that shows a resource which no user wrote as an object: it is in the system namespace.
 func (b *Bridge) idOf(key resources.Key) (objectID, bool) {
 	k := b.kinds[key.Type]
 	if k == nil {
@@ -39,7 +39,7 @@ func (b *Bridge) projectLocked(id objectID) {
 	wake(b.project)
 }
 
-// projectAll schedules the comparison of all copies: of those that should be there, and of those that are.
+// projectAll schedules the comparison of all copies: of the wanted and of the existing ones.
 func (b *Bridge) projectAll() {
 	snapshot := b.Store.Snapshot()
 	b.mu.Lock()
@@ -59,7 +59,7 @@ func (b *Bridge) projectAll() {
 	wake(b.project)
 }
 
-// projection keeps copies like the resources that they show, until ctx ends. It begins once all objects are known.
+// projection keeps copies equal to their resources, until ctx ends. It begins once all objects are known.
 func (b *Bridge) projection(ctx context.Context) error {
 	retry := time.NewTicker(projectionRetry)
 	defer retry.Stop()
@@ -82,7 +82,7 @@ func (b *Bridge) projection(ctx context.Context) error {
 		for id := range work {
 			group.Go(func() error { b.projectOne(ctx, id); return nil })
 		}
-		_ = group.Wait() // what fails is scheduled again
+		_ = group.Wait() // failures are scheduled again
 	}
 }
 
@@ -98,7 +98,7 @@ func (b *Bridge) projectOne(ctx context.Context, id objectID) {
 	}
 	absent := k.absent
 	if absent {
-		b.unprojected[id] = true // it comes with its definition
+		b.unprojected[id] = true // it arrives with its definition
 	}
 	b.mu.Unlock()
 	if absent {
@@ -107,7 +107,7 @@ func (b *Bridge) projectOne(ctx context.Context, id objectID) {
 	var err error
 	switch {
 	case o != nil && !there.copy:
-		return // a user's, under this name
+		return // a user's object has this name
 	case wanted == nil && o == nil:
 		return
 	case wanted == nil:
@@ -122,7 +122,7 @@ func (b *Bridge) projectOne(ctx context.Context, id objectID) {
 	if err != nil && ctx.Err() == nil {
 		b.Log.Warn("a copy is not shown in Kubernetes yet", "type", id.Type, "object", id.Name.String(), "error", err)
 		b.mu.Lock()
-		b.unprojected[id] = true // the ticker comes back to it
+		b.unprojected[id] = true // the ticker retries it
 		b.mu.Unlock()
 	}
 }
@@ -134,14 +134,14 @@ type shown struct {
 	document []byte
 }
 
-// shownAs returns what the object should be: nil if it should not be there.
+// shownAs returns the wanted object: nil if there should be none.
 func (b *Bridge) shownAs(id objectID) *shown {
 	r := b.resourceOf(id)
 	if r == nil || !r.Object.IsZero() {
 		return nil
 	}
 	if b.Home.Owns(r) && r.Type == resources.TypeMesh {
-		// The server made it, for users to change: from now on it is theirs.
+		// The server made it for users to change: from now on it is theirs.
 		return &shown{resource: r, document: resources.AppendObject(nil, withoutStatus(r), "", nil, nil)}
 	}
 	if r.Type == resources.TypeDataplane && b.Home.Zone == "" {
@@ -162,8 +162,9 @@ func (b *Bridge) shownAs(id objectID) *shown {
 		map[string]string{LabelCopy: copied}, map[string]string{annotationContent: content})}
 }
 
-// resourceOf returns what an object in the place of a copy shows; nil if there is nothing. What others wrote is in no
-// namespace of the store, or in the system namespace. Its name is unique among meshes, because it is hashed.
+// resourceOf returns the resource that an object in the position of a copy shows; nil if there is none. Resources of
+// other authors are in no namespace of the store, or in the system namespace. Their names are hashed, and so unique
+// among meshes.
 func (b *Bridge) resourceOf(id objectID) *resources.Resource {
 	return b.find(id, func(*resources.Resource) bool { return true })
 }
@@ -174,8 +175,8 @@ func (b *Bridge) isPlace(id objectID) bool {
 	return k != nil && (!k.Namespaced || id.Namespace == systemNamespace(b.Home))
 }
 
-// isCopy reports whether this server made an object. The label alone does not tell: while the webhook is away, users write
-// it as they like, and the object stays theirs.
+// isCopy reports whether this server made an object. The label alone does not prove it: while the webhook is down,
+// users can set it, and the object stays theirs.
 func (b *Bridge) isCopy(t resources.Type, o *apiserver.Object) bool {
 	id := objectID{t, o.ID()}
 	if o.Meta.Labels[LabelCopy] != copied || !b.isPlace(id) {
@@ -184,7 +185,7 @@ func (b *Bridge) isCopy(t resources.Type, o *apiserver.Object) bool {
 	return b.find(id, func(r *resources.Resource) bool { return !r.Object.IsZero() && r.Object.UID == o.Meta.UID }) == nil
 }
 
-// find returns the first resource in the place of a copy that is wanted.
+// find returns the first resource in the position of a wanted copy.
 func (b *Bridge) find(id objectID, wanted func(*resources.Resource) bool) *resources.Resource {
 	if !b.isPlace(id) {
 		return nil
@@ -212,7 +213,7 @@ func withoutStatus(r *resources.Resource) *resources.Resource {
 	return c
 }
 
-// hidden returns r with its secrets as the HTTP API shows them. It fails rather than to show one.
+// hidden returns r with its secrets as the HTTP API shows them. It fails rather than show one.
 func hidden(r *resources.Resource) (*resources.Resource, error) {
 	spec, err := resources.EditSecrets(r, func(_, value string) (string, error) {
 		if resources.IsHidden(value) {
@@ -226,11 +227,11 @@ func hidden(r *resources.Resource) (*resources.Resource, error) {
 	return r.WithSpec(spec), nil
 }
 
-// create creates an object. An adopted one has no content: its state comes with the watch.
+// create creates an object. An adopted one has no content: its state comes from the watch.
 func (b *Bridge) create(ctx context.Context, k *kindState, id objectID, wanted *shown) error {
 	o, err := b.Client.Create(ctx, k.Kind.Kind, id.Namespace, wanted.document)
 	if apiserver.IsExists(err) {
-		return nil // the watch will tell of it
+		return nil // the watch will report it
 	}
 	if err != nil {
 		return err

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// reportInterval is the least time between two writes of one object's conditions.
+	// reportInterval is the minimum interval between two writes of one object's conditions.
 	reportInterval = time.Second
-	// maxReportWait bounds the time between two looks at what is still on its way.
+	// maxReportWait limits the time between two checks of a change that is still on its way.
 	maxReportWait = 10 * time.Second
-	// reportWriters is how many writes of conditions are under way at once.
+	// reportWriters limits the concurrent writes of conditions.
 	reportWriters = 8
-	// pulseInterval is how often the server is asked whether rollouts may differ.
+	// pulseInterval is how often the server checks whether rollouts may have changed.
 	pulseInterval = time.Second
 )
 
-// dueLocked schedules a look at the conditions of an object.
+// dueLocked schedules a check of an object's conditions.
 func (b *Bridge) dueLocked(id objectID, in time.Duration) {
 	at := b.Now().Add(in)
 	if k := b.kinds[id.Type]; k != nil {
@@ -44,7 +44,7 @@ func (b *Bridge) reports(ctx context.Context) error {
 	pulse := time.NewTicker(pulseInterval)
 	defer timer.Stop()
 	defer pulse.Stop()
-	s := sweep{bridge: b, pulse: b.Pulse()} // each object is looked at when it is new
+	s := sweep{bridge: b, pulse: b.Pulse()} // each object is checked when it is new
 	for {
 		if next, ok := b.nextDue(); ok {
 			timer.Reset(max(next.Sub(b.Now()), 0))
@@ -102,7 +102,7 @@ func (b *Bridge) reportAll(ctx context.Context, ids []objectID) {
 	_ = group.Wait() // none fails
 }
 
-// reportOne compares the conditions of an object with what is known, and writes them if they differ.
+// reportOne compares the conditions of an object with the known state, and writes them if they differ.
 func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 	b.mu.Lock()
 	o := b.kinds[id.Type].objects[id.Name]
@@ -135,9 +135,9 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		return
 	}
 	if differs {
-		o.reported = b.Now() // a write that failed counts, too
+		o.reported = b.Now() // a failed write counts, too
 		if next := o.reported.Add(reportInterval); b.due[id].Before(next) && !b.due[id].IsZero() {
-			b.due[id] = next // it was scheduled while this one was written
+			b.due[id] = next // it was scheduled during this write
 		}
 	}
 	switch {
@@ -165,8 +165,7 @@ func settled(list []condition) bool {
 	return true
 }
 
-// stamped adds to conditions what Kubernetes wants to know of them. A condition whose status is that of before keeps the
-// time at which it became so.
+// stamped adds Kubernetes' fields to conditions. A condition whose status did not change keeps its transition time.
 func (b *Bridge) stamped(list []resources.Condition, was []condition, generation int64) []condition {
 	now := b.Now().UTC().Format(time.RFC3339)
 	out := make([]condition, 0, len(list))
@@ -177,7 +176,7 @@ func (b *Bridge) stamped(list []resources.Condition, was []condition, generation
 			one.LastTransitionTime = was[i].LastTransitionTime
 		}
 		if slices.ContainsFunc(out, func(o condition) bool { return o.Type == c.Type }) {
-			continue // Kubernetes takes one of each type
+			continue // Kubernetes accepts one of each type
 		}
 		out = append(out, one)
 	}
@@ -198,27 +197,27 @@ func (b *Bridge) writeConditions(ctx context.Context, id objectID, uid string, l
 	defer b.mu.Unlock()
 	if known := b.kinds[id.Type].objects[id.Name]; known != nil && known.uid == o.Meta.UID &&
 		known.generation == o.Meta.Generation {
-		known.version = o.Meta.ResourceVersion // the watch need not tell
+		known.version = o.Meta.ResourceVersion // the watch need not report it
 	}
 	return nil
 }
 
-// sweep looks again at all objects after something happened that may concern any of them.
+// sweep checks all objects again after an event that may affect any of them.
 type sweep struct {
 	bridge *Bridge
 	pulse  string
 	left   []objectID
-	again  bool // something happened since it began
+	again  bool // another event happened since it began
 	next   time.Time
 }
 
-// sweepRest is how much longer than a step took the sweep rests: a rollout looks at all proxies, and there may be many.
+// sweepRest is how much longer the sweep rests than a step took: a rollout reads all proxies, and there may be many.
 const sweepRest = 9
 
 func (s *sweep) rest(took time.Duration) { s.next = time.Now().Add(sweepRest * took) }
 
-// step looks at some objects, as many as a small share of a core can bear. A sweep comes to its end before the next one
-// begins: where something happens all the time, each object has its turn. It returns false while the sweep rests.
+// step checks some objects, using a small share of a core. A sweep finishes before the next begins, so under constant
+// events each object gets its turn. It returns false while the sweep rests.
 func (s *sweep) step() bool {
 	b := s.bridge
 	if time.Now().Before(s.next) {
@@ -249,10 +248,10 @@ func (s *sweep) step() bool {
 	return true
 }
 
-// maxSweep is the number of objects that a sweep looks at each second.
+// maxSweep limits the objects that a sweep checks each second.
 const maxSweep = 50
 
-// followStore schedules what follows from changes of the store, until ctx ends.
+// followStore schedules the consequences of store changes, until ctx ends.
 func (b *Bridge) followStore(ctx context.Context) error {
 	since, next := b.Store.Changed()
 	b.projectAll()

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// admissionReview is a question of the API server, and its answer. Source: admission.k8s.io/v1.
+// admissionReview is a request of the API server and its response. Source: admission.k8s.io/v1.
 type admissionReview struct {
 	APIVersion string             `json:"apiVersion"`
 	Kind       string             `json:"kind"`
@@ -52,7 +52,7 @@ type admissionStatus struct {
 	Details any    `json:"details,omitempty"`
 }
 
-// parseReview reads a question.
+// parseReview reads a review.
 func parseReview(raw []byte) (*admissionRequest, error) {
 	var r admissionReview
 	if err := json.Unmarshal(raw, &r); err != nil {
@@ -64,10 +64,10 @@ func parseReview(raw []byte) (*admissionRequest, error) {
 	return r.Request, nil
 }
 
-// reasons are the words of Kubernetes for the statuses of refusals that are not about the document.
+// reasons are Kubernetes' terms for the statuses of refusals that do not concern the document.
 var reasons = map[int]string{http.StatusForbidden: "Forbidden", http.StatusServiceUnavailable: "ServiceUnavailable"}
 
-// refused is the answer that says why not.
+// refused returns the response with the reason for a refusal.
 func refused(err error) *admissionResponse {
 	e := api.Explained(err)
 	s := &admissionStatus{Status: "Failure", Message: explained(err), Reason: "Invalid", Code: e.Status}
@@ -91,10 +91,10 @@ func refused(err error) *admissionResponse {
 	return &admissionResponse{Status: s}
 }
 
-// maxWarning is the length above which Kubernetes cuts a warning.
+// maxWarning is the length at which Kubernetes cuts a warning.
 const maxWarning = 250
 
-// oneLine makes a text that kubectl shows as one warning.
+// oneLine formats a text that kubectl shows as one warning.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > maxWarning {

@@ -21,12 +21,12 @@ func (b *Bridge) sawCopy(one *taken) {
 	changed := known.generation != 0 && known.generation != o.Meta.Generation
 	known.copy, known.generation, known.version = true, o.Meta.Generation, o.Meta.ResourceVersion
 	if known.content = o.Meta.Annotations[annotationContent]; changed {
-		known.content = "" // somebody else may have changed it
+		known.content = "" // someone else may have changed it
 	}
 	b.projectLocked(one.id)
 }
 
-// sawForeign notes an object of a type that users do not write so, made while the webhook was away.
+// sawForeign notes an object of a type that users do not write as objects, created while the webhook was down.
 func (b *Bridge) sawForeign(one *taken) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,8 @@ type sink struct {
 	kind   *kindState
 }
 
-// Replace implements apiserver.Sink. What went unseen is forgotten here, and removed by compare, which judges all of it.
+// Replace implements apiserver.Sink. It forgets objects whose deletion was not seen; compare judges and removes their
+// resources together.
 func (s *sink) Replace(all []*apiserver.Object) {
 	b, k := s.bridge, s.kind
 	b.mu.Lock()
@@ -27,7 +28,7 @@ func (s *sink) Replace(all []*apiserver.Object) {
 			b.pending[objectID{k.Type, name}] = &change{uid: o.uid, at: b.Now(), unseen: true}
 		}
 	}
-	for id, c := range b.pending { // the feed has not come to it yet
+	for id, c := range b.pending { // the feed has not reached it yet
 		if id.Type == k.Type && c.object != nil && !there[id.Name] {
 			b.pending[id] = &change{uid: c.object.Meta.UID, at: b.Now(), unseen: true}
 		}
@@ -44,7 +45,8 @@ func (s *sink) Changed(o *apiserver.Object) {
 	wake(s.bridge.work)
 }
 
-// changedLocked notes an object, unless it is the one that is known: its status may differ, which only this server writes.
+// changedLocked notes an object, unless it is the known version: only its status may differ, which only this server
+// writes.
 func (s *sink) changedLocked(o *apiserver.Object) {
 	b, k := s.bridge, s.kind
 	id := objectID{k.Type, o.ID()}
@@ -65,7 +67,7 @@ func (s *sink) Deleted(o *apiserver.Object) {
 }
 
 // Failed implements apiserver.Sink. A kind that the API server does not know has no objects there, which says nothing
-// about what the store has.
+// about the store.
 func (s *sink) Failed(err error) {
 	b, k := s.bridge, s.kind
 	b.mu.Lock()
@@ -90,7 +92,7 @@ func (s *sink) Resumed() {
 	k.failed, k.absent = nil, false
 }
 
-// condition is one of status.conditions, with what Kubernetes adds to resources.Condition.
+// condition is one of status.conditions, with the fields that Kubernetes adds to resources.Condition.
 type condition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`

@@ -13,14 +13,15 @@ import (
 	"github.com/causeway-mesh/causeway/server"
 )
 
-// The paths of the webhook. A secret part follows, which only the configurations in the cluster have: nobody else can ask.
+// The paths of the webhook. A secret part follows, which only the configurations in the cluster contain, so nobody else
+// can call it.
 const (
 	pathMutate   = "/mutate"
 	pathValidate = "/validate"
 	pathInject   = "/inject"
 )
 
-// maxReview bounds a question: an object and the one that it replaces.
+// maxReview limits a review: an object and its previous version.
 const maxReview = 8 << 20
 
 // serveWebhook answers the API server until ctx ends.
@@ -29,7 +30,7 @@ func (b *Bridge) serveWebhook(ctx context.Context) error {
 	return server.ServeHTTP(ctx, secured, http.HandlerFunc(b.answer), b.Panics)
 }
 
-// answer answers one question.
+// answer answers one review.
 func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
 	path, secret, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	judge := map[string]func(context.Context, *admissionRequest) *admissionResponse{
@@ -56,10 +57,10 @@ func (b *Bridge) answer(w http.ResponseWriter, r *http.Request) {
 	response.UID = question.UID
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(admissionReview{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview",
-		Response: response}) // the API server has gone
+		Response: response}) // the API server has disconnected
 }
 
-// learnSelf asks the API server who this server is, until it knows or ctx ends.
+// learnSelf asks the API server for this server's user name, until it knows or ctx ends.
 func (b *Bridge) learnSelf(ctx context.Context) error {
 	for {
 		name, err := b.Client.WhoAmI(ctx)
@@ -78,7 +79,7 @@ func (b *Bridge) learnSelf(ctx context.Context) error {
 	}
 }
 
-// self is the name by which the API server knows this server; empty until it is known.
+// self returns this server's user name at the API server; empty until it is known.
 func (b *Bridge) self() string {
 	if name := b.selfName.Load(); name != nil {
 		return *name

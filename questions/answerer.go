@@ -15,16 +15,16 @@ import (
 	"github.com/causeway-mesh/causeway/questions/questionspb"
 )
 
-// Bounds of the zone's side, whatever a global asks.
+// Limits of the zone's side, whatever a global asks.
 const (
-	// answersAtOnce bounds the questions that are being answered; the others wait on the global.
+	// answersAtOnce limits the questions in progress; the others wait on the global.
 	answersAtOnce = mostOfZone
-	// answerEvery and answerBurst bound how often a global is answered: each question costs the zone and an Envoy work.
+	// answerEvery and answerBurst limit the rate of answers: each question costs work of the zone and an Envoy.
 	answerEvery = 200 * time.Millisecond
 	answerBurst = 10
 	// partSize is the size of the parts that are sent, in bytes.
 	partSize = 512 << 10
-	// callTimeout bounds one call of the global.
+	// callTimeout limits one call of the global.
 	callTimeout = 10 * time.Second
 )
 
@@ -118,7 +118,7 @@ func send(ctx context.Context, client questionspb.QuestionServiceClient, id []by
 		size := min(len(body), partSize)
 		part := &questionspb.AnswerPart{Id: id, Number: number, Body: body[:size]}
 		if body = body[size:]; len(body) == 0 {
-			part.Last, part.Status = true, uint32(answer.Status) //nolint:gosec // a status of HTTP
+			part.Last, part.Status = true, uint32(answer.Status) //nolint:gosec // an HTTP status
 			part.Detail, part.Warning = shortened(answer.Detail), shortened(answer.Warning)
 		}
 		call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -130,7 +130,7 @@ func send(ctx context.Context, client questionspb.QuestionServiceClient, id []by
 	}
 }
 
-// shortened returns a text as a part may have it.
+// shortened cuts a text to the limit of a part.
 func shortened(detail string) string {
 	return strings.ToValidUTF8(detail[:min(len(detail), maxDetail)], "")
 }

@@ -13,30 +13,30 @@ import (
 	"github.com/causeway-mesh/causeway/questions/questionspb"
 )
 
-// Bounds of the global's side.
+// Limits of the global's side.
 const (
 	// takenWithin is how long a question waits for its zone, partWithin for each part of the answer, and answeredWithin
 	// for all of it.
 	takenWithin    = 5 * time.Second
 	partWithin     = 15 * time.Second
 	answeredWithin = time.Minute
-	// maxAnswer and maxPart bound an answer and one part of it, in bytes.
+	// maxAnswer and maxPart limit an answer and one part of it, in bytes.
 	maxAnswer = 16 << 20
 	maxPart   = 1 << 20
-	// mostOfZone and mostAtOnce bound the questions in progress: of one zone, and of all. Each may hold maxAnswer.
+	// mostOfZone and mostAtOnce limit the questions in progress: of one zone, and of all. Each may hold maxAnswer.
 	mostOfZone = 3
 	mostAtOnce = 8
-	// maxDetail bounds the text of a refusal, and of a warning, in bytes.
+	// maxDetail limits the text of a refusal, and of a warning, in bytes.
 	maxDetail = 1 << 10
 )
 
-// Answer is what a zone answers.
+// Answer is a zone's answer.
 type Answer struct {
-	// Status is one of HTTP's.
+	// Status is an HTTP status.
 	Status int
-	// Detail is the reason for any Status but 200, for people. It is the zone's text, and may contain anything.
+	// Detail is the reason for any Status but 200, for users. It is the zone's text, and may contain anything.
 	Detail string
-	// Warning says what may be wrong with the answer, likewise.
+	// Warning says what may be wrong with the answer; it is the zone's text too.
 	Warning string
 	// Body is not checked.
 	Body []byte
@@ -123,7 +123,7 @@ func (d *Desk) put(zone string, q *questionspb.Question) (*asked, error) {
 	return one, nil
 }
 
-// drop forgets a question: an answer that comes later is refused.
+// drop removes a question: a later answer is refused.
 func (d *Desk) drop(zone string, one *asked) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,8 +133,8 @@ func (d *Desk) drop(zone string, one *asked) {
 	}
 }
 
-// Follow returns a channel with a signal while questions wait for a zone, until leave. The newest connection of a zone
-// gets the signals.
+// Follow returns a channel with a signal while questions wait for a zone, until leave is called. The newest connection
+// of a zone gets the signals.
 func (d *Desk) Follow(zone string) (wait <-chan struct{}, leave func()) {
 	follower := make(chan struct{}, 1)
 	d.mu.Lock()
@@ -152,7 +152,7 @@ func (d *Desk) Follow(zone string) (wait <-chan struct{}, leave func()) {
 	}
 }
 
-// signal does nothing if there is a signal already, or nobody to signal.
+// signal does nothing if a signal is already pending, or nobody waits for one.
 func signal(to chan struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -198,7 +198,7 @@ func (d *Desk) hear(zone string, p *questionspb.AnswerPart) error {
 	return nil
 }
 
-// over reports whether the question has its answer, or will have none.
+// over reports whether the question has its answer, or cannot get one.
 func (a *asked) over() bool { return a.answer != nil || a.err != nil }
 
 // add adds the body of a part. Errors: ErrTooLarge, ErrDisorder.
@@ -217,7 +217,7 @@ func (a *asked) add(p *questionspb.AnswerPart) error {
 	}
 }
 
-// statusOf returns the status of an answer. A zone can refuse, but not invent what a status means to clients.
+// statusOf returns the status of an answer. A zone can refuse, but cannot choose what a status means to clients.
 func statusOf(p *questionspb.AnswerPart) int {
 	switch s := p.GetStatus(); s {
 	case 0:

@@ -13,8 +13,8 @@ import (
 // Authenticate returns which zone makes a call: kds.GlobalConfig.Authenticate.
 type Authenticate func(ctx context.Context) (zone string, pass kds.Pass, err error)
 
-// Register adds the service to a server created with kds.ServerOptions. A caller is judged before its message is
-// decoded.
+// Register adds the service to a server created with kds.ServerOptions. It judges a caller before it decodes the
+// message.
 func Register(r grpc.ServiceRegistrar, d *Desk, who Authenticate) {
 	judge := func(ctx context.Context, _ string) (context.Context, error) {
 		zone, _, err := who(ctx)

@@ -27,12 +27,12 @@ type BootstrapConfig struct {
 	Mesh, Dataplane, Namespace string
 	// ZoneIngress names the zone ingress that the proxy serves, instead of a Dataplane. It belongs to no mesh.
 	ZoneIngress string
-	// Gateway means that the Dataplane is one of a MeshGateway, whose clients are outside of the mesh: the proxy then
+	// Gateway means that the Dataplane belongs to a MeshGateway, whose clients are outside the mesh. The proxy then
 	// also limits its heap to MaxHeap bytes, 1 GiB when zero.
 	Gateway bool
 	MaxHeap int64
-	// Egress names the Dataplane that the proxy serves, instead of Dataplane: one of the operator, with a listener of type
-	// ZoneEgress.
+	// Egress names the Dataplane that the proxy serves, instead of Dataplane. It must be the operator's and have a
+	// listener of type ZoneEgress.
 	Egress string
 	// XDSAddress is the zone's xDS server: grpcs://host:port, grpc://host:port (plaintext, loopback only), or host:port,
 	// which is plaintext on loopback and TLS elsewhere.
@@ -42,35 +42,36 @@ type BootstrapConfig struct {
 	// Token is the proxy's dataplane token, or empty. The bootstrap contains it, so only its owner may be able to read
 	// the bootstrap. A token needs TLS or loopback.
 	Token string
-	// RenewedTokenFile is the absolute path of a token that something renews, such as the kubelet, instead of Token. The
-	// proxy follows it by TokenSource, the absolute path of the file that DescribeToken is written to.
+	// RenewedTokenFile is the absolute path of a token that is renewed, for example by the kubelet. It replaces Token.
+	// The proxy watches it through TokenSource, the absolute path of the file with DescribeToken's output.
 	RenewedTokenFile, TokenSource string
 	// SpireSocket is the absolute path of the socket of the SPIRE agent beside the proxy, which a MeshIdentity with the
 	// provider Spire needs. Empty if there is none.
 	SpireSocket string
-	// DNSAddress is where the proxy answers DNS queries for the names of services, `ip:port` on loopback. Empty turns that
-	// off. DNSUpstreams are the servers, `ip:port`, that other names are forwarded to; without any, there are no others.
+	// DNSAddress is where the proxy answers DNS queries for service names, `ip:port` on loopback. Empty turns that off.
+	// DNSUpstreams are the servers, `ip:port`, to which it forwards queries for other names. If it is empty, the proxy
+	// answers only for services.
 	DNSAddress   string
 	DNSUpstreams []string
-	// ClusterDNS means that the resolver of a Kubernetes cluster knows the names of services instead, because the zone
-	// answers it.
+	// ClusterDNS means that the resolver of a Kubernetes cluster answers for service names instead, because it asks the
+	// zone.
 	ClusterDNS bool
 	// AdminAddress is where Envoy's admin interface listens, "127.0.0.1:9901" when empty. It must be on loopback.
 	// "none" turns the interface off.
 	AdminAddress string
-	// ReadyAddress is where the proxy answers GET /ready to everybody, `ip:port`: 200 once it has its configuration. Empty
-	// turns that off.
+	// ReadyAddress is where the proxy answers GET /ready without authentication, `ip:port`: 200 once it has its
+	// configuration. Empty turns that off.
 	ReadyAddress string
-	// Probes are what the kubelet asks the proxy, at ProbeAddress (`ip:port`), instead of the application, whose address
-	// ApplicationAddress is.
+	// Probes are the kubelet's probes, which the proxy answers at ProbeAddress (`ip:port`) for the application at
+	// ApplicationAddress.
 	Probes                           []injection.Probe
 	ProbeAddress, ApplicationAddress string
 	// PushMetricsEvery is how often the proxy sends its metrics to the collector of a MeshMetric. Zero turns that off.
 	PushMetricsEvery time.Duration
 	// MaxConnections limits the downstream connections that Envoy accepts, 50,000 when zero.
 	MaxConnections int64
-	// DrainTime limits how long the TCP connections of clients that lost their access stay open: whole seconds, 30 when
-	// zero. Envoy reads it from its command line only, so the first line of the bootstrap shows how to start Envoy.
+	// DrainTime limits how long TCP connections of clients that lost access stay open: whole seconds, 30 when zero.
+	// Envoy reads it only from its command line, so the first line of the bootstrap shows how to start Envoy.
 	DrainTime time.Duration
 }
 
@@ -146,7 +147,7 @@ func Bootstrap(cfg BootstrapConfig) ([]byte, error) {
 	return append([]byte(start), text...), err
 }
 
-// fill sets defaults and checks what fits together.
+// fill sets defaults and checks combinations of fields.
 func (cfg *BootstrapConfig) fill() error {
 	if cfg.Egress != "" {
 		if cfg.Dataplane != "" || cfg.ZoneIngress != "" {
@@ -180,7 +181,7 @@ func (cfg *BootstrapConfig) fill() error {
 	return nil
 }
 
-// withField returns s, or a new struct, with a field.
+// withField sets a field of s, or of a new struct if s is nil.
 func withField(s *structpb.Struct, key string, value *structpb.Value) *structpb.Struct {
 	if s == nil {
 		s = &structpb.Struct{Fields: map[string]*structpb.Value{}}

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// addDNS tells the zone where the proxy is asked for names.
+// addDNS tells the zone where the proxy answers DNS queries.
 func (cfg *BootstrapConfig) addDNS(node *corev3.Node) error {
 	switch {
 	case cfg.ClusterDNS && (cfg.DNSAddress != "" || len(cfg.DNSUpstreams) > 0):

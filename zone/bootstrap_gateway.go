@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The parts of the heap's limit at which a gateway's proxy gives memory back, and refuses requests.
+// The shares of the heap limit at which a gateway's proxy releases memory, and at which it refuses requests.
 const (
 	shrinkAt = 0.92
 	refuseAt = 0.95
@@ -20,8 +20,8 @@ const (
 	refreshHeap = 250 * time.Millisecond
 )
 
-// limitHeap makes a proxy refuse requests rather than run out of memory: its clients are outside of the mesh, and may
-// be anybody.
+// limitHeap makes a proxy refuse requests before it runs out of memory: its clients are outside the mesh and may be
+// hostile.
 func limitHeap(m *overloadv3.OverloadManager, most int64) error {
 	config, err := anypb.New(&heapv3.FixedHeapConfig{MaxHeapSizeBytes: uint64(most)})
 	if err != nil {

@@ -31,16 +31,17 @@ import (
 )
 
 const (
-	// probesName names the listener that answers the kubelet for the application.
+	// probesName names the listener that answers the kubelet's probes.
 	probesName = "causeway_probes"
-	// probeAgent is the user agent of what the application is asked, which begins as the kubelet's.
+	// probeAgent is the user agent of requests to the application. It begins like the kubelet's.
 	probeAgent = "kube-probe/causeway"
-	// hookTime bounds how long a request of a hook may say nothing: the kubelet ends it earlier. A connection without a
-	// request ends much earlier, since anybody may open one, and they count as those of the mesh do.
+	// hookTime limits how long a hook's request may send nothing; the kubelet ends it earlier. A connection without a
+	// request ends much earlier, because anybody may open one and it counts against the same limit as connections of
+	// the mesh.
 	hookTime = time.Hour
 )
 
-// noBody refuses a request with a body. That of one in chunks cannot be told by its headers, when routes see them.
+// noBody refuses a request with a body. Routes cannot detect a chunked body by its headers.
 const noBody = `
 function envoy_on_request(request)
   local body = request:body()
@@ -48,10 +49,9 @@ function envoy_on_request(request)
 end
 `
 
-// addProbes adds the listener at which the kubelet asks what it asked the application before the proxy was there. It
-// answers GET for the paths of the probes, and knows no others. Of such a request nothing reaches the application but
-// that it came: path, query, headers and host are those of the probe. Probes of TCP and gRPC are answered by what the
-// proxy's own checks of the port found.
+// addProbes adds the listener for the kubelet's probes. It answers GET for the paths of the probes only. The
+// application receives only the fact of a request: path, query, headers and host come from the probe. The proxy answers
+// TCP and gRPC probes from its own checks of the port.
 func (cfg *BootstrapConfig) addProbes(b *bootstrapv3.Bootstrap) error {
 	if len(cfg.Probes) == 0 {
 		return nil
@@ -91,11 +91,11 @@ func (cfg *BootstrapConfig) addProbes(b *bootstrapv3.Bootstrap) error {
 	return nil
 }
 
-// prober collects what answers probes.
+// prober builds the configuration that answers probes.
 type prober struct {
 	b       *bootstrapv3.Bootstrap
 	address netip.Addr // of the application
-	// clusters are the names of those that are there.
+	// clusters holds the names of the clusters added so far.
 	clusters map[string]bool
 	routes   []*routev3.Route
 	checks   []*healthv3.HealthCheck
@@ -117,7 +117,7 @@ func (p *prober) add(probe *injection.Probe) error {
 	return errors.New("want httpGet, tcpSocket or grpc")
 }
 
-// asked matches GET for exactly the path of a probe, with neither a query nor a body.
+// asked matches a GET of exactly a probe's path, with neither a query nor a body.
 func asked(path string) []*routev3.HeaderMatcher {
 	exactly := func(header, value string) *routev3.HeaderMatcher {
 		return &routev3.HeaderMatcher{Name: header, HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
@@ -129,7 +129,7 @@ func asked(path string) []*routev3.HeaderMatcher {
 	return []*routev3.HeaderMatcher{exactly(":method", "GET"), exactly(":path", path), absent("content-length")}
 }
 
-// addRequest has the proxy ask the application as the kubelet did.
+// addRequest makes the proxy send the kubelet's request to the application.
 func (p *prober) addRequest(probe *injection.Probe) error {
 	get := probe.HTTPGet
 	secure := strings.EqualFold(get.Scheme, "https")
@@ -146,13 +146,13 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	route := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: probe.Path}, Headers: asked(probe.Path)},
 		Action: &routev3.Route_Route{Route: action},
-		// The kubelet would follow it here, where it leads nowhere. A redirect alone is a success to it.
+		// The kubelet would follow it to the proxy, where it leads nowhere. It treats a bare redirect as success.
 		ResponseHeadersToRemove: []string{"location"},
 	}
 	agent, accept := false, false
 	for _, h := range get.Headers {
 		switch name := strings.ToLower(h["name"]); {
-		case name == "host" && h["value"] == "": // the kubelet names the address then; Envoy would pass the caller's on
+		case name == "host" && h["value"] == "": // the kubelet sends the address then; Envoy would pass on the caller's
 			continue
 		case name == "host":
 			action.HostRewriteSpecifier = &routev3.RouteAction_HostRewriteLiteral{HostRewriteLiteral: h["value"]}
@@ -176,13 +176,13 @@ func (p *prober) addRequest(probe *injection.Probe) error {
 	return nil
 }
 
-// header adds a header with a value that is taken as it is.
+// header adds a header with a literal value.
 func header(name, value string) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{AppendAction: corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD, KeepEmptyValue: true,
 		Header: &corev3.HeaderValue{Key: name, Value: strings.ReplaceAll(value, "%", "%%")}}
 }
 
-// requestPath returns what the kubelet makes of the path of a probe, which may have a query.
+// requestPath returns the request path that the kubelet derives from a probe's path, which may have a query.
 func requestPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -195,7 +195,7 @@ func requestPath(path string) string {
 	return asked.RequestURI()
 }
 
-// addCheck has the proxy check a port by itself, and answer by what it found.
+// addCheck makes the proxy check a port itself, and answer with the result.
 func (p *prober) addCheck(probe *injection.Probe) error {
 	cluster, err := p.checkedCluster(probe)
 	if err != nil {
@@ -206,7 +206,8 @@ func (p *prober) addCheck(probe *injection.Probe) error {
 	return nil
 }
 
-// manager builds what reads requests: first the answers by checks, then what drops the caller's headers.
+// manager builds the connection manager: first the answers from checks, then the filter that drops the caller's
+// headers.
 func (p *prober) manager() (*anypb.Any, error) {
 	var filters []*hcmv3.HttpFilter
 	add := func(name string, config proto.Message) error {

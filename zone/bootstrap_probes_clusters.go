@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// checkEvery is how often the proxy checks a port for a probe of TCP or gRPC. No container starts again in less.
+	// checkEvery is how often the proxy checks a port for a TCP or gRPC probe. No container restarts faster.
 	checkEvery = time.Second
 	// probeConnectTime bounds how long the application may take to accept a connection.
 	probeConnectTime = 5 * time.Second
@@ -26,8 +26,8 @@ const (
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// requestCluster adds the cluster of a port of the application for requests, once, and returns its name. Each request has
-// a connection of its own, as those of the kubelet have.
+// requestCluster adds the cluster for requests to a port of the application, once, and returns its name. Each request
+// has its own connection, like the kubelet's.
 func (p *prober) requestCluster(port uint32, secure bool) (string, error) {
 	name := fmt.Sprintf("causeway_probe_http_%d", port)
 	if secure {
@@ -59,14 +59,14 @@ func (p *prober) requestCluster(port uint32, secure bool) (string, error) {
 	return name, nil
 }
 
-// checkedCluster adds the cluster of a port of the application that is checked, and returns its name.
+// checkedCluster adds the cluster of a port that the proxy checks, and returns its name.
 func (p *prober) checkedCluster(probe *injection.Probe) (string, error) {
 	name := fmt.Sprintf("causeway_probe_check_%d", len(p.checks))
 	c := p.cluster(name, probe.Port)
 	check := &corev3.HealthCheck{
 		Timeout: durationpb.New(max(time.Duration(probe.Timeout)*time.Second, time.Second)), Interval: durationpb.New(checkEvery),
 		NoTrafficInterval: durationpb.New(checkEvery), NoTrafficHealthyInterval: durationpb.New(checkEvery),
-		UnhealthyThreshold: wrapperspb.UInt32(1), HealthyThreshold: wrapperspb.UInt32(1), // the kubelet counts
+		UnhealthyThreshold: wrapperspb.UInt32(1), HealthyThreshold: wrapperspb.UInt32(1), // the kubelet counts failures
 		HealthChecker: &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}},
 	}
 	if probe.GRPC != nil {
@@ -87,8 +87,8 @@ func (p *prober) checkedCluster(probe *injection.Probe) (string, error) {
 	return name, nil
 }
 
-// cluster returns a cluster of a port of the application, dialled as an inbound dials it: on the pod's address, from the
-// address that capture lets pass.
+// cluster returns a cluster of a port of the application, dialled as an inbound dials it: the pod's address, from the
+// source address that capture lets pass.
 func (p *prober) cluster(name string, port uint32) *clusterv3.Cluster {
 	p.clusters[name] = true
 	address := p.address.Unmap()

@@ -20,13 +20,12 @@ import (
 
 const (
 	minPushInterval = time.Second
-	// maxPoints limits one request to a collector, which takes 4 MiB unless told otherwise.
+	// maxPoints limits one request to a collector, which accepts 4 MiB by default.
 	maxPoints = 5000
 )
 
-// addPush makes Envoy send its metrics every PushMetricsEvery, to where a MeshMetric says. Envoy takes the sender from
-// its bootstrap only. The cluster that it sends to stands for one that comes by discovery, and has no endpoint until
-// then.
+// addPush makes Envoy send its metrics every PushMetricsEvery, to the collector that a MeshMetric names. Envoy reads
+// the sender only from its bootstrap. The cluster stands for a discovered one, and has no endpoint until that arrives.
 func (cfg *BootstrapConfig) addPush(b *bootstrapv3.Bootstrap) error {
 	switch {
 	case cfg.PushMetricsEvery == 0:

@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	// readyName names the listener that answers whether the proxy is ready, and readyPath is what it answers.
+	// readyName names the readiness listener, and readyPath is the path that it answers.
 	readyName = "causeway_ready"
 	readyPath = "/ready"
-	// readyBuffer bounds what a connection to it holds: it takes no bodies.
+	// readyBuffer limits the memory of a connection to it: it accepts no bodies.
 	readyBuffer = 8 << 10
 )
 
-// addReady adds a listener that answers GET /ready for everybody, as the admin interface does: 200 once the proxy has
-// its configuration. Nothing else of the admin interface is reached by it.
+// addReady adds a listener that answers GET /ready without authentication, like the admin interface: 200 once the proxy
+// has its configuration. It exposes nothing else of the admin interface.
 func (cfg *BootstrapConfig) addReady(b *bootstrapv3.Bootstrap) error {
 	if cfg.ReadyAddress == "" {
 		return nil
@@ -82,7 +82,7 @@ func readyManager() (*anypb.Any, error) {
 		RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: readyName,
 			VirtualHosts: []*routev3.VirtualHost{{Name: readyName, Domains: []string{"*"}, Routes: []*routev3.Route{{
-				// :path has the query too: the admin interface gets none.
+				// :path includes the query, which must not reach the admin interface.
 				Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Path{Path: readyPath},
 					Headers: []*routev3.HeaderMatcher{exactly(":method", "GET"), exactly(":path", readyPath)}},
 				Action: &routev3.Route_Route{Route: &routev3.RouteAction{

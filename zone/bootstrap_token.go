@@ -32,8 +32,9 @@ func tokenSecrets(token string) []*tlsv3.Secret {
 	}}}}
 }
 
-// DescribeToken returns what tells a proxy which file has its token. Envoy reads that file again whenever something in its
-// folder is moved to its place, as the kubelet and most others renew files; it has no other way to follow a token.
+// DescribeToken returns the file that tells a proxy where its token is. Envoy reads the token again whenever something
+// is moved into the token's folder, which is how the kubelet and most others renew files. Envoy has no other way to
+// follow a token.
 func DescribeToken(file string) ([]byte, error) {
 	secret, err := anypb.New(&tlsv3.Secret{Name: tokenSecret, Type: &tlsv3.Secret_GenericSecret{GenericSecret: &tlsv3.GenericSecret{
 		Secret: &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: file}}}}})

@@ -56,8 +56,8 @@ type Config struct {
 	// APIAddress, XDSAddress and DiagnosticsAddress are host:port. Off loopback they serve TLS, with the CA in
 	// <DataDir>/tls/ca.crt.
 	APIAddress, XDSAddress, DiagnosticsAddress string
-	// DNSAddress is host:port, where the zone answers queries for the names of services by UDP, for a cluster's resolver.
-	// Empty turns that off.
+	// DNSAddress is host:port, where the zone answers UDP queries for service names, for a cluster's resolver. Empty
+	// turns that off.
 	DNSAddress string
 	// TLSMinVersion is the minimum version of TLS on those ports: server.TLS12 or server.TLS13, the latter when empty.
 	TLSMinVersion string
@@ -82,14 +82,15 @@ type Config struct {
 	// permissions of an inbound above a certain size.
 	RBACForm string
 	// AccessLog lists where proxies log the decisions of their inbounds, separated by commas: als (the zone collects
-	// them, for reports and suggestions), stdout (each proxy's own) and absolute paths of files. If it is empty,
-	// proxies do not log them.
+	// them, for reports and suggestions), stdout (each proxy's own) and absolute file paths. If it is empty, proxies do
+	// not log them.
 	AccessLog string
-	// Kubernetes connects the zone with the API server of a cluster, in which its users write. Nil connects it with none.
+	// Kubernetes connects the zone with the API server of a cluster in which users write resources. Nil means no
+	// cluster.
 	Kubernetes *kubernetes.Settings
-	// Injection says what proxy pods of that cluster get which ask for one.
+	// Injection configures the proxies of pods that ask for one.
 	Injection Injection
-	// Now is the wall clock, by which everything expires, is renewed and is dated; time.Now when nil.
+	// Now is the wall clock, used for expiry, renewal and timestamps; time.Now when nil.
 	Now func() time.Time
 
 	// clusterID is read at the start.
@@ -100,18 +101,18 @@ type Config struct {
 	Access access.Settings
 	// Tracer receives the spans; nil turns tracing off.
 	Tracer trace.Tracer
-	// Page is the page for people, on the HTTP API's address; nil means none.
+	// Page is the web page, on the HTTP API's address; nil means none.
 	Page api.Page
-	// Panics catches panics that would end the process because of one peer or user. Nil, as in tests, catches nothing.
+	// Panics catches panics caused by one peer or user, which would end the process. Nil, as in tests, catches nothing.
 	Panics *panics.Guard
 	// Log is slog.Default when nil.
 	Log *slog.Logger
 
-	// otherGlobals are further addresses, host:port, of the global that the zone has joined.
+	// otherGlobals are additional addresses, host:port, of the global that the zone has joined.
 	otherGlobals []string
 }
 
-// joins reports whether the zone is to join, or has joined in this data directory.
+// joins reports whether the zone will join, or has joined in this data directory.
 func (c *Config) joins() bool {
 	return c.Join != "" || HasJoined(c.DataDir)
 }

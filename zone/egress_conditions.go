@@ -13,7 +13,7 @@ import (
 type egressConditions struct {
 	store store.Reader
 	home  resources.Home
-	// started is the time since which this server can know.
+	// started is the time from which this server knows about proxies.
 	started time.Time
 	// presence is Proxies.Egress.
 	presence func(dataplane resources.Key) xds.Presence
@@ -37,10 +37,10 @@ func (c *egressConditions) of(r *resources.Resource) []resources.Condition {
 	return []resources.Condition{seen.condition()}
 }
 
-// sightings are the egresses of a zone by what is known of their proxies.
+// sightings are the egresses of a zone, grouped by the state of their proxies.
 type sightings struct {
 	there, connected, serving, awaited int
-	// since is when the last of those that left did, or when the server started.
+	// since is when the last proxy disconnected, or when the server started.
 	since time.Time
 }
 

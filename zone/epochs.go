@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// metSecret is the name of the secret, in the zone's store, with the epoch of the global's store that the zone
-// has accepted, and seenSecret that of the one with how much the zone has seen of it.
+// metSecret names the secret, in the zone's store, with the epoch of the global's store that the zone has accepted.
+// seenSecret names the one with the zone's progress in that store.
 const (
 	metSecret  = "global-store-incarnation" //nolint:gosec // the name of a secret
 	seenSecret = "global-store-seen"        //nolint:gosec // the name of a secret

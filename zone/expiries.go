@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// expiries returns when the zone's credential expires (member), and when the signing authority of each mesh does
-// (mesh/NAME), and of each other trust domain of a mesh (mesh/NAME:TRUST-DOMAIN).
+// expiries returns the expiry of the zone's credential (member), of the signing authority of each mesh (mesh/NAME), and
+// of each other trust domain of a mesh (mesh/NAME:TRUST-DOMAIN).
 func expiries(memberships *enrolment.Holder, authorities *identity.Authorities,
 	durable store.Reader) map[string]time.Time {
 	all := map[string]time.Time{}

@@ -21,7 +21,7 @@ import (
 // files in one folder. A resource can read only what belongs to its own mesh and namespace.
 type externalSources struct {
 	keeper *secrets.Keeper
-	// dir is empty if services cannot name files.
+	// dir is empty if services may not name files.
 	dir   string
 	store store.Reader
 	now   func() time.Time
@@ -130,7 +130,7 @@ func (e *externalSources) follow(ctx context.Context, changed func(mesh string))
 	}
 }
 
-// files returns, by mesh, a text that differs when one of the files has changed.
+// files returns, by mesh, a fingerprint that changes when one of the files changes.
 func (e *externalSources) files() map[string]string {
 	out := map[string]string{}
 	for _, t := range []resources.Type{resources.TypeMeshExternalService, resources.TypeMeshGateway} {

@@ -13,7 +13,7 @@ const (
 	reasonWrongCertificate = "CertificateNotValid"
 )
 
-// gatewayConditions report listeners of a MeshGateway whose certificates are not there, or that clients refuse. A value
+// gatewayConditions reports listeners of a MeshGateway whose certificates are missing or invalid for clients. A value
 // in the resource itself was checked when it was written, and is sealed here.
 func (e *externalSources) gatewayConditions(r *resources.Resource) (out []resources.Condition) {
 	if r.Type != resources.TypeMeshGateway {

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// identityConditions reports whether a MeshIdentity gives identities in this zone yet.
+// identityConditions reports whether a MeshIdentity is active in this zone.
 type identityConditions struct {
 	store       store.Reader
 	zone        string

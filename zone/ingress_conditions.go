@@ -10,14 +10,14 @@ import (
 // ingressConditions reports whether the proxies of this zone's ingresses are connected.
 type ingressConditions struct {
 	zone string
-	// started is the time since which this server can know.
+	// started is the time from which this server knows about proxies.
 	started time.Time
 	// presence is Proxies.Ingress.
 	presence func(ingress resources.Key) xds.Presence
 }
 
-// of returns the condition of a ZoneIngress of this zone, and nil for other resources: of the ingresses of other zones
-// only those know.
+// of returns the condition of a ZoneIngress of this zone, and nil for other resources. Each zone reports its own
+// ingresses.
 func (c *ingressConditions) of(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeZoneIngress || r.Zone() != c.zone {
 		return nil

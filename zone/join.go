@@ -85,7 +85,7 @@ func settle(ctx context.Context, s *enrolment.Holder, cfg *Config) error {
 	return nil
 }
 
-// insist joins, for as long as the global does not answer at all. A zone that has a credential goes on with that.
+// insist retries while no global answers. A zone that has a credential continues with it.
 func insist(ctx context.Context, s *enrolment.Holder, offer *enrolment.JoinString, addresses []string, cfg *Config) (*enrolment.Joined, error) {
 	for {
 		joined, err := s.Join(ctx, offer, addresses, cfg.Log)

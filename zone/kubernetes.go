@@ -16,15 +16,16 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// Injection is what an operator decides about the proxies that the zone gives to pods. Without an image it gives none.
+// Injection holds the operator's settings for the proxies that the zone injects into pods. Without an image, it injects
+// none.
 type Injection struct {
-	// Image has causeway-zone, EnvoyImage the proxy.
+	// Image contains causeway-zone, EnvoyImage the proxy.
 	Image, EnvoyImage string
 	// XDSAddress is the zone's xDS server as pods reach it: host:port.
 	XDSAddress string
 }
 
-// validate returns what is wrong with the settings of a zone; connected reports whether it has a cluster and a webhook.
+// validate returns an error for invalid settings; connected reports whether the zone has a cluster and a webhook.
 func (i *Injection) validate(connected bool) error {
 	switch {
 	case *i == Injection{}:
@@ -44,7 +45,7 @@ func (i *Injection) validate(connected bool) error {
 	return nil
 }
 
-// injectionOf returns what the proxies of pods have in common; nil if the zone gives pods none.
+// injectionOf returns the settings that the proxies of all pods share; nil if the zone injects none.
 func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	if cfg.Injection.Image == "" {
 		return nil
@@ -60,8 +61,8 @@ func injectionOf(cfg *Config, p *ports) func() *injection.Settings {
 	}
 }
 
-// newBridge returns what connects the zone with a Kubernetes cluster, and tells the HTTP API what is written there; nil
-// if the zone is connected with none.
+// newBridge returns the connection to a Kubernetes cluster, which also tells the HTTP API what users write there; nil
+// without a cluster.
 func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *server.Diagnostics) (*kubernetes.Bridge, error) {
 	if cfg.Kubernetes == nil {
 		return nil, nil
@@ -76,8 +77,8 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 	}, kubernetes.Place{DataDir: cfg.DataDir, Box: o.box, Agent: "causeway-zone"}, diagnostics)
 }
 
-// newDiscovery returns what makes Dataplanes and MeshServices of the pods and Services of the bridge's cluster; nil without
-// a cluster.
+// newDiscovery returns the controller that makes Dataplanes and MeshServices of the cluster's pods and Services; nil
+// without a cluster.
 func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities *identity.Authorities,
 	diagnostics *server.Diagnostics) *discovery.Controller {
 	if bridge == nil {
@@ -91,8 +92,8 @@ func newDiscovery(cfg *Config, o *opened, bridge *kubernetes.Bridge, authorities
 	return d
 }
 
-// identitiesIn returns what tells the SPIFFE IDs of Dataplanes of a mesh: those that they have, and those that they get
-// once the authorities that MeshIdentities ask for sign. So other zones know these before a proxy shows one.
+// identitiesIn returns a function for the SPIFFE IDs of a mesh's Dataplanes: the current ones, and those that take
+// effect once the authorities of new MeshIdentities sign. Other zones thus know an ID before a proxy presents it.
 func identitiesIn(known store.Reader, home resources.Home, authorities *identity.Authorities,
 	mesh string) func(*resources.Resource) []string {
 	all := []*identity.Assignments{authorities.Assignments(mesh), identity.AssignmentsIn(known.Snapshot(), mesh, home.Zone, nil)}

@@ -81,7 +81,7 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	return link, nil
 }
 
-// runLink keeps up the session with the global, if there is one, until ctx ends.
+// runLink maintains the session with the global, if there is one, until ctx ends.
 func runLink(ctx context.Context, link *kds.Zone, known *kds.VersionFiles) error {
 	if link == nil {
 		return nil
@@ -148,7 +148,7 @@ func verifyGlobal(cfg *Config, host string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, Time: cfg.Now}
 	switch {
 	case cfg.GlobalInsecure:
-		config.InsecureSkipVerify = true //nolint:gosec // what the operator asked for, by a flag that says so
+		config.InsecureSkipVerify = true //nolint:gosec // the operator asked for it by an explicit flag
 	case cfg.GlobalCASHA256 != "":
 		pin, err := hex.DecodeString(cfg.GlobalCASHA256)
 		if err != nil {

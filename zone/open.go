@@ -31,8 +31,8 @@ const (
 	identityDir = "identity" // one folder for each mesh's authority
 	knownDir    = "known"    // known copies of the global; may be deleted, it only saves work after a restart
 	tlsDir      = "tls"      // the serving certificate of ports off loopback
-	// checkpointFile records what proxies were given, sealed. It may be deleted; it only spares proxies a change after a
-	// restart.
+	// checkpointFile records what the zone issued to proxies, sealed. It may be deleted; it only spares proxies an
+	// update after a restart.
 	checkpointFile = "holdings.sealed"
 )
 
@@ -40,7 +40,7 @@ const (
 type opened struct {
 	home  resources.Home
 	store *backend.Store
-	// status holds what is known of proxies and of the link; it is not durable.
+	// status holds the state of proxies and of the link; it is not durable.
 	status store.Store
 	box    *secrets.Box
 	// fields decrypts the secrets in resources. keeper holds the secrets that have names of their own.
@@ -55,8 +55,8 @@ type opened struct {
 
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
 
-// open opens what outlives a restart: the store, with a mesh in it, and the audit log behind the guard of the HTTP API.
-// It leaves nothing open if it fails.
+// open opens the durable parts: the store, with a mesh in it, and the audit log behind the guard of the HTTP API. If it
+// fails, it closes everything again.
 func open(ctx context.Context, cfg *Config, box *secrets.Box) (o *opened, err error) {
 	fields := secrets.NewFields(box)
 	durable, err := backend.OpenSealed(ctx, cfg.Store, fields)
@@ -113,7 +113,7 @@ func prepare(cfg *Config) (*secrets.Box, error) {
 	return box, cfg.hold()
 }
 
-// hold makes the server notice when its data folder, or a file in it that a restart needs, is gone.
+// hold makes the server notice if its data folder, or a file in it that a restart needs, disappears.
 func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
 		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
@@ -123,7 +123,7 @@ func (c *Config) hold() (err error) {
 	return err
 }
 
-// openCheckpoint reads the record of what proxies were given before.
+// openCheckpoint reads what the zone issued to proxies before.
 func openCheckpoint(cfg *Config, box *secrets.Box, diagnostics *server.Diagnostics) *checkpoint.Cache {
 	return checkpoint.Open(checkpoint.Config{
 		Path: filepath.Join(cfg.DataDir, checkpointFile), Box: box, Now: cfg.Now, Log: cfg.Log,

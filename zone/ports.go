@@ -23,12 +23,12 @@ type ports struct {
 	xdsTLS                *tls.Config
 	// certificate is the serving certificate of the ports off loopback; nil if there are none.
 	certificate *server.Certificate
-	// bare are the same listeners without TLS.
+	// bare holds the same listeners without TLS.
 	bare []net.Listener
 }
 
-// listenFirst binds the port of diagnostics, which report the progress of the start: a zone that waits for its global
-// to let it in is alive.
+// listenFirst binds the diagnostics port, which reports the progress of the start: a zone that waits for admission by
+// its global is alive.
 func listenFirst(cfg *Config, box *secrets.Box) (_ *ports, err error) {
 	p := &ports{}
 	if p.diagnostics, err = server.ListenOpen(cfg.DiagnosticsAddress); err != nil {
@@ -46,7 +46,7 @@ func listenFirst(cfg *Config, box *secrets.Box) (_ *ports, err error) {
 	return p, nil
 }
 
-// listen binds the others.
+// listen binds the other ports.
 func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard *access.Guard,
 	diagnostics *server.Diagnostics) (err error) {
 	for _, one := range []struct {
@@ -72,7 +72,7 @@ func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard
 	return p.admit(ctx, cfg, guard)
 }
 
-// close closes all listeners; those that were served are closed already.
+// close closes all listeners. Those that were served are already closed.
 func (p *ports) close() {
 	for _, l := range p.bare {
 		_ = l.Close()
@@ -128,8 +128,8 @@ func (p *ports) secure(cfg *Config, box *secrets.Box) error {
 	return nil
 }
 
-// own reports whether a program on this machine that dials address and port may reach a port on loopback. A name may:
-// the dialer resolves it, and others can change the result.
+// own reports whether a program on this machine that dials address and port may reach a loopback port of this server.
+// It assumes so for a name: the dialer resolves it, and others may control the result.
 func (p *ports) own(address string, port uint32) bool {
 	ip, err := netip.ParseAddr(address)
 	name := err != nil

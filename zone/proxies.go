@@ -21,12 +21,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// proxyParts are the dependencies of the configuration of proxies, beside what a start opens.
+// proxyParts are the dependencies of the proxies' configuration, besides what a start opens.
 type proxyParts struct {
 	authorities *identity.Authorities
 	checkpoint  *checkpoint.Cache
 	sources     *externalSources
-	// sinks are where proxies log their decisions.
+	// sinks are the destinations of the proxies' access logs.
 	sinks []accesslog.Sink
 	// adminPin identifies the key that reads admin interfaces.
 	adminPin string
@@ -44,7 +44,7 @@ func newProxies(cfg *Config, o *opened, parts proxyParts, diagnostics *server.Di
 	})
 }
 
-// proxyService is what proxies are served with: discovery and the access log collector, behind the same admission.
+// proxyService serves proxies: discovery and the access log collector, behind the same admission.
 type proxyService struct {
 	cfg       *Config
 	store     store.Reader
@@ -94,8 +94,8 @@ func (s *proxyService) serve(ctx context.Context, p *ports, journal *accesslog.J
 	})
 }
 
-// recordRefused writes a refusal into the audit log. If that fails, nothing must be undone: the stream is refused
-// anyway.
+// recordRefused writes a refusal to the audit log. If that fails, nothing needs to be undone: the stream is refused
+// either way.
 func recordRefused(ctx context.Context, cfg *Config, audit *access.Log, r xds.Refusal) {
 	err := audit.Record(ctx, access.Entry{
 		Event: access.EventLogin, Outcome: access.Denied, Method: access.Method(r.Method), From: r.Address, Reason: r.Reason,

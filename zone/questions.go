@@ -18,7 +18,7 @@ type proxyAnswers struct {
 	log    *slog.Logger
 }
 
-// subjects are what the global may ask for.
+// subjects lists what the global may ask for.
 var subjects = map[questionspb.Question_Subject]api.ProxySubject{
 	questionspb.Question_SUBJECT_CONFIG:       api.ProxyConfig,
 	questionspb.Question_SUBJECT_STATS:        api.ProxyStats,

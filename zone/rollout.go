@@ -14,9 +14,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/xds"
 )
 
-// behindOf lists the proxies that are behind, and returns how many streams this takes into account. A proxy whose problems
-// the global does not know yet counts as behind: what the global does not know it cannot tell from success. told reports
-// whether the global has a revision of the status store.
+// behindOf lists the proxies that are behind, and returns how many streams this covers. A proxy whose problems have not
+// reached the global counts as behind: the global could not tell it from success. told reports whether the global has a
+// revision of the status store.
 func behindOf(proxies *xds.Proxies, told func(revision uint64) bool) (list []tracker.ProxyBehind, streams uint32) {
 	streams = proxies.Streams() // first, so that the statuses include at least these
 	return behind(proxies.SyncStatuses(), told), streams
@@ -43,7 +43,7 @@ type rollout struct {
 	zone            string
 	store, status   store.Reader
 	systemNamespace string
-	// started is the time since which this server can know about proxies.
+	// started is the time from which this server knows about proxies.
 	started  time.Time
 	statuses func() []xds.SyncStatus
 	// link is nil for a zone that runs alone.
@@ -65,7 +65,7 @@ func (o *rollout) serve(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteJSON(w, http.StatusOK, o.of(found, o.routes.Reader(r)))
 }
 
-// of returns how far a resource has come, as far as the reader may know.
+// of returns how far a resource has come, limited to what the reader may see.
 func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rollout {
 	snapshot := o.store.Snapshot()
 	answer := tracker.NewRollout(found)
@@ -81,8 +81,7 @@ func (o *rollout) of(found *resources.Resource, reader *api.Reader) *tracker.Rol
 	return answer
 }
 
-// proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of the others is
-// unknown.
+// proxies counts the selected Dataplanes. A connected proxy counts by its own status; the status of others is unknown.
 func (o *rollout) proxies(answer *tracker.Rollout, selection *matching.Selection, snapshot store.Snapshot,
 	reader *api.Reader) {
 	statuses := map[resources.Key]xds.SyncStatus{}
@@ -130,7 +129,7 @@ func insightKey(dataplane *resources.Resource) resources.Key {
 	return key
 }
 
-// away describes a Dataplane whose proxy is not connected, and since when, if this server knows.
+// away describes a Dataplane whose proxy is not connected, with since when, if known.
 func (o *rollout) away(dataplane *resources.Resource, status store.Snapshot) tracker.ProxyUnknown {
 	out := tracker.ProxyUnknown{Mesh: dataplane.Mesh, Namespace: dataplane.Namespace, Name: dataplane.Name,
 		Reason: "not connected"}

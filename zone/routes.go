@@ -27,7 +27,7 @@ func newRoutes(cfg *Config, o *opened, doubts *inspect.Doubts, diagnostics *serv
 	})
 }
 
-// doubts returns what makes answers of a zone doubtful. link is nil for a zone that runs alone.
+// doubts returns the conditions that make a zone's answers uncertain. link is nil for a zone that runs alone.
 func doubts(o *opened, link *kds.Zone, proxies *xds.Proxies, started time.Time) *inspect.Doubts {
 	out := &inspect.Doubts{Status: o.status, Started: started,
 		Behind: func(dataplane resources.Key, _ string) (string, bool) { return proxies.Behind(dataplane) }}
@@ -61,13 +61,13 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubt
 	(&tokenHandler{store: o.store, issuer: o.guard.Issuer(), now: cfg.Now}).register(routes)
 }
 
-// addAccessLog adds the routes that answer by what proxies log.
+// addAccessLog adds the routes whose answers come from the proxies' logs.
 func addAccessLog(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink) {
 	accesslog.Register(routes, accesslog.Config{Store: o.store, Journal: journal,
 		Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
 }
 
-// addCallers adds the route that tells who may call whom.
+// addCallers adds the route that reports who may call whom.
 func addCallers(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink,
 	doubts *inspect.Doubts, authorities *identity.Authorities) {
 	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,

@@ -48,7 +48,7 @@ var (
 	errNotJoined = errors.New("the zone has not joined its global yet; the log says what it waits for")
 )
 
-// start joins if it has to, opens the store and serves it.
+// start joins if necessary, opens the store and serves it.
 func start(ctx context.Context, cfg *Config, box *secrets.Box, ports *ports, diagnostics *server.Diagnostics) error {
 	memberships, err := enrolment.OpenHolder(cfg.DataDir, box, cfg.Now)
 	if err != nil {
@@ -143,7 +143,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		func(ctx context.Context) error { return ready(ctx, cfg, ports, diagnostics) })
 }
 
-// ready reports that every port is served, in the log, in the ready file and to the service manager, until ctx ends.
+// ready reports that every port is served: in the log, in the ready file and to the service manager, until ctx ends.
 func ready(ctx context.Context, cfg *Config, p *ports, diagnostics *server.Diagnostics) error {
 	diagnostics.SetStarting(nil)
 	addresses := p.addresses()

@@ -18,8 +18,8 @@ import (
 // maxSigningRequest limits a request, in bytes, to much more than a signing request for any accepted key needs.
 const maxSigningRequest = 64 << 10
 
-// A proxy needs an identity at half of the last one's life, and when authorities rotate. Each is a line of the audit
-// log, so one that asks in a loop would push out what others did.
+// A proxy needs an identity at half of the previous one's lifetime, and when authorities rotate. Each writes an audit
+// line, so a caller in a loop would push out other lines.
 const (
 	svidEvery = 10 * time.Second
 	svidBurst = 50
@@ -34,7 +34,7 @@ type svidHandler struct {
 	admission   *xds.Admission
 	// routes authorizes the caller.
 	routes *api.Server
-	// pace bounds what Dataplanes ask for by their own credentials.
+	// pace limits requests that use a Dataplane's own credential.
 	pace *access.Pace
 }
 

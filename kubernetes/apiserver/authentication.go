@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Authenticate asks the API server whose token it is that was made for an audience. ok is false for a token that is not
-// valid now, or was not made for that audience. Source: authentication.k8s.io/v1, TokenReview.
+// Authenticate asks the API server whose token this is, for an audience. ok is false for a token that is not valid now,
+// or has another audience. Source: authentication.k8s.io/v1, TokenReview.
 func (c *Client) Authenticate(ctx context.Context, token, audience string) (u User, ok bool, err error) {
 	body, err := json.Marshal(map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
 		"spec": map[string]any{"token": token, "audiences": []string{audience}}})
@@ -31,16 +31,16 @@ func (c *Client) Authenticate(ctx context.Context, token, audience string) (u Us
 		return User{}, false, err
 	}
 	s := &review.Status
-	// An API server that knows no audiences names none.
+	// An API server that does not support audiences names none.
 	if !s.Authenticated || s.Error != "" || !slices.Contains(s.Audiences, audience) {
 		return User{}, false, nil
 	}
 	return s.User, true, nil
 }
 
-// Issuer returns the issuer of the tokens that the API server makes for service accounts, and the keys that verify them, a
-// JSON Web Key Set. An API server whose issuer is not an https URL publishes neither. Source: Kubernetes, "Service account
-// issuer discovery".
+// Issuer returns the issuer of the API server's service account tokens, and the keys that verify them, a JSON Web Key
+// Set. An API server whose issuer is not an https URL publishes neither. Source: Kubernetes, "Service account issuer
+// discovery".
 func (c *Client) Issuer(ctx context.Context) (issuer string, keys []byte, err error) {
 	raw, err := c.whole(ctx, http.MethodGet, "/.well-known/openid-configuration", "", nil)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// User is who asks the API server for something, as it tells webhooks. Source: authentication.k8s.io/v1, UserInfo.
+// User is a caller of the API server, as webhooks see it. Source: authentication.k8s.io/v1, UserInfo.
 type User struct {
 	Username string              `json:"username"`
 	UID      string              `json:"uid,omitempty"`
@@ -14,8 +14,8 @@ type User struct {
 	Extra    map[string][]string `json:"extra,omitempty"`
 }
 
-// Right is what somebody may do to objects. There need be no such kind: roles speak of any. Without a namespace it is
-// that of the whole cluster, without a name that of all names. Source: authorization.k8s.io/v1, ResourceAttributes.
+// Right is a permission on objects. The kind need not exist: roles can name any. Without a namespace it covers the
+// whole cluster, without a name all names. Source: authorization.k8s.io/v1, ResourceAttributes.
 type Right struct {
 	Namespace string `json:"namespace,omitempty"`
 	Verb      string `json:"verb"`
@@ -24,7 +24,7 @@ type Right struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// May reports whether the API server says that a user has a right. It is no unless the answer is plainly yes.
+// May reports whether the API server says that a user has a right. It is false unless the answer is a clear yes.
 func (c *Client) May(ctx context.Context, u User, r Right) (bool, error) {
 	type spec struct {
 		User       string              `json:"user"`

@@ -18,29 +18,30 @@ import (
 
 // Config configures Connect.
 type Config struct {
-	// Kubeconfig is a file as kubectl reads it; the pod's service account if it is empty.
+	// Kubeconfig is a kubeconfig file; the pod's service account if it is empty.
 	Kubeconfig string
 	// UserAgent names the caller to the API server.
 	UserAgent string
-	// RequestsPerSecond bounds the requests; 100 when zero. A watch counts when it begins.
+	// RequestsPerSecond limits the requests; 100 when zero. A watch counts when it begins.
 	RequestsPerSecond float64
 }
 
 const (
 	defaultRequests = 100
-	// requestTime bounds a request that is not a watch.
+	// requestTime limits a request that is not a watch.
 	requestTime = 30 * time.Second
-	// dialTime bounds the time until a connection is there, with TLS.
+	// dialTime limits the setup of a connection, including TLS.
 	dialTime = 10 * time.Second
-	// maxAnswer bounds an answer that is read whole. An object in etcd has at most 1.5 MiB.
+	// maxAnswer limits a response that is read as a whole. An object in etcd has at most 1.5 MiB.
 	maxAnswer = 16 << 20
-	// accepted lists the forms of answers. The API server refuses its keys to a client that does not name their form.
+	// accepted lists the content types of responses. The API server refuses its keys to a client that does not name
+	// their type.
 	accepted = "application/json, application/jwk-set+json"
 	// tokenAge is how long a token that was read from a file is used.
 	tokenAge = time.Minute
 )
 
-// Client asks an API server. It is safe for concurrent use.
+// Client is a client of an API server. It is safe for concurrent use.
 type Client struct {
 	server, agent string
 	http          *http.Client
@@ -52,7 +53,7 @@ type Client struct {
 	read  time.Time // guarded by mu: when token was read
 }
 
-// Connect returns a client. It does not ask the API server anything.
+// Connect returns a client. It sends no request.
 func Connect(c Config) (*Client, error) {
 	a, err := inClusterOr(c.Kubeconfig)
 	if err != nil {
@@ -64,14 +65,14 @@ func Connect(c Config) (*Client, error) {
 	transport := &http.Transport{
 		TLSClientConfig: a.tls, DialTLSContext: a.dial, ForceAttemptHTTP2: true, Proxy: http.ProxyFromEnvironment,
 		TLSHandshakeTimeout: dialTime, IdleConnTimeout: 90 * time.Second,
-		// A connection whose other end is gone is noticed, although a watch may be silent for minutes.
+		// Detects a dead connection, although a watch may be silent for minutes.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 	}
 	return &Client{server: strings.TrimSuffix(a.server, "/"), agent: c.UserAgent, http: &http.Client{Transport: transport, CheckRedirect: stay},
 		limit: rate.NewLimiter(rate.Limit(c.RequestsPerSecond), int(c.RequestsPerSecond)), access: a}, nil
 }
 
-// stay follows no redirect: who asks is not for another server to know.
+// stay refuses redirects: another server must not get the credential.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func inClusterOr(kubeconfig string) (*access, error) {
@@ -89,12 +90,12 @@ func (c *Client) Get(ctx context.Context, k Kind, n Name) (*Object, error) {
 	return c.one(ctx, http.MethodGet, k.path(n.Namespace, n.Name, ""), "", nil)
 }
 
-// Create creates an object and returns it as it is stored.
+// Create creates an object and returns it as stored.
 func (c *Client) Create(ctx context.Context, k Kind, namespace string, document []byte) (*Object, error) {
 	return c.one(ctx, http.MethodPost, k.path(namespace, "", ""), "application/json", document)
 }
 
-// Replace replaces an object. The document has the resourceVersion of the one that it replaces.
+// Replace replaces an object. The document has the resourceVersion of the object that it replaces.
 func (c *Client) Replace(ctx context.Context, k Kind, n Name, document []byte) (*Object, error) {
 	return c.one(ctx, http.MethodPut, k.path(n.Namespace, n.Name, ""), "application/json", document)
 }
@@ -141,7 +142,7 @@ func (c *Client) one(ctx context.Context, method, path, contentType string, body
 	return Parse(raw)
 }
 
-// whole sends a request and reads the whole answer.
+// whole sends a request and reads the whole response.
 func (c *Client) whole(ctx context.Context, method, path, contentType string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -161,7 +162,7 @@ func readAll(r io.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// send sends a request and returns an answer that is no refusal. The caller closes its body.
+// send sends a request and returns a successful response. The caller closes its body.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, contentType string,
 	body []byte) (*http.Response, error) {
 	if err := c.limit.Wait(ctx); err != nil {
@@ -199,7 +200,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return answer, nil
 }
 
-// credential returns the bearer token, empty if a client certificate proves who asks.
+// credential returns the bearer token, empty if a client certificate authenticates the caller.
 func (c *Client) credential() (string, error) {
 	if c.access.tokenFile == "" {
 		return c.access.token, nil

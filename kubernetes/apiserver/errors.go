@@ -9,9 +9,9 @@ import (
 
 // Error is a refusal of the API server.
 type Error struct {
-	// Code is the status of HTTP.
+	// Code is the HTTP status.
 	Code int
-	// Reason is a word for programs: NotFound, AlreadyExists, Conflict, Expired. Message is for people.
+	// Reason is a word for programs: NotFound, AlreadyExists, Conflict, Expired. Message is for users.
 	Reason, Message string
 }
 
@@ -22,22 +22,22 @@ func (e *Error) Error() string {
 // IsNotFound reports whether there is no such object, or no such kind.
 func IsNotFound(err error) bool { return codeOf(err) == http.StatusNotFound }
 
-// IsExists reports whether there is an object of that name already.
+// IsExists reports whether an object of that name already exists.
 func IsExists(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == http.StatusConflict && e.Reason == "AlreadyExists"
 }
 
-// IsConflict reports whether the object is not, or no longer, the one that the request was about.
+// IsConflict reports whether the object is not, or no longer, the version that the request named.
 func IsConflict(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code == http.StatusConflict && e.Reason != "AlreadyExists"
 }
 
-// IsExpired reports whether the API server no longer has the revision that was asked for.
+// IsExpired reports whether the API server no longer has the requested revision.
 func IsExpired(err error) bool { return codeOf(err) == http.StatusGone }
 
-// IsRefused reports whether the API server decided against the request, so that the same request fails again.
+// IsRefused reports whether the API server refused the request itself, so that a retry fails again.
 func IsRefused(err error) bool {
 	code := codeOf(err)
 	return code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusTooManyRequests &&

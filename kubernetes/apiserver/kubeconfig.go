@@ -18,13 +18,13 @@ import (
 // serviceAccountDir is where a pod finds the credential of its service account.
 const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// access is where the API server is, and what proves who asks.
+// access is the address of the API server, with the credential.
 type access struct {
 	server string
 	tls    *tls.Config
-	// tokenFile is read again now and then: tokens of service accounts are short-lived. token is a fixed one.
+	// tokenFile is read again from time to time: service account tokens are short-lived. token is a fixed one.
 	tokenFile, token string
-	// caFile is read again for each connection: the authority of a cluster may be replaced. Empty for a fixed one.
+	// caFile is read again for each connection: a cluster's authority may be replaced. Empty for a fixed one.
 	caFile string
 }
 
@@ -47,7 +47,7 @@ func inCluster() (*access, error) {
 		tls: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, tokenFile: filepath.Join(serviceAccountDir, "token"), caFile: caFile}, nil
 }
 
-// kubeconfig is a file as kubectl reads it, as far as it is needed here.
+// kubeconfig is the part of a kubeconfig file that is needed here.
 type kubeconfig struct {
 	Current  string `yaml:"current-context"`
 	Contexts []struct {
@@ -143,7 +143,7 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 	return nil, fmt.Errorf("there is no user %q, which the context names", user)
 }
 
-// as takes the user's credential.
+// as uses the user's credential.
 func (a *access) as(u *kubeconfigUser, dir string) error {
 	if len(u.Exec) > 0 {
 		return errors.New("users with exec are not supported: use a client certificate, a token or tokenFile")
@@ -184,7 +184,7 @@ func fileOrData(dir, file, data string) ([]byte, error) {
 	return os.ReadFile(within(dir, file))
 }
 
-// within is a file that a kubeconfig in dir names.
+// within resolves a file that a kubeconfig in dir names.
 func within(dir, file string) string {
 	if filepath.IsAbs(file) {
 		return file
@@ -192,7 +192,7 @@ func within(dir, file string) string {
 	return filepath.Join(dir, file)
 }
 
-// dial connects with the API server, and trusts the authority that its file has now.
+// dial connects to the API server, and trusts the authority that its file contains now.
 func (a *access) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	config := a.tls.Clone()
 	config.NextProtos = []string{"h2", "http/1.1"}

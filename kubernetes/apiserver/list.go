@@ -14,19 +14,19 @@ import (
 const (
 	// pageSize is the number of objects in a page of a list.
 	pageSize = 250
-	// maxPage bounds a page in bytes.
+	// maxPage limits a page, in bytes.
 	maxPage = 512 << 20
-	// listTime bounds the transfer of one page.
+	// listTime limits the transfer of one page.
 	listTime = 2 * time.Minute
 )
 
-// List returns all objects of a kind, in all namespaces, and the revision of the list. It fails rather than to return a
+// List returns all objects of a kind, in all namespaces, and the revision of the list. It fails rather than return a
 // part. selector is a field selector, or empty.
 func (c *Client) List(ctx context.Context, k Kind, selector string) ([]*Object, string, error) {
 	return c.list(ctx, k, selector, nil)
 }
 
-// list is List with what trims each object as it comes; nil trims none.
+// list is List with a function that trims each object as it arrives; nil trims none.
 func (c *Client) list(ctx context.Context, k Kind, selector string, trim func(*Object)) ([]*Object, string, error) {
 	var out []*Object
 	next := ""

@@ -27,7 +27,7 @@ func (k Kind) APIVersion() string {
 	return k.Group + "/" + k.Version
 }
 
-// path is the path of the kind's objects; of one if name is not empty.
+// path returns the path of the kind's objects; of one object if name is not empty.
 func (k Kind) path(namespace, name, subresource string) string {
 	path := "/apis/" + k.Group + "/" + k.Version
 	if k.Group == "" {
@@ -46,7 +46,7 @@ func (k Kind) path(namespace, name, subresource string) string {
 	return path
 }
 
-// Name is what identifies an object among those of its kind. Namespace is empty for kinds without namespaces.
+// Name identifies an object among those of its kind. Namespace is empty for kinds without namespaces.
 type Name struct {
 	Namespace, Name string
 }
@@ -58,7 +58,7 @@ func (n Name) String() string {
 	return n.Namespace + "/" + n.Name
 }
 
-// Metadata is what all objects have in common, as far as anything here reads it.
+// Metadata is the part of all objects' metadata that is read here.
 type Metadata struct {
 	Name              string            `json:"name"`
 	Namespace         string            `json:"namespace,omitempty"`

@@ -13,23 +13,22 @@ import (
 	"time"
 )
 
-// Sink receives the objects of one kind. Its methods are called by one goroutine. They must be quick, and may keep the
-// objects.
+// Sink receives the objects of one kind. One goroutine calls its methods. They must be quick, and may keep the objects.
 type Sink interface {
-	// Replace receives the complete list: whatever is not in it is gone. It is called first, and whenever changes may
-	// have been missed.
+	// Replace receives the complete list: everything else is gone. It is called first, and whenever changes may have
+	// been missed.
 	Replace([]*Object)
-	// Changed receives an object that is new or differs, Deleted one that is gone, in its last state.
+	// Changed receives a new or changed object, Deleted a deleted one, in its last state.
 	Changed(*Object)
 	Deleted(*Object)
-	// Failed is called when the API server cannot be followed, with the reason. What it holds now is unknown, until
-	// Replace, or Resumed: then nothing was missed.
+	// Failed is called with the reason when the API server cannot be followed. Its state is then unknown, until
+	// Replace, or until Resumed, which means that nothing was missed.
 	Failed(error)
 	Resumed()
 }
 
-// Trimmer is a Sink that reads little of its objects. Trim drops the rest of each object of a list as it comes, so that a
-// long list is never held whole.
+// Trimmer is a Sink that reads little of its objects. Trim drops the rest of each listed object as it arrives, so that
+// a long list is never held whole.
 type Trimmer interface {
 	Trim(*Object)
 }
@@ -38,12 +37,12 @@ type Trimmer interface {
 const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// watchTime is how long a watch lasts at least. Then it is begun anew where it ended.
+	// watchTime is the minimum duration of a watch. Then it is restarted where it ended.
 	watchTime = 5 * time.Minute
 )
 
-// Follow lists the objects of a kind, watches them, and reports all to the sink until ctx ends. selector is a field
-// selector, or empty.
+// Follow lists the objects of a kind, watches them, and reports everything to the sink until ctx ends. selector is a
+// field selector, or empty.
 func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink) {
 	f := &following{client: c, kind: k, selector: selector, sink: sink}
 	backoff, expired := minBackoff, false
@@ -59,7 +58,7 @@ func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink)
 		if isLost(err) {
 			f.revision = ""
 			if !expired {
-				expired = true // list anew at once, but not again and again
+				expired = true // list again at once, but only once
 				continue
 			}
 		}
@@ -68,7 +67,7 @@ func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink)
 		if progressed {
 			backoff, expired = minBackoff, false
 		}
-		wait := time.NewTimer(backoff/2 + rand.N(backoff)) //nolint:gosec // jitter is no secret
+		wait := time.NewTimer(backoff/2 + rand.N(backoff)) //nolint:gosec // jitter is not a secret
 		backoff = min(2*backoff, maxBackoff)
 		select {
 		case <-ctx.Done():
@@ -79,8 +78,8 @@ func (c *Client) Follow(ctx context.Context, k Kind, selector string, sink Sink)
 	}
 }
 
-// isLost reports whether the API server cannot watch from a revision: because it has forgotten it, or, restored from a
-// backup, has not come so far. Then only a list tells what there is.
+// isLost reports whether the API server cannot watch from a revision: it has forgotten it or, restored from a backup,
+// has not reached it. Then only a list gives the state.
 func isLost(err error) bool {
 	return IsExpired(err) || codeOf(err) == http.StatusBadRequest || codeOf(err) == http.StatusGatewayTimeout
 }
@@ -96,7 +95,8 @@ type following struct {
 	failed   bool
 }
 
-// once lists if it must, and then watches until the watch ends. progressed is set if the API server answered anything.
+// once lists if necessary, and then watches until the watch ends. progressed is set if the API server answered
+// anything.
 func (f *following) once(ctx context.Context) (progressed bool, err error) {
 	if f.revision == "" {
 		var trim func(*Object)
@@ -120,7 +120,7 @@ func (f *following) once(ctx context.Context) (progressed bool, err error) {
 }
 
 func (f *following) watch(ctx context.Context) error {
-	seconds := int((watchTime + rand.N(watchTime)).Seconds()) //nolint:gosec // jitter is no secret
+	seconds := int((watchTime + rand.N(watchTime)).Seconds()) //nolint:gosec // jitter is not a secret
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds+30)*time.Second)
 	defer cancel()
 	query := url.Values{"watch": {"1"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {f.revision},

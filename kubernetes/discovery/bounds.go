@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// holding is what one limit of a namespace is about.
+// holding is the subject of one limit of a namespace.
 type holding struct {
 	of              resources.Type
 	mesh, namespace string
@@ -17,7 +17,7 @@ type holding struct {
 
 func holdingOf(r *resources.Resource) holding { return holding{r.Type, r.Mesh, r.Namespace} }
 
-// has returns what a namespace has in the store.
+// has returns how much a namespace has in the store.
 func (p *plan) has(at holding) int {
 	total, known := p.stored[at]
 	if !known {
@@ -29,8 +29,8 @@ func (p *plan) has(at holding) int {
 	return total
 }
 
-// crowds returns why a resource would grow its namespace beyond a limit, and counts one that does not. old is the one
-// that it replaces, or nil. What is stored may stay, change and shrink, as it may for users.
+// crowds returns why a resource would exceed a limit of its namespace, and counts it if it would not. old is the
+// resource that it replaces, or nil. Stored resources may stay, change and shrink, as for users.
 func (p *plan) crowds(want, old *resources.Resource) string {
 	at, more := holdingOf(want), p.d.Limits.Count(want)
 	if old != nil {
@@ -48,7 +48,7 @@ func (p *plan) crowds(want, old *resources.Resource) string {
 	return ""
 }
 
-// leaves counts a resource that is to be removed, and has those looked at again that wait for its room.
+// leaves counts a resource that will be removed, and marks those that wait for its room.
 func (p *plan) leaves(old *resources.Resource) {
 	p.added[holdingOf(old)] -= p.d.Limits.Count(old)
 	if s := p.d.spaceLocked(old.Namespace); old.Type == resources.TypeDataplane && len(s.crowded) > 0 {
@@ -57,7 +57,7 @@ func (p *plan) leaves(old *resources.Resource) {
 	}
 }
 
-// apply writes a batch. Of what the store can never hold only that one is left out: it stays what it was.
+// apply writes a batch. It leaves out only resources that the store can never hold: they stay unchanged.
 func (d *Controller) apply(ctx context.Context, ops []store.Op) error {
 	for len(ops) > 0 {
 		_, err := d.Store.Apply(ctx, store.Batch{Ops: ops})

@@ -19,51 +19,52 @@ import (
 // Config configures New. All fields are required, unless they say otherwise.
 type Config struct {
 	Client *apiserver.Client
-	// Store gets the Dataplanes and MeshServices.
+	// Store receives the Dataplanes and MeshServices.
 	Store store.Store
 	// Home is the zone.
 	Home resources.Home
-	// Limits bound what namespaces may hold, as they do for users.
+	// Limits bound what namespaces may hold, as for users.
 	Limits api.NamespaceLimits
-	// Identities returns what tells the SPIFFE IDs of Dataplanes of a mesh, those included that they are about to have.
-	// MeshServices name nobody when it is nil.
+	// Identities returns a function for the SPIFFE IDs of a mesh's Dataplanes, including upcoming ones. If it is nil,
+	// MeshServices name nobody.
 	Identities func(mesh string) func(dp *resources.Resource) []string
 	Log        *slog.Logger
 }
 
 const (
-	// foldTime is the least time between two looks at what changed, so that a rollout is written in batches.
+	// foldTime is the minimum interval between two passes over changes, so that a rollout is written in batches.
 	foldTime = 50 * time.Millisecond
-	// retryTime is the wait after a write that failed.
+	// retryTime is the wait after a failed write.
 	retryTime = time.Second
 	// retellTime is how often problems become Events again: the API server forgets Events after an hour.
 	retellTime = 30 * time.Minute
 )
 
-// Controller keeps what the store has of a cluster equal to what the cluster has.
+// Controller keeps the store's copy of a cluster equal to the cluster.
 type Controller struct {
 	Config
 	work   chan struct{}
 	events chan event
-	// doubts says that something is held.
+	// doubts signals that something is held.
 	doubts chan struct{}
 
 	mu sync.Mutex
-	// spaces are the namespaces with what is in them, nodes where pods are; guarded by mu, like all that follows.
+	// spaces are the namespaces with their content, nodes the locations of pods; guarded by mu, like everything that
+	// follows.
 	spaces map[string]*space
 	nodes  map[string]*Node
-	// kinds are the kinds that are followed, some of them by their names.
+	// kinds are the followed kinds, some of them by name.
 	kinds                      []*following
 	pods, services, namespaces *following
-	// compare is set after a list: what the store has beyond it is gone.
+	// compare is set after a list: store entries beyond it are gone.
 	compare bool
 	// compared is set after the first comparison.
 	compared bool
-	// meshes are those in which something was made, whether they are there or not.
+	// meshes are those in which something was made, whether they exist or not.
 	meshes map[string]bool
-	// told are the problems that are Events already.
+	// told holds the problems that already have Events.
 	told map[object]string
-	// reasons are those of all problems that there are.
+	// reasons holds those of all current problems.
 	reasons map[object][]string
 }
 
@@ -73,10 +74,10 @@ type space struct {
 	namespace *Namespace // nil if there is none of this name, or not yet
 	pods      map[string]*Pod
 	services  map[string]*Service
-	// changed are the pods whose Dataplanes are to be looked at, servicesChanged all MeshServices.
+	// changed are the pods whose Dataplanes must be checked; servicesChanged means all MeshServices.
 	changed         map[string]bool
 	servicesChanged bool
-	// answered are the Services behind which other pods are than before.
+	// answered are the Services whose pods have changed.
 	answered map[string]bool
 	// crowded are the pods for which the namespace had no room.
 	crowded map[string]bool
@@ -127,7 +128,7 @@ func (d *Controller) wake() {
 	}
 }
 
-// write writes what differs until ctx ends.
+// write writes differences until ctx ends.
 func (d *Controller) write(ctx context.Context) error {
 	retell := time.NewTicker(retellTime)
 	defer retell.Stop()
@@ -161,8 +162,8 @@ func (d *Controller) write(ctx context.Context) error {
 	}
 }
 
-// followStore notices what others change in the store: a mesh that comes or goes, and what users write under a name that
-// a pod or a Service has.
+// followStore notices changes by others in the store: a mesh that appears or disappears, and resources that users write
+// under the name of a pod or a Service.
 func (d *Controller) followStore(ctx context.Context) error {
 	since, next := d.Store.Changed()
 	for {
@@ -187,7 +188,7 @@ func (d *Controller) followStore(ctx context.Context) error {
 	}
 }
 
-// changedLocked notes a change of the store, unless it is one that this controller made.
+// changedLocked notes a change of the store, unless this controller made it.
 func (d *Controller) changedLocked(change store.Change) {
 	key := change.Key()
 	switch {
@@ -205,7 +206,7 @@ func (d *Controller) changedLocked(change store.Change) {
 	}
 }
 
-// markLocked marks the pod or the Services that a resource may be made of.
+// markLocked marks the pod or the Services that a resource may come from.
 func (d *Controller) markLocked(key resources.Key) {
 	s := d.spaceLocked(key.Namespace)
 	if key.Type == resources.TypeDataplane {
@@ -217,7 +218,7 @@ func (d *Controller) markLocked(key resources.Key) {
 	d.wake()
 }
 
-// identitiesLocked marks all that may name other identities.
+// identitiesLocked marks everything whose identities may change.
 func (d *Controller) identitiesLocked() {
 	if d.Identities == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// DataplaneOf returns the Dataplane of a pod, without the labels that the server computes, and what is wrong with the
-// pod. There is no Dataplane for a pod without a proxy, without an address, or that has ended. services are those of its
-// namespace, in the order of their names; node may be nil.
+// DataplaneOf returns the Dataplane of a pod, without the labels that the server computes, and the pod's problems. A
+// pod without a proxy or an address, or that has ended, has no Dataplane. services are those of its namespace, ordered
+// by name; node may be nil.
 func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, []Problem, error) {
 	is := p.proxy()
 	switch {
@@ -34,7 +34,7 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 	for _, one := range in {
 		one.Tags = tags
 		if ip, err := netip.ParseAddr(addresses[0]); is.in != 0 && err == nil && ip.Is4() {
-			one.ServiceAddress = addresses[0] // where it would be called without a mesh, too
+			one.ServiceAddress = addresses[0] // where it would be called without a mesh
 		}
 	}
 	spec, err := resources.NewSpecOf(resources.TypeDataplane, &meshpb.Dataplane{Networking: networking})
@@ -45,9 +45,9 @@ func DataplaneOf(p *Pod, services []*Service, node *Node) (*resources.Resource, 
 		Namespace: p.Metadata.Namespace, Name: p.Metadata.Name}}, problems, nil
 }
 
-// labelsOf returns the labels of a pod's Dataplane: those of the pod, where its node is, and who it is, which the service
-// account says that the API server let it have. The workload has the namespace in its name, because workloads are of the
-// whole mesh, and anybody may name a service account as another namespace does.
+// labelsOf returns the labels of a pod's Dataplane: the pod's own, its node's location, and its identity, which is the
+// service account that the API server allowed. The workload's name contains the namespace, because workloads belong to
+// the whole mesh, and anybody may name a service account as another namespace does.
 func labelsOf(p *Pod, node *Node) map[string]string {
 	labels := carried(p.Metadata.Labels)
 	for _, key := range topology {
@@ -66,7 +66,7 @@ func labelsOf(p *Pod, node *Node) map[string]string {
 	return labels
 }
 
-// redirected says how the connections of a pod are redirected to its proxy; nil if they are not.
+// redirected returns how the pod's connections are redirected to its proxy; nil if they are not.
 func (is *proxy) redirected(addresses []string) *meshpb.Dataplane_Networking_TransparentProxying {
 	if is.in == 0 && is.out == 0 {
 		return nil
@@ -98,7 +98,7 @@ type inbounds struct {
 }
 
 // inboundsOf returns an inbound for each port of the pod that a Service leads to, or that a container declares, in the
-// order of their numbers. Others cannot be called.
+// order of their numbers. Other ports cannot be called.
 func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Networking_Inbound, []Problem) {
 	all := inbounds{pod: p, is: is, of: map[uint32]*meshpb.Dataplane_Networking_Inbound{}}
 	for _, c := range p.Spec.Containers {
@@ -123,7 +123,7 @@ func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Net
 	return out, all.problems
 }
 
-// byServices adds the ports that Services lead to, but for Services that are ignored.
+// byServices adds the ports that Services lead to, except ignored Services.
 func (all *inbounds) byServices(services []*Service) {
 	for _, s := range services {
 		if !s.selects(all.pod) || s.ignored() {
@@ -143,7 +143,7 @@ func (all *inbounds) byServices(services []*Service) {
 	}
 }
 
-// free reports whether the proxy can take what a Service sends to a port, and notes why not.
+// free reports whether the proxy can receive a Service's traffic on a port, and notes why not.
 func (all *inbounds) free(number uint32, s *Service, port *servicePort) bool {
 	switch {
 	case number == all.is.in || number == all.is.out:
@@ -185,7 +185,7 @@ func (all *inbounds) name(list []*meshpb.Dataplane_Networking_Inbound) {
 	}
 }
 
-// target returns the port of the pod that a Service's port leads to; zero if the pod has none of that name.
+// target returns the pod's port for a Service's port; zero if the pod has none of that name.
 func (port *servicePort) target(p *Pod) uint32 {
 	number, name := port.targetPort()
 	if name == "" {

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// maxEvents bounds the Events that wait to be written, and maxProblems those of one object.
+	// maxEvents limits the Events that wait to be written, and maxProblems those of one object.
 	maxEvents, maxProblems = 1000, 10
-	// maxMessage bounds the message of an Event, as the API server does.
+	// maxMessage limits the message of an Event, as the API server does.
 	maxMessage = 1024
-	// maxEventName leaves room for a hash behind the name of the object.
+	// maxEventName leaves room for a hash after the name of the object.
 	maxEventName = 200
 )
 
-// object is what an Event is about.
+// object is the subject of an Event.
 type object struct{ kind, namespace, name, uid string }
 
-// event is a problem that is to be told.
+// event is a problem to report.
 type event struct {
 	of object
 	Problem
 }
 
-// tellLocked tells the problems of an object, unless they are told already.
+// tellLocked reports the problems of an object, unless they were already reported.
 func (d *Controller) tellLocked(of object, problems []Problem) {
 	text, key := "", of
-	key.uid = "" // another object of the name takes the place of the first
+	key.uid = "" // another object of the name replaces the first
 	for _, one := range problems[:min(len(problems), maxProblems)] {
 		text += of.uid + one.Reason + one.Message + "\n"
 	}
@@ -52,7 +52,7 @@ func (d *Controller) tellLocked(of object, problems []Problem) {
 		select {
 		case d.events <- event{of, one}:
 		default:
-			return // it is told later: see retell
+			return // it is reported later: see retell
 		}
 		d.Log.Warn("an object of the cluster is not in the mesh as its author may think", "kind", of.kind, "object",
 			of.namespace+"/"+of.name, "reason", one.Reason, "message", one.Message)
@@ -60,7 +60,7 @@ func (d *Controller) tellLocked(of object, problems []Problem) {
 	d.told[key] = text
 }
 
-// retell lets all problems be told again.
+// retell makes all problems be reported again.
 func (d *Controller) retell() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -68,7 +68,7 @@ func (d *Controller) retell() {
 	d.allLocked()
 }
 
-// writeEvents writes Events until ctx ends. One that cannot be written is told again with the others.
+// writeEvents writes Events until ctx ends. A failed one is reported again with the others.
 func (d *Controller) writeEvents(ctx context.Context) error {
 	for {
 		select {
@@ -86,7 +86,7 @@ func (d *Controller) writeEvents(ctx context.Context) error {
 	}
 }
 
-// document returns the Event. Its name follows from what it says, so that the same one is there once.
+// document returns the Event. Its name follows from its content, so that the same Event exists once.
 func (e *event) document(now time.Time) ([]byte, error) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s %s", e.of.kind, e.of.uid, e.Reason, e.Message))
 	name, message := e.of.name, e.Message

@@ -8,23 +8,24 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
 
-// following is one kind that is followed. It implements apiserver.Sink and apiserver.Trimmer.
+// following is one followed kind. It implements apiserver.Sink and apiserver.Trimmer.
 type following struct {
 	c    *Controller
 	kind apiserver.Kind
-	// sees takes an object, or nil for one that is gone, with c.mu held.
+	// sees receives an object, or nil for a deleted one, with c.mu held.
 	sees func(apiserver.Name, *apiserver.Object) error
-	// known returns the objects that are there, with c.mu held.
+	// known returns the existing objects, with c.mu held.
 	known func() []apiserver.Name
-	// listed is set once there was a complete list; guarded by c.mu. failed is set while the API server cannot be followed.
+	// listed is set once there was a complete list; guarded by c.mu. failed is set while the API server cannot be
+	// followed.
 	listed, failed bool
-	// since is when it was last not followed any more; guarded by c.mu.
+	// since is when following last failed; guarded by c.mu.
 	since time.Time
-	// held are the objects that a list has left out and that stay nevertheless, by namespace; guarded by c.mu.
+	// held are the objects that a list left out but that are kept, by namespace; guarded by c.mu.
 	held map[string]map[string]bool
 }
 
-// take returns what reads an object and hands it on, nil for one that is gone.
+// take returns a function that reads an object and hands it on, nil for a deleted one.
 func take[T any](read func(*apiserver.Object) (*T, error), saw func(apiserver.Name, *T)) func(apiserver.Name, *apiserver.Object) error {
 	return func(id apiserver.Name, o *apiserver.Object) error {
 		if o == nil {
@@ -54,7 +55,7 @@ func (f *following) Trim(o *apiserver.Object) {
 		kept, err = readNamespace(o)
 	}
 	if err != nil {
-		return // Replace says so
+		return // Replace reports it
 	}
 	if raw, err := json.Marshal(kept); err == nil {
 		o.Raw = raw
@@ -91,7 +92,7 @@ func (f *following) Replace(all []*apiserver.Object) {
 	d.wake()
 }
 
-// see takes an object. One that cannot be read stays as it was.
+// see processes an object. An unreadable one keeps its previous state.
 func (f *following) see(id apiserver.Name, o *apiserver.Object) {
 	f.unholdLocked(id)
 	if err := f.sees(id, o); err != nil {
@@ -113,7 +114,7 @@ func (f *following) Deleted(o *apiserver.Object) {
 	f.see(o.ID(), nil)
 }
 
-// Failed implements apiserver.Sink. What is known stays.
+// Failed implements apiserver.Sink. The known state stays.
 func (f *following) Failed(err error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()

@@ -12,20 +12,20 @@ import (
 const (
 	// minMass is the number of objects up to which a list is believed whatever it leaves out.
 	minMass = 10
-	// confirmTime is the wait between two rounds in which the API server is asked for what its list has left out, and
-	// confirmMost how many objects of a kind it is asked for in one.
+	// confirmTime is the wait between two rounds in which the API server is asked about objects that its list left out,
+	// and confirmMost limits the objects of a kind in one round.
 	confirmTime, confirmMost = time.Second, 20
-	// systemNamespace is in every cluster. One that does not have it has lost everything, or is not the right one.
+	// systemNamespace is in every cluster. A cluster without it has lost everything, or is the wrong one.
 	systemNamespace = "kube-system"
 )
 
 var errNoCluster = errors.New("the API server knows no namespace kube-system: it has lost what it knew, or is another one")
 
-// mass reports whether what a list leaves out is too much for a list to say: more than there is. A rollout of all pods that
-// went unseen leaves out all of the old ones, and has as many new ones.
+// mass reports whether a list leaves out too much to be believed: more than there is. After an unseen rollout of all
+// pods, a list leaves out all old ones but has as many new ones.
 func mass(missing, there int) bool { return missing > minMass && missing > there }
 
-// holdLocked keeps what a list has left out, until the API server says of each that it is gone.
+// holdLocked keeps the objects that a list left out, until the API server confirms that each is gone.
 func (f *following) holdLocked(missing []apiserver.Name, there int) {
 	f.c.Log.Error("a list of the Kubernetes API server leaves out most of what was there; that stays in the mesh until the server says of each that it is gone",
 		"kind", f.kind.Name, "missing", len(missing), "there", there)
@@ -41,8 +41,8 @@ func (f *following) holdLocked(missing []apiserver.Name, there int) {
 	}
 }
 
-// unholdLocked ends that. What was kept meanwhile is looked at again: of what was there before a restart, and of Services
-// that went while pods of their namespace were held, nothing else tells.
+// unholdLocked stops holding an object. Resources kept meanwhile are checked again, because nothing else reports those
+// from before a restart, and Services deleted while pods of their namespace were held.
 func (f *following) unholdLocked(id apiserver.Name) {
 	held := f.held[id.Namespace]
 	if !held[id.Name] {
@@ -65,7 +65,7 @@ func (f *following) unholdLocked(id apiserver.Name) {
 	f.c.wake()
 }
 
-// some returns some of what is held.
+// some returns some of the held objects.
 func (f *following) some() (out []apiserver.Name) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
@@ -80,7 +80,7 @@ func (f *following) some() (out []apiserver.Name) {
 	return out
 }
 
-// confirm asks for what is held, one by one, until ctx ends. It does nothing while nothing is held.
+// confirm asks for held objects, one by one, until ctx ends. It does nothing while nothing is held.
 func (d *Controller) confirm(ctx context.Context) error {
 	for {
 		select {
@@ -116,7 +116,7 @@ func (d *Controller) confirm(ctx context.Context) error {
 	}
 }
 
-// isCluster reports why the API server's word is not that of the cluster.
+// isCluster reports why the API server does not speak for the cluster.
 func (d *Controller) isCluster(ctx context.Context) error {
 	_, err := d.Client.Get(ctx, core("namespaces", "Namespace", false), apiserver.Name{Name: systemNamespace})
 	if apiserver.IsNotFound(err) {
@@ -125,7 +125,7 @@ func (d *Controller) isCluster(ctx context.Context) error {
 	return err
 }
 
-// ask asks for one object that is held. It is seen as it is, or gone.
+// ask requests one held object, and processes it as it is, or as gone.
 func (f *following) ask(ctx context.Context, id apiserver.Name) error {
 	o, err := f.c.Client.Get(ctx, f.kind, id)
 	if err != nil && !apiserver.IsNotFound(err) {
@@ -137,7 +137,7 @@ func (f *following) ask(ctx context.Context, id apiserver.Name) error {
 	return nil
 }
 
-// keeps reports whether a resource stays although nothing in the cluster is known that it is made of.
+// keeps reports whether a resource stays although no known object of the cluster matches it.
 func (d *Controller) keeps(r *resources.Resource) bool {
 	if r.Type == resources.TypeDataplane {
 		return d.pods.held[r.Namespace][r.Name]
@@ -146,7 +146,8 @@ func (d *Controller) keeps(r *resources.Resource) bool {
 		d.namespaces.held[""][r.Namespace]
 }
 
-// leftOutLocked holds what the store has of objects that are in no list, if that is too much, and reports whether it is.
+// leftOutLocked holds store entries of objects that are in no list, if there are too many, and reports whether there
+// are.
 func (f *following) leftOutLocked(missing []apiserver.Name) bool {
 	there := len(f.known())
 	if !mass(len(missing), there) {

@@ -33,9 +33,9 @@ func (s *space) answers(p *Pod) {
 	}
 }
 
-// identified returns a MeshService with the identities of those that may answer for it: of the pods behind it, and of
-// what users wrote there. Other zones know the Dataplanes of this zone by nothing else, and would take each workload of
-// the zone for the server. One without pods keeps the identities that it had.
+// identified returns a MeshService with the identities that may answer for it: those of the pods behind it, and those
+// that users wrote. Other zones know the Dataplanes of this zone by nothing else, and would accept every workload of
+// the zone as the server. A MeshService without pods keeps its identities.
 func (p *plan) identified(s *space, one *Service, want *resources.Resource) *resources.Resource {
 	spec, err := resources.SpecAs[resources.MeshService](want)
 	if err != nil || p.d.Identities == nil {

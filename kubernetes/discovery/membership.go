@@ -10,17 +10,17 @@ import (
 // labelInjection on a namespace asks for proxies in its pods. Source: Kuma.
 const labelInjection = "kuma.io/sidecar-injection"
 
-// outside are the namespaces whose Services are no MeshServices whatever labels say, as their pods get no proxies.
+// outside are the namespaces whose Services never become MeshServices, as their pods get no proxies.
 var outside = []string{"kube-system", "kube-public", "kube-node-lease"}
 
 const defaultMesh = "default"
 
-// asksForProxies reports whether pods of the namespace get proxies unless they say otherwise.
+// asksForProxies reports whether pods of the namespace get proxies by default.
 func (n *Namespace) asksForProxies() bool {
 	return n != nil && slices.Contains([]string{"enabled", "true", "yes"}, n.Metadata.Labels[labelInjection])
 }
 
-// meshOf returns the mesh of a Service: that of its label, of its namespace's, or the default one.
+// meshOf returns the mesh of a Service: from its label, its namespace's, or the default one.
 func meshOf(ns *Namespace, s *Service) string {
 	if mesh := s.Metadata.Labels[resources.LabelMesh]; mesh != "" {
 		return mesh
@@ -41,21 +41,21 @@ func (s *Service) selects(p *Pod) bool {
 	return s.Metadata.Namespace == p.Metadata.Namespace && s.fronts()
 }
 
-// fronts reports whether a Service is one in front of pods.
+// fronts reports whether a Service selects pods.
 func (s *Service) fronts() bool { return len(s.Spec.Selector) > 0 && s.Spec.Type != "ExternalName" }
 
-// headless reports whether the name of the Service means its pods, and no address of its own.
+// headless reports whether the name of the Service resolves to its pods instead of an address of its own.
 func (s *Service) headless() bool { return s.Spec.ClusterIP == "None" }
 
-// ignored reports whether a user wants the mesh to know nothing of the Service.
+// ignored reports whether a user keeps the Service out of the mesh.
 func (s *Service) ignored() bool {
 	return slices.Contains([]string{"enabled", "true", "yes"}, s.Metadata.Annotations[annotationIgnore])
 }
 
-// topology are the labels of a node that its pods' Dataplanes have.
+// topology are the labels of a node that its pods' Dataplanes get.
 var topology = []string{"kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone"}
 
-// reserved reports whether a label is of the mesh. What a pod or a Service says under such a key is not taken over: the
+// reserved reports whether a label belongs to the mesh. A pod's or Service's value of such a label is not used: the
 // mesh's own labels follow from what the API server vouches for.
 func reserved(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
@@ -63,7 +63,7 @@ func reserved(key string) bool {
 		strings.HasSuffix(domain, ".causeway.io")
 }
 
-// carried returns the labels of an object that its resource has too.
+// carried returns the labels of an object that its resource gets too.
 func carried(labels map[string]string) map[string]string {
 	out := make(map[string]string, len(labels)+len(topology))
 	for key, value := range labels {

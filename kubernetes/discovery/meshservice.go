@@ -14,9 +14,9 @@ import (
 // labelPodName has the name of a pod of a StatefulSet. Source: Kubernetes.
 const labelPodName = "statefulset.kubernetes.io/pod-name"
 
-// MeshServicesOf returns what a Service is in the mesh, without the labels that the server computes: one MeshService,
-// and for a headless one another for each of its pods, whose addresses its name means. pods are those of its namespace.
-// A Service is in the mesh if its namespace asks for proxies, if it names a mesh, or if a pod with a proxy is behind it.
+// MeshServicesOf returns the MeshServices of a Service, without the labels that the server computes: one and, for a
+// headless Service, another for each of its pods, which its name resolves to. pods are those of its namespace. A
+// Service is in the mesh if its namespace asks for proxies, if it names a mesh, or if a pod with a proxy is behind it.
 func MeshServicesOf(s *Service, ns *Namespace, pods []*Pod) ([]*resources.Resource, error) {
 	if !s.fronts() || s.ignored() || slices.Contains(outside, s.Metadata.Namespace) {
 		return nil, nil
@@ -52,7 +52,7 @@ func MeshServicesOf(s *Service, ns *Namespace, pods []*Pod) ([]*resources.Resour
 }
 
 // ofPod returns the MeshService of one pod behind a headless Service. It has the ports of the Service and, because the
-// name leads to the pod itself, those of the pod that they mean. Only pods of StatefulSets keep their names, so only
+// name resolves to the pod itself, the matching ports of the pod. Only pods of StatefulSets keep their names, so only
 // those are known to other zones.
 func (s *Service) ofPod(p *Pod, mesh string) (*resources.Resource, error) {
 	spec := resources.MeshService{Selector: resources.MeshServiceSelector{
@@ -78,8 +78,8 @@ func (s *Service) ofPod(p *Pod, mesh string) (*resources.Resource, error) {
 	return out, nil
 }
 
-// podServiceName returns the name of the MeshService of a pod behind a headless Service: a label of DNS, from which the
-// pod can be told.
+// podServiceName returns the name of the MeshService of a pod behind a headless Service: a DNS label that identifies
+// the pod.
 func podServiceName(s *Service, p *Pod) string {
 	hashed := hashing.Name("", p.Metadata.Name, s.Metadata.Name)
 	suffix := hashed[strings.LastIndexByte(hashed, '-'):]
@@ -132,7 +132,7 @@ func vips(addresses []string) (json.RawMessage, error) {
 	return json.Marshal(status)
 }
 
-// ports returns the ports of the MeshService, of TCP only.
+// ports returns the TCP ports of the MeshService.
 func (s *Service) ports() []resources.MeshServicePort {
 	var out []resources.MeshServicePort
 	for i := range s.Spec.Ports {
@@ -149,7 +149,7 @@ func (s *Service) ports() []resources.MeshServicePort {
 	return out
 }
 
-// targetPort returns the port that a Service's port leads to, as a number or as the name of a port of the pod.
+// targetPort returns a Service's target port, as a number or as the name of a port of the pod.
 func (port *servicePort) targetPort() (number uint32, name string) {
 	raw := bytes.TrimSpace(port.TargetPort)
 	if len(raw) > 0 && json.Unmarshal(raw, &name) == nil && name != "" {
@@ -161,13 +161,13 @@ func (port *servicePort) targetPort() (number uint32, name string) {
 	return port.Port, ""
 }
 
-// appProtocols are the protocols of Services in the words of the mesh. Source: Kubernetes' standard names.
+// appProtocols maps protocols of Services to the mesh's names. Source: Kubernetes' standard names.
 var appProtocols = map[string]string{
 	"http": "http", "http2": "http2", "grpc": "grpc", "kafka": "kafka", "tcp": "tcp",
 	"kubernetes.io/h2c": "http2", "kubernetes.io/ws": "http",
 }
 
-// appProtocol returns the protocol of a port. One that the proxy does not read, https for example, is bytes to it.
+// appProtocol returns the protocol of a port. One that the proxy does not read, such as https, counts as bytes.
 func appProtocol(of string) string {
 	if of == "" {
 		return ""

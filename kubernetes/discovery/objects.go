@@ -10,9 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 )
 
-// The objects of Kubernetes, as far as discovery reads them. Source: the API of Kubernetes, v1.
+// The parts of Kubernetes objects that discovery reads. Source: the API of Kubernetes, v1.
 type (
-	// Metadata is what identifies an object, and its labels.
+	// Metadata identifies an object, and has its labels.
 	Metadata struct {
 		Name      string            `json:"name"`
 		Namespace string            `json:"namespace,omitempty"`
@@ -27,7 +27,7 @@ type (
 		Metadata Metadata `json:"metadata"`
 	}
 
-	// Node says where its pods are.
+	// Node has the location of its pods.
 	Node struct {
 		Metadata Metadata `json:"metadata"`
 	}
@@ -95,7 +95,8 @@ type (
 // annotationIgnore keeps a Service out of the mesh. Source: Kuma.
 const annotationIgnore = "kuma.io/ignore"
 
-// readPod reads a pod, and drops what says nothing of a proxy: of arguments, only those of its own containers are kept.
+// readPod reads a pod, and drops what does not concern a proxy: of arguments, it keeps only those of injected
+// containers.
 func readPod(o *apiserver.Object) (*Pod, error) {
 	p, err := read[Pod](o)
 	if err != nil {
@@ -118,7 +119,7 @@ func readPod(o *apiserver.Object) (*Pod, error) {
 	return p, nil
 }
 
-// readService reads a Service, and of its annotations the one that says something here.
+// readService reads a Service, with the only annotation that matters here.
 func readService(o *apiserver.Object) (*Service, error) {
 	s, err := read[Service](o)
 	if err != nil {
@@ -132,7 +133,7 @@ func readService(o *apiserver.Object) (*Service, error) {
 	return s, nil
 }
 
-// readNode reads a Node, and of its labels those that say where it is.
+// readNode reads a Node, with the labels of its location.
 func readNode(o *apiserver.Object) (*Node, error) {
 	n, err := read[Node](o)
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 // conditionReady is the condition of a pod that readiness probes and gates decide.
 const conditionReady = "Ready"
 
-// proxy is what injection gave to a pod.
+// proxy is what injection added to a pod.
 type proxy struct {
 	mesh string
 	// in and out are the ports to which connections are redirected; zero without capture.
 	in, out uint32
-	// past are the ports, and ranges of ports, that go past the proxy.
+	// past are the ports, and ranges of ports, that bypass the proxy.
 	past []string
 }
 
-// proxy returns the proxy of a pod, or nil. What a pod has was decided when it was created: its arguments cannot change
-// later, as labels and annotations do.
+// proxy returns the proxy of a pod, or nil. It was decided when the pod was created: arguments cannot change later, as
+// labels and annotations can.
 func (p *Pod) proxy() *proxy {
 	var out *proxy
 	has := false
@@ -60,7 +60,7 @@ func portOf(text string) uint32 {
 	return uint32(n)
 }
 
-// goesPast reports whether what comes to a port goes past the proxy.
+// goesPast reports whether traffic to a port bypasses the proxy.
 func (is *proxy) goesPast(port uint32) bool {
 	return slices.ContainsFunc(is.past, func(ports string) bool {
 		first, last, isRange := strings.Cut(strings.TrimSpace(ports), "-")
@@ -86,13 +86,13 @@ func (p *Pod) addresses() []string {
 	return out
 }
 
-// over reports whether the pod has ended, and its address may be another's.
+// over reports whether the pod has ended, so that its address may be another's.
 func (p *Pod) over() bool { return p.Status.Phase == "Succeeded" || p.Status.Phase == "Failed" }
 
 // leaving reports whether the pod is being deleted: it may still answer, and gets nothing new.
 func (p *Pod) leaving() bool { return p.Metadata.DeletionTimestamp != "" }
 
-// ready reports whether the pod takes requests, by what its probes and gates say.
+// ready reports whether the pod takes requests, according to its probes and gates.
 func (p *Pod) ready() bool {
 	return slices.Contains(p.Status.Conditions, podCondition{conditionReady, "True"}) && !p.leaving()
 }

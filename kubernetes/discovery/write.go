@@ -11,25 +11,25 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// maxBatch bounds the pods that are looked at, and about the resources that are written, at once.
+// maxBatch limits the pods that are checked, and roughly the resources that are written, at once.
 const maxBatch = 500
 
-// plan is one look at what changed.
+// plan is one pass over the changes.
 type plan struct {
 	d      *Controller
 	snap   store.Snapshot
-	meshes []string // those that are there
+	meshes []string // the existing ones
 	ops    []store.Op
-	// removals come after ops: what takes the place of something is there before that is gone.
+	// removals come after ops, so that a replacement exists before its predecessor is gone.
 	removals []store.Op
-	marks    []resources.Key // what the plan is about: marked again if it is not stored
-	// stored is how much of what is limited namespaces have, where the plan had to know it, added what it adds to that.
+	marks    []resources.Key // the subjects of the plan: marked again if it is not stored
+	// stored is how much of a limited kind namespaces have, where the plan needed it; added is what the plan adds.
 	stored, added map[holding]int
-	// who tells the identities of the Dataplanes of a mesh.
+	// who returns the identities of the Dataplanes of a mesh.
 	who map[string]func(*resources.Resource) []string
 }
 
-// writeOnce writes one batch. more means that there is more to do, at once.
+// writeOnce writes one batch. more means that there is more to do at once.
 func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
 	p := &plan{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{},
 		who: map[string]func(*resources.Resource) []string{}}
@@ -53,7 +53,7 @@ func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// planLocked plans what is marked, once every kind was listed: what is not there yet is not gone.
+// planLocked plans what is marked, once every kind was listed: objects not seen yet are not gone.
 func (d *Controller) planLocked(p *plan) (more bool) {
 	for _, f := range d.kinds {
 		if !f.listed {
@@ -88,7 +88,7 @@ func (d *Controller) planLocked(p *plan) (more bool) {
 	return false
 }
 
-// compareLocked marks what the store has: of what is gone nothing else tells after a restart.
+// compareLocked marks the store's content: after a restart, nothing else reports deleted objects.
 func (d *Controller) compareLocked(snap store.Snapshot) {
 	d.compare = false
 	var gone, without []apiserver.Name
@@ -109,7 +109,7 @@ func (d *Controller) compareLocked(snap store.Snapshot) {
 			s.servicesChanged = s.servicesChanged || t == resources.TypeMeshService
 		}
 	}
-	if !d.compared { // later, a list says what it leaves out, and a watch what is gone
+	if !d.compared { // later, a list reports what it leaves out, and a watch deletions
 		d.compared = true
 		d.services.leftOutLocked(without)
 		if d.pods.leftOutLocked(gone) {
@@ -121,7 +121,7 @@ func (d *Controller) compareLocked(snap store.Snapshot) {
 	}
 }
 
-// inOrder returns the Services in the order of their names.
+// inOrder returns the Services ordered by name.
 func (s *space) inOrder() []*Service {
 	return slices.SortedFunc(maps.Values(s.services), func(a, b *Service) int {
 		return cmp.Compare(a.Metadata.Name, b.Metadata.Name)
@@ -157,8 +157,8 @@ func (p *plan) pod(s *space, name string, services []*Service) {
 	p.d.tellLocked(of, problems)
 }
 
-// services plans the MeshServices of a namespace: of all Services, or of some only, if nothing but the pods behind them
-// is another. only is nil for all.
+// services plans the MeshServices of a namespace: of all Services, or of some if only the pods behind them changed.
+// only is nil for all.
 func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 	p.marks = append(p.marks, resources.Key{Type: resources.TypeMeshService, Namespace: s.name})
 	pods := slices.SortedFunc(maps.Values(s.pods), func(a, b *Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
@@ -189,7 +189,7 @@ func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 	if only == nil {
 		p.unkept(s, kept)
 	}
-	for _, ofPods := range []bool{false, true} { // where there is no room for all, pods come last
+	for _, ofPods := range []bool{false, true} { // if there is no room for all, pods come last
 		for i, one := range services {
 			for _, want := range wanted[i] {
 				if ofPods == (want.Name != one.Metadata.Name) {
@@ -203,7 +203,7 @@ func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 	}
 }
 
-// unkept plans to remove the MeshServices of a namespace that are of no Service any more.
+// unkept plans the removal of a namespace's MeshServices that belong to no Service any more.
 func (p *plan) unkept(s *space, kept map[resources.Key]bool) {
 	for r := range p.snap.List(store.Query{Type: resources.TypeMeshService, Namespace: &s.name,
 		Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
@@ -213,7 +213,7 @@ func (p *plan) unkept(s *space, kept map[resources.Key]bool) {
 	}
 }
 
-// admit returns a resource as the store has it, or nil and why not.
+// admit returns a resource as the store has it, or nil with the reason.
 func (p *plan) admit(want *resources.Resource, problems []Problem) (*resources.Resource, []Problem) {
 	if want == nil {
 		return nil, problems
@@ -235,8 +235,8 @@ func madeOf(r *resources.Resource) string {
 	return "Service"
 }
 
-// put plans to write a resource, if the store has it otherwise or not at all. What a user wrote stays, and so does what
-// cannot become what it should.
+// put plans to write a resource if the store's version differs or is missing. It keeps resources that a user wrote, and
+// those that cannot be replaced.
 func (p *plan) put(want *resources.Resource) []Problem {
 	p.d.meshes[want.Mesh] = true
 	old := p.snap.Get(want.Key)

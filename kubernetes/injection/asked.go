@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// labelInjection turns injection on or off, on a namespace or on a pod; that of the pod wins. Source: Kuma.
+// labelInjection turns injection on or off, on a namespace or on a pod; the pod's value wins. Source: Kuma.
 const labelInjection = "kuma.io/sidecar-injection"
 
-// annotationMirror marks what a kubelet shows of a pod of its own. It runs that pod whatever becomes of this one, and runs
-// no pod that somebody else marks so.
+// annotationMirror marks the API object of a kubelet's static pod. The kubelet runs that pod whatever happens to this
+// one, and runs no pod that somebody else marks so.
 const annotationMirror = "kubernetes.io/config.mirror"
 
-// neverInjected are the namespaces of Kubernetes itself, whose pods start whatever becomes of the mesh.
+// neverInjected are the namespaces of Kubernetes itself, whose pods start whatever the state of the mesh.
 var neverInjected = []string{"kube-system", "kube-public", "kube-node-lease"}
 
 // Exempt reports whether no pod of a namespace gets a proxy, whatever it asks for.
@@ -20,7 +20,7 @@ func Exempt(ns Namespace, s *Settings) bool {
 	return slices.Contains(neverInjected, ns.Name) || ns.Name == s.SystemNamespace
 }
 
-// asks reports whether the pod is to get a proxy.
+// asks reports whether the pod gets a proxy.
 func (p *pod) asks(ns Namespace, s *Settings, out *Result) (bool, error) {
 	if Exempt(ns, s) {
 		return false, nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ownPort is a port of the proxy, with what it does there.
+// ownPort is a port of the proxy, with its purpose.
 type ownPort struct {
 	port uint32
 	does string
@@ -23,7 +23,7 @@ func (o *options) ownPorts() []ownPort {
 	return out
 }
 
-// owns returns what the proxy does on a port; empty if it is not the proxy's.
+// owns returns the proxy's purpose for a port; empty if it is not the proxy's.
 func (o *options) owns(port uint32) string {
 	for _, own := range o.ownPorts() {
 		if own.port == port {
@@ -33,13 +33,13 @@ func (o *options) owns(port uint32) string {
 	return ""
 }
 
-// goesPast reports whether the kubelet reaches a port around the proxy.
+// goesPast reports whether the kubelet reaches a port without the proxy.
 func (o *options) goesPast(port uint32) bool {
 	return port == readyPort ||
 		slices.ContainsFunc(o.notInPorts, func(ports string) bool { return within(ports, port) })
 }
 
-// conflicts returns why the proxy and the pod cannot live together.
+// conflicts returns why the proxy and the pod are incompatible.
 func (p *pod) conflicts(o *options) error {
 	if user := p.Spec.SecurityContext.RunAsUser; user != nil && *user == proxyUser {
 		return fmt.Errorf("spec.securityContext.runAsUser is %d, the proxy's user, whose connections are not captured: choose another", proxyUser)
@@ -73,7 +73,7 @@ func (p *pod) conflicts(o *options) error {
 	return nil
 }
 
-// within reports whether a port is in a range that isPort has judged.
+// within reports whether a port is in a range that isPort has accepted.
 func within(ports string, port uint32) bool {
 	first, last, isRange := strings.Cut(ports, "-")
 	if !isRange {
@@ -84,7 +84,7 @@ func within(ports string, port uint32) bool {
 	return a <= uint64(port) && uint64(port) <= b
 }
 
-// warn tells what in the pod will not work, or makes capture weaker.
+// warn adds what in the pod will not work, or weakens capture.
 func (p *pod) warn(out *Result) {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if slices.Contains(ourContainers, c.Name) {

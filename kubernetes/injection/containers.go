@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Names of the containers that injection puts into a pod.
+// Names of the containers that injection adds to a pod.
 const (
-	// BootstrapName is that of the container that writes the bootstrap.
+	// BootstrapName is the container that writes the bootstrap.
 	BootstrapName = "causeway-bootstrap"
-	// CaptureName is that of the container that sets the rules of capture.
+	// CaptureName is the container that installs the capture rules.
 	CaptureName = "causeway-capture"
-	// ProxyName is that of the Envoy.
+	// ProxyName is the Envoy container.
 	ProxyName = "causeway-proxy"
 )
 
-// ShownPort is the port at which the proxy of a pod shows a part of its admin interface to the zone, and to nobody else.
+// ShownPort is the port at which a pod's proxy exposes part of its admin interface, to the zone only.
 const ShownPort = 15022
 
 const (
-	// proxyUser is the user of the proxy. What runs as this user is not captured, and the user that an image names is not
-	// seen here. So it is one that no image has by accident, such as Kuma's 5678, and one that user namespaces have.
+	// proxyUser is the user of the proxy. Traffic of this user is not captured, and an image's own user is not visible
+	// here. So it is a number that no image uses by accident, as some use Kuma's 5678, and that user namespaces have.
 	proxyUser = 56785
 	// Ports of the proxy in a pod.
 	inboundPort, outboundPort, readyPort, defaultProbePort, adminPort = 15006, 15001, 15021, 15020, 9901
 
 	configVolume, tokenVolume = "causeway-proxy", "causeway-token"
-	configPath, tokenPath     = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, no credentials
+	configPath, tokenPath     = "/run/causeway-proxy", "/var/run/secrets/causeway.io" //nolint:gosec // paths, not credentials
 
-	// tokenLife is how long a token is good for. Kubernetes renews it in the volume at 80 %.
+	// tokenLife is the lifetime of a token. Kubernetes renews it in the volume at 80 %.
 	tokenLife = 24 * time.Hour
 	// probesFlag names the probes and hooks that the proxy answers.
 	probesFlag = "--probes"
-	// startTries is how many seconds a proxy may take to have its configuration, before the kubelet starts it anew.
+	// startTries is how many seconds a proxy may take to get its configuration before the kubelet restarts it.
 	startTries = 120
 )
 
@@ -43,7 +43,7 @@ var (
 	ourVolumes    = []string{configVolume, tokenVolume}
 )
 
-// The parts of a pod that injection makes. Source: the API of Kubernetes, v1.
+// The parts of a pod that injection creates. Source: the API of Kubernetes, v1.
 type (
 	container struct {
 		Name            string          `json:"name"`
@@ -105,7 +105,7 @@ type (
 	}
 )
 
-// restricted is a security context that meets the pod security standard of that name.
+// restricted returns a security context that meets the pod security standard of that name.
 func restricted() securityContext {
 	return securityContext{ReadOnlyRootFilesystem: true, RunAsUser: proxyUser, RunAsGroup: proxyUser, RunAsNonRoot: true,
 		Capabilities: capabilities{Drop: []string{"ALL"}}, SeccompProfile: seccompProfile{"RuntimeDefault"}}
@@ -115,7 +115,7 @@ func small() resources {
 	return resources{Requests: map[string]string{"cpu": "10m", "memory": "32Mi"}, Limits: map[string]string{"memory": "128Mi"}}
 }
 
-// bootstrapContainer writes the proxy's bootstrap, with the name of the pod as that of its Dataplane.
+// bootstrapContainer returns the container that writes the proxy's bootstrap, with the pod's name as its Dataplane's.
 func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, error) {
 	out := &container{Name: BootstrapName, Image: s.Image, Command: []string{"/usr/bin/causeway-zone"},
 		Args: []string{"bootstrap", "--dataplane", "$(POD_NAME)", "--namespace", "$(POD_NAMESPACE)", "--mesh", o.mesh,
@@ -141,7 +141,8 @@ func bootstrapContainer(o *options, s *Settings, probes *prober) (*container, er
 	return out, err
 }
 
-// captureContainer sets the rules of capture. It needs one capability, and as another user than root it would not get it.
+// captureContainer returns the container that installs the capture rules. It needs one capability, which it would not
+// get as a user other than root.
 func captureContainer(o *options, s *Settings, probes *prober) *container {
 	past := []string{strconv.Itoa(readyPort)}
 	if len(probes.probes) > 0 {
@@ -166,8 +167,9 @@ func captureContainer(o *options, s *Settings, probes *prober) *container {
 		Resources: small(), SecurityContext: root}
 }
 
-// proxyContainer is the Envoy: a native sidecar, which starts before the containers of the pod and ends after them. It has
-// no hot restart, whose socket a second Envoy in the pod, as an application may be, could not bind.
+// proxyContainer returns the Envoy container: a native sidecar, which starts before the pod's containers and ends after
+// them. It has no hot restart, because a second Envoy in the pod, such as the application, could not bind the same
+// socket.
 func proxyContainer(o *options, s *Settings) *container {
 	args := []string{"-c", configPath + "/envoy.yaml", "--drain-time-s", strconv.Itoa(int(o.drain / time.Second)),
 		"--log-level", o.logLevel, "--disable-hot-restart"}
@@ -189,7 +191,8 @@ func proxyContainer(o *options, s *Settings) *container {
 	}
 }
 
-// volumesOf are the proxy's configuration, in memory, and its token, which only the proxy has and which the kubelet renews.
+// volumesOf returns the proxy's configuration, in memory, and its token, which only the proxy has and which the kubelet
+// renews.
 func volumesOf(s *Settings) []any {
 	type m = map[string]any
 	return []any{

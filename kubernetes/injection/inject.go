@@ -12,20 +12,20 @@ import (
 // ErrRefused reports a pod that asks for a proxy and cannot have one.
 var ErrRefused = errors.New("the pod asks for a proxy and cannot have one")
 
-// Settings is what the proxies of a zone have in common.
+// Settings are the settings that the proxies of a zone share.
 type Settings struct {
-	// Image has causeway-zone, Envoy the proxy.
+	// Image contains causeway-zone, Envoy the proxy.
 	Image, Envoy string
 	// XDSAddress is the zone's xDS server as pods reach it, and XDSCA the PEM text of the CA of its certificate.
 	XDSAddress, XDSCA string
-	// Audience is that of the service account token with which the proxy proves in which pod it is.
+	// Audience is the audience of the service account token with which the proxy proves its pod.
 	Audience string
 	// SystemNamespace is the namespace of the zone itself, in which no pod gets a proxy.
 	SystemNamespace string
-	// ClusterDNS means that the resolver of the cluster asks the zone for the names of services.
+	// ClusterDNS means that the cluster's resolver asks the zone for service names.
 	ClusterDNS bool
-	// Nonce is a text of crypto/rand.Text, another for each pod. It is in the paths at which the kubelet asks the proxy,
-	// so that nobody else asks there.
+	// Nonce is a text of crypto/rand.Text, different for each pod. It is part of the kubelet's paths at the proxy, so
+	// that nobody else can use them.
 	Nonce string
 }
 
@@ -42,17 +42,17 @@ type Operation struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Result is what becomes of a pod that may start.
+// Result is the decision about a pod that may start.
 type Result struct {
-	// Patch is nil for a pod that stays as it is.
+	// Patch is nil for a pod that stays unchanged.
 	Patch []Operation
-	// Mesh is that of a pod that gets a proxy.
+	// Mesh is the mesh of a pod that gets a proxy.
 	Mesh string
-	// Warnings are for whoever creates the pod.
+	// Warnings are for the creator of the pod.
 	Warnings []string
 }
 
-// pod is what injection reads of a pod.
+// pod is the part of a pod that injection reads.
 type pod struct {
 	Metadata struct {
 		Labels      map[string]string `json:"labels"`
@@ -69,7 +69,7 @@ type pod struct {
 	} `json:"spec"`
 }
 
-// podContainer is a container of a pod, and the text that it was read from.
+// podContainer is a container of a pod, with the text that it was read from.
 type podContainer struct {
 	raw             json.RawMessage
 	Name            string `json:"name"`
@@ -101,7 +101,7 @@ func (c *podContainer) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Inject returns what becomes of a pod, given as JSON. A pod that has a proxy gets the same again, whoever put it there.
+// Inject decides about a pod, given as JSON. A pod that already has a proxy gets the same again, whoever added it.
 // Errors wrap ErrRefused, and say what to change.
 func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 	var p pod
@@ -128,7 +128,7 @@ func Inject(raw []byte, ns Namespace, s *Settings) (*Result, error) {
 	return out, p.patch(o, s, out)
 }
 
-// patch makes the patch. What is ours in the pod already is made anew.
+// patch builds the patch. It recreates the parts of ours that the pod already has.
 func (p *pod) patch(o *options, s *Settings, out *Result) error {
 	probes := p.newProber(o, s.Nonce, out)
 	apps, theirs, err := p.containers(probes)
@@ -180,7 +180,8 @@ func (p *pod) patch(o *options, s *Settings, out *Result) error {
 	return nil
 }
 
-// containers returns the pod's own containers, and init containers, with what the kubelet asks of them led to the proxy.
+// containers returns the pod's own containers, and init containers, with the kubelet's requests redirected to the
+// proxy.
 func (p *pod) containers(probes *prober) (apps, init []json.RawMessage, err error) {
 	apps, init = []json.RawMessage{}, []json.RawMessage{}
 	for _, of := range []struct {

@@ -29,7 +29,7 @@ const (
 // labelMesh names the mesh of a pod, on it or on its namespace.
 const labelMesh = "kuma.io/mesh"
 
-// withoutEffect are annotations of Kuma that say something of a proxy that ours does not do.
+// withoutEffect are annotations of Kuma for features that our proxy lacks.
 var withoutEffect = []string{
 	"kuma.io/container-patches", "kuma.io/gateway", "kuma.io/virtual-probes", "kuma.io/virtual-probes-port",
 	"kuma.io/direct-access-services", "kuma.io/reachable-backends",
@@ -38,14 +38,14 @@ var withoutEffect = []string{
 	"traffic.kuma.io/transparent-proxy-config", "traffic.kuma.io/transparent-proxy-configmap-name",
 }
 
-// options is what a pod says of its proxy.
+// options are a pod's settings for its proxy.
 type options struct {
 	mesh        string
 	env         []envVar
 	concurrency string
 	drain       time.Duration
 	logLevel    string
-	// probePort is where the proxy answers the kubelet; zero leaves probes and hooks as they are.
+	// probePort is where the proxy answers the kubelet; zero leaves probes and hooks unchanged.
 	probePort                     uint32
 	notInPorts, notOutPorts       []string
 	notInAddresses, notOutAddress []string
@@ -54,9 +54,9 @@ type options struct {
 const (
 	defaultDrain = 30 * time.Second
 	maxDrain     = time.Hour
-	// maxList bounds lists of ports, of addresses and of variables.
+	// maxList limits lists of ports, of addresses and of variables.
 	maxList = 60
-	// maxConcurrency bounds the threads of a proxy.
+	// maxConcurrency limits the threads of a proxy.
 	maxConcurrency = 128
 )
 
@@ -65,7 +65,7 @@ var (
 	logLevels = []string{"trace", "debug", "info", "warning", "warn", "error", "critical", "off"}
 )
 
-// options reads labels and annotations. Errors name the one that is wrong.
+// options reads labels and annotations. Errors name the invalid one.
 func (p *pod) options(ns Namespace, out *Result) (*options, error) {
 	o := &options{mesh: "default", drain: defaultDrain, logLevel: "warning", probePort: defaultProbePort}
 	for _, labels := range []map[string]string{ns.Labels, p.Metadata.Labels} {
@@ -140,7 +140,7 @@ func (o *options) readEnv(text string) error {
 	return nil
 }
 
-// What the items of lists are.
+// The kinds of items in lists.
 const (
 	aPort     = "a port or a range of ports, such as 8080 or 9000-9010"
 	anAddress = "an IP address or a range of them, such as 10.0.0.0/8 or fd00::/8"

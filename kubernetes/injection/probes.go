@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// Probe is a probe, or a lifecycle hook, that the kubelet asks at the proxy instead of the application: exactly one of
-// HTTPGet, TCPSocket and GRPC says what it asked before.
+// Probe is a probe, or a lifecycle hook, that the kubelet sends to the proxy instead of the application. Exactly one of
+// HTTPGet, TCPSocket and GRPC holds the original request.
 type Probe struct {
-	// Path is what the kubelet asks the proxy for, by GET. It has a part that only those know who may read the pod.
+	// Path is the kubelet's path at the proxy, for GET. It contains a part that only readers of the pod know.
 	Path string `json:"path"`
 	// Port is the number of the application's port.
 	Port uint32 `json:"port"`
-	// Timeout is in seconds; zero means none, as hooks have it.
+	// Timeout is in seconds; zero means none, as for hooks.
 	Timeout   int        `json:"timeout,omitempty"`
 	HTTPGet   *HTTPGet   `json:"httpGet,omitempty"`
 	TCPSocket *struct{}  `json:"tcpSocket,omitempty"`
@@ -34,21 +34,21 @@ type HTTPGet struct {
 // HTTPHeader is a header of such a request: its "name" and its "value".
 type HTTPHeader map[string]string
 
-// GRPCProbe asks for the health of a service by gRPC's protocol for that.
+// GRPCProbe asks for the health of a service by gRPC's health protocol.
 type GRPCProbe struct {
 	Service string `json:"service,omitempty"`
 }
 
-// MaxProbes bounds the probes and hooks of a pod that the proxy answers.
+// MaxProbes limits the probes and hooks of a pod that the proxy answers.
 const MaxProbes = 64
 
-// nonceForm is the part of paths that nobody guesses: crypto/rand.Text.
+// nonceForm is the form of the secret part of paths: crypto/rand.Text.
 var nonceForm = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
-// IsProbePath reports whether a text has the form of the path of a Probe, which only those may know who may read the pod.
+// IsProbePath reports whether a text has the form of a Probe's path, which only readers of the pod may know.
 func IsProbePath(text string) bool { return nonceForm.MatchString(nonceOf(text)) }
 
-// nonceOf returns what stands where the path of a probe has its nonce.
+// nonceOf returns the part of a path at the position of the nonce.
 func nonceOf(path string) string {
 	rest, isPath := strings.CutPrefix(path, "/")
 	nonce, _, _ := strings.Cut(rest, "/")
@@ -58,7 +58,7 @@ func nonceOf(path string) string {
 	return nonce
 }
 
-// handler is what the kubelet does for a probe or a hook. Source: the API of Kubernetes, v1.
+// handler is the kubelet's action for a probe or a hook. Source: the API of Kubernetes, v1.
 type handler struct {
 	HTTPGet *struct {
 		HTTPGet
@@ -77,7 +77,7 @@ type handler struct {
 	TimeoutSeconds int `json:"timeoutSeconds"`
 }
 
-// port returns the port that a handler asks at the pod itself; nil if it asks none.
+// port returns the port of the pod itself that a handler uses; nil if it uses none.
 func (h *handler) port() json.RawMessage {
 	switch {
 	case h.HTTPGet != nil && h.HTTPGet.Host == "":
@@ -90,7 +90,7 @@ func (h *handler) port() json.RawMessage {
 	return nil
 }
 
-// probe returns what the proxy has to answer.
+// probe returns what the proxy must answer.
 func (h *handler) probe(path string, port uint32, timeout int) Probe {
 	out := Probe{Path: path, Port: port, Timeout: timeout}
 	switch {
@@ -104,18 +104,18 @@ func (h *handler) probe(path string, port uint32, timeout int) Probe {
 	return out
 }
 
-// prober leads the probes and hooks of a pod to the proxy.
+// prober redirects the probes and hooks of a pod to the proxy.
 type prober struct {
 	o   *options
 	out *Result
-	// nonce is the part of paths, known what the pod has of us already: what it asked before the proxy was there.
+	// nonce is the secret part of paths. known holds our probes already in the pod: the original requests.
 	nonce string
 	known map[string]Probe
 	// probes are those that the proxy answers.
 	probes []Probe
 }
 
-// newProber returns a prober for a pod, which may have a proxy already.
+// newProber returns a prober for a pod, which may already have a proxy.
 func (p *pod) newProber(o *options, nonce string, to *Result) *prober {
 	out := &prober{o: o, out: to, nonce: nonce, known: map[string]Probe{}}
 	for _, c := range p.Spec.InitContainers {
@@ -136,13 +136,13 @@ func (p *pod) newProber(o *options, nonce string, to *Result) *prober {
 	return out
 }
 
-// What the kubelet asks of a container, and when it starts and ends.
+// The kubelet's checks of a container, and its start and stop hooks.
 var (
 	probeKinds = []string{"startupProbe", "readinessProbe", "livenessProbe"}
 	hookKinds  = []string{"postStart", "preStop"}
 )
 
-// container leads what the kubelet asks of a container to the proxy, and returns the container as it is then.
+// container redirects the kubelet's requests to a container to the proxy, and returns the changed container.
 func (p *prober) container(c *podContainer) (json.RawMessage, error) {
 	var fields, hooks map[string]json.RawMessage
 	if err := json.Unmarshal(c.raw, &fields); err != nil {
@@ -183,7 +183,7 @@ func (p *prober) container(c *podContainer) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// lead returns a probe or a hook that asks the proxy; nil if it stays as it is.
+// lead returns a probe or a hook that asks the proxy; nil if it stays unchanged.
 func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.RawMessage, error) {
 	var h handler
 	var all map[string]json.RawMessage
@@ -209,7 +209,7 @@ func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.R
 		timeout = max(h.TimeoutSeconds, 1)
 	}
 	one := h.probe(path, port, timeout)
-	if port == p.o.probePort { // it is led to the proxy already
+	if port == p.o.probePort { // it already leads to the proxy
 		before, ok := p.known[path]
 		if !ok || h.HTTPGet == nil || h.HTTPGet.Path != path {
 			return nil, fmt.Errorf("%w: the %s of container %q asks at port %d, which is the proxy's: choose another", ErrRefused, kind,
@@ -236,7 +236,7 @@ func (p *prober) lead(c *podContainer, kind string, raw json.RawMessage) (json.R
 	return json.Marshal(all)
 }
 
-// portOf returns the number of a port of a container, given by its number or its name; zero if there is none.
+// portOf returns the number of a container's port, given by number or name; zero if there is none.
 func (c *podContainer) portOf(raw json.RawMessage) uint32 {
 	var number uint32
 	var name string
@@ -252,11 +252,11 @@ func (c *podContainer) portOf(raw json.RawMessage) uint32 {
 			return port.ContainerPort
 		}
 	}
-	parsed, _ := strconv.ParseUint(name, 10, 16) // the kubelet takes that too
+	parsed, _ := strconv.ParseUint(name, 10, 16) // the kubelet accepts that too
 	return uint32(parsed)
 }
 
-// text returns the probes as the argument of a container, in which Kubernetes replaces $(NAME).
+// text returns the probes as a container's argument, in which Kubernetes replaces $(NAME).
 func (p *prober) text() (string, error) {
 	raw, err := json.Marshal(p.probes)
 	return strings.ReplaceAll(string(raw), "$", "$$"), err

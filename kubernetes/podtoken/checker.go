@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// maxToken bounds a token, in bytes.
+	// maxToken limits a token, in bytes.
 	maxToken = 8 << 10
-	// askTime bounds one question. A proxy whose token is not judged by then tries again.
+	// askTime limits one request. A proxy whose token is not judged by then tries again.
 	askTime = 4 * time.Second
-	// maxCalls bounds the questions at one time, maxKnown the tokens that are remembered. At maxKnown, the checker makes
-	// room for spare more.
+	// maxCalls limits the concurrent requests, maxKnown the cached tokens. At maxKnown, the checker makes room for
+	// spare more.
 	maxCalls, maxKnown, spare = 16, 8192, 1024
-	// goodFor is how long a good token needs no other question: long enough for the streams that a proxy opens together,
-	// and what a pod that was deleted may gain. badFor and unknownFor bound what a pod asks that tries again and again.
+	// goodFor is how long a valid token needs no other request: long enough for the streams that a proxy opens
+	// together, and the maximum gain of a deleted pod. badFor and unknownFor limit the requests of a pod that keeps
+	// trying.
 	goodFor, badFor, unknownFor = 10 * time.Second, 10 * time.Second, time.Second
 )
 
@@ -58,8 +59,8 @@ func New(client *apiserver.Client, now func() time.Time) *Checker {
 }
 
 // Check returns the pod that a token proves. Errors wrap ErrRefused or ErrUnknown, and contain no part of the token. It
-// asks about, and remembers, only tokens that a key of the cluster signed for our audience, and that are valid now.
-// Concurrent questions about one token are one question.
+// requests and caches only currently valid tokens that a key of the cluster signed for our audience. Concurrent checks
+// of one token share a request.
 func (c *Checker) Check(ctx context.Context, token string) (Pod, error) {
 	if len(token) > maxToken || !compact.MatchString(token) {
 		return Pod{}, fmt.Errorf("%w: it is malformed", ErrRefused)
@@ -75,7 +76,7 @@ func (c *Checker) Check(ctx context.Context, token string) (Pod, error) {
 		if a, mine, err = c.answer(key); err != nil {
 			return Pod{}, err
 		}
-		if mine { // others may wait for it when this caller has gone
+		if mine { // others may wait for it after this caller has left
 			go c.ask(context.WithoutCancel(ctx), token, expires, a)
 		}
 	}

@@ -9,17 +9,17 @@ import (
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
 
-// Audience is that of the tokens with which proxies prove which pod they are in.
+// Audience is the audience of the tokens with which proxies prove their pod.
 const Audience = "causeway-proxy"
 
 var (
 	// ErrRefused reports a token that proves no pod.
 	ErrRefused = errors.New("the token proves no pod")
-	// ErrUnknown reports that it is unknown if a token is good: the API server is away, or does not let us ask.
+	// ErrUnknown reports that a token's validity is unknown: the API server is unreachable, or does not let us ask.
 	ErrUnknown = errors.New("the Kubernetes API server does not say whose token it is")
 )
 
-// Pod is who presents a token.
+// Pod is the pod that presents a token.
 type Pod struct {
 	Namespace, Name, UID string
 	ServiceAccount       string
@@ -34,7 +34,7 @@ const (
 	extraUID   = "authentication.kubernetes.io/pod-uid"
 )
 
-// podOf reads what the API server says of a token that ends at expires. Errors wrap ErrRefused.
+// podOf reads the API server's statement about a token that ends at expires. Errors wrap ErrRefused.
 func podOf(u apiserver.User, expires time.Time) (Pod, error) {
 	account, ok := strings.CutPrefix(u.Username, userPrefix)
 	namespace, name, both := strings.Cut(account, ":")

@@ -12,7 +12,7 @@ import (
 const (
 	// leeway is how far this server's clock may be behind the API server's, for a token that is new.
 	leeway = 5 * time.Minute
-	// maxIssuers bounds the issuers that are remembered.
+	// maxIssuers limits the cached issuers.
 	maxIssuers = 4
 )
 
@@ -22,7 +22,7 @@ var errForeign = fmt.Errorf("%w: it names a key or an issuer that is not the clu
 // signers holds the keys of a cluster, as one look found them.
 type signers struct {
 	keys []jose.JSONWebKey
-	// issuers are those that the API server has named, the newest first. It names the newest alone, and accepts tokens of
+	// issuers are those that the API server has named, newest first. It names only the newest, and accepts tokens of
 	// earlier ones while an operator replaces them.
 	issuers []string
 	read    time.Time

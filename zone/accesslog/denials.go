@@ -9,7 +9,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// Sizes of a report of denials.
+// Limits of a report of denials.
 const (
 	defaultDenials = 100
 	maxDenials     = 10_000
@@ -18,7 +18,7 @@ const (
 // denialQuery selects denials. Empty fields select everything.
 type denialQuery struct {
 	mesh string
-	// since is the time of the last occurrence from which on a denial is reported.
+	// since selects denials that last occurred at or after this time.
 	since time.Time
 	// size is the maximum number of items.
 	size   int
@@ -33,7 +33,7 @@ func (q *denialQuery) selects(e *Entry) bool {
 	return q.mesh == "" || err == nil && kri.Mesh == q.mesh
 }
 
-// denials asks a journal for what was denied: the most recent first, one item for each path where paths are known.
+// denials returns the denials in a journal: the most recent first, one item for each path where paths are known.
 func denials(j *Journal, q denialQuery) *api.DenialReport {
 	s := j.read(q.selects)
 	out := &api.DenialReport{Items: []api.Denial{}, Dropped: s.dropped, Since: later(q.since, s.since).UTC()}
@@ -58,7 +58,8 @@ func denials(j *Journal, q denialQuery) *api.DenialReport {
 	return out
 }
 
-// itemsOf returns of with each path of an entry that was seen since, and with the first segment of those not kept.
+// itemsOf returns a copy of of for each path of an entry that was seen since, and for the first segment of paths that
+// were not kept.
 func itemsOf(e *Entry, of api.Denial, since time.Time) []api.Denial {
 	if e.Method == "" {
 		of.Count, of.LastSeen = e.Count, e.Last.UTC()

@@ -13,7 +13,7 @@ import (
 // DefaultCapacity is the default number of distinct observations that a Journal keeps.
 const DefaultCapacity = 20_000
 
-// maxLost limits the number of policies for which a Journal remembers the last evicted shadow denial.
+// maxLost limits the number of policies for which a Journal keeps the time of the last evicted shadow denial.
 const maxLost = 10_000
 
 // Entry is an Observation with its count and the times of its first and last occurrence.
@@ -32,8 +32,8 @@ type Entry struct {
 }
 
 // Journal counts observations. When it is full, it evicts the least recently seen entry: of the same proxy if that has
-// more than its share, otherwise of the proxy that has most. A proxy that floods the journal evicts its own entries
-// first.
+// more than its share, otherwise of the proxy with the most entries. A proxy that floods the journal evicts its own
+// entries first.
 type Journal struct {
 	since    time.Time
 	capacity int
@@ -93,7 +93,7 @@ func (j *Journal) Add(o Observation, path string, at time.Time) {
 // proxyOf returns the KRI of the Dataplane that has the inbound.
 func proxyOf(inbound string) string { return inbound[:strings.LastIndexByte(inbound, '_')+1] }
 
-// makeRoomLocked evicts the least recently seen entry of the proxy that adds one, or of the proxy that has most
+// makeRoomLocked evicts the least recently seen entry of the proxy that adds one, or of the proxy with the most
 // entries.
 func (j *Journal) makeRoomLocked(proxy string) {
 	from := proxy

@@ -15,15 +15,15 @@ import (
 
 // Observation is one kind of request, or of connection on TCP, that an inbound judged.
 type Observation struct {
-	// Inbound is its KRI, and Client the client's SPIFFE ID.
+	// Inbound is the inbound's KRI, and Client the client's SPIFFE ID.
 	Inbound, Client string
-	// Method and PathPrefix are empty on TCP, and Other where they are too unusual to be kept. PathPrefix is the path's
-	// first segment, "/" for the root alone.
+	// Method and PathPrefix are empty on TCP, and Other if they are too unusual to keep. PathPrefix is the path's first
+	// segment, "/" for the root alone.
 	Method, PathPrefix string
-	// Policy decided, and Allowed is what it decided. Both are those of rbac.Decision.
+	// Policy is the decider and Allowed its decision, as in rbac.Decision.
 	Policy  string
 	Allowed bool
-	// ShadowPolicy would deny if every allowWithShadowDeny were a deny; empty where nothing would.
+	// ShadowPolicy would deny if every allowWithShadowDeny were a deny; empty if nothing would.
 	ShadowPolicy string
 }
 
@@ -44,7 +44,7 @@ const (
 	denied        = "denied"
 )
 
-// seen is an Observation with its path, without a query, and its time.
+// seen is an Observation with its path, without the query, and its time.
 type seen struct {
 	Observation
 
@@ -52,7 +52,7 @@ type seen struct {
 	at   time.Time
 }
 
-// read yields what a message reports of an inbound. What was not judged is passed over.
+// read yields the observations in a message about an inbound. It skips requests that were not judged.
 func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
 	var out []seen
 	for _, e := range m.GetHttpLogs().GetLogEntry() {
@@ -73,7 +73,7 @@ func read(inbound string, m *alsv3.StreamAccessLogsMessage) []seen {
 	return out
 }
 
-// judgement names the fields of an entry that hold a decision and the policy that made it.
+// judgement names the fields of a log entry with a decision and the deciding policy.
 type judgement struct{ namespace, policy, result string }
 
 func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, where judgement) []seen {
@@ -82,7 +82,7 @@ func appendJudged(out []seen, o Observation, common *datav3.AccessLogCommon, whe
 	}
 	sans := common.GetTlsProperties().GetPeerCertificateProperties().GetSubjectAltName()
 	o.Policy, o.Allowed = said(where.policy), said(where.result) != denied
-	if o.Policy == "" { // the handshake decides first, where it does
+	if o.Policy == "" { // if the handshake decides, it does so first
 		o.Policy, o.Allowed = cut(stateOf(common, rbac.HandshakePolicy)), stateOf(common, rbac.HandshakeVerdict) == allowed
 	}
 	if o.Policy == "" {
@@ -105,7 +105,7 @@ func metadata(m *corev3.Metadata, namespace, key string) string {
 	return m.GetFilterMetadata()[namespace].GetFields()[key].GetStringValue()
 }
 
-// stateOf is a text of a connection's filter state.
+// stateOf returns a text from a connection's filter state.
 func stateOf(common *datav3.AccessLogCommon, key string) string {
 	text := new(wrapperspb.StringValue)
 	if object := common.GetFilterStateObjects()[key]; object == nil || object.UnmarshalTo(text) != nil {
@@ -114,7 +114,7 @@ func stateOf(common *datav3.AccessLogCommon, key string) string {
 	return text.GetValue()
 }
 
-// cut is the beginning of a text, in memory of its own: a part of a string keeps all of it.
+// cut returns the beginning of a text as a copy: a substring would keep the whole string in memory.
 func cut(s string) string { return strings.Clone(strings.ToValidUTF8(s[:min(len(s), maxText)], "")) }
 
 func method(m corev3.RequestMethod) string {
@@ -124,7 +124,7 @@ func method(m corev3.RequestMethod) string {
 	return m.String()
 }
 
-// pathPrefix is the first segment of a path.
+// pathPrefix returns the first segment of a path.
 func pathPrefix(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	segment, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
@@ -134,7 +134,7 @@ func pathPrefix(path string) string {
 	return "/" + strings.ToValidUTF8(segment, "")
 }
 
-// wholePath is a path without its query; empty when it is too long to be kept.
+// wholePath returns a path without its query; empty if it is too long to keep.
 func wholePath(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	if len(path) > maxPath || !utf8.ValidString(path) {

@@ -5,7 +5,7 @@ import "time"
 // Pair is an inbound, by its KRI, and the SPIFFE ID of a client that called it.
 type Pair struct{ Inbound, Client string }
 
-// Times counts what a client did at an inbound, and says when last.
+// Times counts what a client did at an inbound, with the time of the last occurrence.
 type Times struct {
 	// Allowed and Denied count requests, and connections on TCP. ShadowDenied counts those of Allowed that shadow denials
 	// would deny if they were enforced.
@@ -13,16 +13,16 @@ type Times struct {
 	Last                          time.Time
 }
 
-// Pairs are the calls that a Journal distinguishes.
+// Pairs holds the calls that a Journal distinguishes.
 type Pairs struct {
 	Times map[Pair]Times
-	// Since is the time at which the counting began, and Dropped counts what is no longer distinguished, for lack of room.
+	// Since is when the counting began, and Dropped counts calls that are no longer distinguished, for lack of room.
 	Since   time.Time
 	Dropped uint64
 }
 
-// Pairs returns who called which inbound. method and path, if they are not empty, select requests with that very method
-// and path; those whose path is not kept are left out then.
+// Pairs returns who called which inbound. method and path, unless empty, select requests with exactly that method and
+// path; this leaves out requests whose path is not kept.
 func (j *Journal) Pairs(method, path string) Pairs {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,7 +2,7 @@ package accesslog
 
 import "time"
 
-// Limits of the paths that a Journal distinguishes within its entries, and of one path in bytes.
+// Limits on the paths that a Journal distinguishes within its entries, and on one path in bytes.
 const (
 	maxPathsOfEntry = 32
 	maxPathsOfProxy = 256
@@ -10,13 +10,13 @@ const (
 	maxPath         = 256
 )
 
-// pathSeen counts how often one path was seen in an Entry, and when last.
+// pathSeen counts one path in an Entry, with the time of the last occurrence.
 type pathSeen struct {
 	count uint64
 	last  time.Time
 }
 
-// addPathLocked counts a path of an entry, which is empty on TCP. What there is no room for is counted as elsewhere.
+// addPathLocked counts a path of an entry, which is empty on TCP. If there is no room, it counts as elsewhere.
 func (j *Journal) addPathLocked(e *Entry, proxy, path string, at time.Time) {
 	if e.Method == "" {
 		return
@@ -40,13 +40,13 @@ func (j *Journal) addPathLocked(e *Entry, proxy, path string, at time.Time) {
 	e.paths[path] = p
 }
 
-// roomForPathLocked reports whether there is room for a proxy's path. Each proxy has a share, so that none takes the
+// roomForPathLocked reports whether there is room for a proxy's path. Each proxy has a share, so that none uses up the
 // room of others.
 func (j *Journal) roomForPathLocked(proxy string) bool {
 	return j.pathsOf[proxy] < max(maxPathsOfProxy, maxPaths/max(1, len(j.proxies))) && j.paths < 2*maxPaths
 }
 
-// forgetPathsLocked gives back the room of an entry that goes.
+// forgetPathsLocked releases the room of a removed entry.
 func (j *Journal) forgetPathsLocked(e *Entry, proxy string) {
 	j.paths -= len(e.paths)
 	if j.pathsOf[proxy] -= len(e.paths); j.pathsOf[proxy] <= 0 {

@@ -62,7 +62,7 @@ type remark struct {
 	paths []string
 }
 
-// propose adds what was allowed to the permissions, and reports what it cannot add.
+// propose adds the allowed calls to the permissions, and reports those that it cannot add.
 func (r *replay) propose() {
 	denied := map[[4]string]time.Time{}
 	for i := range r.calls {
@@ -105,7 +105,7 @@ func (r *replay) take(c *call, path string) {
 	r.suggestion.Observed += c.count
 }
 
-// judge asks the evaluator that filters agree with what the permissions would do to what was denied.
+// judge evaluates the denied calls under the proposed permissions, with the evaluator that filters agree with.
 func (r *replay) judge() {
 	rules := map[string]matching.Rules{}
 	for section, seen := range r.inbounds {
@@ -172,7 +172,7 @@ func (r *replay) say(what string, c *call) {
 	}
 }
 
-// maxNamedPaths bounds the paths that a warning names.
+// maxNamedPaths limits the paths that a warning names.
 const maxNamedPaths = 3
 
 func (r *replay) flush() {

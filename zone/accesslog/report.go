@@ -31,8 +31,8 @@ func shows(reader *api.Reader, kris ...string) bool {
 	return true
 }
 
-// unknown returns the reason why there can be no answer, whatever was seen: a named resource does not exist, or the
-// caller may not read it. It is empty otherwise.
+// unknown returns the reason why there can be no answer: a named resource does not exist, or the caller may not read
+// it. It is empty otherwise.
 func (q *reportQuery) unknown(snap store.Snapshot) string {
 	if q.mesh != "" && snap.Get(resources.Key{Type: resources.TypeMesh, Name: q.mesh}) == nil {
 		return "there is no mesh " + q.mesh + " here"
@@ -56,7 +56,7 @@ func (q *reportQuery) selects(policy string) bool {
 	return q.mesh == "" || err == nil && kri.Mesh == q.mesh
 }
 
-// report asks a journal, and the store for the policies that have shadow denials.
+// report reads a journal, and the store for the policies with shadow denials.
 func report(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
 	s := j.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
 	out := &api.ShadowReport{Items: []api.ShadowDenial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []api.Readiness{}}
@@ -82,7 +82,7 @@ func report(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
 	return out
 }
 
-// hasShadow reports whether some entry of a permission is enforced in the shadow only.
+// hasShadow reports whether some entry of a permission is enforced only in the shadow.
 func hasShadow(r *resources.Resource) bool {
 	spec, err := resources.SpecAs[resources.Policy](r)
 	if err != nil {

@@ -46,7 +46,7 @@ func Register(server *api.Server, cfg Config) {
 
 type handlers struct {
 	Config
-	// server judges who asks.
+	// server authorizes the caller.
 	server *api.Server
 }
 
@@ -91,7 +91,7 @@ func (h *handlers) denials(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteLongJSON(w, out)
 }
 
-// since returns the beginning of the period that a request asks about.
+// since returns the start of the period in a request.
 func (h *handlers) since(query url.Values) (time.Time, error) {
 	since := defaultSince
 	if text := query.Get("since"); text != "" {

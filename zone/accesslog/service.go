@@ -23,24 +23,25 @@ import (
 type CollectorConfig struct {
 	// Store holds the Dataplanes that may report.
 	Store store.Reader
-	// Admit judges the credential of a stream before anything else it sends is read; nil admits all. Identify is called
-	// with the context that it returns. Errors are gRPC statuses.
+	// Admit judges the credential of a stream before anything else on it is read; nil admits all. It passes its result
+	// to Identify in the context. Errors are gRPC statuses.
 	Admit func(ctx context.Context) (context.Context, error)
-	// Identify judges a stream and returns the Dataplane whose proxy a node is. It calls end when the stream must end,
-	// until release is called. The collector calls still before it believes each message. Errors are gRPC statuses.
+	// Identify judges a stream and returns the Dataplane whose proxy a node claims to be. It calls end when the stream
+	// must end, until release is called. The collector calls still before it believes each message. Errors are gRPC
+	// statuses.
 	Identify func(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key,
 		still func() error, release func(), err error)
-	// Journal takes what is reported.
+	// Journal receives the observations.
 	Journal *Journal
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
-	// Registerer takes the metrics; none are registered when nil.
+	// Registerer receives the metrics; none are registered when nil.
 	Registerer prometheus.Registerer
-	// Panics catches what would end the process on behalf of one proxy; nil lets it.
+	// Panics catches panics caused by one proxy, which would end the process; nil catches nothing.
 	Panics *panics.Guard
 }
 
-// Collector is the access log service. A proxy is believed about its own Dataplane's inbounds only: the log's name is
+// Collector is the access log service. It believes a proxy only about its own Dataplane's inbounds: the log's name is
 // the inbound.
 type Collector struct {
 	alsv3.UnimplementedAccessLogServiceServer
@@ -71,7 +72,7 @@ func NewCollector(ctx context.Context, cfg CollectorConfig) *Collector {
 // Register adds the service to a gRPC server.
 func (c *Collector) Register(r grpc.ServiceRegistrar) { alsv3.RegisterAccessLogServiceServer(r, c) }
 
-// StreamAccessLogs takes the log of one inbound of one proxy.
+// StreamAccessLogs receives the log of one inbound of one proxy.
 func (c *Collector) StreamAccessLogs(stream alsv3.AccessLogService_StreamAccessLogsServer) error {
 	admitted := stream.Context()
 	if c.cfg.Admit != nil {
@@ -130,7 +131,7 @@ func (c *Collector) receive(admitted context.Context, stream alsv3.AccessLogServ
 	}
 }
 
-// inboundOf is the KRI of the inbound that a log is about.
+// inboundOf returns the KRI of a log's inbound.
 func (c *Collector) inboundOf(key resources.Key, logName string) (string, error) {
 	missing := status.Errorf(codes.NotFound, "log %.100q of %s: unknown inbound", logName, key)
 	dataplane := c.cfg.Store.Snapshot().Get(key)
@@ -156,7 +157,7 @@ func (c *Collector) add(mesh string, s *seen) {
 	s.Policy = c.counters.name(mesh, s.Policy)
 	if s.ShadowPolicy != "" {
 		if s.ShadowPolicy = c.counters.name(mesh, s.ShadowPolicy); s.ShadowPolicy == otherPolicies {
-			s.ShadowPolicy = "" // no policy that anybody could enforce
+			s.ShadowPolicy = "" // not a policy that could be enforced
 		}
 	}
 	c.cfg.Journal.Add(s.Observation, s.path, s.at)

@@ -10,15 +10,15 @@ import (
 // machine.
 type Sink string
 
-// Sinks that are no files.
+// Sinks that are not files.
 const (
 	// Service is the collector of this package, in the zone.
 	Service Sink = "als"
-	// Stdout is the proxy's own.
+	// Stdout is the proxy's standard output.
 	Stdout Sink = "stdout"
 )
 
-// ParseSinks reads a list of sinks, separated by commas; an empty text is none.
+// ParseSinks parses a list of sinks, separated by commas; an empty text means none.
 func ParseSinks(text string) ([]Sink, error) {
 	if text == "" {
 		return nil, nil

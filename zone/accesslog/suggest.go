@@ -11,17 +11,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources/api"
 )
 
-// suggestion is a response with what is needed to fill it in.
+// suggestion is a response with the data needed to complete it.
 type suggestion struct {
 	api.Suggestion
 	reader *api.Reader
 	hidden map[string]bool
 }
 
-// hiddenPolicy stands for the name of a policy that may not be read.
+// hiddenPolicy replaces the name of a policy that the caller may not read.
 const hiddenPolicy = "a hidden policy"
 
-// named is the name of a policy in a warning. Decisions that no policy made have names that are no KRIs.
+// named returns the name of a policy for a warning. Decisions that no policy made have names that are not KRIs.
 func (s *suggestion) named(policy string) string {
 	if _, err := resources.ParseKRI(policy); err != nil || shows(s.reader, policy) {
 		return policy
@@ -31,16 +31,16 @@ func (s *suggestion) named(policy string) string {
 	return hiddenPolicy
 }
 
-// suggestQuery selects what a suggestion is about.
+// suggestQuery selects the subject of a suggestion.
 type suggestQuery struct {
 	dataplane *resources.Resource
 	since     time.Time
-	// prefixes means that paths are allowed by their first segments, not one by one.
+	// prefixes means that paths are allowed by their first segments, not individually.
 	prefixes bool
 	reader   *api.Reader
 }
 
-// suggest makes the permissions of one Dataplane from what was seen since.
+// suggest builds the permissions of one Dataplane from the traffic observed since a time.
 func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 	dp, kri := q.dataplane, resources.KRIOf(q.dataplane)
 	s := j.read(func(e *Entry) bool {
@@ -84,7 +84,7 @@ func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 	return &out.Suggestion, nil
 }
 
-// permissionFor allows what was seen on one inbound; seen may be nil.
+// permissionFor returns a permission for the traffic observed on one inbound; seen may be nil.
 func permissionFor(dp *resources.Resource, name, section string, seen *grouping) (json.RawMessage, error) {
 	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: dp.DisplayName(), Namespace: dp.HomeNamespace(),
 		SectionName: section}
@@ -109,7 +109,8 @@ func (s *suggestion) warn(format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// matchOf is the entry of a permission for a client, a method and a path; a connection's method and path are empty.
+// matchOf returns the entry of a permission for a client, a method and a path; a connection's method and path are
+// empty.
 func matchOf(client, method, path string, prefix bool) resources.PermissionMatch {
 	m := resources.PermissionMatch{SpiffeID: &resources.SpiffeIDMatch{Type: resources.MatchExact, Value: client}}
 	if method == "" {
@@ -117,7 +118,7 @@ func matchOf(client, method, path string, prefix bool) resources.PermissionMatch
 	}
 	m.Method = resources.Methods{method}
 	m.Path = &resources.PathMatch{Type: resources.MatchExact, Value: path}
-	if prefix && path != "/" { // as a prefix it would be every path
+	if prefix && path != "/" { // as a prefix it would match every path
 		m.Path.Type = resources.MatchPrefix
 	}
 	return m
@@ -137,7 +138,7 @@ func (g *grouping) add(client, method, path string) {
 	g.methods[of][method] = true
 }
 
-// matches are sorted, so that the same traffic gives the same permission.
+// matches returns the sorted entries, so that the same traffic gives the same permission.
 func (g *grouping) matches() []resources.PermissionMatch {
 	keys := slices.SortedFunc(maps.Keys(g.methods), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
 	var out []resources.PermissionMatch

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// inbound is one inbound of a proxy with its rules, which it learns when they are first asked for.
+// inbound is one inbound of a proxy with its rules, which are computed on first use.
 type inbound struct {
 	dataplane *resources.Resource
 	of        *matching.Proxy
@@ -18,8 +18,8 @@ type inbound struct {
 	kri       string
 
 	mu    sync.Mutex
-	known bool           // guarded by mu, as is all below
-	rules matching.Rules // of the index that was asked first: it is the same for all in which the inbound is
+	known bool           // guarded by mu, like everything below
+	rules matching.Rules // from the index of the first use: the same for all indexes with the inbound
 	// mark is the same for inbounds with the same rules and protocol. passing means that it says so only among inbounds of
 	// one mesh: another mesh may have it with other rules.
 	mark    string
@@ -40,7 +40,8 @@ func newInbound(p *proxy, at int) *inbound {
 		kri: resources.KRIOf(p.resource).WithSection(port.Section()).String()}
 }
 
-// stillRight returns inbounds whose rules hold after a change of policies: the old ones where none of them selects.
+// stillRight returns inbounds whose rules hold after a change of policies: the old ones if none of the policies selects
+// them.
 func stillRight(p *proxy, old []*inbound, changed []*matching.Policy) []*inbound {
 	if len(changed) == 0 {
 		return old
@@ -69,7 +70,7 @@ func (in *inbound) judgedBy(index *matching.Index, numbers *atomic.Uint64) (rule
 	return in.rules, in.mark, in.passing
 }
 
-// markOf makes a mark of the numbers of rules. A rule without a place for one is of this inbound alone.
+// markOf builds a mark from the numbers of rules. A rule that cannot hold a number belongs to this inbound alone.
 func markOf(in *inbound, rules matching.Rules, numbers *atomic.Uint64) (mark string, passing bool) {
 	all := append([]byte(in.port.Protocol), 0)
 	for i := range rules.Items {

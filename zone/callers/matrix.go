@@ -9,20 +9,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// matrix makes the cells of one answer.
+// matrix builds the cells of one answer.
 type matrix struct {
 	mesh    *mesh
 	numbers *atomic.Uint64
 	known   rbac.Known
-	// hidden are the KRIs of the policies that the reader may not read.
+	// hidden holds the KRIs of the policies that the reader may not read.
 	hidden map[string]bool
 	pairs  map[accesslog.Pair]accesslog.Times
-	// callers are the columns, and clients the same as the rules see them.
+	// callers are the columns, and clients the same callers in the form of the rules.
 	callers []Caller
 	clients []rbac.Client
-	// forecasters are by the mark of their rules.
+	// forecasters are indexed by the mark of their rules.
 	forecasters map[string]*rbac.Forecaster
-	// deciders are the places of policies by the names of decisions; names is the list that they are places in.
+	// deciders maps the names of decisions to indexes into names.
 	deciders map[string]int
 	names    []string
 	parts    map[rbac.Parts][]string
@@ -30,7 +30,7 @@ type matrix struct {
 	kept *page
 }
 
-// partProxy stands for proxies of a service that differ.
+// partProxy stands for differing proxies of a service.
 const partProxy = rbac.Parts(1 << 7)
 
 // partNames are the parts as answers spell them.
@@ -39,7 +39,7 @@ var partNames = []struct {
 	name string
 }{{rbac.PartMethod, "method"}, {rbac.PartPath, "path"}, {rbac.PartSNI, "sni"}, {rbac.PartHeaders, "headers"}, {partProxy, "proxy"}}
 
-// cells returns those of one service that say more than that nothing allows the caller and that it did not call.
+// cells returns the cells of one service, without callers that nothing allows and that did not call.
 func (x *matrix) cells(r *row) []Cell {
 	out := []Cell{}
 	if len(r.inbounds) == 0 {
@@ -118,7 +118,7 @@ func (x *matrix) forecaster(in *inbound) (f *rbac.Forecaster, mark string, passi
 	return f, mark, passing
 }
 
-// together returns the outlook at all proxies of a service. Where they differ, the verdict depends on the proxy.
+// together returns the outlook at all proxies of a service. If they differ, the verdict depends on the proxy.
 func together(judges []*rbac.Forecaster, client rbac.Client) (out rbac.Outlook) {
 	for i, judge := range judges {
 		one := judge.Of(client)
@@ -137,7 +137,7 @@ func either(a, b rbac.Chance) rbac.Chance {
 		a.Parts |= b.Parts
 		return a
 	}
-	if !a.Depends && a.Allowed { // the one that may deny says more
+	if !a.Depends && a.Allowed { // the one that may deny is more informative
 		a, b = b, a
 	}
 	return rbac.Chance{Depends: true, Name: a.Name, Parts: a.Parts | b.Parts | partProxy}
@@ -172,7 +172,7 @@ func verdictOf(c *rbac.Chance) string {
 	return Deny
 }
 
-// place returns the place of a decider in the answer's list. All that the caller may not read have one place.
+// place returns the index of a decider in the answer's list. All that the caller may not read share one.
 func (x *matrix) place(name string) int {
 	if at, there := x.deciders[name]; there {
 		return at

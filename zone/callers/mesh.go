@@ -13,10 +13,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// meshes keeps the mesh of each name as it was at the last question. It is safe for concurrent use.
+// meshes caches each mesh as of the last question. It is safe for concurrent use.
 type meshes struct {
 	config *Config
-	// numbers are those of rules, by which inbounds with the same rules are found.
+	// numbers are the numbers of rules, which identify inbounds with the same rules.
 	numbers atomic.Uint64
 	kept    outlooks
 
@@ -24,7 +24,7 @@ type meshes struct {
 	byName map[string]*mesh // guarded by mu
 }
 
-// of returns a mesh as it is now, or nil if there is none.
+// of returns a mesh in its current state, or nil if there is none.
 func (m *meshes) of(name string) *mesh {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,26 +51,26 @@ func (m *meshes) of(name string) *mesh {
 	return now
 }
 
-// mesh is one mesh at one revision, parsed. It does not change, but its inbounds learn their rules when they are asked.
+// mesh is one mesh at one revision, parsed. Only the rules of its inbounds are added later, on first use.
 type mesh struct {
 	name     string
 	revision uint64
-	// policies are the permissions by key, traffic those among them that were TrafficTargets, of the resources in targets.
+	// policies are the permissions by key, traffic the TrafficTargets among them, read from the resources in targets.
 	policies map[resources.Key]*matching.Policy
 	traffic  []*matching.Policy
 	targets  []*resources.Resource
 	index    *matching.Index
 	services []*resources.Resource
 	gateways []*resources.Resource
-	// proxies are by zone, namespace and name. byHome finds those of one zone and namespace.
+	// proxies are ordered by zone, namespace and name. byHome finds those of one zone and namespace.
 	proxies []*proxy
 	byKey   map[resources.Key]*proxy
 	byHome  map[home][]*proxy
-	// rows are by zone, namespace and name of the service.
+	// rows are ordered by zone, namespace and name of the service.
 	rows []row
 }
 
-// home is where a service and its proxies are.
+// home is the zone and namespace of a service and its proxies.
 type home struct{ zone, namespace string }
 
 // proxy is a Dataplane with its inbounds. identity is empty if it has none.
@@ -81,7 +81,7 @@ type proxy struct {
 	identity string
 }
 
-// newMesh parses what differs from before, which may be nil.
+// newMesh parses the differences from before, which may be nil.
 func newMesh(c *Config, snap store.Snapshot, name string, before *mesh) *mesh {
 	if before == nil {
 		before = &mesh{}

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// mostCompared bounds the pairs of services and callers that a forecast compares: as many as the largest answer has.
+// mostCompared limits the pairs of services and callers that a forecast compares: as many as the largest answer has.
 const mostCompared = maxSize * maxSize
 
 // preview completes the answers to dry runs with the verdicts that would change.
@@ -30,9 +30,9 @@ func (h *handler) preview(p *api.Preview) error {
 	for name := range names {
 		before := h.meshes.of(name)
 		if before == nil || p.After.Get(resources.Key{Type: resources.TypeMesh, Name: name}) == nil {
-			continue // nobody is in a mesh that is about to be made
+			continue // a mesh that is about to be created is empty
 		}
-		if before.revision != p.Before.Revision() { // what others wrote meanwhile is not of this change
+		if before.revision != p.Before.Revision() { // concurrent writes by others are not part of this change
 			before = newMesh(h.config, p.Before, name, before)
 		}
 		h.compare(out, before, p.After, p.Reader, did)
@@ -63,7 +63,7 @@ const (
 	gained
 )
 
-// weight returns the kind of a change. That a caller may do only some of what it might counts as a loss.
+// weight returns the kind of a change. A caller that loses some of its possible requests counts as a loss.
 func weight(v *api.ForecastVerdict) int {
 	rank := map[string]int{Deny: 0, Depends: 1, Allow: 2}
 	switch before, after := rank[v.Before], rank[v.After]; {
@@ -75,7 +75,7 @@ func weight(v *api.ForecastVerdict) int {
 	return other
 }
 
-// compare adds the verdicts of one mesh that differ. It looks only at services with a proxy whose rules change.
+// compare adds the differing verdicts of one mesh. It examines only services with a proxy whose rules change.
 func (h *handler) compare(out *api.ForecastVerdicts, before *mesh, next store.Snapshot, reader *api.Reader, did seen) {
 	after := newMesh(h.config, next, before.name, before)
 	q := &question{mesh: before.name}
@@ -106,7 +106,7 @@ func (h *handler) compare(out *api.ForecastVerdicts, before *mesh, next store.Sn
 	}
 }
 
-// differences returns the callers on which the rules of a service decide otherwise afterwards.
+// differences returns the callers for which the rules of a service decide differently afterwards.
 func differences(x, y *matrix, old, r *row) (out []api.ForecastVerdict) {
 	judgesBefore, _ := x.judges(old)
 	judgesAfter, _ := y.judges(r)
@@ -126,8 +126,8 @@ func differences(x, y *matrix, old, r *row) (out []api.ForecastVerdict) {
 	return out
 }
 
-// alike reports whether two outlooks leave a client the same. What depends on the request is the same only if it depends
-// on the same parts by the same policy.
+// alike reports whether two outlooks are the same for a client. A verdict that depends on the request is the same only
+// if it depends on the same parts by the same policy.
 func alike(a, b *rbac.Chance) bool {
 	if a.Depends || b.Depends {
 		return a.Depends == b.Depends && a.Parts == b.Parts && a.Name == b.Name

@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Sizes of a part of the matrix.
+// Limits of a part of the matrix.
 const (
 	defaultSize = 100
 	maxSize     = 500
@@ -20,7 +20,7 @@ const (
 type question struct {
 	mesh            string
 	zone, namespace string
-	// service is a part of a service's name, and caller of a SPIFFE ID.
+	// service is part of a service's name, and caller part of a SPIFFE ID.
 	service, caller string
 	known           rbac.Known
 	services        window

@@ -22,24 +22,24 @@ type Config struct {
 	Zone string
 	// SystemNamespace is the server's own; empty means resources.DefaultSystemNamespace.
 	SystemNamespace string
-	// Journal has what the zone's proxies reported; nil on the global. Collecting means that they report there.
+	// Journal has the reports of the zone's proxies; nil on the global. Collecting means that they report there.
 	Journal    *accesslog.Journal
 	Collecting bool
-	// Assignments returns, in a zone, those that are in force for its Dataplanes. Nil means those that hold when every
+	// Assignments returns, in a zone, the current assignments of its Dataplanes. Nil means those that apply when every
 	// MeshIdentity is ready.
 	Assignments func(mesh string) *identity.Assignments
-	// Absent returns, on the global, why it does not know how a zone is. Away returns since when a zone has no session with
-	// its global, and whether it has none.
-	// Outdated returns since when a global does not hear its store, and whether it does not. Each may be nil.
+	// Absent returns, on the global, why it does not know the state of a zone. Away reports whether a zone has no
+	// session with its global, and since when. Outdated reports whether a global cannot reach its store, and since
+	// when. Each may be nil.
 	Absent func(zone string) *api.Unknown
 	Away   func() (since time.Time, away bool)
-	// Waiting returns since when changes of the global wait for a zone's store, which cannot write, and whether they do.
+	// Waiting reports whether changes of the global wait for a zone's store, which cannot write, and since when.
 	Waiting  func() (since time.Time, waits bool)
 	Outdated func() (since time.Time, is bool)
-	// Lacking returns, on the global, why proxies of a zone that is there may decide by other permissions than those here.
+	// Lacking returns, on the global, why the proxies of a connected zone may use other permissions than the ones here.
 	Lacking func(zone string) []api.Unknown
-	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. It
-	// may be nil.
+	// Behind reports whether the connected proxy of a Dataplane has not accepted everything that it was sent, and why.
+	// It may be nil.
 	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
 }
 
@@ -63,7 +63,7 @@ func Register(server *api.Server, c Config) {
 type handler struct {
 	config *Config
 	meshes *meshes
-	// server judges who asks.
+	// server authorizes the caller.
 	server *api.Server
 }
 
@@ -81,14 +81,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), pairs))
 }
 
-// seen is what proxies reported, or why that is not known.
+// seen holds proxies' reports, or why they are unknown.
 type seen struct {
 	accesslog.Pairs
 
 	unknown string
 }
 
-// pairs returns what the caller may know of what proxies reported: as for other reports, only who may read the server.
+// pairs returns the reports that the caller may read: as for other reports, only callers that may read the server.
 func (h *handler) pairs(known rbac.Known, may bool) seen {
 	switch {
 	case h.config.Journal == nil:
@@ -134,7 +134,7 @@ func (h *handler) matrixOf(m *mesh, known rbac.Known, reader *api.Reader, caller
 	return x
 }
 
-// connected counts the proxies of a service that are connected, if this server knows, and those of them that are behind.
+// connected counts the connected proxies of a service, if this server knows, and those of them that are behind.
 func (h *handler) connected(r *row, status store.Snapshot) (connected *int, behind int) {
 	if h.config.Absent != nil && h.config.Absent(r.service.Zone) != nil {
 		return nil, 0

@@ -10,14 +10,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// row is one service with the inbounds that answer for it.
+// row is one service with its inbounds.
 type row struct {
 	service  Service
 	of       *resources.Resource
 	inbounds []*inbound
 }
 
-// readRows makes the rows of a mesh: each port of each MeshService, and each inbound to which none leads.
+// readRows builds the rows of a mesh: each port of each MeshService, and each inbound without a MeshService.
 func (m *mesh) readRows() {
 	covered := map[*inbound]bool{}
 	for _, r := range m.services {
@@ -67,13 +67,13 @@ func rowOf(r *resources.Resource, port *resources.MeshServicePort, neighbours []
 	return out
 }
 
-// shown are the rows of a question that a reader may see, and what is left out of them.
+// shown holds the rows of a question that a reader may see, and counts of the rest.
 type shown struct {
 	rows               []row
 	elsewhere, leftOut int
 }
 
-// rowsFor selects rows. ownZone is that of a zone server, which knows the proxies of no other zone.
+// rowsFor selects rows. ownZone is that of a zone server, which knows no proxies of other zones.
 func (m *mesh) rowsFor(q *question, reader *api.Reader, ownZone string) (out shown) {
 	hidden := map[resources.Key]bool{}
 	may := func(r *resources.Resource) bool {

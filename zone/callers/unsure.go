@@ -11,8 +11,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// unsure returns why there may be newer policies, and the zones of the services whose present state this server does not
-// know.
+// unsure returns why there may be newer policies, and the zones of the services whose current state this server does
+// not know.
 func (h *handler) unsure(services []Service) (out []Unsure) {
 	if h.config.Away != nil {
 		if since, away := h.config.Away(); away {
@@ -42,7 +42,7 @@ func (h *handler) unsure(services []Service) (out []Unsure) {
 	return out
 }
 
-// unsureOf returns why this server does not know by which permissions the proxies of a zone decide now.
+// unsureOf returns why this server does not know which permissions the proxies of a zone use now.
 func (h *handler) unsureOf(zone string) (out []Unsure) {
 	if h.config.Absent != nil {
 		if why := h.config.Absent(zone); why != nil {
@@ -57,10 +57,10 @@ func (h *handler) unsureOf(zone string) (out []Unsure) {
 	return out
 }
 
-// namedPatches is how many patches a reason names.
+// namedPatches is the number of patches that a reason names.
 const namedPatches = 3
 
-// patches are those of one kind that select proxies of the services.
+// patches holds the patches of one kind that select proxies of the services.
 type patches struct {
 	names []string
 	more  int
@@ -90,8 +90,8 @@ func (p *patches) unsure(what string) []Unsure {
 	return []Unsure{{Unknown: api.Unknown{Since: p.since.UTC(), Reason: what + " is unknown: " + names}}}
 }
 
-// patched names the patches by which proxies of the services may decide otherwise than permissions: verdicts do not
-// depend on them.
+// patched names the patches that may make proxies of the services deviate from permissions: verdicts do not depend on
+// them.
 func (h *handler) patched(mesh string, reader *api.Reader, rows []row) []Unsure {
 	var refusing, admitting patches
 	for r := range h.config.Store.Snapshot().List(store.Query{Type: resources.TypeMeshProxyPatch, Mesh: mesh}) {

@@ -15,7 +15,7 @@ import (
 // Limits. What exceeds them is not kept, and issued again after a restart.
 const (
 	maxEntries = 16 << 10
-	// maxEntry and maxTotal are bytes of one entry, and of all.
+	// maxEntry and maxTotal limit one entry and all entries, in bytes.
 	maxEntry = 4 << 10
 	maxTotal = 16 << 20
 )
@@ -26,7 +26,7 @@ type Sealer interface {
 	Open(sealed []byte, purpose string) ([]byte, error)
 }
 
-// ID names an entry: what it is, and which Dataplane's.
+// ID identifies an entry: its kind, and its Dataplane.
 type ID struct {
 	Kind      string `json:"kind"`
 	Mesh      string `json:"mesh,omitempty"`
@@ -57,7 +57,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	entries map[ID]*entry   // guarded by mu
-	pending map[ID]struct{} // guarded by mu: what the file does not say yet
+	pending map[ID]struct{} // guarded by mu: changes that are not in the file yet
 	// underway counts the pending changes that are being written. Guarded by mu.
 	underway int
 	total    int  // guarded by mu: bytes of all entries
@@ -66,13 +66,13 @@ type Cache struct {
 	writing sync.Mutex // held while the file is written
 	whole   bool       // guarded by writing: the file ends with a line that this process wrote
 	size    int        // guarded by writing: bytes of the file
-	live    int        // guarded by writing: bytes of those of its lines that count, when it was last written as a whole
+	live    int        // guarded by writing: bytes of its live lines, when it was last written as a whole
 	failing bool       // guarded by writing
 	tidied  time.Time  // guarded by writing
 }
 
-// entry is held in the clear until it is in the file, and then in its sealed form. Only the goroutine that writes the
-// file changes it, with Cache.mu held.
+// entry is in plaintext until it is in the file, and then in its sealed form. Only the goroutine that writes the file
+// changes it, with Cache.mu held.
 type entry struct {
 	plain, line []byte
 	size        int
@@ -83,7 +83,7 @@ type entry struct {
 
 func (e *entry) expired(now time.Time) bool { return !e.until.IsZero() && !now.Before(e.until) }
 
-// Open reads what was kept. What cannot be read is reported in the log and the metrics, and is no reason not to start.
+// Open reads the kept entries. It reports unreadable ones in the log and the metrics, and starts without them.
 func Open(cfg Config) *Cache {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -132,7 +132,7 @@ func (b *Cache) Get(id ID) (plain []byte, ok bool) {
 	}
 	_, opened, err := b.cfg.readLine(line)
 	if err != nil {
-		return nil, false // lines are opened when they are read, and made here otherwise
+		return nil, false // lines are opened when they are read; otherwise there is a plaintext
 	}
 	return opened.plain, true
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The file is a first line that names its form, and then a line for each entry in base64: a sealed heading in JSON, the
-// end of a line, and the entry. The last line of an entry counts. A line that was cut or changed costs that one entry.
+// The file has a first line with its format, followed by a line per entry in base64: a sealed JSON heading, a line
+// break, and the entry. The last line of an entry counts. A truncated or modified line loses only that entry.
 const (
 	heading = "causeway-holdings 1"
 	// headingPrefix starts the heading of every format version.
@@ -30,7 +30,7 @@ type head struct {
 	ID
 	// Until is the expiry in Unix seconds; zero means never.
 	Until int64 `json:"until,omitempty"`
-	// Gone: the entry was deleted.
+	// Gone means that the entry was deleted.
 	Gone bool `json:"gone,omitempty"`
 }
 

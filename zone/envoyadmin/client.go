@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// patience bounds one question, from the first packet to the last byte.
+	// patience limits one question, from the first packet to the last byte.
 	patience = 10 * time.Second
-	// maxAnswer bounds what a proxy may answer, in bytes.
+	// maxAnswer limits a proxy's response, in bytes.
 	maxAnswer = 16 << 20
 )
 
 var (
 	// ErrUnreachable reports that nothing at the address proved to be the proxy. It does not say what is there instead.
 	ErrUnreachable = errors.New("the proxy does not answer on its admin port")
-	// ErrTooLarge reports an answer of more than 16 MiB.
+	// ErrTooLarge reports a response of more than 16 MiB.
 	ErrTooLarge = errors.New("the proxy answers with more than 16 MiB")
 )
 
-// peer is a proxy that the zone may ask.
+// peer is a proxy that the zone may query.
 type peer struct {
 	address string // host:port
 	id      spiffeid.ID
@@ -44,12 +44,12 @@ type peer struct {
 	several bool
 }
 
-// get returns what a proxy's admin interface answers to a GET and, where several Envoys share the address, for how long
-// the one that answered has run; 0 if that is unknown. Errors: ErrUnreachable, ErrTooLarge, that of ctx.
+// get returns the response of a proxy's admin interface to a GET. If several Envoys share the address, it also returns
+// the uptime of the one that answered; 0 if that is unknown. Errors: ErrUnreachable, ErrTooLarge, that of ctx.
 func (k *Key) get(ctx context.Context, p peer, path string, query url.Values) (answer []byte, runs time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	var dials atomic.Int32 // one Envoy answers on one connection
+	var dials atomic.Int32 // one connection leads to one Envoy
 	transport := &http.Transport{
 		MaxConnsPerHost: 1, MaxResponseHeaderBytes: 16 << 10,
 		DialTLSContext: func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -72,7 +72,7 @@ func (k *Key) get(ctx context.Context, p peer, path string, query url.Values) (a
 	return answer, runs, err
 }
 
-// uptime reads the metric server.uptime, in seconds; 0 if it is not there.
+// uptime reads the metric server.uptime, in seconds; 0 if it is missing.
 func uptime(stats []byte) time.Duration {
 	seconds := 0
 	if _, err := fmt.Sscanf(string(stats), "server.uptime: %d", &seconds); err != nil || seconds < 0 || seconds > math.MaxInt32 {
@@ -81,7 +81,7 @@ func uptime(stats []byte) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ask returns what the admin interface at an address answers to a GET.
+// ask returns the response of the admin interface at an address to a GET.
 func ask(ctx context.Context, transport http.RoundTripper, address, path string, query url.Values) ([]byte, error) {
 	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query.Encode()}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -105,7 +105,7 @@ func ask(ctx context.Context, transport http.RoundTripper, address, path string,
 	return body, nil
 }
 
-// config proves the zone to the proxy, and accepts nobody but the proxy.
+// config authenticates the zone to the proxy, and accepts nobody but the proxy.
 func (k *Key) config(p peer) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{k.certificate},
@@ -120,7 +120,7 @@ func (k *Key) config(p peer) *tls.Config {
 	}
 }
 
-// bundles are a mesh's bundles as go-spiffe reads them.
+// bundles adapts a mesh's bundles to go-spiffe.
 type bundles struct{ *identity.Bundles }
 
 // GetX509BundleForTrustDomain implements x509bundle.Source.

@@ -13,35 +13,35 @@ import (
 )
 
 const (
-	// hidden stands in the place of a secret, as Envoy itself writes it.
+	// hidden replaces a secret, as Envoy itself writes it.
 	hidden = "[redacted]"
-	// envoysOwn is what Envoy writes in the place of bytes: the same, in base64.
+	// envoysOwn is what Envoy writes in place of bytes: the same, in base64.
 	envoysOwn = "W3JlZGFjdGVkXQ=="
 )
 
-// maxDepth bounds how deep an answer of a proxy is nested. Protobuf, of which Envoy's answers are made, stops at 100.
+// maxDepth limits the nesting of a proxy's response. Protobuf, which Envoy's responses are made of, stops at 100.
 const maxDepth = 128
 
-// errNoJSON reports an answer that is not one JSON value.
+// errNoJSON reports a response that is not one JSON value.
 var errNoJSON = errors.New("the answer of the proxy is not JSON")
 
 // open is an object or a list that the reader is in.
 type open struct {
 	object bool
-	// name is that of the member whose value comes next; wanted means that the name comes next.
+	// name is the name of the member whose value comes next; wanted means that a name comes next.
 	name   string
 	wanted bool
 	// header is the text of the member "key": Envoy writes headers as a key and a value.
 	header string
-	// secret means that it stands under the name of a secret.
+	// secret means that it is the value of a secret's name.
 	secret bool
 	items  int
 }
 
-// hideSecrets returns an answer of Envoy without the secrets that policies had it send, such as an Authorization header
-// of a route: Envoy leaves out only the keys that it knows as such. What a secret is, is said where that of resources is
-// (resources.Sensitive); the path at which a kubelet asks a proxy is one too. It reads token by token, so that an answer
-// takes no more memory than its bytes. Errors: errNoJSON.
+// hideSecrets returns an Envoy response without the secrets that come from policies, such as an Authorization header of
+// a route: Envoy redacts only the keys that it knows. resources.Sensitive defines what a secret is; the path of a
+// kubelet's probe is one too. It reads token by token, so it needs no more memory than the response's bytes. Errors:
+// errNoJSON.
 func hideSecrets(raw []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -95,10 +95,10 @@ func (o *open) separate(out *bytes.Buffer) {
 	}
 }
 
-// places are members that say where a secret is, and not what it is.
+// places are members that name the location of a secret, not the secret.
 var places = []string{"filename", "environment_variable", "name", "sds_config"}
 
-// shown returns the text, or what stands for it if it is a secret.
+// shown returns the text, or its replacement if it is a secret.
 func (o *open) shown(text string) string {
 	if o.object && o.name == "key" {
 		o.header = text

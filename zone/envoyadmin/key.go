@@ -22,16 +22,15 @@ import (
 // keySecret is the name of the zone's key among the keeper's secrets.
 const keySecret = "envoy-admin-key"
 
-// Key is what the zone proves itself with to its Envoys. All servers of the zone have the same, if it can be stored.
+// Key authenticates the zone to its Envoys. All servers of the zone have the same one, if it can be stored.
 type Key struct {
 	certificate tls.Certificate
 	// Pin is the SHA-256 of the public key, in base64, as Envoy's verify_certificate_spki has it.
 	Pin string
 }
 
-// OpenKey returns the zone's key, and makes one if there is none. One that cannot be stored, or read, is no reason for a
-// zone not to start: then this server has a key of its own until it restarts, which only its own Envoys know. It fails if
-// ctx ends.
+// OpenKey returns the zone's key, and creates one if there is none. A key that cannot be stored or read does not stop
+// the zone: this server then has its own key until it restarts, which only its own Envoys know. It fails if ctx ends.
 func OpenKey(ctx context.Context, keeper *secrets.Keeper, log *slog.Logger) (*Key, error) {
 	key, err := storedKey(ctx, keeper)
 	if err == nil || ctx.Err() != nil {
@@ -46,7 +45,7 @@ func OpenKey(ctx context.Context, keeper *secrets.Keeper, log *slog.Logger) (*Ke
 	return newKey(private)
 }
 
-// storedKey returns the key that all servers of the zone have. Errors are those of the keeper.
+// storedKey returns the key that all servers of the zone share. Errors are those of the keeper.
 func storedKey(ctx context.Context, keeper *secrets.Keeper) (*Key, error) {
 	raw, _, err := keeper.Get(ctx, keySecret)
 	if errors.Is(err, secrets.ErrNotFound) {
@@ -83,7 +82,7 @@ func makeKey(ctx context.Context, keeper *secrets.Keeper) ([]byte, error) {
 	return raw, err
 }
 
-// newKey signs a certificate for the key. Envoys know the key, and look at nothing else of the certificate.
+// newKey signs a certificate for the key. Envoys check the key and nothing else of the certificate.
 func newKey(private *ecdsa.PrivateKey) (*Key, error) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "causeway zone"},

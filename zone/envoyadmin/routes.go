@@ -20,8 +20,8 @@ type Config struct {
 	Home  resources.Home
 	// Assigned returns the identity of a Dataplane of the zone.
 	Assigned func(dp *resources.Resource) (identity.Assigned, error)
-	// Admin returns where the proxy of a Dataplane shows its admin interface, and how many streams the Dataplane's Envoys
-	// have, as xds.Proxies.Admin does.
+	// Admin returns where the proxy of a Dataplane exposes its admin interface, and how many streams the Dataplane's
+	// Envoys have, like xds.Proxies.Admin.
 	Admin func(dp resources.Key) (address string, streams int, err error)
 	Key   *Key
 }
@@ -55,7 +55,7 @@ func (a *Admins) Register(routes *api.Server) {
 	}
 }
 
-// Answer answers a question of the global, where the caller may observe the Dataplane. The names are those of this zone.
+// Answer answers a question of the global, if the caller may observe the Dataplane. The names are those of this zone.
 // Errors are those of the API.
 func (a *Admins) Answer(ctx context.Context, mesh, namespace, name string, q api.ProxyQuestion) (*api.ProxyAnswer, error) {
 	if err := q.Check(); err != nil {
@@ -70,7 +70,7 @@ func (a *Admins) Answer(ctx context.Context, mesh, namespace, name string, q api
 	return a.ask(ctx, snap, dp, q)
 }
 
-// ask returns what the proxy of a Dataplane answers, without secrets.
+// ask returns the response of a Dataplane's proxy, without secrets.
 func (a *Admins) ask(ctx context.Context, snap store.Snapshot, dp *resources.Resource, q api.ProxyQuestion) (*api.ProxyAnswer,
 	error) {
 	if zone := dp.Zone(); zone != "" && zone != a.config.Home.Zone {
@@ -108,7 +108,7 @@ func (a *Admins) ask(ctx context.Context, snap store.Snapshot, dp *resources.Res
 	return answer, nil
 }
 
-// amongSeveral says which Envoy of several has answered.
+// amongSeveral identifies the Envoy that has answered among several.
 func amongSeveral(streams int, runs time.Duration) string {
 	which := "which of them answered is unknown"
 	if runs > 0 {
@@ -117,7 +117,7 @@ func amongSeveral(streams int, runs time.Duration) string {
 	return fmt.Sprintf("the Envoys of this Dataplane have %d streams to the zone, and share the address: %s", streams, which)
 }
 
-// target returns what Envoy is asked for.
+// target returns the path and query of a question for Envoy.
 func target(q api.ProxyQuestion) (path string, query url.Values) {
 	query = url.Values{}
 	if q.JSON {
@@ -132,7 +132,7 @@ func target(q api.ProxyQuestion) (path string, query url.Values) {
 		return "/clusters", query
 	}
 	if !q.Unused {
-		query.Set("usedonly", "") // what Envoy has never counted is left out
+		query.Set("usedonly", "") // leave out metrics that Envoy has never counted
 	}
 	if q.Match != "" {
 		query.Set("filter", q.Match)

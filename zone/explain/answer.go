@@ -11,7 +11,7 @@ const (
 // nobody is the decider of requests that Envoy refuses before it evaluates the rules.
 const nobody = "envoy"
 
-// Answer is the verdict about a request, and the reasons for it.
+// Answer is the verdict about a request, with the reasons.
 type Answer struct {
 	// Verdict is Allow or Deny.
 	Verdict string `json:"verdict"`
@@ -35,12 +35,12 @@ type Answer struct {
 	Matched []Matched `json:"matched"`
 	// Would lists changes that would change the verdict.
 	Would []string `json:"would,omitempty"`
-	// Unguarded names the MeshProxyPatches of the proxy that may have results that admit what the verdict denies. An
-	// ordinary one cannot.
+	// Unguarded names the MeshProxyPatches of the proxy that may admit what the verdict denies. An ordinary one cannot.
 	Unguarded []string `json:"unguarded,omitempty"`
-	// Warnings report what else matters: policies that do not apply here as written, and clients that cannot connect.
+	// Warnings report other relevant facts: policies that do not apply here as written, and clients that cannot
+	// connect.
 	Warnings []string `json:"warnings,omitempty"`
-	// Proxies are all proxies that the question selects, if it selects several. The answer is that of the first that
+	// Proxies lists all proxies that the question selects, if it selects several. The answer is that of the first that
 	// denies, or else of the first.
 	Proxies []ProxyVerdict `json:"proxies,omitempty"`
 	// LeftOut counts what the caller may not read: policies that apply to the inbound, and Dataplanes that the question

@@ -39,10 +39,10 @@ func (w *World) Explain(q Query) (*Answer, error) {
 	return answer, nil
 }
 
-// maxDoubts bounds the doubts of an answer.
+// maxDoubts limits the doubts of an answer.
 const maxDoubts = 5
 
-// doubts returns the reasons why proxies may do something else than the answer says, and counts those that are too many.
+// doubts returns the reasons why proxies may not do what the answer says, and counts those beyond the limit.
 func (w *World) doubts(subjects []subject) (all []string) {
 	if w.options.Doubts == nil {
 		return nil
@@ -113,7 +113,7 @@ func (j *judgement) fill(a *Answer) {
 			a.Matched = append(a.Matched, j.matched(m, d))
 		}
 	}
-	if a.LeftOut == 0 { // these hints name every policy that has a part in the verdict
+	if a.LeftOut == 0 { // these hints name every policy that contributes to the verdict
 		a.Would = j.would()
 	}
 }
@@ -188,8 +188,8 @@ func (j *judgement) reason(a *Answer) string {
 	return fmt.Sprintf("%s of %s matches, and no deny does", a.Field, a.Policy)
 }
 
-// warnings returns those of the inbound's rules, and those about a client identity that no certificate has or that the
-// mesh does not trust.
+// warnings returns those about the inbound's rules, and those about a client identity that no certificate has or that
+// the mesh does not trust.
 func (j *judgement) warnings(q *Query) []string {
 	var out []string
 	id, err := spiffeid.FromString(q.From)

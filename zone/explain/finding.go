@@ -8,7 +8,7 @@ const (
 	Warning = "warning"
 )
 
-// Finding is one thing that a policy's author should look at.
+// Finding is something that a policy's author should check.
 type Finding struct {
 	// Severity is Error or Warning.
 	Severity string `json:"severity"`

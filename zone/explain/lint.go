@@ -62,7 +62,7 @@ type linter struct {
 	seen  map[Finding]bool
 	// coverage holds the coverage of each entry on the checked inbounds.
 	coverage map[placedKey]*coverage
-	// clear holds the entries that were reported for an inbound that takes clients in the clear.
+	// clear holds the entries that were reported for an inbound that accepts plaintext.
 	clear map[placedKey]bool
 }
 
@@ -119,8 +119,7 @@ func (l *linter) judgesTargets(p *matching.Policy) bool {
 	return len(l.mesh.proxies) > 0 && (zone == "" || l.world.files || p.Resource.Zone() == zone)
 }
 
-// effects runs the checks of the policies that are not permissions: what no proxy carries out, and what selects
-// nothing.
+// effects checks the policies that are not permissions: parts that no proxy enforces, and policies that select nothing.
 func (l *linter) effects(mesh string) {
 	for _, d := range resources.Descriptors() {
 		if d.Policy == nil || d.Type == resources.TypeMeshTrafficPermission {
@@ -139,8 +138,8 @@ func (l *linter) effects(mesh string) {
 	}
 }
 
-// reach is what a policy does on the proxies that it selects: it has an effect on one of them, or none on any, for the
-// first reason that was found. The zero value selects none.
+// reach is the effect of a policy on the proxies that it selects: it has an effect on one of them, or on none, with the
+// first reason found. The zero value selects none.
 type reach struct {
 	selects, has bool
 	without      string
@@ -184,7 +183,7 @@ func (l *linter) effect(p *matching.Policy, on reach) {
 	}
 }
 
-// shortfalls adds what proxies report of policies without effect on them.
+// shortfalls adds proxies' reports of policies without effect.
 func (l *linter) shortfalls(mesh string) {
 	if l.world.options.Shortfalls == nil {
 		return

@@ -17,9 +17,8 @@ func (l *linter) tlsPolicies(mesh string) (out []*matching.Policy) {
 	return out
 }
 
-// inTheClear reports the entries for every identity on an inbound that takes clients in the clear: nothing is known of
-// such a client, and they let it in (docs/permissions.md, "Clients in the clear"). Each entry is reported for its first
-// such inbound.
+// inTheClear reports the entries for every identity on an inbound that accepts plaintext: they admit clients of which
+// nothing is known (docs/permissions.md, "Clients in the clear"). Each entry is reported for its first such inbound.
 func (l *linter) inTheClear(s subject, candidates, tls []*matching.Policy) {
 	origin := l.permissive(s, tls)
 	if origin == "" || l.mesh.hidesProxy(s.proxy) {
@@ -46,11 +45,11 @@ func (l *linter) inTheClear(s subject, candidates, tls []*matching.Policy) {
 	}
 }
 
-// permissive returns the KRI of the MeshTLS by which an inbound takes clients in the clear; empty if there is none,
-// and if one that has a part in it is hidden.
+// permissive returns the KRI of the MeshTLS that makes an inbound accept plaintext; empty if there is none, or a hidden
+// one contributes.
 func (l *linter) permissive(s subject, tls []*matching.Policy) string {
 	if s.in.Protocol == matching.TCP && s.in.ServerFirst() {
-		return "" // it takes mutual TLS only
+		return "" // it accepts mutual TLS only
 	}
 	confs := matching.InboundConfs(matching.InboundInput{Type: resources.TypeMeshTLS, Proxy: s.proxy, Inbound: s.in,
 		Policies: tls})

@@ -14,7 +14,7 @@ import (
 // skipped.
 const maxCompared = 2000
 
-// placed is one entry with its place.
+// placed is one entry with its position.
 type placed struct {
 	policy *matching.Policy
 	effect rbac.Effect
@@ -126,8 +126,8 @@ func (l *linter) crossing(rules matching.Rules) {
 	}
 }
 
-// predecessors are the entries that are asked before another, so that it is compared with those alone whose identity can
-// cover its own: entries for one identity cover none for others. The zero value is empty.
+// predecessors holds the entries that are evaluated before another, so that it is compared only with those whose
+// identity can cover its own: an entry for one identity covers none for others. The zero value is empty.
 type predecessors struct {
 	exact map[string][]*placed
 	other []*placed
@@ -146,7 +146,8 @@ func (a *predecessors) add(e *placed) {
 	a.other = append(a.other, e)
 }
 
-// first returns the first entry for which is returns true, among those whose identity can cover e's; nil if there is none.
+// first returns the first entry for which is returns true, among those whose identity can cover e's; nil if there is
+// none.
 func (a *predecessors) first(e *placed, is func(*placed) bool) *placed {
 	var found *placed
 	lists := [][]*placed{a.other}

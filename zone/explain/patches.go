@@ -5,7 +5,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// loadPatches reads the MeshProxyPatches of a mesh. The verdict does not depend on them, and what a proxy does may.
+// loadPatches reads the MeshProxyPatches of a mesh. They do not affect the verdict, but may affect the proxy's
+// behaviour.
 func (w *World) loadPatches(name string, m *mesh) {
 	for r := range w.list(resources.TypeMeshProxyPatch, name) {
 		m.patches = append(m.patches, matching.NewPolicy(r, w.options.SystemNamespace))

@@ -23,8 +23,8 @@ type Options struct {
 	Zone string
 	// Shortfalls returns the reports of proxies about the policies of a mesh. Nil means that there are none, as for files.
 	Shortfalls func(mesh string) matching.Shortfalls
-	// Doubts returns the reasons why the proxy of a Dataplane may do something else than what is stored says. Nil means
-	// that there are none, as for files.
+	// Doubts returns the reasons why the proxy of a Dataplane may not do what the stored resources say. Nil means that
+	// there are none, as for files.
 	Doubts func(dataplane resources.Key, zone string) []string
 }
 
@@ -53,7 +53,7 @@ type mesh struct {
 	patches []*matching.Policy // MeshProxyPatches
 }
 
-// home is where a proxy and the services that can select it are.
+// home is the zone and namespace of a proxy and of the services that can select it.
 type home struct{ zone, namespace string }
 
 // FromSnapshot reads a server's store.

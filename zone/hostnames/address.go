@@ -12,15 +12,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// firstOctet is that of the addresses of MeshServices; those of the other kinds follow. Source: Kuma's ranges.
+// firstOctet is the first octet of MeshServices' addresses; those of the other kinds follow. Source: Kuma's ranges.
 const firstOctet = 241
 
-// maxAddresses bounds the addresses of a service: one of each family is usual.
+// maxAddresses limits the addresses of a service: one of each family is usual.
 const maxAddresses = 4
 
-// address gives each service an address that follows from its KRI. Of two with the same one, the service keeps it that
-// an operator owns, or an owner of this zone, or that is there longer, and the other takes another: names of services are
-// free, and so what they hash to.
+// address gives each service an address derived from its KRI. If two have the same one, the service of an operator
+// keeps it, else that of an owner in this zone, else the older one, and the other gets another. Service names can be
+// chosen freely, and so can their hashes.
 func (n *Names) address() {
 	order := slices.Clone(n.Services)
 	slices.SortFunc(order, func(a, b *Service) int {
@@ -38,7 +38,7 @@ func (n *Names) address() {
 	}
 }
 
-// near orders services of this zone and of the global before those of others.
+// near orders services of this zone and of the global before others.
 func near(a, b *Service) int {
 	switch {
 	case a.far == b.far:
@@ -49,23 +49,23 @@ func near(a, b *Service) int {
 	return 1
 }
 
-// addressOf returns the address that a service has at a try. The second octet tells the kinds apart too, so that
-// Loopback does, and it leaves out 127.0, where machines have addresses of their own. The last octet is never that of a
-// network or of a broadcast.
+// addressOf returns the address of a service at a try. The second octet also distinguishes the kinds, so that Loopback
+// does, and it avoids 127.0, where machines have their own addresses. The last octet is never that of a network or
+// broadcast address.
 func addressOf(s *Service, try int) netip.Addr {
 	text := s.KRI.String()
 	if try > 0 {
 		text += "#" + strconv.Itoa(try)
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(text)) // a hash takes everything
+	_, _ = h.Write([]byte(text)) // a hash never fails
 	sum := h.Sum64()
 	sum ^= sum >> 32
 	kind := byte(max(slices.Index(kinds, s.Resource.Type), 0))
 	return netip.AddrFrom4([4]byte{firstOctet + kind, 64*(kind+1) + byte(sum>>16&63), byte(sum >> 8), 1 + byte(sum%254)})
 }
 
-// Loopback returns the address of the loopback network that stands for a VIP on a machine without capture of traffic.
+// Loopback returns the loopback address that replaces a VIP on a machine without traffic capture.
 func Loopback(vip netip.Addr) netip.Addr {
 	raw := vip.As4()
 	raw[0] = 127
@@ -91,8 +91,8 @@ func ownAddresses(r *resources.Resource) (out []netip.Addr) {
 	return out
 }
 
-// ClusterAddresses returns the addresses that the names of a service stand for where the resolver of a cluster knows them:
-// those that the platform gave to it in this zone, where others reach it too, or else the one that proxies listen on.
+// ClusterAddresses returns the addresses for a service's names where the cluster's resolver answers: those that the
+// platform assigned in this zone, which others reach too, or else the one that proxies listen on.
 func (s *Service) ClusterAddresses() []netip.Addr {
 	if len(s.Addresses) > 0 {
 		return s.Addresses

@@ -26,12 +26,12 @@ type Service struct {
 	VIP netip.Addr
 	// Addresses are the service's own, from the platform that runs it here, such as its ClusterIPs.
 	Addresses []netip.Addr
-	// Given are its names, by generator. Refused are the generators that select it and give it no name.
+	// Given are its names, by generator. Refused are the generators that select it but give it no name.
 	Given   []Given
 	Refused []Refused
 
 	rank int
-	// far means that another zone wrote it.
+	// far means that the service comes from another zone.
 	far bool
 }
 
@@ -51,13 +51,13 @@ const (
 	ReasonCollision = "Collision"
 )
 
-// Refused is a generator that selects a service and gives it no name.
+// Refused is a generator that selects a service but gives it no name.
 type Refused struct {
 	Generator       *resources.Resource
 	Reason, Message string
 }
 
-// generator is a HostnameGenerator that was read.
+// generator is a decoded HostnameGenerator.
 type generator struct {
 	resource *resources.Resource
 	kind     resources.Type
@@ -101,7 +101,7 @@ func Of(services, generators []*resources.Resource, home resources.Home) *Names 
 // Find returns a service; nil if it is not of the mesh.
 func (n *Names) Find(key resources.Key) *Service { return n.byKey[key] }
 
-// rankOf returns how far the zone believes what an owner calls a service: 0 for operators of the zone itself and of the
+// rankOf returns how far the zone trusts the author's name for a service: 0 for operators of the zone itself and of the
 // global, 1 for all others.
 func rankOf(r *resources.Resource, zone, system string) int {
 	if resources.OwnerOf(r, system).IsOperator() && (r.Zone() == "" || r.Zone() == zone) {
@@ -115,7 +115,7 @@ func readGenerators(all []*resources.Resource) []*generator {
 	for _, r := range all {
 		spec, err := resources.SpecAs[resources.HostnameGenerator](r)
 		if err != nil {
-			continue // its condition says so
+			continue // its condition reports it
 		}
 		g := &generator{resource: r}
 		g.kind, g.labels = spec.Selector.Of()
@@ -138,14 +138,14 @@ func (g *generator) selects(r *resources.Resource) bool {
 	return true
 }
 
-// claim is a name that a generator has for a service.
+// claim is a name that a generator proposes for a service.
 type claim struct {
 	service   *Service
 	generator *generator
 }
 
-// name gives names. A name that several services claim goes to the one of an operator; if there is none, or more than
-// one, to nobody: whoever came later, or sorts first, would take it over.
+// name assigns names. A name that several services claim goes to an operator's service. If there is none, or more than
+// one, nobody gets it: otherwise a later service, or one that sorts first, could take it over.
 func (n *Names) name(generators []*generator, system string) {
 	claims := map[string][]claim{}
 	for _, s := range n.Services {
@@ -177,8 +177,8 @@ func (n *Names) name(generators []*generator, system string) {
 	}
 }
 
-// claim returns the name of a service, or why it gets none. A name without the namespace is for operators: the owner of
-// any namespace could otherwise have a service by another's name.
+// claim returns the name of a service, or why it gets none. Names without the namespace are for operators: otherwise
+// the owner of any namespace could take another service's name.
 func (g *generator) claim(s *Service, system string, all []*generator) (string, *Refused) {
 	refuse := func(reason, message string) (string, *Refused) {
 		return "", &Refused{Generator: g.resource, Reason: reason, Message: message}
@@ -199,8 +199,8 @@ func (g *generator) claim(s *Service, system string, all []*generator) (string, 
 	return hostname, nil
 }
 
-// misleads returns why a name of an owner's service reads as one of another namespace, whether or not that has a service:
-// the owner chooses names and labels, and dots in them.
+// misleads returns why a name of an owner's service reads as one of another namespace, whether or not that has a
+// service: the owner chooses names and labels, including dots.
 func (g *generator) misleads(s *Service, hostname, system string, all []*generator) string {
 	if resources.OwnerOf(s.Resource, system).IsOperator() {
 		return ""

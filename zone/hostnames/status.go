@@ -10,8 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Status shows the names of services where they are read. It computes the names of a mesh once for each revision of the
-// store.
+// Status adds the names of services to their status. It computes the names of a mesh once per revision of the store.
 type Status struct {
 	Store store.Reader
 	Home  resources.Home
@@ -56,8 +55,8 @@ type (
 // generated is the type of the condition of a generator on a service.
 const generated = "Generated"
 
-// Fields returns what the status of a service shows: its names in this zone, its address and the generators that select
-// it. It returns nil for other resources.
+// Fields returns the status fields of a service: its names in this zone, its address and the generators that select it.
+// It returns nil for other resources.
 func (s *Status) Fields(r *resources.Resource, text func(string) string) map[string]any {
 	if !slices.Contains(kinds, r.Type) {
 		return nil
@@ -92,8 +91,8 @@ func (s *Status) Fields(r *resources.Resource, text func(string) string) map[str
 	return out
 }
 
-// Conditions returns the condition of a HostnameGenerator: how many services have a name of it in this zone, and which
-// do not. It returns nil for other resources.
+// Conditions returns the condition of a HostnameGenerator: how many services it names in this zone, and which it does
+// not. It returns nil for other resources.
 func (s *Status) Conditions(r *resources.Resource) []resources.Condition {
 	if r.Type != resources.TypeHostnameGenerator {
 		return nil
@@ -128,8 +127,8 @@ func (s *Status) Conditions(r *resources.Resource) []resources.Condition {
 	return []resources.Condition{out}
 }
 
-// isOther reports whether a generator is for services in namespaces, and the service is in none, or the other way
-// round: of such a pair each gives a name to one kind.
+// isOther reports whether a generator is for services in namespaces and the service is in none, or the reverse: of such
+// a pair, each names one kind.
 func isOther(s *Service, no *Refused) bool {
 	return no.Reason == ReasonTemplate && s.Resource.HomeNamespace() == "" && strings.HasSuffix(no.Message,
 		".Namespace is empty")

@@ -54,7 +54,7 @@ type OutboundPolicies struct {
 	Policies []OutboundPolicy `json:"policies"`
 	// LeftOut counts the policies that the caller may not read.
 	LeftOut int `json:"leftOut,omitempty"`
-	// Warnings are the warnings of the routes that receive the traffic. Their confs are not shown here.
+	// Warnings are the warnings of the routes for the traffic. Their confs are not shown here.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

@@ -10,23 +10,23 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Doubts knows why proxies may do something else than what is stored says.
+// Doubts reports why proxies may not do what the stored resources say.
 type Doubts struct {
 	// Status is the store with the DataplaneInsights. Required.
 	Status store.Reader
-	// Absent returns why this server does not know how the proxies of a zone are. Nil on a zone, which knows its own.
+	// Absent returns why this server does not know the state of a zone's proxies. Nil on a zone, which knows its own.
 	Absent func(zone string) *api.Unknown
-	// Lacking returns why proxies of a zone that is there may decide by other permissions than those here. Nil on a zone.
+	// Lacking returns why the proxies of a connected zone may use other permissions than the ones here. Nil on a zone.
 	Lacking func(zone string) []api.Unknown
-	// Behind returns why the connected proxy of a Dataplane has not taken all that it was sent, and whether that is so.
+	// Behind reports whether the connected proxy of a Dataplane has not accepted everything that it was sent, and why.
 	Behind func(dataplane resources.Key, zone string) (reason string, is bool)
-	// Away returns since when this zone has no session with its global, and whether it has none. Nil if it needs none.
+	// Away reports whether this zone has no session with its global, and since when. Nil if it needs none.
 	Away func() (since time.Time, away bool)
-	// Waiting returns since when changes of the global wait for this zone's store, and whether they do. Nil if it needs none.
+	// Waiting reports whether changes of the global wait for this zone's store, and since when. Nil if it needs none.
 	Waiting func() (since time.Time, waits bool)
-	// Outdated returns since when this global does not hear its store, and whether it does not. Nil on a zone.
+	// Outdated reports whether this global cannot reach its store, and since when. Nil on a zone.
 	Outdated func() (since time.Time, is bool)
-	// Started is the time since which this server knows of proxies.
+	// Started is the time from which this server knows about proxies.
 	Started time.Time
 }
 
@@ -61,7 +61,7 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 		dataplane.Name, at(since)))
 }
 
-// Outdates implements api.Config.Outdated of a zone: why its global may have newer resources than those here.
+// Outdates implements api.Config.Outdated for a zone: why its global may have newer resources than the ones here.
 func (d *Doubts) Outdates(ofGlobal bool) []string {
 	if !ofGlobal {
 		return nil
@@ -69,7 +69,7 @@ func (d *Doubts) Outdates(ofGlobal bool) []string {
 	return d.ofGlobal("resources")
 }
 
-// ofGlobal returns why the global may have newer things than those here.
+// ofGlobal returns why the global may have newer resources of a kind than the ones here.
 func (d *Doubts) ofGlobal(things string) (all []string) {
 	if d.Away != nil {
 		if since, away := d.Away(); away {
@@ -87,7 +87,7 @@ func (d *Doubts) ofGlobal(things string) (all []string) {
 
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// behind says that a connected proxy may not do yet what is stored.
+// behind reports that a connected proxy may not use the stored policies yet.
 func (d *Doubts) behind(dataplane resources.Key, zone string) []string {
 	if d.Behind == nil {
 		return nil

@@ -15,7 +15,7 @@ type effect struct {
 	// known means that there are Dataplanes, and that effectOn examined all that the policy may select. selects means
 	// that it selects one of them.
 	known, selects bool
-	// without is the reason why the policy has no effect on one of them; empty if there is none.
+	// without is why the policy has no effect on one of them; empty if there is no such Dataplane.
 	without string
 }
 
@@ -84,7 +84,7 @@ func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func
 		zone)}
 }
 
-// policyWarnings warns at writing of what a policy does not do. The policy is read once for all of it.
+// policyWarnings returns the warnings for a write about parts of a policy without effect. It reads the policy once.
 func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, reader *api.Reader) []string {
 	if r.Type == resources.TypeMeshGateway {
 		return h.gatewayTexts(after, r)
@@ -100,7 +100,7 @@ func (h *handlers) policyWarnings(after store.Snapshot, r *resources.Resource, r
 		h.problemWarnings(after, p, reader))
 }
 
-// effectWarnings warns of a policy that selects nothing, or nothing on which it has an effect.
+// effectWarnings returns warnings about a policy that selects nothing, or nothing on which it has an effect.
 func (h *handlers) effectWarnings(after store.Snapshot, p *matching.Policy, reader *api.Reader) []string {
 	var out []string
 	for _, w := range p.ByTags() {
@@ -109,8 +109,7 @@ func (h *handlers) effectWarnings(after store.Snapshot, p *matching.Policy, read
 	return append(out, h.effectTexts(after, p, reader.May)...)
 }
 
-// effectConditions reports the same in the conditions of a policy that is read, and the parts of it that no proxy
-// enforces.
+// effectConditions reports the same in a policy's conditions, and the parts that no proxy enforces.
 func (h *handlers) effectConditions(v *view, p *matching.Policy) []resources.Condition {
 	parts, _ := resources.Unenforced(p.Resource)
 	out := make([]resources.Condition, 0, len(parts))

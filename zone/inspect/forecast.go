@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// forecast completes the answers to dry runs: which proxies a policy affects, in its current or its new version.
+// forecast completes the answers to dry runs with the proxies that a policy affects, in its current or its new version.
 func (h *handlers) forecast(p *api.Preview) error {
 	f := &forecaster{views: h.views, after: p.After, reader: p.Reader, meshes: map[string]*previewedMesh{}}
 	for i := range p.Changes {
@@ -34,7 +34,7 @@ type previewedMesh struct {
 	// proxies are those of the new state; kris holds their KRIs in the same order.
 	proxies []*matching.Proxy
 	kris    []string
-	// hidden are the proxies that the caller may not read.
+	// hidden holds the proxies that the caller may not read.
 	hidden map[string]bool
 }
 
@@ -63,7 +63,7 @@ func (f *forecaster) complete(c *api.PreviewChange) {
 	f.warnElsewhere(c.Forecast)
 }
 
-// warnElsewhere adds a warning that a zone knows only its own proxies: a resource that crosses to other zones affects
+// warnElsewhere adds a warning that a zone knows only its own proxies: a resource that syncs to other zones affects
 // theirs too.
 func (f *forecaster) warnElsewhere(item *api.ForecastItem) {
 	zone := f.views.config.Zone

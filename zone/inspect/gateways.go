@@ -30,7 +30,7 @@ func (h *handlers) gatewayTexts(snap store.Snapshot, r *resources.Resource) []st
 		where, resources.LabelNamespace)}
 }
 
-// gatewayConditions reports the parts of a MeshGateway that no proxy serves, and that there is none for it.
+// gatewayConditions reports the parts of a MeshGateway that no proxy serves, or that no proxy serves it at all.
 func (h *handlers) gatewayConditions(r *resources.Resource) (out []resources.Condition) {
 	add := func(reason string, texts []string) {
 		for _, text := range texts {

@@ -64,7 +64,7 @@ type handlers struct {
 	server *api.Server
 }
 
-// asked is the proxy that a request is about.
+// asked is the proxy in question.
 type asked struct {
 	*view
 	resource *resources.Resource

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// leftOut filters out of an answer what the caller may not read, and counts it, each resource once. The result of
-// merging several policies is shown only to a caller that may read them all.
+// leftOut filters out what the caller may not read, and counts each such resource once. The caller sees a merge of
+// several policies only if it may read them all.
 type leftOut struct {
 	reader *api.Reader
 	keys   map[resources.Key]bool
@@ -40,7 +40,7 @@ func (l *leftOut) anyOut(origins []matching.Origin) bool {
 	return found
 }
 
-// warnings returns those of policies that the caller may read. policies are all that they may belong to.
+// warnings returns the warnings about policies that the caller may read. policies are all that they may belong to.
 func (l *leftOut) warnings(all []matching.Warning, policies []*matching.Policy) []matching.Warning {
 	if l.reader == nil {
 		return all

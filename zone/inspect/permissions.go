@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/explain"
 )
 
-// maxQueryBytes bounds the body of a question.
+// maxQueryBytes limits the body of a question.
 const maxQueryBytes = 64 << 10
 
 // RegisterPermissions adds the permission endpoints to a server's API: `_explain` and `_lint`.
@@ -98,7 +98,7 @@ func checkQuestion(q *explain.Query, mesh string) error {
 }
 
 // refusal returns the error for a question without an answer. Only a caller that might read the missing resource learns
-// that it does not exist, and which are called nearly so.
+// that it does not exist, and which names are similar.
 func (p *permissions) refusal(r *http.Request, state store.Snapshot, q *explain.Query, err error) error {
 	var bad *explain.QueryError
 	if !errors.As(err, &bad) || !bad.NotFound || bad.Field != "to" {
@@ -128,7 +128,7 @@ func (p *permissions) refusal(r *http.Request, state store.Snapshot, q *explain.
 	return queryError(err, p.server.Nearest(r, state, keys...))
 }
 
-// queryError returns the answer to a question that has none. nearest is the end of a 404.
+// queryError returns the error for a question without an answer. nearest is the end of a 404.
 func queryError(err error, nearest string) error {
 	var q *explain.QueryError
 	switch {

@@ -10,10 +10,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// problemWarnings warns at writing of what the conditions of a policy report afterwards: references that resolve to
-// nothing, clients that cannot be distinguished, subsets without Dataplanes.
+// problemWarnings returns the warnings for a write about what the policy's conditions report afterwards: references
+// that resolve to nothing, clients that cannot be distinguished, subsets without Dataplanes.
 func (h *handlers) problemWarnings(after store.Snapshot, p *matching.Policy, reader *api.Reader) []string {
-	byTags := p.ByTags() // which effectWarnings report
+	byTags := p.ByTags() // effectWarnings reports these
 	var out []string
 	for _, problem := range h.views.config.problemsOf(after, p) {
 		if !slices.Contains(byTags, problem) {
@@ -67,10 +67,10 @@ func (c *Config) problemsOf(snap store.Snapshot, p *matching.Policy) []matching.
 	return append(x.Problems(p), c.emptySubsets(snap, x, p)...)
 }
 
-// hashSuffix is the length of what the name of a copy has behind the display name.
+// hashSuffix is the length that the name of a copy adds to the display name.
 const hashSuffix = 17
 
-// addMeant adds what a reference of a policy may mean, and the members of a MeshMultiZoneService.
+// addMeant adds the possible targets of a policy's reference, and the members of a MeshMultiZoneService.
 func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *resources.TargetRef,
 	add func(*resources.Resource)) {
 	t, mesh := resources.Type(ref.Kind), policy.Mesh
@@ -98,8 +98,8 @@ func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *
 	}
 }
 
-// emptySubsets reports the backends of a route that are a part of a service of this server's zone, on the global of any
-// zone, in which no Dataplane is.
+// emptySubsets reports the backends of a route that name a subset without Dataplanes, of a service of this server's
+// zone or, on the global, of any zone.
 func (c *Config) emptySubsets(snap store.Snapshot, x *matching.Destinations, p *matching.Policy) []matching.Warning {
 	var out []matching.Warning
 	for _, s := range x.Subsets(p) {

@@ -48,7 +48,7 @@ type Callers struct {
 	Items []string `json:"items"`
 }
 
-// maxCallers bounds the callers that one rule names.
+// maxCallers limits the callers that one rule names.
 const maxCallers = 100
 
 // servicePolicies evaluates every proxy that could send to the service, even without an outbound for it. Proxies that

@@ -9,10 +9,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// shortfallsAge limits how often the insights are read for it: counts in them change all the time.
+// shortfallsAge limits how often the insights are read for it, because their counts change all the time.
 const shortfallsAge = time.Second
 
-// Shortfalls holds what proxies report of the policies of each mesh, at most shortfallsAge old.
+// Shortfalls holds proxies' reports about the policies of each mesh, at most shortfallsAge old.
 type Shortfalls struct {
 	// Status is the store with the DataplaneInsights. Required.
 	Status store.Reader
@@ -23,7 +23,7 @@ type Shortfalls struct {
 	meshes map[string]readShortfalls // guarded by mu
 }
 
-// readShortfalls is what was read at a time, and a revision of the store.
+// readShortfalls holds the result of a read, with its time and the store's revision.
 type readShortfalls struct {
 	at       time.Time
 	revision uint64
@@ -50,5 +50,5 @@ func (s *Shortfalls) Of(mesh string) matching.Shortfalls {
 	return known.found
 }
 
-// maxShortfallMeshes bounds what is kept of meshes that may be gone.
+// maxShortfallMeshes limits the cached meshes, some of which may be gone.
 const maxShortfallMeshes = 1000

@@ -6,7 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Condition is one thing that a proxy must meet for a policy to select it. It is comparable, and means nothing else.
+// Condition is something that a proxy must meet for a policy to select it. It is comparable, and opaque.
 type Condition struct {
 	mesh       string
 	kind       conditionKind

@@ -18,7 +18,7 @@ type ResourceKey struct {
 	Section string
 }
 
-// String returns the key for logs and people: `MeshService default/backend-ns/backend#http`.
+// String returns the key for logs and users: `MeshService default/backend-ns/backend#http`.
 func (k ResourceKey) String() string {
 	s := resources.Key{Type: k.Type, Mesh: k.Mesh, Namespace: k.Namespace, Name: k.Name}.String()
 	if k.Section != "" {
@@ -54,11 +54,10 @@ type Destinations struct {
 	zone, systemNamespace string
 	// sorted holds all destinations, by key.
 	sorted []*Destination
-	// objects finds destinations by the name that a copy has anywhere, displayed by the name that the resource has at
-	// home.
+	// objects indexes destinations by the name of their copies, displayed by their original name.
 	objects, displayed map[nameKey][]*Destination
 	labelled           map[labelKey][]*Destination
-	// parents are the services and sections that a route is for.
+	// parents holds the services and sections of each route.
 	parents map[ResourceKey][]ResourceKey
 	// gateways holds the MeshGateways, by mesh.
 	gateways map[string][]*resources.Resource
@@ -126,7 +125,7 @@ func (x *Destinations) add(d *Destination) {
 	}
 }
 
-// addParents resolves the services that a route is for, within what its role may refer to.
+// addParents resolves the services of a route, limited to what its role may refer to.
 func (x *Destinations) addParents(d *Destination) {
 	if len(d.parentRefs) == 0 {
 		return

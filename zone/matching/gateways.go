@@ -40,7 +40,7 @@ func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) 
 // Served returns the MeshGateway that the proxy serves, according to WithGateways; nil if there is none.
 func (p *Proxy) Served() *resources.Resource { return p.served }
 
-// BuiltinGateway reports whether the proxy is for a MeshGateway to configure.
+// BuiltinGateway reports whether a MeshGateway configures the proxy.
 func (p *Proxy) BuiltinGateway() bool { return p.builtin }
 
 // gatewayTag returns the value that a gateway's selector sees for a tag of the proxy.
@@ -62,9 +62,9 @@ func (a gatewayOrder) before(b gatewayOrder) bool {
 	return cmp.Or(cmp.Compare(a.display, b.display), cmp.Compare(a.name, b.name)) < 0
 }
 
-// servesGateway returns how many tags of the best selector of a gateway the proxy meets, all of them; 0 if it is not a
-// proxy of the gateway. A gateway has certificates with their keys, so a proxy in an owner's namespace serves one only
-// if a selector names the namespace: tags alone are what the owner writes.
+// servesGateway returns how many tags the best matching selector of a gateway has; 0 if the proxy does not serve it. A
+// gateway has certificates with their keys, so a proxy in an owner's namespace serves one only if a selector names the
+// namespace: the owner alone controls the tags.
 func (p *Proxy) servesGateway(g *resources.Resource, systemNamespace string) (best int) {
 	if !p.builtin || g.Mesh != p.Key.Mesh || g.Zone() != "" && g.Zone() != p.Zone {
 		return 0
@@ -95,8 +95,8 @@ func (p *Proxy) meetsTags(match map[string]string) bool {
 }
 
 // selectsGateway reports whether a policy of kind MeshGateway means the gateway that the proxy serves. Routes decide
-// what enters the mesh, so only those of operators do. Tags select listeners, which only routes can. Source: seed 004,
-// "Referencing MeshGateway".
+// what enters the mesh, so only those of operators count. Tags select listeners, which only routes can. Source: seed
+// 004, "Referencing MeshGateway".
 func selectsGateway(p *Policy, proxy *Proxy) bool {
 	if proxy.served == nil || !meansGateway(p, proxy.served) {
 		return false
@@ -107,14 +107,14 @@ func selectsGateway(p *Policy, proxy *Proxy) bool {
 	return len(p.Target.Tags) == 0
 }
 
-// MeshKey returns the key of the rule for all that no item names.
+// MeshKey returns the key of the rule for everything that no item names.
 func MeshKey(mesh string) ResourceKey { return meshKey(mesh) }
 
 func onGateway(p *Policy) bool { return p.Target.KindOrMesh() == resources.KindMeshGateway }
 
 // GatewayRoutes returns the rules of the routes for the gateway that a proxy serves, in the order in which they are
-// tried on a host that all of them are for: more specific matches first, among equals those of the route that comes
-// last in the order of Compare. in.Type is the type of the routes. ListenerTags tells for which listeners one is.
+// tried on a common host: more specific matches first, among equals those of the route that comes last in the order of
+// Compare. in.Type is the type of the routes. ListenerTags returns the listeners of each.
 func GatewayRoutes(in ToInput) (rules []RouteRule) {
 	selecting, _ := enforced(in.Type, in.Policies, func(p *Policy) bool {
 		return len(p.items.to) > 0 && onGateway(p) && Selects(p, in.Proxy)
@@ -128,11 +128,11 @@ func GatewayRoutes(in ToInput) (rules []RouteRule) {
 	return rules
 }
 
-// ListenerTags returns the tags that a listener must have for the rule to be for it.
+// ListenerTags returns the tags that the rule requires of a listener.
 func (r *RouteRule) ListenerTags() map[string]string { return r.Origin.Policy.Target.Tags }
 
-// gatewayProblems returns the problems of a targetRef of kind MeshGateway: that there is no such gateway, and items of
-// a route that are not for what the gateway receives. Source: seed 004, "Referencing MeshGateway".
+// gatewayProblems returns the problems of a targetRef of kind MeshGateway: a missing gateway, and items of a route that
+// are not for a gateway's traffic. Source: seed 004, "Referencing MeshGateway".
 func (x *Destinations) gatewayProblems(p *Policy) (out []Warning) {
 	if !onGateway(p) {
 		return nil

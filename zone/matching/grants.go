@@ -25,8 +25,8 @@ func (x *Destinations) readGrants(all []*resources.Resource) {
 // Consumers and zone operators act for their own clients, and the mesh operator for all clients; the permissions of the
 // service decide what those clients may do. A producer acts for everyone who calls its service, under the callers'
 // identities. It may send them to services of its own zone and namespace, and elsewhere only if a MeshReferenceGrant
-// permits it. Everything that is not known to be permitted is denied. Source: seed 004, "Cross namespace traffic
-// forwarding and ReferenceGrant".
+// permits it. Everything without a known permission is denied. Source: seed 004, "Cross namespace traffic forwarding
+// and ReferenceGrant".
 func (x *Destinations) notPermitted(from Referrer, d *Destination) string {
 	switch from.Role {
 	case resources.RoleSystem, resources.RoleConsumer:

@@ -9,7 +9,7 @@ import (
 
 // Index is a Set that does not change and keeps the order of Compare. It is safe for concurrent use.
 type Index struct {
-	set *Set // nothing is found by key
+	set *Set // nothing is looked up by key
 	// rank is each policy's position in the order of Compare.
 	rank map[*Policy]int
 	// gone are policies of the set that the index does not have, aside those that it has besides, in the order of Compare.

@@ -112,7 +112,7 @@ func toConf(d *resources.PolicyShape, to *resources.PolicyTo) json.RawMessage {
 		conf["rules"] = to.Rules
 	}
 	raw, err := json.Marshal(conf)
-	if err != nil { // the rules are not JSON: decoding will report it
+	if err != nil { // if the rules are not JSON, decoding reports it
 		return to.Rules
 	}
 	return raw

@@ -34,14 +34,14 @@ var itemKinds = []string{
 	resources.KindMeshTCPRoute, resources.KindMeshHTTPRoute,
 }
 
-// Order is the place of a policy's rule among those of other policies. Compare is the only way to compare orders.
+// Order is the position of a policy's rule among those of other policies. Compare is the only way to compare orders.
 type Order struct {
 	written, topLevel, origin, role, item, section int
 	displayName, kri                               string
 	key                                            resources.Key
 }
 
-// OrderOf returns the place of one item of p. item is the targetRef of a `to` or `from` item, nil for an item of
+// OrderOf returns the position of one item of p. item is the targetRef of a `to` or `from` item, nil for an item of
 // `rules`.
 func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	o := Order{
@@ -63,10 +63,10 @@ func OrderOf(p *Policy, item *resources.TargetRef) Order {
 	return o
 }
 
-// Compare defines the one order of all rules, ascending, so that the last one wins where rules are merged: policies that
-// a mesh begins with before those that somebody wrote, top-level kind, origin (global < zone), role, kind in `to` or `from`, its section, display name descending ("aaa" beats "bbb"),
-// KRI. It returns zero only for two items of one policy, which keep the policy's order (sort stably). Sources: seed
-// 004, "Order when merging"; seed 002, "New approach".
+// Compare defines the one order of all rules, ascending, so that the last one wins where rules are merged: a mesh's
+// initial policies before written ones, top-level kind, origin (global < zone), role, kind in `to` or `from`, its
+// section, display name descending ("aaa" beats "bbb"), KRI. It returns zero only for two items of one policy, which
+// keep the policy's order (sort stably). Sources: seed 004, "Order when merging"; seed 002, "New approach".
 func Compare(a, b Order) int {
 	return cmp.Or(
 		cmp.Compare(a.written, b.written),
@@ -85,7 +85,7 @@ func Compare(a, b Order) int {
 }
 
 // topLevelRank returns the rank of the policy's target. Kinds that a top-level targetRef must not have, and that select
-// nothing, come last. A target that only repeats the scope of the policy's role ranks as Mesh, because it is the longer
+// nothing, come last. A target that only repeats the scope of the policy's role ranks as Mesh, because it is the long
 // form of it (seed 004, "Empty top-level targetRef").
 func topLevelRank(p *Policy) int {
 	ref := p.Target
@@ -113,8 +113,8 @@ func topLevelRank(p *Policy) int {
 	return rankMeshServiceSubset
 }
 
-// saysHome reports whether the target of a consumer's or workload owner's policy is exactly the proxies that the role
-// reaches.
+// saysHome reports whether the target of a consumer's or workload owner's policy is exactly the set of proxies that the
+// role reaches.
 func saysHome(p *Policy) bool {
 	if p.Role != resources.RoleConsumer && p.Role != resources.RoleWorkloadOwner {
 		return false

@@ -17,7 +17,7 @@ type Rule struct {
 	Closed bool
 	// Headers must all match too for an entry of `allow` to match. Only rules of TrafficTargets have any.
 	Headers []HeaderMatch
-	// Order is the rule's place among those of other policies; nil in a rule that was made without one.
+	// Order is the rule's position among those of other policies; nil in a rule that was built without one.
 	Order *Order
 	// Made is shared by all copies of the rule, and may be nil. Code that changes another field of a copy must set Made
 	// to nil.

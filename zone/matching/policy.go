@@ -19,7 +19,7 @@ type Policy struct {
 	// Target is the top-level targetRef, never nil; its kind is Mesh if the policy has no targetRef.
 	Target *resources.TargetRef
 
-	// id is its own among all that were read.
+	// id is unique among all policies read in this process.
 	id uint64
 	// zone and namespace are the policy's home; zone is empty for a policy of the global.
 	zone, namespace string
@@ -78,7 +78,7 @@ func (p *Policy) broken(err error) {
 // Enforced reports whether the policy takes effect. A policy labelled `kuma.io/effect: shadow` does not.
 func (p *Policy) Enforced() bool { return p.Resource.Labels[resources.LabelEffect] != effectShadow }
 
-// Receives reports whether the policy has items for the traffic that inbounds receive.
+// Receives reports whether the policy has items for inbound traffic.
 func (p *Policy) Receives() bool { return len(p.items.rules)+len(p.items.from) > 0 }
 
 // Problems returns the problems of the policy itself, independent of the proxies that it selects.

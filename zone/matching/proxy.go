@@ -55,7 +55,7 @@ type Proxy struct {
 	Zone, Namespace string
 	// Gateway means that the proxy serves a gateway, not a service.
 	Gateway bool
-	// Inbounds are those of the Dataplane, in its order, and after them its egresses.
+	// Inbounds lists the Dataplane's inbounds, in its order, followed by its egresses.
 	Inbounds []InboundPort
 
 	gatewayTags map[string]string
@@ -73,7 +73,7 @@ type InboundPort struct {
 	AppProtocol string
 	Protocol    Protocol
 	Tags        map[string]string
-	// Egress means that it is a listener for traffic to services outside the mesh: the one at place Listener of the
+	// Egress means that it is a listener for traffic to services outside the mesh: the one at index Listener of the
 	// Dataplane's listeners.
 	Egress   bool
 	Listener int

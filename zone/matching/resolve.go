@@ -92,7 +92,7 @@ func (x *Destinations) ResolveBackend(from Referrer, ref *resources.BackendRef) 
 	return targets[0], ""
 }
 
-// knownThere reports whether the zone of a service has the routes of the referrer, by which its ingress knows the subsets
+// knownThere reports whether the zone of a service has the referrer's routes, from which its ingress learns the subsets
 // that they name.
 func knownThere(from Referrer, d *Destination) bool {
 	return from.Zone == "" || from.Zone == d.zone || from.Role == resources.RoleProducer
@@ -178,7 +178,7 @@ func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destina
 			ref.Namespace == x.systemNamespace
 	}
 	if found := keep(x.objects[at], fits); len(found) > 0 {
-		if len(found) > 1 { // two owners can share a hash: a zone's policy means its own zone's first
+		if len(found) > 1 { // two owners can share a hash: a zone's policy prefers its own zone's
 			if own := keep(found, func(d *Destination) bool { return d.zone == from.Zone }); len(own) > 0 {
 				found = own
 			}
@@ -259,7 +259,7 @@ func only(ref *resources.TargetRef, found []*Destination) (*Destination, string)
 	return nil, fmt.Sprintf("%s means more than one thing (%s): add what distinguishes them", describe(ref), list)
 }
 
-// describe formats a reference for people.
+// describe formats a reference for users.
 func describe(ref *resources.TargetRef) string {
 	if len(ref.Labels) > 0 {
 		var parts []string

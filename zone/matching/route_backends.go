@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// The effect on the traffic for a backend that does not exist.
+// The effect on traffic for a backend that does not exist.
 const (
 	shareFails = "its share of the traffic fails"
 	noCopies   = "no copies are sent"
@@ -24,7 +24,7 @@ func (x *Destinations) backendProblems(it *item) []Warning {
 	return warnings
 }
 
-// Subset is a part of a service to which a route sends.
+// Subset is a subset of a service that a route sends to.
 type Subset struct {
 	// Field is the reference's path in the route.
 	Field   string
@@ -32,7 +32,7 @@ type Subset struct {
 	Tags    map[string]string
 }
 
-// Subsets returns the parts of services to which a policy sends, if it is a route.
+// Subsets returns the subsets of services that a policy sends to, if it is a route.
 func (x *Destinations) Subsets(p *Policy) []Subset {
 	var out []Subset
 	for i := range p.items.to {
@@ -76,7 +76,7 @@ func (x *Destinations) checkBackends(it *item) ([]Warning, []Subset) {
 type backendCheck struct {
 	destinations *Destinations
 	policy       *Policy
-	// called are the services, or ports of services, that the traffic is for.
+	// called are the services, or ports of services, of the traffic.
 	called   []Target
 	field    string
 	warnings []Warning

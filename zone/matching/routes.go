@@ -39,7 +39,7 @@ func NewRouteTable(in ToInput) *RouteTable {
 
 // For returns the rules for a service, or for one of its sections, in the order in which the proxy tries them: more
 // specific matches first, among equals those of the route that comes last in the order of Compare. Of rules with the
-// same match, only the first is returned. Nothing is merged: only one rule may match each request (seed 000, "Problem
+// same match, it returns only the first. Nothing is merged: only one rule may match each request (seed 000, "Problem
 // 2").
 func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	b := t.builder
@@ -90,7 +90,7 @@ func routeRules(it *item) []RouteRule {
 	return out
 }
 
-// firstOfEach keeps the first rule for each combination of match and hostnames: the others are never reached.
+// firstOfEach keeps the first rule for each combination of match and hostnames: the others are unreachable.
 func firstOfEach(rules []RouteRule) []RouteRule {
 	seen := map[[2]string]bool{}
 	return slices.DeleteFunc(rules, func(r RouteRule) bool {

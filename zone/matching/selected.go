@@ -11,8 +11,8 @@ import (
 // lastID is the id of the policy read last in this process.
 var lastID atomic.Uint64
 
-// Selected identifies the policies of some types that select a proxy: what is computed of them alone is the same for
-// proxies for which the result is equal. Policies may be of any types and in any order. The result means nothing else.
+// Selected identifies the policies of some types that select a proxy. Results computed from these policies alone are
+// the same for proxies with equal values. Policies may be of any types and in any order. The value is opaque.
 func Selected(proxy *Proxy, policies []*Policy, types ...resources.Type) string {
 	return selected(policies, types, func(p *Policy) bool { return Selects(p, proxy) })
 }

@@ -18,7 +18,7 @@ type Selection struct {
 	Mesh string
 	// policy is nil for a Mesh and a MeshGateway.
 	policy *Policy
-	// gateways are the MeshGateways of the mesh, which decide which proxy serves which.
+	// gateways are the MeshGateways of the mesh. They decide which proxy serves which.
 	gateways        []*resources.Resource
 	systemNamespace string
 }
@@ -60,8 +60,8 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 	return !JudgesNobody(s.Resource.Type, proxy) && Selects(s.policy, proxy)
 }
 
-// JudgesNobody reports whether policies of a type are permissions, which have no place at the proxy: clients of a gateway
-// come from outside the mesh, and it has no inbounds at which it judges them.
+// JudgesNobody reports whether policies of a type are permissions, which do not apply to the proxy: a gateway's clients
+// come from outside the mesh, and it has no inbounds to judge them.
 func JudgesNobody(t resources.Type, proxy *Proxy) bool {
 	permission := t == resources.TypeMeshTrafficPermission || t == resources.TypeTrafficTarget
 	return permission && proxy.Gateway && len(proxy.Inbounds) == 0
@@ -73,7 +73,7 @@ func (s *Selection) Enforced() bool {
 	return !none && (s.policy == nil || s.policy.Enforced())
 }
 
-// Problems are those of a proxy, by source, as its insight has them.
+// Problems holds a proxy's problems by source, as in its insight.
 type Problems map[string]string
 
 // ProblemsOf reads the problems in a DataplaneInsight, which may be nil.
@@ -93,8 +93,8 @@ func ProblemsOf(insight *resources.Resource) Problems {
 }
 
 // LeftOut returns the reason why the resource has no effect on a Dataplane that it selects, according to the Dataplane
-// and its proxy's problems. It is empty if the resource has an effect. known is false if the proxy has more problems than
-// are kept: then the reason is why that is unknown.
+// and its proxy's problems. It is empty if the resource has an effect. known is false if the proxy has more problems
+// than are kept: the reason then says why that is unknown.
 func (s *Selection) LeftOut(dataplane *resources.Resource, problems Problems,
 	services []*resources.Resource) (why string, known bool) {
 	switch {
@@ -114,11 +114,11 @@ func (s *Selection) LeftOut(dataplane *resources.Resource, problems Problems,
 		resources.ProblemGateway, resources.ProblemOutbounds)
 }
 
-// maxLeftOut is how many proxies without effect an answer names.
+// maxLeftOut limits the proxies without effect that an answer names.
 const maxLeftOut = 10
 
-// NameLeftOut adds a proxy on which a resource has no effect, and why, to a list of what is not enforced. It adds
-// nothing without a reason, and names a few proxies only.
+// NameLeftOut adds a proxy on which a resource has no effect, with the reason, to a list of what is not enforced. It
+// adds nothing without a reason, and names only a few proxies.
 func NameLeftOut(list []string, dataplane *resources.Resource, why string) []string {
 	if why == "" || len(list) >= maxLeftOut {
 		return list
@@ -129,7 +129,7 @@ func NameLeftOut(list []string, dataplane *resources.Resource, why string) []str
 // moreProblems is why it is unknown whether a resource is among a proxy's problems.
 const moreProblems = "its proxy has more problems than are kept, and whether this is among them is not known"
 
-// about returns what the problems say of a policy that the proxy cannot be configured with, or that has no effect on it.
+// about returns the problems with a policy that the proxy does not support, or that has no effect on it.
 func (p Problems) about(kri string, sources ...string) (text string, known bool) {
 	cut := false
 	for _, source := range sources {

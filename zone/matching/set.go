@@ -12,7 +12,7 @@ import (
 type Set struct {
 	byKey       map[resources.Key]filed
 	byCondition map[Condition][]*Policy
-	// labels counts how many policies require each label: each is filed under its rarest one at that time.
+	// labels counts how many policies require each label: each policy is filed under its rarest label at that time.
 	labels map[label]int
 }
 
@@ -28,7 +28,7 @@ func NewSet() *Set {
 	return &Set{byKey: map[resources.Key]filed{}, byCondition: map[Condition][]*Policy{}, labels: map[label]int{}}
 }
 
-// Add adds p in the place of the policy of the same key. It returns the condition that a proxy must meet.
+// Add adds p, replacing the policy with the same key. It returns the condition that a proxy must meet.
 func (s *Set) Add(p *Policy) Condition {
 	s.Remove(p.Resource.Key)
 	s.count(p, 1)

@@ -8,17 +8,17 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Shortfall is a proxy's report of a policy that has no effect on it, or not all of it.
+// Shortfall is a proxy's report of a policy that has no or only partial effect on it.
 type Shortfall struct {
 	Dataplane resources.KRI
-	// Text names the field, and why.
+	// Text names the field and the reason.
 	Text string
 }
 
 // String names the proxy first.
 func (s Shortfall) String() string { return "on " + s.Dataplane.String() + ": " + s.Text }
 
-// Shortfalls holds what proxies report of policies, by the policy's KRI, for each at most as many as an answer names.
+// Shortfalls holds proxies' reports by the policy's KRI, for each policy at most as many as an answer names.
 type Shortfalls map[string][]Shortfall
 
 // policyProblems are the sources of problems that name policies.
@@ -50,7 +50,7 @@ func NewShortfalls(insights iter.Seq[*resources.Resource]) Shortfalls {
 	return out
 }
 
-// problemSeparator is between two problems of one source.
+// problemSeparator separates two problems of one source.
 const problemSeparator = "; "
 
 // krisIn returns the KRIs that a text names.

@@ -12,7 +12,7 @@ import (
 type toBuilder struct {
 	destinations *Destinations
 	mesh         string
-	// route means that the confs are those of routes, whose rules add up instead of replacing one another.
+	// route means that the confs are routes, whose rules add up instead of replacing one another.
 	route bool
 	// only is ToInput.Only.
 	only map[ResourceKey]bool
@@ -159,7 +159,7 @@ func (b *toBuilder) resourceRules() map[ResourceKey]*ResourceRule {
 }
 
 // routeRules returns the rules of named routes on each of their services. They differ from those of resourceRules if a
-// route is for more than one service: an item for one of them, above all a producer's, must not change the others.
+// route has more than one service: an item for one of them, above all a producer's, must not change the others.
 func (b *toBuilder) routeRules() map[RouteKey]*ResourceRule {
 	out := map[RouteKey]*ResourceRule{}
 	for route := range b.named {
@@ -188,8 +188,8 @@ func (b *toBuilder) wanted(key ResourceKey) bool {
 		func(parent ResourceKey) bool { return b.only[parent.Whole()] })
 }
 
-// parentsOf returns the services whose traffic a route takes: those that it is for, or, for a route of the gateway that
-// the proxy serves, those that it sends to.
+// parentsOf returns the services whose traffic a route handles: those that it is for, or, for a route of the gateway
+// that the proxy serves, those that it sends to.
 func (b *toBuilder) parentsOf(route ResourceKey) []ResourceKey {
 	if to := b.gateway[route]; len(to) > 0 {
 		return to

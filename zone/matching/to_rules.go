@@ -49,8 +49,8 @@ type ToInput struct {
 	// sections and their routes, and for the mesh. Lookups of other services fall back to the mesh, so callers must not
 	// make them.
 	Only map[ResourceKey]bool
-	// Gateway lists, for each route of the gateway that the proxy serves, the ports of services that it sends to. Items
-	// for the route then count on the way to each of them.
+	// Gateway lists, for each route of the gateway that the proxy serves, the service ports that it sends to. Items for
+	// the route then apply on the way to each of them.
 	Gateway map[ResourceKey][]ResourceKey
 }
 

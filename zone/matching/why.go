@@ -2,7 +2,7 @@ package matching
 
 import "fmt"
 
-// Names of the top-level ranks, origins and sections for people.
+// Names of the top-level ranks, origins and sections for users.
 var (
 	topLevelNames = [...]string{
 		rankMesh: "Mesh", rankDataplaneByLabels: "Dataplane by labels", rankDataplaneByName: "Dataplane by name",
@@ -13,11 +13,11 @@ var (
 	sectionNames = [...]string{"a whole resource", "one section"}
 )
 
-// Equal reports whether both are the same place of the same policy.
+// Equal reports whether both are the same position of the same policy.
 func (o Order) Equal(other Order) bool { return o == other }
 
 // Why names the step of Compare by which the greater of two orders beats the other: "zone origin beats global origin".
-// The texts are for people.
+// The texts are for users.
 func Why(a, b Order) string {
 	if Compare(a, b) > 0 {
 		a, b = b, a
@@ -59,7 +59,7 @@ func itemName(rank int) string {
 	return itemKinds[rank]
 }
 
-// Order returns the origin's place among all items.
+// Order returns the origin's position among all items.
 func (o Origin) Order() Order {
 	if o.order == nil {
 		return OrderOf(o.Policy, nil)

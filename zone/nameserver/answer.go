@@ -10,14 +10,14 @@ import (
 
 var errMany = errors.New("more than one question")
 
-// ttl is how long, in seconds, a resolver may keep an answer.
+// ttl is how long, in seconds, a resolver may cache an answer.
 const ttl = 30
 
-// table holds the addresses of each name, in lower case and without a dot at its end. One without any is claimed by
-// services of more than one mesh.
+// table holds the addresses of each name, in lower case and without the final dot. A name without addresses is claimed
+// by services of several meshes.
 type table map[string][]netip.Addr
 
-// answer returns the response to a query, in buffer; nil if there is none. ready means that names are known.
+// answer returns the response to a query, in buffer; nil if there is none. ready means that the names are known.
 func (t table) answer(buffer, query []byte, ready bool) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(query)
@@ -59,7 +59,7 @@ func (t table) answer(buffer, query []byte, ready bool) []byte {
 	return raw
 }
 
-// addAnswers adds the addresses of the family that is asked for. A name without any has an answer too: an empty one.
+// addAnswers adds the addresses of the requested family. A name without any gets an empty answer.
 func addAnswers(b *dnsmessage.Builder, q dnsmessage.Question, addresses []netip.Addr) error {
 	if err := b.StartAnswers(); err != nil {
 		return err

@@ -19,13 +19,13 @@ type Config struct {
 }
 
 const (
-	// maxQuery bounds a query, in bytes, and maxAnswer what is answered.
+	// maxQuery limits a query, in bytes, and maxAnswer a response.
 	maxQuery, maxAnswer = 1232, 512
-	// renewTime is the least time between two readings of the store.
+	// renewTime is the minimum interval between two reads of the store.
 	renewTime = time.Second
 )
 
-// names is the table of the store, read again when the store has changed.
+// names is the table of the store, read again when the store changes.
 type names struct {
 	cfg      *Config
 	table    table
@@ -34,7 +34,7 @@ type names struct {
 	ready    bool
 }
 
-// Serve answers queries by UDP until ctx ends, one after the other: each costs a look into a table. It closes conn.
+// Serve answers UDP queries until ctx ends, one after the other: each costs one table lookup. It closes conn.
 func Serve(ctx context.Context, conn net.PacketConn, cfg Config) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
@@ -48,7 +48,7 @@ func Serve(ctx context.Context, conn net.PacketConn, cfg Config) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil || size == len(query):
-			continue // of one that asked before and is gone, or too long
+			continue // an error about an earlier caller that is gone, or a query that is too long
 		}
 		n.renew(time.Now())
 		if answer := n.table.answer(make([]byte, 0, maxAnswer), query[:size], n.ready); answer != nil {
@@ -57,8 +57,8 @@ func Serve(ctx context.Context, conn net.PacketConn, cfg Config) error {
 	}
 }
 
-// renew reads the names anew, if the store has others. A zone that was told of no HostnameGenerator yet does not know who
-// has a name.
+// renew reads the names again if the store has changed. A zone that has not received any HostnameGenerator yet does not
+// know the names.
 func (n *names) renew(now time.Time) {
 	snap := n.cfg.Store.Snapshot()
 	if !n.read.IsZero() && (snap.Revision() == n.revision || now.Sub(n.read) < renewTime) {
@@ -71,8 +71,7 @@ func (n *names) renew(now time.Time) {
 	}
 }
 
-// read returns the names of all meshes. A name in two meshes stands for nobody: who asks for another does not say in which
-// mesh that is.
+// read returns the names of all meshes. A name in two meshes has no addresses, because a query does not name its mesh.
 func read(snap store.Snapshot, home resources.Home) table {
 	out := table{}
 	for mesh := range snap.List(store.Query{Type: resources.TypeMesh}) {

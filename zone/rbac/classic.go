@@ -28,7 +28,7 @@ const unusualPath = `(?s)(?:[^/].*)?` + // does not begin with a slash
 	`|[^?]*%(?:2[dDeEfF]|3[0-9]|[46][1-9a-fA-F]|5[0-9aAcCfF]|7[0-9aAeE]|00).*` + // needless escapes, slashes, NUL
 	`|[^?]*//.*|[^?]*/\.{1,2}(?:[/;?].*)?`
 
-// Classic holds the two filters, evaluated in this order, for a server that does not support matchers: gRPC's own,
+// Classic holds the two filters, evaluated in this order, for a server that does not support matchers: a gRPC server,
 // which is both the application and its proxy. Such a server sees the client's identity, the headers, and the path,
 // which is the full name of the method.
 type Classic struct {
@@ -65,7 +65,7 @@ func classicFilter(action rbacconfig.RBAC_Action, policies map[string]*rbacconfi
 	return &httprbac.RBAC{Rules: &rbacconfig.RBAC{Action: action, Policies: policies}}
 }
 
-// denyUnusual returns the policies that no rule can turn off.
+// denyUnusual returns the policies that no rule can disable.
 func denyUnusual() map[string]*rbacconfig.Policy {
 	out := map[string]*rbacconfig.Policy{}
 	addPrincipal(out, NameMalformedURISAN, authenticated(test{resources.MatchRegularExpression, malformedSPIFFEID}))

@@ -18,7 +18,7 @@ const (
 	maxSegments = 10
 )
 
-// item is one entry with its place. rank counts steps. Items of one rank have the same action, so their order among
+// item is one entry with its position. rank counts steps. Items of one rank have the same action, so their order among
 // themselves does not matter.
 type item struct {
 	rank  int
@@ -26,15 +26,14 @@ type item struct {
 	entry *entry
 }
 
-// segment is a run of items that is evaluated before the next: as maps from identities to answers, or as a list.
+// segment is a run of items that is evaluated before the next one: as maps from identities to answers, or as a list.
 type segment struct {
 	tree  bool
 	items []item
 }
 
-// compiledMatcher gives the same answers as listMatcher, but looks identities up instead of testing one after the
-// other. Segments follow each other in the order of the list. A segment without an answer for a request leaves it to
-// the next.
+// compiledMatcher gives the same answers as listMatcher, but looks identities up instead of testing them one by one.
+// Segments follow each other in the order of the list. A segment without an answer for a request passes it to the next.
 func compiledMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	segments, last := segmentsOf(list)
 	for _, s := range slices.Backward(segments) {
@@ -81,7 +80,7 @@ func segmentsOf(list []step) ([]segment, *onMatch) {
 type cutter struct {
 	list     []step
 	segments []segment
-	// room is where the next items go. It has room for those of all steps, and each segment has a part of it.
+	// room is the buffer for the next items. It holds the items of all steps, and each segment uses a part of it.
 	room []item
 	// keys are all identities and prefixes that the steps name, sorted. It is nil until isWide needs them.
 	keys []string
@@ -105,7 +104,7 @@ func (c *cutter) add(tree bool, items []item) {
 	if n < maxSegments && (n == 0 || c.segments[n-1].tree != tree) {
 		// The last segment takes all remaining items, which only a list can hold.
 		c.segments = append(c.segments, segment{tree: tree && n < maxSegments-1})
-		c.room = c.room[len(c.room):] // behind the segment before
+		c.room = c.room[len(c.room):] // after the previous segment
 		n++
 	}
 	c.room = append(c.room, items...)

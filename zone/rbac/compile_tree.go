@@ -14,7 +14,7 @@ import (
 type identityKey struct {
 	value string
 	exact bool
-	// at is the place of the first item among all items.
+	// at is the position of the first item among all items.
 	at    int
 	items []item
 }

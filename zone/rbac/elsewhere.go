@@ -8,10 +8,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// elsewhereHeaders make some frameworks and servers treat a request as one of another path. gunicorn takes the value of
-// SCRIPT_NAME off the front of the path, from everybody at first and from its own machine since version 22: with /x, it
-// serves /x/admin as /admin. WSGI applications behind a prefix do the same with X-Script-Name. X-Envoy-Original-Path is
-// not among them: a proxy that rewrites a path for a MeshHTTPRoute adds it.
+// elsewhereHeaders make some frameworks and servers treat a request as one for another path. gunicorn strips the value
+// of SCRIPT_NAME from the path, in early versions for every client and since version 22 for its own machine: with /x,
+// it serves /x/admin as /admin. WSGI applications behind a prefix do the same with X-Script-Name. X-Envoy-Original-Path
+// is not among them: a proxy that rewrites a path for a MeshHTTPRoute adds it.
 var elsewhereHeaders = Spellings("x-original-url", "x-rewrite-url", "script-name", "x-script-name")
 
 // destination is the header with the second path of a copyingMethod, which writes there. Source: RFC 4918, sections 9.8
@@ -37,15 +37,14 @@ func isElsewhere(req *Request) bool {
 	return slices.ContainsFunc(elsewhereHeaders, said) || slices.Contains(copyingMethods, req.Method) && said(destination)
 }
 
-// toldBy records how the rules tell requests apart beside their client. The matchers in front of the rules depend on
-// it.
+// toldBy records by what the rules distinguish requests of one client. The matchers in front of the rules depend on it.
 type toldBy struct{ methods, paths bool }
 
 func toldByIn(rules matching.Rules) toldBy {
 	return toldBy{methods: namesMethod(rules), paths: namesPath(rules)}
 }
 
-// namesPath reports whether some entry of the rules is about a path.
+// namesPath reports whether some entry of the rules has a path.
 func namesPath(rules matching.Rules) bool {
 	names := func(m resources.PermissionMatch) bool { return m.Path != nil }
 	for i := range rules.Items {

@@ -16,12 +16,12 @@ type Request struct {
 	Protocol matching.Protocol
 	// URISANs are the URI SANs of the client's verified certificate, in its order; empty without a certificate.
 	URISANs []string
-	// SNI is the server name that the client asked for, in any case.
+	// SNI is the client's server name, in any case.
 	SNI string
 	// Method and Path are empty on TCP. Path is normalised, as Envoy forwards it, and may carry a query.
 	Method, Path string
-	// Plaintext: it came in the clear, which only an inbound with a MeshTLS of the mode Permissive takes. It has no
-	// URISANs and no SNI.
+	// Plaintext means that it arrived in plaintext, which only an inbound with a MeshTLS of mode Permissive accepts. It
+	// has no URISANs and no SNI.
 	Plaintext bool
 	// Headers are by lower-case name; several with one name are joined by commas.
 	Headers map[string]string
@@ -142,14 +142,14 @@ func listOf(r *matching.Rule, effect Effect) []resources.PermissionMatch {
 	return nil
 }
 
-// inClear is why a part counts as matching for a client in the clear.
+// inClear is why a part counts as matching for a plaintext client.
 const inClear = "a plaintext client has no identity"
 
-// denies reports whether a deny entry matches. Invalid parts count as matching; on TCP, so do path and method, and in
-// the clear identity and server name.
+// denies reports whether a deny entry matches. Invalid parts count as matching; so do path and method on TCP, and
+// identity and server name in plaintext.
 func denies(m *resources.PermissionMatch, req *Request) bool {
 	bad := faultsOf(m)
-	if req.Plaintext { // it may be anybody's
+	if req.Plaintext { // it may be anybody
 		bad = append(bad, fault{partIdentity, inClear}, fault{partSNI, inClear})
 	}
 	if m.SpiffeID != nil && !bad.has(partIdentity) && !matchesIdentity(m.SpiffeID, req) {
@@ -168,7 +168,8 @@ func denies(m *resources.PermissionMatch, req *Request) bool {
 }
 
 // allows reports whether an allow entry matches. Invalid entries never match, nor, on TCP, do entries that need a
-// request. A client without a SPIFFE ID is never allowed, but one in the clear by entries for every identity.
+// request. A client without a SPIFFE ID is never allowed; a plaintext client is allowed only by entries for every
+// identity.
 func allows(m *resources.PermissionMatch, req *Request) bool {
 	switch {
 	case len(faultsOf(m)) > 0, m.NeedsHTTP() && req.Protocol != matching.HTTP:
@@ -191,8 +192,8 @@ func allows(m *resources.PermissionMatch, req *Request) bool {
 	return len(m.Method) == 0 || slices.Contains(m.Method, req.Method)
 }
 
-// ForEverybody reports whether an allow entry is for every identity and server name. Only such entries hold for clients
-// in the clear.
+// ForEverybody reports whether an allow entry is for every identity and server name. Only such entries apply to
+// plaintext clients.
 func ForEverybody(m *resources.PermissionMatch) bool {
 	return m.SNI == nil && (m.SpiffeID == nil ||
 		*m.SpiffeID == resources.SpiffeIDMatch{Type: resources.MatchPrefix, Value: anySpiffeID})

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// foreseen are the entries of one rule. A closed rule denies everybody. Entries for any other identity than an exact one
-// are in others.
+// foreseen holds the entries of one rule. A closed rule denies everybody. Entries without an exact identity are in
+// others.
 type foreseen struct {
 	name   string
 	closed bool
@@ -17,8 +17,7 @@ type foreseen struct {
 	others []clause
 }
 
-// kind is the list that an entry is in, and what it does there: an entry of the shadow's list denies in the dry run, and
-// allows otherwise.
+// kind is an entry's list and its effect: an entry of the shadow's list denies in the dry run, and allows otherwise.
 type kind uint8
 
 const (
@@ -29,16 +28,16 @@ const (
 	kinds
 )
 
-// clause is an entry that is about a client if its identity begins with prefix.
+// clause is an entry for clients whose identity begins with prefix.
 type clause struct {
 	kind   kind
 	prefix string
 	match  *resources.PermissionMatch
-	// parts are those that the entry, or the headers of its rule, test.
+	// parts are the parts that the entry, or the headers of its rule, test.
 	parts Parts
 }
 
-// foreseenFor is the key under which a rule's lists are kept.
+// foreseenFor is the key under which a rule's lists are cached.
 type foreseenFor struct{ protocol matching.Protocol }
 
 func foresee(r *matching.Rule, protocol matching.Protocol) *foreseen {
@@ -56,7 +55,7 @@ func foresee(r *matching.Rule, protocol matching.Protocol) *foreseen {
 	return out
 }
 
-// addDenies drops the parts that Evaluate takes as matching: those that are invalid, and on TCP path and method.
+// addDenies drops the parts that Evaluate treats as matching: invalid ones and, on TCP, path and method.
 func (f *foreseen) addDenies(as kind, list []resources.PermissionMatch, protocol matching.Protocol) {
 	for i := range list {
 		m := &list[i]
@@ -79,7 +78,7 @@ func (f *foreseen) addDenies(as kind, list []resources.PermissionMatch, protocol
 	}
 }
 
-// addAllows leaves out what allows nobody: invalid entries and, on TCP, those that need a request.
+// addAllows leaves out entries that allow nobody: invalid ones and, on TCP, those that need a request.
 func (f *foreseen) addAllows(as kind, list []resources.PermissionMatch, protocol matching.Protocol, headers Parts) {
 	for i := range list {
 		m := &list[i]
@@ -114,7 +113,7 @@ func (f *foreseen) add(one clause, identity *resources.SpiffeIDMatch) {
 	f.exact[identity.Value] = append(f.exact[identity.Value], one)
 }
 
-// isWhole reports whether a path is every path.
+// isWhole reports whether a match covers every path.
 func isWhole(m *resources.PathMatch) bool {
 	return m.Type == resources.MatchPrefix && strings.TrimSuffix(m.Value, "/") == ""
 }

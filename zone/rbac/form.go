@@ -20,8 +20,7 @@ const (
 	Compiled Form = "compiled"
 	// Auto, like the empty Form, selects the form that FormFor picks.
 	Auto Form = "auto"
-	// Plaintext judges connections in the clear. It is for no others, and denies where a verdict depends on who the
-	// client is.
+	// Plaintext judges plaintext connections only. It denies where a verdict depends on the client's identity.
 	Plaintext Form = "plaintext"
 )
 

@@ -6,18 +6,18 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Outlook is what an inbound's rules say of a client whatever it asks for, where that is certain, and if every
-// allowWithShadowDeny were a deny.
+// Outlook holds the verdicts of an inbound's rules for one client, as far as they do not depend on the request: as
+// enforced, and if every allowWithShadowDeny were a deny.
 type Outlook struct {
 	Enforced, DryRun Chance
 }
 
-// Chance is one verdict about many requests.
+// Chance is one verdict for many requests.
 type Chance struct {
-	// Depends means that some requests may be allowed and others denied, by the parts of a request that Parts names.
-	// Otherwise Allowed holds for all of them.
+	// Depends means that some requests may be allowed and others denied, depending on Parts. Otherwise Allowed holds
+	// for all of them.
 	Depends, Allowed bool
-	// Name is that of Decision: of the policy that decides, or of the first that may decide if it depends. Another one
+	// Name is Decision.Name: of the policy that decides, or of the first that may decide if it depends. Another policy
 	// may decide some of the requests, with the same verdict.
 	Name  string
 	Parts Parts
@@ -34,19 +34,18 @@ const (
 	PartHeaders
 )
 
-// Known is what is known of the requests that an Outlook is about: their method and their path, normalised. Empty means
-// any.
+// Known holds the method and the normalised path of the requests that an Outlook is for. Empty means any.
 type Known struct{ Method, Path string }
 
-// Forecaster answers for many clients what the rules of one inbound say of them. It is safe for concurrent use.
+// Forecaster computes the verdicts of one inbound's rules for many clients. It is safe for concurrent use.
 type Forecaster struct {
 	rules    []foreseen
 	protocol matching.Protocol
 	known    Known
 }
 
-// NewForecaster prepares rules for requests of which known is known. Its verdicts agree with Evaluate for all requests
-// with a registered method and a path that is clear, of clients with one identity.
+// NewForecaster prepares rules for requests with the known method and path. Its verdicts agree with Evaluate for all
+// requests with a registered method and a clear path, from clients with one identity.
 func NewForecaster(rules matching.Rules, protocol matching.Protocol, known Known) *Forecaster {
 	f := &Forecaster{rules: make([]foreseen, len(rules.Items)), protocol: protocol, known: known}
 	var key any = foreseenFor{protocol}
@@ -98,8 +97,8 @@ func (f *Forecaster) Of(client Client) Outlook {
 	return Outlook{Enforced: enforced.chance(), DryRun: dryRun.chance()}
 }
 
-// holds tells how far a list matches the requests of a client: always means that an entry matches all of them, and parts
-// are those on which other entries depend.
+// holds describes how far a list matches the requests of a client: always means that an entry matches all of them, and
+// parts are the parts on which other entries depend.
 type holds struct {
 	always bool
 	parts  Parts
@@ -109,7 +108,7 @@ func (h holds) or(other holds) holds {
 	return holds{always: h.always || other.always, parts: h.parts | other.parts}
 }
 
-// holds reads the entries of a rule that are about a client.
+// holds reads the entries of a rule that apply to a client.
 func (f *Forecaster) holds(r *foreseen, client string) (out [kinds]holds) {
 	for _, list := range [2][]clause{r.exact[client], r.others} {
 		for i := range list {
@@ -125,7 +124,7 @@ func (f *Forecaster) holds(r *foreseen, client string) (out [kinds]holds) {
 	return out
 }
 
-// left returns the parts of an entry that are not known, and whether what is known matches.
+// left returns the unknown parts of an entry, and whether the known ones match.
 func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
 	parts = c.parts
 	if f.known.Path != "" && parts&PartPath != 0 {
@@ -143,10 +142,10 @@ func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
 	return parts, true
 }
 
-// tally adds up what rules say of a client, in their order.
+// tally collects the verdicts of rules for a client, in order.
 type tally struct {
-	// certain is the first rule that denies everything; denier and allower are the first that may deny and allow, or the
-	// first that allows everything.
+	// certain is the first rule that denies everything; denier and allower are the first that may deny and allow, or
+	// the first that allows everything.
 	certain, denier, allower string
 	denied, allowed          holds
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// plaintextMatcher writes steps for connections in the clear, which an inbound takes with a MeshTLS of the mode
-// Permissive. Whose they are is not known, so that dropping TLS gains nobody anything: a deny holds whatever identity
-// or server name it is for, and an allow only where it is for every identity. No test looks up the certificate, since
-// that would end the matching.
+// plaintextMatcher writes steps for plaintext connections, which an inbound accepts with a MeshTLS of mode Permissive.
+// Their client is unknown, so dropping TLS must gain nothing: a deny holds for any identity and server name, and an
+// allow only if it is for every identity. No test looks up the certificate, because that would end the matching.
 func plaintextMatcher(list []step, by toldBy) *xdsmatcher.Matcher {
 	matchers := inFront(by)[len(frontmost):]
 	for _, s := range list {
@@ -41,7 +40,7 @@ func plaintextList(matchers []*fieldMatcher, otherwise *onMatch) *xdsmatcher.Mat
 	return matcherList(matchers, otherwise)
 }
 
-// inTheClear returns what is left of an entry where nothing is known of the client, and whether it can hold.
+// inTheClear returns the rest of an entry for an unknown client, and whether it can match.
 func inTheClear(e entry, deny bool) (entry, bool) {
 	everybody := slices.Equal(e.identity, []test{{resources.MatchPrefix, anySpiffeID}})
 	if !deny && (!everybody || len(e.sni) > 0) {
@@ -51,7 +50,7 @@ func inTheClear(e entry, deny bool) (entry, bool) {
 	return e, true
 }
 
-// everything reports whether an entry without an identity matches each request.
+// everything reports whether an entry without an identity matches every request.
 func (e *entry) everything() bool {
 	return len(e.path) == 0 && len(e.method) == 0 && len(e.headers) == 0 && !e.clear
 }

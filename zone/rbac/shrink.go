@@ -17,7 +17,7 @@ func Shrinks(old, next matching.Rules, protocol matching.Protocol) bool {
 	return !allWithin(nextDenies, oldDenies) || !allWithin(oldAllows, nextAllows)
 }
 
-// entriesOf returns the enforced entries. Their order does not change a verdict.
+// entriesOf returns the enforced entries. Their order does not affect a verdict.
 func entriesOf(rules matching.Rules, protocol matching.Protocol) (denies, allows []entry) {
 	for _, s := range steps(rules, protocol, false) {
 		if s.deny {

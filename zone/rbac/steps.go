@@ -37,7 +37,7 @@ type step struct {
 // every rule. With dryRun set, each allowWithShadowDeny is a deny. Source: seed 000, "Algorithm", step 3.
 func steps(rules matching.Rules, protocol matching.Protocol, dryRun bool) []step {
 	denies, allows := make([]step, 0, 2*len(rules.Items)), make([]step, 0, len(rules.Items))
-	var key any = loweredFor{protocol, dryRun} // one for all, as each call of Once would make one
+	var key any = loweredFor{protocol, dryRun} // one key for all: each call of Once would allocate one
 	for i := range rules.Items {
 		r := &rules.Items[i]
 		l := r.Made.Once(key, func() any { return lower(r, protocol, dryRun) }).(*lowered)

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// access holds who may use a TCP inbound. Envoy judges a TCP connection once. To end the connections of clients that
+// access describes who may use a TCP inbound. Envoy judges a TCP connection once. To end connections of clients that
 // lost access, the server replaces the inbound's filter chain, and Envoy closes the old chain's connections when its
 // drain time is over (engine-notes, "Connections when a policy changes"). HTTP needs none of this: Envoy judges each
 // request.
@@ -22,25 +22,25 @@ type access struct {
 	rules matching.Rules
 	// mark is part of the filter chain's metadata. It changes when a client may have lost access.
 	mark string
-	// filter is the version of the filter that enforces the rules. restored means that the mark is from before a
-	// restart and the rules are unknown.
+	// filter is the version of the filter that enforces the rules. restored means that the mark predates a restart, so
+	// the rules behind it are unknown.
 	filter   string
 	restored bool
-	// closed is the reason why the inbound admits no client, whatever the rules say. It is empty if the rules are
+	// closed is the reason why the inbound admits no client regardless of the rules. It is empty if the rules are
 	// enforced.
 	closed string
 }
 
 // next returns the access under new rules. version is the version of the filter that enforces them, and the first mark.
-// A mark from before a restart stays as long as the filter does. The rules behind it are unknown, so any other filter
-// counts as a loss.
+// A mark that predates a restart stays while the filter stays. Its rules are unknown, so any other filter counts as a
+// loss.
 func (a access) next(rules matching.Rules, version string) access {
 	out := access{rules: rules, filter: version, mark: version}
 	switch {
 	case a.mark == "":
 	case a.filter == version, !a.restored && !rbac.Shrinks(a.rules, rules, matching.TCP):
 		out.mark = a.mark
-	case a.mark == version: // what is lost now was lost and granted again before
+	case a.mark == version: // access that is lost now was lost and granted again before
 		sum := sha256.Sum256([]byte(version))
 		out.mark = hex.EncodeToString(sum[:len(version)/2])
 	}

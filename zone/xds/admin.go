@@ -17,24 +17,25 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// adminListener shows a part of a proxy's admin interface to its zone, and to nobody else.
+// adminListener exposes part of a proxy's admin interface, to its zone only.
 const adminListener = "causeway_admin"
 
 var (
 	// ErrNotConnected reports a proxy that has no stream to this server. It may have one to another server of the zone.
 	ErrNotConnected = errors.New("no proxy of this Dataplane is connected to this server of the zone")
-	// ErrNoAdmin reports a proxy that does not show its admin interface to the zone; what wraps it says why.
+	// ErrNoAdmin reports a proxy that does not expose its admin interface to the zone; the wrapping error has the
+	// reason.
 	ErrNoAdmin = errors.New("the proxy does not show its admin interface")
 )
 
-// Admin returns where a connected proxy shows its admin interface to the holder of Config.AdminPin, `host:port`, and how
-// many streams the Dataplane's Envoys have to this server: several Envoys may share the address. Errors: ErrNotConnected,
-// ErrNoAdmin.
+// Admin returns where a connected proxy exposes its admin interface to the holder of Config.AdminPin, `host:port`, and
+// how many streams the Dataplane's Envoys have to this server: several Envoys may share the address. Errors:
+// ErrNotConnected, ErrNoAdmin.
 func (x *Proxies) Admin(dataplane resources.Key) (address string, streams int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err = ErrNotConnected
-	for _, proxyless := range []bool{true, false} { // why an Envoy does not is what counts
+	for _, proxyless := range []bool{true, false} { // the Envoy's reason is the one to report
 		p := x.proxies[proxyID{dataplane, proxyless}]
 		if p == nil || len(p.sessions) == 0 || p.target == nil {
 			continue
@@ -47,7 +48,7 @@ func (x *Proxies) Admin(dataplane resources.Key) (address string, streams int, e
 	return "", 0, err
 }
 
-// adminAt returns where the proxy shows its admin interface. Errors: ErrNoAdmin.
+// adminAt returns where the proxy exposes its admin interface. Errors: ErrNoAdmin.
 func (t *target) adminAt() (endpoint, error) {
 	spec, err := resources.SpecAs[meshpb.Dataplane](t.dataplane)
 	if err != nil {
@@ -82,8 +83,8 @@ func (t *target) listensOn(at endpoint) bool {
 		t.gateway.listensOn(at) || t.capture.isAt(at)
 }
 
-// newAdmin returns the listener that shows four paths of the admin interface to the zone, whose key Config.AdminPin
-// names; nil if the proxy has none. Only GET passes: what changes the proxy needs POST.
+// newAdmin returns the listener that exposes four paths of the admin interface to the zone, whose key Config.AdminPin
+// identifies; nil if the proxy has none. It passes GET only: changes to the proxy need POST.
 func (t *target) newAdmin() (*resource, error) {
 	at, err := t.adminAt()
 	if err != nil {
@@ -137,11 +138,10 @@ func (t *target) newAdmin() (*resource, error) {
 	})
 }
 
-// fixedListeners are listeners on which no policy but a MeshTLS decides; nil for one that the proxy has not. It is
-// immutable.
+// fixedListeners are listeners that no policy but a MeshTLS affects; nil if the proxy lacks one. It is immutable.
 type fixedListeners struct{ captured, admin *resource }
 
-// fixedKey is all that they depend on.
+// fixedKey is everything that they depend on.
 type fixedKey struct {
 	dataplane *resources.Resource
 	gateway   *gateway
@@ -151,7 +151,7 @@ type fixedKey struct {
 	tls, pin  string
 }
 
-// fixedListeners returns those of the proxy.
+// fixedListeners returns the proxy's fixed listeners.
 func (t *target) fixedListeners() (*fixedListeners, error) {
 	return t.shared.fixed.get(fixedKey{t.dataplane, t.gateway, t.measured, t.capture, t.secrets, t.observed.tls.id,
 		t.adminPin}, func() (*fixedListeners, error) {

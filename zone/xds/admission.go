@@ -28,7 +28,7 @@ import (
 // AdmissionConfig sets what proxies must present.
 type AdmissionConfig struct {
 	// Required refuses a stream without a credential. Otherwise the server believes such a stream, unless it may have
-	// come through a proxy. It refuses a wrong credential in either case.
+	// come through a proxy. A wrong credential is always refused.
 	Required bool
 	// Tokens verifies bearer tokens. Required.
 	Tokens *tokens.Issuer
@@ -92,10 +92,10 @@ func (a *Admission) Admit(ctx context.Context) (context.Context, error) {
 	return context.WithValue(ctx, passKey{}, p), nil
 }
 
-// Identify judges the stream of ctx, unless Admit has, and returns the Dataplane, or ZoneIngress, whose proxy the node
-// claims to be. When the credential is no longer good, it calls end with a gRPC status. The caller calls release when
-// the stream ends, and still before it believes each message of the stream: still checks that the credential is for
-// what the Dataplane has become. Errors are gRPC statuses.
+// Identify judges the stream of ctx, unless Admit has, and returns the Dataplane or ZoneIngress whose proxy the node
+// claims to be. When the credential stops being valid, it calls end with a gRPC status. The caller calls release when
+// the stream ends, and calls still before it believes a message: still checks the credential against the current
+// Dataplane. Errors are gRPC statuses.
 func (a *Admission) Identify(ctx context.Context, node *corev3.Node, end context.CancelCauseFunc) (key resources.Key,
 	still func() error, release func(), err error) {
 	p, admitted := ctx.Value(passKey{}).(*pass)
@@ -207,8 +207,8 @@ func WithClientCertificates(config *tls.Config) *tls.Config {
 	return config
 }
 
-// Run ends the streams whose credential expires, is revoked, was signed by an authority that is retired, or is that of a
-// pod that is gone, until ctx ends; it then returns nil.
+// Run ends the streams whose credential expires, is revoked, was signed by a retired authority, or belongs to a deleted
+// pod, until ctx ends; it then returns nil.
 func (a *Admission) Run(ctx context.Context) error {
 	return server.Together(ctx, a.watch, a.watchPods)
 }
@@ -233,8 +233,8 @@ func (a *Admission) watch(ctx context.Context) error {
 	}
 }
 
-// sweep judges the passes of all open streams again, and returns the time until the next of them ends. Streams may open
-// and close meanwhile. Only Run calls it.
+// sweep judges the passes of all open streams again, and returns the time until the next one ends. Streams may open and
+// close meanwhile. Only Run calls it.
 func (a *Admission) sweep() (wait time.Duration, some bool) {
 	a.mu.Lock()
 	all := slices.Collect(maps.Keys(a.live))

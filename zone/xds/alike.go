@@ -2,8 +2,8 @@ package xds
 
 import "slices"
 
-// alike makes proxies share resources that have the same bytes: the replicas of an application have the same ports, and
-// so the same clusters and routes.
+// alike makes proxies share resources with the same bytes. The replicas of an application have the same ports, so their
+// clusters and routes are equal.
 type alike struct{ table[alikeKey, resource] }
 
 type alikeKey struct {
@@ -11,11 +11,11 @@ type alikeKey struct {
 	name, version string
 }
 
-// alikeKinds are those that say nothing of the proxy itself. A listener has its address, and a filter mostly differs.
+// alikeKinds are the kinds without data of the proxy itself. A listener has its address, and filters mostly differ.
 var alikeKinds = [...]kind{kindCluster, kindRoute}
 
-// share replaces resources of the inbounds by equal ones that another proxy has. s was just built, and nobody else has
-// it. The sets are not changed in place: they may be those of another state.
+// share replaces resources of the inbounds by equal ones of another proxy. s is new and not shared yet. The sets are
+// not changed in place: they may belong to another state.
 func (a *alike) share(s *state) {
 	for _, k := range alikeKinds {
 		if len(s.receiving[k]) == 0 {

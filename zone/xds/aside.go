@@ -7,10 +7,9 @@ import (
 	"sync"
 )
 
-// aside runs work that needs a deep stack on goroutines that end soon. The goroutine of a stream lives as long as its
-// proxy is connected, and a stack that has grown while it waits does not shrink below four times of what it needs then:
-// building the configuration on it would cost 8 KiB for each proxy. Many calls at once also share a few stacks, which
-// grow once.
+// aside runs work that needs a deep stack on short-lived goroutines. A stream's goroutine lives as long as its proxy is
+// connected, and the stack of a waiting goroutine does not shrink below four times its use: building the configuration
+// there would cost 8 KiB per proxy. Concurrent calls also share a few stacks, which grow once.
 type aside struct {
 	mu      sync.Mutex
 	waiting []*asideJob // guarded by mu: calls that no worker has taken, oldest first
@@ -24,7 +23,8 @@ type asideJob struct {
 	done     chan struct{}
 }
 
-// do returns after work has. A panic of work continues in the caller. work must not wait for another call of do.
+// do runs work and returns after it. A panic in work continues in the caller. work must not wait for another call of
+// do.
 func (a *aside) do(work func()) {
 	j := &asideJob{work: work, done: make(chan struct{})}
 	a.mu.Lock()
@@ -43,14 +43,14 @@ func (a *aside) do(work func()) {
 	}
 }
 
-// run works until nothing waits.
+// run works until the queue is empty.
 func (a *aside) run() {
 	for j := a.next(); j != nil; j = a.next() {
 		j.run()
 	}
 }
 
-// next takes the oldest job. Without one it returns nil, and the worker ends.
+// next takes the oldest job. If there is none, it returns nil and the worker ends.
 func (a *aside) next() *asideJob {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *aside) next() *asideJob {
 	return j
 }
 
-// run does the work. Its caller gets a panic with the stack of the work, which a stack of the caller does not show.
+// run does the work. The caller gets a panic with the stack of the work, which its own stack does not contain.
 func (j *asideJob) run() {
 	defer close(j.done)
 	defer func() {

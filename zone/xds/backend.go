@@ -14,9 +14,9 @@ import (
 
 // backend is one port of a service that proxies send to. It is immutable.
 type backend struct {
-	// name is the port's KRI, and the name of the cluster. That of a subset has its tags behind it.
+	// name is the port's KRI and the cluster's name, followed by the tags of a subset.
 	name string
-	// subset holds the tags that the endpoints have; nil means all of the service's.
+	// subset holds the tags that the endpoints must have; nil means all endpoints of the service.
 	subset  map[string]string
 	service *matching.Destination
 	// section is the port's name, or its number if it has none.
@@ -25,7 +25,7 @@ type backend struct {
 	protocol string
 	// external is the MeshExternalService; nil for services of the mesh.
 	external *resources.MeshExternalService
-	// egress is set for a service outside the mesh that the proxy reaches by an egress.
+	// egress is set for a service outside the mesh that the proxy reaches through an egress.
 	egress bool
 	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
@@ -156,8 +156,8 @@ func (b *backend) trust() string { return identitiesOf(b.name) }
 
 func identitiesOf(cluster string) string { return "identity_of:" + cluster }
 
-// memberPort returns the port of a MeshService that corresponds to this port of a MeshMultiZoneService: the one of the
-// same name, or else of the same number.
+// memberPort returns the port of a MeshService that corresponds to this port of a MeshMultiZoneService: the one with
+// the same name, or else with the same number.
 func (b *backend) memberPort(r *resources.Resource) (section string, ok bool) {
 	ports := portsOf(r)
 	for _, p := range ports {

@@ -10,7 +10,7 @@ import (
 )
 
 // balance sets how Envoy chooses a backend's endpoint, from a MeshLoadBalancingStrategy. Values that Envoy would
-// refuse, which only a peer can send, stay at their defaults.
+// refuse, which only a peer can send, keep their defaults.
 func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 	rule := s.balancing.For(b.key())
 	by := decode[resources.BalancingConf](s, rule).LoadBalancer

@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// defaultEjection is how long Envoy ejects an endpoint first, unless a conf says.
+// defaultEjection is how long Envoy first ejects an endpoint, unless a conf sets it.
 const defaultEjection = 30 * time.Second
 
 // breaker sets the limits and detectors of the backend's MeshCircuitBreaker.
@@ -29,8 +29,8 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	}
 }
 
-// thresholds returns the limits of a cluster. How much the application takes is for the application, or for a policy,
-// to decide; Envoy's default of 1,024 requests would surprise.
+// thresholds returns the limits of a cluster. The capacity of the application is a matter for the application or a
+// policy; Envoy's default of 1,024 requests would surprise users.
 func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 	most := wrapperspb.UInt32(math.MaxUint32)
 	t := &clusterv3.CircuitBreakers_Thresholds{MaxConnections: most, MaxPendingRequests: most, MaxRequests: most,
@@ -50,7 +50,7 @@ func thresholds(l *resources.ConnectionLimits) *clusterv3.CircuitBreakers {
 	return &clusterv3.CircuitBreakers{Thresholds: []*clusterv3.CircuitBreakers_Thresholds{t}}
 }
 
-// outliers enables only the detectors that the conf names. Envoy's own defaults would eject on others too.
+// outliers enables only the detectors that the conf names. Envoy's defaults would also eject on others.
 func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 	off := wrapperspb.UInt32(0)
 	out := &clusterv3.OutlierDetection{
@@ -61,7 +61,7 @@ func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 		EnforcingConsecutiveLocalOriginFailure: off,
 		EnforcingSuccessRate:                   off, EnforcingLocalOriginSuccessRate: off, EnforcingFailurePercentage: off,
 	}
-	if longest := period(o.MaxEjectionTime); longest != nil { // Envoy takes none below the first
+	if longest := period(o.MaxEjectionTime); longest != nil { // Envoy accepts none below the first
 		first := defaultEjection
 		override(&first, o.BaseEjectionTime)
 		out.MaxEjectionTime = durationpb.New(max(*longest, first))

@@ -23,22 +23,22 @@ import (
 )
 
 const (
-	// captureListener takes the connections that the machine redirects to the proxy.
+	// captureListener accepts the connections that the machine redirects to the proxy.
 	captureListener = "causeway_capture"
-	// inboundCapture takes those that the machine redirects of what others open to it.
+	// inboundCapture accepts redirected connections that others open to the machine.
 	inboundCapture = "causeway_capture_inbound"
-	// passCluster leads where a connection was going before it was redirected.
+	// passCluster forwards a redirected connection to its original destination.
 	passCluster = "causeway_passthrough"
 	// OwnSource is the address from which a proxy dials an application on the machine's own address. The rules of
 	// package capture know it.
 	OwnSource = "127.0.0.6"
-	// inspection limits how long a connection whose client says nothing waits for its first bytes to be read. Where
-	// servers speak first, each connection waits that long.
+	// inspection limits how long a connection waits for its client's first bytes. Where servers speak first, each
+	// connection waits that long.
 	inspection = 500 * time.Millisecond
 )
 
-// capture is how connections are redirected to a Dataplane's proxy: to port, those of its application, and to inbound,
-// those of others to the application. Zero means that they are not.
+// capture describes how connections are redirected to a Dataplane's proxy: the application's own to port, and others'
+// connections to the application to inbound. Zero means no redirection.
 type capture struct {
 	port, inbound uint32
 	ipv6          bool
@@ -58,15 +58,15 @@ func (c capture) isAt(at endpoint) bool {
 	return out || c.inbound != 0 && at.port == c.inbound
 }
 
-// takes reports whether connections to the address of an inbound are redirected to the proxy. Those within the machine,
-// to loopback, are not.
+// takes reports whether connections to an inbound's address are redirected to the proxy. Connections within the
+// machine, to loopback, are not.
 func (c capture) takes(in *inbound) bool {
 	ip, err := resources.ParseIP(in.listen.address)
 	return c.inbound != 0 && err == nil && !ip.Unmap().IsLoopback()
 }
 
-// listenFor builds the listener for redirected connections. Those to an address on which another listener is, such as
-// that of a service, go to that listener. It is on loopback, where redirects of the machine's own connections lead, so
+// listenFor builds the listener for redirected connections. It passes connections to an address of another listener,
+// such as a service's, to that listener. It is on loopback, where the machine's own connections are redirected, so
 // nobody else reaches it.
 func (c capture) listenFor(p *passing) (*resource, error) {
 	out := &listenerv3.Listener{
@@ -79,7 +79,7 @@ func (c capture) listenFor(p *passing) (*resource, error) {
 		out.AdditionalAddresses = []*listenerv3.AdditionalAddress{{Address: endpoint{"::1", c.port}.proto()}}
 	}
 	if p.reads {
-		// UseOriginalDst puts its filter last, where a connection that waits too long for the others does not come.
+		// UseOriginalDst puts its filter last, which a connection that times out in the other filters never reaches.
 		for _, inspector := range []struct {
 			name   string
 			config message
@@ -101,7 +101,7 @@ func (c capture) listenFor(p *passing) (*resource, error) {
 }
 
 // throughCapture resolves how the proxy dials the application of a captured inbound: on loopback, or on an address of
-// the machine, at which only what comes from OwnSource is not led back to the proxy.
+// the machine where only traffic from OwnSource is not redirected back to the proxy.
 func (in *inbound) throughCapture(address string) error {
 	service, err := resources.ParseIP(in.service.address)
 	if err != nil || !in.service.same(endpoint{address, in.service.port}) &&
@@ -124,8 +124,8 @@ func (in *inbound) source() *corev3.BindConfig {
 	return &corev3.BindConfig{SourceAddress: endpoint{OwnSource, 0}.proto().GetSocketAddress()}
 }
 
-// inboundListener builds the listener for what others open to the machine. A connection to the address of an inbound,
-// or of another listener of the proxy, goes there. All others are closed.
+// inboundListener builds the listener for connections that others open to the machine. It passes a connection to the
+// address of an inbound, or of another listener of the proxy, to that. It closes all others.
 func (c capture) inboundListener() (*resource, error) {
 	refused, err := bytesChain(refusedChain, lost)
 	if err != nil {
@@ -143,7 +143,7 @@ func (c capture) inboundListener() (*resource, error) {
 	return newResource(kindListener, inboundCapture, out)
 }
 
-// newPassCluster builds the cluster for what passes through, in the protocol that the application speaks.
+// newPassCluster builds the cluster for passthrough, in the protocol that the application speaks.
 func newPassCluster() (*resource, error) {
 	options, err := pack(&upstreamv3.HttpProtocolOptions{
 		UpstreamProtocolOptions: &upstreamv3.HttpProtocolOptions_UseDownstreamProtocolConfig{
@@ -175,7 +175,7 @@ func bytesChain(name, cluster string) (*listenerv3.FilterChain, error) {
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy}}}}, nil
 }
 
-// captured adds the listener for redirected connections, with what a MeshPassthrough lets through.
+// captured adds the listener for redirected connections, with the destinations that a MeshPassthrough allows.
 func (t *target) captured(p *passing) error {
 	listener, err := t.capture.listenFor(p)
 	if err != nil {
@@ -191,7 +191,7 @@ func (t *target) captured(p *passing) error {
 	return nil
 }
 
-// passesUnasked reports whether a mesh lets all connections out of it where no policy speaks.
+// passesUnasked reports whether a mesh allows all outgoing connections where no policy applies.
 func passesUnasked(snap store.Snapshot, mesh string) bool {
 	r := snap.Get(meshKey(mesh))
 	if r == nil {
@@ -204,7 +204,7 @@ func passesUnasked(snap store.Snapshot, mesh string) bool {
 
 func meshKey(name string) resources.Key { return resources.Key{Type: resources.TypeMesh, Name: name} }
 
-// workInMeshLocked marks the proxies that the settings of a mesh concern.
+// workInMeshLocked marks the proxies that a mesh's settings affect.
 func (x *Proxies) workInMeshLocked(key resources.Key) {
 	m := x.meshes[key.Name]
 	if m == nil {

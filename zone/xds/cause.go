@@ -8,11 +8,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// causes tracks changes up to the proxy's answer, by kind. session.mu guards it.
+// causes tracks changes until the proxy answers, by kind. session.mu guards it.
 type causes struct {
-	// due is the cause of what is published and not yet in a response.
+	// due is the cause of changes that are published but not yet in a response.
 	due [kinds]*store.Cause
-	// told is the cause of the response that the proxy has not answered.
+	// told is the cause of the response that the proxy has not answered yet.
 	told [kinds]told
 }
 
@@ -22,8 +22,8 @@ type told struct {
 	steps store.Steps
 }
 
-// expect notes that a change to a kind is published, before the stream is woken. The cause is shared and immutable; nil
-// if there is none.
+// expect notes that a change to a kind was published, before the stream is woken. The cause is shared and immutable;
+// nil if there is none.
 func (s *session) expect(k kind, cause *store.Cause) {
 	if cause == nil {
 		return
@@ -46,7 +46,7 @@ func joined(a, b *store.Cause) *store.Cause {
 	return &both
 }
 
-// leaveLocked notes that a response of the kind is leaving.
+// leaveLocked notes that a response of the kind is sent.
 func (s *session) leaveLocked(k kind) {
 	due := s.causes.due[k]
 	if due == nil {

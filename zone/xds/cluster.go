@@ -14,7 +14,7 @@ import (
 // applicationConnectTimeout limits a connection on the same machine, unless a MeshTimeout sets another limit.
 const applicationConnectTimeout = 10 * time.Second
 
-// applicationKey is all that the cluster of the application behind an inbound depends on.
+// applicationKey is everything that the cluster of the application behind an inbound depends on.
 type applicationKey struct {
 	name               string
 	service            endpoint
@@ -31,7 +31,7 @@ func (t *target) behind(in *inbound) (*resource, error) {
 }
 
 // newCluster returns the cluster of the application behind an inbound. If the application speaks first, a connection
-// goes to the address that the handshake filter set, and the cluster has none of its own.
+// goes to the address that the handshake filter set, and the cluster has no address of its own.
 func newCluster(in *inbound) (*resource, error) {
 	if in.serverFirst {
 		return newResource(kindCluster, in.cluster(), &clusterv3.Cluster{

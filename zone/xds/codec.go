@@ -17,7 +17,7 @@ const grpcBuffers = 32 << 10
 // buffers serve the messages of proxies with many policies or listeners.
 var buffers = mem.NewTieredBufferPool(64<<10, 128<<10, 256<<10, 512<<10, 1<<20)
 
-// codec is the codec of package messages with buffers that fit. It has the same name on the wire.
+// codec is the codec of package messages with suitable buffers. It has the same name on the wire.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() encoding.CodecV2 { return codec{messages.Codec()} }

@@ -16,7 +16,7 @@ import (
 // collectorTimeout limits a connection to a collector, and one request to it.
 const collectorTimeout = 5 * time.Second
 
-// newCollector returns the cluster of a collector that a proxy reports to: in the clear, over gRPC or HTTP/1.1. The
+// newCollector returns the cluster of a collector that a proxy reports to: in plaintext, over gRPC or HTTP/1.1. The
 // name does not depend on the address, so a new address replaces no listener.
 func newCollector(name, host string, port uint32, grpc bool) (*resource, error) {
 	c := &clusterv3.Cluster{

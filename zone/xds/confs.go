@@ -44,7 +44,7 @@ func (s *sender) timeoutsOf(rule *matching.ResourceRule) timeouts {
 	return t
 }
 
-// decode reads a merged conf. A conf that does not match its type counts as empty, and adds a problem.
+// decode reads a merged conf. A conf that does not match its type counts as empty and adds a problem.
 func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	if rule == nil {
 		return conf

@@ -19,11 +19,11 @@ import (
 // connectionStat is the prefix of the statistics of connections over the limit.
 const connectionStat = "connection_rate."
 
-// rateFilter is the name of the filter that limits how many connections an inbound accepts. It comes by ECDS, so that no
-// listener is replaced, and is there without a policy too, switched off.
+// rateFilter names the filter that limits the connections that an inbound accepts. It comes by ECDS, so that no
+// listener is replaced, and exists, switched off, without a policy.
 func (in *inbound) rateFilter() string { return in.name() + "_connection_rate" }
 
-// connectionLimiter returns the filter as a listener has it. Both sides of a permissive inbound have the same one.
+// connectionLimiter returns the filter for a listener. Both sides of a permissive inbound have the same one.
 func (in *inbound) connectionLimiter() (*listenerv3.Filter, error) {
 	off, err := pack(newConnectionLimit(in, nil))
 	if err != nil {
@@ -39,7 +39,7 @@ type rateLimiter struct {
 	problem string
 }
 
-// rateKey is all that the filter depends on.
+// rateKey is everything that the filter depends on.
 type rateKey struct{ policies, section string }
 
 // connectionRate returns the filter of an inbound.
@@ -55,7 +55,7 @@ func newRateLimiter(of *matching.Proxy, in *inbound, policies []*matching.Policy
 		Inbound: in.port, Policies: policies})
 	for i := range rules.Items {
 		if rules.Items[i].Match != nil {
-			continue // apply and rollout status report that a connection has no request that could match
+			continue // apply and rollout status report that a connection has no request to match
 		}
 		var wrong error
 		if rate, wrong = readConnectionRate(rules.Items[i].Conf); wrong != nil {
@@ -68,7 +68,7 @@ func newRateLimiter(of *matching.Proxy, in *inbound, policies []*matching.Policy
 	return out, err
 }
 
-// connectionsPer is a number of connections and the time for which it holds.
+// connectionsPer is a number of connections per interval.
 type connectionsPer struct {
 	number   uint32
 	interval time.Duration
@@ -90,8 +90,8 @@ func readConnectionRate(raw json.RawMessage) (*connectionsPer, error) {
 	return &connectionsPer{number, interval}, nil
 }
 
-// newConnectionLimit returns the filter for a limit, or one that lets everything through. The key makes the chains of an
-// inbound share one bucket.
+// newConnectionLimit returns the filter for a limit, or one without effect. The key makes the chains of an inbound
+// share one bucket.
 func newConnectionLimit(in *inbound, rate *connectionsPer) *limitv3.LocalRateLimit {
 	out := &limitv3.LocalRateLimit{
 		StatPrefix: connectionStat + in.name(),
@@ -100,7 +100,7 @@ func newConnectionLimit(in *inbound, rate *connectionsPer) *limitv3.LocalRateLim
 			DefaultValue: wrapperspb.Bool(rate != nil)},
 	}
 	if rate == nil {
-		rate = &connectionsPer{1, time.Hour} // which Envoy requires
+		rate = &connectionsPer{1, time.Hour} // Envoy requires one
 	}
 	out.TokenBucket = &typev3.TokenBucket{MaxTokens: rate.number, TokensPerFill: wrapperspb.UInt32(rate.number),
 		FillInterval: durationpb.New(rate.interval)}

@@ -9,8 +9,8 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
-// deltaRequests stand in for the request in responses. Only its type is read, and a proxy's own request would stay in
-// memory while the watch is open.
+// deltaRequests replace the request in responses. Only its type is read, and a proxy's own request would stay in memory
+// while the watch is open.
 var deltaRequests = func() (out [kinds]*cache.DeltaRequest) {
 	for k, url := range typeURLs {
 		out[k] = &cache.DeltaRequest{TypeUrl: url}
@@ -32,7 +32,7 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 	first := req.GetResponseNonce() == ""
 	if k.keptByName() && len(req.GetInitialResourceVersions()) == 0 {
 		for _, name := range req.GetResourceNamesSubscribe() {
-			delete(sub.ReturnedResources(), name) // who asks again has dropped what it had, maybe within one round
+			delete(sub.ReturnedResources(), name) // a client that asks again has dropped what it had, possibly within one round
 		}
 	}
 	cancel := s.await(k, func() bool {
@@ -41,7 +41,7 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 			return false
 		}
 		known := sub.ReturnedResources()
-		out <- response // out has room for more than one response of each type, and there is never more than one
+		out <- response // out has room for more than one response per type, and there is never more than one
 		if k == kindCluster {
 			for _, name := range response.DeltaDiscoveryResponse.GetRemovedResources() {
 				delete(s.again, name)
@@ -56,8 +56,8 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 	return cancel, nil
 }
 
-// deltaResponseLocked returns what to send on the stream, or nil. It answers a first wildcard request even if there is
-// nothing to send: the proxy waits for that.
+// deltaResponseLocked returns the response to send, or nil. It answers a first wildcard request even if there is
+// nothing to send, because the proxy waits for that.
 func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool) *cache.DeltaPassthroughResponse {
 	want, ok := s.selectedByLocked(k, sub)
 	if !ok {
@@ -70,7 +70,7 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	} else {
 		compare(k, response, want, known)
 		if k == kindCluster && !s.mayRemoveLocked() {
-			response.RemovedResources = nil // removed later: routes and listeners must let go of them first
+			response.RemovedResources = nil // removed later: routes and listeners must stop referring to them first
 		}
 		s.addRepeatedLocked(k, response, want, known)
 	}
@@ -94,8 +94,8 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 		DeltaDiscoveryResponse: response}
 }
 
-// addRepeatedLocked adds endpoints that the proxy has but must receive again. Those that do not exist now are due when
-// they come back.
+// addRepeatedLocked adds endpoints that the proxy has but must receive again. Those that do not exist now follow when
+// they exist again.
 func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set,
 	known map[string]string) {
 	if k != kindEndpoint || len(s.again) == 0 {
@@ -111,7 +111,7 @@ func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryRe
 	}
 }
 
-// changedAmong returns the resources of a response of which the proxy has another version.
+// changedAmong returns the resources of a response that the proxy has in another version.
 func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]string) []string {
 	var out []string
 	for _, r := range response.Resources {
@@ -122,7 +122,8 @@ func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]s
 	return out
 }
 
-// compare adds to a response what a proxy with the known resources lacks of want, and removes what it has beyond want.
+// compare adds to a response what the proxy lacks of want, and removes what the proxy has beyond want. known is what
+// the proxy has.
 func compare(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
 	for _, r := range want {
 		if known[r.name] != r.version {
@@ -178,7 +179,7 @@ func (s *session) OnStreamDeltaRequest(_ int64, req *discovery.DeltaDiscoveryReq
 	return nil
 }
 
-// OnStreamDeltaResponse counts the response, and notes what the proxy is about to judge.
+// OnStreamDeltaResponse counts the response, and notes what the proxy will judge.
 func (s *session) OnStreamDeltaResponse(_ int64, _ *discovery.DeltaDiscoveryRequest,
 	resp *discovery.DeltaDiscoveryResponse) {
 	s.sent(resp.GetTypeUrl(), resp.GetNonce())

@@ -14,41 +14,41 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// DNSKey is the key of node.metadata of a proxy that answers DNS queries for the names of services: an object with
-// DNSAddress and DNSUpstreams.
+// DNSKey is the key of node.metadata of a proxy that answers DNS queries for service names: an object with DNSAddress
+// and DNSUpstreams.
 const DNSKey = "causeway.io/dns"
 
-// Keys of the object at DNSKey: where the proxy listens, `ip:port` on loopback, and the servers that it forwards other
-// names to, a list of `ip:port`.
+// Keys of the object at DNSKey: where the proxy listens, `ip:port` on loopback, and the servers to which it forwards
+// queries for other names, a list of `ip:port`.
 const (
 	DNSAddress   = "address"
 	DNSUpstreams = "upstreams"
-	// DNSCluster is true, instead of an address, if the resolver of a Kubernetes cluster knows the names.
+	// DNSCluster is true, instead of an address, if the resolver of a Kubernetes cluster answers for the names.
 	DNSCluster = "cluster"
 )
 
 const (
 	// dnsListener is the name of the listener for queries.
 	dnsListener = "causeway_dns"
-	// maxDNSUpstreams bounds the servers that other names are forwarded to.
+	// maxDNSUpstreams limits the servers for other names.
 	maxDNSUpstreams = 3
-	// answerTime is how long callers may keep an answer: the least that Envoy takes.
+	// answerTime is how long callers may cache an answer: Envoy's minimum.
 	answerTime = 30 * time.Second
 	// Queries for other names: how long a server may take to answer one, and how many may wait.
 	dnsUpstreamTime = 2 * time.Second
 	maxDNSPending   = 256
 )
 
-// dnsServer is where a proxy is asked for names.
+// dnsServer is where a proxy answers DNS queries.
 type dnsServer struct {
-	// cluster means that the proxy is not asked, because the resolver of the cluster knows the names.
+	// cluster means that the resolver of the cluster answers for the names instead of the proxy.
 	cluster   bool
 	listen    endpoint
 	upstreams []endpoint
 }
 
-// ParseDNSAddress parses an `ip:port` on which a proxy answers queries. It must be on loopback: who asks is not known,
-// and a resolver that answers everybody serves for attacks on others.
+// ParseDNSAddress parses an `ip:port` on which a proxy answers queries. It must be on loopback: callers are not
+// authenticated, and an open resolver can be used to attack others.
 func ParseDNSAddress(text string) (netip.AddrPort, error) {
 	at, err := parseDNS(text)
 	if err == nil && !at.Addr().IsLoopback() {
@@ -57,7 +57,7 @@ func ParseDNSAddress(text string) (netip.AddrPort, error) {
 	return at, err
 }
 
-// ParseDNSUpstreams parses the servers that other names are forwarded to.
+// ParseDNSUpstreams parses the servers for other names.
 func ParseDNSUpstreams(texts []string) ([]netip.AddrPort, error) {
 	if len(texts) > maxDNSUpstreams {
 		return nil, fmt.Errorf("%d servers, want at most %d", len(texts), maxDNSUpstreams)
@@ -84,7 +84,7 @@ func parseDNS(text string) (netip.AddrPort, error) {
 	return at, nil
 }
 
-// dnsOf reads where a proxy wants to be asked; nil if it does not.
+// dnsOf reads where a proxy answers DNS queries; nil if it does not.
 func dnsOf(node *corev3.Node) (*dnsServer, error) {
 	value := node.GetMetadata().GetFields()[DNSKey]
 	if value == nil {
@@ -117,8 +117,8 @@ func stringsOf(list *structpb.Value) []string {
 	return out
 }
 
-// listener answers queries for the names in the table, and forwards others if it has servers for them. It is a listener
-// of its own, for UDP: when a name changes, no connection is touched.
+// listener answers queries for the names in the table, and forwards others if it has servers for them. It is a UDP
+// listener of its own, so a changed name affects no connection.
 func (d *dnsServer) listener(table map[string]netip.Addr) (*resource, error) {
 	names := &dnsv3.DnsTable{ExternalRetryCount: 1}
 	for _, name := range sortedNames(table) {

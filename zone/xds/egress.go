@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// egressesOf returns the listeners of a Dataplane that are egresses, as inbounds: clients are judged there as they are
-// at an inbound. match is the same Dataplane. Errors wrap ErrConfig.
+// egressesOf returns the egress listeners of a Dataplane, as inbounds: clients are judged there as at an inbound. match
+// is the same Dataplane. Errors wrap ErrConfig.
 func egressesOf(dp *resources.Resource, match *matching.Proxy) ([]inbound, error) {
 	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
 	if err != nil {
@@ -39,7 +39,7 @@ func egressesOf(dp *resources.Resource, match *matching.Proxy) ([]inbound, error
 	return out, nil
 }
 
-// egressPlace returns where a listener is.
+// egressPlace returns the address of a listener.
 func egressPlace(dp *meshpb.Dataplane, l *meshpb.Dataplane_Networking_Listener) endpoint {
 	at := endpoint{l.GetAddress(), l.GetPort()}
 	if at.address == "" {
@@ -73,8 +73,8 @@ func (s *sender) resolveEgress() []*backend {
 	return out
 }
 
-// egressListener builds the listener of an egress: a chain for each service outside the mesh, chosen by the server name
-// that a client asks for. Each takes mutual TLS of the mesh, and permissions of the section judge the client.
+// egressListener builds the listener of an egress: a chain for each service outside the mesh, selected by the client's
+// server name. Each uses mutual TLS of the mesh, and the permissions of the section judge the client.
 func (s *sender) egressListener(in *inbound, services []*backend) (*resource, error) {
 	inspector, err := theUnvarying()
 	if err != nil {
@@ -145,15 +145,15 @@ func (s *sender) makeEgress(services []*backend) error {
 	return nil
 }
 
-// viaEgress returns the backend of a service outside the mesh as a proxy reaches it by an egress.
+// viaEgress returns the backend of a service outside the mesh as a proxy reaches it through an egress.
 func (b *backend) viaEgress() *backend {
 	c := *b
 	c.egress = true
 	return &c
 }
 
-// egresses returns the egresses of this zone in a mesh. Only those of the operator count: what goes through an egress
-// is in the clear there, and the owner of a namespace must not read that of others.
+// egresses returns the egresses of this zone in a mesh. Only the operator's count: traffic is in plaintext inside an
+// egress, and the owner of a namespace must not read that of others.
 func (n *network) egresses(mesh string) []*candidate {
 	if known, ok := n.gates[mesh]; ok {
 		return known
@@ -186,7 +186,7 @@ func IsEgress(r *resources.Resource, home resources.Home) bool {
 		})
 }
 
-// AsksForEgress reports whether a mesh reaches services outside it by way of an egress only.
+// AsksForEgress reports whether a mesh reaches services outside it only through an egress.
 func AsksForEgress(mesh *resources.Resource) bool {
 	if mesh == nil {
 		return false
@@ -195,7 +195,7 @@ func AsksForEgress(mesh *resources.Resource) bool {
 	return err == nil && spec.GetRouting().GetZoneEgress()
 }
 
-// egressEndpoints returns where the egresses of a mesh take connections.
+// egressEndpoints returns where the egresses of a mesh accept connections.
 func (n *network) egressEndpoints(mesh string) []behind {
 	var out []behind
 	for _, m := range n.egresses(mesh) {
@@ -215,7 +215,7 @@ func (n *network) egressEndpoints(mesh string) []behind {
 	return out
 }
 
-// egressChanged marks what goes by the egresses of a mesh: one came, went or changed.
+// egressChanged marks what goes through the egresses of a mesh, after one appeared, disappeared or changed.
 func (n *network) egressChanged(mesh string) {
 	delete(n.gates, mesh)
 	for _, port := range n.ports {

@@ -18,7 +18,7 @@ import (
 type candidate struct {
 	dataplane *resources.Resource
 	match     *matching.Proxy
-	// places holds the address of each inbound; one that is not ready has no port.
+	// places holds the address of each inbound; an inbound that is not ready has no port.
 	places []endpoint
 }
 
@@ -51,13 +51,13 @@ func (n *network) read(dp *resources.Resource) *candidate {
 	return m
 }
 
-// ready reports whether an inbound is ready. One that is not gets no requests.
+// ready reports whether an inbound is ready. An inbound that is not ready gets no requests.
 func ready(in *meshpb.Dataplane_Networking_Inbound) bool {
 	return in.GetState() == meshpb.Dataplane_Networking_Inbound_Ready &&
 		(in.GetHealth() == nil || in.GetHealth().GetReady())
 }
 
-// dialable reports whether an endpoint has an IP address. Proxies do not resolve names of endpoints.
+// dialable reports whether an endpoint has an IP address. Proxies do not resolve endpoint names.
 func (e endpoint) dialable() bool {
 	ip, err := resources.ParseIP(e.address)
 	return err == nil && !ip.IsUnspecified() && e.port > 0 && e.port <= 65535
@@ -139,8 +139,8 @@ func (n *network) ingresses(zone string) []behind {
 	return out
 }
 
-// endpoints returns the endpoints of a port in the order of the proxy's preference. Proxies that are absent are
-// unhealthy. If no others are left, none is marked unhealthy: trying is better.
+// endpoints returns the endpoints of a port in the order of the proxy's preference. Absent proxies are unhealthy. If
+// all are absent, none is marked unhealthy: trying is better.
 func (n *network) endpoints(port *usedPort) (*resource, error) {
 	if port.egress {
 		return n.endpointsBy(port)
@@ -188,7 +188,7 @@ func (n *network) endpointsBy(port *usedPort) (*resource, error) {
 	return newResource(kindEndpoint, port.assignment(), out)
 }
 
-// proto lists each address once, as healthy if any of its Dataplanes is present. If all are absent, it marks none as
+// proto lists each address once, healthy if any of its Dataplanes is present. If all are absent, it marks none as
 // unhealthy.
 func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.LocalityLbEndpoints {
 	slices.SortFunc(l.endpoints, func(a, b behind) int {

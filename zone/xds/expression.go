@@ -16,8 +16,8 @@ const (
 	largeProgram = 1 << 20
 )
 
-// regexMatcher returns an expression of a policy as Envoy accepts it. Envoy refuses all routes beside an expression
-// that it refuses, so one that cannot be enforced matches nothing.
+// regexMatcher returns an expression of a policy in a form that Envoy accepts. If Envoy refuses one expression, it
+// refuses all routes beside it, so an expression that cannot be enforced matches nothing.
 func regexMatcher(expr string) *matcherv3.RegexMatcher {
 	rewritten, steps, err := resources.ValueExpression(expr)
 	switch {

@@ -16,8 +16,8 @@ const (
 )
 
 // newExtension validates a filter and returns it as extension discovery serves it: as the typed_config of a
-// TypedExtensionConfig. It writes that frame itself, so that the filter, which may be large, is marshalled into its
-// place: nested messages would be marshalled, copied and measured twice.
+// TypedExtensionConfig. It writes that frame itself and marshals the filter, which may be large, in place. Nested
+// messages would be marshalled, copied and measured twice.
 func newExtension(name string, filter message) (*resource, error) {
 	if name == "" || !utf8.ValidString(name) {
 		return nil, fmt.Errorf("%w: %q is not the name of a filter", ErrConfig, name)
@@ -51,7 +51,7 @@ func newExtension(name string, filter message) (*resource, error) {
 	return resourceOf(name, &anypb.Any{TypeUrl: typeURLs[kindExtension], Value: b}), nil
 }
 
-// sizeOfBytes is the size of a field of n bytes.
+// sizeOfBytes is the size of a field with n bytes.
 func sizeOfBytes(field protowire.Number, n int) int {
 	return protowire.SizeTag(field) + protowire.SizeBytes(n)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// workInLocked applies one change to the proxies that it concerns, and to no other.
+// workInLocked applies one change to the proxies that it affects, and to no other.
 func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	key := c.Key()
 	switch key.Type {
@@ -62,7 +62,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	}
 }
 
-// workInReceivedLocked applies a change of a policy on what HTTP inbounds receive.
+// workInReceivedLocked applies a change of a policy for inbound HTTP traffic.
 func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *resources.Resource) {
 	if m := x.meshes[key.Mesh]; m != nil && m.since < revision && isReceived(key.Type) {
 		x.workInPolicyLocked(m, key, r)
@@ -83,7 +83,7 @@ func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Re
 	}
 }
 
-// staleLocked marks the proxy's permissions for one rebuild after the current commits, however many of them concern it.
+// staleLocked marks the proxy's permissions for one rebuild after the current commits, however many affect it.
 func (x *Proxies) staleLocked(p *proxy) {
 	cause := x.stale[p]
 	if cause == nil {
@@ -119,7 +119,7 @@ func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	}
 	p.unbuilt.built(partReceives)
 	x.publishLocked(p, next)
-	if len(p.target.egresses) > 0 && next.accesses.replaced(old.accesses) { // its listeners are with what it sends
+	if len(p.target.egresses) > 0 && next.accesses.replaced(old.accesses) { // its listeners belong to what it sends
 		x.network.mark(p, onlySending)
 	}
 }
@@ -151,7 +151,7 @@ func (x *Proxies) publishLocked(p *proxy, next *state) {
 	}
 }
 
-// reloadLocked compares everything: the changelog no longer reaches back to the last revision applied.
+// reloadLocked compares everything, because the changelog no longer reaches back to the last applied revision.
 func (x *Proxies) reloadLocked() {
 	snap := x.cfg.Store.Snapshot()
 	x.since = snap.Revision()

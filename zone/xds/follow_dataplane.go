@@ -81,7 +81,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	x.publishLocked(p, next)
 }
 
-// observeLocked applies the policies of wholeTypes anew, and rebuilds what follows.
+// observeLocked applies the policies of wholeTypes again, and rebuilds what depends on them.
 func (x *Proxies) observeLocked(p *proxy) {
 	t := p.target.again()
 	err := t.observe(p.mesh.whole.Candidates(t.match))
@@ -104,7 +104,7 @@ func (x *Proxies) observeLocked(p *proxy) {
 	x.publishLocked(p, next)
 }
 
-// removeDataplaneLocked removes listeners and clusters: the user deleted the Dataplane.
+// removeDataplaneLocked removes listeners and clusters, because the user deleted the Dataplane.
 func (x *Proxies) removeDataplaneLocked(p *proxy) {
 	if p.target != nil {
 		p.mesh.removeProxy(p)

@@ -6,14 +6,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// confTypes are the policies that shape what proxies send.
+// confTypes are the policies that affect outgoing traffic.
 var confTypes = []resources.Type{
 	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute,
 	resources.TypeMeshTimeout, resources.TypeMeshRetry, resources.TypeMeshCircuitBreaker,
 	resources.TypeMeshAccessLog, resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck,
 }
 
-// trusted returns the trust of a mesh; nil if the mesh trusts nobody yet, or if none of its proxies is connected.
+// trusted returns the trust of a mesh; nil if the mesh trusts nobody yet, or none of its proxies is connected.
 func (x *Proxies) trusted(mesh string) *trust {
 	if m := x.meshes[mesh]; m != nil {
 		return m.trust.Load()
@@ -80,7 +80,7 @@ func (p *proxy) reach(out *sending) {
 		newSet(append(identities, out.certificates...)...)
 }
 
-// sends reports whether a proxy has listeners for what it sends, or leads out of the mesh.
+// sends reports whether a proxy has listeners for outgoing traffic, or leads out of the mesh.
 func (t *target) sends() bool {
 	return len(t.outbounds) > 0 || t.gateway != nil || t.takesNames() || len(t.egresses) > 0
 }
@@ -89,7 +89,7 @@ func (p *proxy) sends() bool {
 	return p.target != nil && p.target.sends()
 }
 
-// workInServiceLocked marks the proxies that a service concerns: those that send to it, and those whose inbounds take
+// workInServiceLocked marks the proxies that a service affects: those that send to it, and those whose inbounds take
 // their protocol from it.
 func (x *Proxies) workInServiceLocked(c *store.Change) {
 	key := c.Key()
@@ -128,8 +128,8 @@ func (x *Proxies) workInInitialPoliciesLocked(key resources.Key, r *resources.Re
 	}
 }
 
-// workInGrantLocked marks the proxies whose requests a producer's route sends elsewhere, and the ingresses, which lead
-// to the subsets that it names.
+// workInGrantLocked marks the proxies whose requests a producer's route redirects, and the ingresses, which serve the
+// subsets that it names.
 func (x *Proxies) workInGrantLocked(key resources.Key) {
 	x.network.forget(key)
 	x.serviceForIngressesLocked()
@@ -165,7 +165,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 	}
 }
 
-// settleLocked rebuilds what the applied commits concern, once for each proxy however many commits there are.
+// settleLocked rebuilds what the applied commits affect, once per proxy however many commits there are.
 func (x *Proxies) settleLocked() {
 	x.settlePermissionsLocked()
 	for p, how := range x.network.dirtyProxies {
@@ -195,7 +195,7 @@ func (x *Proxies) settleLocked() {
 	}
 }
 
-// reload drops everything that was read: it is unknown what changed.
+// reload drops everything that was read, because the changes are unknown.
 func (n *network) reload() {
 	clear(n.destinations)
 	clear(n.named)

@@ -7,7 +7,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// workInBeliefLocked applies a change of who proxies are, or of whom they trust.
+// workInBeliefLocked applies a change of proxies' identities, or of whom they trust.
 func (x *Proxies) workInBeliefLocked(revision uint64, key resources.Key) {
 	m := x.meshes[key.Mesh]
 	isNew := m != nil && m.since < revision
@@ -49,7 +49,7 @@ func (x *Proxies) workInTrustLocked(m *mesh) {
 	}
 }
 
-// setTrustLocked reports whether the secret changed. The snapshot may be ahead of the current commit; the later commits
+// setTrustLocked reports whether the secret changed. The snapshot may be ahead of the current commit; later commits
 // then change nothing.
 func (x *Proxies) setTrustLocked(m *mesh, snap store.Snapshot) bool {
 	bundles := identity.BundlesOf(snap, m.name, x.cfg.Home)

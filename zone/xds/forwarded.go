@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// ordinary lists the metadata that a gRPC client sends when it opens a stream itself. As with the HTTP API, a list of
-// what proxies add would never be complete, so any other name ends the trust in loopback. The names are in lower case.
+// ordinary lists the metadata that a gRPC client itself sends when it opens a stream. A list of what proxies add would
+// never be complete, so any other name ends the trust in loopback, as with the HTTP API. Names are in lower case.
 var ordinary = map[string]bool{
 	":authority": true, "accept-encoding": true, "content-type": true, "te": true, "user-agent": true,
 	"baggage": true, "traceparent": true, "tracestate": true, "x-request-id": true,

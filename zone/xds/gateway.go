@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// gateway is what the proxy of a MeshGateway listens on. It is immutable.
+// gateway describes the listeners of a MeshGateway's proxy. It is immutable.
 type gateway struct {
 	// resource is the MeshGateway; nil if none selects the Dataplane.
 	resource *resources.Resource
@@ -18,14 +18,14 @@ type gateway struct {
 	tags     map[string]string
 	address  string
 	ports    []*gatewayPort
-	// problems names the listeners that are not served, and why.
+	// problems names the listeners that are not served, with the reasons.
 	problems []string
 }
 
 // gatewayPort is a port of a gateway, with the listeners that share it: one of TCP, or some of HTTP, or some of HTTPS
 // and TLS.
 type gatewayPort struct {
-	// name is that of Envoy's listener: the gateway's KRI, whose section is the port.
+	// name is the name of Envoy's listener: the gateway's KRI, with the port as section.
 	name      string
 	listen    endpoint
 	listeners []*gatewayListener
@@ -34,7 +34,7 @@ type gatewayPort struct {
 // gatewayListener is one of a MeshGateway's listeners.
 type gatewayListener struct {
 	*meshpb.MeshGateway_Listener
-	// field is its place in the MeshGateway.
+	// field is its position in the MeshGateway.
 	field    string
 	hostname string
 	tags     map[string]string
@@ -44,7 +44,7 @@ func (l *gatewayListener) is(p meshpb.MeshGateway_Listener_Protocol) bool {
 	return l.GetProtocol() == p
 }
 
-// http reports whether the gateway reads the listener's requests. It reads those of HTTPS only if it has the
+// http reports whether the gateway reads the listener's requests. It reads HTTPS requests only if it has the
 // certificate.
 func (l *gatewayListener) http() bool {
 	return l.is(meshpb.MeshGateway_Listener_HTTP) || l.is(meshpb.MeshGateway_Listener_HTTPS) && l.terminates()
@@ -59,7 +59,7 @@ func (l *gatewayListener) terminates() bool {
 	return l.tls() && l.GetTls().GetMode() == meshpb.MeshGateway_TLS_TERMINATE
 }
 
-// takes reports whether a route that names these tags of listeners is for this one.
+// takes reports whether a route with these listener tags attaches to this listener.
 func (l *gatewayListener) takes(tags map[string]string) bool { return carries(l.tags, tags) }
 
 // chain returns the name of the filter chain, which is also that of the routes of an HTTPS listener.
@@ -135,7 +135,8 @@ func (g *gateway) problem(field, text string) {
 	g.problems = append(g.problems, g.kri+": "+text)
 }
 
-// add adds a listener to its port. The first takes the port, or the hostname on it; no write makes a second.
+// add adds a listener to its port. The first listener gets the port, or the hostname on it; validation refuses a
+// second.
 func (g *gateway) add(name string, listen endpoint, l *meshpb.MeshGateway_Listener, field string) {
 	next := &gatewayListener{MeshGateway_Listener: l, field: field, hostname: resources.GatewayHost(l),
 		tags: merged(g.tags, l.GetTags())}
@@ -158,7 +159,7 @@ func (g *gateway) add(name string, listen endpoint, l *meshpb.MeshGateway_Listen
 	port.listeners = append(port.listeners, next)
 }
 
-// merged returns the tags of both; those of the second count.
+// merged returns both sets of tags; the second takes precedence.
 func merged(all, own map[string]string) map[string]string {
 	out := make(map[string]string, len(all)+len(own))
 	for _, tags := range []map[string]string{all, own} {
@@ -169,7 +170,7 @@ func merged(all, own map[string]string) map[string]string {
 	return out
 }
 
-// workInGatewayLocked marks the proxies of built-in gateways: any of them may serve another MeshGateway now.
+// workInGatewayLocked marks the proxies of built-in gateways: any of them may now serve another MeshGateway.
 func (x *Proxies) workInGatewayLocked(key resources.Key) {
 	m := x.meshes[key.Mesh]
 	if m == nil {

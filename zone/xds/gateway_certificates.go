@@ -9,11 +9,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// gatewayCertificates begins the names of the secrets with which a gateway answers its clients.
+// gatewayCertificates is the prefix of the names of a gateway's serving certificates.
 const gatewayCertificates = "gateway_cert:"
 
 // gatewayTLS returns the TLS of a listener that terminates it; nil if it has no certificate, so that it is not served.
-// Certificates are secrets of their own, named by their place, so that a renewed one moves no listener.
+// Certificates are secrets of their own, named by their position, so a renewal replaces no listener.
 func (s *sender) gatewayTLS(l *gatewayListener, chain string) (*corev3.TransportSocket, error) {
 	context := &tlsv3.DownstreamTlsContext{CommonTlsContext: &tlsv3.CommonTlsContext{
 		TlsParams: &tlsv3.TlsParameters{TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
@@ -47,8 +47,8 @@ func (s *sender) gatewayTLS(l *gatewayListener, chain string) (*corev3.Transport
 		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: packed}}, nil
 }
 
-// gatewayCertificate returns the secret with a certificate and its key; nil if there is none. A text that is there and
-// is no certificate, as while a file is being replaced, leaves the last one in use.
+// gatewayCertificate returns the secret with a certificate and its key; nil if there is none. If the text is not a
+// certificate, as while a file is being replaced, the last one stays in use.
 func (s *sender) gatewayCertificate(name, field string, source *resources.DataSource) (*resource, error) {
 	g := s.target.gateway
 	text, err := s.read(g.resource, source)

@@ -15,7 +15,7 @@ import (
 type gatewayRoutes struct {
 	http []*gatewayRoute
 	tcp  []*gatewayRoute
-	// to are the ports of services that each route sends to.
+	// to holds the service ports that each route sends to.
 	to map[matching.ResourceKey][]matching.ResourceKey
 }
 
@@ -23,9 +23,9 @@ type gatewayRoutes struct {
 type gatewayRoute struct {
 	httpRoute
 	hosts []string
-	// attached means that some listener takes it.
+	// attached means that some listener accepts it.
 	attached bool
-	// parts are its services by their confs; nil before they are known. Use partsOf.
+	// parts holds its services grouped by their confs; nil before it is computed. Use partsOf.
 	parts []requestConfs
 }
 
@@ -39,12 +39,12 @@ func (r *gatewayRoute) main() *backend {
 	return nil
 }
 
-// bytesOfEntry is what an entry in a table of routes counts beside its rule.
+// bytesOfEntry is the weight of an entry in a route table, besides its rule.
 const bytesOfEntry = 64
 
 func (r *gatewayRoute) size() int { return len(r.rule.Match) + len(r.rule.Conf) + bytesOfEntry }
 
-// sizeOf returns what a rule counts in a table: each of its parts is a route with all of it.
+// sizeOf returns the weight of a rule in a table: each of its parts is a route with the whole rule.
 func (s *sender) sizeOf(r *gatewayRoute) int {
 	if len(r.shares) < 2 {
 		return r.size()
@@ -52,12 +52,12 @@ func (s *sender) sizeOf(r *gatewayRoute) int {
 	return len(s.partsOf(r)) * r.size()
 }
 
-// gatewayHost is a domain of a port, with the routes that are tried on it.
+// gatewayHost is a domain of a port, with the routes that apply to it.
 type gatewayHost struct {
 	domain string
 	routes []*gatewayRoute
-	// misdirected means that the domain is another listener's, or nobody's: the handshake asked for something else, as
-	// browsers do that use a connection for all names of its certificate.
+	// misdirected means that the domain belongs to another listener or to none. The handshake asked for another name,
+	// as browsers do that reuse a connection for all names of its certificate.
 	misdirected bool
 }
 
@@ -87,7 +87,7 @@ func (s *sender) resolveGateway(in matching.ToInput) {
 	}
 }
 
-// keepOfGateway moves the problems from the nth on to those of the gateway.
+// keepOfGateway moves the problems from the nth on to the gateway's problems.
 func (s *sender) keepOfGateway(n int) {
 	s.out.ofGateway = append(s.out.ofGateway, s.out.problems[n:]...)
 	s.out.problems = s.out.problems[:n]
@@ -118,10 +118,10 @@ func (s *sender) gatewayRules(rules []matching.RouteRule) (out []*gatewayRoute) 
 	return out
 }
 
-// hostsOf returns the domains that some listeners of a port answer for, the most specific first: their own hostnames,
-// and those of the routes that they take. A domain belongs to the most specific of all listeners of the port that cover
-// it, and only the routes of that one are tried there, so that a listener's hostname is nobody else's. Among its
-// routes, those with a more specific hostname are tried first.
+// hostsOf returns the domains that some listeners of a port serve, most specific first: their own hostnames, and those
+// of their routes. A domain belongs to the most specific of all listeners of the port that cover it, and only that
+// listener's routes apply to it, so a listener's hostname is exclusive. Among its routes, those with a more specific
+// hostname come first.
 func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHost {
 	domains := map[string]bool{}
 	for _, l := range own {
@@ -143,7 +143,7 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 	size, byHost := 0, s.gateway.byHost()
 	for _, domain := range slices.SortedFunc(maps.Keys(domains), resources.CompareHosts) {
 		if size += len(domain) + bytesOfEntry; size > maxRouteBytes {
-			// What a less specific domain has must not answer for one that is left out, and all of those come after it.
+			// A less specific domain must not answer for one that is left out, and all of those come after it.
 			s.problem(s.target.gateway.kri, fmt.Sprintf("the hostnames and routes of %s take more than %d bytes: %s, and those behind it, get 404",
 				port.name, maxRouteBytes, domain))
 			return out
@@ -192,8 +192,8 @@ func (g *gatewayRoutes) byHost() map[string][]*gatewayRoute {
 	return out
 }
 
-// routesOn returns the routes that are tried on a domain of a listener, those with a more specific hostname first. Of
-// routes with the same match, the first counts.
+// routesOn returns the routes that apply to a domain of a listener, more specific hostnames first. Of routes with the
+// same match, the first counts.
 func routesOn(byHost map[string][]*gatewayRoute, l *gatewayListener, domain string) []*gatewayRoute {
 	var out []*gatewayRoute
 	seen := map[string]bool{}
@@ -222,7 +222,7 @@ func hostsCovering(domain string) []string {
 	return append(out, resources.AnyHost)
 }
 
-// connectionsOf returns the route that takes the connections of a listener; nil if none does.
+// connectionsOf returns the route for a listener's connections; nil if there is none.
 func (s *sender) connectionsOf(l *gatewayListener) *gatewayRoute {
 	for _, r := range s.gateway.tcp {
 		if l.takes(r.rule.ListenerTags()) {
@@ -233,7 +233,7 @@ func (s *sender) connectionsOf(l *gatewayListener) *gatewayRoute {
 	return nil
 }
 
-// unattached tells of routes that no listener takes.
+// unattached reports routes that no listener accepts.
 func (s *sender) unattached() {
 	for _, r := range s.gateway.http {
 		if !r.attached {

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Limits of clients outside of the mesh, unless a policy sets others.
+// Limits for clients outside the mesh, unless a policy sets others.
 const (
 	gatewayHeadersTimeout = 10 * time.Second
 	gatewayStreamIdle     = 5 * time.Minute
@@ -108,7 +108,7 @@ func (s *sender) gatewayChain(port *gatewayPort, l *gatewayListener) (*listenerv
 	return chain, err
 }
 
-// gatewayFilter builds the filter that sends requests or connections on; nil if no route takes the connections.
+// gatewayFilter builds the filter that forwards requests or connections; nil if no route accepts the connections.
 func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter message, name string, err error) {
 	if !l.http() {
 		if r := s.connectionsOf(l); r != nil {
@@ -130,8 +130,8 @@ func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter me
 	return manager, "envoy.filters.network.http_connection_manager", err
 }
 
-// gatewayManager reads the requests of clients outside of the mesh. It normalises paths as inbounds do, believes no
-// header about who or where the client is, and adds the client's own address.
+// gatewayManager reads the requests of clients outside the mesh. It normalises paths as inbounds do, ignores all
+// headers about the client's identity and address, and adds the client's own address.
 func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, error) {
 	same, err := theUnvarying()
 	if err != nil {
@@ -200,12 +200,12 @@ func (s *sender) gatewayTCP(name string, r *gatewayRoute) *tcpv3.TcpProxy {
 	return out
 }
 
-// connectionsBy returns the idle timeout of a rule's connections to a service, and how often one is tried.
+// connectionsBy returns the idle timeout of a rule's connections to a service, and the number of connection attempts.
 func (s *sender) connectionsBy(r *gatewayRoute, key matching.ResourceKey) (time.Duration, *wrapperspb.UInt32Value) {
 	return s.timeoutsOf(s.timeouts.ForRoute(r.rule.Route, key)).idle, s.connectAttempts(s.retries.ForRoute(r.rule.Route, key))
 }
 
-// gatewayLogs builds the logs of a listener. A listener of HTTP logs all of its requests or none, so only items for kind
+// gatewayLogs builds the logs of a listener. An HTTP listener logs all of its requests or none, so only items for kind
 // Mesh count there.
 func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3.AccessLog {
 	rule := s.logs.For(key)
@@ -216,7 +216,7 @@ func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3
 	return s.logged(from.logger(http, false, s.target.logFiles, from.service, "%UPSTREAM_CLUSTER%"), rule)
 }
 
-// unlogged tells of logs for some services or routes only.
+// unlogged reports logs for only some services or routes.
 func (s *sender) unlogged() {
 	all := s.logs.For(matching.MeshKey(s.target.dataplane.Mesh))
 	for _, r := range s.gateway.http {

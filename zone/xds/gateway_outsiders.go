@@ -9,18 +9,18 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// outsideHeaders are expressions for the names of headers by which a client outside of the mesh steers proxies, says who
-// or where it is, or names another host or path than that of its request. A hyphen stands for every character that is no
-// letter or digit: applications behind CGI and WSGI read them as one. What the gateway says in these headers itself, it
-// says later.
+// outsideHeaders are expressions for the names of headers by which a client outside the mesh could control proxies,
+// claim an identity or address, or name another host or path. A hyphen stands for every character that is neither a
+// letter nor a digit, because applications behind CGI and WSGI treat them alike. The gateway sets its own values of
+// these headers later.
 var outsideHeaders = []string{
 	"x-envoy-.*", "x-client-trace-id", "traceparent", "tracestate", "b3", "x-b3-.*",
 	"forwarded", "x-real-ip", "x-original-.*", "x-rewrite-url", "script-name", "x-script-name",
-	// All of x-forwarded- but x-forwarded-for, to which the gateway appends the client's address.
+	// Everything with x-forwarded- except x-forwarded-for, to which the gateway appends the client's address.
 	"x-forwarded-(?:[^f].*|f[^o].*|fo[^r].*|for.+|f|fo)?",
 }
 
-// outsideExpressions returns outsideHeaders for all spellings, without the usual one of x-forwarded-for.
+// outsideExpressions returns outsideHeaders for all spellings, except the usual one of x-forwarded-for.
 func outsideExpressions() []string {
 	out := []string{"x[^a-z0-9-]forwarded[^a-z0-9]for", "x[^a-z0-9]forwarded[^a-z0-9-]for"}
 	for _, e := range outsideHeaders {

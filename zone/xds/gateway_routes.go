@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// gatewayTable builds the routes of a gateway's listener. They are a resource of their own, so that routes and policies
-// move no listener.
+// gatewayTable builds the routes of a gateway's listener. They are a resource of their own, so routes and policies
+// replace no listener.
 func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, error) {
 	table := &routev3.RouteConfiguration{
 		Name: name, ValidateClusters: wrapperspb.Bool(false), IgnorePortInHostMatching: true,
@@ -35,14 +35,14 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 	return newResource(kindRoute, name, table)
 }
 
-// misdirected answers that the host is not to be asked for on this connection, so that a client makes one of its own.
+// misdirected tells the client not to use this connection for the host, so that it opens another.
 func misdirected() *routev3.Route {
 	return &routev3.Route{Name: "misdirected", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusMisdirectedRequest}}}
 }
 
-// gatewayRoutes builds the routes of a rule: one, or one for each part of its services with confs of their own. A proxy
-// draws one random number for a request, so each part begins where the one before ends.
+// gatewayRoutes builds the routes of a rule: one, or one per part of its services with different confs. A proxy draws
+// one random number per request, so each part begins where the previous one ends.
 func (s *sender) gatewayRoutes(r *gatewayRoute) (out []*routev3.Route) {
 	parts := s.partsOf(r)
 	sum, all := uint64(0), total(r.shares)
@@ -62,7 +62,7 @@ func (s *sender) gatewayRoutes(r *gatewayRoute) (out []*routev3.Route) {
 	return out
 }
 
-// millionths returns a part of a whole.
+// millionths returns a fraction in millionths.
 func millionths(part, whole uint64) *typev3.FractionalPercent {
 	const million = 1_000_000
 	return &typev3.FractionalPercent{Numerator: uint32(math.Round(float64(part) / float64(whole) * million)),
@@ -96,7 +96,7 @@ func (s *sender) gatewayRoute(r *gatewayRoute, confs *requestConfs) *routev3.Rou
 	return route
 }
 
-// requestConfs are the confs that a route holds, for some of its services.
+// requestConfs holds the confs of a route, for some of its services.
 type requestConfs struct {
 	timeouts, retries, balancing *matching.ResourceRule
 	grpc                         bool // retries have a conf for it
@@ -108,7 +108,7 @@ func (c *requestConfs) same(o *requestConfs) bool {
 		sameConf(c.balancing, o.balancing)
 }
 
-// partsOf returns the services of a rule by their confs.
+// partsOf returns the services of a rule, grouped by their confs.
 func (s *sender) partsOf(r *gatewayRoute) []requestConfs {
 	if r.parts == nil {
 		r.parts = s.parted(r)
@@ -116,8 +116,8 @@ func (s *sender) partsOf(r *gatewayRoute) []requestConfs {
 	return r.parts
 }
 
-// parted groups the services of a rule that get a share by their confs, in order. A share without a service belongs to
-// those before it. A rule without shares is one part. It ends once there are more parts than a table may have.
+// parted groups the services of a rule that have a share by their confs, in order. A share without a service belongs to
+// the previous group. A rule without shares is one part. It stops once there are more parts than a table may have.
 func (s *sender) parted(r *gatewayRoute) []requestConfs {
 	var out []requestConfs
 	for _, w := range r.shares {

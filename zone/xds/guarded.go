@@ -6,8 +6,7 @@ import (
 	"github.com/causeway-mesh/causeway/panics"
 )
 
-// guardedDelta and guardedSotw are streams that go-control-plane reads in goroutines of its own. A panic ends the
-// stream.
+// guardedDelta and guardedSotw are streams that go-control-plane reads in its own goroutines. A panic ends the stream.
 type guardedDelta struct {
 	discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
 	guard *panics.Guard

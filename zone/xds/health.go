@@ -17,8 +17,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// healthCheck makes the proxy check a backend's endpoints itself, as a MeshHealthCheck asks. Values that Envoy would
-// refuse, which only a peer can send, stay at their defaults.
+// healthCheck makes the proxy check a backend's endpoints, as a MeshHealthCheck asks. Values that Envoy would refuse,
+// which only a peer can send, keep their defaults.
 func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	rule := s.health.For(b.key())
 	if rule == nil {
@@ -43,8 +43,8 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	}
 }
 
-// logHealth makes the proxy log what its checks find. A cluster whose log cannot be opened is refused as a whole, so such
-// a log is left out.
+// logHealth makes the proxy log the results of its checks. Envoy refuses a whole cluster whose log cannot be opened, so
+// such a log is left out.
 func (s *sender) logHealth(check *corev3.HealthCheck, conf *resources.HealthCheckConf, rule *matching.ResourceRule) {
 	always := conf.AlwaysLogHealthCheckFailures != nil && *conf.AlwaysLogHealthCheckFailures
 	why := ""
@@ -74,7 +74,7 @@ func (s *sender) logHealth(check *corev3.HealthCheck, conf *resources.HealthChec
 	check.AlwaysLogHealthCheckFailures = always
 }
 
-// shortWait bounds the duration of a first check. Only a peer can send a longer one.
+// shortWait limits the delay of a first check. Only a peer can send a longer one.
 func (s *sender) shortWait(field string, d *durationpb.Duration, rule *matching.ResourceRule) *durationpb.Duration {
 	if d.AsDuration() <= resources.MostHealthWait {
 		return d
@@ -124,8 +124,8 @@ func commonHealthCheck(conf *resources.HealthCheckConf) *corev3.HealthCheck {
 	return out
 }
 
-// healthChecker sets how the proxy checks the backend: by the backend's own protocol if the conf has a part for it, or
-// by a connection. It reports whether the proxy checks it at all.
+// healthChecker sets how the proxy checks the backend: in the backend's protocol if the conf has a part for it, or by a
+// connection. It reports whether the proxy checks it at all.
 func (s *sender) healthChecker(check *corev3.HealthCheck, conf *resources.HealthCheckConf, b *backend,
 	rule *matching.ResourceRule) bool {
 	off := func(disabled *bool) bool { return disabled != nil && *disabled }

@@ -13,7 +13,7 @@ import (
 // Holder is a caller that asks about a proxy outside of a stream, with a credential that would open one.
 type Holder struct {
 	// Name is the SPIFFE ID of a certificate, proven only once Is has agreed; "dataplane-token" for a token. Method is
-	// token or certificate. Credential identifies the credential without being one: a token's id, a certificate's
+	// token or certificate. Credential identifies the credential without revealing it: a token's ID, a certificate's
 	// serial number.
 	Name, Method, Credential string
 

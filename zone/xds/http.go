@@ -20,11 +20,11 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// streamIdleTimeout ends requests without any traffic for this long.
+// streamIdleTimeout ends requests that have had no traffic for this long.
 const streamIdleTimeout = time.Hour
 
 // connectionManager judges each request before it reaches the application. It normalises paths before it matches them,
-// and refuses those that cannot be normalised (envoy-rbac, "Path and method").
+// and refuses paths that cannot be normalised (envoy-rbac, "Path and method").
 func connectionManager(in *inbound) (*hcmv3.HttpConnectionManager, error) {
 	same, err := theUnvarying()
 	if err != nil {
@@ -74,7 +74,7 @@ var idleFilters = sync.OnceValues(func() (out [2]*hcmv3.HttpFilter, err error) {
 	return out, nil
 })
 
-// unregistered answers 400 to a method that is not registered, or not spelled as registered: Envoy passes any over
+// unregistered answers 400 to a method that is not registered, or not spelled as registered. Envoy passes any over
 // HTTP/2, and applications may treat `delete` as DELETE. No rule judges such a request, so none can allow it.
 func unregistered(in *inbound) (*routev3.Route, error) {
 	same, err := theUnvarying()
@@ -96,7 +96,7 @@ func unregistered(in *inbound) (*routev3.Route, error) {
 	}, nil
 }
 
-// unregisteredMethods returns matchers for a method that none of the expressions match.
+// unregisteredMethods returns matchers for a method that matches none of the expressions.
 func unregisteredMethods() []*routev3.HeaderMatcher {
 	var none []*routev3.HeaderMatcher
 	for _, expression := range registeredMethods() {
@@ -112,8 +112,8 @@ func unregisteredMethods() []*routev3.HeaderMatcher {
 // routeRegexBytes keeps an expression of a route below the 100 steps above which Envoy refuses it.
 const routeRegexBytes = 60
 
-// registeredMethods returns expressions for a few registered methods each, the usual ones first: for most requests
-// Envoy evaluates one.
+// registeredMethods returns expressions for a few registered methods each, common ones first: for most requests Envoy
+// evaluates one.
 func registeredMethods() []string {
 	out := []string{"DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT"}
 	for _, method := range resources.RegisteredMethods() {
@@ -128,8 +128,8 @@ func registeredMethods() []string {
 	return out
 }
 
-// discovered returns a filter that comes by ECDS. Until it arrives, Envoy uses another one of its type in its place:
-// for permissions, one that denies.
+// discovered returns a filter that comes by ECDS. Until it arrives, Envoy uses a substitute of its type: for
+// permissions, one that denies.
 func discovered(until *anypb.Any) *corev3.ExtensionConfigSource {
 	return &corev3.ExtensionConfigSource{
 		ConfigSource:                     overADS(),

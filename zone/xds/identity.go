@@ -9,7 +9,7 @@ import (
 // issueRetry is the wait after an identity could not be issued.
 const issueRetry = 5 * time.Second
 
-// setDataplane applies a Dataplane that appeared or changed, and the names of its secrets.
+// setDataplane applies a new or changed Dataplane, and the names of its secrets.
 func (p *proxy) setDataplane(dp *resources.Resource, names secretNames) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +41,7 @@ func (x *Proxies) names(p *proxy, dp *resources.Resource) secretNames {
 	return namesOf(dp.Key, &who)
 }
 
-// outdated reports whether the issued identity is no longer the Dataplane's, or an authority signed it that no longer
+// outdated reports whether the issued identity differs from the Dataplane's current one, or its authority no longer
 // signs.
 func (x *Proxies) outdated(p *proxy) bool {
 	p.mu.Lock()
@@ -53,8 +53,8 @@ func (x *Proxies) outdated(p *proxy) bool {
 	return err != nil || who.ID != p.svid.ID || authority != p.svid.Authority
 }
 
-// dropIdentity drops the identity of a Dataplane that was deleted. It does not notify the proxy: the certificate
-// expires by itself.
+// dropIdentity drops the identity of a deleted Dataplane. It does not notify the proxy: the certificate expires by
+// itself.
 func (p *proxy) dropIdentity() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +71,9 @@ func (x *Proxies) ensureIdentity(p *proxy) {
 	}
 }
 
-// workInIdentitiesLocked applies a change of authorities, or of MeshIdentities. It rebuilds proxies whose SPIFFE ID
+// workInIdentitiesLocked applies a change of authorities or MeshIdentities. It rebuilds proxies whose SPIFFE ID
 // changed, and plans the renewal of outdated identities, so that authorities that no longer sign can be retired. The
-// goroutine of the renewals renews them, one by one.
+// renewals' goroutine renews them, one by one.
 func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 	now := x.cfg.Now()
 	for p := range m.proxies {
@@ -109,8 +109,8 @@ func (x *Proxies) renewLocked(p *proxy) {
 	}
 }
 
-// issue replaces the proxy's identity, the first time by the one that was kept, and plans the next renewal. If it
-// fails, the old one stays and issue is tried again.
+// issue replaces the proxy's identity, the first time with the one that was kept, and plans the next renewal. If it
+// fails, the old one stays and issue is retried.
 func (x *Proxies) issue(p *proxy) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

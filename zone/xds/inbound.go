@@ -26,17 +26,17 @@ type inbound struct {
 	refused []*accesslogv3.AccessLog // logs of connections without a request
 	// serverFirst means that the application may speak before the client does.
 	serverFirst bool
-	// permissive means that it also accepts connections in the clear; plaintext marks the side of it that does.
+	// permissive means that it also accepts plaintext connections; plaintext marks the side of it that does.
 	permissive, plaintext bool
-	// ownAddress means that the proxy dials the application on an address of the machine at which it is captured itself.
+	// ownAddress means that the proxy dials the application on an address of the machine that is itself captured.
 	ownAddress bool
-	// egress means that it is a listener of an egress, with no application behind it.
+	// egress means that it is an egress listener, with no application behind it.
 	egress bool
 	// limits are the limits of its connections.
 	limits *connectionLimits
-	// breaker limits how much the application takes; nil for no limit.
+	// breaker limits the load on the application; nil for no limit.
 	breaker *inboundBreaker
-	// logged are those of logs that MeshAccessLogs configure; nil for none.
+	// logged holds the logs that MeshAccessLogs configure; nil for none.
 	logged *inboundLogs
 }
 
@@ -49,7 +49,7 @@ type endpoint struct {
 type behind struct {
 	endpoint
 	absent bool
-	// proxy is nil for an ingress. hashed means that the ingress leads by the other spelling of server names.
+	// proxy is nil for an ingress. hashed means that the ingress uses the hashed spelling of server names.
 	proxy  *matching.Proxy
 	hashed bool
 }
@@ -59,14 +59,14 @@ func (e endpoint) String() string {
 	return net.JoinHostPort(e.address, strconv.FormatUint(uint64(e.port), 10))
 }
 
-// same reports whether both are one place, in whatever spelling.
+// same reports whether both are the same address, in whatever spelling.
 func (e endpoint) same(other endpoint) bool {
 	a, errA := resources.ParseIP(e.address)
 	b, errB := resources.ParseIP(other.address)
 	return e == other || e.port == other.port && errA == nil && errB == nil && a.Unmap() == b.Unmap()
 }
 
-// loopback reports whether only the machine itself reaches the place.
+// loopback reports whether the address is reachable only from the machine itself.
 func (e endpoint) loopback() bool {
 	ip, err := resources.ParseIP(e.address)
 	return err == nil && ip.Unmap().IsLoopback()
@@ -96,7 +96,7 @@ func (in *inbound) chainName() string {
 	return in.name()
 }
 
-// accessKey returns the name of this side's access. A section has no space.
+// accessKey returns the name of this side's access. A section contains no space.
 func (in *inbound) accessKey() string {
 	if in.plaintext {
 		return in.section + " plaintext"
@@ -114,7 +114,7 @@ func (in *inbound) cluster() string {
 	return in.name()
 }
 
-// Names of the filters that come by ECDS. They include the protocol: a name never changes the type of its filter.
+// Names of the filters that come by ECDS. They include the protocol, so the type behind a name never changes.
 func (in *inbound) httpFilter() string { return in.chainName() + "_rbac_http" }
 func (in *inbound) tcpFilter() string  { return in.chainName() + "_rbac_tcp" }
 func (in *inbound) tcpDryRun() string  { return in.chainName() + "_rbac_tcp_dryrun" }

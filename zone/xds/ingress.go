@@ -21,8 +21,8 @@ import (
 // ingressListener is the name of an ingress's only listener.
 const ingressListener = "zone_ingress"
 
-// setIngressLocked gives a zone's ingress a route to each service of the zone. The ingress does not terminate TLS: it
-// reads the server name that a client asks for and passes the bytes on, so the service sees the client's own identity.
+// setIngressLocked gives a zone's ingress a route to each service of the zone. The ingress does not terminate TLS. It
+// reads the client's server name and passes the bytes on, so the service sees the client's own identity.
 func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	if r.Zone() != x.cfg.Home.Zone {
 		x.cfg.Log.Warn("a proxy claims to be the ingress of another zone", "name", r.Name, "zone", r.Zone())
@@ -42,8 +42,8 @@ func (x *Proxies) setIngressLocked(p *proxy, r *resources.Resource) {
 	x.publishLocked(p, (&state{}).with(out, p.state.Load()))
 }
 
-// workInIngressLocked applies a change of an ingress: an ingress of this zone concerns its proxy, one of another zone
-// the proxies that send there.
+// workInIngressLocked applies a change of an ingress: an ingress of this zone affects its proxy, one of another zone
+// affects the proxies that send there.
 func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	for _, r := range []*resources.Resource{c.Old, c.New} {
 		if r != nil {
@@ -63,8 +63,8 @@ func (x *Proxies) workInIngressLocked(revision uint64, c *store.Change) {
 	}
 }
 
-// serviceForIngressesLocked marks the ingresses for a rebuild: they lead to every service, and to the subsets of services
-// that routes name.
+// serviceForIngressesLocked marks the ingresses for a rebuild: they lead to every service, and to the subsets that
+// routes name.
 func (x *Proxies) serviceForIngressesLocked() {
 	m := x.meshes[""]
 	if m == nil {
@@ -109,10 +109,10 @@ func (n *network) exported() []*backend {
 	})
 }
 
-// maxSubsets bounds the subsets that an ingress serves of one port.
+// maxSubsets limits the subsets of one port that an ingress serves.
 const maxSubsets = 32
 
-// subsets returns the parts of this zone's services to which the routes of all zones send, as far as they are known here.
+// subsets returns the subsets of this zone's services that the known routes of all zones send to.
 func (n *network) subsets() []*backend {
 	var out []*backend
 	of := map[string]int{} // by port
@@ -161,9 +161,9 @@ func (n *network) subsetPorts(from matching.Referrer, ref *resources.BackendRef)
 	return out
 }
 
-// ledTo returns the backend of each server name in one spelling. Dots join the parts of a server name, and a service's
-// name may have dots: one without a namespace can spell the server name of any namespace's service. A namespace's own
-// service therefore takes precedence, and no two services with a namespace share a spelling.
+// ledTo returns the backend of each server name in one spelling. Dots join the parts of a server name, and service
+// names may contain dots, so a service without a namespace can spell the server name of a namespaced one. A namespaced
+// service therefore takes precedence. No two services with a namespace share a spelling.
 func ledTo(backends []*backend, spelling func(*backend) string) map[string]*backend {
 	led := make(map[string]*backend, len(backends))
 	for _, b := range backends {

@@ -11,18 +11,18 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// envoyAgent is the user agent of a node that is an Envoy, which accepts filters by ECDS on any kind of stream.
+// envoyAgent is the user agent of an Envoy node, which accepts filters by ECDS on any kind of stream.
 const envoyAgent = "envoy"
 
-// inliner writes the filters that a listener would get by ECDS into the listener itself, for clients that know only the
-// state of the world: those do not ask for filters by themselves. For them a change of policy is a new listener.
-// inliner caches its last result, since most requests are acknowledgements.
+// inliner writes the filters that a listener would get by ECDS into the listener itself. It serves clients that only
+// speak state of the world and do not ask for filters. For them a policy change is a new listener. inliner caches its
+// last result, since most requests are acknowledgements.
 type inliner struct {
 	made map[string]inlined // by listener
 }
 
 type inlined struct {
-	// of holds the versions of the listener and filters that it was made from.
+	// of holds the versions of the listener and filters that it was built from.
 	of       string
 	listener *resource
 }
@@ -93,7 +93,7 @@ func inlineNetwork(f *listenerv3.Filter, filters set) error {
 }
 
 // filterConfig returns the configuration that ECDS would serve under a name. A listener whose filter has none must not
-// be served: it would admit every client.
+// be served, because it would admit every client.
 func filterConfig(filters set, name string) (*anypb.Any, error) {
 	r := filters.get(name)
 	if r == nil {

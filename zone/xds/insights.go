@@ -10,7 +10,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// How long a DataplaneInsight may lag. Changes in between are written together.
+// The maximum lag of a DataplaneInsight. Changes in between are written together.
 const (
 	soon  = 500 * time.Millisecond // connections, refusals, identities
 	later = 10 * time.Second       // counts
@@ -100,7 +100,7 @@ func (x *insights) forget(dataplane resources.Key) {
 	x.mu.Lock()
 	r := x.records[insightKey(dataplane)]
 	x.mu.Unlock()
-	if r != nil { // a write of it may be in progress: the removal waits its turn
+	if r != nil { // a write of it may be in progress: the removal waits for it
 		r.setDataplane(false)
 		x.mark(r, soon)
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// Kinds of what the server keeps of a Dataplane's proxies.
+// Kinds of data that the server keeps of a Dataplane's proxies.
 const (
 	keptIdentity = "svid"
 	// keptProxyless is the identity of a proxyless application.
@@ -56,7 +56,7 @@ func outcomeOf(err error) string {
 	return keptFailed
 }
 
-// obtainLocked returns the identity that was kept for the proxy, so that a returning proxy gets the one that it has;
+// obtainLocked returns the identity that was kept for the proxy, so that a returning proxy gets its previous one;
 // otherwise a new one. p.mu is held.
 func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err error) {
 	id := p.keptID()
@@ -79,10 +79,10 @@ func (x *Proxies) obtainLocked(p *proxy) (svid *identity.SVID, resumed bool, err
 	return svid, false, nil
 }
 
-// awaitFor is how long after a start proxies may take to reconnect. It is Envoy's longest wait between two attempts.
+// awaitFor is how long after a start proxies may take to reconnect. It is Envoy's longest backoff.
 const awaitFor = 30 * time.Second
 
-// await notes the proxies whose identities were kept: those connected before the start, and perhaps a few that have
+// await notes the proxies whose identities were kept: those connected before the start, and possibly a few that have
 // left since.
 func (x *Proxies) await() {
 	x.awaited, x.awaitUntil = map[proxyID]struct{}{}, x.cfg.Now().Add(awaitFor)
@@ -94,7 +94,7 @@ func (x *Proxies) await() {
 	}
 }
 
-// Awaited counts the proxies of a mesh that seem to have been connected before the start and have not reconnected: they
+// Awaited counts the proxies of a mesh that were probably connected before the start and have not reconnected. They
 // have the configuration of that time. It is zero from half a minute after the start.
 func (x *Proxies) Awaited(mesh string) int {
 	x.mu.Lock()
@@ -151,7 +151,7 @@ func (x *Proxies) keepAccessesLocked(key resources.Key, now accesses) {
 	}
 }
 
-// marks returns the marks that a restart would not arrive at by itself.
+// marks returns the marks that a restart would not reproduce.
 func (a accesses) marks() map[string]keptMark {
 	out := map[string]keptMark{}
 	for section, one := range a {
@@ -162,14 +162,14 @@ func (a accesses) marks() map[string]keptMark {
 	return out
 }
 
-// dropKeptLocked drops all that is kept of a deleted Dataplane: a new Dataplane of the same name starts afresh.
+// dropKeptLocked drops everything kept of a deleted Dataplane, so that a new Dataplane of the same name starts afresh.
 func (x *Proxies) dropKeptLocked(dp resources.Key) {
 	delete(x.awaited, proxyID{dp, false})
 	delete(x.awaited, proxyID{dp, true})
 	x.cfg.Checkpoint.Delete(keptID(keptIdentity, dp), keptID(keptProxyless, dp), keptID(keptMarks, dp))
 }
 
-// retainKept drops what is kept of Dataplanes that the store no longer has.
+// retainKept drops data of Dataplanes that the store no longer has.
 func (x *Proxies) retainKept() {
 	snap := x.cfg.Store.Snapshot()
 	x.cfg.Checkpoint.Retain(func(id checkpoint.ID) bool {

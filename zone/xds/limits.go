@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Limits on what one stream may ask for.
+// Limits of one stream.
 const (
 	maxNames        = 4096 // names in one request, versions in one request, and names subscribed to at a time
 	maxName         = 1024 // bytes of a name, of a version and of a type: longer than any that the server serves
@@ -17,15 +17,15 @@ const (
 	maxUnknownTypes = 16   // types that the server does not serve
 )
 
-// Limits on what one proxy may ask for on all its streams together. An Envoy has one stream, and two while it restarts;
-// a gRPC program may have one for each service that it calls.
+// Limits of one proxy over all its streams. An Envoy has one stream, and two while it restarts; a gRPC program may have
+// one per service that it calls.
 const (
 	maxProxyStreams = 64
 	maxProxyNames   = 32 << 10
 )
 
-// problemLimits is the problem of a proxy that asked for more than its limits. It shows until a stream of the proxy is
-// served again.
+// problemLimits is the problem of a proxy that exceeds its limits. It shows until a stream of the proxy is served
+// again.
 const problemLimits = "limits"
 
 // The limits as metrics name them.
@@ -35,7 +35,7 @@ const (
 	limitTypes   = "types"
 )
 
-// over refuses what a stream asks for, and reports it to the operator, who would not notice otherwise.
+// over refuses a request over a limit, and reports it to the operator, who would not notice otherwise.
 func (s *session) over(limit string, code codes.Code, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	s.proxies.metrics.over.WithLabelValues(limit).Inc()
@@ -49,7 +49,7 @@ func (s *session) over(limit string, code codes.Code, format string, args ...any
 
 // acceptNames checks the names of a request, and the versions that the proxy claims to have.
 func (s *session) acceptNames(names []string, versions map[string]string) error {
-	// Each has a limit of its own: a proxy that reconnects names all that it asks for, and the version of each.
+	// Each has its own limit: a proxy that reconnects sends all its names, and the version of each.
 	if len(names) > maxNames || len(versions) > maxNames {
 		return s.over(limitNames, codes.InvalidArgument, "more than %d names in one request", maxNames)
 	}
@@ -63,7 +63,7 @@ func (s *session) acceptNames(names []string, versions map[string]string) error 
 			return s.over(limitNames, codes.InvalidArgument, "%.64q, or its version, is longer than %d bytes", name, maxName)
 		}
 		if len(version) > maxVersion {
-			versions[name] = "" // this server did not send it, and would keep it
+			versions[name] = "" // this server did not send it; the subscription would keep it
 		}
 	}
 	return nil
@@ -85,7 +85,7 @@ func (s *session) acceptUnserved(typeURL string) error {
 	return nil
 }
 
-// subscribed counts the names of a kind that a stream asks for now, and those that it claims to have beyond that.
+// subscribed counts the names of a kind that a stream asks for, and those that it claims to have beyond that.
 func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	n := len(sub.SubscribedResources())
 	if n > maxNames {
@@ -105,8 +105,8 @@ func (s *session) subscribed(k kind, sub cache.Subscription) error {
 	return nil
 }
 
-// claimed returns how many names are kept because the proxy claims to have them, beyond what it asks for by name and
-// what exists for it.
+// claimed returns how many names are kept only because the proxy claims to have them: it neither asks for them by name
+// nor do they exist.
 func (s *session) claimed(k kind, sub cache.Subscription) int {
 	has, asked := len(sub.ReturnedResources()), len(sub.SubscribedResources())
 	if has <= asked {
@@ -116,7 +116,7 @@ func (s *session) claimed(k kind, sub cache.Subscription) int {
 	return max(has-max(asked, len(all)), 0)
 }
 
-// unsubscribe releases what the stream counted.
+// unsubscribe releases the stream's share of the limits.
 func (s *session) unsubscribe() {
 	for _, n := range s.names {
 		s.proxy.asked.Add(-int64(n))

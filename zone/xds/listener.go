@@ -15,10 +15,10 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// maxEarlyData is how much of the client's first bytes tcp_proxy holds while the connection to the application is made.
+// maxEarlyData is how much of the client's first bytes tcp_proxy holds while it connects to the application.
 const maxEarlyData = 16 << 10
 
-// secretNames holds the names under which a proxy asks for its identity and for its trust bundles.
+// secretNames holds the names under which a proxy asks for its identity and its trust bundles.
 type secretNames struct {
 	identity, trust string
 	// spire means that the secrets come from the SPIRE agent beside the proxy. wait is how long the proxy waits for the
@@ -30,7 +30,7 @@ type secretNames struct {
 // handshakeTime is the time limit for a client's handshake.
 var handshakeTime = durationpb.New(10 * time.Second)
 
-// listenerKey is all that the listener of an inbound depends on.
+// listenerKey is everything that the listener of an inbound depends on.
 type listenerKey struct {
 	// bare is the inbound without the effect of policies.
 	bare       *inbound
@@ -40,7 +40,7 @@ type listenerKey struct {
 	tls        string
 	secrets    secretNames
 	by         *provider
-	// marks are those of the accesses of both sides.
+	// marks holds the access marks of both sides.
 	marks [2]string
 }
 
@@ -61,8 +61,8 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 	return t.shared.inbounds.get(key, func() (*resource, error) { return newListener(in, t, clients) })
 }
 
-// newListener builds the listener of an inbound. Of policies, it contains the mark of a TCP inbound's access, and what
-// MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog say of it: when one of them changes, connections drain.
+// newListener builds the listener of an inbound. From policies, it contains only the access mark of a TCP inbound and
+// the settings of MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog. When one of them changes, connections drain.
 func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 	var chains []*listenerv3.FilterChain
 	for _, side := range in.judged() {
@@ -94,7 +94,7 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 	return newResource(kindListener, in.name(), out)
 }
 
-// overADS returns the source of resources that come on the ADS stream. Nobody changes what it returns.
+// overADS returns the source of resources that come on the ADS stream. The result must not be changed.
 var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 	return &corev3.ConfigSource{
 		ResourceApiVersion:    corev3.ApiVersion_V3,
@@ -103,7 +103,7 @@ var overADS = sync.OnceValue(func() *corev3.ConfigSource {
 })
 
 // downstreamTLS returns mutual TLS: a client needs a certificate of an authority that the mesh trusts. It disables
-// resumption: in a resumed session Envoy would not request a certificate, and would accept a client whose own has
+// resumption: in a resumed session, Envoy would not request a certificate and would accept a client whose own has
 // expired.
 func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
 	secrets := t.secrets
@@ -124,7 +124,7 @@ func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
 
 // tcpFilters judge a connection on its first bytes. Only then does the proxy connect to the application, so the
 // application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application speaks first, the
-// handshake judges the connection, and its first bytes are judged once more, for the statistics and the log.
+// handshake judges the connection, and its first bytes are judged again for the statistics and the log.
 func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
@@ -184,7 +184,7 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	note, err := noteClient() // routes and logs of connections without a request read what it notes
+	note, err := noteClient() // routes and logs of connections without a request read this note
 	if err != nil {
 		return nil, err
 	}

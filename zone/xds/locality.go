@@ -15,15 +15,15 @@ import (
 )
 
 // preference orders the endpoints of a backend for a proxy, by the localityAwareness of its MeshLoadBalancingStrategy.
-// Proxies with equal preferences share endpoints. nil is the default: the own zone first, other zones if no endpoint of
-// the own zone is left. It is immutable.
+// Proxies with equal preferences share endpoints. nil is the default: the local zone first, other zones if it has no
+// endpoint left. It is immutable.
 type preference struct {
 	// Alike treats all zones as one.
 	Alike bool
-	// Affinity splits the endpoints of the own zone by the first affinity that they share with the caller. Endpoints
-	// that share none have weight 1.
+	// Affinity splits the local endpoints by the first affinity that they share with the caller. Endpoints that share
+	// none have weight 1.
 	Affinity []affinity
-	// Others lists other zones by descending priority. If it is empty, no other zone gets requests.
+	// Others lists other zones by descending priority. If it is empty, other zones get no requests.
 	Others []zoneList
 	// Factor is Envoy's overprovisioning factor in percent; 0 is Envoy's default.
 	Factor uint32
@@ -62,7 +62,8 @@ func (s *sender) prefers(b *backend) *preference {
 	return preferenceOf(l, s.target.match, b.service.Resource.Type == resources.TypeMeshMultiZoneService)
 }
 
-// preferenceOf reads a localityAwareness for a caller. For a service of one zone, it ignores what is about zones.
+// preferenceOf reads a localityAwareness for a caller. For a service of one zone, it ignores the settings for other
+// zones.
 func preferenceOf(l *resources.LocalityAwareness, caller *matching.Proxy, ofManyZones bool) *preference {
 	p := &preference{}
 	if l.LocalZone != nil {
@@ -86,8 +87,8 @@ func preferenceOf(l *resources.LocalityAwareness, caller *matching.Proxy, ofMany
 	return p
 }
 
-// affinitiesOf returns the affinities for the tags that the caller has. Without weights, each tag gets nine tenths of
-// what the previous one leaves.
+// affinitiesOf returns the affinities for the caller's tags. Without weights, each tag gets nine tenths of the
+// remainder.
 func affinitiesOf(tags []resources.AffinityTag, caller *matching.Proxy) (out []affinity) {
 	tags = tags[:min(len(tags), resources.MaxAffinityTags)] // only a peer has more
 	for i, tag := range tags {
@@ -148,7 +149,7 @@ func factorOf(t *resources.FailoverThreshold) uint32 {
 	return uint32(min(math.Ceil(100*100/percentage), math.MaxInt32))
 }
 
-// locality is a set of endpoints that are equal to each other.
+// locality is a set of equivalent endpoints.
 type locality struct {
 	endpoints []behind
 	// name distinguishes it from others of its priority. weight is 0 if no locality has one.
@@ -156,8 +157,8 @@ type locality struct {
 	weight uint32
 }
 
-// sort returns the localities of each priority, from the endpoints of the own zone and, by zone, those of others. None
-// is empty. It empties away.
+// sort returns the localities of each priority, from the local endpoints and those of other zones. None is empty. It
+// empties away.
 func (p *preference) sort(here []behind, away map[string][]behind) [][]locality {
 	if p == nil {
 		p = &preference{Others: []zoneList{allZones}}
@@ -178,7 +179,7 @@ func (p *preference) sort(here []behind, away map[string][]behind) [][]locality 
 	return out
 }
 
-// split groups the endpoints of the own zone by the first affinity that they share with the caller.
+// split groups the local endpoints by the first affinity that they share with the caller.
 func (p *preference) split(here []behind) (out []locality) {
 	lists := make([][]behind, len(p.Affinity)+1)
 	for _, e := range here {

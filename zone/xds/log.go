@@ -80,7 +80,7 @@ func logService(in *inbound) *alsv3.CommonGrpcAccessLogConfig {
 }
 
 // logLines returns the format: one JSON object for each request, and for each connection on TCP, with the same fields.
-// A field that does not exist is null. zone/rbac documents where the filters write who decided.
+// A missing field is null. zone/rbac documents where the filters record who decided.
 func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 	values := connectionFields(kri)
 	said := func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.network.rbac:" + key + ")%" }
@@ -89,7 +89,7 @@ func logLines(in *inbound, kri resources.KRI) *corev3.SubstitutionFormatString {
 		said = func(key string) string { return "%DYNAMIC_METADATA(envoy.filters.http.rbac:" + key + ")%" }
 		decided = "enforced_"
 		maps.Copy(values, map[string]string{"method": "%REQ(:METHOD)%", "path": "%REQ(:PATH)%", "status": "%RESPONSE_CODE%"})
-		// There is no request before the handshake ends, and the handshake ends once the client is verified.
+		// There is no request before the handshake ends, and it ends only once the client is verified.
 		values["client"], values["claim"] = "%DOWNSTREAM_PEER_URI_SAN%", ""
 	}
 	maps.Copy(values, map[string]string{

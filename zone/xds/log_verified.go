@@ -15,7 +15,7 @@ import (
 )
 
 // verifiedClient is the key under which a connection keeps the URI of its client's certificate after the handshake.
-// Before that a certificate is only a claim: its authority may be anybody's, and its key somebody else's.
+// Before that a certificate is only a claim: its authority may be unknown, and its key stolen.
 const verifiedClient = "causeway.client"
 
 // noteClient returns the filter that stores it, made once for all inbounds.

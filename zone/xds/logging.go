@@ -32,13 +32,13 @@ type logger struct {
 	// values replaces the commands that only this server can resolve.
 	values *strings.Replacer
 	http   bool
-	// prefix begins the names of collectors: those of inbounds and outbounds are built separately.
+	// prefix is the prefix of collectors' names: those of inbounds and outbounds are built separately.
 	prefix string
-	// files may be nil: then the proxy is assumed to open all.
+	// files may be nil: the proxy is then assumed to open all files.
 	files *logFiles
 }
 
-// logSource is what logs say of a proxy itself. service is plain text.
+// logSource holds a proxy's own fields in logs. service is plain text.
 type logSource struct{ mesh, zone, service, address string }
 
 func (t *target) logSource() logSource {
@@ -60,11 +60,11 @@ func (from *logSource) logger(http, inbound bool, files *logFiles, source, desti
 	)}
 }
 
-// plainText escapes text so that nothing in it is a command.
+// plainText escapes text so that it contains no command.
 func plainText(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
 // logs builds the logs of a conf to which these policies contribute, and the clusters of their collectors. It leaves
-// out what cannot be built, and reports the reason.
+// out invalid ones, and reports the reasons.
 func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*accesslogv3.AccessLog,
 	collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
@@ -103,7 +103,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 }
 
 // errFileOfOthers reports a producer's policy that writes to a file. The server refuses such a policy on write and on
-// receipt; an earlier version may have admitted it.
+// receipt; an earlier version may have accepted it.
 var errFileOfOthers = errors.New("a policy of the service's producer may not make its clients' proxies write files")
 
 func ofProducer(o matching.Origin) bool { return o.Policy.Role == resources.RoleProducer }

@@ -17,7 +17,7 @@ type inboundLogs struct {
 	problems   []string
 }
 
-// inboundLogsKey is all that they depend on.
+// inboundLogsKey is everything that they depend on.
 type inboundLogsKey struct {
 	policies string
 	http     bool
@@ -57,7 +57,7 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 	return nil
 }
 
-// inboundLogRules are the rules of MeshAccessLogs for an inbound. say means that their logs may say something of the
+// inboundLogRules are the rules of MeshAccessLogs for an inbound. say means that their logs may contain fields of the
 // proxy itself. They are immutable.
 type inboundLogRules struct {
 	matching.InboundRules
@@ -75,13 +75,13 @@ func (t *target) inboundLogRules(in *inbound, selected string, policies []*match
 	})
 }
 
-// logs makes the logs of an inbound.
+// logs builds the logs of an inbound.
 func (r *inboundLogRules) logs(k *inboundLogsKey, files *logFiles) *inboundLogs {
 	out, from := &inboundLogs{}, &k.from
 	for j := range r.Items {
 		rule := &r.Items[j]
 		if rule.Match != nil {
-			continue // apply and rollout status report that requests cannot be told apart
+			continue // apply and rollout status report that requests cannot be distinguished
 		}
 		logs, collectors, problems := from.logger(k.http, true, files, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
 			from.service).logs(rule.Conf, rule.Origins)

@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// logsKey is all that the rules for the logs of outbounds depend on.
+// logsKey is everything that the rules for outbound logs depend on.
 type logsKey struct {
 	policies              string
 	mesh, zone, namespace string
@@ -21,7 +21,7 @@ type logsKey struct {
 // logRules are the rules of MeshAccessLogs for outbounds. Proxies share them.
 type logRules struct {
 	matching.ToRules
-	// same holds the confs whose logs are the same whatever the proxy.
+	// same holds the confs whose logs do not depend on the proxy.
 	same map[*matching.ResourceRule]bool
 }
 
@@ -39,7 +39,7 @@ func (s *sender) logRules() (*logRules, error) {
 	})
 }
 
-// saysProxy reports whether logs of a conf may say something of the proxy itself: default lines do.
+// saysProxy reports whether logs of a conf may contain fields of the proxy itself: default lines do.
 func saysProxy(raw json.RawMessage) bool {
 	var conf resources.AccessLogConf
 	if json.Unmarshal(raw, &conf) != nil || bytes.Contains(raw, []byte("KUMA_")) {

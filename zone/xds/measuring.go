@@ -21,20 +21,19 @@ import (
 const (
 	// AdminCluster is the cluster in proxies' bootstrap that leads to their own admin interface.
 	AdminCluster = "causeway_admin"
-	// AdminKey is the key of node.metadata by which a proxy announces that it has that cluster, and the port of the
-	// interface.
+	// AdminKey is the key of node.metadata by which a proxy announces that cluster and the port of the interface.
 	AdminKey = "causeway.io/admin"
 	// metricsListener serves a proxy's metrics. It is a listener of its own, so that it replaces no other.
 	metricsListener = "causeway_metrics"
 )
 
-// metricRule is a merged MeshMetric. origin is the policy that spoke last. Proxies share it.
+// metricRule is a merged MeshMetric. origin is the policy that contributed last. Proxies share it.
 type metricRule struct {
 	resources.MetricConf
 	origin, problem string
 }
 
-// metricRule returns what the selected MeshMetrics come to.
+// metricRule returns the merged conf of the selected MeshMetrics.
 func (s *shared) metricRule(selected string, of *matching.Proxy, policies []*matching.Policy) (*metricRule, error) {
 	return s.metricRules.get(selected, func() (*metricRule, error) {
 		rule, out := matching.ProxyConf(resources.TypeMeshMetric, of, policies), &metricRule{}
@@ -77,7 +76,7 @@ func (t *target) measureBy(rule *metricRule, err error) error {
 	return nil
 }
 
-// showMetrics makes the proxy show its metrics to Prometheus.
+// showMetrics makes the proxy expose its metrics to Prometheus.
 func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend, conf *resources.MetricConf) error {
 	spec, _ := resources.SpecAs[meshpb.Dataplane](t.dataplane)
 	listen := endpoint{spec.GetNetworking().GetAddress(), resources.DefaultMetricsPort}
@@ -114,8 +113,8 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 	return err
 }
 
-// newMetrics builds the listener that serves the proxy's metrics, and nothing else of its admin interface: what that
-// has at the path from, after changes, which may be nil.
+// newMetrics builds the listener that serves the proxy's metrics and nothing else of its admin interface: the content
+// of the path from, modified by changes, which may be nil.
 func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBackend, from string,
 	changes *hcmv3.HttpFilter) (*resource, error) {
 	key := metricsKey{path: resources.DefaultMetricsPath, from: from}
@@ -150,7 +149,7 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	})
 }
 
-// metricsKey is all that the connection manager of metricsListener depends on. changes identifies the filter.
+// metricsKey is everything that the connection manager of metricsListener depends on. changes identifies the filter.
 type metricsKey struct{ path, from, changes string }
 
 func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
@@ -182,7 +181,7 @@ func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
 	})
 }
 
-// getOf matches a GET of one path. What changes a proxy needs POST.
+// getOf matches a GET of one path. Changes to a proxy need POST.
 func getOf(path string) *routev3.RouteMatch {
 	return &routev3.RouteMatch{
 		PathSpecifier: &routev3.RouteMatch_Path{Path: path},

@@ -15,19 +15,19 @@ import (
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
-// applicationPrefix begins the names of the clusters of applications that are asked for their metrics.
+// applicationPrefix is the prefix of the names of the clusters for applications' metrics.
 const applicationPrefix = "causeway_application:"
 
-// maxMetrics limits the answer that metricsFilter changes, in bytes. A longer one is refused.
+// maxMetrics limits the response that metricsFilter modifies, in bytes. It refuses a longer one.
 const maxMetrics = 32 << 20
 
 //go:embed metrics.lua
 var metricsScript string
 
-// basicNames matches what basicMetrics does, in names as Prometheus shows them.
+// basicNames matches the same metrics as basicMetrics, by the names that Prometheus sees.
 const basicNames = `(_rq_|_cx_|_rbac_|^envoy_server_(live|state|uptime|memory)|^envoy_listener_manager_|^envoy_cluster_manager_|^envoy_control_plane_|membership_)`
 
-// askedApplication is an application whose metrics are shown behind the proxy's.
+// askedApplication is an application whose metrics follow the proxy's.
 type askedApplication struct {
 	at          endpoint
 	path, label string
@@ -35,8 +35,8 @@ type askedApplication struct {
 
 func (a *askedApplication) cluster() string { return applicationPrefix + a.at.String() }
 
-// askApplications returns the applications to ask, and adds their clusters. One that cannot be asked is left out, and
-// is a problem of the policy.
+// askApplications returns the applications to ask, and adds their clusters. It leaves out one that cannot be asked,
+// which is a problem of the policy.
 func (t *target) askApplications(origin string, list []resources.MetricApplication) ([]askedApplication, error) {
 	var out []askedApplication
 	for i := range list {
@@ -59,8 +59,8 @@ func (t *target) askApplications(origin string, list []resources.MetricApplicati
 	return out, nil
 }
 
-// application resolves an application. It must be on the machine of the proxy, and be neither this server nor the
-// proxy's admin interface, of which nothing but metrics may be read.
+// application resolves an application. It must be on the proxy's machine, and must be neither this server nor the
+// proxy's admin interface, which exposes only metrics.
 func (t *target) application(a *resources.MetricApplication) (out askedApplication, field string, err error) {
 	if field, err = a.Check(); err != nil {
 		return out, field, err
@@ -99,7 +99,7 @@ func (t *target) isHere(address string) bool {
 	})
 }
 
-// metricsFilter returns the filter that changes the answer of the admin interface; nil if it is shown as it is.
+// metricsFilter returns the filter that modifies the response of the admin interface; nil if it passes unchanged.
 func metricsFilter(apps []askedApplication, s *selectedMetrics) (*hcmv3.HttpFilter, error) {
 	if len(apps) == 0 && !s.byName() {
 		return nil, nil
@@ -161,10 +161,10 @@ func luaSelectors(list []resources.MetricSelector) string {
 	return out.String()
 }
 
-// nameLetters are what names of metrics consist of.
+// nameLetters are the characters of metric names.
 const nameLetters = "0123456789:ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
-// luaProgram writes an expression as the steps that metrics.lua takes. The first leads to where it begins.
+// luaProgram writes an expression as the steps that metrics.lua executes. The first leads to the start.
 func luaProgram(prog *syntax.Prog) string {
 	step := func(pc uint32) uint32 { return pc + 2 }
 	var out strings.Builder
@@ -194,7 +194,7 @@ func luaProgram(prog *syntax.Prog) string {
 	return out.String()
 }
 
-// lettersOf returns those of nameLetters that a step takes.
+// lettersOf returns the nameLetters that a step matches.
 func lettersOf(inst *syntax.Inst) string {
 	var out strings.Builder
 	for _, r := range nameLetters {

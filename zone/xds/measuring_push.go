@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// PushCluster is the cluster in proxies' bootstrap that their metrics are sent to. It has no endpoints of its own, but
-	// those of PushedTo: Envoy takes the sender of metrics from its bootstrap only, and a cluster from anywhere.
+	// PushCluster is the bootstrap cluster that receives the proxy's metrics. It has no endpoints of its own and uses
+	// those of PushedTo, because Envoy reads the metrics sender only from its bootstrap, but a cluster from anywhere.
 	PushCluster = "causeway_push"
 	// PushedTo is the cluster of the collector that a MeshMetric names.
 	PushedTo = "causeway_push_to"
@@ -16,9 +16,9 @@ const (
 	PushKey = "causeway.io/push-metrics"
 )
 
-// measured is what a proxy's bootstrap says about how its metrics can be had.
+// measured describes, from a proxy's bootstrap, how its metrics are available.
 type measured struct {
-	// admin means that it has AdminCluster. adminPort is the port of the admin interface, 0 if it does not say.
+	// admin means that it has AdminCluster. adminPort is the port of the admin interface, 0 if unknown.
 	admin     bool
 	adminPort uint32
 	// pushes means that it sends its metrics to PushCluster.
@@ -32,7 +32,7 @@ func measuredOf(node *corev3.Node) measured {
 		port = 0
 	}
 	return measured{
-		admin:     port > 0 || fields[AdminKey].GetBoolValue(), // true is what earlier versions wrote
+		admin:     port > 0 || fields[AdminKey].GetBoolValue(), // earlier versions wrote true
 		adminPort: uint32(port),
 		pushes:    fields[PushKey].GetBoolValue(),
 	}

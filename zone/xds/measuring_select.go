@@ -11,16 +11,16 @@ import (
 // basicMetrics matches the metric names of profile Basic, as Envoy has them.
 const basicMetrics = `(_rq_|_cx_|\.rbac\.|^server\.(live|state|uptime|memory)|^listener_manager\.|^cluster_manager\.|^control_plane\.|membership_)`
 
-// selectedMetrics says which of the proxy's metrics are shown. The admin interface selects by filter, an expression for
-// Envoy's names. The rest is by the names that Prometheus shows.
+// selectedMetrics selects the metrics to show. The admin interface selects by filter, an expression for Envoy's names.
+// The rest uses the names that Prometheus sees.
 type selectedMetrics struct {
 	unused bool
 	filter string
-	// base is empty if everything that filter lets through is shown, but for what is excluded.
+	// base is empty if everything that filter matches is shown, except for exclude.
 	base, exclude, include []resources.MetricSelector
 }
 
-// byName reports whether something is selected by the names that Prometheus shows.
+// byName reports whether something is selected by the names that Prometheus sees.
 func (s *selectedMetrics) byName() bool { return len(s.base) > 0 || len(s.exclude) > 0 }
 
 // path returns the path of the metrics on the admin interface.
@@ -41,8 +41,8 @@ func (s *selectedMetrics) path() string {
 // nothing matches no name.
 const nothing = "^$"
 
-// selectMetrics reads which metrics are shown, and returns what has no effect. Profiles alone are expressions for the
-// admin interface, which is spared the rest.
+// selectMetrics reads the metrics to show, and returns the parts without effect. Profiles alone become expressions for
+// the admin interface, which then skips the rest.
 func selectMetrics(sidecar *resources.MetricSidecar) (out *selectedMetrics, problems []string) {
 	out = &selectedMetrics{}
 	if sidecar == nil {
@@ -90,8 +90,8 @@ func selectMetrics(sidecar *resources.MetricSidecar) (out *selectedMetrics, prob
 	return out, problems
 }
 
-// profileOf returns expressions that match the metrics of the widest of the profiles: of Envoy's names, and of those
-// that Prometheus shows. They are empty for all.
+// profileOf returns expressions for the metrics of the widest profile: by Envoy's names, and by those that Prometheus
+// sees. They are empty for all metrics.
 func profileOf(profiles []resources.MetricProfile) (filter, names string) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(profiles, func(p resources.MetricProfile) bool { return p.Name == name })

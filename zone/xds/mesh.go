@@ -7,29 +7,29 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// mesh holds what a mesh's connected proxies share: its policies, read once, and the proxies that each may concern. It
-// exists while one of its proxies is connected. Proxies.mu guards all of it but trust.
+// mesh holds what a mesh's connected proxies share: its policies, read once, and the proxies that each may affect. It
+// exists while one of its proxies is connected. Proxies.mu guards all of it except trust.
 type mesh struct {
 	name  string
 	since uint64 // commits up to this revision are already in policies
-	// asked means that the mesh's initial policies were created: without a policy, nothing holds.
+	// asked means that the mesh's initial policies were created: without a policy, no defaults apply.
 	asked bool
 
-	// received holds the policies on what proxies receive, permissions among them.
+	// received holds the policies for inbound traffic, including permissions.
 	received *matching.Set
-	// confs holds the policies on what proxies send, routes among them.
+	// confs holds the policies for outgoing traffic, including routes.
 	confs *matching.Set
 	// whole holds the policies of wholeTypes.
 	whole *matching.Set
-	// patches reads those of them that patch proxies.
+	// patches reads the MeshProxyPatches among them.
 	patches *patchReader
 	// proxies holds the connected proxies, including those without a Dataplane.
 	proxies map[*proxy]struct{}
-	// unready holds those of them that have a Dataplane and never had a config, because it could not be built. changed means
-	// that a policy has changed since: it may have been what was wrong.
+	// unready holds the proxies that have a Dataplane but never had a config, because it could not be built. changed
+	// means that a policy has changed since, which may have been the cause.
 	unready map[*proxy]struct{}
 	changed bool
-	// meeting holds the proxies with a Dataplane, under each condition that they meet.
+	// meeting holds the proxies with a Dataplane by each condition that they meet.
 	meeting map[matching.Condition]map[*proxy]struct{}
 
 	trust atomic.Pointer[trust] // nil while the mesh trusts nobody

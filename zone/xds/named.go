@@ -13,20 +13,20 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// maxNamed bounds the listeners that a proxy has for the names of services.
+// maxNamed limits a proxy's listeners for service names.
 const maxNamed = 1024
 
-// answersNames reports whether a proxy listens on what the names of services stand for: if its bootstrap says where it is
-// asked for them, or that the resolver of its cluster knows them.
+// answersNames reports whether a proxy listens on the addresses of service names: its bootstrap must say where it
+// answers DNS queries, or that the cluster's resolver knows the names.
 func (t *target) answersNames() bool {
 	return t.dns != nil && !t.proxyless && (!t.dns.cluster || t.capture.port != 0)
 }
 
-// takesNames reports whether a proxy listens on addresses of services: those that names stand for, and those that the
-// application dials by itself, if they are redirected to it.
+// takesNames reports whether a proxy listens on service addresses: those of names, and those that the application dials
+// itself, if they are redirected to it.
 func (t *target) takesNames() bool { return t.answersNames() || t.capture.port != 0 && !t.proxyless }
 
-// reachable is what a Dataplane limits itself to, of all that it could send to. The zero value is no limit.
+// reachable limits the destinations of a Dataplane. The zero value is no limit.
 type reachable struct {
 	refs    []resources.BackendRef
 	limited bool
@@ -42,7 +42,7 @@ func reachableOf(dp *meshpb.Dataplane) (out reachable) {
 	return out
 }
 
-// mayReach returns which ports of services the proxy may have a listener for.
+// mayReach returns a function that reports which service ports the proxy may have a listener for.
 func (s *sender) mayReach() func(matching.ResourceKey) bool {
 	if !s.target.reachable.limited {
 		return func(matching.ResourceKey) bool { return true }
@@ -68,13 +68,13 @@ func (s *sender) mayReach() func(matching.ResourceKey) bool {
 type namedService struct {
 	*hostnames.Service
 	backends []*backend
-	// first, then turn say when it gets its listeners.
+	// first, then turn, decide when it gets its listeners.
 	first, turn int
 }
 
-// namedServices returns the services with names, in the order in which they get listeners until there are too many:
-// those of operators, those of the proxy's own namespace, then the others, so that each namespace of the zone, and each
-// other zone, has as many as every other. The owner of one could otherwise leave none for the rest.
+// namedServices returns the services with names, in the order in which they get listeners until the limit: those of
+// operators, those of the proxy's own namespace, then the others, so that each namespace of the zone, and each other
+// zone, gets an equal share. Otherwise the owner of one could use up the limit.
 func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedService {
 	var out []*namedService
 	taken := map[resources.Owner]int{}
@@ -95,7 +95,7 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 		case owner == (resources.Owner{Zone: s.target.match.Zone, Namespace: s.target.match.Namespace}):
 			next.first = 1
 		case owner.Zone != s.target.match.Zone:
-			owner.Namespace = "" // its zone says whose it is
+			owner.Namespace = "" // its zone decides whose it is
 		}
 		next.turn = taken[owner]
 		taken[owner] += len(next.backends)
@@ -107,7 +107,8 @@ func (s *sender) namedServices(may func(matching.ResourceKey) bool) []*namedServ
 	return out
 }
 
-// addressesOf returns the addresses of a service on which the proxy listens: that of its names, and with capture its own.
+// addressesOf returns the addresses of a service on which the proxy listens: that of its names and, with capture, its
+// own.
 func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 	captured := s.target.capture.port != 0
 	if len(service.Given) > 0 && s.target.answersNames() && s.target.dns.cluster {
@@ -148,7 +149,7 @@ func (s *sender) resolveNamed() (found []*destined) {
 				}
 				some = true
 				if taken[listen] {
-					continue // an outbound of the Dataplane itself is there, or a service that comes first
+					continue // an outbound of the Dataplane, or a service that comes first, has the address
 				}
 				taken[listen] = true
 				found = append(found, s.destine(&outbound{listen: listen, field: b.name,
@@ -191,7 +192,7 @@ func (n *network) names(mesh string) *hostnames.Names {
 	return n.named[mesh]
 }
 
-// workInGeneratorLocked marks the proxies that answer for names.
+// workInGeneratorLocked marks the proxies that serve names.
 func (x *Proxies) workInGeneratorLocked() {
 	clear(x.network.named)
 	for _, m := range x.meshes {
@@ -203,7 +204,7 @@ func (x *Proxies) workInGeneratorLocked() {
 	}
 }
 
-// namesKey is all that the listener for names depends on.
+// namesKey is everything that the listener for names depends on.
 type namesKey struct{ table, server string }
 
 // namesListener returns the listener on which the proxy answers for names.

@@ -11,27 +11,27 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// network holds the destinations that the zone's proxies can send to: the services and routes in use, and the endpoints
-// and identities of the ports in use, built once for all proxies. Proxies.mu guards it.
+// network holds the destinations of the zone's proxies: the services and routes in use, and the endpoints and
+// identities of the ports in use, built once for all proxies. Proxies.mu guards it.
 type network struct {
 	store store.Reader
 	home  resources.Home
 	// assignments returns the current SPIFFE IDs of a mesh's Dataplanes.
 	assignments func(mesh string) *identity.Assignments
 
-	// destinations holds the destinations of each mesh. A mesh has no entry if one of them changed since. known caches
-	// what was read of each.
+	// destinations holds the destinations of each mesh. A mesh has no entry after one of them changed. known caches
+	// each decoded destination.
 	destinations map[string]*matching.Destinations
 	known        map[resources.Key]*matching.Destination
-	// named holds the names of the services of each mesh, as destinations does the destinations.
+	// named holds the service names of each mesh, like destinations.
 	named map[string]*hostnames.Names
-	// gates holds the egresses of each mesh; a mesh has no entry if one of them changed since.
+	// gates holds the egresses of each mesh; a mesh has no entry after one of them changed.
 	gates    map[string][]*candidate
 	ports    map[string]*usedPort // by backend.assignment
 	decoded  map[resources.Key]*candidate
 	presence *presence
 
-	// Ports and proxies that the commits in progress concern.
+	// Ports and proxies that the current commits affect.
 	dirtyPorts   map[*usedPort]struct{}
 	dirtyProxies map[*proxy]scope
 }
@@ -52,7 +52,7 @@ type scope uint8
 
 const (
 	onlySending  scope = iota
-	onlyObserved       // what policies on the whole proxy make of it, and what it sends
+	onlyObserved       // the effect of policies on the whole proxy, and what it sends
 	everything
 )
 
@@ -171,8 +171,8 @@ func (n *network) drop(p *proxy) {
 	delete(n.dirtyProxies, p)
 }
 
-// resolve rebuilds the endpoints and identities of a port, and reports whether anything changed. What cannot be built
-// stays as it was.
+// resolve rebuilds the endpoints and identities of a port, and reports whether anything changed. Parts that cannot be
+// built stay as they were.
 func (n *network) resolve(port *usedPort, t *trust) bool {
 	old := *port
 	port.services = n.servicesOf(port.backend)
@@ -219,7 +219,7 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 	return out
 }
 
-// settle resolves the dirty ports and returns the proxies that they concern.
+// settle resolves the dirty ports and returns the proxies that they affect.
 func (n *network) settle(trusted func(mesh string) *trust) map[*proxy]struct{} {
 	concerned := map[*proxy]struct{}{}
 	for port := range n.dirtyPorts {

@@ -13,7 +13,7 @@ func (n *network) dataplanesIn(mesh string) []*resources.Resource {
 	return slices.Collect(n.store.Snapshot().List(store.Query{Type: resources.TypeDataplane, Mesh: mesh}))
 }
 
-// dataplaneChanged marks the ports that have a Dataplane, old or next, as an endpoint.
+// dataplaneChanged marks the ports with a Dataplane, old or next, as an endpoint.
 func (n *network) dataplaneChanged(old, next *resources.Resource) {
 	if n.isEgress(old) || n.isEgress(next) {
 		n.egressChanged(cmp.Or(old, next).Mesh)
@@ -50,7 +50,7 @@ func (n *network) ingressChanged(zone string) {
 	}
 }
 
-// trustChanged marks the ports of a mesh: the secrets of their identities contain the mesh's trust bundles.
+// trustChanged marks the ports of a mesh: their identity secrets contain the mesh's trust bundles.
 func (n *network) trustChanged(mesh string) {
 	for _, port := range n.ports {
 		if port.mesh() == mesh && !port.localOnly {
@@ -59,7 +59,7 @@ func (n *network) trustChanged(mesh string) {
 	}
 }
 
-// serviceChanged marks the ports that a service backs, or may back now.
+// serviceChanged marks the ports that a service backs, or may now back.
 func (n *network) serviceChanged(old, next *resources.Resource) {
 	for _, port := range n.ports {
 		for _, r := range []*resources.Resource{old, next} {

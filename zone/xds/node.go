@@ -35,7 +35,7 @@ func DataplaneOf(node *corev3.Node) (resources.Key, error) {
 	return resources.Key{Type: resources.TypeDataplane, Mesh: mesh, Namespace: namespace, Name: name}, nil
 }
 
-// grpcAgent begins the user agent of gRPC's own xDS clients, in any language.
+// grpcAgent is the prefix of the user agent of gRPC's own xDS clients, in any language.
 const grpcAgent = "grpc "
 
 // isGRPC reports whether a node is an application that reads its config itself, through gRPC.

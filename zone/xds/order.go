@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// waitsFor lists the kinds that each kind comes after. Listeners and routes that name a cluster which the proxy does
-// not have yet, or has without endpoints, would fail requests.
+// waitsFor lists the kinds that each kind waits for. Listeners and routes would fail requests if they named a cluster
+// that the proxy lacks, or has without endpoints.
 var waitsFor = [kinds][]kind{
 	kindListener: {kindCluster},
 	kindRoute:    {kindCluster, kindEndpoint, kindSecret},
 }
 
 // mustWaitLocked reports whether a response would arrive before what it refers to: the stream has not answered the last
-// response of a kind that it waits for, and there is a newer state of it. A client that asks for clusters by name
-// learns the names from what refers to them.
+// response of a kind that it waits for, and that kind has a newer state. A client that asks for clusters by name learns
+// the names from what refers to them.
 func (s *session) mustWaitLocked(k kind) bool {
 	if !s.ordered {
 		return false
@@ -27,9 +27,9 @@ func (s *session) mustWaitLocked(k kind) bool {
 	return false
 }
 
-// lacksLocked reports whether the stream has yet to receive a resource. Clusters are told as soon as the proxy answers.
-// Endpoints and secrets only need to have been sent once, and the proxy asks for them by what it has: nothing waits for
-// those that it will not ask for. So no wait lasts once the proxy has answered and asked.
+// lacksLocked reports whether the stream has yet to receive a resource. Clusters count once the proxy has answered.
+// Endpoints and secrets count once they were sent: the proxy asks for them by what it has, and nothing waits for those
+// that it will not ask for. So no wait outlasts the proxy's answer and request.
 func (s *session) lacksLocked(k kind) bool {
 	if k == kindCluster {
 		want, _ := s.proxy.find(k)
@@ -40,15 +40,15 @@ func (s *session) lacksLocked(k kind) bool {
 	}
 	state := s.proxy.state.Load()
 	if state == nil || s.refused[kindCluster] || k == kindSecret && s.refused[kindListener] {
-		return false // a proxy does not ask for what belongs to something that it refused
+		return false // a proxy does not ask for what belongs to a refused resource
 	}
 	return slices.ContainsFunc(state.served(k), func(r *resource) bool {
 		return s.told[k].get(r.name) == nil && state.refersTo(k, r.name)
 	})
 }
 
-// refersTo reports whether a proxy that has all clusters and listeners asks for the endpoints or secret of a name. What
-// a patch made of a cluster or listener may ask for other things, or for none.
+// refersTo reports whether a proxy with all clusters and listeners asks for the endpoints or secret of a name. A
+// patched cluster or listener may ask for other names, or for none.
 func (s *state) refersTo(k kind, name string) bool {
 	if s.patched.sets == nil {
 		return true
@@ -70,7 +70,7 @@ func (s *session) refuses(k kind) {
 	s.refused[k] = true
 }
 
-// mayRemoveLocked reports whether clusters may be removed: nothing that the proxy has refers to them any more.
+// mayRemoveLocked reports whether clusters may be removed: nothing that the proxy has still refers to them.
 func (s *session) mayRemoveLocked() bool {
 	for _, k := range []kind{kindListener, kindRoute} {
 		if !s.asked[k] {
@@ -86,7 +86,7 @@ func (s *session) mayRemoveLocked() bool {
 	return true
 }
 
-// wakeWaitingLocked lets kinds respond that may have waited for this one.
+// wakeWaitingLocked wakes kinds that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
 	switch k {
 	case kindCluster, kindEndpoint, kindSecret:

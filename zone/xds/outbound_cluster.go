@@ -26,26 +26,26 @@ type partKey struct {
 	asks   asks
 }
 
-// asks is how a cluster asks for a service in the handshake.
+// asks describes how a cluster requests a service in the handshake.
 type asks struct {
-	// sni is the server name, and hashed the other spelling of it where an endpoint may want that; empty for none.
+	// sni is the server name, and hashed its other spelling where an endpoint may need that; empty for none.
 	sni, hashed string
 	// trust names the secret that verifies the service.
 	trust string
 	alpn  string
 }
 
-// socketKey is all that a cluster's handshake depends on.
+// socketKey is everything that a cluster's handshake depends on.
 type socketKey struct {
 	asks
 	secrets secretNames
 	tls     string
 }
 
-// socket is the end of a marshalled cluster: how it does the handshake.
+// socket is the end of a marshalled cluster: its handshake settings.
 type socket struct{ config []byte }
 
-// identified is a cluster, and what it was made of.
+// identified is a cluster with the parts that it was built from.
 type identified struct {
 	part   *clusterPart
 	socket *socket
@@ -105,7 +105,8 @@ func (s *sender) identify(p *plan, out *sending) error {
 	return nil
 }
 
-// identified returns the cluster that was made of the same parts; nil if there is none. i is a guess at its place.
+// identified returns the cluster that was built from the same parts; nil if there is none. i is a guess at its
+// position.
 func (s *sending) identified(i int, of *clusterPart, tls *socket) *resource {
 	if s == nil || len(s.clusters) == 0 {
 		return nil
@@ -120,8 +121,8 @@ func (s *sending) identified(i int, of *clusterPart, tls *socket) *resource {
 	return nil
 }
 
-// socket asks for the service by its server name, which routes through ingresses, and presents the proxy's own identity.
-// The other spelling is for endpoints that want it. What is marshalled goes behind the rest of the cluster: that is one
+// socket requests the service by its server name, which ingresses route by, and presents the proxy's own identity. The
+// other spelling is for endpoints that need it. Its bytes follow the rest of the marshalled cluster, which makes one
 // message.
 func (s *sender) socket(as asks) (*socket, error) {
 	context := &tlsv3.UpstreamTlsContext{
@@ -152,7 +153,7 @@ func (s *sender) socket(as asks) (*socket, error) {
 	return &socket{config}, err
 }
 
-// alpn returns the protocol that a connection to the backend asks for; empty for none.
+// alpn returns the protocol that a connection to the backend requests; empty for none.
 func (b *backend) alpn() string {
 	switch {
 	case b.http2():
@@ -163,7 +164,7 @@ func (b *backend) alpn() string {
 	return ""
 }
 
-// tlsSocket offers a protocol, unless it is empty.
+// tlsSocket returns the transport socket that offers a protocol, unless it is empty.
 func tlsSocket(alpn string, context *tlsv3.UpstreamTlsContext) (*corev3.TransportSocket, error) {
 	if alpn != "" {
 		context.CommonTlsContext.AlpnProtocols = []string{alpn}

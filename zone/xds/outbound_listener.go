@@ -16,14 +16,14 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// listens is what of an outbound's service and policies its listener depends on.
+// listens holds the parts of an outbound's service and policies that its listener depends on.
 type listens struct {
 	name, backend, service string
 	listen                 endpoint
 	redirected, http       bool
-	// idle is for connections without requests; headers limits the time that the headers of a request take.
+	// idle is for connections without requests; headers limits the time to receive a request's headers.
 	idle, headers durationOrNone
-	// attempts is how often a connection is tried; 0 for Envoy's own default.
+	// attempts is the number of connection attempts; 0 for Envoy's default.
 	attempts uint32
 	// shares identifies where connections go.
 	shares string
@@ -51,21 +51,21 @@ func (s *sender) prepare(d *destined) {
 	}
 }
 
-// listenedKey is all that the listener of an outbound depends on.
+// listenedKey is everything that the listener of an outbound depends on.
 type listenedKey struct {
 	listens
-	// logs decides on its logs, and from is what these say of the proxy; nil for none.
+	// logs is the rule for its logs, and from holds the proxy's fields in them; nil for none.
 	logs *matching.ResourceRule
 	from logSource
 	// by is the provider of its spans; nil for none.
 	by *provider
 }
 
-// listened is the listener of an outbound, and what its logs need. It is immutable.
+// listened is the listener of an outbound with the dependencies of its logs. It is immutable.
 type listened struct {
 	listener   *resource
 	collectors []*resource
-	// files are those that its logs write.
+	// files are the files that its logs write.
 	files    []string
 	problems []string
 }
@@ -117,7 +117,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 }
 
 // listen builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
-// that policies do not replace the listener, with one exception: the limit on the time that request headers take.
+// policies do not replace the listener, with one exception: the time limit for request headers.
 func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
 	made := &listened{}
 	logs := made.log(k, files)
@@ -208,7 +208,7 @@ func (k *listenedKey) tcpProxy(logs []*accesslogv3.AccessLog, shares []weighted)
 	return out
 }
 
-// sendTo sets the shares of a listener's connections; without any, they go where they went.
+// sendTo sets the shares of a listener's connections; without any, it changes nothing.
 func sendTo(out *tcpv3.TcpProxy, shares []weighted) {
 	var clusters []*tcpv3.TcpProxy_WeightedCluster_ClusterWeight
 	for _, w := range shares {

@@ -7,11 +7,11 @@ import (
 )
 
 // OwnFunc reports whether an address or name, with a port, may lead a proxy on the server's machine to a port of this
-// server that trusts callers on loopback.
+// server that trusts loopback callers.
 type OwnFunc func(address string, port uint32) bool
 
-// checkServices refuses a Dataplane whose proxy would lead its clients to this server. Bytes that arrive from there on
-// loopback would pass for those of a local program.
+// checkServices refuses a Dataplane whose proxy would forward its clients to this server. Their bytes would arrive on
+// loopback and pass for a local program's.
 func (f OwnFunc) checkServices(t *target) error {
 	if f == nil || t.proxyless {
 		return nil

@@ -26,7 +26,7 @@ const (
 	methodCertificate = "certificate"
 )
 
-// Reasons of refusals that are about pods.
+// Reasons of refusals for pods.
 const (
 	reasonUnavailable = "unavailable"
 	reasonNoPod       = "no-pod"
@@ -42,21 +42,21 @@ type pass struct {
 	method    string
 	token     string
 	claims    tokens.Claims
-	// pod is who presents the token, for the method pod.
+	// pod is the pod that presents the token, for the method pod.
 	pod podtoken.Pod
-	// judged identifies the keys and revocations by which the token was last found valid. Only the goroutine that
+	// judged identifies the keys and revocations with which the token was last found valid. Only the goroutine that
 	// judges it again uses it.
 	judged tokens.Generation
 	// chain is unverified until check. Beside a token, it must belong to the same proxy.
 	chain []*x509.Certificate
-	// signers holds the authorities by which the chain was last found valid. Only the goroutine that judges it again
+	// signers holds the authorities with which the chain was last found valid. Only the goroutine that judges it again
 	// uses it.
 	signers []*x509.Certificate
-	until   time.Time    // zero means for ever
+	until   time.Time    // zero means forever
 	node    atomic.Value // string: the node of the last check
 
 	end   context.CancelCauseFunc // guarded by admission.mu
-	asked time.Time               // guarded by admission.mu once it is open: when the API server last said whose token it is
+	asked time.Time               // guarded by admission.mu once it is open: when the API server last confirmed the token
 }
 
 // ended is the reason why an admitted stream was ended.
@@ -89,7 +89,7 @@ func (p *pass) refuse(reason string, code codes.Code) error {
 	}
 }
 
-// endedBy turns the cause of a stream's end into the error for its peer; nil if the cause is another one.
+// endedBy converts the cause of a stream's end into the error for its peer; nil for any other cause.
 func endedBy(cause error) error {
 	var e *ended
 	if errors.As(cause, &e) {
@@ -98,7 +98,7 @@ func endedBy(cause error) error {
 	return nil
 }
 
-// open registers the pass of a stream. Admission calls end when the pass is no longer good.
+// open registers the pass of a stream. Admission calls end when the pass is no longer valid.
 func (p *pass) open(end context.CancelCauseFunc) {
 	if p == nil || p.method == methodNone {
 		return
@@ -126,8 +126,8 @@ func (p *pass) close() {
 	delete(p.admission.live, p)
 }
 
-// over returns why the credential is no longer good, or nothing. It verifies a token again only if keys, revocations or
-// the token's own times require it, and a certificate only if authorities were added or removed.
+// over returns why the credential is no longer valid, or nothing. It verifies a token again only if keys, revocations
+// or the token's own times require it, and a certificate only if authorities were added or removed.
 func (p *pass) over(now time.Time, g tokens.Generation, known signers) string {
 	if len(p.chain) > 0 && now.Before(p.chain[0].NotAfter) && !p.signedHere(known) {
 		return "unknown-authority"
@@ -161,7 +161,7 @@ func (p *pass) check(key resources.Key, r *resources.Resource) error {
 	return nil
 }
 
-// recheck ends the stream if the pass is not for what the Dataplane has become. It reports nothing itself.
+// recheck ends the stream if the pass does not match the changed Dataplane. It reports nothing itself.
 func (p *pass) recheck(key resources.Key, r *resources.Resource, end context.CancelCauseFunc) {
 	if p != nil && !p.fits(key, r) {
 		end(&ended{pass: p, reason: "another-proxy", code: codes.PermissionDenied})
@@ -192,7 +192,7 @@ func (p *pass) show(chain []*x509.Certificate) {
 }
 
 // is compares a client certificate with the identity of the Dataplane. It accepts only an authority of this zone:
-// another zone's must not open streams here, whatever it signs.
+// another zone's authority must not open streams here, whatever it signs.
 func (p *pass) is(r *resources.Resource) bool {
 	if r == nil || r.Type != resources.TypeDataplane {
 		return false
@@ -206,8 +206,8 @@ func (p *pass) is(r *resources.Resource) bool {
 	return err == nil && id == want
 }
 
-// bound compares a token with the proxy. Everything that the token names must hold, and it must name something. The
-// name includes the namespace. Without a name, the label names the namespace, and a token that has neither is for
+// bound compares a token with the proxy. Everything that the token names must match, and it must name something. The
+// name includes the namespace. Without a name, the label gives the namespace, and a token with neither is for
 // Dataplanes without a namespace.
 func bound(c *tokens.Claims, key resources.Key, r *resources.Resource) bool {
 	if key.Type == resources.TypeZoneIngress {

@@ -22,7 +22,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// maxPassing bounds the matches of a proxy, of all its policies together.
+// maxPassing limits the matches of a proxy, over all its policies.
 const maxPassing = 1024
 
 // Names of the filter chains for redirected connections.
@@ -32,31 +32,31 @@ const (
 	httpChain    = "http"
 )
 
-// passing is what a proxy lets out of the mesh. Each match is a filter chain of its own, and what chooses among them
-// is beside them: when matches come and go, Envoy changes the listener in place, and only connections of a chain that is
-// gone drain.
+// passing describes the traffic that a proxy lets out of the mesh. Each match is a filter chain of its own, and the
+// matcher that selects among them is separate. When matches come and go, Envoy updates the listener in place, and only
+// connections of a removed chain drain.
 type passing struct {
 	chains []*listenerv3.FilterChain
 	routes []*resource
-	// rules choose the chain of a connection, in order.
+	// rules select the chain of a connection, in order.
 	rules []chainRule
-	// otherwise is the chain of all others; empty closes them.
+	// otherwise is the chain of all other connections; empty closes them.
 	otherwise string
-	// reads means that the first bytes of a connection must be read to choose.
+	// reads means that the choice needs the first bytes of a connection.
 	reads bool
 }
 
-// chainRule is a filter chain with the connections that it is for: all of its parts hold.
+// chainRule is a filter chain with the conditions for its connections; all must hold.
 type chainRule struct {
 	chain    string
 	prefixes []netip.Prefix
 	port     uint32 // 0 is any
-	// tls, or http, means that the connection speaks it; name is a server name of TLS.
+	// tls, or http, means that the connection uses it; name is a TLS server name.
 	tls, http bool
 	name      string
 }
 
-// passBy applies a merged MeshPassthrough. Without one, the setting of the mesh holds.
+// passBy applies a merged MeshPassthrough. Without one, the mesh's setting applies.
 func (t *target) passBy(rule matching.ProxyRule) error {
 	var conf resources.PassthroughConf
 	origin := "MeshPassthrough"
@@ -111,7 +111,7 @@ func (t *target) newPassing(conf *resources.PassthroughConf, origin string) (*pa
 	return p, nil
 }
 
-// match adds the chains of matches. Addresses come before names: what an address lets through as bytes is not read as
+// match adds the chains of matches. Addresses come before names: bytes that an address lets through are not read as
 // HTTP.
 func (p *passing) match(matches []resources.PassthroughMatch, problem func(at int, text string)) error {
 	known := map[string]bool{}
@@ -138,7 +138,7 @@ func (p *passing) match(matches []resources.PassthroughMatch, problem func(at in
 			}
 			rule.name = m.Value
 		} else {
-			prefix, _ := m.Prefix() // Problem looked
+			prefix, _ := m.Prefix() // Problem has checked it
 			rule.prefixes = []netip.Prefix{prefix}
 		}
 		rule.chain = rule.text()
@@ -178,11 +178,11 @@ func (r *chainRule) text() string {
 	return strings.Join(parts, " ")
 }
 
-// matchHTTP adds a chain for HTTP on each port that a domain names, and one for all others. Their routes choose by
-// Host, and move no listener.
+// matchHTTP adds a chain for HTTP on each port that a domain names, and one for all others. Their routes select by
+// Host, and replace no listener.
 func (p *passing) matchHTTP(domains map[uint32][]string) error {
 	ports := slices.Sorted(maps.Keys(domains))
-	slices.Reverse(ports) // any port is last
+	slices.Reverse(ports) // any port comes last
 	for _, port := range ports {
 		name := httpChain
 		names := domains[port]
@@ -228,7 +228,7 @@ func httpPassChain(name string) (*listenerv3.FilterChain, error) {
 
 func passRoutes(chain string) string { return "passthrough:" + chain }
 
-// httpPassRoutes lets requests for some hosts through, with any port behind the name, and refuses all others.
+// httpPassRoutes lets requests for some hosts through, with any port after the name, and refuses all others.
 func httpPassRoutes(chain string, domains []string) (*resource, error) {
 	slices.Sort(domains)
 	var routes []*routev3.Route

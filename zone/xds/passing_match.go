@@ -23,7 +23,7 @@ type (
 	single        = xdsmatcher.Matcher_MatcherList_Predicate_SinglePredicate
 )
 
-// packed marshals a message that is always valid: texts in it were looked at where they were written.
+// packed marshals a message that is always valid: its texts were checked when they were written.
 func packed(m proto.Message) *anypb.Any {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -32,10 +32,10 @@ func packed(m proto.Message) *anypb.Any {
 	return &anypb.Any{TypeUrl: "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName()), Value: value}
 }
 
-// noLimit is a timeout that never comes.
+// noLimit is an infinite timeout.
 func noLimit() *durationpb.Duration { return durationpb.New(0) }
 
-// choose builds what chooses the filter chain of a connection.
+// choose builds the matcher that selects the filter chain of a connection.
 func (p *passing) choose() *xdsmatcher.Matcher {
 	list := &xdsmatcher.Matcher_MatcherList{}
 	for i := range p.rules {
@@ -50,7 +50,7 @@ func (p *passing) choose() *xdsmatcher.Matcher {
 	return out
 }
 
-// toChain chooses a filter chain by its name.
+// toChain selects a filter chain by name.
 func toChain(name string) *xdsmatcher.Matcher_OnMatch {
 	return &xdsmatcher.Matcher_OnMatch{OnMatch: &xdsmatcher.Matcher_OnMatch_Action{Action: &xdscore.TypedExtensionConfig{
 		Name: "filter-chain-name", TypedConfig: packed(wrapperspb.String(name)),

@@ -10,8 +10,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// patchReader reads each MeshProxyPatch of a mesh once, for all proxies that it selects: values may have 128 KiB of YAML.
-// Proxies.mu guards it. A nil one keeps nothing.
+// patchReader reads each MeshProxyPatch of a mesh once, for all proxies that it selects: values may have 128 KiB of
+// YAML. Proxies.mu guards it. A nil patchReader keeps nothing.
 type patchReader struct{ known map[resources.Key]*readPatch }
 
 // readPatch is a policy as it was read. Either patch or problem is set.
@@ -23,7 +23,7 @@ type readPatch struct {
 
 func newPatchReader() *patchReader { return &patchReader{known: map[resources.Key]*readPatch{}} }
 
-// forget drops what is known of a policy.
+// forget drops a policy.
 func (r *patchReader) forget(key resources.Key) { delete(r.known, key) }
 
 // read returns a policy for a Dataplane of this zone.

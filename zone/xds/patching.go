@@ -23,9 +23,9 @@ type patch struct {
 	// id identifies the policy with its conf.
 	id   string
 	conf *proxypatch.Edits
-	// unguarded means that its writer may open what permissions close.
+	// unguarded means that its author may open what permissions close.
 	unguarded bool
-	// required means that the proxy is not reached without it.
+	// required means that the proxy must not be reachable without it.
 	required bool
 	// ofOperator means that no owner of a namespace wrote it.
 	ofOperator bool
@@ -34,11 +34,11 @@ type patch struct {
 // patchedKinds are the kinds that patches change.
 var patchedKinds = []kind{kindCluster, kindListener, kindRoute}
 
-// patched is what MeshProxyPatches make of a state. The zero value changes nothing.
+// patched is the result of MeshProxyPatches for a state. The zero value changes nothing.
 type patched struct {
-	// sets holds what the proxy is sent of patchedKinds; nil if that is what the state has.
+	// sets holds what the proxy is sent of patchedKinds; nil if that equals the state.
 	sets *[kinds]set
-	// of are the patches. without is the state of those that the proxy refused.
+	// of lists the patches. without is the state of the patches that the proxy refused.
 	of      []*patch
 	without int
 	// closed means that a required patch cannot be read.
@@ -49,7 +49,7 @@ type patched struct {
 	problems []string
 }
 
-// served returns what the proxy is sent of a kind.
+// served returns the resources of a kind that the proxy is sent.
 func (s *state) served(k kind) set {
 	if s.patched.sets != nil && slices.Contains(patchedKinds, k) {
 		return s.patched.sets[k]
@@ -57,7 +57,7 @@ func (s *state) served(k kind) set {
 	return s.sets[k]
 }
 
-// patchBy finds the MeshProxyPatches of a target. One that is not valid, which only a peer can send, has no effect.
+// patchBy finds the MeshProxyPatches of a target. An invalid one, which only a peer can send, has no effect.
 func (t *target) patchBy(policies []*matching.Policy) error {
 	for _, policy := range matching.ProxyPolicies(resources.TypeMeshProxyPatch, t.match, policies) {
 		if read := t.patches.read(policy, t.dataplane); read.problem != "" {
@@ -75,10 +75,11 @@ func isOwn(policy, dataplane *resources.Resource) bool {
 	return policy.Labels[resources.LabelOrigin] == resources.OriginZone && policy.Zone() == dataplane.Zone()
 }
 
-// oneLine returns a text without what separates problems.
+// oneLine returns a text without the separator of problems.
 func oneLine(text string) string { return strings.ReplaceAll(text, "; ", ", ") }
 
-// serve sets what the proxy is sent. What a patch must not do, or the proxy does not take, costs that policy only.
+// serve sets what the proxy is sent. If a patch does something forbidden, or the proxy refuses it, only that policy
+// loses its effect.
 func (s *state) serve(x *Proxies, p *proxy) {
 	s.patched = patched{}
 	if p.target == nil || len(p.target.observed.patches) == 0 && !p.target.observed.closed || p.proxyless {
@@ -100,7 +101,7 @@ func (s *state) serve(x *Proxies, p *proxy) {
 	}
 }
 
-// close leaves out the listeners that others than the application reach.
+// close removes the listeners that others than the application can reach.
 func (s *state) close(t *target) {
 	sets := s.sets
 	sets[kindListener] = nil
@@ -121,7 +122,7 @@ func (s *state) patchAll(p *proxy, old *state) error {
 	return s.takePatched(config, s.applyPatches(p, config), old)
 }
 
-// samePatches reports whether the result for old is that for s.
+// samePatches reports whether the result for old also applies to s.
 func (s *state) samePatches(old *state, p *proxy) bool {
 	for _, k := range patchedKinds {
 		if !s.sets[k].equal(old.sets[k]) {
@@ -131,7 +132,7 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 	return slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.closed == p.target.observed.closed && old.patched.without == p.unpatchable.changes
 }
 
-// applyPatches returns the configuration after all patches that may be applied.
+// applyPatches returns the configuration after all patches that may apply.
 func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
 	guard := proxypatch.Guard{Original: config, Own: p.target.addresses(), Trusted: p.target.own}
 	now, closed := config, p.target.observed.closed
@@ -186,7 +187,7 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 	outbound := map[string]bool{}
 	for _, r := range s.sets[kindListener] {
 		if r.name == adminListener {
-			continue // it is the zone's: takePatched adds it
+			continue // it belongs to the zone: takePatched adds it
 		}
 		listener, err := openAs[*listenerv3.Listener](t, r)
 		if err != nil {
@@ -225,8 +226,8 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 	return out, nil
 }
 
-// opened is the message of a resource. Proxies that share the resource share it, and nobody changes it: patches make
-// copies.
+// opened is the message of a resource. Proxies that share the resource share it, and it must not be changed: patches
+// make copies.
 type opened struct{ proto.Message }
 
 // openAs returns the message of a resource.
@@ -245,7 +246,7 @@ func openAs[M proto.Message](t *target, r *resource) (m M, err error) {
 	return m, nil
 }
 
-// originOf returns what made a resource, as matches of patches name it.
+// originOf returns the origin of a resource, as matches of patches name it.
 func (s *state) originOf(k kind, name string) string {
 	switch {
 	case s.receiving[k].get(name) == nil:
@@ -258,7 +259,7 @@ func (s *state) originOf(k kind, name string) string {
 	return proxypatch.OriginOther
 }
 
-// takePatched makes the result of patches what the proxy is sent.
+// takePatched makes the result of patches the configuration that the proxy is sent.
 func (s *state) takePatched(before, after *proxypatch.Config, old *state) error {
 	var sets [kinds]set
 	for k, pair := range map[kind][2]map[string]*proxypatch.Resource{

@@ -8,8 +8,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// permitted is what the permissions of an inbound make: the filters that judge its clients, as ECDS serves them. It is
-// immutable.
+// permitted holds the result of an inbound's permissions: the filters that judge its clients, as ECDS serves them. It
+// is immutable.
 type permitted struct {
 	filters []*resource
 	rules   matching.Rules
@@ -17,13 +17,13 @@ type permitted struct {
 	closed string
 }
 
-// permittedKey is all that it depends on.
+// permittedKey is everything that it depends on.
 type permittedKey struct {
 	policies, section            string
 	port                         uint32
 	form                         rbac.Form
 	http, plaintext, serverFirst bool
-	// service is where the application is, if it speaks first.
+	// service is the application's address, if the application speaks first.
 	service endpoint
 }
 
@@ -67,10 +67,10 @@ func (p *permitted) add(name string, filter message) error {
 	return err
 }
 
-// access returns the access to a TCP inbound that follows the one before.
+// access returns the access to a TCP inbound that succeeds the given one.
 func (p *permitted) access(in *inbound, before access) access {
 	enforced := p.filters[1].version
-	if in.plaintext { // whoever is let in, is by these rules only: any change may be a loss
+	if in.plaintext { // only these rules admit a client: any change may be a loss
 		return access{filter: enforced, mark: enforced}
 	}
 	next := before.next(p.rules, enforced)

@@ -13,34 +13,34 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// plan is what proxies with the same outbounds and policies have in common of what they send: all of it, but for their
-// own identities in clusters, and for logs and traces in listeners. It is immutable.
+// plan is what proxies with the same outbounds and policies share of their outgoing configuration: everything except
+// their own identities in clusters, and logs and traces in listeners. It is immutable.
 type plan struct {
-	// out has the rest: routes, clusters of services outside the mesh, and what a gateway or an egress listens on.
+	// out holds the rest: routes, clusters of services outside the mesh, and the listeners of a gateway or an egress.
 	out sending
-	// found are the outbounds, clusters the parts of the clusters to services of the mesh.
+	// found holds the outbounds, clusters the parts of the clusters to services of the mesh.
 	found    []*destined
 	clusters []*clusterPart
-	// needed are the backends whose endpoints the proxy asks for.
+	// needed holds the backends whose endpoints the proxy requests.
 	needed []*backend
 	// table holds the address of each name that the proxy answers for, and tableText is the same as text.
 	table     map[string]netip.Addr
 	tableText string
-	// files are those that health checks write.
+	// files are the files that health checks write.
 	files []string
-	// logs are the rules for the logs of outbounds, if they were made with the plan.
+	// logs holds the rules for outbound logs, if they were built with the plan.
 	logs *matching.ToRules
-	// private means that something of the proxy itself decides, so that no other has this plan.
+	// private means that the plan depends on something of the proxy itself, so that it is not shared.
 	private bool
 }
 
-// planTypes are the policies that decide on a plan.
+// planTypes are the policies that a plan depends on.
 var planTypes = []resources.Type{
 	resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute, resources.TypeMeshTimeout, resources.TypeMeshRetry,
 	resources.TypeMeshCircuitBreaker, resources.TypeMeshLoadBalancingStrategy, resources.TypeMeshHealthCheck,
 }
 
-// planKey is all that a plan depends on, unless it is private.
+// planKey is everything that a plan depends on, unless it is private.
 type planKey struct {
 	policies, outbounds   string
 	mesh, zone, namespace string
@@ -51,7 +51,7 @@ type planKey struct {
 	trace                 *traceConf
 }
 
-// outboundsText identifies what of a Dataplane decides on a plan.
+// outboundsText identifies the parts of a Dataplane that a plan depends on.
 func (t *target) outboundsText() (string, error) {
 	type one struct {
 		Listen, Field string
@@ -87,7 +87,7 @@ func (s *sender) plan() (*plan, error) {
 	return s.makePlan()
 }
 
-// common returns a sender that knows what planKey says, and nothing else of the proxy.
+// common returns a sender with the content of planKey, and nothing else of the proxy.
 func (s *sender) common() *sender {
 	t := s.target
 	return &sender{
@@ -99,7 +99,7 @@ func (s *sender) common() *sender {
 	}
 }
 
-// makePlan makes a plan.
+// makePlan builds a plan.
 func (s *sender) makePlan() (*plan, error) {
 	s.listens, s.backends = map[string]bool{}, map[string]*backend{}
 	s.out.problems = slices.Clone(s.target.unserved)
@@ -156,7 +156,7 @@ func sorted(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// make makes routes and clusters, and what a gateway listens on.
+// make builds routes and clusters, and a gateway's listeners.
 func (s *sender) make(p *plan) error {
 	for _, d := range p.found {
 		s.prepare(d)

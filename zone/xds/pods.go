@@ -12,14 +12,14 @@ import (
 	"github.com/causeway-mesh/causeway/tokens"
 )
 
-// PodTokens tells which pod presents a token; see package podtoken for the errors of Check.
+// PodTokens identifies the pod that presents a token; see package podtoken for the errors of Check.
 type PodTokens interface {
 	Check(ctx context.Context, token string) (podtoken.Pod, error)
 }
 
 const (
-	// podInterval is how often the token of an open stream is asked about again: how long a stream outlives a pod that
-	// was deleted, at most. podLook is how often the server looks for streams of which that is due.
+	// podInterval is how often the token of an open stream is checked again, which is how long a stream may outlive a
+	// deleted pod. podLook is how often the server looks for streams that are due.
 	podInterval, podLook = 2 * time.Minute, 5 * time.Second
 )
 
@@ -28,7 +28,7 @@ func isForeign(err error) bool {
 	return errors.Is(err, tokens.ErrUnknownKey) || errors.Is(err, tokens.ErrAlgorithm) || errors.Is(err, tokens.ErrMalformed)
 }
 
-// showPod judges a token that this server did not make: the API server of Kubernetes may have made it for a pod.
+// showPod judges a token that this server did not issue: the API server of Kubernetes may have issued it for a pod.
 func (p *pass) showPod(ctx context.Context, token string) error {
 	pod, err := p.admission.cfg.Pods.Check(ctx, token)
 	switch {
@@ -42,15 +42,15 @@ func (p *pass) showPod(ctx context.Context, token string) error {
 	return nil
 }
 
-// isPod reports whether a pass of a pod is for the Dataplane of that pod. The Dataplane has the pod's name, and the
-// service account that the token proves: whoever may write Dataplanes in a namespace gives no pod another identity.
+// isPod reports whether a pod's pass is for the Dataplane of that pod. The Dataplane must have the pod's name and the
+// service account that the token proves, so an author of Dataplanes in a namespace cannot give a pod another identity.
 func (p *pass) isPod(key resources.Key, r *resources.Resource) bool {
 	return key.Type == resources.TypeDataplane && key.Namespace == p.pod.Namespace && key.Name == p.pod.Name &&
 		(r == nil || r.Labels[resources.LabelServiceAccount] == p.pod.ServiceAccount)
 }
 
-// watchPods asks again about the tokens of open streams, and ends the streams of pods that are gone, until ctx ends. A
-// stream stays while the API server does not answer: its token is good until it expires.
+// watchPods checks the tokens of open streams again, and ends the streams of deleted pods, until ctx ends. A stream
+// stays while the API server does not answer: its token is valid until it expires.
 func (a *Admission) watchPods(ctx context.Context) error {
 	if a.cfg.Pods == nil {
 		return nil
@@ -67,7 +67,7 @@ func (a *Admission) watchPods(ctx context.Context) error {
 	}
 }
 
-// askAgain asks about the tokens of which that is due. The questions are asked one after the other, with no lock held.
+// askAgain checks the tokens that are due, one after the other, without holding a lock.
 func (a *Admission) askAgain(ctx context.Context) {
 	now := a.cfg.Now()
 	due := map[string][]*pass{}

@@ -8,16 +8,15 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// leaveFor is how long a proxy may be disconnected, to restart or to find the zone again, before clients learn that it
-// is gone.
+// leaveFor is how long a proxy may be disconnected, to restart or to find the zone again, before clients stop using it.
 const leaveFor = 5 * time.Second
 
 // retireFor is how long the ingress of a deleted ZoneIngress continues, while other zones learn of the deletion.
 const retireFor = 10 * time.Second
 
 // presence tracks the zone's Dataplanes that have no proxy to take a request. A Dataplane in neither map is present or
-// unknown: it was there before the start, or its proxy is connected and could not be sent all that it should have.
-// Proxies.mu guards it.
+// unknown: it existed before the start, or its proxy is connected but could not be sent everything. Proxies.mu guards
+// it.
 type presence struct {
 	// absent holds Dataplanes without a proxy: it left, or none has connected since the Dataplane was created.
 	absent map[resources.Key]struct{}
@@ -108,8 +107,8 @@ func (x *Proxies) listensLocked(dataplane resources.Key) bool {
 	return false
 }
 
-// noteListening runs after each request of the stream that needed no response. A proxy that has answered everything
-// that it asks for, asks for its listeners, and has not refused all of them takes requests.
+// noteListening runs after each request of the stream that needed no response. A proxy takes requests once it has
+// answered everything that it asks for, asks for its listeners, and has not refused all of them.
 func (s *session) noteListening() {
 	p := s.proxy
 	if p.listens.Load() {
@@ -161,8 +160,8 @@ func (x *Proxies) presenceChangedLocked(dataplane resources.Key) {
 	}
 }
 
-// followPresence removes absent proxies from their clients' endpoints, until ctx ends. Streams that end with the server
-// do not count as absent.
+// followPresence removes absent proxies from their clients' endpoints, until ctx ends. Proxies whose streams end with
+// the server do not count as absent.
 func (x *Proxies) followPresence(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -187,7 +186,7 @@ func (x *Proxies) followPresence(ctx context.Context) {
 	}
 }
 
-// expirePresence applies all that is due by now, in one pass.
+// expirePresence applies everything that is due, in one pass.
 func (x *Proxies) expirePresence(now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -246,9 +245,9 @@ func (x *Proxies) retainPresenceLocked(snap store.Snapshot) {
 	}
 }
 
-// Presence reports whether the proxy of a ZoneIngress or an egress of this zone is connected. Left is when its last stream
-// ended, zero for one that has not connected since the start; Awaited is set while such a one may still come back. Avoided
-// means that clients in this zone avoid it: it left, or has not answered yet all that it was told.
+// Presence reports whether the proxy of a ZoneIngress or an egress of this zone is connected. Left is when its last
+// stream ended, zero for one that has not connected since the start; Awaited is set while that one may still reconnect.
+// Avoided means that clients in this zone avoid it: it left, or has not yet answered everything that it was sent.
 type Presence struct {
 	Connected bool
 	Left      time.Time

@@ -34,14 +34,14 @@ type Config struct {
 	RBACForm rbac.Form
 	// AccessLogs are the sinks of the inbounds' access logs.
 	AccessLogs []accesslog.Sink
-	// Checkpoint keep what proxies are given, for the next start; nil keeps nothing.
+	// Checkpoint keeps what proxies are issued, for the next start; nil keeps nothing.
 	Checkpoint *checkpoint.Cache
 	// Sources reads what MeshExternalServices refer to. If nil, no source can be read.
 	Sources SourceFunc
 	// Own reports this server's ports on loopback; nil means that it has none. It must not change once Run runs.
 	Own OwnFunc
-	// AdminPin is the SHA-256, in base64, of the public key of who may read the admin interface of an Envoy whose Dataplane
-	// has networking.admin.port. If empty, no Envoy shows it.
+	// AdminPin is the SHA-256, in base64, of the public key that may read the admin interface of an Envoy whose
+	// Dataplane has networking.admin.port. If empty, no Envoy exposes it.
 	AdminPin string
 	// Instance names this process in DataplaneInsights.
 	Instance string
@@ -51,7 +51,7 @@ type Config struct {
 	Log *slog.Logger
 	// Registerer takes the metrics; none are registered when nil.
 	Registerer prometheus.Registerer
-	// Tracer gets a span for each response that carries a traced change, until the proxy's answer; nil for none.
+	// Tracer gets a span for each response that carries a traced change, until the proxy answers; nil for none.
 	Tracer trace.Tracer
 	// Panics recovers from panics in work for one proxy; nil lets them end the process.
 	Panics *panics.Guard
@@ -63,7 +63,7 @@ type Proxies struct {
 	insights *insights
 	renewals *renewals
 	metrics  *metrics
-	// aside does what streams need a deep stack for. Callers do not hold mu.
+	// aside runs the work of streams that needs a deep stack. Callers do not hold mu.
 	aside  aside
 	shared shared
 	// streams counts the streams opened since the start.
@@ -74,7 +74,7 @@ type Proxies struct {
 	proxies map[proxyID]*proxy // guarded by mu
 	meshes  map[string]*mesh   // guarded by mu
 	network *network           // guarded by mu
-	// accesses holds the accesses last sent to each Dataplane's proxy. They outlive its streams: a client that loses
+	// accesses holds the accesses last sent to each Dataplane's proxy. They outlive its streams. A client that loses
 	// access while the proxy is away loses its connections too, and no client loses them because the proxy returns.
 	// Guarded by mu.
 	accesses map[resources.Key]accesses
@@ -90,7 +90,7 @@ type Proxies struct {
 	cause *store.Cause
 }
 
-// New returns Proxies without a proxy. Run must run for them to notice changes.
+// New returns Proxies without a proxy. They notice changes only while Run runs.
 func New(cfg Config) *Proxies {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -116,7 +116,7 @@ func New(cfg Config) *Proxies {
 	return p
 }
 
-// attach adds session to the streams of a proxy, and returns that proxy; ok is false if it has too many already.
+// attach adds session to the streams of a proxy, and returns that proxy; ok is false if it already has too many.
 func (x *Proxies) attach(id proxyID, s *session) (p *proxy, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -234,10 +234,10 @@ func (x *Proxies) Run(ctx context.Context) error {
 	}
 }
 
-// commitsAtOnce limits the commits applied before proxies that connect or disconnect have their turn.
+// commitsAtOnce limits the commits applied before proxies that connect or disconnect get a turn.
 const commitsAtOnce = 256
 
-// catchUp applies all commits there are.
+// catchUp applies all available commits.
 func (x *Proxies) catchUp() {
 	for x.catchUpSome() {
 	}
@@ -255,7 +255,7 @@ func (x *Proxies) catchUpSome() (more bool) {
 	more = len(commits) > commitsAtOnce
 	all := &store.Cause{}
 	for _, commit := range commits[:min(len(commits), commitsAtOnce)] {
-		cause := commit.Cause // a copy: a proxy that waits with it does not keep the commit in memory
+		cause := commit.Cause // a copy: a proxy that waits with it must not keep the commit in memory
 		x.cause = &cause
 		all.Join(&cause)
 		for i := range commit.Changes {

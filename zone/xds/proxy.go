@@ -21,9 +21,9 @@ type proxy struct {
 	key resources.Key // of the Dataplane
 	// proxyless means that the proxy is the application itself, a gRPC server.
 	proxyless bool
-	// measured is how its metrics can be had, according to its first stream.
+	// measured describes how its metrics are available, according to its first stream.
 	measured measured
-	// dns is where the proxy is asked for names, according to its first stream; nil if it is not.
+	// dns is where the proxy answers DNS queries, according to its first stream; nil if it does not.
 	dns    *dnsServer
 	mesh   *mesh
 	record *record
@@ -33,7 +33,7 @@ type proxy struct {
 	target   *target             // nil while there is no Dataplane, or none that can be built
 	ingress  *resources.Resource // set for the proxy of a ZoneIngress
 	unbuilt  unbuilt             // the parts in which the config is older than the store
-	ports    []*usedPort         // what it sends to
+	ports    []*usedPort         // its destinations
 	logFiles logFiles
 	// unpatchable holds the patches that the proxy refused.
 	unpatchable unpatchable
@@ -41,7 +41,7 @@ type proxy struct {
 
 	// state is nil until the Dataplane exists. It is replaced under Proxies.mu and read by anyone.
 	state atomic.Pointer[state]
-	// listens means that the proxy has at least once accepted everything that it asked for. Set under Proxies.mu.
+	// listens means that the proxy has accepted everything that it asked for at least once. Set under Proxies.mu.
 	listens atomic.Bool
 	// asked counts the names that its streams are subscribed to.
 	asked atomic.Int64
@@ -70,7 +70,7 @@ func (p *proxy) find(k kind) (s set, ok bool) {
 }
 
 // secretSet returns the proxy's own identity, the mesh's trust bundles and the SPIFFE IDs of the services that it sends
-// to, as far as they exist. The set has nothing else: a request for another name, such as another proxy's identity,
+// to, as far as they exist. It contains nothing else: a request for another name, such as another proxy's identity,
 // finds nothing.
 func (p *proxy) secretSet() set {
 	var out []*resource

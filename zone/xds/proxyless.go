@@ -21,7 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// Values that a gRPC server's bootstrap must share with the zone.
+// Values that a gRPC server's bootstrap shares with the zone.
 const (
 	// ServerListenerTemplate is its server_listener_resource_name_template: gRPC fills in the address that it listens
 	// on.
@@ -30,8 +30,8 @@ const (
 	CertificateProvider = "causeway"
 )
 
-// buildProxyless builds the state of a gRPC server that reads xDS itself. The permissions are in the routes: a server
-// drains all its connections when its listener changes, and none when its routes do.
+// buildProxyless builds the state of a gRPC server that reads xDS itself. The permissions are in the routes, because a
+// server drains all its connections when its listener changes, and none when its routes do.
 func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state, error) {
 	s := &state{proxyless: true, unsaid: slices.Clone(t.observed.unsaid)}
 	ports := map[uint32]int{}
@@ -81,7 +81,7 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 }
 
 // listensOn returns the addresses under which a server may ask for the inbound: the inbound's own, and all of the
-// machine's if no other inbound has the port. gRPC expects its own spelling of the address in the answer.
+// machine's if no other inbound has the port. gRPC expects its own spelling of the address in the response.
 func (in *inbound) listensOn(ports map[uint32]int) []string {
 	out := []string{in.listen.address}
 	for _, all := range []string{"0.0.0.0", "::"} {
@@ -157,7 +157,7 @@ func serverTLS() *tlsv3.DownstreamTlsContext {
 	}
 }
 
-// serverRoute routes all requests, with the rules that judge them in place of the filters' own denial.
+// serverRoute routes all requests, with the rules that judge them in place of the filters' denial.
 func (in *inbound) serverRoute(rules matching.Rules) (*resource, error) {
 	filters := rbac.ClassicFilters(rules)
 	configs := map[string]*anypb.Any{}
@@ -193,8 +193,8 @@ func (p *proxy) configProblem() string {
 
 func isEmpty(s string) bool { return s == "" }
 
-// showLimits shows what a state cannot enforce, and reports whether that changed: inbounds that stay closed, and what a
-// gRPC server cannot be configured with.
+// showLimits shows what a state cannot enforce, and reports whether that changed: inbounds that stay closed, and parts
+// that a gRPC server does not support.
 func (p *proxy) showLimits(s *state) bool {
 	if p.proxyless {
 		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))

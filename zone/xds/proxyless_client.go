@@ -14,8 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// forGRPC converts an Envoy's resources for its outbounds into what gRPC's own client accepts, under the same names: a
-// program dials xds:///<KRI of the service's port>. It leaves out what it cannot convert, and returns that in unsaid.
+// forGRPC converts an Envoy's resources for its outbounds into a form that gRPC's own client accepts, under the same
+// names: a program dials xds:///<KRI of the service's port>. It leaves out what it cannot convert, and returns that in
+// unsaid.
 func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
 	for k, rewrite := range map[kind]func(*resource) (*resource, error){
 		kindListener: apiListener,
@@ -37,7 +38,7 @@ func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
 	return out, unsaid
 }
 
-// apiListener is the listener of an outbound without a port: the program itself uses the connection manager in it.
+// apiListener returns the listener of an outbound without a port: the program itself uses the connection manager in it.
 func apiListener(r *resource) (*resource, error) {
 	listener, manager := &listenerv3.Listener{}, &hcmv3.HttpConnectionManager{}
 	if err := r.delta.GetResource().UnmarshalTo(listener); err != nil {
@@ -61,7 +62,7 @@ func apiListener(r *resource) (*resource, error) {
 		&listenerv3.Listener{Name: r.name, ApiListener: &listenerv3.ApiListener{ApiListener: packed}})
 }
 
-// clientRoutes are the same but for retry policies of no retries, for which gRPC would refuse all routes.
+// clientRoutes returns the routes without retry policies of zero retries, for which gRPC would refuse all routes.
 func clientRoutes(r *resource) (*resource, error) {
 	routes := &routev3.RouteConfiguration{}
 	if err := r.delta.GetResource().UnmarshalTo(routes); err != nil {

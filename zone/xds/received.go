@@ -14,24 +14,24 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// receivedType is a policy type on what HTTP inbounds receive. It affects only an inbound's routes, so that no listener
-// is replaced.
+// receivedType is a policy type for inbound HTTP traffic. It affects only an inbound's routes, so no listener is
+// replaced.
 type receivedType struct {
 	resources.Type
-	// apply adds a merged conf, never empty, to the route of the requests that it matches. An error leaves the route as
-	// it was.
+	// apply adds a merged conf, never empty, to the route of the requests that it matches. If it fails, the route is
+	// unchanged.
 	apply func(conf json.RawMessage, route *routev3.Route) error
 }
 
-// receivedTypes lists all of them. To add a type, add a row here, its conf to the types that resources checks, and its
-// fields to those that resources calls enforced.
+// receivedTypes lists all of them. To add a type, add a row here, its conf to the types that package resources checks,
+// and its fields to those that it calls enforced.
 var receivedTypes = []receivedType{
 	{resources.TypeMeshTimeout, applyTimeout},
 	{resources.TypeMeshFaultInjection, applyFault},
 	{resources.TypeMeshRateLimit, applyRateLimit},
 }
 
-// maxReceivedRoutes bounds the routes of one inbound: each combination of one rule of each type has one.
+// maxReceivedRoutes limits the routes of one inbound: each combination of one rule per type has one.
 const maxReceivedRoutes = 1024
 
 // choice is one rule of one type: a match and its conf. The last choice of a type matches all requests.
@@ -48,7 +48,7 @@ type received struct {
 	problems []string
 }
 
-// receive builds the routes for an inbound's requests. Of each type, the first rule that matches counts. Combinations
+// receive builds the routes for an inbound's requests. The first rule of each type that matches applies. Combinations
 // are tried in the order of the types' rules, so that the first matching route has the first matching rule of each
 // type.
 func receive(t *target, in *inbound, policies []*matching.Policy) received {
@@ -91,7 +91,7 @@ func receive(t *target, in *inbound, policies []*matching.Policy) received {
 	return out
 }
 
-// choices reads the rules of a type, up to the first one for all requests.
+// choices reads the rules of a type, up to the first that matches all requests.
 func (r *received) choices(typ *receivedType, rules matching.InboundRules) []choice {
 	var out []choice
 	for i := range rules.Items {
@@ -100,7 +100,7 @@ func (r *received) choices(typ *receivedType, rules matching.InboundRules) []cho
 		if rule.Match == nil {
 			return append(out, c)
 		}
-		// Other fields of a peer's match narrow it down: without them it would match more.
+		// Other fields of a peer's match restrict it: without them it would match more.
 		dec := json.NewDecoder(bytes.NewReader(rule.Match))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&c.match); err != nil || c.match.SNI != nil {
@@ -121,9 +121,8 @@ func (r *received) problem(in *inbound, origin, text string) {
 	}
 }
 
-// route builds the route of a combination, with all that its rules configure. Envoy would refuse the other routes, too,
-// along with one that it does not take: it is nil if that is because of the match, and without confs if it is because
-// of them.
+// route builds the route of a combination, with everything that its rules configure. If Envoy does not accept a route,
+// it refuses the others too. route is therefore nil if the match is the reason, and has no confs if they are.
 func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	bare := func() *routev3.Route {
 		return &routev3.Route{
@@ -159,9 +158,8 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	return route
 }
 
-// newInboundRoutes routes everything to the inbound's cluster, with no time limit but those of policies, and answers
-// requests without a registered method itself. Headers by which a client claims an identity do not reach the
-// application.
+// newInboundRoutes routes everything to the inbound's cluster, without time limits except those of policies, and
+// answers requests with an unregistered method itself. It removes headers by which a client claims an identity.
 func newInboundRoutes(in *inbound, routes []*routev3.Route) (*resource, error) {
 	same, err := theUnvarying()
 	if err != nil {
@@ -189,7 +187,7 @@ type inboundRoutes struct {
 	problems []string
 }
 
-// inboundRoutesKey is all that they depend on.
+// inboundRoutesKey is everything that they depend on.
 type inboundRoutesKey struct {
 	policies, section string
 	permissive        bool
@@ -219,7 +217,7 @@ func (t *target) inboundRoutes(in *inbound, policies []*matching.Policy) (*inbou
 	})
 }
 
-// buildRoutes makes the routes of HTTP inbounds.
+// buildRoutes builds the routes of HTTP inbounds.
 func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) error {
 	var out []*resource
 	s.unrouted, s.madeRoutes = nil, nil

@@ -12,16 +12,15 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// connectionLimits holds what MeshTimeouts set for the connections of an inbound; nil means the default limits, of all or
-// of one. All but
-// connect are in the listener, since only a connection manager or TCP proxy has these settings
+// connectionLimits holds the settings of MeshTimeouts for an inbound's connections; nil, of all or of one, means the
+// default limits. All but connect are in the listener, since only a connection manager or TCP proxy has these settings
 // (docs/decisions/0050-where-observation-is-configured.md).
 type connectionLimits struct {
 	connect, idle, maxConnection, requestHeaders *time.Duration
 }
 
-// limitInbounds applies the connection limits of MeshTimeouts to inbounds. It ignores rules with matches: requests come
-// later.
+// limitInbounds applies the connection limits of MeshTimeouts to inbounds. It ignores rules with matches, because a
+// connection precedes its requests.
 func (t *target) limitInbounds(policies []*matching.Policy) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
@@ -47,7 +46,7 @@ func limitsOf(of *matching.Proxy, in *matching.InboundPort, policies []*matching
 	for j := range rules.Items {
 		var conf resources.TimeoutConf
 		if rules.Items[j].Match != nil || json.Unmarshal(rules.Items[j].Conf, &conf) != nil {
-			continue // the routes report what does not decode
+			continue // the routes report a conf that does not decode
 		}
 		*out = connectionLimits{connect: optional(conf.ConnectionTimeout), idle: optional(conf.IdleTimeout)}
 		if conf.HTTP != nil {
@@ -83,7 +82,7 @@ func (t *target) breakInbounds(policies []*matching.Policy) error {
 	return nil
 }
 
-// inboundBreaker is how much the application behind an inbound takes. Its zero value, and nil, are no limit.
+// inboundBreaker limits the load on the application behind an inbound. Its zero value, and nil, are no limit.
 type inboundBreaker struct {
 	limits   *resources.ConnectionLimits
 	problems []string

@@ -16,10 +16,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// faultFilter is the filter that makes faults.
+// faultFilter is the filter that injects faults.
 const faultFilter = "envoy.filters.http.fault"
 
-// applyFault adds the first fault of a conf to a route: there is one filter for faults.
+// applyFault adds the first fault of a conf to a route, because there is one filter for faults.
 func applyFault(raw json.RawMessage, route *routev3.Route) error {
 	var conf resources.FaultInjectionConf
 	if err := json.Unmarshal(raw, &conf); err != nil {
@@ -85,7 +85,7 @@ func bandwidthOf(b *resources.FaultBandwidth, out *faultv3.HTTPFault) error {
 	if err != nil {
 		return fmt.Errorf("responseBandwidth.limit: %w", err)
 	}
-	// Envoy counts KiB a second, at least one.
+	// Envoy counts whole KiB per second, at least one.
 	out.ResponseRateLimit = &commonv3.FaultRateLimit{Percentage: share, LimitType: &commonv3.FaultRateLimit_FixedLimit_{
 		FixedLimit: &commonv3.FaultRateLimit_FixedLimit{LimitKbps: uint64(max(1, math.Round(bits/8/1024)))},
 	}}

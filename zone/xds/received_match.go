@@ -11,7 +11,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// combination is one choice of each type, and what a request must match for all of them.
+// combination is one choice of each type, with the match for all of them.
 type combination struct {
 	chosen  []*choice
 	path    *resources.PathMatch
@@ -19,7 +19,7 @@ type combination struct {
 	clients []*resources.SpiffeIDMatch
 }
 
-// size is how many bytes of confs its route is made from.
+// size is the number of bytes of confs that its route is built from.
 func (c *combination) size() (n int) {
 	for _, chosen := range c.chosen {
 		n += len(chosen.conf)
@@ -27,8 +27,8 @@ func (c *combination) size() (n int) {
 	return n
 }
 
-// with adds a choice; possible is false if no request matches all. problem is the reason if it cannot be decided which
-// requests do.
+// with adds a choice; possible is false if no request matches all. problem is the reason if the matching requests
+// cannot be determined.
 func (c combination) with(next *choice) (out combination, possible bool, problem string) {
 	out = combination{
 		chosen: append(slices.Clone(c.chosen), next), path: c.path, methods: c.methods, clients: slices.Clone(c.clients),
@@ -57,7 +57,7 @@ func (c combination) with(next *choice) (out combination, possible bool, problem
 	return out, possible, problem
 }
 
-// bothPaths returns the match of the paths that two matches have in common.
+// bothPaths returns the match for the paths that two matches have in common.
 func bothPaths(a, b *resources.PathMatch) (m *resources.PathMatch, possible bool, problem string) {
 	if *a == *b {
 		return a, true, ""

@@ -17,13 +17,13 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// The filter that limits rates, and the name under which it counts.
+// The filter that limits rates, and the prefix of its statistics.
 const (
 	limitFilter = "envoy.filters.http.local_ratelimit"
 	limitStat   = "rate_limit"
 )
 
-// applyRateLimit gives a route a bucket of its own. A bucket is full again when the routes of its inbound change.
+// applyRateLimit gives a route a bucket of its own. A bucket refills when the routes of its inbound change.
 func applyRateLimit(raw json.RawMessage, route *routev3.Route) error {
 	var conf resources.RateLimitConf
 	if err := json.Unmarshal(raw, &conf); err != nil {
@@ -47,7 +47,7 @@ func applyRateLimit(raw json.RawMessage, route *routev3.Route) error {
 	return perRoute(route, limitFilter, limit)
 }
 
-// readRate reads a rate, which only a peer can send incomplete. Its errors name the field.
+// readRate reads a rate, which may be incomplete if a peer sent it. Its errors name the field.
 func readRate(rate *resources.Rate, of, field string) (number uint32, interval time.Duration, err error) {
 	if rate == nil || rate.Num == nil || *rate.Num == 0 || rate.Interval == nil {
 		return 0, 0, fmt.Errorf("%s has no %s, and limits nothing", of, field)
@@ -69,7 +69,7 @@ func onLimit(limit *limitv3.LocalRateLimit, on *resources.OnRateLimit) {
 	limit.ResponseHeadersToAdd = headerOptions(on.Headers)
 }
 
-// headerOptions returns the headers that a conf makes Envoy write; nil for none.
+// headerOptions returns the headers that a conf makes Envoy set; nil for none.
 func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueOption) {
 	if changes == nil {
 		return nil
@@ -77,10 +77,10 @@ func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueO
 	add := func(headers []resources.HeaderValue, how corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, h := range headers {
 			if !resources.WritableHeader(h.Name) || !resources.HeaderText(h.Value) {
-				continue // which only a peer can send
+				continue // only a peer can send this
 			}
 			out = append(out, &corev3.HeaderValueOption{
-				// A % begins a variable of Envoy's; users write text.
+				// Envoy reads % as the start of a variable; users write text.
 				Header:       &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")},
 				AppendAction: how, KeepEmptyValue: true,
 			})
@@ -91,7 +91,7 @@ func headerOptions(changes *resources.HeaderChanges) (out []*corev3.HeaderValueO
 	return out
 }
 
-// perRoute turns a filter on for a route.
+// perRoute enables a filter for a route.
 func perRoute(route *routev3.Route, filter string, config message) error {
 	packed, err := pack(config)
 	if err != nil {

@@ -28,15 +28,15 @@ const (
 	problemInbounds = resources.ProblemInbounds
 	// problemOutbounds covers outbounds and policies on them without effect; the rest of the config is in place.
 	problemOutbounds = resources.ProblemOutbounds
-	// problemProxyless is what keeps a gRPC server from its config. problemUnsaid is what it cannot be configured with;
+	// problemProxyless is why a gRPC server gets no config. problemUnsaid lists the settings that it does not support;
 	// for permissions, it then enforces stricter ones.
 	problemProxyless = "proxyless-config"
 	problemUnsaid    = resources.ProblemProxyless
 	// problemPolicies covers policies on whole proxies without effect on this one.
 	problemPolicies = resources.ProblemPolicies
-	// problemGateway is what of a MeshGateway and its routes has no effect on this proxy.
+	// problemGateway covers the parts of a MeshGateway and its routes without effect on this proxy.
 	problemGateway = resources.ProblemGateway
-	// problemSpire is what a proxy with a SPIRE identity cannot be configured with.
+	// problemSpire covers the settings that a proxy with a SPIRE identity does not support.
 	problemSpire = "spire"
 )
 
@@ -47,7 +47,8 @@ func problemRefused(k kind) string { return "refused-" + k.String() }
 type record struct {
 	key  resources.Key
 	open int // guarded by insights.mu: number of proxies that use it
-	// requests limits how often the proxy asks. It is here so that a new stream starts with what the last one left.
+	// requests limits how often the proxy asks. It is here so that a new stream continues with the remainder of the
+	// last one.
 	requests *rate.Limiter
 
 	mu            sync.Mutex
@@ -57,7 +58,7 @@ type record struct {
 	mtls          *meshpb.DataplaneInsight_MTLS   // guarded by mu
 	problems      map[string]string               // guarded by mu, by source
 	written       map[string]string               // guarded by mu: the problems in the insight in the status store
-	writtenAt     uint64                          // guarded by mu: revision of the status store at which these got there
+	writtenAt     uint64                          // guarded by mu: revision of the status store with these problems
 }
 
 // subscription is one stream; its record's mu guards it.
@@ -70,7 +71,7 @@ type subscription struct {
 	stats            [kinds]stats
 	// awaited holds the unanswered responses, the oldest first.
 	awaited [kinds][]awaited
-	// asked marks the kinds that the stream asks for, withheld those of them for which there is nothing to send yet.
+	// asked marks the kinds that the stream asks for, withheld those of them with nothing to send yet.
 	asked, withheld [kinds]bool
 	// brought means that the proxy had listeners when it opened the stream.
 	brought bool
@@ -104,15 +105,15 @@ func (r *record) disconnect(s *subscription, now time.Time) {
 	s.ended = now
 }
 
-// brings notes that the proxy says which listeners it has from before the stream.
+// brings notes that the proxy reported listeners from before the stream.
 func (r *record) brings(s *subscription) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.brought = true
 }
 
-// listens reports whether the proxy has a listener, as far as it can be told: it brought some, or has accepted one, or
-// has refused none.
+// listens reports whether the proxy has a listener, as far as known: it brought some, has accepted one, or has refused
+// none.
 func (r *record) listens() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +144,7 @@ func (r *record) sent(s *subscription, k kind, nonce string, now time.Time) {
 	s.awaited[k] = append(s.awaited[k], awaited{nonce, now})
 }
 
-// awaited reports whether a response with the nonce was unanswered, and marks it answered.
+// awaited reports whether a response with the nonce was unanswered, and marks it as answered.
 func (r *record) awaited(s *subscription, k kind, nonce string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +173,7 @@ func (r *record) setProblemLocked(source, text string) {
 	if r.problems == nil {
 		r.problems = map[string]string{}
 	}
-	if len(text) > maxProblem { // a list that says that it is one of some
+	if len(text) > maxProblem { // a list that says that it is incomplete
 		text = clipped(text, maxProblem-len(resources.ProblemsCut)) + resources.ProblemsCut
 	}
 	r.problems[source] = text
@@ -186,7 +187,7 @@ func shorten(text string) string {
 	return clipped(text, maxProblem)
 }
 
-// clipped cuts a text between characters: one cut within a character cannot be stored.
+// clipped cuts a text at a character boundary: an invalid character cannot be stored.
 func clipped(text string, size int) string {
 	return strings.Clone(strings.ToValidUTF8(text[:size], "")) // a substring would keep the whole string in memory
 }

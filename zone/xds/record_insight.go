@@ -28,8 +28,8 @@ func (r *record) restore(old *resources.Resource) {
 	r.mtls = spec.GetMTLS()
 }
 
-// write returns the operation that brings the status store up to date, and what to call with the store's revision once
-// that is done.
+// write returns the operation that updates the status store, and a function to call with the store's revision
+// afterwards.
 func (r *record) write(home resources.Home) (op store.Op, wrote func(revision uint64), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,8 +50,8 @@ func (r *record) wrote(problems map[string]string, revision uint64) {
 	}
 }
 
-// told returns the record's problems, and the revision of the status store since which it has these; told is false
-// before.
+// told returns the record's problems, and the revision of the status store that first contains these; told is false
+// before that.
 func (r *record) told() (problems map[string]string, at uint64, told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// refusal is what a proxy said when it refused a resource, and when it first did.
+// refusal is a proxy's reason for refusing a resource, and when it first refused it.
 type refusal struct {
 	reason string
 	since  time.Time
 }
 
 // refusals holds what a stream's proxy refuses, by the resource's name. A response without resources has the empty
-// name. A resource stays until the proxy accepts it, or is not to have it any more: that the proxy accepts other
-// resources says nothing of it.
+// name. An entry stays until the proxy accepts the resource or no longer needs it; accepting other resources proves
+// nothing.
 type refusals map[string]refusal
 
 // acknowledged notes an ACK of a response with these resources, or of all resources of the kind, and reports whether
@@ -45,7 +45,7 @@ func (r *record) acknowledged(s *subscription, k kind, of answer, now time.Time)
 	return ended
 }
 
-// rejected notes that a proxy refused a response. Of several resources in it, each may be the reason, until the proxy
+// rejected notes that a proxy refused a response. Each of several resources in it may be the reason, until the proxy
 // accepts it alone.
 func (r *record) rejected(s *subscription, k kind, of answer, reason string, now time.Time) {
 	r.mu.Lock()
@@ -70,7 +70,7 @@ func (r *record) rejected(s *subscription, k kind, of answer, reason string, now
 	}
 }
 
-// takeBack forgets the refusals of resources that the proxy is not to have any more, and reports whether there were any.
+// takeBack drops the refusals of resources that the proxy no longer needs, and reports whether there were any.
 func (r *record) takeBack(s *subscription, k kind, want set) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,8 +79,8 @@ func (r *record) takeBack(s *subscription, k kind, want set) bool {
 	return len(s.refused[k]) < before
 }
 
-// refusesLocked returns what the proxy refuses of a kind, as text: on its open streams, or on the last one if none is
-// open. r.mu is held.
+// refusesLocked returns the refusals of a kind as text: those of its open streams, or of the last one if none is open.
+// r.mu is held.
 func (r *record) refusesLocked(k kind) string {
 	var all refusals
 	for i, s := range r.subscriptions {
@@ -94,7 +94,7 @@ func (r *record) refusesLocked(k kind) string {
 	return all.text(k)
 }
 
-// problemsLocked returns the record's problems by source, refusals among them. r.mu is held.
+// problemsLocked returns the record's problems by source, including refusals. r.mu is held.
 func (r *record) problemsLocked() map[string]string {
 	out := maps.Clone(r.problems)
 	for k := range kinds {
@@ -108,14 +108,14 @@ func (r *record) problemsLocked() map[string]string {
 	return out
 }
 
-// nouns name the resources of a kind, for people.
+// nouns name the resources of a kind for users.
 var nouns = [kinds]string{kindSecret: "secrets", kindCluster: "clusters", kindEndpoint: "endpoints",
 	kindListener: "listeners", kindRoute: "routes", kindExtension: "filters"}
 
-// shownRefusals is how many names and reasons a text has.
+// shownRefusals is the number of names and reasons in a text.
 const shownRefusals = 3
 
-// text returns what is refused since when and why, in the order of time; empty for nothing.
+// text returns the refusals with their times and reasons, oldest first; empty for none.
 func (f refusals) text(k kind) string {
 	if len(f) == 0 {
 		return ""

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// renewalLook bounds each wait, because the clock may be set.
+// renewalLook limits each wait, because the clock may be set.
 const renewalLook = 5 * time.Second
 
-// renewals calls back when an identity is due by the wall clock, as verifiers use theirs: one timer for all proxies. If
-// the clock was set back, all renewals planned at a later time are due: what was signed then may not be valid for long.
+// renewals calls back when an identity is due by the wall clock, which verifiers use too: one timer serves all proxies.
+// If the clock was set back, all renewals planned at a later time are due: what was signed then may not be valid for
+// long.
 type renewals struct {
 	now  func() time.Time
 	due  func(*proxy)
@@ -23,7 +24,7 @@ type renewals struct {
 	looked time.Time           // guarded by mu: the clock's last reading
 }
 
-// renewal is one proxy's renewal: its due time, and the time at which it was planned. Both are of the wall clock alone.
+// renewal is one proxy's renewal: its due time, and the time at which it was planned, both from the wall clock.
 type renewal struct {
 	proxy       *proxy
 	at, planned time.Time
@@ -34,8 +35,8 @@ func newRenewals(now func() time.Time, due func(*proxy)) *renewals {
 	return &renewals{now: now, due: due, wake: make(chan struct{}, 1), of: map[*proxy]*renewal{}}
 }
 
-// plan sets when a proxy's identity is due, and replaces an earlier plan. planned is the clock's reading when that was
-// computed: the clock may have been set since.
+// plan sets when a proxy's identity is due, and replaces an earlier plan. planned is the clock's reading at the
+// computation: the clock may have been set since.
 func (r *renewals) plan(p *proxy, at, planned time.Time) {
 	at, planned = at.Round(0), planned.Round(0)
 	r.mu.Lock()
@@ -60,7 +61,7 @@ func (r *renewals) plan(p *proxy, at, planned time.Time) {
 	}
 }
 
-// cancel forgets a proxy.
+// cancel removes a proxy's plan.
 func (r *renewals) cancel(p *proxy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// How many requests a proxy may make on all its streams together: so many at once, as when it starts, and so many a
-// second from then on. Each namesPerRequest names count as one more. Answers of delta streams do not count, since there
-// is one for each response. An Envoy makes few others, however often its configuration changes.
+// The rate of requests that a proxy may make over all its streams: a burst, as when it starts, and a number per second.
+// Each namesPerRequest names count as one more. Answers of delta streams do not count, since there is one for each
+// response. An Envoy makes few others, however often its configuration changes.
 const (
 	requestsAtOnce    = 1000
 	requestsPerSecond = 200
@@ -24,9 +24,9 @@ const limitRequests = "requests"
 
 func newRequestRate() *rate.Limiter { return rate.NewLimiter(requestsPerSecond, requestsAtOnce) }
 
-// paced waits until the proxy may make a request that counts as so many. What the stream sends meanwhile stays unread, so
-// that flow control holds the proxy up. It fails when the stream or its credential ends. The caller holds no lock:
-// other streams go on.
+// paced waits until the proxy may make a request of this weight. Until then the stream's input stays unread, so flow
+// control stops the proxy. It fails when the stream or its credential ends. The caller holds no lock, so other streams
+// continue.
 func (s *session) paced(n int) error {
 	wait := s.proxy.record.requests.ReserveN(time.Now(), min(n, requestsAtOnce/2)).Delay()
 	if wait == 0 {

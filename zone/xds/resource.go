@@ -42,7 +42,7 @@ func kindOf(typeURL string) (kind, bool) {
 }
 
 // keptByName reports whether proxies ask for resources of the kind by name, and drop them with the listener or cluster
-// that uses them. The server never removes them: connections that still drain would be denied at once.
+// that uses them. The server never removes them: draining connections would be denied at once.
 func (k kind) keptByName() bool { return k != kindCluster && k != kindListener }
 
 func (k kind) String() string {
@@ -63,7 +63,8 @@ type message interface {
 	Validate() error
 }
 
-// newResource validates and marshals m. Its error keeps one bad resource from causing the refusal of a whole response.
+// newResource validates and marshals m. Failing here keeps one bad resource from causing the refusal of a whole
+// response.
 func newResource(k kind, name string, m message) (*resource, error) {
 	a, err := pack(m)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s set) get(name string) *resource {
 	return s[i]
 }
 
-// equal reports whether both hold the same versions of the same names.
+// equal reports whether both hold the same names in the same versions.
 func (s set) equal(o set) bool {
 	return slices.EqualFunc(s, o, func(a, b *resource) bool { return a.name == b.name && a.version == b.version })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// Defaults of what a MeshRetry leaves open.
+// Defaults of a MeshRetry.
 const (
 	defaultHTTPRetryOn = "gateway-error,connect-failure,refused-stream"
 	defaultGRPCRetryOn = "cancelled,connect-failure,gateway-error,refused-stream,reset,resource-exhausted,unavailable"
@@ -47,14 +47,14 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.R
 	s.otherHosts(out, r)
 	requests := retriable(r.RetriableRequestHeaders)
 	if len(requests) == 0 && len(r.RetriableRequestHeaders) > 0 {
-		return nil // only requests that could not be told from others would be sent again
+		return nil // it would also retry requests that cannot be distinguished
 	}
 	out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, requests...)
 	out.RetriableHeaders = retriable(r.RetriableResponseHeaders)
 	return out
 }
 
-// retriable leaves out headers that Envoy would refuse, such as one whose value begins with nothing.
+// retriable drops header matches that Envoy would refuse, such as one with an empty prefix.
 func retriable(matches []resources.RouteValueMatch) (out []*routev3.HeaderMatcher) {
 	for i := range matches {
 		if m := headerMatch(&matches[i]); resources.MatchableHeader(matches[i].Name) && m.Validate() == nil {
@@ -78,7 +78,7 @@ func rateLimitedBackOff(out *routev3.RetryPolicy, l *resources.RateLimitedBackOf
 			by.ResetHeaders = append(by.ResetHeaders, &routev3.RetryPolicy_ResetHeader{Name: h.Name, Format: format})
 		}
 	}
-	if len(by.ResetHeaders) > 0 { // Envoy takes none without
+	if len(by.ResetHeaders) > 0 { // Envoy requires at least one
 		out.RateLimitedRetryBackOff = by
 	}
 }
@@ -103,8 +103,8 @@ func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry)
 	}
 }
 
-// retryConditions sets what to retry. A status code in the conf is retried as such, and a method restricts retries to
-// its requests.
+// retryConditions sets what to retry. Envoy retries a status code in the conf as such, and a method restricts retries
+// to its requests.
 func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherwise string) {
 	var on []string
 	for _, item := range r.RetryOn {
@@ -129,7 +129,7 @@ func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherw
 	}
 }
 
-// connectAttempts returns how often a TCP connection to a backend is tried.
+// connectAttempts returns the number of TCP connection attempts to a backend.
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
 	for _, tcp := range []*resources.TCPRetry{decode[resources.RetryConf](s, rule).TCP, s.unasked().retry.TCP} {
 		if tcp != nil && tcp.MaxConnectAttempt != nil && *tcp.MaxConnectAttempt > 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// Confs of a MeshHTTPRoute's filters, but for resources.RouteHeaders and resources.RouteMirror. Source: Kuma's wire format.
+// Confs of a MeshHTTPRoute's filters, except resources.RouteHeaders and resources.RouteMirror. Source: Kuma's wire
+// format.
 type (
 	redirectFilter struct {
 		Scheme     string       `json:"scheme"`
@@ -37,7 +38,7 @@ type (
 	}
 )
 
-// mirrors resolves the targets of copies of a rule's requests.
+// mirrors resolves the mirror targets of a rule's requests.
 func (s *sender) mirrors(r *httpRoute, b *backend) {
 	for i := range r.conf.Filters {
 		f := &r.conf.Filters[i]
@@ -46,7 +47,7 @@ func (s *sender) mirrors(r *httpRoute, b *backend) {
 		}
 		conf := filterConf[resources.RouteMirror](s, r, f.RequestMirror)
 		if conf.BackendRef == nil {
-			continue // which only a peer can send
+			continue // only a peer can send this
 		}
 		if shares := s.shares(r.rule, []resources.BackendRef{*conf.BackendRef}, b); shares[0].backend != nil {
 			if r.mirror == nil {
@@ -57,7 +58,7 @@ func (s *sender) mirrors(r *httpRoute, b *backend) {
 	}
 }
 
-// filters adds the changes that a rule makes to its requests and responses.
+// filters adds a rule's changes to requests and responses.
 func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *httpRoute) {
 	for i := range r.conf.Filters {
 		f := &r.conf.Filters[i]
@@ -87,7 +88,7 @@ func (s *sender) filters(route *routev3.Route, action *routev3.RouteAction, r *h
 	}
 }
 
-// usable leaves out headers that routes may not change: Envoy would refuse all routes.
+// usable drops headers that routes may not change: Envoy would refuse all routes.
 func (s *sender) usable(f *resources.RouteHeaders, origin string) {
 	refused := func(name string) bool {
 		own := name == "" || strings.HasPrefix(name, ":") || strings.EqualFold(name, "host")
@@ -124,7 +125,7 @@ func routeHeaderOptions(f *resources.RouteHeaders) []*corev3.HeaderValueOption {
 	add := func(values []resources.HeaderValue, how corev3.HeaderValueOption_HeaderAppendAction) {
 		for _, v := range values {
 			out = append(out, &corev3.HeaderValueOption{
-				// Envoy reads % as the beginning of a variable.
+				// Envoy reads % as the start of a variable.
 				Header:       &corev3.HeaderValue{Key: v.Name, Value: strings.ReplaceAll(v.Value, "%", "%%")},
 				AppendAction: how,
 			})

@@ -13,8 +13,8 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// maxRouteBytes bounds the routes to one service, and those of one inbound, in bytes of their rules. Each match is a route
-// with all of its rule, so that a small policy can make a large table, which the zone holds, and for a service the
+// maxRouteBytes limits the routes to one service, and those of one inbound, in bytes of their rules. Each match is a
+// route with its whole rule, so a small policy can make a large table, held by the zone and, for a service, by the
 // proxies of all its clients.
 const maxRouteBytes = 2 << 20
 
@@ -24,7 +24,7 @@ type httpRoute struct {
 	match  resources.HTTPRouteMatch
 	conf   resources.HTTPRouteConf
 	shares []weighted
-	mirror map[int]*backend // by the filter's place
+	mirror map[int]*backend // by the filter's index
 }
 
 // httpRoutes returns the rules for a service, in the order in which they are tried.

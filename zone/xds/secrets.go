@@ -11,9 +11,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// secretsOf names a proxy's secrets. The identity's name contains the Dataplane, so that one proxy's name never means
-// another's. If a MeshIdentity gives the SPIFFE ID, the name also contains a mark of it: when the SPIFFE ID changes,
-// listeners and clusters must change too, since Envoy would keep using connections made under the old one.
+// secretsOf names a proxy's secrets. The identity's name contains the Dataplane, so one proxy's name never means
+// another's. If a MeshIdentity gives the SPIFFE ID, the name also contains a mark of it. When the SPIFFE ID changes,
+// listeners and clusters must change too, because Envoy would keep using connections made under the old one.
 func secretsOf(dp resources.Key, who *identity.Assigned) secretNames {
 	k := dp.Mesh + "/" + dp.Name
 	if dp.Namespace != "" {
@@ -48,8 +48,8 @@ type trust struct {
 }
 
 // newTrust returns the secret that verifies peers: a peer's certificate must come from an authority of the trust domain
-// that its SPIFFE ID names. It is nil if the mesh trusts nobody yet: Envoy refuses an empty one, and without one it
-// refuses every peer.
+// in its SPIFFE ID. It is nil if the mesh trusts nobody yet. Envoy refuses an empty secret, and without one it refuses
+// every peer.
 func newTrust(name string, bundles *identity.Bundles) (*trust, error) {
 	domains := bundles.Domains()
 	if len(domains) == 0 {

@@ -13,10 +13,9 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// handshakes are what both ends of a connection of the mesh may agree on. The zero value is what holds without a
-// MeshTLS.
+// handshakes holds the TLS settings for both ends of a mesh connection. The zero value applies without a MeshTLS.
 type handshakes struct {
-	// oldest and newest are TLS12 or TLS13 of resources; empty for the usual.
+	// oldest and newest are TLS12 or TLS13 of package resources; empty for the default.
 	oldest, newest string
 	ciphers        []string
 	// id identifies all of it.
@@ -37,8 +36,8 @@ func (h *handshakes) params() *tlsv3.TlsParameters {
 	return out
 }
 
-// secure gives a target what MeshTLSs say of its connections. What they say of versions and ciphers holds for all
-// inbounds and outbounds alike, so it is that of rules without a sectionName.
+// secure applies MeshTLSs to a target's connections. Versions and ciphers are the same for all inbounds and outbounds,
+// so they come from rules without a sectionName.
 func (t *target) secure(policies []*matching.Policy) error {
 	said, err := t.tlsRule(&matching.InboundPort{}, policies)
 	if err != nil {
@@ -65,8 +64,8 @@ func (t *target) secure(policies []*matching.Policy) error {
 	return nil
 }
 
-// tlsRule is what MeshTLSs say of an inbound. origin is the policy that spoke last. unsaid are the problems of its
-// handshakes, problems all others. It is immutable.
+// tlsRule is the merged MeshTLS of an inbound. origin is the policy that contributed last. unsaid are the problems of
+// its handshakes, problems all others. It is immutable.
 type tlsRule struct {
 	handshakes
 	permissive       bool
@@ -89,7 +88,7 @@ func readTLSRule(of *matching.Proxy, in *matching.InboundPort, policies []*match
 	for i := range rules.Items {
 		rule := &rules.Items[i]
 		if rule.Match != nil {
-			continue // apply and rollout status tell that requests come too late
+			continue // apply and rollout status report that requests come too late
 		}
 		origin, conf := rule.Origins[len(rule.Origins)-1].KRI().String(), new(resources.TLSConf)
 		if err := json.Unmarshal(rule.Conf, conf); err != nil {
@@ -111,7 +110,7 @@ func readTLSRule(of *matching.Proxy, in *matching.InboundPort, policies []*match
 	return out
 }
 
-// judged are an inbound and, where it takes connections in the clear, its other side, which has filters of its own.
+// judged returns an inbound and, if it accepts plaintext, its other side, which has its own filters.
 func (in *inbound) judged() []inbound {
 	if !in.permissive {
 		return []inbound{*in}
@@ -121,10 +120,10 @@ func (in *inbound) judged() []inbound {
 	return []inbound{*in, bare}
 }
 
-// filterList are the filters of an inbound's chain. Proxies share it.
+// filterList holds the filters of an inbound's chain. Proxies share it.
 type filterList struct{ filters []*listenerv3.Filter }
 
-// filtersKey is all that they depend on.
+// filtersKey is everything that they depend on.
 type filtersKey struct {
 	section                      string
 	http, plaintext, serverFirst bool
@@ -148,7 +147,7 @@ func (in *inbound) filters(t *target) (*filterList, error) {
 	return made, err
 }
 
-// answersKey is all that the handshake of an inbound depends on.
+// answersKey is everything that the handshake of an inbound depends on.
 type answersKey struct {
 	http    bool
 	tls     string
@@ -168,8 +167,8 @@ func (t *target) answers(http bool) (*anypb.Any, error) {
 	return made, err
 }
 
-// chain is the filter chain of an inbound. The one in the clear is beside that with TLS, which takes all else and stays
-// as it is: clients with TLS keep their connections when the mode changes.
+// chain returns the filter chain of an inbound. The plaintext chain is beside the TLS chain, which takes everything
+// else and does not change: clients with TLS keep their connections when the mode changes.
 func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, error) {
 	list, err := in.filters(t)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 // sending holds the resources of a proxy's outbounds. It is immutable.
 type sending struct {
 	sets [kinds]set
-	// refs holds all references to services that were followed, found or not: a change of what they may mean concerns
-	// the proxy.
+	// refs holds all references to services that were followed, found or not: a change of a possible target affects the
+	// proxy.
 	refs []resources.BackendRef
-	// granted means that a producer's route sends somewhere, so that a grant may decide where. joined means that it
-	// sends to a service that MeshServices may join.
+	// granted means that a producer's route sends somewhere, so a grant may affect it. joined means that it sends to a
+	// service that MeshServices may join.
 	granted, joined bool
-	// named means that it listens on the addresses of services: a change of any service concerns the proxy.
+	// named means that it listens on service addresses: a change of any service affects the proxy.
 	named bool
-	// egress means that the proxy is an egress: a change of any service outside the mesh concerns it. outside means that
+	// egress means that the proxy is an egress: a change of any service outside the mesh affects it. outside means that
 	// it sends to such services itself.
 	egress, outside bool
-	// problems names outbounds without a listener, and parts of policies without effect. ofGateway names the same of a
+	// problems names outbounds without a listener, and parts of policies without effect. ofGateway names those of a
 	// MeshGateway and its routes.
 	problems, ofGateway []string
-	// certificates are the secrets with which a gateway answers its clients.
+	// certificates are a gateway's serving certificates.
 	certificates set
-	// What it was made of. clusters are in the order of the plan's.
+	// The inputs that it was built from. clusters are in the order of the plan's.
 	plan     *plan
 	clusters []identified
 	listened []*listened
@@ -46,28 +46,29 @@ type sender struct {
 	policies []*matching.Policy
 	sources  SourceFunc
 	own      OwnFunc
-	// names are those of the services of the mesh; nil for a proxy that listens on no addresses of services.
+	// names holds the names of the mesh's services; nil for a proxy that listens on no service addresses.
 	names *hostnames.Names
-	// accesses are those of the proxy's inbounds and egresses. byEgress means that the proxy reaches services outside the
-	// mesh by way of an egress; gone means that there is none.
+	// accesses holds those of the proxy's inbounds and egresses. byEgress means that the proxy reaches services outside
+	// the mesh through an egress; gone means that there is none.
 	accesses       accesses
 	byEgress, gone bool
-	// asked is the mesh's.
+	// asked is the mesh's field.
 	asked bool
 
 	http, tcp                   *matching.RouteTable
 	timeouts, retries, breakers matching.ToRules
 	logs, balancing, health     matching.ToRules
 
-	listens  map[string]bool // by name of the listener
+	listens  map[string]bool // by listener name
 	backends map[string]*backend
 	// table holds the address of each name that the proxy answers for.
 	table map[string]netip.Addr
-	// gateway holds the routes of the gateway that the proxy serves. last is what the proxy has now; nil for nothing.
+	// gateway holds the routes of the gateway that the proxy serves. last is the proxy's current configuration; nil for
+	// none.
 	gateway gatewayRoutes
 	last    *sending
 	out     sending
-	// sharing means that other proxies share what is made. private means that they cannot.
+	// sharing means that the results are shared with other proxies. private means that they cannot be.
 	sharing, private bool
 }
 
@@ -88,7 +89,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 		return nil, nil, err
 	}
 	for _, file := range p.files {
-		if s.target.logFiles.use(file) != "" && !p.private { // the plan of others names a file that this proxy cannot open
+		if s.target.logFiles.use(file) != "" && !p.private { // a shared plan names a file that this proxy cannot open
 			if p, err = s.makePlan(); err != nil {
 				return nil, nil, err
 			}
@@ -163,7 +164,7 @@ func (s *sender) problem(at, text string) {
 	}
 }
 
-// weighted is a share of the traffic. Without a backend its requests fail: they must not go elsewhere.
+// weighted is a share of the traffic. Without a backend its requests fail, because they must not go elsewhere.
 type weighted struct {
 	name    string
 	weight  uint32
@@ -200,7 +201,7 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 	return out
 }
 
-// concerned reports whether a change of the resource may change the result.
+// concerned reports whether a change of the resource may affect the result.
 func (s *sending) concerned(r *resources.Resource) bool {
 	return s.egress && r.Type == resources.TypeMeshExternalService || s.joined && r.Type == resources.TypeMeshService || s.named && slices.Contains(hostnames.Kinds(), r.Type) ||
 		slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })

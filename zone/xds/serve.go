@@ -22,12 +22,12 @@ const (
 	maxRequest = 4 << 20
 	// window is the number of bytes that a proxy may send before the server reads them.
 	window = 256 << 10
-	// maxStreams limits the streams of a connection. A proxy needs one, and one for the log of each inbound.
+	// maxStreams limits the streams of a connection. A proxy needs one, and one for each inbound's log.
 	maxStreams = 128
 	// maxHeaders limits the metadata of a stream, in bytes. It is many times the size of a token.
 	maxHeaders = 16 << 10
-	// handshakeTimeout limits the time of a connection up to TLS and HTTP/2. A connection that sends little ends
-	// sooner: server.Guest.
+	// handshakeTimeout limits the time of a connection until TLS and HTTP/2 are set up. A connection that sends little
+	// ends sooner: server.Guest.
 	handshakeTimeout = time.Minute
 	// drainTimeout limits the time for streams to end when the server stops.
 	drainTimeout = 5 * time.Second
@@ -39,7 +39,7 @@ type Registrar interface {
 }
 
 // Serve serves ADS on l until ctx ends, then ends the streams and returns nil. It closes l. Without a TLS config it
-// serves plaintext, which is for loopback. others are further services for proxies, which authenticate their callers
+// serves plaintext, which is for loopback. others are additional services for proxies, which authenticate their callers
 // themselves.
 func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Proxies, admission *Admission,
 	others ...Registrar) error {
@@ -51,13 +51,13 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.WaitForHandlers(true),
-		// Fixed windows: otherwise gRPC sends a ping for each request to estimate one, and proxies only acknowledge.
+		// Fixed windows: otherwise gRPC sends a ping per request to estimate one, and proxies only acknowledge.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(window),
 		grpc.ForceServerCodecV2(newCodec()),
 	}
 	if config != nil {
-		// TLS has a buffer of its own; another one would stay allocated for each proxy.
+		// TLS has its own buffer; another one would stay allocated for each proxy.
 		options = append(options, grpc.ReadBufferSize(0),
 			grpc.Creds(proxies.cfg.Panics.Credentials(countedTLS{credentials.NewTLS(config)})))
 	} else {
@@ -84,7 +84,7 @@ func Serve(ctx context.Context, l net.Listener, config *tls.Config, proxies *Pro
 	return err
 }
 
-// countedTLS counts the frames of strangers behind TLS.
+// countedTLS counts the frames of strangers below TLS.
 type countedTLS struct {
 	credentials.TransportCredentials
 }

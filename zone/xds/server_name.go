@@ -14,25 +14,25 @@ import (
 )
 
 // sni returns the server name that clients ask for; ingresses route by it. Source: Kuma's wire format, "SNI of a
-// destination port". That of a subset has a hash of its tags in front.
+// destination port". That of a subset begins with a hash of its tags.
 func (b *backend) sni() string {
 	k := b.service.KRI
 	parts := []string{"", "sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
-	if len(b.subset) > 0 { // no service's own: those begin with sni
+	if len(b.subset) > 0 { // no service has it as its own: those begin with sni
 		parts[0] = "subset-" + hashOf(subsetText(b.subset))
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ".")
 }
 
-// hashedTypes are the types of services in the other spelling of server names.
+// hashedTypes are the types of services in the hashed spelling of server names.
 var hashedTypes = map[resources.Type]string{
 	resources.TypeMeshService: "ms", resources.TypeMeshMultiZoneService: "mzms",
 }
 
-// maxServerNameLabel is the length from which parts of the other spelling are cut.
+// maxServerNameLabel is the length at which parts of the hashed spelling are cut.
 const maxServerNameLabel = 62
 
-// hashedSNI returns the other spelling of the server name, which the ingresses and proxies of Kuma's zones use:
+// hashedSNI returns the hashed spelling of the server name, which the ingresses and proxies of Kuma's zones use:
 // `a<hash>.<name>.<port>.<mesh>.<type>`. It is empty for a subset, which that spelling cannot name. Source: Kuma's wire
 // format, "Server names across zones".
 func (b *backend) hashedSNI() string {
@@ -55,11 +55,11 @@ func (b *backend) hashedSNI() string {
 	return fmt.Sprintf("a%016x.%s.%d.%s.%s", hash.Sum64(), cut(name), b.number, cut(mesh), t)
 }
 
-// asksByHash reports whether an ingress leads by the other spelling. Zones of Kuma list the services of their
-// ingresses; those of Causeway do not.
+// asksByHash reports whether an ingress uses the hashed spelling. Kuma's zones list the services of their ingresses;
+// Causeway's do not.
 func asksByHash(ingress *meshpb.ZoneIngress) bool { return len(ingress.GetAvailableServices()) > 0 }
 
-// Endpoints with this metadata are asked by the other spelling of the server name.
+// Endpoints with this metadata get the hashed spelling of the server name.
 const (
 	transportSocketMatch = "envoy.transport_socket_match"
 	matchHashed          = "server_name"
@@ -74,8 +74,8 @@ func hashedMetadata() *corev3.Metadata {
 	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{transportSocketMatch: hashedMatch()}}
 }
 
-// spelling returns the other spelling of the server name if an endpoint may want it; empty if none does. Services of the
-// caller's own zone have no such endpoints.
+// spelling returns the hashed spelling of the server name if an endpoint may need it; empty if none does. Services of
+// the caller's own zone have no such endpoints.
 func (b *backend) spelling(zone string) string {
 	if b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
 		return ""

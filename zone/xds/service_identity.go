@@ -14,7 +14,7 @@ import (
 )
 
 // identities returns the secret by which clients of a port verify the server: the mesh's authorities, and the SPIFFE
-// IDs of the service. It is not part of the cluster, so that a new Dataplane replaces no cluster.
+// IDs of the service. It is not part of the cluster, so a new Dataplane replaces no cluster.
 func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 	exact, prefixes := map[string]bool{}, map[string]bool{}
 	snap, mesh := n.store.Snapshot(), port.mesh()
@@ -82,7 +82,7 @@ func names(s *resources.Resource) bool {
 }
 
 // addForeign adds the SPIFFE IDs that a service of another zone names, if they are in trust domains of that zone.
-// Otherwise a service that names a foreign ID would have its clients accept that ID's workloads in its place.
+// Otherwise its clients would accept workloads with a foreign ID in the service's place.
 func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {
@@ -96,10 +96,10 @@ func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 	}
 }
 
-// addIdentities adds the SPIFFE IDs of a service of this zone: those that it names, or else those of the Dataplanes
-// that it selects. What the zone itself made of a Service of Kubernetes names them for other zones: here they are known
-// sooner. For a service of another zone that names none, and whose Dataplanes are unknown here, any workload in that
-// zone's trust domains is accepted.
+// addIdentities adds the SPIFFE IDs of a service of this zone: the listed ones, or else those of the Dataplanes that it
+// selects. A MeshService that the zone made of a Kubernetes Service lists them for other zones; here they are known
+// sooner. For a service of another zone that lists none, and whose Dataplanes are unknown here, it accepts any workload
+// in that zone's trust domains.
 func (n *network) addIdentities(s *resources.Resource, who *identity.Assignments, exact map[string]bool) {
 	spec, err := resources.SpecAs[resources.MeshService](s)
 	if err != nil {

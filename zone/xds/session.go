@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// session is one ADS stream. It is the cache and the callbacks of a go-control-plane server of its own, so a request on
-// the stream can only find resources of the stream's own proxy. The stream's goroutine calls all methods but wake.
+// session is one ADS stream. It is the cache and the callbacks of its own go-control-plane server, so a request on the
+// stream can only find resources of the stream's own proxy. The stream's goroutine calls all methods but wake.
 type session struct {
 	proxies *Proxies
 	log     *slog.Logger
@@ -28,9 +28,9 @@ type session struct {
 
 	// Set by the first request, before any watch exists.
 	proxy        *proxy
-	node         *corev3.Node // the fields of the node that are kept
-	measured     measured     // how its metrics can be had, as the node says
-	dns          *dnsServer   // where the node is asked for names
+	node         *corev3.Node // the kept fields of the node
+	measured     measured     // how its metrics are available, according to the node
+	dns          *dnsServer   // where the node answers DNS queries
 	subscription *subscription
 	unknown      map[string]struct{}
 	names        [kinds]int // number of subscribed names
@@ -39,9 +39,9 @@ type session struct {
 	watches  [kinds]*watch       // guarded by mu
 	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
 	asked    [kinds]bool         // guarded by mu: the stream asks for these
-	ordered  bool                // guarded by mu: it asks for all clusters, so what refers to them comes after
+	ordered  bool                // guarded by mu: it asks for all clusters, so resources that refer to them come after
 	refused  [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
-	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send once more, see repeatLocked
+	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send again, see repeatLocked
 	suspects suspects            // guarded by mu
 	causes   causes              // guarded by mu
 	inliner  *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
@@ -50,7 +50,7 @@ type session struct {
 // watch waits until the proxy should have something other than the stream last sent.
 type watch struct {
 	// respond hands over the response and reports true if there is a difference. It is called after each change until
-	// it does, with session.mu held.
+	// then, with session.mu held.
 	respond func() bool
 }
 
@@ -90,7 +90,7 @@ func (s *session) identify(node *corev3.Node) error {
 	if err := s.attached(id); err != nil {
 		return err
 	}
-	if s.pass != nil { // from here on the stream sees every change; this catches those before
+	if s.pass != nil { // from here on the stream sees every change; this catches earlier ones
 		s.pass.recheck(key, s.proxies.cfg.Store.Snapshot().Get(key), s.endStream)
 	}
 	s.subscription = s.proxy.record.connect(node, s.proxies.cfg.Instance, s.proxies.streams.Add(1), s.proxies.cfg.Now())
@@ -100,12 +100,12 @@ func (s *session) identify(node *corev3.Node) error {
 	return nil
 }
 
-// end releases what the stream held.
+// end releases the stream's resources.
 func (s *session) end() {
 	if s.proxy == nil {
 		return
 	}
-	if s.subscription != nil { // a panic may have come in between
+	if s.subscription != nil { // a panic may have happened in between
 		s.proxy.record.disconnect(s.subscription, s.proxies.cfg.Now())
 		s.proxies.insights.mark(s.proxy.record, soon)
 	}
@@ -191,8 +191,8 @@ func (s *session) await(k kind, respond func() bool) (cancel func()) {
 	}
 }
 
-// wake notifies the stream that its proxy's resources of a kind may have changed. Kinds that wait for it may respond even
-// if nothing of it is sent: the proxy may have again what it had. Any goroutine may call it.
+// wake notifies the stream that its proxy's resources of a kind may have changed. Kinds that wait for it may respond
+// even if nothing of it is sent, because the proxy may have its previous state again. Any goroutine may call it.
 func (s *session) wake(k kind) {
 	defer s.endOnPanic()
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *session) wakeLocked(k kind) {
 		if !done {
 			s.watches[k] = w
 		}
-		if done || !before.equal(s.told[k]) { // the proxy may have what is told anew since before
+		if done || !before.equal(s.told[k]) { // the proxy may have a state that was sent anew
 			s.wakeWaitingLocked(k)
 		}
 	}
@@ -218,8 +218,8 @@ func (s *session) wakeLocked(k kind) {
 	}
 }
 
-// repeatLocked marks the endpoints of clusters to be sent once more. A proxy warms a changed cluster beside the one in
-// use until it receives its endpoints, and does not ask for endpoints that it has.
+// repeatLocked marks the endpoints of clusters to be sent again. A proxy warms a changed cluster beside the current one
+// until it receives its endpoints, and does not ask for endpoints that it has.
 func (s *session) repeatLocked(clusters []string) {
 	if !s.asked[kindEndpoint] {
 		return
@@ -233,7 +233,7 @@ func (s *session) repeatLocked(clusters []string) {
 	s.wakeLocked(kindEndpoint)
 }
 
-// prepare builds what is only built on request.
+// prepare builds what is built only on request.
 func (s *session) prepare(k kind, sub cache.Subscription) error {
 	if err := s.subscribed(k, sub); err != nil {
 		return err
@@ -279,7 +279,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	return out, true
 }
 
-// takeBack forgets refusals of what the stream is not to have any more.
+// takeBack drops refusals of resources that the stream no longer needs.
 func (s *session) takeBack(k kind, want set) {
 	if s.proxy.record.takeBack(s.subscription, k, want) {
 		s.proxies.insights.mark(s.proxy.record, soon)

@@ -17,13 +17,12 @@ import (
 type SyncStatus struct {
 	// Dataplane is the key of the proxy's Dataplane.
 	Dataplane resources.Key
-	// Behind means that it has not acknowledged everything. Reason is set if time alone does not resolve it.
+	// Behind means that it has not acknowledged everything. Reason is set if waiting does not resolve it.
 	Behind bool
 	Reason string
-	// Problems are all that the proxy has, those among them that leave out a policy only.
+	// Problems holds all problems of the proxy, including those that affect only one policy.
 	Problems matching.Problems
-	// Untold means that its insight does not show these problems yet. It does from a revision of the status store on,
-	// ToldAt.
+	// Untold means that its insight does not show these problems yet. It does from revision ToldAt of the status store.
 	Untold bool
 	ToldAt uint64
 }
@@ -36,8 +35,8 @@ func (x *Proxies) SyncStatuses() []SyncStatus {
 	return x.syncStatusesLocked()
 }
 
-// Behind returns why a connected proxy of a Dataplane has not taken all that it was sent, and whether that is so. The
-// reason is empty if time alone may resolve it.
+// Behind reports whether a connected proxy of a Dataplane has not accepted everything that it was sent, with the
+// reason. The reason is empty if waiting may resolve it.
 func (x *Proxies) Behind(dataplane resources.Key) (reason string, is bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -99,11 +98,11 @@ func (p *proxy) filtered() bool {
 	return state != nil && len(state.sets[kindExtension]) > 0
 }
 
-// answerWithin is how long a proxy may take to answer, or to ask, before that is a lasting problem: not time alone.
+// answerWithin is how long a proxy may take to answer, or to ask, before that is a lasting problem.
 const answerWithin = 30 * time.Second
 
-// outstanding reports whether a response is unanswered, or whether the proxy asks for nothing that covers what it
-// should have. The text is the proxy's lasting problem. filtered is the result of proxy.filtered.
+// outstanding reports whether a response is unanswered, or the proxy asks for nothing that covers what it should have.
+// The text is the proxy's lasting problem. filtered is the result of proxy.filtered.
 func (r *record) outstanding(filtered bool, now time.Time) (bool, string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,8 +158,8 @@ func (s *subscription) oldest() (what kind, since time.Time) {
 	return what, since
 }
 
-// asksForAll reports whether the stream asks for listeners and for the filters and routes in them. A stream that was
-// just opened does not yet, and gets no changes, whatever its proxy had before. Its record's mu is held.
+// asksForAll reports whether the stream asks for listeners and for their filters and routes. A stream that was just
+// opened does not yet, and gets no changes, whatever its proxy had before. Its record's mu is held.
 func (s *subscription) asksForAll(filtered bool) bool {
 	return s.asked[kindListener] && (!filtered || s.inlined || s.asked[kindExtension])
 }
@@ -168,7 +167,7 @@ func (s *subscription) asksForAll(filtered bool) bool {
 // The states of a proxy, in metrics.
 const (
 	stateSettled = "settled" // it has acknowledged everything
-	stateBehind  = "behind"  // it has not yet
+	stateBehind  = "behind"  // not yet
 	stateFailing = "failing" // it refused a response, does not answer, or its config cannot be built
 	stateOffline = "offline" // a Dataplane, or a ZoneIngress of this zone, whose proxy is not connected
 )
@@ -177,7 +176,7 @@ var descByState = prometheus.NewDesc("causeway_xds_proxies_by_state",
 	"Proxies, those of the zone's ingresses among them, that are settled, behind, failing (they refuse something, do not answer for half a minute, or their config cannot be built) or offline; no series while changes wait to be applied.",
 	[]string{"state"}, nil)
 
-// While changes are applied, a scrape waits for at most scrapePatience, and looks every scrapePause.
+// While changes are applied, a scrape waits for at most scrapePatience, and checks every scrapePause.
 const (
 	scrapePatience = 250 * time.Millisecond
 	scrapePause    = time.Millisecond
@@ -193,7 +192,7 @@ func (byState) Describe(out chan<- *prometheus.Desc) { out <- descByState }
 func (c byState) Collect(out chan<- prometheus.Metric) {
 	for deadline := time.Now().Add(scrapePatience); !c.proxies.mu.TryLock(); <-time.After(scrapePause) {
 		if time.Now().After(deadline) {
-			return // changes are being applied for long: how the proxies are is not known
+			return // applying changes takes long: the states are unknown
 		}
 	}
 	statuses := c.proxies.syncStatusesLocked()

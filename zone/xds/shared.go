@@ -6,21 +6,21 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// shared holds what proxies have in common. What is in a table was made of its key alone.
+// shared holds what proxies have in common. An entry depends only on its key.
 type shared struct {
 	alike alike
-	// Of what proxies send: plan.go, logging.go, outbound_cluster.go, outbound_listener.go, named.go.
+	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, outbound_listener.go, named.go.
 	plans     table[planKey, plan]
 	logs      table[logsKey, logRules]
 	parts     table[partKey, clusterPart]
 	sockets   table[socketKey, socket]
 	outbounds table[listenedKey, listened]
 	names     table[namesKey, resource]
-	// Of MeshTraces: tracing.go.
+	// For MeshTraces: tracing.go.
 	traces     table[string, traceConf]
 	traceRules table[string, matching.ProxyRule]
 	providers  table[providerKey, provider]
-	// Of other policies on whole proxies, by the policies that select the inbound or the proxy: whole.go,
+	// For other policies on whole proxies, by the policies that select the inbound or the proxy: whole.go,
 	// received_connections.go, securing.go, logging_inbound.go.
 	passed          table[passedKey, observedPart]
 	measured        table[measureKey, observedPart]
@@ -31,7 +31,7 @@ type shared struct {
 	tls             table[string, tlsRule]
 	inboundLogs     table[inboundLogsKey, inboundLogs]
 	inboundLogRules table[string, inboundLogRules]
-	// Of inbounds: cluster.go, listener.go, admin.go, connection_rate.go, permissions.go, received.go.
+	// For inbounds: cluster.go, listener.go, admin.go, connection_rate.go, permissions.go, received.go.
 	applications  table[applicationKey, resource]
 	inbounds      table[listenerKey, resource]
 	fixed         table[fixedKey, fixedListeners]
@@ -40,6 +40,6 @@ type shared struct {
 	rates         table[rateKey, rateLimiter]
 	permitted     table[permittedKey, permitted]
 	inboundRoutes table[inboundRoutesKey, inboundRoutes]
-	// What MeshProxyPatches read: patching.go.
+	// For MeshProxyPatches: patching.go.
 	opened table[*resource, opened]
 }

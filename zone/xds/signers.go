@@ -26,8 +26,8 @@ func (s signers) of(domain spiffeid.TrustDomain) []*x509.Certificate {
 	return found
 }
 
-// signedHere reports whether the chain of p leads to an authority of this zone that may sign for the trust domain that
-// it names. It verifies the chain only if the authorities have changed since the last time.
+// signedHere reports whether the chain of p leads to an authority of this zone that may sign for its trust domain. It
+// verifies the chain again only if the authorities have changed.
 func (p *pass) signedHere(known signers) bool {
 	if p.admission.cfg.Authorities == nil {
 		return true

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// requests stand in for the request in responses, as deltaRequests do.
+// requests replace the request in responses, like deltaRequests.
 var requests = func() (out [kinds]*cache.Request) {
 	for k, url := range typeURLs {
 		out[k] = &cache.Request{TypeUrl: url}
@@ -44,8 +44,8 @@ func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out ch
 	return cancel, nil
 }
 
-// fullResponseLocked returns what to send on the stream, or nil. On a first request, the version tells what the proxy
-// has. Later the subscription holds what was sent, which is not sent again because the proxy refused it.
+// fullResponseLocked returns the response to send, or nil. On a first request, the version says what the proxy has.
+// Later the subscription holds what was sent, which is not sent again after a refusal.
 func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
 	version string) *cache.PassthroughResponse {
 	want, ok := s.selectedByLocked(k, sub)

@@ -10,12 +10,12 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// SourceFunc reads the secret or file that a source of a MeshExternalService or a MeshGateway refers to. Its error is the reason why it
-// cannot be read, and contains none of its content.
+// SourceFunc reads the secret or file that a source of a MeshExternalService or a MeshGateway refers to. Its error
+// gives the reason, and contains nothing of the content.
 type SourceFunc func(of *resources.Resource, s *resources.DataSource) ([]byte, error)
 
 // clientOf returns the certificate that proxies present to a service; nil if the service requests none. On an error
-// they must not dial the service: they would present another identity than the service expects.
+// they must not dial the service, because they would present another identity than the service expects.
 func (s *sender) clientOf(b *backend, v *resources.ExternalVerification) (*tlsv3.TlsCertificate, error) {
 	if !v.ClientCert.Given() {
 		return nil, nil

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// SpireCluster is the cluster of a proxy's bootstrap that leads to the SPIRE agent's socket. Envoy asks no other
-	// kind of cluster for secrets.
+	// SpireCluster is the cluster of a proxy's bootstrap that leads to the SPIRE agent's socket. Envoy requests secrets
+	// from no other kind of cluster.
 	SpireCluster = "spire_agent"
 	// allBundles is the agent's name for the bundles of its own and all federated trust domains, with a validator that
-	// tells them apart.
+	// distinguishes them.
 	allBundles = "ALL"
 )
 

@@ -9,9 +9,9 @@ import (
 
 // state holds what one proxy should have, except secrets. It is immutable.
 type state struct {
-	// sets is what is built from policies but MeshProxyPatches; served returns what the proxy is sent.
+	// sets is built from all policies except MeshProxyPatches; served returns what the proxy is sent.
 	sets [kinds]set
-	// patched is what MeshProxyPatches make of it. publishLocked sets it.
+	// patched is the effect of MeshProxyPatches. publishLocked sets it.
 	patched patched
 	// receiving holds the clusters and listeners of the inbounds, and their filters. sending is nil without outbounds.
 	receiving [kinds]set
@@ -21,16 +21,16 @@ type state struct {
 	// unrouted names parts of policies on HTTP inbounds without effect. routed means that there are such policies.
 	unrouted []string
 	routed   bool
-	// unrated names the limits of connections without effect.
+	// unrated names connection limits without effect.
 	unrated []string
-	// proxyless means that the state is for a gRPC program. unsaid names what that program cannot be configured with
-	// for its inbounds and their permissions, unsent for its outbounds.
+	// proxyless means that the state is for a gRPC program. unsaid names the settings for its inbounds and their
+	// permissions that the program does not support, unsent those for its outbounds.
 	proxyless      bool
 	unsaid, unsent []string
-	// secrets holds the names that the listeners and clusters ask for.
+	// secrets holds the names of the secrets that the listeners and clusters use.
 	secrets secretNames
-	// made is what the filters of the inbounds, and madeRoutes what their routes were made of. madeListeners are among
-	// the listeners.
+	// made holds the inputs of the inbounds' filters, madeRoutes those of their routes. madeListeners are among the
+	// listeners.
 	made, madeRoutes []any
 	madeListeners    *fixedListeners
 }
@@ -63,8 +63,8 @@ func (s *state) with(out *sending, old *state) *state {
 }
 
 // changed lists the kinds in which s and o differ, in the order in which the proxy should get them: new resources
-// before what refers to them, removed ones after. A filter chain is replaced after its filters: otherwise the old
-// filters could judge a client in the new chain, and it would stay there.
+// before their references, removed ones after. A filter chain is replaced after its filters. Otherwise the old filters
+// could judge a client in the new chain, and it would stay there.
 func (s *state) changed(o *state) []kind {
 	var out []kind
 	for k := range kinds {
@@ -128,8 +128,8 @@ func buildAll(t *target, policies []*matching.Policy, old *state, before accesse
 	return s, nil
 }
 
-// buildReceived builds the state that follows old after a change only of policies on what the proxy receives. Only
-// filters, routes and the filter chains of clients that lost access differ.
+// buildReceived builds the state that succeeds old after a change only of policies for inbound traffic. Only filters,
+// routes and the filter chains of clients that lost access differ.
 func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, error) {
 	if t.proxyless {
 		s, err := buildProxyless(t, policies, old)

@@ -7,7 +7,7 @@ import (
 )
 
 // suspects handles refusals on a delta stream. A proxy refuses a whole response for one bad resource, so the resources
-// of a refused response are sent once more, each alone. Guarded by session.mu.
+// of a refused response are sent again, each alone. Guarded by session.mu.
 type suspects struct {
 	sent  [kinds][]unjudged            // responses without an answer, the oldest first; at most maxAwaited
 	alone [kinds][]*discovery.Resource // to be sent one by one
@@ -19,7 +19,8 @@ type unjudged struct {
 	resources []*discovery.Resource
 }
 
-// sending notes a response that is about to leave. A proxy that asks for more before it has answered gets another one.
+// sending notes a response that is about to be sent. A proxy that asks for more before it has answered gets another
+// one.
 func (s *session) sending(k kind, r *discovery.DeltaDiscoveryResponse) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +30,7 @@ func (s *session) sending(k kind, r *discovery.DeltaDiscoveryResponse) {
 	s.suspects.sent[k] = append(s.suspects.sent[k], unjudged{r.GetNonce(), r.GetResources()})
 }
 
-// judged applies the proxy's answer to a response, and returns the resources of that.
+// judged applies the proxy's answer to a response, and returns that response's resources.
 func (s *session) judged(k kind, nonce string, refused bool) (sent []*discovery.Resource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"weak"
 )
 
-// table keeps what was made of equal inputs, so that proxies share it, and one that needs it again does not make it
-// again. It keeps nothing alive, so it holds only what some proxy has. A nil table keeps nothing.
+// table caches results of equal inputs, so that proxies share them. It keeps nothing alive: it holds only what some
+// proxy uses. A nil table caches nothing.
 type table[K comparable, V any] struct {
 	mu  sync.Mutex
 	all map[K]weak.Pointer[V] // guarded by mu
 }
 
-// get returns what was made of the key, or makes it. What is made must depend on the key alone, must not refer to the
-// key's pointers from a place that those reach, and nobody may change it.
+// get returns the cached result for the key, or builds it. The result must depend on the key alone, must not hold
+// pointers of the key in a place that they reach, and must not be changed.
 func (t *table[K, V]) get(key K, build func() (*V, error)) (*V, error) {
 	if t == nil {
 		return build()
@@ -32,7 +32,7 @@ func (t *table[K, V]) get(key K, build func() (*V, error)) (*V, error) {
 	return t.put(key, v), nil
 }
 
-// put keeps v, unless another one is there, and returns the one that is kept.
+// put caches v, unless there is another entry, and returns the cached one.
 func (t *table[K, V]) put(key K, v *V) *V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *table[K, V]) put(key K, v *V) *V {
 	return v
 }
 
-// forget drops the entry of what nobody has any more.
+// forget drops the entry of an unused result.
 func (t *table[K, V]) forget(key K) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

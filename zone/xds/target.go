@@ -18,11 +18,11 @@ type target struct {
 	match     *matching.Proxy
 	secrets   secretNames
 	inbounds  []inbound
-	// bare are the inbounds without the effect of policies.
+	// bare holds the inbounds without the effect of policies.
 	bare      []inbound
 	form      rbac.Form
 	outbounds []outbound
-	// gateway is what the proxy of a MeshGateway listens on; nil for others.
+	// gateway describes the listeners of a MeshGateway's proxy; nil for others.
 	gateway *gateway
 	// unserved names the outbounds that get no listener, and why.
 	unserved []string
@@ -30,29 +30,29 @@ type target struct {
 	egresses []inbound
 	// proxyless means that the state is for a gRPC server.
 	proxyless bool
-	// measured is how the proxy's metrics can be had.
+	// measured describes how the proxy's metrics are available.
 	measured measured
 	// own reports which addresses may lead to this server.
 	own OwnFunc
 	// adminPin is Config.AdminPin.
 	adminPin string
-	// dns is where the proxy is asked for the names of services; nil if it is not.
+	// dns is where the proxy answers DNS queries for service names; nil if it does not.
 	dns *dnsServer
 	// logFiles are the proxy's log files; nil for a target without a proxy.
 	logFiles *logFiles
-	// capture is how its application's connections come to the proxy. closedMesh means that the mesh lets none of them
-	// out unless a policy does.
+	// capture describes how its application's connections reach the proxy. closedMesh means that the mesh allows none
+	// of them out unless a policy does.
 	capture    capture
 	closedMesh bool
 	// patches reads MeshProxyPatches; nil for a target without a proxy.
 	patches *patchReader
 	// observed holds what the policies of wholeTypes configure.
 	observed observed
-	// reachable limits what the proxy has listeners for. outboundsID identifies what of the Dataplane decides on what it
-	// sends.
+	// reachable limits what the proxy has listeners for. outboundsID identifies the parts of the Dataplane that
+	// determine what it sends.
 	reachable   reachable
 	outboundsID string
-	// shared is what it has in common with other proxies.
+	// shared holds what it has in common with other proxies.
 	shared *shared
 }
 

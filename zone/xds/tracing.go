@@ -17,12 +17,12 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// traceCluster is the collector of a proxy's spans.
+// traceCluster is the cluster of the collector of a proxy's spans.
 const traceCluster = "causeway_trace"
 
 // tracing is the effect of a MeshTrace on a proxy. The provider is in the listeners of HTTP traffic, since only a
 // connection manager has that setting. Sampling and tags are in the routes, and the collector's address is in its
-// cluster. So only a policy that is added or removed, or that changes the span format, replaces those listeners.
+// cluster. So only a policy that is added, removed, or changes the span format replaces those listeners.
 type tracing struct {
 	by   *provider
 	conf *traceConf
@@ -37,7 +37,7 @@ type traceConf struct {
 	problem string
 }
 
-// provider sends the spans of a workload to a backend. Its proxies share it.
+// provider sends the spans of a workload to a backend. The workload's proxies share it.
 type provider struct {
 	manager *hcmv3.HttpConnectionManager_Tracing
 	cluster *resource
@@ -94,7 +94,7 @@ func readTrace(raw json.RawMessage) (*traceConf, error) {
 	return out, err
 }
 
-// providerTo makes the provider of a backend. It is empty for one to which this version does not send spans: apply and
+// providerTo builds the provider of a backend. It is empty for a backend that this version does not support: apply and
 // rollout status report that.
 func providerTo(b *resources.TraceBackend, service string) *provider {
 	to, cluster, err := newProvider(b, service)
@@ -106,7 +106,7 @@ func providerTo(b *resources.TraceBackend, service string) *provider {
 	}
 	never := &typev3.Percent{}
 	return &provider{cluster: cluster,
-		// The shares are for requests without a route: none.
+		// The shares apply to requests without a route: none.
 		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: to, ClientSampling: never, RandomSampling: never,
 			OverallSampling: never},
 	}
@@ -191,7 +191,7 @@ func zipkinProvider(b *resources.ZipkinBackend) (*tracev3.Tracing_Http, *resourc
 		ConfigType: &tracev3.Tracing_Http_TypedConfig{TypedConfig: packed}}, cluster, err
 }
 
-// routeTracing returns which requests are traced, and with which tags.
+// routeTracing returns the sampling and tags of routes.
 func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 	sampling := resources.TraceSampling{}
 	if conf.Sampling != nil {
@@ -217,7 +217,7 @@ func routeTracing(conf *resources.TraceConf) *routev3.Tracing {
 	return out
 }
 
-// shareOf returns a share in percent, to four decimals; all if the conf has none.
+// shareOf returns a share in percent, to four decimals; 100 % if the conf has none.
 func shareOf(raw json.RawMessage) *typev3.FractionalPercent {
 	share := 100.0
 	if parsed, err := resources.ParsePercentage(raw); len(raw) > 0 && err == nil {

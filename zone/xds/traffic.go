@@ -23,7 +23,7 @@ func (x *Proxies) eachTrafficTarget(m *mesh, snap store.Snapshot, do func(*match
 }
 
 // workInTrafficLocked reads a mesh's TrafficTargets again after a change of one of them, or of something that they
-// refer to. It rebuilds the proxies that they selected or select. A proxy whose permissions stay the same gets no
+// refer to. It rebuilds the proxies that they select or selected. A proxy whose permissions stay the same gets no
 // response.
 func (x *Proxies) workInTrafficLocked(m *mesh) {
 	affected := map[*proxy]struct{}{}

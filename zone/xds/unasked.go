@@ -14,10 +14,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// unaskedSelections is how often a retry looks for another endpoint, unless a MeshRetry says.
+// unaskedSelections is how often a retry looks for another endpoint, unless a MeshRetry sets it.
 const unaskedSelections = 5
 
-// unasked are the confs against dead endpoints where no policy speaks, in meshes whose initial policies were not
+// unasked holds the confs against dead endpoints that apply without a policy, in meshes whose initial policies were not
 // created: those of Kuma, or of an earlier version.
 type unasked struct {
 	retry   resources.RetryConf
@@ -31,8 +31,8 @@ var theUnasked = sync.OnceValues(func() (*unasked, error) {
 		json.Unmarshal(resources.InitialConf(resources.TypeMeshCircuitBreaker), &out.breaker))
 })
 
-// unasked returns what holds where no policy speaks: nothing in a mesh with initial policies, since its users see and
-// change them.
+// unasked returns the confs that apply without a policy: nothing in a mesh with initial policies, since its users see
+// and change them.
 func (s *sender) unasked() *unasked {
 	if s.asked {
 		return &unasked{}
@@ -57,7 +57,7 @@ func (s *sender) notPreviousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	}}
 }
 
-// notPreviousPriorities excludes the priorities that failed, after so many attempts; nil means 2.
+// notPreviousPriorities excludes the failed priorities, after this number of attempts; nil means 2.
 func (s *sender) notPreviousPriorities(after *uint32) *routev3.RetryPolicy_RetryPriority {
 	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2}
 	if after != nil && 0 < *after && *after <= math.MaxInt32 {

@@ -8,8 +8,8 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// logFiles tracks the files that a proxy's logs name, and those of them that it could not open. The proxy refuses a
-// whole listener for one such file, so its listeners leave those files out. Proxies.mu guards it.
+// logFiles tracks the files that a proxy's logs name, and those that it could not open. The proxy refuses a whole
+// listener for one such file, so its listeners leave those files out. Proxies.mu guards it.
 type logFiles struct {
 	named map[string]bool
 	// unopened holds the proxy's error for each file.
@@ -56,10 +56,10 @@ func (f *logFiles) refused(words string) bool {
 	return false
 }
 
-// again lets the proxy try all files once more.
+// again makes the proxy try all files once more.
 func (f *logFiles) again() { *f = logFiles{} }
 
-// configRefused leaves out a file that the proxy cannot open, or a patch that it may not take.
+// configRefused removes a file that the proxy cannot open, or a patch that it refuses.
 func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -74,7 +74,7 @@ func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	}
 }
 
-// configAccepted notes which patches the proxy takes.
+// configAccepted notes which patches the proxy accepted.
 func (x *Proxies) configAccepted(p *proxy, k kind, sent []*discovery.Resource) {
 	if s := p.state.Load(); s == nil || len(s.patched.of) == 0 || !slices.Contains(patchedKinds, k) {
 		return

@@ -9,20 +9,20 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 )
 
-// unpatchable finds out which patches a proxy refuses. They stay out until a policy changes or the proxy restarts. An
-// error of the proxy names a resource and not a policy, and a resource may have several: one policy is taken back at a
-// time: those first that the proxy has not accepted yet, that are not required, that an owner of a namespace wrote, and
-// that are applied last. What an operator closes stays closed by that, whatever an owner writes. Once the proxy accepts the resource, the
-// last one taken back was to blame, and the others come back. Proxies.mu guards it.
+// unpatchable finds out which patches a proxy refuses. They stay out until a policy changes or the proxy restarts. A
+// proxy's error names a resource and not a policy, and a resource may have several, so one policy is withdrawn at a
+// time. The order prefers patches that the proxy has not accepted yet, that are not required, that an owner of a
+// namespace wrote, and that apply last. So an operator's patch stays in force, whatever an owner writes. Once the proxy
+// accepts the resource, the last withdrawn patch was the cause, and the others return. Proxies.mu guards it.
 type unpatchable struct {
-	// words holds the proxy's error for each patch that is taken back, by the patch's id.
+	// words holds the proxy's error for each withdrawn patch, by the patch's ID.
 	words map[string]string
 	// accepted holds the patches in resources that the proxy accepted.
 	accepted map[patchIn]bool
-	// suspects are the patches taken back since the proxy last accepted one of the resources, in order.
+	// suspects are the patches withdrawn since the proxy last accepted one of the resources, in order.
 	suspects  []string
 	resources map[string]bool
-	// tried are operators' patches without which alone it did not accept them either.
+	// tried holds operators' patches whose removal alone did not make the proxy accept them.
 	tried map[string]bool
 	// changes counts the changes of words.
 	changes int
@@ -34,14 +34,14 @@ type patchIn struct {
 	name, id string
 }
 
-// again lets the proxy try all patches once more.
+// again makes the proxy try all patches once more.
 func (u *unpatchable) again() {
 	u.words, u.suspects, u.resources, u.tried = nil, nil, nil, nil
 	u.changes++
 }
 
-// refused reads a proxy's error about resources of a kind, and takes back a patch that changed them. It reports whether
-// there is one. If the error names no resource, all patches of the kind count.
+// refused reads a proxy's error about resources of a kind, and withdraws a patch that changed them. It reports whether
+// there is one. If the error names no resource, all patches of the kind are candidates.
 func (u *unpatchable) refused(s *state, k kind, words string) bool {
 	if s == nil || len(s.patched.by[k]) == 0 {
 		return false
@@ -79,8 +79,8 @@ func (u *unpatchable) refused(s *state, k kind, words string) bool {
 	return true
 }
 
-// next returns the patch to take back of some, given by their ids. If all of them are operators', the one that was taken
-// back before comes back, so that each is tried alone first: what one closes is not open while another is found.
+// next returns the patch to withdraw from some, given by their IDs. If all of them are operators', the previously
+// withdrawn one returns, so that each is tried alone first: one patch stays in force while another is found.
 func (u *unpatchable) next(all []*patch, of map[string]bool) *patch {
 	best := suspect(all, of)
 	last := len(u.suspects) - 1
@@ -91,7 +91,7 @@ func (u *unpatchable) next(all []*patch, of map[string]bool) *patch {
 	maps.DeleteFunc(untried, func(id string, _ bool) bool { return u.tried[id] })
 	other := suspect(all, untried)
 	if other == nil {
-		return best // no one of them is to blame alone
+		return best // no single one is the cause
 	}
 	back := u.suspects[last]
 	u.tried[back], u.suspects = true, u.suspects[:last]
@@ -103,8 +103,8 @@ func isOperators(all []*patch, id string) bool {
 	return slices.ContainsFunc(all, func(p *patch) bool { return p.id == id && p.ofOperator })
 }
 
-// suspect returns the patch that is most likely to blame of some, given by their ids with whether they were accepted; nil
-// if there is none.
+// suspect returns the most likely cause among some patches, given by their IDs with whether they were accepted; nil if
+// there is none.
 func suspect(all []*patch, of map[string]bool) *patch {
 	var some []*patch
 	for _, p := range slices.Backward(all) {
@@ -131,7 +131,7 @@ func first(a, b bool) int {
 	return 1
 }
 
-// acceptedOf notes which resources of a kind a proxy accepted, and reports whether patches come back by that.
+// acceptedOf notes which resources of a kind a proxy accepted, and reports whether patches return as a result.
 func (u *unpatchable) acceptedOf(s *state, k kind, sent []*discovery.Resource) bool {
 	ended := false
 	for _, r := range sent {

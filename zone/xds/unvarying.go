@@ -13,28 +13,28 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// unvarying holds what all inbounds share. It is made once, for all of them, and is immutable.
+// unvarying holds what all inbounds share. It is built once and is immutable.
 type unvarying struct {
-	// denyHTTP stands in for permissions that have not arrived yet.
+	// denyHTTP replaces permissions that have not arrived yet.
 	denyHTTP *anypb.Any
 	router   *anypb.Any
 	// inspector gives matchers the server name of the handshake.
 	inspector *anypb.Any
 	// unasked exempts a route from permissions.
 	unasked *anypb.Any
-	// unregistered match requests whose method is not registered.
+	// unregistered matches requests whose method is not registered.
 	unregistered []*routev3.HeaderMatcher
 	// identityHeaders are removed from requests. Envoy itself removes one spelling of them.
 	identityHeaders []string
-	// outsiders removes what no client outside of the mesh may say.
+	// outsiders removes the headers that no client outside the mesh may set.
 	outsiders *corev3.TypedExtensionConfig
 	// odd removes headers that oddHeaders matches.
 	odd *corev3.TypedExtensionConfig
 }
 
-// oddHeaders matches the names by which a client says another method, path or identity, with a separator that is neither
-// a hyphen nor an underscore: lighttpd, and httpd before 2.4, give `x.original.url` to CGI as `X-Original-URL`. Nobody
-// else writes such names.
+// oddHeaders matches the header names by which a client claims another method, path or identity, with a separator that
+// is neither a hyphen nor an underscore: lighttpd, and httpd before 2.4, pass `x.original.url` to CGI as
+// `X-Original-URL`. No legitimate client sends such names.
 const oddHeaders = `x(?:[^a-z0-9_-]|[_-].*[^a-z0-9_-]).*(?:method|override|url|cert|name)`
 
 var theUnvarying = sync.OnceValues(func() (*unvarying, error) {

@@ -9,13 +9,13 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// wholeTypes lists the policies that shape a proxy as a whole. A change of one concerns everything of the proxies that
-// it selects; what stays the same is neither made anew nor sent.
+// wholeTypes lists the policies that affect a proxy as a whole. A change of one affects everything of the proxies that
+// it selects. Unchanged parts are neither rebuilt nor sent.
 var wholeTypes = []resources.Type{resources.TypeMeshTrace, resources.TypeMeshAccessLog, resources.TypeMeshMetric,
 	resources.TypeMeshTLS, resources.TypeMeshPassthrough, resources.TypeMeshProxyPatch}
 
-// isWhole reports whether a policy shapes proxies as a whole: one of wholeTypes, or a MeshTimeout or MeshCircuitBreaker
-// on what inbounds receive.
+// isWhole reports whether a policy affects proxies as a whole: one of wholeTypes, or a MeshTimeout or
+// MeshCircuitBreaker for inbound traffic.
 func isWhole(r *resources.Resource) bool {
 	return slices.Contains(wholeTypes, r.Type) || r.Type == resources.TypeMeshTimeout && resources.LimitsConnections(r) ||
 		resources.LimitsInbounds(r)
@@ -27,24 +27,23 @@ type observed struct {
 	trace *tracing
 	// metrics is the listener that serves the proxy's metrics; nil for none.
 	metrics *resource
-	// collectors are the clusters of the collectors that the proxy reports to, and of what passes through it.
+	// collectors holds the clusters of the collectors that the proxy reports to, and of its passthrough traffic.
 	collectors []*resource
-	// capture is the listener for redirected connections, nil for none. routes are those of HTTP on it.
+	// capture is the listener for redirected connections, nil for none. routes are its HTTP routes.
 	capture *resource
 	routes  []*resource
-	// tls is what the proxy's connections in the mesh may negotiate.
+	// tls holds the TLS settings of the proxy's connections in the mesh.
 	tls handshakes
 	// patches are the MeshProxyPatches, in the order in which they are applied.
 	patches []*patch
 	// closed means that a required one cannot be read.
 	closed bool
-	// parts, said, traceRule and kept are what it was made of.
+	// parts, said, traceRule and kept are its inputs.
 	parts     []*observedPart
 	said      []*tlsRule
 	traceRule *matching.ProxyRule
 	kept      []any
-	// problems names parts of policies without effect; unsaid the policies that a gRPC server cannot be configured
-	// with.
+	// problems names parts of policies without effect; unsaid the policies that a gRPC server does not support.
 	problems, unsaid []string
 }
 
@@ -74,7 +73,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 	return nil
 }
 
-// setBare keeps the inbounds as they are without the effect of policies.
+// setBare keeps the inbounds without the effect of policies.
 func (t *target) setBare() {
 	t.bare = slices.Clone(t.inbounds)
 	for i := range t.bare {
@@ -91,16 +90,16 @@ func (t *target) again() *target {
 	return &next
 }
 
-// observedPart is what a policy of one type makes of a target, apart from its inbounds. It is immutable.
+// observedPart is the effect of policies of one type on a target, apart from its inbounds. It is immutable.
 type observedPart struct {
 	metrics, capture   *resource
 	collectors, routes []*resource
 	problems           []string
-	// kept is what it was made of, which other proxies share.
+	// kept holds its inputs, which other proxies share.
 	kept []any
 }
 
-// passedKey is all that the effect of MeshPassthroughs depends on.
+// passedKey is everything that the effect of MeshPassthroughs depends on.
 type passedKey struct {
 	policies string
 	capture  capture
@@ -121,7 +120,7 @@ func (t *target) pass(policies []*matching.Policy) error {
 	return t.observed.take(made, err)
 }
 
-// measureKey is all that the effect of MeshMetrics depends on.
+// measureKey is everything that the effect of MeshMetrics depends on.
 type measureKey struct {
 	policies  string
 	dataplane *resources.Resource
@@ -148,7 +147,7 @@ func (t *target) measure(policies []*matching.Policy) error {
 	return t.observed.take(made, err)
 }
 
-// partOf returns what apply makes of a target.
+// partOf returns the effect of apply on a target.
 func partOf(t *target, apply func(*target) error) (*observedPart, error) {
 	err := apply(t)
 	o := &t.observed
@@ -208,7 +207,7 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 	}
 }
 
-// showObserved shows which policies on the proxy as a whole have no effect on it, and reports whether that changed.
+// showObserved shows which policies for the whole proxy have no effect on it, and reports whether that changed.
 func (p *proxy) showObserved(next *state) bool {
 	if p.target == nil {
 		return false
