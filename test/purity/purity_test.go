@@ -1,6 +1,8 @@
 package purity
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -22,21 +24,60 @@ const root = "../.."
 // A race in them therefore needs two goroutines of a caller, whose own tests run with the detector.
 func TestPackagesWithoutRaceDetectorArePure(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := regexp.MustCompile(`(?m)^PURE := (.+)$`).FindSubmatch(raw)
-	if list == nil {
-		t.Fatal("the Makefile has no line that begins with PURE :=")
-	}
-	for _, name := range strings.Fields(string(list[1])) {
+	for _, name := range listed(t, "PURE") {
 		files, err := readPackage(os.DirFS(filepath.Join(root, name)))
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s has %d files, %v", name, len(files), err)
 		}
 		for _, problem := range impure(files) {
 			t.Errorf("%s/%s: take %s out of PURE in the Makefile, or change this", name, problem, name)
+		}
+	}
+}
+
+// listed returns the words of a variable of the Makefile.
+func listed(t *testing.T, variable string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^` + variable + ` *:= (.+)$`).FindSubmatch(bytes.ReplaceAll(raw, []byte("\\\n"), nil))
+	if found == nil {
+		t.Fatalf("the Makefile has no line that begins with %s :=", variable)
+	}
+	return strings.Fields(string(found[1]))
+}
+
+// TestTestsWithoutRaceDetectorExist checks the names in UNRACED of the Makefile: each is a test in one of the packages in
+// UNRACED_IN, or of test/abuse, and in no other package, where the race detector would pass it over and nothing else runs it.
+func TestTestsWithoutRaceDetectorExist(t *testing.T) {
+	t.Parallel()
+	places := append(listed(t, "UNRACED_IN"), "test/abuse")
+	found := map[string][]string{}
+	test := regexp.MustCompile(`(?m)^func Test(\w+)\(t \*testing\.T\)`)
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		raw, err := os.ReadFile(path) //nolint:gosec // a file of the repository
+		folder, outside := filepath.Rel(root, filepath.Dir(path))
+		for _, match := range test.FindAllSubmatch(raw, -1) {
+			found[string(match[1])] = append(found[string(match[1])], filepath.ToSlash(folder))
+		}
+		return errors.Join(err, outside)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range listed(t, "UNRACED") {
+		if in := found[name]; len(in) != 1 || !slices.Contains(places, in[0]) {
+			t.Errorf("Test%s is in %q, want it in one of %q", name, in, places)
 		}
 	}
 }
