@@ -120,8 +120,14 @@ pure := $(patsubst %,-e $(MODULE)/%,$(PURE))
 UNRACED_IN := kds zone zone/xds
 UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNotCompressIsTriedOnce NackCostsWhatItIs \
 	DenseResourcesAreRefused TooBigForOneMessage SkewInBothDirections PoisonFromAZone FramesThatAreRefused \
+	ChangesOfAllTypesLeadWhereABuildFromScratchDoes EnvoyTakesAllThatIsGenerated WholeFieldsThatAreCalledEnforced \
+	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
 	MatrixOfRights WhatAProxyHasTheZoneKeep AZoneWithManyRefusedNames DisguisesOfWhatIsDenied RouteOfATakenOverZone
 unraced    := '^Test($(subst $(space),|,$(strip $(UNRACED))))$$'
+
+# The programs that tests start, linked before the go command decides which results still hold. A test lists them with their
+# times, so that its result holds until one of them changes.
+programs = $(if $(PKG),,CGO_ENABLED=0 $(GO) run ./test/programs)
 
 # RERUN=n runs a test that failed again, up to n times: the gate does, for on a strange machine one in two thousand may meet
 # a moment that its writer did not think of. It is listed as failed all the same, and is to be mended. More than six
@@ -178,7 +184,8 @@ test: ## all tests, with the race detector where it sees servers, end-to-end tes
 # -p 3: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector where it can find something (PKG=./kds/... narrows)
-	$(packages); packages=$$($(GO) list $$packages); status=0; \
+	$(programs)
+	@$(packages); packages=$$($(GO) list $$packages); status=0; \
 	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 "$$@" $(ARGS) || status=1; }; \
 	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(if $(SHORT),-skip $(unraced)); \
 	export CGO_ENABLED=0; \
@@ -243,6 +250,7 @@ test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a 
 # -p 4 -parallel 4: most tests wait for processes and for time.
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
+	$(programs)
 	$(packages); $(GO) test $(TESTFLAGS) -short -timeout 5m -p 4 -parallel 4 $(ARGS) $$packages
 
 .PHONY: lint

@@ -9,26 +9,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/causeway-mesh/causeway/server/programtest"
 )
 
 // Root returns the folder of the repository, searched from the working directory upwards.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", fmt.Errorf("no go.mod above the working directory: run this inside the repository")
-		}
-		dir = parent
-	}
-}
+func Root() (string, error) { return programtest.Root() }
 
 // Build compiles the three programs from the repository's sources into the folder bin, statically linked like a
 // release. Test packages that call it share the work: each program is linked once, in .run/, until its sources change.
@@ -36,28 +22,12 @@ func Build(ctx context.Context, bin string) error { return build(ctx, bin, "rele
 
 // build compiles the named variant of the programs, with these flags.
 func build(ctx context.Context, bin, variant string, flags ...string) error {
-	root, err := Root()
+	if err := os.MkdirAll(bin, 0o700); err != nil {
+		return err
+	}
+	shared, err := programtest.Build(ctx, variant, flags, "./cmd/...")
 	if err != nil {
 		return err
-	}
-	shared := filepath.Join(root, ".run", "programs", variant)
-	if err := errors.Join(os.MkdirAll(bin, 0o700), os.MkdirAll(shared, 0o700)); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(shared+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("%s: %w", lock.Name(), err)
-	}
-	args := append([]string{"build", "-o", shared + string(filepath.Separator), "-buildvcs=false", "-ldflags=-s -w"},
-		flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, "./cmd/...")...)
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the programs: %w\n%s", err, out)
 	}
 	return linkAll(shared, bin)
 }

@@ -1,9 +1,8 @@
 package etcdtest
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -11,45 +10,20 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/server/porttest"
+	"github.com/causeway-mesh/causeway/server/programtest"
 )
 
 // program returns the path of the program of a member. It is linked once, in .run/, for all test packages, until its
 // sources change.
-var program = sync.OnceValues(build)
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := programtest.Build(context.Background(), "etcd", nil, "./resources/store/etcd/etcdtest/member")
+	return filepath.Join(dir, "member"), err
+})
 
-func build() (string, error) {
-	root, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
-			break
-		}
-		if root == filepath.Dir(root) {
-			return "", errors.New("no go.mod above the working directory: run this inside the repository")
-		}
-		root = filepath.Dir(root)
-	}
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(root, ".run", "programs", "etcd-member")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return "", err
-	}
-	lock, err := os.OpenFile(file+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("%s: %w", lock.Name(), err)
-	}
-	cmd := exec.Command("go", "build", "-o", file, "-buildvcs=false", "-ldflags=-s -w", //nolint:gosec // a fixed command
-		"./resources/store/etcd/etcdtest/member")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build a member of etcd: %w\n%s", err, out)
-	}
-	return file, nil
+// Prepare links the program of a member, so that the tests find it.
+func Prepare() error {
+	_, err := program()
+	return err
 }
 
 // command returns a command that runs a member with arguments of package member. The member ends with this process,
