@@ -11,8 +11,12 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 )
 
-// zoneSeenSecret prefixes the names of secrets that hold how much this global has seen of a zone's store.
-const zoneSeenSecret = "zone-store-seen-" //nolint:gosec // the name of a secret
+// zoneSeenSecret prefixes the names of secrets that hold how much this global has seen of a zone's store, and
+// zoneBeforeSecret those of secrets with how many copies of a zone's there were before lists that are not done.
+const (
+	zoneSeenSecret   = "zone-store-seen-"    //nolint:gosec // the name of a secret
+	zoneBeforeSecret = "zone-copies-before-" //nolint:gosec // the name of a secret
+)
 
 // zoneStore implements kds.Epochs for a zone's store. The epoch is in the zone's record. What was seen is in a secret
 // beside it, because each batch from the zone writes it. A zone that has not joined has neither.
@@ -66,15 +70,40 @@ func (z zoneStore) See(ctx context.Context, seen lineage.Seen) ([]store.Op, erro
 	return []store.Op{op}, err
 }
 
-// forget removes what was seen of a zone that is deleted.
+// Before implements kds.Epochs.
+func (z zoneStore) Before(ctx context.Context) (kds.Before, error) {
+	accepted, err := z.Accepted(ctx)
+	if err != nil || accepted == "" {
+		return nil, err
+	}
+	raw, _, err := z.keeper.Get(ctx, zoneBeforeSecret+z.zone)
+	if errors.Is(err, secrets.ErrNotFound) {
+		return kds.Before{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return kds.ParseBefore(string(raw))
+}
+
+// NoteBefore implements kds.Epochs.
+func (z zoneStore) NoteBefore(ctx context.Context, copies kds.Before) ([]store.Op, error) {
+	accepted, err := z.Accepted(ctx)
+	if err != nil || accepted == "" {
+		return nil, err
+	}
+	op, err := z.keeper.Replacing(zoneBeforeSecret+z.zone, []byte(copies.String()))
+	return []store.Op{op}, err
+}
+
+// forget removes what is kept of a zone that is deleted.
 func (z zoneStore) forget(ctx context.Context) error {
-	for {
-		version := z.keeper.Version(zoneSeenSecret + z.zone)
-		if version == 0 {
-			return nil
-		}
-		if err := z.keeper.Delete(ctx, zoneSeenSecret+z.zone, version); !errors.Is(err, secrets.ErrChanged) {
-			return err
+	for _, name := range [...]string{zoneSeenSecret + z.zone, zoneBeforeSecret + z.zone} {
+		for version := z.keeper.Version(name); version != 0; version = z.keeper.Version(name) {
+			if err := z.keeper.Delete(ctx, name, version); err != nil && !errors.Is(err, secrets.ErrChanged) {
+				return err
+			}
 		}
 	}
+	return nil
 }

@@ -30,10 +30,10 @@ type changeset struct {
 	// same are copies that the message names and that are known to be unchanged.
 	same []resources.Key
 	// held are deletions that wait for an operator; reason completes the log message; total is the number of copies of
-	// the type.
-	held   map[resources.Key]uint64
-	reason string
-	total  int
+	// the type that the guard went by. before is how many there were before the list; zero if that does not matter.
+	held          map[resources.Key]uint64
+	reason        string
+	total, before int
 	// replaced are the names of copies whose content a strange store of the peer replaces.
 	replaced []string
 	// here are the names in the message that have a copy here, or will have one.
@@ -77,13 +77,16 @@ func (v *receiver) prepare(d *resources.Descriptor, state *reception, resp *disc
 		}
 	}
 	p.names = append(p.names, resp.GetRemovedResources()...)
+	if (said.list || said.resume) && len(p.written) > 0 {
+		p.before = v.before(p, d.Type, state)
+	}
 	switch {
 	case said.list:
 		p.prepareList(v, d, state, present, said)
 	case said.resume:
 		p.prepareResume(v, d, state, resp.GetRemovedResources(), present, said)
 	default:
-		p.remove(v, d, v.named(p, d, resp.GetRemovedResources(), present), false)
+		p.remove(v, d, v.named(p, d, resp.GetRemovedResources(), present), nil)
 	}
 	return p
 }
@@ -101,7 +104,7 @@ func (p *changeset) prepareList(v *receiver, d *resources.Descriptor, state *rec
 			missing = append(missing, r)
 		}
 	}
-	p.remove(v, d, missing, true)
+	p.remove(v, d, missing, state)
 }
 
 // prepareResume adds the deletions of a resumed answer, once its last part is here.
@@ -110,7 +113,7 @@ func (p *changeset) prepareResume(v *receiver, d *resources.Descriptor, state *r
 	if !said.more {
 		all := slices.AppendSeq(slices.Clone(removed), maps.Keys(state.removed))
 		slices.Sort(all)
-		p.remove(v, d, v.named(p, d, all, present), true)
+		p.remove(v, d, v.named(p, d, all, present), state)
 		return
 	}
 	var known []string
@@ -139,9 +142,10 @@ func with(set map[string]bool, names []string) map[string]bool {
 // this many copies.
 const guardedDeletions = 10
 
-// remove adds deletions; guarded ones pass the guard or are held. Source: docs/reliability.md, promise 3.
-func (p *changeset) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, guarded bool) {
-	if guarded && p.guard(v, d, len(gone)) {
+// remove adds deletions; those of a list, which has a state, pass the guard or are held. Source: docs/reliability.md,
+// promise 3.
+func (p *changeset) remove(v *receiver, d *resources.Descriptor, gone []*resources.Resource, state *reception) {
+	if state != nil && p.guard(v, d, len(gone), state) {
 		p.held = make(map[resources.Key]uint64, len(gone))
 		for _, r := range gone {
 			p.held[r.Key] = r.Revision
@@ -156,16 +160,15 @@ func (p *changeset) remove(v *receiver, d *resources.Descriptor, gone []*resourc
 	}
 }
 
-// guard reports whether that many deletions must wait for an operator: those of most of a type, or any at all if the
-// peer's store is a strange one.
-func (p *changeset) guard(v *receiver, d *resources.Descriptor, gone int) bool {
+// guard reports whether that many deletions must wait for an operator: those of most of what was here of a type before
+// the list, or any at all if the peer's store is a strange one.
+func (p *changeset) guard(v *receiver, d *resources.Descriptor, gone int, state *reception) bool {
 	strange := v.met.isStrange()
 	if gone == 0 || gone <= guardedDeletions && !strange || isLive(d.Type) {
 		return false
 	}
-	for range v.copies(p.snapshot, d.Type) {
-		p.total++
-	}
+	p.before = v.before(p, d.Type, state)
+	p.total = min(v.count(p, d.Type), p.before)
 	if p.reason = "too much"; strange {
 		p.reason = "what another store of the " + v.met.peer() + " had"
 	} else if gone*2 <= p.total {

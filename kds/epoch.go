@@ -32,6 +32,11 @@ type Epochs interface {
 	// See returns the operations that record how much was seen, for the batch that stores it: so the server never has
 	// copies of which it does not know when they were seen. It returns none for a peer of which nothing is kept.
 	See(ctx context.Context, seen lineage.Seen) ([]store.Op, error)
+	// Before returns what the last stored operation of NoteBefore says; nil if nothing is kept of the peer.
+	Before(ctx context.Context) (Before, error)
+	// NoteBefore returns the operations that replace it, for the batch that begins such a list. It returns none for a
+	// peer of which nothing is kept.
+	NoteBefore(ctx context.Context, copies Before) ([]store.Op, error)
 }
 
 // OwnStore identifies a zone's own store.
@@ -70,6 +75,8 @@ type peerStore struct {
 	point     lineage.Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
+	// noted holds what before returns; guarded by mu.
+	noted Before
 }
 
 // peer and here return the two ends' roles, for logs.
@@ -92,6 +99,9 @@ func (a *peerStore) meet(ctx context.Context, h health) error {
 	a.mu.Lock()
 	a.announced, a.point = h.epoch, h.point
 	a.mu.Unlock()
+	if err := a.recall(ctx); err != nil {
+		return err
+	}
 	if a.kept == nil || h.epoch == "" {
 		a.settle(nil)
 		return nil
@@ -230,10 +240,14 @@ func (a *peerStore) hasWhole(t resources.Type) bool {
 	return a.compared[t]
 }
 
-// review accepts the strange store once every type was compared and nothing is held.
+// review forgets what was here before lists that are done, and accepts the strange store once every type was compared
+// and nothing is held.
 func (a *peerStore) review(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err := a.forgetBefore(ctx); err != nil {
+		return err
+	}
 	if a.strange == nil || a.ledger.Holding(a.from) {
 		return nil
 	}

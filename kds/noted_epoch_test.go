@@ -3,6 +3,7 @@ package kds
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 
@@ -18,6 +19,22 @@ type notedEpoch struct {
 	name string       // guarded by mu
 	err  error        // guarded by mu: what Accept returns
 	seen lineage.Seen // guarded by mu
+	// before is what was noted last; guarded by mu.
+	before Before
+}
+
+func (n *notedEpoch) Before(context.Context) (Before, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return maps.Clone(n.before), nil
+}
+
+// NoteBefore records at once, as See does.
+func (n *notedEpoch) NoteBefore(_ context.Context, before Before) ([]store.Op, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.before = maps.Clone(before)
+	return nil, nil
 }
 
 func (n *notedEpoch) Seen(context.Context) (lineage.Seen, error) {

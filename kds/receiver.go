@@ -83,6 +83,8 @@ type reception struct {
 	named, claimed map[string]bool
 	// removed are the copies that the parts of a resumed answer remove so far.
 	removed map[string]bool
+	// before is how many copies were here before the list or answer that is arriving; nil until that matters.
+	before *int
 	// unknown is set once the unknown type was reported.
 	unknown bool
 }

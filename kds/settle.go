@@ -22,6 +22,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	v.spend(d.Type, p)
 	v.versions.update(d.Type, p.copies, p.gone)
 	if (said.list || said.resume) && !said.more {
+		state.before = nil
 		v.versions.compared(d.Type)
 	}
 	v.over.Meet(tracker.LimitRefusals, "", tracker.MaxRefusals,

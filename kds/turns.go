@@ -52,6 +52,9 @@ func (t *turns) taken(revision uint64) {
 // again.
 func (v *receiver) commit(ctx context.Context, t resources.Type, p *changeset, said progress, cause store.Cause) error {
 	if len(p.ops) == 0 {
+		if v.notesBefore(t, p, said, 0) {
+			return v.commitTurn(ctx, t, p, 0, 0, said, cause)
+		}
 		return v.session.fence()
 	}
 	for first := 0; first < len(p.ops); {
@@ -92,10 +95,21 @@ func (v *receiver) commitTurn(ctx context.Context, t resources.Type, p *changese
 		}
 		ops = append(ops, seen...)
 	}
+	notes := v.notesBefore(t, p, said, end)
+	if notes {
+		noted, err := v.met.noteBefore(ctx, t, p.before)
+		if err != nil {
+			return err
+		}
+		ops = append(ops, noted...)
+	}
 	commit, err := v.storeOf(t).Apply(ctx, store.Batch{Ops: ops, Check: v.checkOf(t), Cause: cause,
 		Synced: v.arrival.Direction == exchange.GlobalToZone})
 	if err != nil {
 		return err
+	}
+	if notes {
+		v.met.note(t, p.before)
 	}
 	if v.takesTurns(t) { // revisions of another store say nothing about who writes in this one
 		v.turns.taken(commit.Revision)

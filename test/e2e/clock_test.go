@@ -17,7 +17,11 @@ import (
 
 var clockRounds = flag.Int("clock-rounds", 1, "how often TestClocksAreSet sets each clock to each time")
 
-const day = 24 * time.Hour
+const (
+	day = 24 * time.Hour
+	// year is for how long a server's certificate is good: one whose clock is further off is refused, or refuses.
+	year = 365 * day
+)
 
 // clocks is a mesh whose global has one clock, and whose zones share another. The test, the Envoys and the clients use
 // the machine's.
@@ -38,7 +42,7 @@ func TestClocksAreSet(t *testing.T) {
 	c := newClocks(t)
 	times := []time.Duration{time.Hour, 40 * day, -time.Hour, -2 * day}
 	if *faultsLong {
-		times = append(times, 365*day, -365*day)
+		times = append(times, year, -year)
 	}
 	for round := range *clockRounds {
 		for _, ahead := range times {
@@ -116,19 +120,22 @@ func newClocks(t *testing.T) *clocks {
 }
 
 // setGlobal sets the global's clock. Past the expiry of their certificates, zones are refused, and both sides continue
-// alone.
+// alone. So they do if the certificate that it makes meanwhile ends before their time.
 func (c *clocks) setGlobal(ahead time.Duration) {
 	before := c.certificates("zone-1")
 	c.must(c.ofGlobalServer.Set(ahead))
 	c.write()
-	if refused := ahead > 30*day; refused {
+	switch {
+	case ahead > 30*day:
 		for _, zone := range []*cluster.Server{c.zone1, c.zone2} {
 			c.says(zone, "the zone's certificate has expired at ", "unless the global's clock is wrong, which says ")
 		}
 		// A write about a zone now must not cost the zone the credential with which it reconnects.
 		_, err := c.JoinString(c.t.Context(), c.global, "zone-1")
 		c.must(err)
-	} else {
+	case ahead <= -year:
+		c.agree()
+	default:
 		c.agree()
 		c.reconnect()
 	}
@@ -143,13 +150,21 @@ func (c *clocks) setGlobal(ahead time.Duration) {
 }
 
 // setZones sets the zones' clock. Their proxies stay served, and so is one that starts meanwhile, once the clock is
-// correct.
+// correct. A zone for which the global's certificate is not good says so, with its time.
 func (c *clocks) setZones(ahead time.Duration) {
 	before, issued := c.certificates("zone-2"), c.issued()
 	c.must(c.ofZones.Set(ahead))
 	c.write()
 	c.agree()
-	c.reconnect()
+	if ahead.Abs() < year {
+		c.reconnect()
+	} else {
+		c.link.Set(cluster.Weather{Cut: true})
+		c.write()
+		c.link.Set(cluster.Weather{})
+		c.says(c.zone1, "certificate has expired or is not yet valid: current time "+
+			time.Now().Add(ahead).UTC().Format("2006-"))
+	}
 	c.must(c.zone2.Stop(c.t.Context()))
 	c.must(c.zone2.Start(c.t.Context()))
 	if ahead > day || ahead < 0 {
