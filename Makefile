@@ -122,6 +122,7 @@ UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNot
 	DenseResourcesAreRefused TooBigForOneMessage SkewInBothDirections PoisonFromAZone FramesThatAreRefused \
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes EnvoyTakesAllThatIsGenerated WholeFieldsThatAreCalledEnforced \
 	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
+	NoReaderServesADeniedPath Stories DisguisesOfADeniedPath EnvoyNormalisesPaths PoliciesOnWhatIsSent PoliciesOnWhatIsReceived \
 	MatrixOfRights WhatAProxyHasTheZoneKeep AZoneWithManyRefusedNames DisguisesOfWhatIsDenied RouteOfATakenOverZone
 unraced    := '^Test($(subst $(space),|,$(strip $(UNRACED))))$$'
 
