@@ -117,12 +117,14 @@ pure := $(patsubst %,-e $(MODULE)/%,$(PURE))
 # Tests that measure what is kept or sent, or call a server once and once again: what the race detector can see in them, it sees
 # in their neighbours, and it makes them six times as long. With SHORT they run without it. TestTestsWithoutRaceDetectorExist
 # checks the list.
-UNRACED_IN := kds zone zone/xds
+UNRACED_IN := kds kubernetes/discovery zone zone/xds
 UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNotCompressIsTriedOnce NackCostsWhatItIs \
 	DenseResourcesAreRefused TooBigForOneMessage SkewInBothDirections PoisonFromAZone FramesThatAreRefused \
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes EnvoyTakesAllThatIsGenerated WholeFieldsThatAreCalledEnforced \
 	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
-	NoReaderServesADeniedPath Stories DisguisesOfADeniedPath EnvoyNormalisesPaths PoliciesOnWhatIsSent PoliciesOnWhatIsReceived \
+	KilledBetweenBatches RolloutWritesWhatChanged \
+	NoReaderServesADeniedPath Stories DisguisesOfADeniedPath EnvoyNormalisesPaths \
+	PoliciesOnWhatIsSent PoliciesOnWhatIsReceived \
 	MatrixOfRights WhatAProxyHasTheZoneKeep AZoneWithManyRefusedNames DisguisesOfWhatIsDenied RouteOfATakenOverZone
 unraced    := '^Test($(subst $(space),|,$(strip $(UNRACED))))$$'
 
