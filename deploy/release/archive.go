@@ -80,10 +80,8 @@ func (r *release) tarball(folder string, files []packed) error {
 	if err != nil {
 		return err
 	}
-	zipped, err := gzip.NewWriterLevel(out, gzip.BestCompression) // without a name and a time
-	if err != nil {
-		return err
-	}
+	// Without a name and a time. The best compression takes three times as long and saves four in a thousand.
+	zipped := gzip.NewWriter(out)
 	archive := tar.NewWriter(zipped)
 	for _, f := range files {
 		raw, err := os.ReadFile(f.source)
