@@ -16,7 +16,7 @@ import (
 // addInspect adds the routes that inspect the proxies of all zones, the policies that reach them, and which zones would
 // receive a resource.
 func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown,
-	spread *rollout, c *Config) {
+	spread *rollout, asked *zoneQuestions, c *Config) {
 	crossing := exchange.NewFilter()
 	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
@@ -39,6 +39,6 @@ func addInspect(routes *api.Server, durable, status store.Reader, away func(zone
 	inspect.RegisterPermissions(routes, durable, explain.Options{SystemNamespace: c.SystemNamespace, Shortfalls: shortfalls.Of,
 		Doubts: doubts.Of})
 	callers.Register(routes, callers.Config{Store: durable, Status: status, SystemNamespace: c.SystemNamespace, Absent: away,
-		Outdated: deaf, Behind: spread.behind, Lacking: lacks})
+		Outdated: deaf, Behind: spread.behind, Lacking: lacks, Reported: asked.seen})
 	routes.AddPreview(forecastSync)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
 	"github.com/causeway-mesh/causeway/tokens"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
 )
 
 // Run serves zones and the HTTP API until ctx ends, then drains and returns nil. It returns startup errors before it
@@ -166,10 +167,12 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
 	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
-	addInspect(routes, durable, shown, away, spread, c)
+	asked := &zoneQuestions{store: durable, sync: sync, desk: zones.desk, replicas: zones.replicas}
+	addInspect(routes, durable, shown, away, spread, asked, c)
 	(&operator{store: durable, sync: sync, outdated: zones.replicas.outdated}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)
-	(&proxyQuestions{store: durable, sync: sync, desk: zones.desk, routes: routes}).register()
+	(&proxyQuestions{zones: asked, store: durable, routes: routes}).register()
+	accesslog.Register(routes, accesslog.Config{Store: durable, Ask: asked.reported, Now: c.Now})
 	spread.register(routes)
 	routes.ServeBackup(archive.Header{Server: "global"},
 		func() ([]archive.File, error) { return archive.Collect(c.DataDir, archive.Folders("global")...) })

@@ -69,7 +69,7 @@ func NewZone(c ZoneConfig) *Zone {
 	}
 	c.Self.Features = announced(c.Tracer)
 	if !c.Answers {
-		c.Self.Features &^= exchange.FeatureQuestions
+		c.Self.Features &^= exchange.FeatureQuestions | exchange.FeatureReported
 	}
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}

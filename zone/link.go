@@ -20,6 +20,7 @@ import (
 	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/envoyadmin"
 )
 
@@ -30,6 +31,7 @@ type linkParts struct {
 	proxies  func(told func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
 	known    *kds.VersionFiles
 	admins   *envoyadmin.Admins
+	observed *accesslog.Config
 }
 
 // newLink returns the zone's side of KDS, or nil for a zone that runs alone.
@@ -51,7 +53,7 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	}
 	var beside func(context.Context, grpc.ClientConnInterface) error
 	if o.memberships.Current() != nil {
-		answerer := questions.NewAnswerer(cfg.Zone, proxyAnswers{parts.admins, cfg.Log}.answer, cfg.Panics, cfg.Log)
+		answerer := questions.NewAnswerer(cfg.Zone, answers{cfg.Zone, parts.admins, parts.observed, cfg.Log}.answer, cfg.Panics, cfg.Log)
 		renewal := &enrolment.Renewal{Holder: o.memberships, Zone: cfg.Zone, Now: cfg.Now, Questions: answerer.Wait,
 			Panics: cfg.Panics, Log: cfg.Log}
 		beside = func(ctx context.Context, conn grpc.ClientConnInterface) error {

@@ -31,7 +31,7 @@ func TestProxyThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	var logged bytes.Buffer
-	answers := proxyAnswers{log: slog.New(slog.NewTextHandler(&logged, nil)), admins: envoyadmin.New(envoyadmin.Config{
+	answers := answers{log: slog.New(slog.NewTextHandler(&logged, nil)), admins: envoyadmin.New(envoyadmin.Config{
 		Store: held, Home: resources.Home{Zone: "zone-1", SystemNamespace: resources.DefaultSystemNamespace},
 		Assigned: func(*resources.Resource) (identity.Assigned, error) {
 			return identity.Assigned{ID: spiffeid.RequireFromString("spiffe://default/backend")}, nil

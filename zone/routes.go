@@ -61,17 +61,17 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubt
 	(&tokenHandler{store: o.store, issuer: o.guard.Issuer(), now: cfg.Now}).register(routes)
 }
 
-// addAccessLog adds the routes whose answers come from the proxies' logs.
-func addAccessLog(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink) {
-	accesslog.Register(routes, accesslog.Config{Store: o.store, Journal: journal,
-		Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now})
+// accessLog returns what keeps, and answers by, what proxies log.
+func accessLog(cfg *Config, o *opened, sinks []accesslog.Sink) accesslog.Config {
+	return accesslog.Config{Store: o.store, Zone: cfg.Zone, Journal: accesslog.NewJournal(cfg.Now(), 0),
+		Collecting: slices.Contains(sinks, accesslog.Service), Now: cfg.Now}
 }
 
 // addCallers adds the route that reports who may call whom.
-func addCallers(routes *api.Server, cfg *Config, o *opened, journal *accesslog.Journal, sinks []accesslog.Sink,
+func addCallers(routes *api.Server, cfg *Config, o *opened, observed *accesslog.Config,
 	doubts *inspect.Doubts, authorities *identity.Authorities) {
 	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,
-		SystemNamespace: cfg.SystemNamespace, Journal: journal, Collecting: slices.Contains(sinks, accesslog.Service),
+		SystemNamespace: cfg.SystemNamespace, Journal: observed.Journal, Collecting: observed.Collecting,
 		Assignments: authorities.Assignments, Away: doubts.Away, Waiting: doubts.Waiting,
 		Behind: doubts.Behind})
 }

@@ -104,21 +104,21 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	}
 	proxies := newProxies(cfg, o, proxyParts{authorities: authorities, checkpoint: held, sources: sources, sinks: sinks,
 		adminPin: adminKey.Pin, own: ports.own}, diagnostics)
-	journal := accesslog.NewJournal(cfg.Now(), 0)
+	observed := accessLog(cfg, o, sinks)
 	known := newVersionFiles(cfg, o)
 	admins := envoyadmin.New(envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
 		Admin: proxies.Admin, Key: adminKey})
-	link, err := newLink(ctx, cfg, o, linkParts{known: known, admins: admins, registry: diagnostics.Registry, detail: diagnostics.Detail,
+	link, err := newLink(ctx, cfg, o, linkParts{known: known, admins: admins, observed: &observed, registry: diagnostics.Registry, detail: diagnostics.Detail,
 		proxies: func(told func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, told) }})
 	if err != nil {
 		return err
 	}
 	unsure := doubts(o, link, proxies, cfg.Now())
 	routes := newRoutes(cfg, o, unsure, diagnostics)
-	addAccessLog(routes, cfg, o, journal, sinks)
+	accesslog.Register(routes, observed)
 	addRoutes(routes, cfg, o, unsure, publisher, sources)
 	admins.Register(routes)
-	addCallers(routes, cfg, o, journal, sinks, unsure, authorities)
+	addCallers(routes, cfg, o, &observed, unsure, authorities)
 	(&operator{zone: cfg.Zone, link: link}).register(routes)
 	spread := &rollout{zone: cfg.Zone, store: o.store, status: o.status, started: cfg.Now(),
 		systemNamespace: cfg.SystemNamespace, statuses: proxies.SyncStatuses, link: link, routes: routes}
@@ -138,7 +138,9 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		func(ctx context.Context) error { return sources.follow(ctx, proxies.SourcesChanged) },
 		func(ctx context.Context) error { return runLink(ctx, link, known) },
 		func(ctx context.Context) error { return ports.serveNames(ctx, o) },
-		func(ctx context.Context) error { return service.serve(ctx, ports, journal, diagnostics.Registry) },
+		func(ctx context.Context) error {
+			return service.serve(ctx, ports, observed.Journal, diagnostics.Registry)
+		},
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) },
 		func(ctx context.Context) error { return ready(ctx, cfg, ports, diagnostics) })
 }

@@ -29,7 +29,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: other-servers")
 	}
-	const global, zone = "ask a global", "ask the zone"
+	const global, zone, through = "ask a global", "ask the zone", "--zone NAME"
 	file := ts.MkAbs("zone.yaml")
 	asked := map[string][]struct{ args, want string }{
 		"get": {{"replicas", global}, {"replica one", global}, {"zones", global},
@@ -47,12 +47,12 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 		"dataplane revoke-token": {{"id", zone}},
 		"dataplane token":        {{"backend", zone}, {"--zone-ingress in", zone}},
 		"keys import":            {{"identity-ca --certificates " + file + " --key " + file, zone}},
-		"report denied":          {{"", zone}},
-		"report shadow":          {{"", zone}},
+		"report denied":          {{"", through}},
+		"report shadow":          {{"", through}},
 		"secret delete":          {{"one", zone}},
 		"secret list":            {{"", zone}},
 		"secret set":             {{"one --from-file " + file, zone}},
-		"suggest permissions":    {{"--dataplane backend", zone}},
+		"suggest permissions":    {{"--dataplane backend", through}},
 		"svid":                   {{"backend --out-dir " + ts.MkAbs("svid"), zone}},
 	}
 	var failed []string
@@ -63,7 +63,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		for _, one := range asked[path] {
 			address := ts.Getenv("ZONE_ADDRESS")
-			if one.want == zone {
+			if one.want == zone || one.want == through {
 				address = ts.Getenv(addressEnv)
 			}
 			full := append(strings.Fields(path), strings.Fields(one.args)...)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -22,23 +23,25 @@ func newReport(c *cli) *cobra.Command {
 }
 
 func newReportShadow(c *cli) *cobra.Command {
-	mesh, policy := "", ""
+	mesh, policy, zone := "", "", ""
 	cmd := &cobra.Command{
 		Use:   "shadow",
 		Short: "Show who would be denied if shadow denials were enforced",
 		Long: "Lists the requests that a policy's allowWithShadowDeny let pass, grouped by client, inbound, method\n" +
 			"and the beginning of the path, and shows for each policy whether it is safe to enforce. A zone\n" +
-			"counts what its own proxies report, since it started: --address must name the zone. It knows nothing\n" +
-			"about other traffic.\n\n" +
+			"counts what its own proxies report, since it started; a global asks the zone that --zone names. It knows\n" +
+			"nothing about other traffic.\n\n" +
 			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, there is no such policy, or\n" +
 			"the zone did not answer.",
 		Example: "  causewayctl report shadow --address http://127.0.0.1:15681\n" +
-			"  causewayctl report shadow --policy kri_mtp_default___strict_",
+			"  causewayctl report shadow --zone zone-1 --policy kri_mtp_default___strict_",
 		Args: cobra.NoArgs,
 		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
 			query := url.Values{}
-			if mesh != "" {
-				query.Set("mesh", mesh)
+			for name, value := range map[string]string{"mesh": mesh, "zone": zone} {
+				if value != "" {
+					query.Set(name, value)
+				}
 			}
 			if policy != "" {
 				if _, err := resources.ParseKRI(policy); err != nil {
@@ -66,15 +69,24 @@ func newReportShadow(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`")
 	f.StringVar(&policy, "policy", "", "only the policy with this `KRI`")
+	f.StringVar(&zone, "zone", "", "`zone` whose proxies are meant, when a global is asked")
+	c.completeZoneAndType(cmd)
 	return cmd
 }
 
 // zoneOnly adds advice on where to find what only zones know.
 func zoneOnly(err error) error {
-	if api.IsNotFound(err) {
-		return &advised{err, "only a zone records what its proxies did: --address must name it"}
+	if namesZone(err) {
+		return &advised{err, "--zone NAME asks that zone by way of the global; causewayctl get zones lists them"}
 	}
 	return err
+}
+
+// namesZone reports whether a global refused a question because it does not say which zone is meant.
+func namesZone(err error) bool {
+	var refused *api.Error
+	return errors.As(err, &refused) && refused.Status == http.StatusBadRequest && len(refused.InvalidParameters) == 1 &&
+		refused.InvalidParameters[0].Field == "zone"
 }
 
 // shadowReport is the answer to GET /_report/shadow.

@@ -37,11 +37,11 @@ func newReportAccess(c *cli) *cobra.Command {
 		Short: "Show who may call whom, by which policy, and who did",
 		Long: "Lists pairs of a service and a caller: the verdict, what it depends on, and the policy that decides. Pairs that\n" +
 			"nothing allows and nobody tried are left out. A zone adds what its proxies reported since it was started. A\n" +
-			"global knows all zones and no reports. --only unused lists what is allowed and was never asked for, --only tried what was\n" +
+			"global knows all zones, and with --zone what that zone's proxies reported. --only unused lists what is allowed and was never asked for, --only tried what was\n" +
 			"denied, --only shadow where shadow rules decide otherwise.\n\n" +
 			"Exit status: 0 answered, 2 unknown: --only asks for what is not known here, or the server did not answer.",
 		Example: "  causewayctl report access --service backend\n" +
-			"  causewayctl report access --only unused --address http://127.0.0.1:15681",
+			"  causewayctl report access --only unused --zone zone-1",
 		Args: cobra.NoArgs,
 		RunE: c.question(func(ctx context.Context, client *api.Client, _ []string) error {
 			if only != "" && accessKinds[only] == nil {
@@ -53,6 +53,9 @@ func newReportAccess(c *cli) *cobra.Command {
 				}
 			}
 			report := &accessReport{Items: []accessItem{}}
+			if query.Get("zone") != "" {
+				query.Set("reported", "true")
+			}
 			err := report.ask(ctx, client, mesh, query, accessQuestion{only: accessKinds[only], size: size})
 			if err := c.show(report, err); err != nil {
 				return err
@@ -66,7 +69,7 @@ func newReportAccess(c *cli) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&mesh, "mesh", "m", mesh, "`mesh` of the services")
 	for _, flag := range []struct{ name, usage string }{
-		{"zone", "only services of this `zone`"}, {"namespace", "only services of this `namespace`"},
+		{"zone", "only services of this `zone`, and what its proxies reported"}, {"namespace", "only services of this `namespace`"},
 		{"service", "only services whose name contains this `text`"},
 		{"caller", "only callers whose SPIFFE ID contains this `text`"},
 		{"method", "what is true of requests with this `method`"}, {"path", "what is true of requests with this `path`"},
@@ -75,6 +78,7 @@ func newReportAccess(c *cli) *cobra.Command {
 	}
 	f.StringVar(&only, "only", "", "only this `kind`: allow, depends, shadow, tried or unused")
 	f.IntVar(&size, "size", size, "print at most this `number` of pairs")
+	c.completeZoneAndType(cmd)
 	return cmd
 }
 

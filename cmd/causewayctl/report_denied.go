@@ -16,19 +16,20 @@ import (
 )
 
 func newReportDenied(c *cli) *cobra.Command {
-	mesh, client, to, size, since := "", "", "", 100, 24*time.Hour
+	of, client, to := &reportedBy{size: 100, since: 24 * time.Hour}, "", ""
 	cmd := &cobra.Command{
 		Use:   "denied",
 		Short: "Show what the zone's proxies denied, and which policy did",
 		Long: "Requests, and connections on TCP, that were denied, the most recent first: by client, inbound, method and path. A zone\n" +
-			"counts what its own proxies report, since it was started: --address or --context must name the zone. causewayctl why\n" +
+			"counts what its own proxies report, since it was started; a global asks the zone that --zone names. causewayctl why\n" +
 			"tells what would let one of them in.\n\n" +
 			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, or did not answer.",
 		Example: "  causewayctl report denied --since 1h\n" +
+			"  causewayctl report denied --zone zone-1\n" +
 			"  causewayctl report denied --to backend --client frontend",
 		Args: cobra.NoArgs,
 		RunE: c.question(func(ctx context.Context, server *api.Client, _ []string) error {
-			report, err := askDenied(ctx, server, mesh, since, size)
+			report, err := askDenied(ctx, server, of)
 			if report != nil {
 				report.keep(client, to)
 			}
@@ -42,21 +43,32 @@ func newReportDenied(c *cli) *cobra.Command {
 		}),
 	}
 	f := cmd.Flags()
-	f.StringVarP(&mesh, "mesh", "m", "", "only this `mesh`")
+	f.StringVarP(&of.mesh, "mesh", "m", "", "only this `mesh`")
+	f.StringVar(&of.zone, "zone", "", "`zone` whose proxies are meant, when a global is asked")
 	f.StringVar(&client, "client", "", "only clients whose SPIFFE ID contains this `text`")
 	f.StringVar(&to, "to", "", "only inbounds whose KRI contains this `text`, such as the Dataplane's name")
-	f.DurationVar(&since, "since", since, "how far to look back")
-	f.IntVar(&size, "size", size, "ask for at most this `number` of denials, up to 10000")
+	f.DurationVar(&of.since, "since", of.since, "how far to look back")
+	f.IntVar(&of.size, "size", of.size, "ask for at most this `number` of denials, up to 10000")
+	c.completeZoneAndType(cmd)
 	return cmd
 }
 
 // deniedReport is the answer to GET /_report/denied.
 type deniedReport api.DenialReport
 
-func askDenied(ctx context.Context, client *api.Client, mesh string, since time.Duration, size int) (*deniedReport, error) {
-	query := url.Values{"since": {since.String()}, "size": {strconv.Itoa(size)}}
-	if mesh != "" {
-		query.Set("mesh", mesh)
+// reportedBy selects denials: of the proxies of a zone, which only a global has to be told.
+type reportedBy struct {
+	zone, mesh string
+	since      time.Duration
+	size       int
+}
+
+func askDenied(ctx context.Context, client *api.Client, of *reportedBy) (*deniedReport, error) {
+	query := url.Values{"since": {of.since.String()}, "size": {strconv.Itoa(of.size)}}
+	for name, value := range map[string]string{"mesh": of.mesh, "zone": of.zone} {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
 	report := &deniedReport{}
 	if err := client.JSON(ctx, api.Request{Path: "/_report/denied", Query: query}, report); err != nil {

@@ -17,6 +17,7 @@ import (
 // whyFlags are the flags of why.
 type whyFlags struct {
 	scopeFlags
+	zone                  string
 	inbound, method, path string
 	since                 time.Duration
 	apply                 bool
@@ -30,14 +31,15 @@ func newWhy(c *cli) *cobra.Command {
 		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or segments at its end (sa/frontend).\n" +
 			"A client of which nothing but its denials is known is looked for last.\n" +
 			"SERVICE is what explain --to takes: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
-			"A zone that collects what its proxies report shows the denials that it has seen. The most recent one is judged, unless\n" +
-			"--method, --path or --inbound name another request. If nothing allows the request, the smallest policy that does is printed:\n" +
-			"one identity, one method, one path. --apply stores it, and asks again; it takes neither the client nor the request from what\n" +
-			"was denied, as the client chose both: name them. Where a deny entry decides, no policy can allow it, and the answer names\n" +
-			"the entry.\n\n" +
+			"A zone that collects what its proxies report shows the denials that it has seen; a global asks the zone that --zone\n" +
+			"names. The most recent one is judged, unless --method, --path or --inbound name another request. If nothing allows the\n" +
+			"request, a zone prints the smallest policy that does: one identity, one method, one path. --apply stores it, and asks\n" +
+			"again; it takes neither the client nor the request from what was denied, as the client chose both: name them. Where a\n" +
+			"deny entry decides, no policy can allow it, and the answer names the entry.\n\n" +
 			"Exit status: 0 allowed, 1 denied, 2 unknown.",
 		Example: "  causewayctl why frontend backend\n" +
 			"  causewayctl why frontend backend --method POST --path /orders\n" +
+			"  causewayctl why frontend backend --zone zone-1\n" +
 			"  causewayctl why spiffe://default.zone-1.mesh.local/workload/frontend backend --method POST --path /orders --apply",
 		Args: cobra.ExactArgs(2),
 		RunE: c.question(func(ctx context.Context, client *api.Client, args []string) error {
@@ -46,6 +48,7 @@ func newWhy(c *cli) *cobra.Command {
 	}
 	flags.add(cmd)
 	f := cmd.Flags()
+	f.StringVar(&flags.zone, "zone", "", "`zone` of the service")
 	f.StringVar(&flags.inbound, "inbound", "", "`name` or port of the inbound; may be left out where there is only one")
 	f.StringVar(&flags.method, "method", "", "HTTP `method`; that of the most recent denial when left out, or else GET")
 	f.StringVar(&flags.path, "path", "", "HTTP `path`; that of the most recent denial when left out, or else /")
@@ -77,7 +80,7 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 	if err != nil {
 		return err
 	}
-	q := &explain.Query{Mesh: flags.mesh, Namespace: flags.namespace, To: service, From: from.id, Inbound: flags.inbound,
+	q := &explain.Query{Mesh: flags.mesh, Zone: flags.zone, Namespace: flags.namespace, To: service, From: from.id, Inbound: flags.inbound,
 		Method: flags.method, Path: flags.path}
 	answer, err := askWhy(ctx, client, q, seen)
 	if err != nil {
@@ -112,10 +115,10 @@ func (c *cli) why(ctx context.Context, client *api.Client, flags *whyFlags, who,
 
 // deniedHere returns the denials that the server has seen, or the reason why it does not know.
 func deniedHere(ctx context.Context, client *api.Client, flags *whyFlags) (seen []api.Denial, unknown string) {
-	report, err := askDenied(ctx, client, flags.mesh, flags.since, 10_000)
+	report, err := askDenied(ctx, client, &reportedBy{zone: flags.zone, mesh: flags.mesh, since: flags.since, size: 10_000})
 	switch {
-	case api.IsNotFound(err):
-		return nil, "only a zone records what its proxies did"
+	case namesZone(err) && flags.zone == "":
+		return nil, "each zone keeps what its own proxies report: add --zone NAME"
 	case err != nil:
 		return nil, err.Error()
 	case report.Unknown != "":

@@ -3,7 +3,7 @@ package exchange
 import "slices"
 
 // Features is the set of features that a peer announced. Unknown names are dropped.
-type Features uint16
+type Features uint32
 
 // The features that change what a peer is sent. The first four are Kuma's (Kuma's wire format, "Node in
 // DeltaDiscoveryRequest"), the others Causeway's own.
@@ -45,6 +45,8 @@ const (
 	FeatureFrames
 	// FeatureQuestions: the zone takes questions about its proxies, and answers them.
 	FeatureQuestions
+	// FeatureReported: among them what its proxies reported.
+	FeatureReported
 )
 
 const (
@@ -74,6 +76,7 @@ var featureNames = []struct {
 	{FeatureReportFields, "causeway-report-fields"},
 	{FeatureFrames, "causeway-frames"},
 	{FeatureQuestions, "causeway-questions"},
+	{FeatureReported, "causeway-reported"},
 }
 
 // OwnFeatures returns the features that Causeway announces, FeatureTraces only with tracing.

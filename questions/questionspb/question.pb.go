@@ -29,6 +29,10 @@ const (
 	Question_SUBJECT_STATS        Question_Subject = 2
 	Question_SUBJECT_CLUSTERS     Question_Subject = 3
 	Question_SUBJECT_CERTIFICATES Question_Subject = 4
+	// What proxies reported of requests that were denied, that shadow rules would deny, and of all.
+	Question_SUBJECT_DENIED   Question_Subject = 5
+	Question_SUBJECT_SHADOW   Question_Subject = 6
+	Question_SUBJECT_OBSERVED Question_Subject = 7
 )
 
 // Enum value maps for Question_Subject.
@@ -39,6 +43,9 @@ var (
 		2: "SUBJECT_STATS",
 		3: "SUBJECT_CLUSTERS",
 		4: "SUBJECT_CERTIFICATES",
+		5: "SUBJECT_DENIED",
+		6: "SUBJECT_SHADOW",
+		7: "SUBJECT_OBSERVED",
 	}
 	Question_Subject_value = map[string]int32{
 		"SUBJECT_UNSPECIFIED":  0,
@@ -46,6 +53,9 @@ var (
 		"SUBJECT_STATS":        2,
 		"SUBJECT_CLUSTERS":     3,
 		"SUBJECT_CERTIFICATES": 4,
+		"SUBJECT_DENIED":       5,
+		"SUBJECT_SHADOW":       6,
+		"SUBJECT_OBSERVED":     7,
 	}
 )
 
@@ -156,14 +166,16 @@ func (x *TakeResponse) GetQuestions() []*Question {
 	return nil
 }
 
-// Question asks for one part of what a proxy has. Whoever asked may observe the proxy's Dataplane, by the roles of the
-// global.
+// Question asks for one part of what a proxy has, or for what proxies reported. Whoever asked about a proxy may observe its
+// Dataplane, by the roles of the global. What was reported is shown to nobody until the global has left out what the
+// caller may not read.
 type Question struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Random bytes, which only the asked zone learns.
 	Id      []byte           `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Subject Question_Subject `protobuf:"varint,2,opt,name=subject,proto3,enum=causeway.v1.Question_Subject" json:"subject,omitempty"`
-	// The mesh, and the namespace and name that the Dataplane has in its zone.
+	// The mesh, and the namespace and name that the Dataplane has in its zone. Where proxies' reports are asked for, an empty
+	// name stands for all Dataplanes, and an empty mesh for all meshes.
 	Mesh      string `protobuf:"bytes,3,opt,name=mesh,proto3" json:"mesh,omitempty"`
 	Namespace string `protobuf:"bytes,4,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
@@ -405,7 +417,7 @@ const file_causeway_v1_question_proto_rawDesc = "" +
 	"\x1acauseway/v1/question.proto\x12\vcauseway.v1\"\r\n" +
 	"\vTakeRequest\"C\n" +
 	"\fTakeResponse\x123\n" +
-	"\tquestions\x18\x01 \x03(\v2\x15.causeway.v1.QuestionR\tquestions\"\xd6\x02\n" +
+	"\tquestions\x18\x01 \x03(\v2\x15.causeway.v1.QuestionR\tquestions\"\x95\x03\n" +
 	"\bQuestion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x127\n" +
 	"\asubject\x18\x02 \x01(\x0e2\x1d.causeway.v1.Question.SubjectR\asubject\x12\x12\n" +
@@ -414,13 +426,16 @@ const file_causeway_v1_question_proto_rawDesc = "" +
 	"\x04name\x18\x05 \x01(\tR\x04name\x12\x12\n" +
 	"\x04json\x18\x06 \x01(\bR\x04json\x12\x14\n" +
 	"\x05match\x18\a \x01(\tR\x05match\x12\x16\n" +
-	"\x06unused\x18\b \x01(\bR\x06unused\"y\n" +
+	"\x06unused\x18\b \x01(\bR\x06unused\"\xb7\x01\n" +
 	"\aSubject\x12\x17\n" +
 	"\x13SUBJECT_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSUBJECT_CONFIG\x10\x01\x12\x11\n" +
 	"\rSUBJECT_STATS\x10\x02\x12\x14\n" +
 	"\x10SUBJECT_CLUSTERS\x10\x03\x12\x18\n" +
-	"\x14SUBJECT_CERTIFICATES\x10\x04\"\xa6\x01\n" +
+	"\x14SUBJECT_CERTIFICATES\x10\x04\x12\x12\n" +
+	"\x0eSUBJECT_DENIED\x10\x05\x12\x12\n" +
+	"\x0eSUBJECT_SHADOW\x10\x06\x12\x14\n" +
+	"\x10SUBJECT_OBSERVED\x10\a\"\xa6\x01\n" +
 	"\n" +
 	"AnswerPart\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x16\n" +

@@ -146,6 +146,16 @@ func (s *Server) MissingMesh(r *http.Request, state store.Snapshot, mesh string)
 	return nil
 }
 
+// MissingZone returns the error for a zone that does not exist, or that the caller may not read, with the nearest names
+// that the caller may read. It returns nil for other zones.
+func (s *Server) MissingZone(r *http.Request, state store.Snapshot, zone string) error {
+	v, key := (view{stored: state, live: state}), resources.Key{Type: resources.TypeZone, Name: zone}
+	if found := v.get(key); found == nil || !s.Reader(r).May(found) {
+		return v.missing(key, s.Reader(r))
+	}
+	return nil
+}
+
 // Nearest returns what a 404 about one of the keys says of the most similar names that the caller may read; an empty
 // string if there are none.
 func (s *Server) Nearest(r *http.Request, state store.Snapshot, keys ...resources.Key) string {

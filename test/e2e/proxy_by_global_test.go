@@ -233,7 +233,7 @@ func TestZonesThatLieAboutProxies(t *testing.T) {
 			}
 		}
 	}
-	m.isTold(m.global, []string{"zone zone-3 takes no questions", "a version before them"}, "proxy", "stats", "backend", "--zone", "zone-3")
+	m.isTold(m.global, []string{"zone zone-3 takes no such questions", "a version before them"}, "proxy", "stats", "backend", "--zone", "zone-3")
 	m.isTold(m.global, []string{"unknown: zone zone-2 did not answer within 5s, last heard of at 20"}, stats...)
 	l.set(says([]byte("server.live: 1\n\x1b]0;owned\a\x1b[2J\n")))
 	if said := m.says(m.global, 0, []string{"server.live: 1"}, stats...); strings.ContainsAny(said, "\x1b\a") {

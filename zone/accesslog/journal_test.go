@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -65,15 +66,21 @@ func TestReadiness(t *testing.T) {
 		if c.capacity > 0 {
 			j.Add(Observation{Inbound: inbound, Allowed: true}, "", changed.Add(c.now))
 		}
-		got := report(j, snap, reportQuery{now: changed.Add(c.now)})
+		got := reported(j, snap, reportQuery{now: changed.Add(c.now)})
 		if len(got.Readiness) != 1 || got.Readiness[0].Safe != c.safe ||
 			!strings.Contains(got.Readiness[0].Text, c.wantInfix) {
 			t.Errorf("%s: %+v", c.name, got.Readiness)
 		}
 	}
-	if got := report(NewJournal(start, 0), policy(t, `{"allow":[]}`), reportQuery{}); len(got.Readiness) != 0 {
+	if got := reported(NewJournal(start, 0), policy(t, `{"allow":[]}`), reportQuery{}); len(got.Readiness) != 0 {
 		t.Errorf("a policy without shadow denials: %+v", got.Readiness)
 	}
+}
+
+// reported asks a journal as a zone's own API does.
+func reported(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
+	s := j.read(func(*Entry) bool { return false })
+	return report(&observed{journal: j, policies: shadowPolicies(snap, q.mesh, &s)}, q)
 }
 
 func TestJournalIsBounded(t *testing.T) {

@@ -57,7 +57,7 @@ func TestTimesOfNoCalendar(t *testing.T) {
 		}}}) {
 			c.add("default", &s)
 		}
-		out := report(journal, store.NewMemory().Snapshot(), reportQuery{now: now})
+		out := reported(journal, store.NewMemory().Snapshot(), reportQuery{now: now})
 		if _, err := json.Marshal(out); err != nil || len(out.Items) != 1 {
 			t.Errorf("%v: %d items, %v", said, len(out.Items), err)
 		}

@@ -56,9 +56,9 @@ func (q *reportQuery) selects(policy string) bool {
 	return q.mesh == "" || err == nil && kri.Mesh == q.mesh
 }
 
-// report reads a journal, and the store for the policies with shadow denials.
-func report(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
-	s := j.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
+// report makes the report of what proxies reported.
+func report(seen *observed, q reportQuery) *api.ShadowReport {
+	s := seen.journal.read(func(e *Entry) bool { return e.ShadowPolicy != "" && q.selects(e.ShadowPolicy) })
 	out := &api.ShadowReport{Items: []api.ShadowDenial{}, Dropped: s.dropped, Since: s.since.UTC(), Readiness: []api.Readiness{}}
 	for _, e := range s.entries {
 		if !shows(q.reader, e.Inbound, e.ShadowPolicy) {
@@ -70,13 +70,13 @@ func report(j *Journal, snap store.Snapshot, q reportQuery) *api.ShadowReport {
 			Count: e.Count, FirstSeen: e.First.UTC(), LastSeen: e.Last.UTC(),
 		})
 	}
-	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: q.mesh}) {
-		if policy := resources.KRIOf(r).String(); q.selects(policy) && hasShadow(r) {
-			if !q.reader.May(r) {
+	for i := range seen.policies {
+		if p := &seen.policies[i]; q.selects(p.KRI) {
+			if !shows(q.reader, p.KRI) {
 				out.LeftOut++
 				continue
 			}
-			out.Readiness = append(out.Readiness, readiness(policy, r.ModificationTime, &s, q.now))
+			out.Readiness = append(out.Readiness, readiness(p, &s, q.now))
 		}
 	}
 	return out
@@ -96,8 +96,9 @@ func hasShadow(r *resources.Resource) bool {
 	})
 }
 
-// readiness judges one policy, which has been unchanged since changed.
-func readiness(policy string, changed time.Time, s *summary, now time.Time) api.Readiness {
+// readiness judges one policy.
+func readiness(of *shadowPolicy, s *summary, now time.Time) api.Readiness {
+	policy, changed := of.KRI, of.Changed
 	var count uint64
 	last := time.Time{}
 	for _, e := range s.entries {
@@ -113,7 +114,7 @@ func readiness(policy string, changed time.Time, s *summary, now time.Time) api.
 	case count > 0 && now.Sub(last) < safeAfter:
 		return api.Readiness{Policy: policy, Safe: false, Text: fmt.Sprintf("not safe to enforce: %d would be denied, the last %s ago", count,
 			now.Sub(last).Round(time.Second))}
-	case now.Sub(s.lost(policy)) < safeAfter:
+	case now.Sub(later(of.Lost, s.lost(policy))) < safeAfter:
 		return api.Readiness{Policy: policy, Safe: false,
 			Text: "unknown: some would-deny requests were seen within 7 d and not kept, for lack of room"}
 	case watched < safeAfter:

@@ -37,6 +37,9 @@ type suggestQuery struct {
 	since     time.Time
 	// prefixes means that paths are allowed by their first segments, not individually.
 	prefixes bool
+	// byLabels means that the permissions select the Dataplane by its zone and name, because Dataplanes of other zones may
+	// have the same name.
+	byLabels bool
 	reader   *api.Reader
 }
 
@@ -75,7 +78,7 @@ func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 		if len(sections) > 1 {
 			name = dp.DisplayName() + "-" + section + "-observed"
 		}
-		permission, err := permissionFor(dp, name, section, replay.inbounds[section])
+		permission, err := permissionFor(&q, name, section, replay.inbounds[section])
 		if err != nil {
 			return nil, err
 		}
@@ -85,9 +88,16 @@ func suggest(j *Journal, q suggestQuery) (*api.Suggestion, error) {
 }
 
 // permissionFor returns a permission for the traffic observed on one inbound; seen may be nil.
-func permissionFor(dp *resources.Resource, name, section string, seen *grouping) (json.RawMessage, error) {
+func permissionFor(q *suggestQuery, name, section string, seen *grouping) (json.RawMessage, error) {
+	dp := q.dataplane
 	target := &resources.TargetRef{Kind: resources.KindDataplane, Name: dp.DisplayName(), Namespace: dp.HomeNamespace(),
 		SectionName: section}
+	namespace := dp.Namespace
+	if q.byLabels {
+		target.Name, target.Namespace, namespace = "", "", ""
+		target.Labels = labelsOf(dp)
+		name = dp.Zone() + "-" + name
+	}
 	conf := map[string]any{}
 	if seen != nil {
 		conf["allow"] = seen.matches()
@@ -101,8 +111,17 @@ func permissionFor(dp *resources.Resource, name, section string, seen *grouping)
 		return nil, err
 	}
 	return resources.AppendUniversal(nil, &resources.Resource{Spec: parsed, Key: resources.Key{
-		Type: resources.TypeMeshTrafficPermission, Mesh: dp.Mesh, Namespace: dp.Namespace, Name: name,
+		Type: resources.TypeMeshTrafficPermission, Mesh: dp.Mesh, Namespace: namespace, Name: name,
 	}}), nil
+}
+
+// labelsOf returns the labels by which a global selects one zone's Dataplane.
+func labelsOf(dp *resources.Resource) map[string]string {
+	labels := map[string]string{resources.LabelZone: dp.Zone(), resources.LabelDisplayName: dp.DisplayName()}
+	if in := dp.HomeNamespace(); in != "" {
+		labels[resources.LabelNamespace] = in
+	}
+	return labels
 }
 
 func (s *suggestion) warn(format string, args ...any) {

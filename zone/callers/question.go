@@ -23,8 +23,10 @@ type question struct {
 	// service is part of a service's name, and caller part of a SPIFFE ID.
 	service, caller string
 	known           rbac.Known
-	services        window
-	callers         window
+	// reported asks a global for what the proxies of the zone reported, too.
+	reported bool
+	services window
+	callers  window
 }
 
 // window is a page of a list.
@@ -65,6 +67,13 @@ func readQuestion(r *http.Request) (*question, error) {
 			return nil, api.BadField("path", "%q: %s", written, refused)
 		}
 		q.known.Path = path
+	}
+	switch reported := query.Get("reported"); reported {
+	case "", "false":
+	case "true":
+		q.reported = true
+	default:
+		return nil, api.BadField("reported", "%q: want true or false", reported)
 	}
 	var err error
 	if q.services, err = readWindow(query.Get("size"), query.Get("offset"), "size", "offset"); err != nil {

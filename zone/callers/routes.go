@@ -1,6 +1,7 @@
 package callers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -25,6 +26,8 @@ type Config struct {
 	// Journal has the reports of the zone's proxies; nil on the global. Collecting means that they report there.
 	Journal    *accesslog.Journal
 	Collecting bool
+	// Reported returns, on the global, what the proxies of a zone reported, or why that is unknown. It is nil in a zone.
+	Reported func(ctx context.Context, zone, mesh string) (reported *accesslog.Record, unknown string)
 	// Assignments returns, in a zone, the current assignments of its Dataplanes. Nil means those that apply when every
 	// MeshIdentity is ready.
 	Assignments func(mesh string) *identity.Assignments
@@ -77,8 +80,12 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 		return h.server.MissingMesh(r, h.config.Store.Snapshot(), q.mesh)
 	}
 	about := access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer}
-	pairs := h.pairs(q.known, h.server.Authorize(r, about) == nil)
-	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), pairs))
+	may := h.server.Authorize(r, about) == nil
+	did := h.pairs(q.known, may)
+	if h.config.Reported != nil && q.reported && q.zone != "" {
+		did = h.reported(r.Context(), q, may)
+	}
+	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), did))
 }
 
 // seen holds proxies' reports, or why they are unknown.
@@ -92,13 +99,33 @@ type seen struct {
 func (h *handler) pairs(known rbac.Known, may bool) seen {
 	switch {
 	case h.config.Journal == nil:
-		return seen{unknown: "each zone keeps what its own proxies report: ask the zone"}
+		return seen{unknown: "each zone keeps what its own proxies report: name the zone, and ask for what it reported"}
 	case !h.config.Collecting:
-		return seen{unknown: "the zone runs without --access-log als"}
+		return seen{unknown: notCollecting}
 	case !may:
-		return seen{unknown: "you may not read what the proxies of this server reported"}
+		return seen{unknown: mayNotRead}
 	}
 	return seen{Pairs: h.config.Journal.Pairs(known.Method, known.Path)}
+}
+
+const (
+	notCollecting = "the zone runs without --access-log als"
+	mayNotRead    = "you may not read what the proxies of this server reported"
+)
+
+// reported is pairs on a global, which asks the zone.
+func (h *handler) reported(ctx context.Context, q *question, may bool) seen {
+	if !may {
+		return seen{unknown: mayNotRead}
+	}
+	record, unknown := h.config.Reported(ctx, q.zone, q.mesh)
+	switch {
+	case unknown != "":
+		return seen{unknown: unknown}
+	case !record.Collecting:
+		return seen{unknown: notCollecting}
+	}
+	return seen{Pairs: record.Pairs(q.known.Method, q.known.Path)}
 }
 
 func (h *handler) answer(m *mesh, q *question, reader *api.Reader, did seen) *Answer {
