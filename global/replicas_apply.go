@@ -128,7 +128,7 @@ func (r *replicas) outdated() *tracker.RolloutOffline {
 }
 
 // outdatedTexts implements api.Config.Outdated.
-func (r *replicas) outdatedTexts(bool) []string {
+func (r *replicas) outdatedTexts(bool, resources.Type) []string {
 	store := r.outdated()
 	if store == nil {
 		return nil

@@ -75,6 +75,9 @@ type peerStore struct {
 	point     lineage.Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
+	// parts holds the types of which this session has had a message, and heard the time of the last; guarded by mu.
+	parts map[resources.Type]bool
+	heard time.Time
 	// noted holds what before returns; guarded by mu.
 	noted Before
 }
@@ -210,7 +213,7 @@ func (a *peerStore) settle(strange *tracker.NewStore) {
 	if strange != nil && a.ledger != nil {
 		a.ledger.Forget(a.now())
 	}
-	a.strange, a.compared = strange, map[resources.Type]bool{}
+	a.strange, a.compared, a.parts = strange, map[resources.Type]bool{}, map[resources.Type]bool{}
 }
 
 // isStrange reports whether all removals by comparison must be held.

@@ -32,7 +32,7 @@ func doubts(o *opened, link *kds.Zone, proxies *xds.Proxies, started time.Time) 
 	out := &inspect.Doubts{Status: o.status, Started: started,
 		Behind: func(dataplane resources.Key, _ string) (string, bool) { return proxies.Behind(dataplane) }}
 	if link != nil {
-		out.Away, out.Waiting = link.Away, link.Waiting
+		out.Away, out.Waiting, out.Comparing = link.Away, link.Waiting, link.Comparing
 	}
 	return out
 }
@@ -72,6 +72,6 @@ func addCallers(routes *api.Server, cfg *Config, o *opened, observed *accesslog.
 	doubts *inspect.Doubts, authorities *identity.Authorities) {
 	callers.Register(routes, callers.Config{Store: o.store, Status: o.status, Zone: cfg.Zone,
 		SystemNamespace: cfg.SystemNamespace, Journal: observed.Journal, Collecting: observed.Collecting,
-		Assignments: authorities.Assignments, Away: doubts.Away, Waiting: doubts.Waiting,
+		Assignments: authorities.Assignments, Away: doubts.Away, Waiting: doubts.Waiting, Comparing: doubts.Incomplete,
 		Behind: doubts.Behind})
 }

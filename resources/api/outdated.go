@@ -17,26 +17,34 @@ func (s *Server) noteOutdated(r *http.Request, h http.Header, status int) {
 	if asked == nil || s.config.Guard != nil && asked.Subject.Method == access.Anonymously {
 		return
 	}
-	for _, text := range s.config.Outdated(status == http.StatusNotFound || s.showsOfGlobal(r)) {
+	of, ofGlobal := s.showsOfGlobal(r)
+	if status == http.StatusNotFound {
+		of, ofGlobal = "", true
+	}
+	for _, text := range s.config.Outdated(ofGlobal, of) {
 		Warn(h, text)
 	}
 }
 
-// showsOfGlobal reports whether the answer to a request that succeeds depends on what a zone has of its global.
-func (s *Server) showsOfGlobal(r *http.Request) bool {
+// showsOfGlobal reports whether the answer to a request that succeeds depends on what a zone has of its global, and on
+// which type; empty if it may be any.
+func (s *Server) showsOfGlobal(r *http.Request) (of resources.Type, is bool) {
 	row := s.byPattern[r.Pattern]
 	switch {
 	case row == nil:
-		return true
+		return "", true
 	case changes(r.Method) && row.Verb != resources.VerbRead && !r.URL.Query().Has(dryRunQuery):
-		return false
+		return "", false
 	case row.Policies:
-		return true
+		return "", true
 	}
-	of := row.Type
-	if of == "" {
-		of = typeOfPath(r)
+	name := row.Type
+	if name == "" {
+		name = typeOfPath(r)
 	}
-	d, ok := resources.Lookup(resources.Type(of))
-	return ok && (d.GlobalToZone || d.AcrossZones)
+	d, ok := resources.Lookup(resources.Type(name))
+	if !ok || !d.GlobalToZone && !d.AcrossZones {
+		return "", false
+	}
+	return d.Type, true
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -24,7 +25,7 @@ func TestWhatMayBeOlderIsSaidToBe(t *testing.T) {
 	const doubt = "what others wrote since 2026-11-20T10:00:00Z is unknown"
 	var doubts []string
 	s := New(Config{Store: store.NewMemory(), Home: resources.Home{}, Page: plainPage{},
-		Outdated: func(bool) []string { return doubts }})
+		Outdated: func(bool, resources.Type) []string { return doubts }})
 	client := httptest.NewServer(s)
 	t.Cleanup(client.Close)
 	var said []string
@@ -58,7 +59,7 @@ func TestWhatMayBeOlderIsSaidToBe(t *testing.T) {
 func TestWhatDependsOnTheGlobal(t *testing.T) {
 	const doubt = "the global is away"
 	memory := store.NewMemory()
-	s := New(Config{Store: memory, Home: resources.Home{Zone: "zone-1"}, Outdated: func(ofGlobal bool) []string {
+	s := New(Config{Store: memory, Home: resources.Home{Zone: "zone-1"}, Outdated: func(ofGlobal bool, _ resources.Type) []string {
 		if ofGlobal {
 			return []string{doubt}
 		}
@@ -111,5 +112,34 @@ func TestWhatDependsOnTheGlobal(t *testing.T) {
 	s.ServeHTTP(recorder, r)
 	if recorder.Code != http.StatusBadRequest || !strings.Contains(recorder.Body.String(), "syncs it to zone zone-1; "+doubt) {
 		t.Errorf("a mesh that the global may have: %d %s", recorder.Code, recorder.Body)
+	}
+}
+
+// TestDoubtsAreOfWhatIsAsked checks of which type an answer of a zone depends on its global: a doubt about another type is
+// none.
+func TestDoubtsAreOfWhatIsAsked(t *testing.T) {
+	const anything = resources.Type("anything")
+	s := New(Config{Store: store.NewMemory(), Home: resources.Home{Zone: "zone-1"},
+		Outdated: func(ofGlobal bool, of resources.Type) []string {
+			if !ofGlobal {
+				return nil
+			}
+			return []string{string(cmp.Or(of, anything))}
+		}})
+	for path, want := range map[string]resources.Type{
+		"/meshes":                         resources.TypeMesh,
+		"/meshtimeouts":                   resources.TypeMeshTimeout,
+		"/meshservices":                   resources.TypeMeshService,
+		"/dataplanes":                     "",
+		"/meshes/none/meshtimeouts":       anything, // there is no such mesh
+		"/meshes/default/meshtimeouts/no": anything,
+		"/global-insight":                 anything,
+		"/who-am-i":                       "",
+	} {
+		recorder := httptest.NewRecorder()
+		s.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+		if doubts := warningsIn(recorder.Header()); (want != "" || len(doubts) > 0) && (len(doubts) != 1 || doubts[0] != string(want)) {
+			t.Errorf("%s: %d with %q, want %q", path, recorder.Code, doubts, want)
+		}
 	}
 }

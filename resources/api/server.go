@@ -29,8 +29,9 @@ type Config struct {
 	// or, as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
 	// Outdated returns, as sentences, since when and why there may be newer resources than those that are shown. ofGlobal is
-	// set if those include what a zone has of its global. Nil means that there never are.
-	Outdated func(ofGlobal bool) []string
+	// set if those include what a zone has of its global: resources of type of, or, if that is empty, of any. Nil means that
+	// there never are.
+	Outdated func(ofGlobal bool, of resources.Type) []string
 	// Now is the wall clock. Default: time.Now.
 	Now func() time.Time
 	// Home identifies this server. It determines which resources users may write here and which labels they get.

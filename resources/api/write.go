@@ -177,7 +177,7 @@ func (s *Server) meshMissing(mesh string) string {
 	}
 	reason := fmt.Sprintf("%s %q: create it on the global, which syncs it to zone %s", UnknownMesh, mesh, s.config.Home.Zone)
 	if s.config.Outdated != nil {
-		for _, text := range s.config.Outdated(true) {
+		for _, text := range s.config.Outdated(true, resources.TypeMesh) {
 			reason += "; " + text
 		}
 	}

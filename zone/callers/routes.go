@@ -39,6 +39,8 @@ type Config struct {
 	// Waiting reports whether changes of the global wait for a zone's store, which cannot write, and since when.
 	Waiting  func() (since time.Time, waits bool)
 	Outdated func() (since time.Time, is bool)
+	// Comparing says what a zone's connected global has not sent yet, and since when; empty if nothing. It may be nil.
+	Comparing func(resources.Type) (since time.Time, why string)
 	// Lacking returns, on the global, why the proxies of a connected zone may use other permissions than the ones here.
 	Lacking func(zone string) []api.Unknown
 	// Behind reports whether the connected proxy of a Dataplane has not accepted everything that it was sent, and why.

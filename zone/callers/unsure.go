@@ -26,6 +26,12 @@ func (h *handler) unsure(services []Service) (out []Unsure) {
 				Reason: "changes of the global wait, as the store here cannot write: whether there are newer policies among them is unknown"}})
 		}
 	}
+	if h.config.Comparing != nil {
+		if since, why := h.config.Comparing(""); why != "" {
+			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),
+				Reason: why + ": whether it has newer policies is unknown"}})
+		}
+	}
 	if h.config.Outdated != nil {
 		if since, is := h.config.Outdated(); is {
 			out = append(out, Unsure{Unknown: api.Unknown{Since: since.UTC(),

@@ -24,6 +24,9 @@ type Doubts struct {
 	Away func() (since time.Time, away bool)
 	// Waiting reports whether changes of the global wait for this zone's store, and since when. Nil if it needs none.
 	Waiting func() (since time.Time, waits bool)
+	// Comparing lists the types, of all or of one that is named, whose whole list the connected global has not sent in its
+	// session, and since when that is. Nil if it needs none.
+	Comparing func(of resources.Type) (since time.Time, types []resources.Type)
 	// Outdated reports whether this global cannot reach its store, and since when. Nil on a zone.
 	Outdated func() (since time.Time, is bool)
 	// Started is the time from which this server knows about proxies.
@@ -32,7 +35,7 @@ type Doubts struct {
 
 // Of implements explain.Options.Doubts.
 func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
-	all = d.ofGlobal("policies")
+	all = d.ofGlobal("policies", "")
 	if d.Outdated != nil {
 		if since, is := d.Outdated(); is {
 			all = append(all, "etcd does not answer this replica since "+at(since)+": whether there are newer policies is unknown")
@@ -62,15 +65,15 @@ func (d *Doubts) Of(dataplane resources.Key, zone string) (all []string) {
 }
 
 // Outdates implements api.Config.Outdated for a zone: why its global may have newer resources than the ones here.
-func (d *Doubts) Outdates(ofGlobal bool) []string {
+func (d *Doubts) Outdates(ofGlobal bool, of resources.Type) []string {
 	if !ofGlobal {
 		return nil
 	}
-	return d.ofGlobal("resources")
+	return d.ofGlobal("resources", of)
 }
 
-// ofGlobal returns why the global may have newer resources of a kind than the ones here.
-func (d *Doubts) ofGlobal(things string) (all []string) {
+// ofGlobal returns why the global may have newer resources of a type, or any, than the ones here.
+func (d *Doubts) ofGlobal(things string, of resources.Type) (all []string) {
 	if d.Away != nil {
 		if since, away := d.Away(); away {
 			all = append(all, "the global is away since "+at(since)+": whether it has newer "+things+" is unknown")
@@ -82,7 +85,26 @@ func (d *Doubts) ofGlobal(things string) (all []string) {
 				things+" among them is unknown")
 		}
 	}
+	if since, why := d.Incomplete(of); why != "" {
+		all = append(all, why+" since "+at(since)+": whether it has newer "+things+" is unknown")
+	}
 	return all
+}
+
+// Incomplete says of which types the connected global has not sent all, and since when; empty if it has. It looks at one
+// type, or at all if of is empty.
+func (d *Doubts) Incomplete(of resources.Type) (since time.Time, why string) {
+	if d.Comparing == nil {
+		return time.Time{}, ""
+	}
+	since, types := d.Comparing(of)
+	if len(types) == 0 {
+		return time.Time{}, ""
+	}
+	if len(types) == 1 {
+		return since, "the global is connected and has not sent its whole list of " + string(types[0])
+	}
+	return since, fmt.Sprintf("the global is connected and has not sent its whole lists of %d types, %s among them", len(types), types[0])
 }
 
 func at(t time.Time) string { return t.UTC().Format(time.RFC3339) }

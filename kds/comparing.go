@@ -1,0 +1,62 @@
+package kds
+
+import (
+	"time"
+
+	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/resources"
+)
+
+// silence is how long a global may say nothing before the types that it has not spoken of are those that it does not
+// serve, as far as answers about all types go.
+const silence = 5 * time.Minute
+
+// Comparing lists the types of which it is unknown whether the connected global has newer resources, because this session
+// has not had its whole list of them, and since when. It looks at one type, or at all if t is empty. Among all, those of
+// which the global has said nothing do not count once it was silent for minutes: it does not serve them.
+func (z *Zone) Comparing(t resources.Type) (since time.Time, types []resources.Type) {
+	if _, away := z.Away(); away {
+		return time.Time{}, nil
+	}
+	since = z.ledger.SessionSince()
+	heard := z.met.lastHeard()
+	if heard.Before(since) {
+		heard = since
+	}
+	_, waiting := z.Waiting()
+	silent := !waiting && z.config.Now().Sub(heard) >= silence
+	for _, d := range resources.Descriptors() {
+		switch {
+		case !exchange.GlobalToZone.Carries(d) || isLive(d.Type) || t != "" && d.Type != t || z.met.hasWhole(d.Type):
+		case t == "" && silent && !z.met.hasPart(d.Type):
+		default:
+			types = append(types, d.Type)
+		}
+	}
+	return since, types
+}
+
+// hear records a message about a type.
+func (a *peerStore) hear(t resources.Type) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = a.now()
+	if a.parts == nil {
+		a.parts = map[resources.Type]bool{}
+	}
+	a.parts[t] = true
+}
+
+// lastHeard returns the time of the last message; zero if there was none.
+func (a *peerStore) lastHeard() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.heard
+}
+
+// hasPart reports whether this session has had some of a type.
+func (a *peerStore) hasPart(t resources.Type) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.parts[t]
+}
