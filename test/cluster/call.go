@@ -16,7 +16,7 @@ import (
 // ErrRefused reports that the other side accepted the connection and ended it without a response.
 var ErrRefused = errors.New("the connection was refused")
 
-const callTimeout = 5 * time.Second
+const callTimeout = 20 * time.Second
 
 // Client calls inbounds with one identity. It is safe for concurrent use. Close it after use.
 type Client struct {

@@ -162,8 +162,11 @@ func (c *clocks) setZones(ahead time.Duration) {
 		c.link.Set(cluster.Weather{Cut: true})
 		c.write()
 		c.link.Set(cluster.Weather{})
-		c.says(c.zone1, "certificate has expired or is not yet valid: current time "+
-			time.Now().Add(ahead).UTC().Format("2006-"))
+		wrong := " is after "
+		if ahead < 0 {
+			wrong = " is before " // the zone's time is never before that of its own certificate
+		}
+		c.says(c.zone1, "certificate has expired or is not yet valid: current time ", wrong)
 	}
 	c.must(c.zone2.Stop(c.t.Context()))
 	c.must(c.zone2.Start(c.t.Context()))
