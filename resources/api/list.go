@@ -25,6 +25,16 @@ type selection struct {
 	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
 	tags    map[string]string
 	gateway string
+	// overviews means that who is connected is shown, too.
+	overviews bool
+}
+
+// revision returns the revision of what a list shows, as JSON, for the next watch.
+func (l *selection) revision(v view) string {
+	if l.overviews {
+		return strconv.Quote(progress{stored: v.stored.Revision(), live: v.live.Revision()}.String())
+	}
+	return strconv.FormatUint(v.stored.Revision(), 10)
 }
 
 // matches checks the conditions that the store's query does not cover.
@@ -138,7 +148,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
 	raw = append(raw, nextPage(r, l, total)...)
 	if r.URL.Query().Has(watchQuery) {
-		raw = strconv.AppendUint(append(raw, `,"revision":`...), v.stored.Revision(), 10)
+		raw = append(append(raw, `,"revision":`...), l.revision(v)...)
 	}
 	if hidden := reader.hidden(v, l.query); hidden > 0 {
 		raw = strconv.AppendInt(append(raw, `,"leftOut":`...), int64(hidden), 10)

@@ -47,6 +47,8 @@ type Row struct {
 	Policies bool
 	// Conditional means that the handler honours If-Match and If-None-Match. Other changes refuse them.
 	Conditional bool
+	// Overviews means that the response shows who is connected: a watch of it ends when that changes, too.
+	Overviews bool
 	// Query lists the query parameters that the handler uses, separated by commas; filter stands for filter[...]. A
 	// request with any other is refused. All GET requests also accept revision.
 	Query string

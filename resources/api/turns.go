@@ -75,7 +75,7 @@ func (t *turns) leave(user string, one *turn) {
 // inTurn calls h, in the user's turn if the request is expensive.
 func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, row *Row, h HandlerFunc) error {
 	if r.URL.Query().Has(watchQuery) {
-		if changed, err := s.awaitChange(r); err != nil || !changed {
+		if changed, err := s.awaitChange(r, row); err != nil || !changed {
 			if err == nil {
 				w.WriteHeader(http.StatusNoContent)
 			}

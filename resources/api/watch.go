@@ -56,20 +56,24 @@ func (w *watches) enter(ctx context.Context) (leave func(), err error) {
 // again.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
-// awaitChange waits until a resource that the list may show has changed after the revision of the query, and reports
-// whether one has. It returns at once for revision 0, and for a revision that is no longer in the changelog. It waits
-// for a future revision, which another replica may have reported. A waiting request does not hold its user's turn; it
-// costs the server only an entry and a channel.
-func (s *Server) awaitChange(r *http.Request) (changed bool, err error) {
-	d, err := descriptorOf(r)
-	if err != nil {
+// awaitChange waits until something that the list may show has changed after the revision of the query, and reports whether
+// something has. It returns at once for 0, and for one that is no longer in the changelogs. It waits for a future
+// revision, which another replica may have reported. A waiting request does not hold its user's turn; it costs the server
+// only an entry and a channel.
+func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error) {
+	t, overviews := resources.Type(row.Type), row.Overviews
+	if !overviews {
+		d, err := descriptorOf(r)
+		if err != nil {
+			return false, err
+		}
+		t = d.Type
+	}
+	if _, err := s.mayReadSome(r, t); err != nil {
 		return false, err
 	}
-	if _, err := s.mayReadSome(r, d.Type); err != nil {
-		return false, err
-	}
-	seen, err := watchRevision(r, d.Type)
-	if err != nil || seen == 0 {
+	seen, err := watchProgress(r, t, overviews)
+	if err != nil || seen == (progress{}) {
 		return err == nil, err
 	}
 	leave, err := s.watches.enter(r.Context())
@@ -81,25 +85,41 @@ func (s *Server) awaitChange(r *http.Request) (changed bool, err error) {
 	defer cancel()
 	for {
 		now, next := s.config.Store.Changed()
-		if now >= seen {
-			if changed, seen, err = s.changedAfter(r, d.Type, seen); err != nil || changed {
+		live, nextLive := s.config.Status.Changed()
+		if now >= seen.stored {
+			if changed, seen.stored, err = s.changedAfter(r, t, seen.stored); err != nil || changed {
 				return changed, err
 			}
 		}
+		if !overviews {
+			nextLive = nil
+		} else if changed, seen.live, err = s.connectedAfter(r, t, seen.live, live); err != nil || changed {
+			return changed, err
+		}
 		select {
 		case <-next:
+		case <-nextLive:
 		case <-s.draining:
 			return false, nil
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return false, ctx.Err()
 			}
-			return now < seen, nil // a revision that never arrives belongs to another store
+			return now < seen.stored, nil // a revision that never arrives belongs to another store
 		}
 		if err := again(r.Context()); err != nil {
 			return false, err
 		}
 	}
+}
+
+// watchProgress returns the progress in the query: up to where the caller knows what has changed.
+func watchProgress(r *http.Request, t resources.Type, overviews bool) (progress, error) {
+	if overviews {
+		return readProgress(r.URL.Query().Get(watchQuery))
+	}
+	revision, err := watchRevision(r, t)
+	return progress{stored: revision}, err
 }
 
 // watchRevision returns the revision of the query.

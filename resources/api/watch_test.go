@@ -3,11 +3,14 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // TestWatchWaitsForAChangeOfItsType checks that a list with a revision answers at a change of its type and mesh, and
@@ -62,13 +65,19 @@ func TestWatchWaitsForAChangeOfItsType(t *testing.T) {
 // watch requests a list with a revision, and returns a function that waits for the answer.
 func (f *fixture) watch(t *testing.T, path string, revision uint64) (woken func() (string, *api.Error)) {
 	t.Helper()
+	return f.watchText(t, path, fmt.Sprint(revision))
+}
+
+// watchText is watch for a revision as lists of overviews have it.
+func (f *fixture) watchText(t *testing.T, path, revision string) (woken func() (string, *api.Error)) {
+	t.Helper()
 	type answer struct {
 		body string
 		err  *api.Error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		body, err := f.call(t, "GET", fmt.Sprintf("%s?watch=%d", path, revision), "")
+		body, err := f.call(t, "GET", path+"?watch="+revision, "")
 		answers <- answer{body, err}
 	}()
 	return func() (string, *api.Error) {
@@ -135,5 +144,78 @@ func TestDrainEndsWatches(t *testing.T) {
 	server.Drain()
 	if got, err := woken(); err != nil || got != "" {
 		t.Errorf("the answer is %q, %v, want none", got, err)
+	}
+}
+
+// TestWatchOfOverviewsIsWokenByConnections checks that a list of overviews answers when a zone connects or disconnects,
+// when a zone is added, and not when only counters change.
+func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
+	t.Parallel()
+	f := serveConfig(t, api.Config{WatchWait: time.Minute})
+	short := serveConfig(t, api.Config{WatchWait: 300 * time.Millisecond})
+	for _, one := range []*fixture{f, short} {
+		one.mustCall(t, "PUT", "/zones/east", "type: Zone\nname: east\n")
+		one.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z"}`)
+	}
+	const path = "/zones/_overview"
+	revision := func(body string) string {
+		t.Helper()
+		var list struct {
+			Revision string `json:"revision"`
+		}
+		if err := json.Unmarshal([]byte(body), &list); err != nil || list.Revision == "" {
+			t.Fatalf("no revision in %q: %v", body, err)
+		}
+		return list.Revision
+	}
+	at := revision(short.mustCall(t, "GET", path+"?watch=0", ""))
+	if got := short.mustCall(t, "GET", path+"?watch="+at, ""); got != "" {
+		t.Errorf("nothing has changed, the answer is %q", got)
+	}
+	short.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z", status: {total: {responsesSent: 4}}}`)
+	if got := short.mustCall(t, "GET", path+"?watch="+at, ""); got != "" {
+		t.Errorf("only counters have changed, the answer is %q", got)
+	}
+
+	at = revision(f.mustCall(t, "GET", path+"?watch=0", ""))
+	for _, change := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"disconnected", func() {
+			f.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z", disconnectTime: "2026-01-01T00:01:00Z"}`)
+		}, `"disconnectTime"`},
+		{"connected", func() { f.connect(t, "east", `{id: "2", connectTime: "2026-01-01T00:02:00Z"}`) }, `"id":"2"`},
+		{"added", func() { f.mustCall(t, "PUT", "/zones/west", "type: Zone\nname: west\n") }, `"west"`},
+	} {
+		woken := f.watchText(t, path, at)
+		change.do()
+		got, err := woken()
+		if err != nil || !strings.Contains(strings.ReplaceAll(got, " ", ""), change.want) {
+			t.Errorf("%s: the answer is %q, %v, want %s in it", change.what, got, err, change.want)
+			continue
+		}
+		at = revision(got)
+	}
+	if got := f.mustCall(t, "GET", path+"?watch=1.999999", ""); !strings.Contains(got, `"west"`) {
+		t.Errorf("the status of another process: the answer is %q", got)
+	}
+	for _, wrong := range []string{"x", "7", "1.", "1.2.3", "-1.2", "+1.2", "01.2"} {
+		if _, err := f.call(t, "GET", path+"?watch="+url.QueryEscape(wrong), ""); err == nil || err.Status != 400 || !strings.Contains(err.Error(), "such as 12.345") {
+			t.Errorf("%s: %v, want 400", wrong, err)
+		}
+	}
+}
+
+// connect gives a zone one session, as its insight shows it.
+func (f *fixture) connect(t *testing.T, zone, session string) {
+	t.Helper()
+	docs, err := resources.DecodeDocuments([]byte("{type: ZoneInsight, name: "+zone+", subscriptions: ["+session+"]}"), resources.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.status.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: docs[0]}}}); err != nil {
+		t.Fatal(err)
 	}
 }

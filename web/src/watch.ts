@@ -11,31 +11,47 @@ export interface Live {
   why?: string;
 }
 
+/** Ask asks a list that waits (`?watch=REVISION`) what is there after a revision. */
+type Ask = (watch: string, signal: AbortSignal) => Promise<{ data?: unknown; error?: unknown; response: Response }>;
+
 /**
- * useChanges calls changed when a resource of a type has changed, by the list that waits (`?watch=REVISION`). A page that
- * nobody looks at waits for nothing. An empty plural watches nothing.
+ * useChanges calls changed when a resource of a type has changed. A page that nobody looks at waits for nothing. An empty
+ * plural watches nothing.
  */
 export function useChanges(plural: string, changed: () => void): Live {
+  const ask: Ask = (watch, signal) => api.GET("/{plural}", { params: { path: { plural }, query: { watch: Number(watch), size: 1 } }, signal });
+  return useWatch(plural, ask, changed, pause);
+}
+
+/** useConnections calls changed when a zone or a proxy has connected, disconnected or changed. A storm of them is a few questions. */
+export function useConnections(of: "zones" | "dataplanes", changed: () => void): Live {
+  const ask: Ask = (watch, signal) => api.GET(`/${of}/_overview`, { params: { query: { watch, size: 1 } }, signal });
+  return useWatch(`${of} and who is connected`, ask, changed, 10 * pause);
+}
+
+function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Live {
   const [state, setState] = useState<Live>({ live: false });
   const tell = useRef(changed);
   tell.current = changed;
 
   useEffect(() => {
-    if (plural === "") return;
+    if (key === "") return;
     const control = new AbortController();
-    void follow(plural, control.signal, () => tell.current(), setState);
+    void follow(ask, rest, control.signal, () => tell.current(), setState);
     return () => control.abort();
-  }, [plural]);
+    // The key stands for everything that ask reads.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [key, rest]);
 
   return state;
 }
 
-async function follow(plural: string, signal: AbortSignal, changed: () => void, say: (l: Live) => void) {
-  let revision = 0;
+async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () => void, say: (l: Live) => void) {
+  let revision = "0";
   let wait = 1000;
   while (!signal.aborted) {
     await seen(signal);
-    const step = await next(plural, revision, signal);
+    const step = await next(ask, revision, signal);
     if (signal.aborted) return;
     if (step.final) {
       say({ live: false, why: step.why });
@@ -50,25 +66,25 @@ async function follow(plural: string, signal: AbortSignal, changed: () => void, 
     wait = 1000;
     say({ live: true });
     if (step.revision === undefined) continue; // nothing has changed
-    if (revision !== 0) changed();
+    if (revision !== "0") changed();
     // A revision that does not move on is not asked for again at once.
-    await sleep(step.revision > revision ? pause : 1000, signal);
+    await sleep(step.revision !== revision ? rest : Math.max(1000, rest), signal);
     revision = step.revision;
   }
 }
 
 interface Step {
-  revision?: number;
+  revision?: string;
   why?: string;
   final?: boolean;
 }
 
 /** next waits for one change. What is refused stays refused, but for a server that is away or busy. */
-async function next(plural: string, revision: number, signal: AbortSignal): Promise<Step> {
+async function next(ask: Ask, revision: string, signal: AbortSignal): Promise<Step> {
   try {
-    const { data, error, response } = await api.GET("/{plural}", { params: { path: { plural }, query: { watch: revision, size: 1 } }, signal });
+    const { data, error, response } = await ask(revision, signal);
     if (response.status === 204) return {};
-    if (response.ok) return { revision: (data as { revision?: number } | undefined)?.revision ?? 0 };
+    if (response.ok) return { revision: String((data as { revision?: number | string } | undefined)?.revision ?? 0) };
     const busy = response.status === 429 || response.status >= 500;
     return { why: (error as { detail?: string } | undefined)?.detail ?? `the server answers ${response.status}`, final: !busy };
   } catch {

@@ -35,6 +35,7 @@ func TestAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ zone, path string }{
 		"rules":            {"zone-1", backend + "_rules" + inShop},
 		"rules-global":     {"", hashed + "_rules"},
+		"rules-grouped":    {"zone-1", backend + "_rules" + inShop + "&grouped=true"},
 		"policies":         {"zone-1", backend + "_policies" + inShop},
 		"layout":           {"zone-1", backend + "_layout" + inShop},
 		"inbound":          {"zone-1", backend + "_inbounds/kri_dp_default_zone-1_shop_backend_http/_policies" + inShop},

@@ -72,6 +72,8 @@ type asked struct {
 	policies []*matching.Policy
 	// left filters out what the caller may not read.
 	left *leftOut
+	// grouped makes destinations with the same rules one.
+	grouped bool
 }
 
 // proxyOf returns the Dataplane that the path names, in the namespace that the query names.

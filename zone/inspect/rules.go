@@ -60,6 +60,10 @@ type ResourceRule struct {
 	ResourceMeta        Meta            `json:"resourceMeta"`
 	ResourceSectionName string          `json:"resourceSectionName"`
 	KRI                 string          `json:"kri,omitempty"`
+	// Also are the KRIs of other destinations with the same conf and origin, maxAlso at most, and AlsoTotal counts all of
+	// them. They are absent unless the request asks for groups.
+	Also      []string `json:"also,omitempty"`
+	AlsoTotal int      `json:"alsoTotal,omitempty"`
 }
 
 // InboundMeta names an inbound.
@@ -94,10 +98,15 @@ type InboundRule struct {
 }
 
 func (h *handlers) rules(w http.ResponseWriter, r *http.Request) error {
+	grouped, err := wantsGroups(r)
+	if err != nil {
+		return err
+	}
 	a, err := h.proxyOf(r)
 	if err != nil {
 		return err
 	}
+	a.grouped = grouped
 	answer := ProxyRules{Resource: metaOf(a.resource), Rules: []TypeRules{}}
 	for _, d := range resources.Descriptors() {
 		if d.Policy == nil && !isPermission(d.Type) {
@@ -151,10 +160,16 @@ func (a *asked) typeRules(d *resources.Descriptor) TypeRules {
 func (a *asked) addTo(out *TypeRules) {
 	destinations := a.destinations(a.proxy.Zone)
 	to := matching.To(matching.ToInput{Type: out.Type, Proxy: a.proxy, Policies: a.policies, Destinations: destinations})
+	groups := map[string]int{}
 	for _, rule := range to.Complete(destinations, a.proxy.Key.Mesh) {
 		if hidden := a.left.anyOut(rule.Origins); hidden || rule.Destination != nil && a.left.out(rule.Destination.Resource) {
 			continue
 		}
+		if at, there := groups[a.groupOf(rule)]; there && a.grouped {
+			out.ToResourceRules[at].add(rule)
+			continue
+		}
+		groups[a.groupOf(rule)] = len(out.ToResourceRules)
 		out.ToResourceRules = append(out.ToResourceRules, resourceRule(rule))
 	}
 	out.ToRules = append(out.ToRules, a.tagRules(to.Rules)...)

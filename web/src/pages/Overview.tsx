@@ -10,7 +10,7 @@ import { Link } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { lag, presence, versionOf, type Presence } from "../text";
 import { href } from "../view";
-import { useChanges, type Live } from "../watch";
+import { useConnections, type Live } from "../watch";
 
 const pageSize = 1000;
 // So few have room for their names.
@@ -75,7 +75,7 @@ function Zones() {
   const zones = useAnswer("zones", (signal) =>
     answered(api.GET("/zones/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  const live = useChanges("zones", zones.again);
+  const live = useConnections("zones", zones.again);
   return <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />;
 }
 
@@ -83,7 +83,7 @@ function Proxies() {
   const proxies = useAnswer("proxies", (signal) =>
     answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  const live = useChanges("dataplanes", proxies.again);
+  const live = useConnections("dataplanes", proxies.again);
   return <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />;
 }
 
@@ -94,7 +94,6 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
     <>
       <h2>{title}</h2>
       <AsOf answer={answer} live={live} />
-      <p className="note">Who is connected is as of the last question{title === "Zones" && ", and the totals of proxies are as old as the zones' last reports"}.</p>
       {answer.data !== undefined && (
         <>
           {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}

@@ -33,7 +33,7 @@ function Answers({ at }: { at: At }) {
   const ask = { params: { path: at } };
   const overview = useAnswer(`overview ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_overview", { ...ask, signal })));
   const layout = useAnswer(`layout ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_layout", { ...ask, signal })));
-  const rules = useAnswer(`rules ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_rules", { ...ask, signal })));
+  const rules = useAnswer(`rules ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_rules", { params: { path: at, query: { grouped: "true" } }, signal })));
   if ([overview, layout, rules].some((a) => a.data === undefined && a.refusal === undefined)) return <p role="status">Asking the server…</p>;
   return (
     <>
@@ -142,9 +142,14 @@ function TypeRules({ type }: { type: Schema["TypeRules"] }) {
       {type.inboundRules.flatMap((inbound, n) =>
         inbound.rules.map((rule) => <Rule key={`${n} ${rule.position}`} title={inboundTitle(inbound.inbound, rule)} conf={rule.conf[0]} origin={rule.origin ?? []} />),
       )}
-      {type.toResourceRules.map((rule, i) => <Rule key={`to ${i}`} title={`To ${rule.kri === undefined ? rule.resourceMeta.name : shortKRI(rule.kri)} ${rule.resourceSectionName}`} conf={rule.conf} origin={rule.origin} />)}
+      {type.toResourceRules.map((rule, i) => <Rule key={`to ${i}`} title={toTitle(rule)} conf={rule.conf} origin={rule.origin} also={rule.also} total={rule.alsoTotal} />)}
     </details>
   );
+}
+
+function toTitle(rule: Schema["ResourceRule"]): string {
+  const first = rule.kri === undefined ? "all other destinations" : shortKRI(rule.kri);
+  return rule.alsoTotal === undefined ? `To ${first}` : `To ${first} and ${rule.alsoTotal} more`;
 }
 
 function inboundTitle(inbound: Schema["InboundMeta"], rule: Schema["InboundRule"]): string {
@@ -152,12 +157,22 @@ function inboundTitle(inbound: Schema["InboundMeta"], rule: Schema["InboundRule"
   return `Inbound ${inbound.name ?? inbound.port}, rule ${rule.position}${rule.closed === true ? ", denies everybody" : ""}${match}`;
 }
 
-function Rule({ title, conf, origin }: { title: string; conf: unknown; origin: Schema["Origin"][] }) {
+interface RuleProps {
+  title: string;
+  conf: unknown;
+  origin: Schema["Origin"][];
+  /** also are other destinations with the same conf, of total. */
+  also?: string[];
+  total?: number;
+}
+
+function Rule({ title, conf, origin, also = [], total = 0 }: RuleProps) {
   return (
     <div>
       <h3>{title}</h3>
       {origin.length > 0 && <p>By {origin.map((o, i) => <span key={i}>{i > 0 && ", then "}<KRI kri={o.kri} text={shortKRI(o.kri)} /></span>)}.</p>}
       <pre tabIndex={0}>{JSON.stringify(conf, null, 2)}</pre>
+      {total > 0 && <p className="note">The same to {also.map((kri) => shortKRI(kri)).join(", ")}{total > also.length && ` and ${total - also.length} more`}.</p>}
     </div>
   );
 }

@@ -1,4 +1,5 @@
-import type { ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
+import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { doubts, over } from "../sync";
@@ -13,35 +14,78 @@ interface Finding {
   todo: ReactNode;
 }
 
-// The zones whose sync is asked about one by one; the table of zones shows which of the others need a look.
+// The zones that are asked about at once, each for its sync. A person may ask for the others.
 const most = 20;
 const shown = 20;
 
 /** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below. */
 export function Findings({ global }: { global: boolean }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
+  const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
+  const all = [...(d?.all ?? []), ...others.found.all];
+  const unchecked = [...(d?.unchecked ?? []), ...others.found.unchecked];
+  const rest = (d?.zones ?? 0) - others.asked;
   return (
     <section className="attention" aria-labelledby="findings">
       <h2 id="findings">Needs attention</h2>
       {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
       {d === undefined && found.refusal === undefined && <p role="status">Asking the server…</p>}
-      {d !== undefined && d.all.length === 0 && <p>Nothing was found{d.unchecked.length > 0 && " in what could be asked"}.</p>}
-      {d !== undefined && d.all.length > 0 && (
-        <ul className="findings">
-          {d.all.slice(0, shown).map((f, i) => <li key={i}><b>{f.about}</b>: {f.what} <span className="todo">{f.todo}</span></li>)}
-        </ul>
+      {d !== undefined && all.length === 0 && <p>Nothing was found{(unchecked.length > 0 || rest > 0) && " in what was checked"}.</p>}
+      <List all={all} />
+      {rest > 0 && (
+        <p className="row">
+          <span role="status">The sync of {others.asked} of {d?.zones} zones was checked.</span>
+          <Button onPress={others.ask} isDisabled={others.asking}>{others.asking ? "Checking…" : `Check the other ${rest}`}</Button>
+        </p>
       )}
-      {d !== undefined && d.all.length > shown && <p className="note">{d.all.length - shown} more.</p>}
-      <p className="note">{d?.unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
+      <p className="note">{unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
     </section>
   );
+}
+
+function List({ all }: { all: Finding[] }) {
+  const [whole, setWhole] = useState(false);
+  if (all.length === 0) return null;
+  return (
+    <>
+      <ul className="findings">
+        {(whole ? all : all.slice(0, shown)).map((f, i) => <li key={i}><b>{f.about}</b>: {f.what} <span className="todo">{f.todo}</span></li>)}
+      </ul>
+      {!whole && all.length > shown && <p><Button onPress={() => setWhole(true)}>Show {all.length - shown} more</Button></p>}
+    </>
+  );
+}
+
+/** useOthers asks about the zones beyond the first, a few at a time, once a person wants it. asked counts those that were. */
+function useOthers(zones: number) {
+  const [state, setState] = useState<{ found: Found; asked: number; asking: boolean }>({ found: nothing(), asked: most, asking: false });
+  const control = useRef<AbortController>(undefined);
+  useEffect(() => () => control.current?.abort(), []);
+  const ask = async () => {
+    const { signal } = (control.current = new AbortController());
+    const found = nothing();
+    setState({ found, asked: most, asking: true });
+    for (let at = most; at < zones && !signal.aborted; at += most) {
+      await zonesFrom(at, found, signal).catch((failure: unknown) => {
+        if (!signal.aborted) found.unchecked.push(`Zones from ${at + 1}: ${failure instanceof Error ? failure.message : String(failure)}.`);
+      });
+      if (!signal.aborted) setState({ found: { ...found }, asked: Math.min(zones, at + most), asking: at + most < zones });
+    }
+  };
+  return { ...state, ask: () => void ask() };
 }
 
 interface Found {
   all: Finding[];
   /** unchecked says what was not asked, or may not be read. */
   unchecked: string[];
+  /** zones is how many zones there are. */
+  zones: number;
+}
+
+function nothing(): Found {
+  return { all: [], unchecked: [], zones: 0 };
 }
 
 /** tried returns an answer; a refusal becomes a sentence about what is not known. */
@@ -56,24 +100,29 @@ async function tried<T>(asked: Promise<T>, what: string, into: Found): Promise<T
 }
 
 async function ofGlobal(signal: AbortSignal): Promise<Found> {
-  const found: Found = { all: [], unchecked: [] };
-  const [replicas, zones] = await Promise.all([
+  const found = nothing();
+  const [replicas] = await Promise.all([
     tried(answered(api.GET("/_replicas", { signal })), "Replicas", found),
-    tried(answered(api.GET("/{plural}", { params: { path: { plural: "zones" }, query: { size: most } }, signal })), "Zones", found),
+    zonesFrom(0, found, signal),
   ]);
   for (const r of replicas?.items ?? []) {
     if (r.unheard !== undefined) found.all.push({ about: `Replica ${r.instance}`, what: `nothing was heard of it since ${r.unheard}${r.whyUnheard === undefined ? "" : `: ${r.whyUnheard}`}.`, todo: "Look at its log." });
     if (r.store.reachable === false || r.store.writable === false) found.all.push({ about: `Replica ${r.instance}`, what: `its store: ${store(r)}.`, todo: "Free its disk, or start etcd again." });
   }
-  const names = ((zones?.items ?? []) as { name: string }[]).map((z) => z.name);
-  const syncs = await Promise.all(names.map((name) => tried(answered(api.GET("/zones/{name}/_sync", { params: { path: { name } }, signal })), `Zone ${name}`, found)));
-  syncs.forEach((s, i) => s !== undefined && found.all.push(...ofSync(s, names[i] ?? "", true)));
-  if ((zones?.total ?? 0) > names.length) found.unchecked.push(`The sync of ${(zones?.total ?? 0) - names.length} more zones is on their pages.`);
   return found;
 }
 
+/** zonesFrom adds what is found of the sync of the zones from a place of their list on, most at most. */
+async function zonesFrom(offset: number, found: Found, signal: AbortSignal): Promise<void> {
+  const zones = await tried(answered(api.GET("/{plural}", { params: { path: { plural: "zones" }, query: { size: most, offset } }, signal })), "Zones", found);
+  const names = ((zones?.items ?? []) as { name: string }[]).map((z) => z.name);
+  const syncs = await Promise.all(names.map((name) => tried(answered(api.GET("/zones/{name}/_sync", { params: { path: { name } }, signal })), `Zone ${name}`, found)));
+  syncs.forEach((s, i) => s !== undefined && found.all.push(...ofSync(s, names[i] ?? "", true)));
+  found.zones = zones?.total ?? 0;
+}
+
 async function ofZone(signal: AbortSignal): Promise<Found> {
-  const found: Found = { all: [], unchecked: [] };
+  const found = nothing();
   try {
     const s = await answered(api.GET("/_sync", { signal }));
     found.all.push(...ofSync(s, "", false));

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/systempb"
+)
+
+// progress is how far a caller knows the changes of both stores: the revision of what is stored, and that of the live status,
+// which begins anew with each process. Callers have it as the text STORED.LIVE.
+type progress struct{ stored, live uint64 }
+
+func (p progress) String() string { return fmt.Sprintf("%d.%d", p.stored, p.live) }
+
+// readProgress reads a progress, or 0 for what is there now.
+func readProgress(text string) (p progress, err error) {
+	if text == "0" {
+		return progress{}, nil
+	}
+	if _, err := fmt.Sscanf(text, "%d.%d", &p.stored, &p.live); err != nil || p.String() != text {
+		return progress{}, BadField(watchQuery, "want the revision of an earlier answer, such as 12.345, or 0 for what is there now, got %q", text)
+	}
+	return p, nil
+}
+
+// connectedAfter reports whether somebody that a list of overviews shows has connected or disconnected after a revision
+// of the live status, and if not, up to which revision nobody has. Counters alone are no change. now is the revision that
+// the status has.
+func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64) (changed bool, until uint64, err error) {
+	reader, err := s.mayReadSome(r, t)
+	if err != nil {
+		return false, seen, err
+	}
+	commits, ok := s.config.Status.Changes(seen)
+	if !ok || now < seen { // the server has started again, or the caller asked another one before
+		return true, seen, nil
+	}
+	for _, commit := range commits {
+		for _, change := range commit.Changes {
+			if decidesPresence(change.Key(), t, r.PathValue("mesh")) && turned(&change, reader) {
+				return true, seen, nil
+			}
+		}
+		seen = commit.Revision
+	}
+	return false, seen, nil
+}
+
+// decidesPresence reports whether an insight decides if resources of a type count as connected: proxies of a zone that is
+// away do not.
+func decidesPresence(insight resources.Key, t resources.Type, mesh string) bool {
+	if insight.Type == resources.TypeZoneInsight {
+		return true
+	}
+	return insight.Type == insightOf(t) && (mesh == "" || insight.Mesh == mesh)
+}
+
+// turned reports whether a change of an insight that the reader may read begins or ends a connection.
+func turned(change *store.Change, reader *Reader) bool {
+	if change.New != nil && !reader.May(change.New) || change.Old != nil && !reader.May(change.Old) {
+		return false
+	}
+	return connectionIn(change.New) != connectionIn(change.Old)
+}
+
+// connection identifies the last connection of a subject, and whether it has ended.
+type connection struct {
+	id    string
+	ended bool
+}
+
+func connectionIn(insight *resources.Resource) connection {
+	if insight == nil {
+		return connection{}
+	}
+	if zone, err := resources.SpecAs[systempb.ZoneInsight](insight); err == nil && insight.Type == resources.TypeZoneInsight {
+		return lastConnection(zone.GetSubscriptions())
+	}
+	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
+		return lastConnection(proxy.GetSubscriptions())
+	}
+	return connection{}
+}
+
+// subscription is what the sessions of zones and proxies have in common.
+type subscription[T any] interface {
+	GetId() string
+	GetDisconnectTime() T
+}
+
+func lastConnection[T comparable, S subscription[T]](all []S) connection {
+	if len(all) == 0 {
+		return connection{}
+	}
+	var none T
+	last := all[len(all)-1]
+	return connection{id: last.GetId(), ended: last.GetDisconnectTime() != none}
+}
