@@ -133,21 +133,28 @@ async function matrices(page: Page): Promise<void> {
 /** resting opens 50 pages that nobody touches. */
 async function resting(browser: Browser): Promise<void> {
   const during = 40;
+  let asked = 0;
   const cores = async () => {
     const before = cpu();
     await sleep(during * 1000);
     return (cpu() - before) / during;
   };
   await sleep(3000);
+  // A rollout is followed for a while: nothing changes only after that.
+  await sleep(90_000);
   const without = await cores();
   const contexts = await Promise.all(Array.from({ length: 50 }, () => browser.newContext()));
   for (const [i, context] of contexts.entries()) {
     const page = await context.newPage();
     await page.goto(ui + ["", "resources?type=meshtrafficpermissions", "calls?service=s-77", "resource?kri=kri_mtp_default___bench-9_"][i % 4]);
     await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+    page.on("request", () => asked++);
   }
   await sleep(5000);
-  figure("50 open pages while nothing changes, beyond what the global needs without them", "cores", 0.05, Math.max(0, (await cores()) - without));
+  asked = 0;
+  const used = await cores();
+  figure("50 open pages while nothing changes: requests of a page and minute", "requests", 0, (asked / 50 / during) * 60);
+  figure("50 open pages while nothing changes, beyond what the global needs without them", "cores", 0.05, Math.max(0, used - without));
   await Promise.all(contexts.map((context) => context.close()));
 }
 

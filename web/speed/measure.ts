@@ -23,11 +23,11 @@ export interface Sign {
   count?: number;
 }
 
-/** shown returns at which ms of the page's clock a sign is there. It looks at each frame. */
+/** shown returns at which ms of the page's clock a sign is there to be seen. It looks at each frame. */
 export async function shown(page: Page, sign: Sign): Promise<number> {
   const at = await page.waitForFunction(
     ({ selector, text, count }) => {
-      const all = [...document.querySelectorAll(selector)];
+      const all = [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility());
       const there = all.length >= (count ?? 1) && (text === undefined || all.some((e) => e.textContent?.includes(text) === true));
       return there ? performance.now() : false;
     },

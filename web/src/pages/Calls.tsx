@@ -86,7 +86,7 @@ function Answered({ asked }: { asked: Asked }) {
           {a.services.length === 0 || a.callers.length === 0 ? (
             <p>No service and caller that you may read is like that.</p>
           ) : asked.view === "graph" ? (
-            <Suspense fallback={<p role="status">Loading the graph…</p>}>
+            <Suspense fallback={<p role="status" className="pending">Loading the graph…</p>}>
               <Graph a={a} only={onlyOf(asked)} />
             </Suspense>
           ) : (

@@ -39,7 +39,7 @@ function Totals({ global }: { global: boolean }) {
       {d !== undefined && (
         <dl className="totals">
           {global && <Total name="zones online" value={zonesText(d.zones.controlPlanes)} />}
-          <Total name={global ? "proxies online, as zones last told" : "proxies online"} value={proxiesText(Object.values(d.dataplanes))} />
+          <Total name={global ? "proxies online, as last reported" : "proxies online"} value={proxiesText(Object.values(d.dataplanes))} />
           <Total name="policies" value={`${d.policies.total}`} />
           <Total name="services" value={`${d.services.internal.total + d.services.external.total}`} />
           <Total name="meshes" value={`${d.meshes.total}`} />

@@ -34,7 +34,7 @@ function Answers({ at }: { at: At }) {
   const overview = useAnswer(`overview ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_overview", { ...ask, signal })));
   const layout = useAnswer(`layout ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_layout", { ...ask, signal })));
   const rules = useAnswer(`rules ${at.name}`, (signal) => answered(api.GET("/meshes/{mesh}/dataplanes/{name}/_rules", { params: { path: at, query: { grouped: "true" } }, signal })));
-  if ([overview, layout, rules].some((a) => a.data === undefined && a.refusal === undefined)) return <p role="status">Asking the server…</p>;
+  if ([overview, layout, rules].some((a) => a.data === undefined && a.refusal === undefined)) return <p role="status" className="pending">Asking the server…</p>;
   return (
     <>
       <Connection overview={overview} />

@@ -25,6 +25,7 @@ export function Resources({ query }: { query: URLSearchParams }) {
     <section>
       <h1>{type?.pluralDisplayName ?? "Resources"}</h1>
       {types.refusal !== undefined && <Failure refusal={types.refusal} />}
+      {types.data === undefined && types.refusal === undefined && <p role="status" className="pending">Asking the server…</p>}
       <div className="filters">
         <label>
           Type

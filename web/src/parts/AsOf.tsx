@@ -8,9 +8,11 @@ import { Time } from "./Time";
 export function AsOf({ answer, live }: { answer: Answer<unknown>; live?: Live }) {
   return (
     <>
-      <p className="asof">
-        {answer.at === undefined ? "Not answered yet." : <>As of <Time at={answer.at} />.</>}{" "}
-        {live !== undefined && <span className="live">{live.live ? "Changes appear by themselves. " : live.why === undefined ? "" : `Changes do not arrive: ${live.why}. `}</span>}
+      <p className={answer.at === undefined && answer.refusal === undefined ? "asof pending" : "asof"}>
+        <span>
+          {answer.at === undefined ? (answer.refusal === undefined ? "Waiting for the server." : "No answer yet.") : <>As of <Time at={answer.at} />.</>}{" "}
+          {live !== undefined && <span className="live">{live.live ? "Changes appear by themselves." : live.why === undefined ? "" : `Changes do not arrive: ${live.why}.`}</span>}
+        </span>
         <Button onPress={answer.again} isDisabled={answer.asking}>{answer.asking ? "Asking…" : "Ask again"}</Button>
       </p>
       {answer.refusal !== undefined && (

@@ -21,6 +21,7 @@ const shown = 20;
 /** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below. */
 export function Findings({ global }: { global: boolean }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
+  const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
   const all = [...(d?.all ?? []), ...others.found.all];
@@ -30,7 +31,7 @@ export function Findings({ global }: { global: boolean }) {
     <section className="attention" aria-labelledby="findings">
       <h2 id="findings">Needs attention</h2>
       {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
-      {d === undefined && found.refusal === undefined && <p role="status">Asking the server…</p>}
+      {d === undefined && found.refusal === undefined && <p role="status" className={late ? undefined : "pending"}>Asking the server…</p>}
       {d !== undefined && all.length === 0 && <p>Nothing was found{(unchecked.length > 0 || rest > 0) && " in what was checked"}.</p>}
       <List all={all} />
       {rest > 0 && (
@@ -42,6 +43,16 @@ export function Findings({ global }: { global: boolean }) {
       <p className="note">{unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
     </section>
   );
+}
+
+/** useLate reports whether so many ms have passed: what is below waits no longer. */
+function useLate(ms: number): boolean {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), ms);
+    return () => clearTimeout(timer);
+  }, [ms]);
+  return late;
 }
 
 function List({ all }: { all: Finding[] }) {

@@ -29,7 +29,7 @@ export function Recent() {
     <section aria-labelledby="recent">
       <h2 id="recent">Rolling out</h2>
       {refusal !== undefined && <p className="note">{refusal.status === 403 ? "What was changed is in the audit log, which you may not read." : `What was changed is unknown: ${refusal.message}`}</p>}
-      {refusal === undefined && (entries === undefined ? <p role="status">Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
+      {refusal === undefined && (entries === undefined ? <p role="status" className="pending">Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
       {changes.length > 0 && <ul className="recent">{changes.slice(0, shown).map((c) => <Row key={keyOf(c.what)} change={c} />)}</ul>}
       {changes.length > shown && <p className="note">{changes.length - shown} more were changed in the last 15 minutes: <code>causewayctl audit --since 15m</code>.</p>}
     </section>
