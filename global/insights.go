@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
@@ -29,6 +31,8 @@ type insights struct {
 	log      *slog.Logger
 	// has reports whether this replica has a zone. Other replicas write the insights of theirs. Nil means all zones.
 	has func(zone string) bool
+	// encode makes the spec of an insight; tests replace it.
+	encode func(resources.Type, proto.Message) (*resources.Spec, error)
 	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: a zone connected or disconnected.
 	wake, urgent chan struct{}
 
@@ -52,7 +56,8 @@ type zoneInsight struct {
 
 func newInsights(status store.Store, instance string, has func(zone string) bool, log *slog.Logger) *insights {
 	return &insights{
-		status: status, instance: instance, has: has, log: log, wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		status: status, instance: instance, has: has, log: log, encode: resources.NewStatusSpec,
+		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		zones: map[string]*zoneInsight{}, sessions: map[uint64]*subscription{},
 	}
 }
@@ -212,7 +217,7 @@ func (i *insights) flush(ctx context.Context) {
 			continue
 		}
 		// Encode without the lock, which every acknowledgement takes.
-		spec, err := resources.NewStatusSpec(resources.TypeZoneInsight, insight)
+		spec, err := i.encode(resources.TypeZoneInsight, insight)
 		if err != nil {
 			i.log.Error("cannot encode a zone's insight", "zone", zone, "error", err)
 			continue
