@@ -58,7 +58,7 @@ func newJoin() *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "joined as zone %s, through %s\ncertificate valid until %s; a running zone renews it\nnow: causeway-zone run --data-dir %s\n",
-				joined.Zone, joined.Global, joined.Expires.Local().Format(time.DateTime), cfg.DataDir)
+				joined.Zone, joined.Global, joined.Expires.Local().Format(time.DateTime+" MST"), cfg.DataDir)
 			return err
 		},
 	}

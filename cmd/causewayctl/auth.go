@@ -39,7 +39,9 @@ func (w *whoAmI) print(out io.Writer) error {
 	t.add("user", w.Name)
 	t.add("groups", strings.Join(w.Groups, ", "))
 	t.add("by", string(w.Method))
-	t.add("credential", w.Credential)
+	if w.Credential != "" {
+		t.add("credential", w.Credential)
+	}
 	return t.print(out)
 }
 

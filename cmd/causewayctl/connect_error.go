@@ -19,7 +19,7 @@ import (
 func explainTransport(address string, err error) error {
 	var answer *api.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && strings.Contains(answer.Detail, "HTTP request to an HTTPS server") {
-		return &advised{fmt.Errorf("%s speaks TLS", address), "use an https:// address"}
+		return &advised{fmt.Errorf("%s speaks TLS", address), "use an https:// address; as the server's user or root of its machine, --config DATA-DIR/context.yaml has all of it"}
 	}
 	var transport *url.Error
 	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {
@@ -35,7 +35,7 @@ func explainTransport(address string, err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &advised{fmt.Errorf("nothing listens at %s: connection refused", address),
+		return &advised{fmt.Errorf("nothing listens at %s: %w", address, errNothingListens),
 			"start it (causeway-global run), or " + where}
 	case errors.As(err, &dns):
 		return &advised{fmt.Errorf("%s: unknown host %q", address, dns.Name), where}
@@ -51,6 +51,18 @@ func explainTransport(address string, err error) error {
 		return &advised{fmt.Errorf("%s: %w%s", address, transport.Err, unknownIn(transport)), where}
 	}
 }
+
+// aboutContext says of a server that is not there that a context names it.
+func (c *cli) aboutContext(err error) error {
+	var a *advised
+	if !c.context.chosen || !errors.As(err, &a) || !errors.Is(err, errNothingListens) {
+		return err
+	}
+	return &advised{a.err, a.advice + "\n  a context names this address (causewayctl config get-contexts); --context NAME asks another server"}
+}
+
+// errNothingListens reports that a connection was refused.
+var errNothingListens = errors.New("connection refused")
 
 // unknownIn returns the part of an error message that says that an unanswered request may have changed something. It is
 // empty for a request that only reads.

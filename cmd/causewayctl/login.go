@@ -165,7 +165,7 @@ func (c *cli) signIn(ctx context.Context, provider *session.Provider, flags *log
 	if flags.device || !flags.browser && provider.OffersDevice() && !canOpenBrowser() {
 		return provider.ByCode(ctx, func(code session.Code) {
 			fmt.Fprintf(c.errOut, "in a browser, on any machine, open %s\nand enter the code %s before %s\n", code.At, code.User,
-				code.Ends.Local().Format("15:04:05"))
+				code.Ends.Local().Format("15:04:05 MST"))
 			if code.Complete != "" {
 				fmt.Fprintf(c.errOut, "or open %s\n", code.Complete)
 			}

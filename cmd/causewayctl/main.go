@@ -28,6 +28,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot(c)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = aboutCommandLine(cmd, err)
 	if err == nil {
 		err = failed(c.said(nil))
 	}

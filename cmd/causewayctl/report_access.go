@@ -180,14 +180,19 @@ func (r *accessReport) print(w io.Writer) error {
 		fmt.Fprintln(w, "no such pair: nothing allows others, and "+r.seenNone())
 	}
 	for _, line := range []struct {
-		n    int
-		text string
-	}{{r.More, "more: --size prints them"}, {r.Away, "proxies are not connected: if they run, they decide by what they had then"},
-		{r.Behind, "proxies have not acknowledged all that they should have: until they do, they may decide by what they had before"},
-		{r.Elsewhere, "services of other zones: their zones and the global know who may call them"},
-		{r.LeftOut, "services and Dataplanes are left out: you may not read them"}} {
-		if line.n > 0 {
-			fmt.Fprintf(w, "\n%d %s\n", line.n, line.text)
+		n         int
+		one, many string
+		text      string
+	}{{r.More, "", "", "more: --size prints them"},
+		{r.Away, "proxy is", "proxies are", " not connected; a proxy that still runs decides by what it had"},
+		{r.Behind, "proxy has", "proxies have", " not acknowledged all changes; until then, earlier policies may decide"},
+		{r.Elsewhere, "service", "services", " of other zones: the global, and the zones themselves, know who may call"},
+		{r.LeftOut, "service or Dataplane is", "services and Dataplanes are", " left out: you may not read everything"}} {
+		if what := line.many; line.n > 0 {
+			if line.n == 1 {
+				what = line.one
+			}
+			fmt.Fprintf(w, "\n%d %s%s\n", line.n, what, line.text)
 		}
 	}
 	for _, one := range r.Unknown {

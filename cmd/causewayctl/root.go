@@ -166,6 +166,6 @@ func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string)
 		c.sayLeftOut()
 		err = c.said(err)
 		end(err)
-		return failed(explainTransport(c.address, err))
+		return failed(c.aboutContext(explainTransport(c.address, err)))
 	}
 }

@@ -53,9 +53,13 @@ func newZoneCreate(c *cli) *cobra.Command {
 				offer.Join = ""
 			}
 			return c.printAnswer(offer, func() error {
+				from := ", which reads it from standard input"
+				if out != "" {
+					from = " < " + out
+				}
 				fmt.Fprintf(c.errOut,
-					"join string for zone %s, valid once and until %s, for: causeway-zone join STRING --data-dir DIR\n",
-					offer.Zone, offer.Expires.Local().Format(time.DateTime+" MST"))
+					"join string for zone %s, valid once and until %s, for: causeway-zone join - --data-dir DIR%s\n",
+					offer.Zone, offer.Expires.Local().Format(time.DateTime+" MST"), from)
 				if out != "" {
 					return nil
 				}

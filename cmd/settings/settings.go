@@ -158,10 +158,10 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 			signal.Ignore(syscall.SIGPIPE)
 		}
 	}
-	if err := root.ExecuteContext(ctx); err != nil {
-		_, _ = fmt.Fprintf(stderr, "%s: %v\n", root.Name(), err)
+	if cmd, err := root.ExecuteContextC(ctx); err != nil {
+		_, _ = fmt.Fprintf(stderr, "%s: %v%s\n", root.Name(), err, nearestFlag(cmd, err))
 		if !started {
-			_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", root.Name())
+			_, _ = fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 			return exitUsage
 		}
 		if e, ok := errors.AsType[*StatusError](err); ok {

@@ -98,7 +98,7 @@ func TestVerdictsOfAProxyThatHangs(t *testing.T) {
 	w.Proxy.Pause()
 	t.Cleanup(w.Proxy.Resume)
 	m.apply(m.global, operator(entry("deny", "Prefix", "spiffe://default.zone-1.mesh.local/")))
-	const warning, counted = " has not acknowledged all that it should have", "1 proxies have not acknowledged all"
+	const warning, counted = " has not acknowledged all that it should have", "1 proxy has not acknowledged all"
 	m.says(zone, 1, []string{"waiting for proxies default/backend-ns/backend"}, "rollout", "status", byOperator)
 	for _, s := range []*cluster.Server{zone, m.global} {
 		for _, args := range asked {
