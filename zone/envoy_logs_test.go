@@ -3,8 +3,10 @@ package zone_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -160,6 +162,21 @@ func TestLogsThatCannotBeOpened(t *testing.T) {
 			return nil
 		})
 	}
+
+	// A proxy that starts meanwhile is sent the file first, and refuses it. It serves, and writes the other one.
+	late := freePort(t)
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, name: late, labels: {kuma.io/workload: caller}, networking: {address: 127.0.0.1, outbound: [
+  {port: %d, backendRef: {kind: MeshService, name: backend, port: 80}}]}}`, late))
+	w.startEnvoy(zone.BootstrapConfig{Dataplane: "late"})
+	soon(t, func() error {
+		code, text := plain(late, "/late")
+		if code != http.StatusOK || !slices.ContainsFunc(logged(good), func(line string) bool {
+			return strings.Contains(line, `OUTBOUND caller => backend "GET /late`)
+		}) {
+			return fmt.Errorf("%d %s, and no line of it: %s", code, text, w.problems("late"))
+		}
+		return nil
+	})
 
 	// Whoever mends the folder writes the policy anew.
 	must(t, os.Mkdir(filepath.Dir(missing), 0o700))

@@ -32,8 +32,17 @@ func newOpened(t *testing.T) *opened {
 	w := newWorld(t)
 	w.waitTrust()
 	w.allowAll()
+	backend := w.echoingSockets("backend")
+	ports, caller := w.caller("caller", "{kind: MeshService, name: backend}")
+	eventually(t, "the service", ok(ports[0], "/"))
+	return &opened{w, ports[0], backend, caller}
+}
+
+// echoingSockets runs a service that echoes bodies, and messages on a WebSocket.
+func (w *world) echoingSockets(name string) *envoy {
+	w.t.Helper()
 	echo := websocket.Server{Handler: func(c *websocket.Conn) { _, _ = io.Copy(c, c) }}
-	backend := w.handler("backend", "backend", func(out http.ResponseWriter, r *http.Request) {
+	return w.handler(name, name, func(out http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/socket" {
 			echo.ServeHTTP(out, r)
 			return
@@ -41,15 +50,15 @@ func newOpened(t *testing.T) *opened {
 		body, _ := io.ReadAll(r.Body) // whole, so that the answer does not depend on how the client reads
 		_, _ = out.Write(body)
 	})
-	ports, caller := w.caller("caller", "{kind: MeshService, name: backend}")
-	eventually(t, "the service", ok(ports[0], "/"))
-	return &opened{w, ports[0], backend, caller}
 }
 
 // dial opens a WebSocket by way of both proxies.
-func (o *opened) dial() *websocket.Conn {
+func (o *opened) dial() *websocket.Conn { return o.dialAt(o.port) }
+
+// dialAt opens one at an outbound.
+func (o *opened) dialAt(port int) *websocket.Conn {
 	o.t.Helper()
-	at := fmt.Sprintf("127.0.0.1:%d", o.port)
+	at := fmt.Sprintf("127.0.0.1:%d", port)
 	c, err := websocket.Dial("ws://"+at+"/socket", "", "http://"+at)
 	must(o.t, err)
 	o.t.Cleanup(func() { _ = c.Close() })

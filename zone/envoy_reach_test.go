@@ -39,8 +39,8 @@ func TestImpostorIsRefused(t *testing.T) {
 	e.refusedNothing()
 }
 
-// echoing runs a TCP application behind a proxy. It answers each line with its name.
-func (w *world) echoing(name string) {
+// echoing runs a TCP application behind a proxy. It answers each line with its name and the line.
+func (w *world) echoing(name string) *envoy {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(w.t, err)
@@ -52,11 +52,12 @@ func (w *world) echoing(name string) {
 			if err != nil {
 				return
 			}
-			line, err := bufio.NewReader(conn).ReadString('\n')
-			if err == nil {
-				_, _ = fmt.Fprintf(conn, "%s %s", name, line)
-			}
-			_ = conn.Close()
+			go func() {
+				defer conn.Close()
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					_, _ = fmt.Fprintf(conn, "%s %s\n", name, lines.Text())
+				}
+			}()
 		}
 	}()
 	w.t.Cleanup(func() { _ = l.Close(); <-done })
@@ -64,7 +65,7 @@ func (w *world) echoing(name string) {
 ---
 {type: MeshService, mesh: default, name: %[1]s, spec: {selector: {dataplaneLabels: {matchLabels: {app: %[1]s}}}, ports: [{port: 5432, targetPort: main}]}}`,
 		name, freePort(w.t), l.Addr().(*net.TCPAddr).Port))
-	w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
+	return w.startEnvoy(zone.BootstrapConfig{Dataplane: name})
 }
 
 // ask sends a line to a TCP outbound and returns the first word of the answer.

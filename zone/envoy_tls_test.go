@@ -3,9 +3,11 @@ package zone_test
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -123,11 +125,18 @@ func TestClientsInTheClear(t *testing.T) {
 	}
 	expect("without a policy", 0, false)
 
-	kept, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db),
-		&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
-	must(t, err)
-	defer kept.Close()
-	answer := bufio.NewReader(kept)
+	var kept *tls.Conn
+	var answer *bufio.Reader
+	connect := func() {
+		t.Helper()
+		var err error
+		kept, err = tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", db),
+			&tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*certificate}})
+		must(t, err)
+		t.Cleanup(func() { _ = kept.Close() })
+		answer = bufio.NewReader(kept)
+	}
+	connect()
 	stillOpen := func(when string) {
 		t.Helper()
 		_ = kept.SetDeadline(time.Now().Add(5 * time.Second))
@@ -151,11 +160,17 @@ func TestClientsInTheClear(t *testing.T) {
 	const everybody = `{type: MeshTrafficPermission, mesh: default, name: all, spec: {targetRef: {kind: Dataplane, labels: {app: backend}}, from: [{targetRef: {kind: Mesh}, default: {action: Allow}}]}}`
 	w.apply(everybody)
 	expect("everybody allowed", http.StatusOK, true)
+	stillOpen("when everybody is allowed")
 	w.apply(`{type: MeshTrafficPermission, mesh: default, name: some, spec: {rules: [{default: {deny: [{spiffeId: {type: Exact, value: "spiffe://default.zone-1.mesh.local/workload/mallory"}, path: {type: Prefix, value: /x}}]}}]}}`)
 	expect("mallory denied", http.StatusForbidden, false)
 	if code := inTheClear(web, "/y"); code != http.StatusOK {
 		t.Errorf("off the denied path: %d", code)
 	}
+	_ = kept.SetDeadline(time.Now().Add(patience))
+	if _, err := answer.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a policy took access away, and a connection of its inbound stays: %v", err)
+	}
+	connect()
 	w.remove(resources.TypeMeshTrafficPermission, "some")
 	expect("mallory not denied", http.StatusOK, true)
 	stillOpen("all that time")

@@ -61,7 +61,9 @@ func pages(ctx context.Context, root string) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	out["policies.md"] = policiesPage()
+	if out["policies.md"], err = policiesPage(root); err != nil {
+		return nil, err
+	}
 	if out["metrics.md"], err = metricsPage(root); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ type policyType struct {
 var policyTypes = []policyType{
 	{resources.TypeMeshTimeout,
 		"In `rules`, `from` and `default`, for requests that HTTP inbounds receive, and for connections, also of TCP. Without one, only the caller's limits hold. " +
-			"What limits connections counts in rules without matches only. `idleTimeout`, `maxConnectionDuration` and `requestHeadersTimeout` are in the listener: " +
-			"a change of one replaces it, and its connections drain. The others move none.",
+			"What limits connections counts in rules without matches only. `idleTimeout`, `maxConnectionDuration` and `requestHeadersTimeout` are in the listener of an HTTP inbound: " +
+			"a change of one replaces it, and its connections drain. On TCP, a change of `idleTimeout` is for new connections.",
 		[]policyField{
 			{"connectionTimeout", "`connect_timeout` of the inbound's cluster",
 				"503 when the application takes no connection for that long"},
@@ -97,7 +97,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshAccessLog,
 		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
-			"A policy that comes, goes or changes replaces the listeners of the traffic that it logs, whose connections drain. In formats, Envoy's commands about requests and " +
+			"A policy that comes, goes or changes replaces the listeners of the HTTP traffic that it logs, whose connections drain; on TCP it is for new connections. In formats, Envoy's commands about requests and " +
 			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
 			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
 			"Collectors are reached in the clear. A file that the proxy cannot open is left out, and is among the problems of its DataplaneInsight, until the policy is written anew or the proxy restarts. `rules[].matches` is not enforced.",
@@ -185,7 +185,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshTrace,
 		"In `default`, for HTTP traffic in both directions: requests that inbounds receive, and those that the application sends to outbounds. A proxy has one backend. " +
-			"A policy that comes or goes, or sends spans in another format, replaces the proxy's HTTP listeners, whose connections drain; another address, share or tag moves none. " +
+			"A policy that comes or goes, or sends spans in another format or to another URL, replaces the proxy's HTTP listeners, whose connections drain; another endpoint of OpenTelemetry, share or tag moves none. " +
 			"Collectors are reached in the clear. Over Zipkin, the service of a span is the mesh.",
 		[]policyField{
 			{"backends[].type", "which of the next is read", "spans come in that format"},
@@ -239,7 +239,7 @@ func patchRows() (out []policyField) {
 }
 
 // policiesPage returns the page with the table above.
-func policiesPage() string {
+func policiesPage(root string) (string, error) {
 	var b strings.Builder
 	b.WriteString(`# Policies on what a workload receives, and on whole proxies
 
@@ -247,8 +247,8 @@ This page is written by ` + "`make docs`" + ` from the code: change the code, no
 
 What each field of these policies becomes in Envoy, and what it does. Fields that are on no list here and that the type has are stored, told of by
 ` + "`apply`" + `, and *not enforced* in ` + "`rollout status`" + `. The last column names the test that shows the field in a real Envoy. ` + "`TestEnvoyTakesAllThatIsGenerated`" + ` shows
-that Envoy takes it, and tests beside it (` + "`zone/xds/enforced_fields_test.go`" + `) that its configuration is another one without it. Where no word is said of it, no listener
-or cluster moves.
+that Envoy takes it, and tests beside it (` + "`zone/xds/enforced_fields_test.go`" + `) that its configuration is another one without it. Which of them replace
+a listener is in [a table of its own](#what-replaces-a-listener).
 
 ` + "`rules[].matches`" + ` may name ` + "`spiffeId`, `path` and `method`" + `; all that one match names must hold, and one match of the list is enough. The first rule counts
 whose match holds: an exact path before an expression before a prefix, the longer first, with a method before without, an exact SPIFFE ID before a
@@ -265,7 +265,8 @@ count the policy as enforced there. Other policies are not concerned.
 	writeGateways(&b)
 	b.WriteString("\n# What is no policy\n\nResources beside policies that configure proxies in the same way.\n")
 	writeTypes(&b, otherTypes, shownElsewhere)
-	return b.String()
+	err := writeMoves(&b, root)
+	return b.String(), err
 }
 
 func writeTypes(b *strings.Builder, types []policyType, shown map[resources.Type]shows) {

@@ -6,8 +6,8 @@ import "github.com/causeway-mesh/causeway/resources"
 // resources.ConfFields.
 var sentTypes = []policyType{
 	{resources.TypeMeshTimeout,
-		"In `to`. Without one, a connection must be there within 5s and a request be answered within 15s. `idleTimeout` of TCP, and `requestHeadersTimeout`, are in the listener: a change of one " +
-			"replaces it. Those of connections are in the cluster, which a change replaces. The others are in routes.",
+		"In `to`. Without one, a connection must be there within 5s and a request be answered within 15s. `requestHeadersTimeout` is in the listener: a change replaces it. " +
+			"A change of `idleTimeout` of TCP is for new connections. Those of connections are in the cluster, which a change replaces. The others are in routes.",
 		[]policyField{
 			{"connectionTimeout", "`connect_timeout` of the cluster; 0 is 5s", "503 when no connection is there by then"},
 			{"idleTimeout", "`idle_timeout` of the cluster's connections, or of the TCP proxy; 1h unless set", "a connection on which nothing moves is closed"},
@@ -48,7 +48,7 @@ var sentTypes = []policyType{
 		},
 		""},
 	{resources.TypeMeshTCPRoute,
-		"In `to[].rules`, for connections of the application to the service. One rule counts, of the policy that comes last. A change replaces the listener of the outbound.",
+		"In `to[].rules`, for connections of the application to the service. One rule counts, of the policy that comes last. A change is for new connections; those that are open stay with their backend.",
 		[]policyField{{"default.backendRefs[]", "`cluster` or `weighted_clusters` of the TCP proxy; a weight of 0 gets none", "connections go there, by their weights"}},
 		""},
 	{resources.TypeMeshLoadBalancingStrategy,
@@ -105,7 +105,7 @@ var sentTypes = []policyType{
 	{resources.TypeMeshRetry,
 		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that, but for the choice of other endpoints.",
 		append(append([]policyField{
-			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy; a change replaces the listener",
+			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy, by ECDS",
 				"a connection goes to another endpoint"},
 		}, retryRows("http.")...), retryRows("grpc.")...),
 		"http.hostSelection[].tags, grpc.hostSelection[].tags"},

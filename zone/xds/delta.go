@@ -64,6 +64,7 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 		return nil
 	}
 	known := sub.ReturnedResources()
+	s.forwardsLocked(k, sub, known)
 	response := &discovery.DeltaDiscoveryResponse{TypeUrl: typeURLs[k]}
 	if suspect := s.nextSuspectLocked(k, want); suspect != nil {
 		response.Resources = append(response.Resources, suspect)
@@ -90,6 +91,7 @@ func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool
 	for _, name := range response.RemovedResources {
 		delete(next, name)
 	}
+	s.forwardsLocked(k, sub, next)
 	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next,
 		DeltaDiscoveryResponse: response}
 }

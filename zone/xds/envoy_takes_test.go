@@ -103,6 +103,14 @@ func (s *static) add(from string, m proto.Message) {
 			RouteSpecifier: &hcmv3.HttpConnectionManager_RouteConfig{RouteConfig: m}})
 	case *corev3.TypedExtensionConfig:
 		config := m.GetTypedConfig()
+		if isForwarder(m.GetName()) {
+			last, err := config.UnmarshalNew()
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			s.listener(name, last)
+			return
+		}
 		if strings.Contains(config.GetTypeUrl(), "filters.network.") {
 			s.listener(name, &tcpv3.TcpProxy{StatPrefix: name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "ads"}},
 				&listenerv3.Filter{Name: m.GetName(), ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: config}})

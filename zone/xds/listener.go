@@ -8,6 +8,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -61,8 +62,9 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 	return t.shared.inbounds.get(key, func() (*resource, error) { return newListener(in, t, clients) })
 }
 
-// newListener builds the listener of an inbound. From policies, it contains only the access mark of a TCP inbound and
-// the settings of MeshTLS, MeshTimeout, MeshTrace and MeshAccessLog. When one of them changes, connections drain.
+// newListener builds the listener of an inbound. From policies, it contains only the access mark of a TCP inbound, the
+// settings of MeshTLS and, for HTTP, those of MeshTimeout, MeshTrace and MeshAccessLog. When one of them changes,
+// connections drain.
 func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 	var chains []*listenerv3.FilterChain
 	for _, side := range in.judged() {
@@ -125,7 +127,7 @@ func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
 // tcpFilters judge a connection on its first bytes. Only then does the proxy connect to the application, so the
 // application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application speaks first, the
 // handshake judges the connection, and its first bytes are judged again for the statistics and the log.
-func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
+func tcpFilters(in *inbound, _ *target) (*filterList, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
 		return nil, err
@@ -138,15 +140,19 @@ func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 			return nil, err
 		}
 	}
-	config := &tcpv3.TcpProxy{
+	bare := &tcpv3.TcpProxy{
 		StatPrefix:          in.name(),
-		AccessLog:           in.logs,
 		ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: in.cluster()},
 		UpstreamConnectMode: mode,
 		MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData),
 	}
+	if in.own != nil {
+		bare.AccessLog = in.own.logs
+	}
+	config := proto.CloneOf(bare)
+	config.AccessLog = in.logs
 	in.limits.onTCP(config)
-	proxy, err := pack(config)
+	last, err := newForwarder(in.chainName(), config, bare)
 	if err != nil {
 		return nil, err
 	}
@@ -154,26 +160,21 @@ func tcpFilters(in *inbound, _ *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	filters := []*listenerv3.Filter{limiter}
-	if len(in.logs) > 0 {
-		note, err := noteClient()
-		if err != nil {
-			return nil, err
-		}
-		filters = append(filters, note)
+	note, err := noteClient()
+	if err != nil {
+		return nil, err
 	}
+	filters := []*listenerv3.Filter{limiter, note}
 	for _, name := range in.filterNames() {
 		filters = append(filters, &listenerv3.Filter{
 			Name:       name,
 			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(defaults[name])},
 		})
 	}
-	return append(filters, &listenerv3.Filter{
-		Name: "envoy.filters.network.tcp_proxy", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy},
-	}), nil
+	return &filterList{append(filters, last.inChain), last.filter}, nil
 }
 
-func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
+func httpFilters(in *inbound, t *target) (*filterList, error) {
 	manager, err := connectionManager(in)
 	if err != nil {
 		return nil, err
@@ -192,8 +193,8 @@ func httpFilters(in *inbound, t *target) ([]*listenerv3.Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*listenerv3.Filter{limiter, note, {
+	return &filterList{filters: []*listenerv3.Filter{limiter, note, {
 		Name:       "envoy.filters.network.http_connection_manager",
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
-	}}, nil
+	}}}, nil
 }

@@ -1,8 +1,11 @@
 package xds
 
 import (
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 )
 
 // waitsFor lists the kinds that each kind waits for. Listeners and routes would fail requests if they named a cluster
@@ -83,19 +86,45 @@ func (s *session) mayRemoveLocked() bool {
 			}
 		}
 	}
+	filters, _ := s.proxy.find(kindExtension)
+	for name, version := range s.forwarders {
+		if r := filters.get(name); r != nil && r.version != version {
+			return false // a TCP proxy names where it sends
+		}
+	}
 	return true
+}
+
+// forwardsLocked notes which forwarders the stream has, of those that it asks for.
+func (s *session) forwardsLocked(k kind, sub cache.Subscription, versions map[string]string) {
+	if k != kindExtension {
+		return
+	}
+	names := sub.SubscribedResources()
+	maps.DeleteFunc(s.forwarders, func(name, _ string) bool { _, asked := names[name]; return !asked })
+	for name := range names {
+		version, has := versions[name]
+		if !has || !isForwarder(name) {
+			continue
+		}
+		if s.forwarders == nil {
+			s.forwarders = map[string]string{}
+		}
+		s.forwarders[name] = version
+	}
 }
 
 // wakeWaitingLocked wakes kinds that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
 	switch k {
 	case kindCluster, kindEndpoint, kindSecret:
+		s.wakeLocked(kindExtension)
 		s.wakeLocked(kindListener)
 		s.wakeLocked(kindRoute)
 	case kindListener:
 		s.wakeLocked(kindRoute)
 		s.wakeLocked(kindCluster)
-	case kindRoute:
+	case kindRoute, kindExtension:
 		s.wakeLocked(kindCluster)
 	}
 }

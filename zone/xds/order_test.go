@@ -103,3 +103,90 @@ func TestClustersGoLast(t *testing.T) {
 		t.Errorf("removed: %v", response.RemovedResources)
 	}
 }
+
+// TestForwardersWaitForCollectors: a stream gets a TCP proxy that logs to a collector only after the cluster of that. The
+// permissions that it asks for with it do not wait.
+func TestForwardersWaitForCollectors(t *testing.T) {
+	t.Parallel()
+	x := testProxies(storeOf(t, "testdata/network/tcp.yaml"))
+	s := newSession(x)
+	if err := s.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	<-watchOf(t, s, kindCluster, "*")
+	logs := testHome.Labelled(testResource(resources.Key{Type: resources.TypeMeshAccessLog, Mesh: "default", Name: "logs"}, nil,
+		map[string]any{"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"},
+			"default": map[string]any{"backends": []any{map[string]any{"type": "OpenTelemetry",
+				"openTelemetry": map[string]any{"endpoint": "192.0.2.9:4317"}}}}}}}))
+	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Put: logs}}}); err != nil {
+		t.Fatal(err)
+	}
+	x.catchUp()
+	var permissions string
+	for _, r := range s.proxy.state.Load().sets[kindExtension] {
+		if strings.Contains(r.name, "rbac") {
+			permissions = r.name
+		}
+	}
+	response, _ := (<-watchOf(t, s, kindExtension, databaseForwarder, permissions)).GetDeltaDiscoveryResponse()
+	if got := response.GetResources(); len(got) != 1 || got[0].GetName() != permissions {
+		t.Errorf("before the cluster: %v", got)
+	}
+	forwarders := watchOf(t, s, kindExtension, databaseForwarder)
+	if len(forwarders) != 0 {
+		t.Error("the forwarder is sent before the cluster of its collector")
+	}
+	<-watchOf(t, s, kindCluster, "*")
+	if len(forwarders) != 1 {
+		t.Error("the forwarder is not sent after the cluster")
+	}
+}
+
+// databaseForwarder is the TCP proxy to the service of testdata/network/tcp.yaml.
+const databaseForwarder = "kri_msvc_default_zone-1__db_5432" + forwards
+
+// TestClustersGoAfterForwarders: a cluster goes only after the TCP proxy that sent to it has been replaced. No listener
+// moves with a MeshTCPRoute.
+func TestClustersGoAfterForwarders(t *testing.T) {
+	t.Parallel()
+	x := testProxies(storeOf(t, "testdata/network/tcp.yaml"))
+	s := newSession(x)
+	if err := s.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	x.catchUp()
+	state := s.proxy.state.Load()
+	open := func(k kind, names ...string) chan cache.DeltaResponse {
+		known := map[string]string{}
+		for _, r := range state.sets[k] {
+			known[r.name] = r.version
+		}
+		out := make(chan cache.DeltaResponse, 10)
+		if _, err := s.CreateDeltaWatch(&discovery.DeltaDiscoveryRequest{TypeUrl: typeURLs[k]},
+			stream.NewDeltaSubscription(names, nil, known, true), out); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	clusters, _, listeners := open(kindCluster, "*"), open(kindEndpoint, "*"), open(kindListener, "*")
+	<-watchOf(t, s, kindExtension, databaseForwarder) // and the proxy does not answer yet
+	route := resources.Key{Type: resources.TypeMeshTCPRoute, Mesh: "default", Name: "split"}
+	if _, err := x.cfg.Store.(store.Store).Apply(context.Background(),
+		store.Batch{Ops: []store.Op{{Delete: route}}}); err != nil {
+		t.Fatal(err)
+	}
+	x.catchUp()
+	if len(listeners) != 0 || len(clusters) != 0 {
+		t.Fatalf("%d responses of listeners, and %d of clusters before the forwarder", len(listeners), len(clusters))
+	}
+	if forwarders := open(kindExtension, databaseForwarder); len(forwarders) != 1 || len(clusters) != 1 {
+		t.Fatalf("%d responses of forwarders, and %d of clusters after it", len(forwarders), len(clusters))
+	}
+	response, _ := (<-clusters).GetDeltaDiscoveryResponse()
+	if len(response.RemovedResources) != 1 {
+		t.Errorf("removed: %v", response.RemovedResources)
+	}
+}

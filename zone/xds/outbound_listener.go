@@ -63,7 +63,9 @@ type listenedKey struct {
 
 // listened is the listener of an outbound with the dependencies of its logs. It is immutable.
 type listened struct {
-	listener   *resource
+	listener *resource
+	// forwarder is what ECDS serves of its filter; nil for HTTP.
+	forwarder  *resource
 	collectors []*resource
 	// files are the files that its logs write.
 	files    []string
@@ -101,6 +103,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		}
 		out.listened = append(out.listened, l)
 		out.sets[kindListener] = append(out.sets[kindListener], l.listener)
+		if l.forwarder != nil {
+			out.sets[kindExtension] = append(out.sets[kindExtension], l.forwarder)
+		}
 		for _, c := range l.collectors {
 			if !named(out.sets[kindCluster], c.name) {
 				out.sets[kindCluster] = append(out.sets[kindCluster], c)
@@ -116,24 +121,12 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 	return err
 }
 
-// listen builds the listener for the application's traffic to a service. HTTP routes are a resource of their own, so
-// policies do not replace the listener, with one exception: the time limit for request headers.
+// listen builds the listener for the application's traffic to a service. HTTP routes, and the forwarder of TCP, are
+// resources of their own, so policies do not replace the listener. The exceptions are what only a connection manager has:
+// the time limit for request headers, logs, and the provider of spans.
 func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
 	made := &listened{}
-	logs := made.log(k, files)
-	var filter message
-	var err error
-	name := "envoy.filters.network.tcp_proxy"
-	if k.http {
-		name = "envoy.filters.network.http_connection_manager"
-		filter, err = k.manager(logs)
-	} else {
-		filter = k.tcpProxy(logs, shares)
-	}
-	if err != nil {
-		return nil, err
-	}
-	packed, err := pack(filter)
+	last, err := made.last(k, made.log(k, files), shares)
 	if err != nil {
 		return nil, err
 	}
@@ -142,10 +135,7 @@ func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, erro
 		StatPrefix:       k.name,
 		Address:          k.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
-		FilterChains: []*listenerv3.FilterChain{{
-			Name: k.name, Filters: []*listenerv3.Filter{{Name: name,
-				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}},
-		}},
+		FilterChains:     []*listenerv3.FilterChain{{Name: k.name, Filters: []*listenerv3.Filter{last}}},
 	}
 	if k.redirected {
 		out.BindToPort = wrapperspb.Bool(false)
@@ -167,6 +157,26 @@ func (l *listened) log(k *listenedKey, files *logFiles) []*accesslogv3.AccessLog
 		l.problems = append(l.problems, originOf(k.logs)+": "+p)
 	}
 	return logs
+}
+
+// last returns the one filter of the listener.
+func (l *listened) last(k *listenedKey, logs []*accesslogv3.AccessLog, shares []weighted) (*listenerv3.Filter, error) {
+	if !k.http {
+		bare := listenedKey{listens: listens{name: k.name, backend: k.backend, idle: durationOrNone{defaultIdleTimeout, true}}}
+		made, err := newForwarder(k.name, k.tcpProxy(logs, shares), bare.tcpProxy(nil, nil))
+		if err != nil {
+			return nil, err
+		}
+		l.forwarder = made.filter
+		return made.inChain, nil
+	}
+	manager, err := k.manager(logs)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := pack(manager)
+	return &listenerv3.Filter{Name: "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}, err
 }
 
 func (k *listenedKey) manager(logs []*accesslogv3.AccessLog) (*hcmv3.HttpConnectionManager, error) {

@@ -8,7 +8,6 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
@@ -129,7 +128,7 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 			return false
 		}
 	}
-	return slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.closed == p.target.observed.closed && old.patched.without == p.unpatchable.changes
+	return s.sameForwarders(old) && slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.closed == p.target.observed.closed && old.patched.without == p.unpatchable.changes
 }
 
 // applyPatches returns the configuration after all patches that may apply.
@@ -189,7 +188,7 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 		if r.name == adminListener {
 			continue // it belongs to the zone: takePatched adds it
 		}
-		listener, err := openAs[*listenerv3.Listener](t, r)
+		listener, err := s.openListener(t, r)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +231,7 @@ type opened struct{ proto.Message }
 
 // openAs returns the message of a resource.
 func openAs[M proto.Message](t *target, r *resource) (m M, err error) {
-	made, err := t.shared.opened.get(r, func() (*opened, error) {
+	made, err := t.shared.opened.get(openedKey{of: r}, func() (*opened, error) {
 		m, err := r.delta.GetResource().UnmarshalNew()
 		return &opened{m}, err
 	})

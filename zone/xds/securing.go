@@ -120,8 +120,12 @@ func (in *inbound) judged() []inbound {
 	return []inbound{*in, bare}
 }
 
-// filterList holds the filters of an inbound's chain. Proxies share it.
-type filterList struct{ filters []*listenerv3.Filter }
+// filterList holds the filters of an inbound's chain. forwarder is what ECDS serves of the last one in TCP. Proxies share
+// it.
+type filterList struct {
+	filters   []*listenerv3.Filter
+	forwarder *resource
+}
 
 // filtersKey is everything that they depend on.
 type filtersKey struct {
@@ -136,14 +140,11 @@ type filtersKey struct {
 func (in *inbound) filters(t *target) (*filterList, error) {
 	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans()}
 	made, err := t.shared.filters.get(key, func() (*filterList, error) {
-		build := tcpFilters
 		if in.http() {
-			build = httpFilters
+			return httpFilters(in, t)
 		}
-		list, err := build(in, t)
-		return &filterList{list}, err
+		return tcpFilters(in, t)
 	})
-	t.observed.kept = append(t.observed.kept, made)
 	return made, err
 }
 
@@ -174,6 +175,7 @@ func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, er
 	if err != nil {
 		return nil, err
 	}
+	t.observed.kept = append(t.observed.kept, list)
 	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list.filters, TransportSocketConnectTimeout: handshakeTime}
 	if !in.http() {
 		chain.Metadata = clients.metadata()

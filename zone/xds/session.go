@@ -35,16 +35,18 @@ type session struct {
 	unknown      map[string]struct{}
 	names        [kinds]int // number of subscribed names
 
-	mu       sync.Mutex
-	watches  [kinds]*watch       // guarded by mu
-	told     [kinds]set          // guarded by mu: last response on the stream, of the kinds that others wait for
-	asked    [kinds]bool         // guarded by mu: the stream asks for these
-	ordered  bool                // guarded by mu: it asks for all clusters, so resources that refer to them come after
-	refused  [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
-	again    map[string]struct{} // guarded by mu: clusters whose endpoints to send again, see repeatLocked
-	suspects suspects            // guarded by mu
-	causes   causes              // guarded by mu
-	inliner  *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
+	mu      sync.Mutex
+	watches [kinds]*watch // guarded by mu
+	told    [kinds]set    // guarded by mu: last response on the stream, of the kinds that others wait for
+	asked   [kinds]bool   // guarded by mu: the stream asks for these
+	ordered bool          // guarded by mu: it asks for all clusters, so resources that refer to them come after
+	// forwarders holds the versions of the forwarders that the stream asks for and has; guarded by mu.
+	forwarders map[string]string
+	refused    [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
+	again      map[string]struct{} // guarded by mu: clusters whose endpoints to send again, see repeatLocked
+	suspects   suspects            // guarded by mu
+	causes     causes              // guarded by mu
+	inliner    *inliner            // guarded by mu: set for clients that do not accept filters by ECDS
 }
 
 // watch waits until the proxy should have something other than the stream last sent.
@@ -257,7 +259,11 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	if ok && k == kindListener && s.inliner != nil {
 		all, ok = s.inlineLocked(all)
 	}
-	s.proxy.record.asks(s.subscription, k, ok)
+	left := false
+	if ok && k == kindExtension && s.ordered && (s.lacksLocked(kindCluster) || s.asked[kindEndpoint] && s.lacksLocked(kindEndpoint)) {
+		all, left = withoutNewForwarders(all, sub.ReturnedResources())
+	}
+	s.proxy.record.asks(s.subscription, k, ok && !left)
 	if !ok {
 		return nil, false
 	}

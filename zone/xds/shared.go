@@ -41,5 +41,5 @@ type shared struct {
 	permitted     table[permittedKey, permitted]
 	inboundRoutes table[inboundRoutesKey, inboundRoutes]
 	// For MeshProxyPatches: patching.go.
-	opened table[*resource, opened]
+	opened table[openedKey, opened]
 }

@@ -56,6 +56,7 @@ func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
 	for _, r := range want {
 		next[r.name] = r.version
 	}
+	s.forwardsLocked(k, sub, next)
 	now := versionOf(want)
 	if first && version == now || !first && !differs(k, next, sub.ReturnedResources()) {
 		s.causes.due[k] = nil // the proxy has what it asks for

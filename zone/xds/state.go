@@ -144,9 +144,12 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 	if err := s.buildExtensions(t, policies, old, old.accesses); err != nil {
 		return nil, err
 	}
-	s.sets[kindExtension] = s.receiving[kindExtension]
 	replaced, routed := s.accesses.replaced(old.accesses), s.routed || old.routed
 	if !replaced && !routed {
+		s.sets[kindExtension] = s.receiving[kindExtension]
+		if old.sending != nil && len(old.sending.sets[kindExtension]) > 0 {
+			s.sets[kindExtension] = newSet(slices.Concat(s.sets[kindExtension], old.sending.sets[kindExtension])...)
+		}
 		return s, nil
 	}
 	if replaced {
@@ -214,6 +217,15 @@ func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *sta
 			}
 			s.made = append(s.made, made)
 			out = append(out, made.filters...)
+			if in.egress || side.http() {
+				continue
+			}
+			list, err := side.filters(t)
+			if err != nil {
+				return fmt.Errorf("inbound %q: %w", side.section, err)
+			}
+			s.made = append(s.made, list)
+			out = append(out, list.forwarder)
 		}
 	}
 	s.receiving[kindExtension] = newSet(out...)

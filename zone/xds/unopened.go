@@ -65,7 +65,7 @@ func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	defer x.mu.Unlock()
 	switch {
 	case p.target == nil:
-	case (k == kindListener || k == kindCluster) && p.logFiles.refused(words):
+	case (k == kindListener || k == kindCluster || k == kindExtension) && p.logFiles.refused(words):
 		x.network.mark(p, everything)
 		x.settleLocked()
 	case p.unpatchable.refused(p.state.Load(), k, words):
