@@ -59,7 +59,7 @@ func readSignIn(s OIDCSettings, provider *oidc.Provider) (*SignIn, error) {
 	}
 	var supported []string
 	if err := provider.Claims(&document); err == nil && document.Scopes != nil {
-		_ = json.Unmarshal(document.Scopes, &supported) // a list that is none supports nothing beside openid
+		_ = json.Unmarshal(document.Scopes, &supported) // if it is not a list, only openid is supported
 	}
 	for _, scope := range signInScopes {
 		if slices.Contains(supported, scope) {

@@ -108,7 +108,7 @@ func LookupUser(text string) (uint32, error) {
 	}
 	u, err := user.Lookup(text)
 	if err != nil {
-		return 0, fmt.Errorf("unknown user %q: create it (useradd --system %s), or give the number of one", text, text)
+		return 0, fmt.Errorf("unknown user %q: create it (useradd --system %s), or use a numeric ID", text, text)
 	}
 	id, err := strconv.ParseUint(u.Uid, 10, 32)
 	return uint32(id), err
@@ -121,7 +121,7 @@ func (s *Settings) check() error {
 	}
 	switch {
 	case s.ProxyUser == 0:
-		return wrong("the proxy's user is root, whose connections would all go around it: run the proxy as a user of its own")
+		return wrong("the proxy's user is root, whose connections would all bypass it: run the proxy as a separate user")
 	case s.InboundPort == 0 && s.OutboundPort == 0:
 		return wrong("neither an inbound nor an outbound port: nothing would be captured")
 	case s.InboundPort != 0 && s.InboundPort == s.OutboundPort:
@@ -129,7 +129,7 @@ func (s *Settings) check() error {
 	case s.InboundPort == 0 && len(s.InboundPorts)+len(s.ExcludeInboundPorts)+len(s.ExcludeInboundAddresses) > 0:
 		return wrong("ports or addresses of inbound connections without an inbound port, to which they would go")
 	case s.InboundPort == 0 && len(s.GuardPorts) > 0:
-		return wrong("guarded ports without an inbound port: nobody would reach them")
+		return wrong("guarded ports without an inbound port: they would be unreachable")
 	case s.OutboundPort == 0 && len(s.ExcludeOutboundPorts)+len(s.ExcludeOutboundAddresses) > 0:
 		return wrong("exclusions of outbound connections without an outbound port")
 	}
@@ -149,7 +149,7 @@ func (s *Settings) check() error {
 			}
 		}
 		if !s.captures(g) {
-			return wrong("guarded port %s is not among the inbound ports: nobody would reach it", g)
+			return wrong("guarded port %s is not among the inbound ports: it would be unreachable", g)
 		}
 	}
 	return nil

@@ -60,7 +60,7 @@ func (r *Replacement) Discard() {
 }
 
 // Remove removes a file, and what a process that was killed while it replaced the file has left of it. The caller holds
-// the file. It is no error if there is none.
+// the file. It does not fail if there is none.
 func Remove(path string) error { return errors.Join(removeAny(nextOf(path)), removeAny(path)) }
 
 func removeAny(path string) error {

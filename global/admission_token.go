@@ -66,7 +66,7 @@ func (p *tokenPass) verify(ctx context.Context) error {
 		return fmt.Errorf("%w: its token is that of another zone", kds.ErrNotAllowed)
 	}
 	if !slices.Contains(claims.Scopes, scopeControlPlane) {
-		return fmt.Errorf("%w: its token has not the scope %q", kds.ErrNotAllowed, scopeControlPlane)
+		return fmt.Errorf("%w: its token lacks the scope %q", kds.ErrNotAllowed, scopeControlPlane)
 	}
 	p.id, p.expires, p.issued = claims.ID, claims.Expires, claims.IssuedAt
 	return p.listed(ctx)

@@ -57,7 +57,7 @@ func (z *zoneQuestions) reaches(zone string, feature exchange.Features) error {
 		"version before them, or has not joined with a certificate; ask its own HTTP API, by --address")
 }
 
-// holder says which replica a zone is connected to, as far as it is known.
+// holder says which replica a zone is connected to, as far as known.
 func (z *zoneQuestions) holder(zone string) string {
 	claim := kds.ClaimOf(z.store.Snapshot(), zone)
 	if claim == nil || claim.Replica == "" {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestTextsOfPeersStayText: what a peer says of itself is cut between characters. A zone's status, in which half a
-// character stands, cannot be encoded, and the zone would stay what it was before, for good.
+// character stands, cannot be encoded, and the zone would keep its previous version for good.
 func TestTextsOfPeersStayText(t *testing.T) {
 	t.Parallel()
 	for before := range utf8.UTFMax {

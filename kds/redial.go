@@ -23,7 +23,7 @@ func (z *Zone) Run(ctx context.Context) error {
 		backoff.WithMaxElapsedTime(0), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.5))
 	var wait time.Duration
 	// Each zone has its own random order, so that the zones of a replica that stops spread over the others.
-	z.order = rand.Perm(z.targets()) //nolint:gosec // which replica is first is no secret
+	z.order = rand.Perm(z.targets()) //nolint:gosec // which replica is first is not a secret
 	for failed := 0; ctx.Err() == nil; {
 		z.opened = time.Time{}
 		err := z.config.Panics.Do(serving, func() error { return z.session(ctx) })

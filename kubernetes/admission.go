@@ -116,7 +116,7 @@ func (b *Bridge) judgeDelete(r *admissionRequest, old *apiserver.Object, d *reso
 	case slices.Contains(collectors, r.UserInfo.Username):
 		return &admissionResponse{Allowed: true}
 	case old == nil:
-		return refused(api.BadField("document", "there is no object that is deleted"))
+		return refused(api.BadField("document", "the deleted object is missing"))
 	case b.isCopy(d.Type, old):
 		return refused(b.isCopyOf(r, old))
 	}

@@ -40,7 +40,7 @@ func (b *Bridge) mayAssign(ctx context.Context, u apiserver.User, doc *resources
 	for _, a := range asked {
 		may, err := b.Prompt.May(ctx, u, rightOf(a))
 		if err != nil {
-			b.Log.Warn("the Kubernetes API server does not say who may assign; what needs it is refused", "user", u.Username, "error", err)
+			b.Log.Warn("cannot ask the Kubernetes API server who may assign; such writes are refused", "user", u.Username, "error", err)
 			return unknownRight(doc, a, err)
 		}
 		if !may {
@@ -94,7 +94,7 @@ func unassigned(u apiserver.User, doc *resources.Resource, a access.Action, all 
 // unknownRight returns the refusal for a right that nobody confirms.
 func unknownRight(doc *resources.Resource, a access.Action, err error) error {
 	return api.NewError(http.StatusServiceUnavailable, "Service Unavailable", "").WithField(fieldOf(doc, a),
-		"the server cannot ask the Kubernetes API server who may %s, and takes nothing meanwhile: %v. "+
+		"the server cannot ask the Kubernetes API server who may %s, and refuses such writes meanwhile: %v. "+
 			"It needs the right to create subjectaccessreviews of authorization.k8s.io, which this version's chart gives it", a, err)
 }
 

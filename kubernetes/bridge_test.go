@@ -90,7 +90,7 @@ func TestForgedCopy(t *testing.T) {
 			if o := g.kinds[resources.TypeMeshTrafficPermission].objects[name]; o.copy || o.refused == nil {
 				t.Errorf("it is a copy: %v, and refused: %v", o.copy, o.refused)
 			}
-			if got := g.accepted(name); !strings.Contains(got, "is the server's to set") || !strings.Contains(got, "stays in force") {
+			if got := g.accepted(name); !strings.Contains(got, "is set by the server") || !strings.Contains(got, "stays in force") {
 				t.Errorf("Accepted is %s", got)
 			}
 			g.reset(g.store)

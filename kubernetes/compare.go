@@ -51,11 +51,11 @@ func (b *Bridge) compare(ctx context.Context, k *kindState) {
 	if len(missing) == 0 {
 		return
 	}
-	b.Log.Info("objects are gone that were there before", "type", k.Type, "gone", len(missing), "before", total)
+	b.Log.Info("objects have disappeared", "type", k.Type, "gone", len(missing), "before", total)
 	if len(missing) > minMass && 2*len(missing) > total {
 		b.mu.Lock()
 		for _, d := range missing {
-			b.holdLocked(d, heldMass, fmt.Sprintf("%d of %d objects are gone at once, while the server did not watch", len(missing), total))
+			b.holdLocked(d, heldMass, fmt.Sprintf("%d of %d objects disappeared at once while the server did not watch", len(missing), total))
 		}
 		b.mu.Unlock()
 		return

@@ -31,7 +31,7 @@ func (n *known) conditions() []resources.Condition {
 	}
 	out := []resources.Condition{
 		n.of(resources.ConditionAccepted, "Accepted", "it is valid, and stored"),
-		n.of(resources.ConditionResolvedRefs, "ResolvedRefs", "no reference is known to lead nowhere"),
+		n.of(resources.ConditionResolvedRefs, "ResolvedRefs", "every reference resolves, as far as known"),
 		programmed(n.rollout, n.author),
 	}
 	for _, c := range n.others {
@@ -46,17 +46,17 @@ func (n *known) conditions() []resources.Condition {
 func (n *known) unaccepted() []resources.Condition {
 	if n.refused == nil { // nothing is known of this generation
 		return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionUnknown,
-			Reason: "Pending", Message: "the server has not taken it in yet"}}
+			Reason: "Pending", Message: "the server has not processed it yet"}}
 	}
 	reason, message := "Invalid", explained(n.refused)
 	if waits(n.refused) {
 		reason = "NotAccepted"
 	}
-	rest := "nothing of it has an effect"
+	rest := "no part of it has an effect"
 	switch {
 	case n.stored == nil:
 	case n.stored.Object.Generation == n.generation: // labels belong to no generation
-		rest = "what it said before its labels changed stays in force"
+		rest = "its version before the labels changed stays in force"
 	default:
 		rest = fmt.Sprintf("generation %d of it, the last valid one, stays in force", n.stored.Object.Generation)
 	}

@@ -71,7 +71,7 @@ func (s *configurationSink) Replace(all []*apiserver.Object) {
 		s.set(o)
 	}
 	if len(all) == 0 {
-		s.bridge.Log.Warn("there is no configuration of the webhook: what is not valid is noticed only once it is there",
+		s.bridge.Log.Warn("webhook configuration not found: invalid objects are noticed only after they are stored",
 			"kind", s.kind.Name, "name", s.bridge.Settings.WebhookConfiguration)
 	}
 }
@@ -113,7 +113,7 @@ func (s *configurationSink) run(ctx context.Context) error {
 		o := s.latest
 		s.mu.Unlock()
 		if err := s.bridge.tend(ctx, s.kind, o); err != nil && ctx.Err() == nil && !apiserver.IsConflict(err) {
-			s.bridge.Log.Error("the webhook cannot be kept up", "kind", s.kind.Name, "error", err)
+			s.bridge.Log.Error("cannot maintain the webhook", "kind", s.kind.Name, "error", err)
 		}
 	}
 }

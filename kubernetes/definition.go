@@ -57,7 +57,7 @@ func (b *Bridge) clearAcceptance(ctx context.Context, k *kindState) bool {
 		_, err = b.Client.Patch(ctx, definitions, apiserver.Name{Name: k.Plural + "." + k.Group}, "", patch)
 	}
 	if err != nil {
-		b.Log.Warn("the annotation that accepts deletions cannot be removed; it counts no more, trying again", "type", k.Type,
+		b.Log.Warn("cannot remove the annotation that accepts deletions; it no longer applies; trying again", "type", k.Type,
 			"error", err)
 	}
 	return err == nil

@@ -24,7 +24,7 @@ func labelled(o *apiserver.Object) error {
 	if _, ok := o.Meta.Labels[LabelCopy]; !ok {
 		return nil
 	}
-	return api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is the server's to set: leave it out")
+	return api.BadField(fmt.Sprintf("metadata.labels[%q]", LabelCopy), "is set by the server: omit it")
 }
 
 // shownLabels returns the labels that a copy takes from its original. Its author may belong to another zone, and labels
@@ -77,7 +77,7 @@ func unasked(doc *resources.Resource, home resources.Home) error {
 		return nil
 	}
 	return api.BadField(fmt.Sprintf("metadata.labels[%q]", resources.LabelUnguarded),
-		"takes the right unguard, and Kubernetes says only who may write in %s: write the policy in %s, or leave the label out",
+		"needs the right unguard, and Kubernetes decides only who may write in %s: write the policy in %s, or leave the label out",
 		doc.Namespace, systemNamespace(home))
 }
 

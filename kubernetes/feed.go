@@ -72,7 +72,7 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 	}
 	result, err := b.Routes.Feed(ctx, f)
 	if err != nil {
-		b.Log.Error("what users wrote in Kubernetes cannot be stored; trying again", "objects", len(batch), "error", err)
+		b.Log.Error("cannot store users' objects from Kubernetes; trying again", "objects", len(batch), "error", err)
 		b.putBack(batch)
 		for _, d := range f.Deletes { // their objects are already forgotten
 			b.delay(d)

@@ -103,7 +103,7 @@ func (b *Bridge) remove(ctx context.Context, deletes []api.FeedDelete) {
 	f := api.Feed{Deletes: deletes}
 	result, err := b.Routes.Feed(ctx, f)
 	if err != nil {
-		b.Log.Error("what is gone in Kubernetes cannot be removed; trying again", "error", err)
+		b.Log.Error("cannot remove resources whose Kubernetes objects are gone; trying again", "error", err)
 		for _, d := range deletes {
 			b.delay(d)
 		}

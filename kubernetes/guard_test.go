@@ -49,7 +49,7 @@ func TestDeletionsOutliveAFullDisk(t *testing.T) {
 }
 
 // TestAcceptanceIsUsedUpByWhatItAccepts accepts deletions that the store does not take at first, and looks whether the
-// operator's word lasts until they are done, and no longer.
+// operator's acceptance lasts until they are done, and no longer.
 func TestAcceptanceIsUsedUpByWhatItAccepts(t *testing.T) {
 	var accepted atomic.Bool
 	client := connectedTo(t, func(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +234,7 @@ func TestSweepsComeToTheirEnd(t *testing.T) {
 	}
 }
 
-// TestUnguardedPatches: who edits a namespace has not the right unguard, and Kubernetes is not asked for it.
+// TestUnguardedPatches: an editor of a namespace lacks the right unguard, and Kubernetes is not asked for it.
 func TestUnguardedPatches(t *testing.T) {
 	for namespace, want := range map[string]bool{"shop": false, resources.DefaultSystemNamespace: true} {
 		g := newRig(t)
@@ -245,7 +245,7 @@ func TestUnguardedPatches(t *testing.T) {
 		asked := &admissionRequest{Operation: operationCreate, Namespace: namespace, Name: "open", Object: raw}
 		asked.Kind.Group, asked.Kind.Kind = group, "MeshProxyPatch"
 		answer := g.judge(t.Context(), asked, false)
-		if answer.Allowed != want || !want && !strings.Contains(answer.Status.Message, "takes the right unguard") {
+		if answer.Allowed != want || !want && !strings.Contains(answer.Status.Message, "needs the right unguard") {
 			t.Errorf("%s: the webhook answers %+v", namespace, answer)
 		}
 		o, err := apiserver.Parse(raw) // the webhook may be away

@@ -15,7 +15,7 @@ var (
 		"Resources that the store keeps although their objects are gone, until an operator accepts it: kubectl annotate crd NAME causeway.io/accept-deletions=REASON.",
 		[]string{"type"}, nil)
 	copiesDesc = prometheus.NewDesc("causeway_kubernetes_copies_pending",
-		"Resources that others wrote and whose copies in the Kubernetes cluster are to be compared.", nil, nil)
+		"Resources of other authors whose copies in the Kubernetes cluster wait to be compared.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -36,10 +36,10 @@ func (b *Bridge) judgePod(ctx context.Context, r *admissionRequest) *admissionRe
 	if !injection.Exempt(ns, settings) { // those start whatever the API server answers
 		var err error
 		if ns.Labels, err = b.namespaceLabels(ctx, r.Namespace); err != nil {
-			b.Log.Warn("the Kubernetes API server does not say what a namespace asks for; its pods wait", "namespace",
+			b.Log.Warn("cannot read the labels of a namespace; its pods wait", "namespace",
 				r.Namespace, "error", err)
 			return refusedPod(http.StatusServiceUnavailable, fmt.Sprintf(
-				"the labels of namespace %s cannot be read, and they say whether the pod gets a proxy; it is tried again: %v", r.Namespace, err))
+				"cannot read the labels of namespace %s, which decide whether the pod gets a proxy; trying again: %v", r.Namespace, err))
 		}
 	}
 	result, err := injection.Inject(r.Object, ns, settings)
@@ -75,7 +75,7 @@ func (b *Bridge) injected(result *injection.Result) *admissionResponse {
 	}
 	mesh := resources.Key{Type: resources.TypeMesh, Name: result.Mesh}
 	if b.Store.Snapshot().Get(mesh) == nil {
-		out.Warnings = append(out.Warnings, oneLine(fmt.Sprintf("there is no mesh %q: the pod is not ready before there is", result.Mesh)))
+		out.Warnings = append(out.Warnings, oneLine(fmt.Sprintf("mesh %q not found: the pod becomes ready only once it exists", result.Mesh)))
 	}
 	patch, err := json.Marshal(result.Patch)
 	if err != nil {

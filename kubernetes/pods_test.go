@@ -130,8 +130,8 @@ func TestPodsThatDoNotStart(t *testing.T) {
 		"its user":                   {nil, []string{`"securityContext":{},"schedulerName"`, `"securityContext":{"runAsUser":56785},"schedulerName"`}, 422, "spec.securityContext.runAsUser is 56785"},
 		"a bad annotation":           {nil, []string{`"45s"`, `"soon"`}, 422, `annotation kuma.io/sidecar-drain-time is "soon"`},
 		"no object":                  {nil, []string{`"containers":[`, `"containers":[7,`}, 422, "the pod does not decode"},
-		"the API server away":        {func(p *podRig) { p.code = 503 }, nil, 503, "the labels of namespace shop cannot be read"},
-		"no right to read":           {func(p *podRig) { p.code = 403 }, nil, 503, "the labels of namespace shop cannot be read"},
+		"the API server away":        {func(p *podRig) { p.code = 503 }, nil, 503, "cannot read the labels of namespace shop"},
+		"no right to read":           {func(p *podRig) { p.code = 403 }, nil, 503, "cannot read the labels of namespace shop"},
 		"a zone that gives no proxy": {func(p *podRig) { p.Injection = nil }, nil, 503, "injection.enabled"},
 	} {
 		p := newPodRig(t)

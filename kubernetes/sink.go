@@ -74,7 +74,7 @@ func (s *sink) Failed(err error) {
 	defer b.mu.Unlock()
 	if k.failed == nil {
 		k.since = b.Now()
-		b.Log.Warn("the Kubernetes API server cannot be followed; the server goes on with what it has", "type", k.Type,
+		b.Log.Warn("cannot follow the Kubernetes API server; the server continues with its last state", "type", k.Type,
 			"error", err)
 	}
 	k.failed, k.absent = err, apiserver.IsNotFound(err)

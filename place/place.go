@@ -55,11 +55,11 @@ func (p *Place) Check() error {
 	now, err := os.Stat(p.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s %w: nothing is there: move back what was moved away, or start the server again on what is to be served", p.path, ErrMoved)
+		return fmt.Errorf("%s %w: nothing is there: move back what was moved away, or restart the server with the right folder", p.path, ErrMoved)
 	case err != nil:
 		return err
 	case !os.SameFile(now, p.info):
-		return fmt.Errorf("%s %w: something else is there, by a move, a copy or a mount: put back what was there, or start the server again on what is to be served",
+		return fmt.Errorf("%s %w: something else is there, by a move, a copy or a mount: put back what was there, or restart the server with the right folder",
 			p.path, ErrMoved)
 	}
 	return nil

@@ -58,7 +58,7 @@ func ParseCertificate(der []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// certificateForm is the ASN.1 of a certificate, to the depth that Envoy reads when it loads one.
+// certificateForm is the ASN.1 of a certificate, as deep as Envoy reads it when it loads one.
 type certificateForm struct {
 	TBS       tbsForm
 	Algorithm algorithmForm

@@ -36,14 +36,14 @@ type LoadBalancer struct {
 	Maglev       *MaglevBy       `json:"maglev,omitempty"`
 }
 
-// LeastRequestBy compares ChoiceCount endpoints, 2 unless set. ActiveRequestBias is about weights, which endpoints here
+// LeastRequestBy compares ChoiceCount endpoints, 2 unless set. ActiveRequestBias concerns weights, which endpoints here
 // do not have.
 type LeastRequestBy struct {
 	ChoiceCount       *uint32         `json:"choiceCount,omitempty"`
 	ActiveRequestBias json.RawMessage `json:"activeRequestBias,omitempty" shape:"intOrString"`
 }
 
-// RingHashBy bounds the ring, in entries. HashFunction is XXHash (the default) or MurmurHash2.
+// RingHashBy limits the ring, in entries. HashFunction is XXHash (the default) or MurmurHash2.
 type RingHashBy struct {
 	HashFunction string       `json:"hashFunction,omitempty"`
 	MinRingSize  *uint32      `json:"minRingSize,omitempty"`
@@ -51,7 +51,7 @@ type RingHashBy struct {
 	HashPolicies []HashPolicy `json:"hashPolicies,omitempty"`
 }
 
-// MaglevBy has the size of the table, a prime, 65537 unless set.
+// MaglevBy sets the size of the table, a prime, 65537 unless set.
 type MaglevBy struct {
 	TableSize    *uint32      `json:"tableSize,omitempty"`
 	HashPolicies []HashPolicy `json:"hashPolicies,omitempty"`
@@ -67,8 +67,8 @@ const (
 	HashByFilterState    = "FilterState"
 )
 
-// HashPolicy is one part of what is hashed. Type names the other field that is set; a SourceIP needs none. A Terminal
-// one that found something is the last to be used.
+// HashPolicy is one input of the hash. Type names the other field that is set; a SourceIP needs none. A Terminal one
+// that found a value is the last to be used.
 type HashPolicy struct {
 	Type           string           `json:"type,omitempty"`
 	Terminal       *bool            `json:"terminal,omitempty"`
@@ -84,7 +84,7 @@ type HashHeader struct {
 	Name string `json:"name,omitempty"`
 }
 
-// HashCookie is a cookie; with a TTL, the proxy makes one where the client has none.
+// HashCookie is a cookie; with a TTL, the proxy creates one for a client without it.
 type HashCookie struct {
 	Name string  `json:"name,omitempty"`
 	TTL  *string `json:"ttl,omitempty"`
@@ -101,7 +101,7 @@ type HashQuery struct {
 	Name string `json:"name,omitempty"`
 }
 
-// HashFilterState is an object that a filter of Envoy left.
+// HashFilterState is an object that an Envoy filter stored.
 type HashFilterState struct {
 	Key string `json:"key,omitempty"`
 }

@@ -22,8 +22,8 @@ type HealthCheckConf struct {
 	InitialJitter         *string `json:"initialJitter,omitempty"`
 	IntervalJitter        *string `json:"intervalJitter,omitempty"`
 	IntervalJitterPercent *uint32 `json:"intervalJitterPercent,omitempty"`
-	// HealthyPanicThreshold is the percentage of healthy endpoints below which all are asked, or with FailTrafficOnPanic
-	// none. Fractions are quoted: 5 or "2.5".
+	// HealthyPanicThreshold is the percentage of healthy endpoints below which all endpoints get requests or, with
+	// FailTrafficOnPanic, none. Fractions are quoted: 5 or "2.5".
 	HealthyPanicThreshold json.RawMessage `json:"healthyPanicThreshold,omitempty" shape:"intOrString"`
 	FailTrafficOnPanic    *bool           `json:"failTrafficOnPanic,omitempty"`
 	// NoTrafficInterval is the Interval for a service that has had no requests.
@@ -46,7 +46,7 @@ type TCPHealthCheck struct {
 	Receive  []string `json:"receive,omitempty"`
 }
 
-// HTTPHealthCheck asks for Path with GET, "/" unless set. Other statuses than ExpectedStatuses, 200 unless set, are
+// HTTPHealthCheck requests Path with GET, "/" unless set. Statuses other than ExpectedStatuses, 200 unless set, are
 // failures.
 type HTTPHealthCheck struct {
 	Disabled            *bool          `json:"disabled,omitempty"`
@@ -55,7 +55,7 @@ type HTTPHealthCheck struct {
 	ExpectedStatuses    []uint32       `json:"expectedStatuses,omitempty"`
 }
 
-// GRPCHealthCheck asks grpc.health.v1 for ServiceName, with Authority.
+// GRPCHealthCheck calls grpc.health.v1 for ServiceName, with Authority.
 type GRPCHealthCheck struct {
 	Disabled    *bool   `json:"disabled,omitempty"`
 	ServiceName *string `json:"serviceName,omitempty"`
@@ -74,9 +74,9 @@ const (
 	maxHealthPayload = 64 << 10
 	maxHealthItems   = 64
 	maxHealthText    = 1024
-	// LeastHealthInterval keeps health checks from becoming the load of a service.
+	// LeastHealthInterval keeps health checks from overloading a service.
 	LeastHealthInterval = 100 * time.Millisecond
-	// MostHealthWait bounds the timeout and the initial jitter. Until the first checks of a changed cluster are over, a
+	// MostHealthWait limits the timeout and the initial jitter. Until the first checks of a changed cluster are over, a
 	// proxy applies no other cluster updates, not even new clusters.
 	MostHealthWait = 30 * time.Second
 )
@@ -117,7 +117,7 @@ func status(value any) string {
 	return ""
 }
 
-// texts accepts what a function accepts.
+// texts accepts the values that a function accepts.
 func texts(takes func(string) bool, want string) valueKind {
 	return func(value any) string {
 		if text, ok := value.(string); ok && takes(text) {

@@ -12,24 +12,24 @@ type LocalityAwareness struct {
 	CrossZone *CrossZone `json:"crossZone,omitempty"`
 }
 
-// LocalZone prefers endpoints of the own zone with the same values of tags.
+// LocalZone prefers local endpoints with the same values of tags.
 type LocalZone struct {
 	AffinityTags []AffinityTag `json:"affinityTags,omitempty"`
 }
 
-// AffinityTag is a tag, and the weight of endpoints that share it.
+// AffinityTag is a tag, with the weight of endpoints that share it.
 type AffinityTag struct {
 	Key    string  `json:"key,omitempty"`
 	Weight *uint32 `json:"weight,omitempty"`
 }
 
-// CrossZone sets which zones are next, and when.
+// CrossZone sets which zones follow, and when.
 type CrossZone struct {
 	Failover          []ZoneFailover     `json:"failover,omitempty"`
 	FailoverThreshold *FailoverThreshold `json:"failoverThreshold,omitempty"`
 }
 
-// FailoverThreshold is the percentage of healthy endpoints below which others are asked, too.
+// FailoverThreshold is the percentage of healthy endpoints below which other zones get requests too.
 type FailoverThreshold struct {
 	Percentage json.RawMessage `json:"percentage,omitempty" shape:"intOrString"`
 }
@@ -45,23 +45,23 @@ type ZoneFailover struct {
 	} `json:"to,omitempty"`
 }
 
-// What a ZoneFailover does with other zones.
+// Types of ZoneFailover.
 const (
-	// FailoverNone ends the list: no other zone is asked.
+	// FailoverNone ends the list: no other zone gets requests.
 	FailoverNone = "None"
-	// FailoverOnly asks the zones that it names, FailoverAnyExcept those that it does not.
+	// FailoverOnly selects the zones that it names, FailoverAnyExcept those that it does not.
 	FailoverOnly      = "Only"
 	FailoverAnyExcept = "AnyExcept"
 	FailoverAny       = "Any"
 )
 
-// Bounds of affinity tags. Envoy refuses endpoints whose weights exceed 32 bits together.
+// Limits of affinity tags. Envoy refuses endpoints whose weights exceed 32 bits together.
 const (
 	MaxAffinityTags   = 8
 	MaxAffinityWeight = 500_000_000
 )
 
-// Bounds of a LocalityAwareness.
+// Limits of a LocalityAwareness.
 const (
 	maxFailovers     = 16
 	maxFailoverZones = 1000

@@ -10,21 +10,21 @@ import (
 // MetricConf is the `default` of a MeshMetric, in Kuma's format.
 type MetricConf struct {
 	Sidecar *MetricSidecar `json:"sidecar,omitempty"`
-	// Applications are asked for their metrics, which are shown behind the proxy's.
+	// Applications lists applications whose metrics are exposed after the proxy's.
 	Applications []MetricApplication `json:"applications,omitempty"`
 	Backends     []MetricBackend     `json:"backends,omitempty"`
 }
 
-// MetricSidecar selects the proxy's metrics that are exposed. IncludeUnused also exposes those that were never counted.
-// Regex matches the names that Envoy gives them, with dots.
+// MetricSidecar selects the proxy's metrics to expose. IncludeUnused also exposes those that were never counted. Regex
+// matches the names that Envoy gives them, with dots.
 type MetricSidecar struct {
 	Regex         *string         `json:"regex,omitempty"`
 	IncludeUnused *bool           `json:"includeUnused,omitempty"`
 	Profiles      *MetricProfiles `json:"profiles,omitempty"`
 }
 
-// MetricProfiles shows what one of AppendProfiles has, all if there is none, without what Exclude selects, and with what
-// Include selects.
+// MetricProfiles exposes the metrics of one of AppendProfiles, all if there is none, without those that Exclude
+// selects, and with those that Include selects.
 type MetricProfiles struct {
 	AppendProfiles []MetricProfile  `json:"appendProfiles,omitempty"`
 	Include        []MetricSelector `json:"include,omitempty"`
@@ -52,7 +52,7 @@ const (
 	SelectRegex    = "Regex"
 )
 
-// MetricSelector selects metrics by the names that Prometheus shows, with underscores. An expression may match a part.
+// MetricSelector selects metrics by the names that Prometheus sees, with underscores. An expression may match a part.
 type MetricSelector struct {
 	Type  string `json:"type,omitempty"`
 	Match string `json:"match,omitempty"`
@@ -209,8 +209,8 @@ func (s *MetricSelector) Check() (field string, err error) {
 	return "", nil
 }
 
-// MetricNames compiles an expression for the names that Prometheus shows. It fails if the expression is empty, too
-// long, too big or asks for word boundaries.
+// MetricNames compiles an expression for the names that Prometheus sees. It fails if the expression is empty, too long,
+// too big or uses word boundaries.
 func MetricNames(expr string) (*syntax.Prog, error) {
 	if expr == "" || len(expr) > maxTagBytes {
 		return nil, fmt.Errorf("want an expression of 1 to %d bytes, got %d", maxTagBytes, len(expr))
@@ -235,7 +235,7 @@ func MetricNames(expr string) (*syntax.Prog, error) {
 	return prog, nil
 }
 
-// maxMetricProgram bounds an expression that a proxy matches against each name.
+// maxMetricProgram limits an expression that a proxy matches against each name.
 const maxMetricProgram = 500
 
 // Check returns the first problem of an application, and its field.

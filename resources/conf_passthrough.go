@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// PassthroughConf is the `default` of a MeshPassthrough: which connections out of the mesh a proxy that captures its
-// application's traffic lets through.
+// PassthroughConf is the `default` of a MeshPassthrough: the connections out of the mesh that a capturing proxy lets
+// through.
 type PassthroughConf struct {
 	// PassthroughMode is one of the Passthrough constants, PassthroughNone unless set.
 	PassthroughMode string `json:"passthroughMode,omitempty"`
-	// AppendMatch lists what goes through in PassthroughMatched. Policies that are merged add their items.
+	// AppendMatch lists what PassthroughMatched lets through. Merged policies add their items.
 	AppendMatch []PassthroughMatch `json:"appendMatch,omitempty"`
 }
 
@@ -30,8 +30,9 @@ const (
 	PassthroughCIDR   = "CIDR"
 )
 
-// PassthroughMatch is a destination outside the mesh. A Domain is a host name, or `*.` and the end of one, and is told by
-// the server name of TLS or the Host of HTTP. IP and CIDR are told by the address that the application dialled.
+// PassthroughMatch is a destination outside the mesh. A Domain is a host name, or `*.` and the end of one, and is
+// matched against the TLS server name or the HTTP Host. IP and CIDR are matched against the address that the
+// application dialled.
 type PassthroughMatch struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
@@ -44,7 +45,7 @@ type PassthroughMatch struct {
 // passthroughProtocols are the protocols of a PassthroughMatch; the first is the default.
 var passthroughProtocols = []string{"tcp", "tls", "http", "http2", "grpc", "mysql"}
 
-// ReadsHTTP reports whether only HTTP passes, so that proxies must tell it from other traffic.
+// ReadsHTTP reports whether only HTTP passes, so that proxies must distinguish it from other traffic.
 func (m *PassthroughMatch) ReadsHTTP() bool {
 	return slices.Contains([]string{"http", "http2", "grpc"}, m.Protocol)
 }

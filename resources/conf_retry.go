@@ -12,7 +12,8 @@ type TCPRetry struct {
 	MaxConnectAttempt *uint32 `json:"maxConnectAttempt,omitempty"`
 }
 
-// RequestRetry sets which requests are sent again, how often, and where to. RetryOn holds items that RetryOn reads.
+// RequestRetry sets which requests are sent again, how often, and where. RetryOn holds items that the function RetryOn
+// reads.
 type RequestRetry struct {
 	NumRetries               *uint32             `json:"numRetries,omitempty"`
 	PerTryTimeout            *string             `json:"perTryTimeout,omitempty"`
@@ -53,8 +54,8 @@ const (
 	OmitHostsWithTags      = "OmitHostsWithTags"
 )
 
-// HostSelection leaves endpoints out. UpdateFrequency is of OmitPreviousPriorities: after so many attempts the
-// priorities that failed are left out, 2 unless set. Tags are of OmitHostsWithTags; no proxy is configured by them.
+// HostSelection excludes endpoints. UpdateFrequency belongs to OmitPreviousPriorities: after this number of attempts
+// the failed priorities are excluded, 2 unless set. Tags belong to OmitHostsWithTags; they configure no proxy.
 type HostSelection struct {
 	Predicate       string            `json:"predicate,omitempty"`
 	Tags            map[string]string `json:"tags,omitempty"`

@@ -1,20 +1,20 @@
 package resources
 
-// TLSConf is the `default` of a MeshTLS, in Kuma's format. TLSVersion and TLSCiphers hold for what a proxy receives and
-// for what it sends, Mode for what it receives.
+// TLSConf is the `default` of a MeshTLS, in Kuma's format. TLSVersion and TLSCiphers apply to both directions of a
+// proxy, Mode to inbound traffic.
 type TLSConf struct {
 	TLSVersion *TLSVersions `json:"tlsVersion,omitempty"`
 	TLSCiphers []string     `json:"tlsCiphers,omitempty"`
 	Mode       *string      `json:"mode,omitempty"`
 }
 
-// Modes of a MeshTLS. Strict takes mutual TLS only, Permissive also clients in the clear.
+// Modes of a MeshTLS. Strict accepts mutual TLS only, Permissive also plaintext.
 const (
 	TLSStrict     = "Strict"
 	TLSPermissive = "Permissive"
 )
 
-// Versions of a MeshTLS. TLSAuto is what holds without one.
+// Versions of a MeshTLS. TLSAuto is the behaviour without one.
 const (
 	TLSAuto = "TLSAuto"
 	TLS12   = "TLS12"

@@ -27,7 +27,7 @@ var enforced = map[Type]PolicyShape{
 // Enforced returns the lists of a policy type that configure proxies in this version.
 func Enforced(t Type) PolicyShape { return enforced[t] }
 
-// Keys of problems in the metadata of a DataplaneInsight: what a proxyless gRPC server cannot be configured with,
+// Keys of problems in the metadata of a DataplaneInsight: settings that a proxyless gRPC server does not support,
 // policies on whole proxies without effect on this one, and parts of a MeshGateway and its routes without effect.
 const (
 	ProblemProxyless = "proxyless"
@@ -39,7 +39,7 @@ const (
 	ProblemInbounds  = "inbounds"
 )
 
-// ProblemsCut ends the text of a DataplaneInsight's problem that is longer than the limit.
+// ProblemsCut ends the text of a DataplaneInsight's problem that exceeds the limit.
 const ProblemsCut = "; and more than is kept"
 
 // RequestsOnly reports whether a policy type's confs for inbound traffic apply to requests only, so that they have no

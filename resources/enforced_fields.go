@@ -70,7 +70,7 @@ func (o *leftOut) look(value any, known confField, at *fieldPath, path string) {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			path := strings.TrimPrefix(path+"."+name, ".")
 			if below, ok := known.of(name); ok {
-				if name != "type" { // which only selects the type of the other fields
+				if name != "type" { // it only selects the type of the other fields
 					o.look(v[name], below, at.field(name), path)
 				}
 			} else {

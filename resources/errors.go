@@ -36,7 +36,7 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("%s is not valid: %s", e.Subject(), strings.Join(parts, "; "))
 }
 
-// Subject names the invalid resource as far as it is known, and its document if there are several.
+// Subject names the invalid resource as far as known, and its document if there are several.
 func (e *InvalidError) Subject() string {
 	switch key := shorten(strings.TrimSpace(e.Key.String())); {
 	case key == "":

@@ -265,9 +265,9 @@ func DefaultHostnameGenerators(home Home) map[string]HostnameGenerator {
 // Labels and values of services that Kubernetes zones create.
 const (
 	envKubernetes = "kubernetes"
-	// LabelHeadless reports whether the name of a MeshService's Service means its pods.
+	// LabelHeadless reports whether the name of a MeshService's Service resolves to its pods.
 	LabelHeadless = "k8s.kuma.io/is-headless-service"
-	// LabelServiceName names the Service that a MeshService is made of.
+	// LabelServiceName names the Service that a MeshService comes from.
 	LabelServiceName = "k8s.kuma.io/service-name"
 )
 

@@ -25,7 +25,8 @@ const (
 	LabelManagedBy = "kuma.io/managed-by"
 )
 
-// ManagedByDiscovery is the value of LabelManagedBy on what a zone makes of the pods and Services of its cluster.
+// ManagedByDiscovery is the value of LabelManagedBy on resources that a zone makes from its cluster's pods and
+// Services.
 const ManagedByDiscovery = "k8s-controller"
 
 // carriedLabels are labels in the reserved name spaces that other control planes of the ecosystem compute and export.
@@ -74,8 +75,8 @@ func (h Home) Owns(r *Resource) bool {
 	return r.Zone() == zone && r.Labels[LabelOrigin] == origin
 }
 
-// Discovered reports whether r is what this zone made of a pod or of a Service of its cluster. What users write there is
-// an object, whatever label it has.
+// Discovered reports whether this zone made r from a pod or a Service of its cluster. Users there write objects,
+// whatever their labels.
 func (h Home) Discovered(r *Resource) bool {
 	return (r.Type == TypeDataplane || r.Type == TypeMeshService) && r.Namespace != "" && r.Object.IsZero() &&
 		r.Labels[LabelManagedBy] == ManagedByDiscovery && h.Owns(r)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// keepUnknown marks an object whose unknown fields the API server of Kubernetes keeps. Without it, a misspelled field
-// would vanish before anybody could refuse it, and a policy would say less than its author wrote.
+// keepUnknown marks an object whose unknown fields the Kubernetes API server keeps. Otherwise a misspelled field would
+// vanish before anybody could refuse it, and a policy would say less than its author wrote.
 const keepUnknown = "x-kubernetes-preserve-unknown-fields"
 
 // OpenAPI returns the schema of a type's spec as a structural schema of Kubernetes: OpenAPI 3.0 without references.

@@ -59,7 +59,7 @@ func NewSpecOf(t Type, v any) (*Spec, error) {
 	return NewSpec(t, raw)
 }
 
-// Undecoded returns the same spec without its typed forms. Who reads them decodes them again.
+// Undecoded returns the same spec without its typed forms. Readers decode them again.
 func (s *Spec) Undecoded() *Spec {
 	if s.status != nil {
 		return s

@@ -35,7 +35,8 @@ func (v *validation) transparentProxying(n *meshpb.Dataplane_Networking, at *fie
 	v.reachableBackends(t.GetReachableBackends().GetRefs(), at.field("reachableBackends").field("refs"))
 }
 
-// captureAlone checks that nothing else listens where connections are redirected to: on 127.0.0.1, and on ::1 with IPv6.
+// captureAlone checks that nothing else listens where connections are redirected to: on 127.0.0.1, and on ::1 with
+// IPv6.
 func (v *validation) captureAlone(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	t := n.GetTransparentProxying()
 	port := t.GetRedirectPortOutbound()
@@ -60,8 +61,8 @@ func (v *validation) captureAlone(n *meshpb.Dataplane_Networking, at *fieldPath)
 	}
 }
 
-// inboundCaptureAlone checks that nothing else listens where what comes in is redirected to, on any address, and that
-// captured inbounds have an address, by which the proxy tells them from what others listen on.
+// inboundCaptureAlone checks that nothing else listens where incoming connections are redirected to, on any address,
+// and that captured inbounds have an address, by which the proxy distinguishes them from other listeners.
 func (v *validation) inboundCaptureAlone(n *meshpb.Dataplane_Networking, at *fieldPath) {
 	port := n.GetTransparentProxying().GetRedirectPortInbound()
 	check := func(list string, i int, other uint32) {

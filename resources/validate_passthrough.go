@@ -11,7 +11,7 @@ const maxPassthroughMatches = 256
 
 func (v *validation) passthrough(c *PassthroughConf, at *fieldPath) {
 	if v.peer {
-		return // what has no form that proxies take is a problem of theirs
+		return // an invalid form is a problem of the proxies
 	}
 	if problem := c.CheckMode(); problem != "" {
 		v.fail(at.field("passthroughMode"), "%s", problem)

@@ -111,8 +111,8 @@ func trustWarnings(r *Resource) []string {
 // EveryIdentity is a prefix of every SPIFFE ID.
 const EveryIdentity = "spiffe://"
 
-// openWarnings warns of allows that look as if they limited something and do not: an entry that names no identity, and a
-// path that is the prefix of every path.
+// openWarnings warns of allows that seem to limit something but do not: an entry that names no identity, and a path
+// that is the prefix of every path.
 func openWarnings(entries []PermissionMatch, at *fieldPath) []string {
 	var out []string
 	for i, m := range entries {

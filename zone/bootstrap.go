@@ -166,7 +166,7 @@ func (cfg *BootstrapConfig) fill() error {
 	case cfg.DrainTime < time.Second || cfg.DrainTime%time.Second != 0:
 		return fmt.Errorf("drain time %s: want whole seconds, at least one", cfg.DrainTime)
 	case cfg.Dataplane == "" && cfg.ZoneIngress == "":
-		return errors.New("dataplane: name the Dataplane of the proxy, or the zone ingress that it is")
+		return errors.New("dataplane: name the proxy's Dataplane, or its zone ingress")
 	case cfg.Dataplane != "" && cfg.ZoneIngress != "":
 		return errors.New("zone ingress: cannot be combined with a dataplane: use one of them")
 	case cfg.Gateway && cfg.ZoneIngress != "":
@@ -174,7 +174,7 @@ func (cfg *BootstrapConfig) fill() error {
 	case cfg.RenewedTokenFile != "" && cfg.Token != "":
 		return errors.New("renewed token file: cannot be combined with a token: use one of them")
 	case cfg.RenewedTokenFile != "" && (!filepath.IsAbs(cfg.RenewedTokenFile) || !filepath.IsAbs(cfg.TokenSource)):
-		return fmt.Errorf("renewed token file %q: want an absolute path, and one for what describes it: the proxy reads both", cfg.RenewedTokenFile)
+		return fmt.Errorf("renewed token file %q: want absolute paths for it and for the file that describes it: the proxy reads both", cfg.RenewedTokenFile)
 	case cfg.MaxHeap < minMaxHeap:
 		return fmt.Errorf("max heap: want at least %d MiB", minMaxHeap>>20)
 	}

@@ -14,19 +14,19 @@ import (
 func (cfg *BootstrapConfig) addDNS(node *corev3.Node) error {
 	switch {
 	case cfg.ClusterDNS && (cfg.DNSAddress != "" || len(cfg.DNSUpstreams) > 0):
-		return errors.New("cluster dns: the resolver of the cluster is asked for names, and not the proxy: leave out the DNS address")
+		return errors.New("cluster dns: the cluster's resolver answers instead of the proxy: omit the DNS address")
 	case cfg.ClusterDNS && cfg.Dataplane == "":
-		return errors.New("cluster dns: a zone ingress calls nobody by a name: leave it out")
+		return errors.New("cluster dns: a zone ingress resolves no names: omit it")
 	case cfg.ClusterDNS:
 		node.Metadata = withField(node.Metadata, xds.DNSKey, structpb.NewStructValue(&structpb.Struct{
 			Fields: map[string]*structpb.Value{xds.DNSCluster: structpb.NewBoolValue(true)}}))
 		return nil
 	case cfg.DNSAddress == "" && len(cfg.DNSUpstreams) > 0:
-		return errors.New("dns upstream: nobody asks the proxy without a DNS address: give one")
+		return errors.New("dns upstream: needs a DNS address on which the proxy answers: set one")
 	case cfg.DNSAddress == "":
 		return nil
 	case cfg.Dataplane == "":
-		return errors.New("dns address: a zone ingress answers for no names: leave it out")
+		return errors.New("dns address: a zone ingress answers no DNS queries: omit it")
 	}
 	if _, err := xds.ParseDNSAddress(cfg.DNSAddress); err != nil {
 		return fmt.Errorf("dns address: %w", err)

@@ -62,10 +62,10 @@ func (cfg *BootstrapConfig) addProbes(b *bootstrapv3.Bootstrap) error {
 	}
 	p := &prober{clusters: map[string]bool{}, b: b}
 	if p.address, err = netip.ParseAddr(cfg.ApplicationAddress); err != nil {
-		return fmt.Errorf("application address %q: want an IP address, at which the application is asked", cfg.ApplicationAddress)
+		return fmt.Errorf("application address %q: want the application's IP address", cfg.ApplicationAddress)
 	}
 	if cfg.ZoneIngress != "" || len(cfg.Probes) > injection.MaxProbes {
-		return fmt.Errorf("probes: are for the proxy of a Dataplane, and at most %d", injection.MaxProbes)
+		return fmt.Errorf("probes: want a proxy of a Dataplane, and at most %d", injection.MaxProbes)
 	}
 	for i := range cfg.Probes {
 		if err := p.add(&cfg.Probes[i]); err != nil {

@@ -33,7 +33,7 @@ func (cfg *BootstrapConfig) addPush(b *bootstrapv3.Bootstrap) error {
 	case cfg.PushMetricsEvery < minPushInterval:
 		return fmt.Errorf("push metrics every %s: want at least %s", cfg.PushMetricsEvery, minPushInterval)
 	case cfg.ZoneIngress != "":
-		return fmt.Errorf("push metrics: no MeshMetric is about a zone ingress, which belongs to no mesh")
+		return fmt.Errorf("push metrics: a zone ingress belongs to no mesh, so no MeshMetric applies to it")
 	}
 	members, err := anypb.New(&aggregatev3.ClusterConfig{Clusters: []string{xds.PushedTo}})
 	if err != nil {

@@ -43,7 +43,7 @@ func (cfg *BootstrapConfig) addReady(b *bootstrapv3.Bootstrap) error {
 		return fmt.Errorf("ready address %q: want an IP address and a port, such as 0.0.0.0:15021", cfg.ReadyAddress)
 	}
 	if b.Admin.GetAddress().GetSocketAddress().GetPortValue() == 0 || cfg.ZoneIngress != "" {
-		return errors.New("ready address: is for the proxy of a Dataplane with an admin address of a known port, which it asks")
+		return errors.New("ready address: needs the proxy of a Dataplane, with an admin address that has a fixed port")
 	}
 	manager, err := readyManager()
 	if err != nil {

@@ -183,7 +183,7 @@ func (c *Config) validateGlobal(joins bool) []error {
 		}
 	}
 	if joins && (trust > 0 || strings.HasPrefix(c.Global, "grpc:")) {
-		return []error{errors.New("global: a zone that joins pins the CA of its global, and speaks TLS: leave the trust settings out, and say grpcs://")}
+		return []error{errors.New("global: a zone that joins pins its global's CA and uses TLS: omit the trust settings, and use grpcs://")}
 	}
 	if c.Global == "" {
 		if trust > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// nothingUnasked switches off what proxies do against dead endpoints where no policy speaks.
+// nothingUnasked switches off what proxies do against dead endpoints where no policy applies.
 const nothingUnasked = `{type: MeshCircuitBreaker, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {outlierDetection: {disabled: true}}}]}}
 ---
 {type: MeshRetry, mesh: default, name: none, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {numRetries: 0}}}]}}`

@@ -26,7 +26,7 @@ func TestGatewayTCP(t *testing.T) {
 	w.startEnvoy(zone.BootstrapConfig{Dataplane: "backend"})
 	port := freePort(t)
 	e := w.gateway(fmt.Sprintf("{port: %d, protocol: TCP}", port))
-	eventually(t, "the insight", func() bool { return strings.Contains(w.gatewayProblems(), "no MeshTCPRoute sends") })
+	eventually(t, "the insight", func() bool { return strings.Contains(w.gatewayProblems(), "no MeshTCPRoute routes") })
 	if c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second); err == nil {
 		_ = c.Close()
 		t.Error("the port is open, and leads nowhere")

@@ -107,7 +107,7 @@ func TestIngressRestartsBesideItself(t *testing.T) {
 	next.refusedNothing()
 }
 
-// TestAbsentProxiesAreNotCalled: with the defaults for what no policy speaks of switched off, a proxy that was killed
+// TestAbsentProxiesAreNotCalled: with the defaults where no policy applies switched off, a proxy that was killed
 // and one that has not come yet are called by nobody, as the zone knows that they are not there.
 func TestAbsentProxiesAreNotCalled(t *testing.T) {
 	t.Parallel()

@@ -217,7 +217,7 @@ func TestMetricsThatAreSent(t *testing.T) {
 	}
 	w.apply(`{type: MeshMetric, mesh: default, name: p, spec: {default: {backends: [{type: OpenTelemetry, openTelemetry: {endpoint: '127.0.0.1:9'}}],
 	  sidecar: {includeUnused: true}, applications: [{port: 80}]}}}`)
-	w.hasProblem("backend", "sidecar: selects", "applications: are shown to Prometheus only")
+	w.hasProblem("backend", "sidecar: applies", "applications: apply to Prometheus only")
 	w.remove(resources.TypeMeshMetric, "p")
 	eventually(t, "no collector", func() bool { return !strings.Contains(e.get("/clusters"), "causeway_push_to::") })
 }

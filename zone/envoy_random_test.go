@@ -191,7 +191,7 @@ func (d *dice) document() string {
 }
 
 // TestRandomDocumentsAreTaken: whatever is stored of gateways, routes, names, passthrough and the policies on them, real
-// Envoys take all of what becomes of it. CAUSEWAY_ROUNDS draws more, and others.
+// Envoys accept all results. CAUSEWAY_ROUNDS draws more, and others.
 func TestRandomDocumentsAreTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

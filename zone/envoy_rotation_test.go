@@ -67,7 +67,7 @@ func TestNoRequestFailsWhileAuthoritiesRotate(t *testing.T) {
 		})
 		eventually(t, "both proxies have identities of the new authority", func() bool { return w.issuedBy(next) == 2 })
 		eventually(t, "all that was sent is acknowledged", func() bool { return w.knowsTrust("default") })
-		// Envoy acknowledges before its workers use what came, and a handshake that has begun goes on with what it
+		// Envoy acknowledges before its workers use what came, and a handshake that has begun continues with what it
 		// began with. A force that waits for nobody may refuse those two.
 		begun := many()
 		eventually(t, "the requests that were under way to end", func() bool { return many() >= begun+50 })

@@ -31,7 +31,7 @@ func (i *Injection) validate(connected bool) error {
 	case *i == Injection{}:
 		return nil
 	case !connected:
-		return errors.New("--injection-image: want --kubernetes with a webhook: the API server asks it about each pod")
+		return errors.New("--injection-image: needs --kubernetes with a webhook, which the API server calls for each pod")
 	case i.Image == "" || i.EnvoyImage == "" || i.XDSAddress == "":
 		return errors.New("--injection-image, --injection-envoy-image and --injection-xds-address: want all of them, or none")
 	}

@@ -63,7 +63,7 @@ func newLink(ctx context.Context, cfg *Config, o *opened, parts linkParts) (*kds
 	}
 	own, err := lineage.Open(ctx, o.store, o.keeper, false)
 	if err != nil {
-		return nil, fmt.Errorf("what identifies the store: %w", err)
+		return nil, fmt.Errorf("identity of the store: %w", err)
 	}
 	link := kds.NewZone(kds.ZoneConfig{
 		Own:    own,

@@ -73,7 +73,7 @@ func (h *namedSecrets) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if h.store.Snapshot().Get(resources.Key{Type: resources.TypeMesh, Name: n.Mesh}) == nil {
-		return api.BadField("mesh", "there is no mesh %q here", n.Mesh)
+		return api.BadField("mesh", "mesh %q not found", n.Mesh)
 	}
 	var body api.SecretValue
 	const want = `unexpected body: want {"value": "<base64>"}` // the reason might quote the secret

@@ -16,7 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-// TestProxyThatCannotBeAsked has the global ask for a proxy at an address that is none. The global learns that the log of
+// TestProxyThatCannotBeAsked has the global ask for a proxy at an invalid address. The global learns that the log of
 // the zone says why, and it does.
 func TestProxyThatCannotBeAsked(t *testing.T) {
 	t.Parallel()

@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) error {
 // Why a zone is not ready while it starts.
 var (
 	errNotOpen   = errors.New("the store is not open yet")
-	errNotJoined = errors.New("the zone has not joined its global yet; the log says what it waits for")
+	errNotJoined = errors.New("the zone has not joined its global yet; the log has the reason")
 )
 
 // start joins if necessary, opens the store and serves it.

@@ -17,7 +17,7 @@ func (e *examination) discovery(metrics string) (healthy bool) {
 		healthy = false
 		e.add(finding{
 			findingProblem, "kubernetes", s.typ, fmt.Sprintf("not followed for %s", time.Duration(seconds*float64(time.Second)).Round(time.Second)),
-			"the mesh goes on with what it knew of these objects then, and of none that came since",
+			"the mesh continues with the last known state of these objects, without later ones",
 			"see the server's log for the reason: the API server is away, or the ClusterRole of the chart is older than the server",
 		})
 	}

@@ -31,7 +31,7 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 		healthy = false
 		e.add(finding{
 			findingProblem, "kubernetes", strings.Join(shortList(away), ", "), "the API server is not followed for this",
-			"what users write there has no effect until it is; the server goes on with what it has",
+			"what users write there has no effect until it is; the server continues with its last state",
 			"see the server's log for the reason: the API server is away, the server lacks a right, or the CustomResourceDefinition is gone (causewayctl install crds)",
 		})
 	}

@@ -136,7 +136,7 @@ func (s *signedIn) secrets() (found []string) {
 	return found
 }
 
-// who asks for something, which renews the session, and checks that this works, or that the person is told to sign in
+// who requests something, which renews the session, and checks that this works, or that the person is told to sign in
 // again, which is right only if the provider has given out another refresh token than is kept.
 func (s *signedIn) who(after string) {
 	s.t.Helper()

@@ -96,7 +96,7 @@ func (s *Session) commit(next *credential.Replacement) error {
 }
 
 // Remove removes the session in a file, which the caller holds (see Hold), and all that a renewal which was killed has left
-// of another. It is no error if there is none.
+// of another. It does not fail if there is none.
 func Remove(path string) error { return credential.Remove(path) }
 
 // nearEnd is the longest time before its end in which a token is renewed. Short tokens are renewed in their last fifth.

@@ -43,7 +43,7 @@ type release struct {
 func main() {
 	r := &release{}
 	flag.StringVar(&r.version, "version", "dev", "what the programs call themselves")
-	flag.StringVar(&r.out, "out", "dist", "`folder` for the result; made anew")
+	flag.StringVar(&r.out, "out", "dist", "`folder` for the result; recreated")
 	flag.StringVar(&r.nfpm, "nfpm", ".tools/bin/nfpm", "the `program` that makes packages")
 	flag.BoolVar(&r.linux, "linux", true, "build all programs for Linux")
 	flag.BoolVar(&r.desktops, "desktops", true, "build causewayctl for macOS and Windows")

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// NewStore reports that the store behind a peer is not the known one: it was restored from a backup, begun anew, or
+// NewStore reports that the store behind a peer is not the known one: it was restored from a backup, recreated, or
 // rolled back, in which case both names end in a revision. Until it is accepted, nothing is deleted because a list does
 // not name it.
 type NewStore struct {

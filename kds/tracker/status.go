@@ -24,7 +24,7 @@ type SyncStatus struct {
 	// WhyUnheard is the reason why it has not, while Unheard is set.
 	WhyUnheard string `json:"whyUnheard,omitempty"`
 	// OutdatedSince, on a global, is since when it does not hear its store, and WhyOutdated why: others may have written,
-	// and the zone may lack what is not known here. Zero while it hears it.
+	// and the zone may lack resources that are unknown here. Zero while it hears it.
 	OutdatedSince time.Time `json:"outdatedSince,omitzero"`
 	WhyOutdated   string    `json:"whyOutdated,omitempty"`
 	// Started is the time when this server started: what was before is unknown.

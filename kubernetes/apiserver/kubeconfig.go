@@ -32,7 +32,7 @@ type access struct {
 func inCluster() (*access, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("not in a Kubernetes cluster: KUBERNETES_SERVICE_HOST is not set; outside of one, say --kubernetes-kubeconfig")
+		return nil, errors.New("not in a Kubernetes cluster: KUBERNETES_SERVICE_HOST is not set; outside a cluster, use --kubernetes-kubeconfig")
 	}
 	caFile := filepath.Join(serviceAccountDir, "ca.crt")
 	ca, err := os.ReadFile(caFile)
@@ -105,7 +105,7 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 		}
 	}
 	if cluster == "" {
-		return nil, fmt.Errorf("there is no context %q, which current-context names", k.Current)
+		return nil, fmt.Errorf("context %q of current-context not found", k.Current)
 	}
 	a := &access{tls: &tls.Config{MinVersion: tls.VersionTLS12}}
 	for _, c := range k.Clusters {
@@ -113,7 +113,7 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 			continue
 		}
 		if c.Cluster.Insecure {
-			return nil, errors.New("insecure-skip-tls-verify: whoever answers could then decide about the mesh: give certificate-authority")
+			return nil, errors.New("insecure-skip-tls-verify: an impostor could control the mesh: set certificate-authority instead")
 		}
 		a.server, a.tls.ServerName = c.Cluster.Server, c.Cluster.Name
 		ca, err := fileOrData(dir, c.Cluster.CA, c.Cluster.CAData)
@@ -140,7 +140,7 @@ func (k *kubeconfig) access(dir string) (*access, error) {
 			return a, a.as(&u.User, dir)
 		}
 	}
-	return nil, fmt.Errorf("there is no user %q, which the context names", user)
+	return nil, fmt.Errorf("user %q of the context not found", user)
 }
 
 // as uses the user's credential.

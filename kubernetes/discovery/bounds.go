@@ -69,7 +69,7 @@ func (d *Controller) apply(ctx context.Context, ops []store.Op) error {
 		if len(rest) == len(ops) {
 			return err
 		}
-		d.Log.Error("an object of the cluster is too big for the store, and stays what it was", "resource", large.Key, "error", err)
+		d.Log.Error("an object of the cluster is too large for the store; its previous version stays", "resource", large.Key, "error", err)
 		ops = rest
 	}
 	return nil

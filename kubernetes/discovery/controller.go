@@ -144,7 +144,7 @@ func (d *Controller) write(ctx context.Context) error {
 		for more := true; more && ctx.Err() == nil; {
 			var err error
 			if more, err = d.writeOnce(ctx); err != nil && !errors.Is(err, store.ErrConflict) && ctx.Err() == nil {
-				d.Log.Error("pods and Services of the cluster cannot be stored; trying again", "error", err)
+				d.Log.Error("cannot store pods and Services of the cluster; trying again", "error", err)
 				wait = retryTime
 				break
 			}

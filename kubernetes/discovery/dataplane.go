@@ -115,7 +115,7 @@ func inboundsOf(p *Pod, is *proxy, services []*Service) ([]*meshpb.Dataplane_Net
 	}
 	slices.SortFunc(out, func(a, b *meshpb.Dataplane_Networking_Inbound) int { return int(a.Port) - int(b.Port) })
 	if len(out) > resources.MaxInbounds {
-		all.problems = append(all.problems, problem(ReasonTooMany, "the pod has %d ports, and a proxy takes %d: the first ones count",
+		all.problems = append(all.problems, problem(ReasonTooMany, "the pod has %d ports, and a proxy supports %d: only the first ones count",
 			len(out), resources.MaxInbounds))
 		out = out[:resources.MaxInbounds]
 	}

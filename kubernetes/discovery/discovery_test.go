@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 var injected = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:test", XDSAddress: "causeway-zone.mesh.svc:5678",
 	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh"}
 
-// TestGolden: each archive of testdata has objects of one namespace, and what becomes of them in the mesh. Pods are
+// TestGolden: each archive of testdata has objects of one namespace, and what happens to them in the mesh. Pods are
 // injected first, as the webhook does.
 func TestGolden(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 
 var home = resources.Home{Zone: "zone-1"}
 
-// outcome returns what becomes of objects, each in the form in which the store has it.
+// outcome returns what happens to objects, each in the form in which the store has it.
 func outcome(t *testing.T, objects string) string {
 	t.Helper()
 	ns, node, pods, services := parse(t, objects)

@@ -54,7 +54,7 @@ func (d *Controller) tellLocked(of object, problems []Problem) {
 		default:
 			return // it is reported later: see retell
 		}
-		d.Log.Warn("an object of the cluster is not in the mesh as its author may think", "kind", of.kind, "object",
+		d.Log.Warn("an object of the cluster is not in the mesh as its author may expect", "kind", of.kind, "object",
 			of.namespace+"/"+of.name, "reason", one.Reason, "message", one.Message)
 	}
 	d.told[key] = text

@@ -85,7 +85,7 @@ func TestKilledBetweenBatches(t *testing.T) {
 }
 
 // TestAPIServerThatIsAway follows an API server that goes away in each of several ways, and comes back with other pods: the
-// mesh goes on with what it knows meanwhile, and has what changed afterwards.
+// mesh continues with its last state meanwhile, and has what changed afterwards.
 func TestAPIServerThatIsAway(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]http.HandlerFunc{

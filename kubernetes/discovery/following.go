@@ -96,7 +96,7 @@ func (f *following) Replace(all []*apiserver.Object) {
 func (f *following) see(id apiserver.Name, o *apiserver.Object) {
 	f.unholdLocked(id)
 	if err := f.sees(id, o); err != nil {
-		f.c.Log.Warn("an object of the cluster cannot be read, and stays what it was", "kind", f.kind.Name, "error", err)
+		f.c.Log.Warn("cannot read an object of the cluster; its previous version stays", "kind", f.kind.Name, "error", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func (f *following) Failed(err error) {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
 	if !f.failed {
-		f.c.Log.Warn("pods and Services of the cluster cannot be followed; the mesh goes on with what it knows", "kind",
+		f.c.Log.Warn("cannot follow pods and Services of the cluster; the mesh continues with their last state", "kind",
 			f.kind.Name, "error", err)
 	}
 	if !f.failed && f.listed {

@@ -19,7 +19,7 @@ const (
 	systemNamespace = "kube-system"
 )
 
-var errNoCluster = errors.New("the API server knows no namespace kube-system: it has lost what it knew, or is another one")
+var errNoCluster = errors.New("namespace kube-system not found: the API server has lost its data, or belongs to another cluster")
 
 // mass reports whether a list leaves out too much to be believed: more than there is. After an unseen rollout of all
 // pods, a list leaves out all old ones but has as many new ones.
@@ -27,7 +27,7 @@ func mass(missing, there int) bool { return missing > minMass && missing > there
 
 // holdLocked keeps the objects that a list left out, until the API server confirms that each is gone.
 func (f *following) holdLocked(missing []apiserver.Name, there int) {
-	f.c.Log.Error("a list of the Kubernetes API server leaves out most of what was there; that stays in the mesh until the server says of each that it is gone",
+	f.c.Log.Error("a list of the Kubernetes API server omits most known objects; they stay in the mesh until the server confirms that each is gone",
 		"kind", f.kind.Name, "missing", len(missing), "there", there)
 	for _, id := range missing {
 		if f.held[id.Namespace] == nil {
@@ -103,7 +103,7 @@ func (d *Controller) confirm(ctx context.Context) error {
 			}
 			if err != nil && ctx.Err() == nil && err.Error() != told {
 				told = err.Error()
-				d.Log.Warn("what a list has left out stays in the mesh", "error", err)
+				d.Log.Warn("objects that a list has omitted stay in the mesh", "error", err)
 			}
 			timer := time.NewTimer(confirmTime)
 			select {

@@ -146,7 +146,7 @@ func TestLostClusterIsToldOnce(t *testing.T) {
 	g.list(g.shop(all...))
 	g.settled()
 	g.restart()
-	log := &lines{text: "what a list has left out stays"}
+	log := &lines{text: "objects that a list has omitted stay"}
 	g.Log = slog.New(slog.NewTextHandler(log, nil))
 	var asked atomic.Int64
 	f := &fake{lists: g.shop(all[:10]...)}

@@ -8,17 +8,17 @@ import (
 
 var (
 	followedDesc = prometheus.NewDesc("causeway_discovery_followed",
-		"1 while the Kubernetes API server is followed for the kind (Pod, Service, Node, Namespace); 0 while it is not, and the mesh goes on with what it knows.",
+		"1 while the Kubernetes API server is followed for the kind (Pod, Service, Node, Namespace); 0 while it is not, and the mesh continues with the last known state.",
 		[]string{"kind"}, nil)
 	behindDesc = prometheus.NewDesc("causeway_discovery_behind_seconds",
 		"How long the Kubernetes API server has not been followed for the kind; 0 while it is.", []string{"kind"}, nil)
 	objectsDesc = prometheus.NewDesc("causeway_discovery_objects",
 		"Objects of the kind that discovery knows; of pods, those with a proxy.", []string{"kind"}, nil)
 	heldDesc = prometheus.NewDesc("causeway_discovery_held_objects",
-		"Objects of the kind that a list has left out together with most others, and that stay in the mesh until the Kubernetes API server says of each that it is gone.",
+		"Objects of the kind that a list has omitted together with most others, and that stay in the mesh until the Kubernetes API server confirms that each is gone.",
 		[]string{"kind"}, nil)
 	problemsDesc = prometheus.NewDesc("causeway_discovery_problems",
-		"Pods and Services that are not in the mesh as their authors may think, by the reason of the Event that says so.",
+		"Pods and Services that are not in the mesh as their authors may expect, by the reason of their Event.",
 		[]string{"reason"}, nil)
 )
 

@@ -179,7 +179,7 @@ func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 				continue
 			}
 			if kept[want.Key] {
-				problems[i] = append(problems[i], problem(ReasonNameTaken, "the MeshService %s is of another Service already", want.Name))
+				problems[i] = append(problems[i], problem(ReasonNameTaken, "the MeshService %s already belongs to another Service", want.Name))
 				continue
 			}
 			kept[want.Key] = true
@@ -219,7 +219,7 @@ func (p *plan) admit(want *resources.Resource, problems []Problem) (*resources.R
 		return nil, problems
 	}
 	if !slices.Contains(p.meshes, want.Mesh) {
-		return nil, append(problems, problem(ReasonNoMesh, "there is no mesh %q: create it, or name another in the label %s of the %s "+
+		return nil, append(problems, problem(ReasonNoMesh, "mesh %q not found: create it, or name another in the label %s of the %s "+
 			"or its namespace", want.Mesh, resources.LabelMesh, madeOf(want)))
 	}
 	if err := resources.Validate(want, p.d.Home); err != nil {

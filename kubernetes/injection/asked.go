@@ -41,15 +41,15 @@ func (p *pod) asks(ns Namespace, s *Settings, out *Result) (bool, error) {
 		return false, fmt.Errorf("label %s of %s is %q: want enabled or disabled", labelInjection, where, value)
 	}
 	if _, mirror := p.Metadata.Annotations[annotationMirror]; mirror {
-		out.warnf("the pod gets no proxy, because it is a static pod of its node, which nobody can change")
+		out.warnf("the pod gets no proxy, because it is a static pod of its node, which cannot be changed")
 		return false, nil
 	}
 	switch {
 	case p.Spec.HostNetwork && byPod:
-		return false, fmt.Errorf("it has hostNetwork, and capture would take the connections of its node: leave out hostNetwork, or the label %s",
+		return false, fmt.Errorf("it has hostNetwork, and capture would redirect its node's connections: remove hostNetwork, or the label %s",
 			labelInjection)
 	case p.Spec.HostNetwork:
-		out.warnf("the pod gets no proxy, because it has hostNetwork: who calls it, and whom it calls, is not judged")
+		out.warnf("the pod gets no proxy, because it has hostNetwork: its traffic is not judged")
 		return false, nil
 	}
 	return true, nil

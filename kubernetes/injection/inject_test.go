@@ -24,7 +24,7 @@ var settings = injection.Settings{Image: "causeway-zone:test", Envoy: "envoy:tes
 	XDSCA: "-----BEGIN CERTIFICATE-----\n...", Audience: "causeway-proxy", SystemNamespace: "mesh",
 	Nonce: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
-// TestInject: each archive of testdata has a namespace, a pod, and what becomes of it: the pod as it is then with what its
+// TestInject: each archive of testdata has a namespace, a pod, and what happens to it: the pod as it is then with what its
 // creator is told, or why it is refused.
 func TestInject(t *testing.T) {
 	t.Parallel()

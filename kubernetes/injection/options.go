@@ -101,7 +101,7 @@ func (p *pod) options(ns Namespace, out *Result) (*options, error) {
 		{annotationProbePort, func(text string) error {
 			n, err := strconv.ParseUint(text, 10, 16)
 			if o.probePort = 0; err != nil || o.owns(uint32(n)) != "" {
-				return errors.New("want a port that neither the proxy nor the application has, or 0, which leaves probes as they are")
+				return errors.New("want a port that neither the proxy nor the application uses, or 0, which leaves probes unchanged")
 			}
 			o.probePort = uint32(n)
 			return nil

@@ -207,7 +207,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return err
 }
 
-// WriteLongJSON responds with 200 and v as JSON on one line: what grows with the mesh is a third shorter so.
+// WriteLongJSON responds with 200 and v as JSON on one line, which makes responses that grow with the mesh a third
+// shorter.
 func WriteLongJSON(w http.ResponseWriter, v any) error {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

@@ -52,7 +52,7 @@ func (b *namespaceBound) over(r *resources.Resource, total, most int) string {
 		r.Namespace, r.Mesh, total, b.what, most, b.why, b.flag)
 }
 
-// Count returns what a resource counts towards the limit of its type; zero if the type has none.
+// Count returns how much a resource counts towards the limit of its type; zero if the type has none.
 func (l NamespaceLimits) Count(r *resources.Resource) int {
 	if bound := namespaceBounds[r.Type]; bound != nil {
 		return bound.count(r)
@@ -60,7 +60,7 @@ func (l NamespaceLimits) Count(r *resources.Resource) int {
 	return 0
 }
 
-// Over returns why the namespace of a resource may not have total of what it counts, with what to do; empty if it may.
+// Over returns why the namespace of a resource may not reach a total, with what to do; empty if it may.
 func (l NamespaceLimits) Over(r *resources.Resource, total int) string {
 	bound := namespaceBounds[r.Type]
 	if bound == nil || total <= bound.most(l) {

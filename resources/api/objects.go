@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// Objects reports what users write as objects of a Kubernetes cluster.
+// Objects reports which resources users write as objects of a Kubernetes cluster.
 type Objects interface {
 	// Are reports whether users write resources of the type as objects.
 	Are(resources.Type) bool
@@ -16,8 +16,8 @@ type Objects interface {
 	Gone(resources.Key) bool
 }
 
-// SetObjects makes the server refuse writes of what users write as objects of a cluster. Call it before the server
-// serves.
+// SetObjects makes the server refuse writes of resources that users write as objects of a cluster. Call it before the
+// server serves.
 func (s *Server) SetObjects(o Objects) { s.objects = o }
 
 // writtenByKubectl refuses documents that users write as objects of a Kubernetes cluster.
@@ -49,7 +49,7 @@ func (s *Server) deletedByKubectl(old *resources.Resource) error {
 	return byKubectl(old.Type, "delete")
 }
 
-// discovered refuses a document of a user in the place of what the zone makes of a pod or of a Service.
+// discovered refuses a user's document whose name belongs to a resource that the zone makes from a pod or a Service.
 func (s *Server) discovered(state store.Snapshot, doc *resources.Resource) error {
 	if old := state.Get(doc.Key); s.objects != nil && old != nil && s.config.Home.Discovered(old) {
 		return invalidField(doc.Key, "name", fmt.Sprintf("the zone makes the %s %s/%s of %s: change that, or choose another name",
@@ -58,7 +58,7 @@ func (s *Server) discovered(state store.Snapshot, doc *resources.Resource) error
 	return nil
 }
 
-// madeOf names the object that a zone made a resource of.
+// madeOf names the object that a zone made a resource from.
 func madeOf(r *resources.Resource) string {
 	if r.Type == resources.TypeDataplane {
 		return "the Pod of its name"

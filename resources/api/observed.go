@@ -8,7 +8,7 @@ import (
 // ShadowReport is the response to `GET /_report/shadow`: the clients that would be denied if every allowWithShadowDeny
 // were a deny.
 type ShadowReport struct {
-	// Items have the most recent first.
+	// Items are ordered from the most recent.
 	Items []ShadowDenial `json:"items"`
 	// Dropped counts requests of any kind that are no longer distinguished, for lack of room.
 	Dropped uint64 `json:"dropped"`
@@ -37,7 +37,7 @@ type ShadowDenial struct {
 // DenialReport is the response to `GET /_report/denied`: the requests, and the connections on TCP, that the zone's proxies
 // denied.
 type DenialReport struct {
-	// Items have the most recent first.
+	// Items are ordered from the most recent.
 	Items []Denial `json:"items"`
 	// More counts the items beyond the requested size.
 	More int `json:"more,omitempty"`

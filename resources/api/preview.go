@@ -21,26 +21,28 @@ type Forecast struct {
 	// Revision is the store's revision that the forecast is based on.
 	Revision uint64         `json:"revision"`
 	Results  []ForecastItem `json:"results"`
-	// Verdicts are those that the documents together would change. It is nil if none of them decides who may call whom.
+	// Verdicts are the verdicts that the documents together would change. It is nil if none of them decides who may
+	// call whom.
 	Verdicts *ForecastVerdicts `json:"verdicts,omitempty"`
 }
 
 // ForecastVerdicts are the verdicts on callers of services that a change would change.
 type ForecastVerdicts struct {
-	// Changes begin with what callers lose, and of that with what was seen most. There are at most MaxForecastVerdicts.
+	// Changes begin with losses of callers, the most frequently seen first. There are at most MaxForecastVerdicts.
 	Changes []ForecastVerdict `json:"changes"`
-	// Lost, Gained and Other count all changes: a caller may do less, may do more, or it depends on the request whether.
+	// Lost, Gained and Other count all changes: a caller may do less, may do more, or the effect depends on the
+	// request.
 	Lost   int `json:"lost"`
 	Gained int `json:"gained"`
 	Other  int `json:"other"`
-	// Compared counts the services that were compared, of those whose proxies the change concerns. NotCompared counts the
-	// rest: with all callers there are too many.
+	// Compared counts the compared services, of those whose proxies the change affects. NotCompared counts the rest:
+	// with all callers there are too many.
 	Compared    int `json:"compared"`
 	NotCompared int `json:"notCompared,omitempty"`
-	// Unseen is the reason why it is unknown who called; the counts of Changes then mean nothing.
+	// Unseen is the reason why past callers are unknown; the counts of Changes then mean nothing.
 	Unseen string `json:"unseen,omitempty"`
-	// Since is the time at which the counting of requests began, and Dropped counts those that are no longer distinguished,
-	// for lack of room: a pair without counts may have been seen.
+	// Since is when the counting of requests began, and Dropped counts those that are no longer distinguished, for lack
+	// of room: a pair without counts may have been seen.
 	Since   time.Time `json:"since,omitzero"`
 	Dropped uint64    `json:"dropped,omitempty"`
 	// LeftOut counts the services and Dataplanes that the caller may not read.
@@ -101,7 +103,7 @@ type Preview struct {
 	Changes []PreviewChange
 	// Reader reports what the caller may read. The response contains nothing else.
 	Reader *Reader
-	// ReadsServer means that the caller may read what the server knows of itself, such as what proxies reported to it.
+	// ReadsServer means that the caller may read the server's own data, such as proxies' reports.
 	ReadsServer bool
 	// Forecast is the response.
 	Forecast *Forecast

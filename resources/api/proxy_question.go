@@ -8,7 +8,7 @@ import (
 	"github.com/causeway-mesh/causeway/printing"
 )
 
-// ProxySubject is a part of what an Envoy has.
+// ProxySubject is a part of an Envoy's state.
 type ProxySubject int
 
 // The subjects, each with a route of its own.
@@ -19,10 +19,10 @@ const (
 	ProxyCertificates
 )
 
-// ProxyQuestion asks for one part of what an Envoy has.
+// ProxyQuestion asks for one part of an Envoy's state.
 type ProxyQuestion struct {
 	Subject ProxySubject
-	// JSON is set for JSON, where Envoy has another form too.
+	// JSON requests JSON, where Envoy also has another form.
 	JSON bool
 	// Match selects metrics by a regular expression. Unused also selects those that have never changed.
 	Match  string
@@ -75,10 +75,10 @@ func (q ProxyQuestion) IsJSON() bool {
 	return q.JSON || q.Subject == ProxyConfig || q.Subject == ProxyCertificates
 }
 
-// ProxyAnswer is what an Envoy answers.
+// ProxyAnswer is an Envoy's response.
 type ProxyAnswer struct {
 	Body []byte
-	// Warning says what may be wrong with it; empty if nothing is.
+	// Warning says what may be wrong with it; empty for nothing.
 	Warning string
 }
 
@@ -90,7 +90,7 @@ func WriteProxyAnswer(w http.ResponseWriter, q ProxyQuestion, answer *ProxyAnswe
 	if q.IsJSON() {
 		return WriteLongJSON(w, json.RawMessage(answer.Body))
 	}
-	// A proxy is not trusted with what a browser, or a terminal, makes of its answer.
+	// A proxy must not control how a browser or a terminal interprets its response.
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	_, err := printing.NewWriter(w).Write(answer.Body)

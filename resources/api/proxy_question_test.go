@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestProxyQuestions: what Envoy would not take as an expression is no reason to call the proxy unreachable.
+// TestProxyQuestions: an expression that Envoy refuses does not make the proxy unreachable.
 func TestProxyQuestions(t *testing.T) {
 	t.Parallel()
 	for query, field := range map[string]string{

@@ -148,7 +148,8 @@ func (s *Server) byKRI(w http.ResponseWriter, r *http.Request) error {
 	return s.writeItem(w, r, found)
 }
 
-// find returns the resource of a KRI. It looks up the display name, which every stored resource has as a label.
+// Find returns the resource that a KRI names, or nil, whatever its mesh, namespace and name on this server. It ignores
+// the KRI's section.
 func (v view) find(kri resources.KRI) *resources.Resource {
 	d, _ := resources.LookupShort(kri.Short)
 	q := store.Query{Type: d.Type, Mesh: kri.Mesh, Labels: map[string]string{resources.LabelDisplayName: kri.Name}}

@@ -22,8 +22,8 @@ type Replica struct {
 	Zones int `json:"zones"`
 	// Leads means that it does the work that only one replica may do.
 	Leads bool `json:"leads"`
-	// Unheard is since when the responding replica hears nothing from this one; the other fields are as of then. Nil
-	// while it hears it.
+	// Unheard is since when the responding replica receives nothing from this one; the other fields are as of then. Nil
+	// while it receives.
 	Unheard *time.Time `json:"unheard,omitempty"`
 	// WhyUnheard is the reason, while Unheard is set.
 	WhyUnheard string `json:"whyUnheard,omitempty"`

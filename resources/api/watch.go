@@ -135,8 +135,8 @@ func watchRevision(r *http.Request, t resources.Type) (uint64, error) {
 	return seen, nil
 }
 
-// changedAfter reports whether what a list shows has changed after a revision and, if not, up to which revision it has
-// not. It returns true for a mesh that is gone, so that the list says so.
+// changedAfter reports whether the content of a list has changed after a revision and, if not, up to which revision it
+// has not. It returns true for a mesh that is gone, so that the list reports it.
 func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {

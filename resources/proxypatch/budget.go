@@ -2,14 +2,14 @@ package proxypatch
 
 import "fmt"
 
-// maxWork bounds the bytes that a policy reads and writes for one proxy. A few kilobytes for each of a thousand
+// maxWork limits the bytes that a policy reads and writes for one proxy. A few kilobytes for each of a thousand
 // clusters use a tenth of it.
 const maxWork = 64 << 20
 
 // jsonWork is the cost of a byte of JSON, relative to a byte of a message.
 const jsonWork = 4
 
-// budget bounds the server's cost of applying a policy to a proxy: matches select many resources, and each modification
+// budget limits the server's cost of applying a policy to a proxy: matches select many resources, and each modification
 // may grow all of them.
 type budget struct{ left int }
 

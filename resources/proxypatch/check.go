@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// Problems returns what is wrong with a conf by itself, whatever the proxies. guarded also refuses values that only an
+// Problems returns what is wrong with a conf itself, independent of proxies. guarded also refuses values that only an
 // unguarded policy may give to a proxy.
 func (c *Conf) Problems(guarded bool) (out []Problem) {
 	n := len(c.AppendModifications)

@@ -25,8 +25,8 @@ type Change struct {
 	JSONPatches []JSONPatch `json:"jsonPatches,omitempty"`
 }
 
-// JSONPatch is one operation of RFC 6902 on the resource's JSON form, whose fields are in camel case. For a filter it is
-// on the filter's typed config.
+// JSONPatch is one operation of RFC 6902 on the resource's JSON form, whose fields are in camel case. For a filter it
+// applies to the filter's typed config.
 type JSONPatch struct {
 	Op    string          `json:"op,omitempty"`
 	Path  string          `json:"path,omitempty"`
@@ -113,7 +113,7 @@ const (
 	maxModifications = 64
 	maxJSONPatches   = 64
 	maxValueBytes    = 64 << 10
-	// maxValuesBytes bounds all values together, because they are read for each proxy.
+	// maxValuesBytes limits all values together, because they are read for each proxy.
 	maxValuesBytes = 128 << 10
 )
 

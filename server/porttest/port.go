@@ -22,7 +22,7 @@ const (
 // the system for any port, or to Free for another, returns another one.
 func Free() (int, error) {
 	for range tries {
-		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // which one is no secret //nolint:gosec // nobody gains by guessing it
+		port := lowest + rand.IntN(highest-lowest) //nolint:gosec // which one is not a secret //nolint:gosec // nobody gains by guessing it
 		err := reserve(port)
 		if err == nil {
 			return port, nil

@@ -71,16 +71,16 @@ func TestProxiesDoNotLeadToTheServer(t *testing.T) {
 				"rebound.attacker.example, port: " + own, "where a name may lead"},
 			{"by its name with a dot", "servicePort: 18192", "localhost.localdomain, port: " + own, "it is not dialled"},
 			{"an inbound", "servicePort: " + own, "192.0.2.1, port: 80",
-				"is a port of the zone's server itself, not of an application"},
+				"is a port of the zone server, not of an application"},
 			{"by another notation", "serviceAddress: '::ffff:127.0.0.1', servicePort: " + own, "192.0.2.1, port: 80",
-				"is a port of the zone's server itself, not of an application"},
+				"is a port of the zone server, not of an application"},
 		} {
 			apply(c.service, c.external)
 			subscribe()
 			eventually(t, port+", "+c.what+", to be refused", func() bool { return strings.Contains(problems(), c.says) })
 			apply("servicePort: 18192", "rebound.attacker.example, port: 80")
 			eventually(t, port+", "+c.what+": the twin to be told",
-				func() bool { return !strings.Contains(problems(), "server itself") })
+				func() bool { return !strings.Contains(problems(), "zone server") })
 		}
 	}
 	for _, address := range []string{"169.254.169.254", "'fe80::1'", "'::ffff:169.254.169.254'", "0.0.0.0", "224.0.0.1"} {

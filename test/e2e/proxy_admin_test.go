@@ -55,7 +55,7 @@ func TestProxyShowsItself(t *testing.T) {
 	m.must(proxy.WaitListeners(t.Context(), inbound))
 	all("networking.admin.port")
 	m.apply(zone, dataplane(fmt.Sprintf("admin: {port: %d}, ", inbound)))
-	all("that of an inbound")
+	all("the port of an inbound")
 
 	m.apply(zone, dataplane(fmt.Sprintf("admin: {port: %d}, ", port)))
 	m.must(proxy.WaitListeners(t.Context(), inbound, port))

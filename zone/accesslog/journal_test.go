@@ -143,7 +143,7 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// What was denied is replayed against what is proposed, exactly or by prefix, and it is said what becomes of it.
+// What was denied is replayed against what is proposed, exactly or by prefix, and the result is reported.
 func TestSuggestionsAreReplayed(t *testing.T) {
 	j := NewJournal(start, 0)
 	add := func(path, policy string, allowed bool, after time.Duration) {

@@ -252,5 +252,5 @@ func collision(hostname string, claims []claim, winner *Service) string {
 	if len(kris) > shown {
 		text += fmt.Sprintf(" and %d more", len(kris)-shown)
 	}
-	return fmt.Sprintf("%s would be the name of %s, so that it is nobody's: change the template, or one of the services", hostname, text)
+	return fmt.Sprintf("%s would be the name of %s, so no service gets it: change the template, or one of the services", hostname, text)
 }

@@ -25,7 +25,7 @@ var (
 	ErrNotConnected = errors.New("no proxy of this Dataplane is connected to this server of the zone")
 	// ErrNoAdmin reports a proxy that does not expose its admin interface to the zone; the wrapping error has the
 	// reason.
-	ErrNoAdmin = errors.New("the proxy does not show its admin interface")
+	ErrNoAdmin = errors.New("the proxy does not expose its admin interface")
 )
 
 // Admin returns where a connected proxy exposes its admin interface to the holder of Config.AdminPin, `host:port`, and
@@ -60,17 +60,17 @@ func (t *target) adminAt() (endpoint, error) {
 	case t.adminPin == "":
 		why = "this zone asks no proxy"
 	case t.proxyless:
-		why = "it is a gRPC server, and no Envoy"
+		why = "it is a gRPC server, not an Envoy"
 	case at.port == 0:
 		why = "set networking.admin.port of the Dataplane to a free port of its address"
 	case !t.measured.admin:
-		why = "rewrite its bootstrap, with an --admin-address that names a port"
+		why = "recreate its bootstrap with an --admin-address that has a port"
 	case !at.dialable():
 		why = "networking.address of the Dataplane is not an IP address"
 	case at.port == t.measured.adminPort && at.loopback():
 		why = fmt.Sprintf("networking.admin.port %d is where Envoy's own admin interface listens: choose another", at.port)
 	case t.listensOn(at):
-		why = fmt.Sprintf("networking.admin.port %d is that of an inbound or a listener: choose another", at.port)
+		why = fmt.Sprintf("networking.admin.port %d is the port of an inbound or a listener: choose another", at.port)
 	default:
 		return at, nil
 	}

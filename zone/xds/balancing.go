@@ -18,7 +18,7 @@ func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 		return
 	}
 	if !b.http() && (by.Type == resources.BalanceRingHash || by.Type == resources.BalanceMaglev) {
-		s.problem(originOf(rule), "connections have nothing that "+by.Type+" could hash: they go to random endpoints")
+		s.problem(originOf(rule), "connections have nothing for "+by.Type+" to hash: they go to random endpoints")
 	}
 	switch by.Type {
 	case resources.BalanceLeastRequest:

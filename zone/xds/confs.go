@@ -51,7 +51,7 @@ func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	}
 	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
 		var none T
-		s.problem(originOf(rule), "the conf does not have the form of its type: "+err.Error())
+		s.problem(originOf(rule), "the conf does not match its type: "+err.Error())
 		return none
 	}
 	return conf

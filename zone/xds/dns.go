@@ -52,7 +52,7 @@ type dnsServer struct {
 func ParseDNSAddress(text string) (netip.AddrPort, error) {
 	at, err := parseDNS(text)
 	if err == nil && !at.Addr().IsLoopback() {
-		err = fmt.Errorf("%s is not on loopback: whoever reached it could use it against others", at)
+		err = fmt.Errorf("%s is not on loopback: an open resolver can be used to attack others", at)
 	}
 	return at, err
 }

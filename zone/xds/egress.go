@@ -63,7 +63,7 @@ func (s *sender) resolveEgress() []*backend {
 		}
 		for _, b := range s.backendsOf(d.Resource) {
 			if other := taken[b.sni()]; other != "" {
-				s.problem(b.name, "it is not reached by the egress: its server name is that of "+other)
+				s.problem(b.name, "the egress does not reach it: it has the server name of "+other)
 				continue
 			}
 			taken[b.sni()] = b.name

@@ -49,7 +49,7 @@ func TestEgressesThatAreNotReady(t *testing.T) {
 		t.Errorf("problems %q, endpoints %s", problems, all)
 	}
 	s, problems = stateWith(t, file, egressDataplane("out-1", "192.0.2.7", "NotReady"))
-	if all := addresses(s); strings.Contains(all, "192.0.2.7") || !strings.Contains(problems, "there is none in this zone") {
+	if all := addresses(s); strings.Contains(all, "192.0.2.7") || !strings.Contains(problems, "this zone has none") {
 		t.Errorf("problems %q, endpoints %s", problems, all)
 	}
 }
@@ -77,7 +77,7 @@ func TestServicesOfOneServerName(t *testing.T) {
 			seen[name] = chain.GetName()
 		}
 	}
-	if len(seen) != 3 || !strings.Contains(problems, "it is not reached by the egress: its server name is that of kri_extsvc_default_") {
+	if len(seen) != 3 || !strings.Contains(problems, "the egress does not reach it: it has the server name of kri_extsvc_default_") {
 		t.Errorf("chains %v, problems %q", seen, problems)
 	}
 }

@@ -101,12 +101,12 @@ func (s *sender) gatewayRules(rules []matching.RouteRule) (out []*gatewayRoute) 
 		var ok bool
 		r.rule = &rules[i]
 		if size += r.size(); size > maxRouteBytes {
-			s.problem(at, fmt.Sprintf("the routes of a gateway take more than %d bytes, each match with all of its rule: this one, and those behind it, are left out", maxRouteBytes))
+			s.problem(at, fmt.Sprintf("the gateway's routes exceed %d bytes, with the whole rule for each match: this one and later ones are omitted", maxRouteBytes))
 			break
 		}
 		if rules[i].Hostnames != nil {
 			if err := json.Unmarshal(rules[i].Hostnames, &r.hosts); err != nil {
-				s.problem(at, "hostnames have not the form of them: "+err.Error())
+				s.problem(at, "malformed hostnames: "+err.Error())
 				continue
 			}
 			r.hosts = slices.DeleteFunc(r.hosts, func(h string) bool { return !resources.IsHostPattern(h) })
@@ -144,7 +144,7 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 	for _, domain := range slices.SortedFunc(maps.Keys(domains), resources.CompareHosts) {
 		if size += len(domain) + bytesOfEntry; size > maxRouteBytes {
 			// A less specific domain must not answer for one that is left out, and all of those come after it.
-			s.problem(s.target.gateway.kri, fmt.Sprintf("the hostnames and routes of %s take more than %d bytes: %s, and those behind it, get 404",
+			s.problem(s.target.gateway.kri, fmt.Sprintf("the hostnames and routes of %s exceed %d bytes: %s and later ones get 404",
 				port.name, maxRouteBytes, domain))
 			return out
 		}
@@ -156,7 +156,7 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 		}
 		for i, r := range host.routes {
 			if size += s.sizeOf(r); size > maxRouteBytes {
-				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("the routes of %s take more than %d bytes, each match with all of its rule for every hostname and every part of its services with the same confs: this one, and those behind it, are left out of %s",
+				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("the routes of %s exceed %d bytes, with the whole rule for each match, hostname and part of its services with the same confs: this one and later ones are omitted from %s",
 					port.name, maxRouteBytes, domain))
 				host.routes = host.routes[:i]
 				break
@@ -237,12 +237,12 @@ func (s *sender) connectionsOf(l *gatewayListener) *gatewayRoute {
 func (s *sender) unattached() {
 	for _, r := range s.gateway.http {
 		if !r.attached {
-			s.problem(r.rule.Origin.KRI().String(), "no listener of HTTP or HTTPS takes a rule of it: compare its hostnames and the tags of targetRef with those of "+s.target.gateway.kri)
+			s.problem(r.rule.Origin.KRI().String(), "no HTTP or HTTPS listener accepts a rule of it: compare its hostnames and the tags of targetRef with those of "+s.target.gateway.kri)
 		}
 	}
 	for _, r := range s.gateway.tcp {
 		if !r.attached {
-			s.problem(r.rule.Origin.KRI().String(), "no listener of TCP or TLS takes it, or another route comes first: compare the tags of targetRef with those of "+s.target.gateway.kri)
+			s.problem(r.rule.Origin.KRI().String(), "no TCP or TLS listener accepts it, or another route takes precedence: compare the tags of targetRef with those of "+s.target.gateway.kri)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter me
 		if r := s.connectionsOf(l); r != nil {
 			return s.gatewayTCP(port.chain(l), r), "envoy.filters.network.tcp_proxy", nil
 		}
-		s.problem(s.target.gateway.kri, l.field+": not served, as no MeshTCPRoute sends its connections anywhere")
+		s.problem(s.target.gateway.kri, l.field+": not served, because no MeshTCPRoute routes its connections")
 		return nil, "", nil
 	}
 	own := []*gatewayListener{l}
@@ -225,7 +225,7 @@ func (s *sender) unlogged() {
 				continue
 			}
 			if rule := s.logs.ForRoute(r.rule.Route, w.backend.key()); !sameConf(rule, all) {
-				s.problem(originOf(rule), "a gateway's listener of HTTP logs by items for kind Mesh only, and not for "+
+				s.problem(originOf(rule), "a gateway's HTTP listener logs only by items for kind Mesh, not for "+
 					cmp.Or(w.backend.name, rule.Key.String()))
 			}
 		}

@@ -53,7 +53,7 @@ func TestPartsOfARuleAreBounded(t *testing.T) {
 	fmt.Fprintf(&documents, "\n---\ntype: MeshHTTPRoute\nmesh: default\nname: wide\nspec: {targetRef: {kind: MeshGateway, name: edge}, to: [{targetRef: {kind: Mesh}, hostnames: [w.shop.example], rules: [{matches: [{path: {type: Exact, value: /wide}}], default: {backendRefs: [%s], filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: [%s]}}]}}]}]}",
 		strings.Join(refs, ", "), strings.Join(headers, ", "))
 	routes, problems := gatewayWith(t, func(text string) string { return text + documents.String() })
-	if routes > maxRouteBytes || routes == 0 || !strings.Contains(problems, "take more than") {
+	if routes > maxRouteBytes || routes == 0 || !strings.Contains(problems, "exceed") {
 		t.Errorf("the routes have %d bytes, want at most %d; problems: %q", routes, maxRouteBytes, problems)
 	}
 }

@@ -54,7 +54,7 @@ func (s *sender) gatewayRoutes(r *gatewayRoute) (out []*routev3.Route) {
 			route.Match.RuntimeFraction = &corev3.RuntimeFractionalPercent{DefaultValue: millionths(sum, all)}
 		}
 		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
-			s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
+			s.problem(route.Name, "proxies refuse a rule, which is omitted: "+err.Error())
 			return nil
 		}
 		out = append(out, route)

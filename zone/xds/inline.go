@@ -97,7 +97,7 @@ func inlineNetwork(f *listenerv3.Filter, filters set) error {
 func filterConfig(filters set, name string) (*anypb.Any, error) {
 	r := filters.get(name)
 	if r == nil {
-		return nil, fmt.Errorf("%w: there is no filter %s yet", ErrConfig, name)
+		return nil, fmt.Errorf("%w: filter %s not found yet", ErrConfig, name)
 	}
 	config := &corev3.TypedExtensionConfig{}
 	if err := r.delta.GetResource().UnmarshalTo(config); err != nil {

@@ -97,7 +97,7 @@ func TestNamesOfOneProxyAreBounded(t *testing.T) {
 	c.next(cds)
 }
 
-// TestProxyComesBackWithAllItHas: who asks for nearly as much as it may says so again when it connects again, with the
+// TestProxyComesBackWithAllItHas: a proxy that asks for nearly as much as it may does so again when it reconnects, with the
 // version of each.
 func TestProxyComesBackWithAllItHas(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 	collectors []*resource, problems []string) {
 	var parsed resources.AccessLogConf
 	if err := json.Unmarshal(conf, &parsed); err != nil {
-		return nil, nil, []string{"the conf does not have the form of its type: " + err.Error()}
+		return nil, nil, []string{"the conf does not match its type: " + err.Error()}
 	}
 	for i := range parsed.Backends {
 		b := &parsed.Backends[i]

@@ -42,7 +42,7 @@ func (s *shared) metricRule(selected string, of *matching.Proxy, policies []*mat
 		}
 		out.origin = rule.Origins[len(rule.Origins)-1].KRI().String()
 		if err := json.Unmarshal(rule.Conf, &out.MetricConf); err != nil {
-			return &metricRule{origin: out.origin, problem: "the conf does not have the form of its type: " + err.Error()}, nil
+			return &metricRule{origin: out.origin, problem: "the conf does not match its type: " + err.Error()}, nil
 		}
 		return out, nil
 	})
@@ -67,7 +67,7 @@ func (t *target) measureBy(rule *metricRule, err error) error {
 		case b.OpenTelemetry != nil && !pushed:
 			pushed, err = true, t.pushMetrics(origin, b.OpenTelemetry, conf)
 		case b.Prometheus != nil || b.OpenTelemetry != nil:
-			t.observed.problem(origin, fmt.Sprintf("backends[%d]: a proxy has one of type %s: this one is left out", i, b.Type))
+			t.observed.problem(origin, fmt.Sprintf("backends[%d]: a proxy supports one of type %s: this one is omitted", i, b.Type))
 		}
 		if err != nil {
 			return err
@@ -91,10 +91,10 @@ func (t *target) showMetrics(origin string, backend *resources.PrometheusBackend
 		t.observed.problem(origin, "prometheus."+field+": "+err.Error())
 		return nil
 	case !listen.dialable() || taken:
-		t.observed.problem(origin, "prometheus.port: nothing can listen on "+listen.String()+", or an inbound or a gateway does")
+		t.observed.problem(origin, "prometheus.port: "+listen.String()+" is not usable, or an inbound or a gateway listens there")
 		return nil
 	case !t.measured.admin:
-		t.observed.problem(origin, "the proxy cannot reach its own admin interface: rewrite its bootstrap, with an --admin-address that names a port")
+		t.observed.problem(origin, "the proxy cannot reach its own admin interface: recreate its bootstrap with an --admin-address that has a port")
 		return nil
 	}
 	selected, problems := selectMetrics(conf.Sidecar)

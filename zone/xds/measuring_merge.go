@@ -41,7 +41,7 @@ func (t *target) askApplications(origin string, list []resources.MetricApplicati
 	var out []askedApplication
 	for i := range list {
 		if i == resources.MaxApplications {
-			t.observed.problem(origin, fmt.Sprintf("applications: a proxy asks %d: those behind them are left out", i))
+			t.observed.problem(origin, fmt.Sprintf("applications: a proxy asks at most %d: the others are omitted", i))
 			break
 		}
 		app, field, err := t.application(&list[i])
@@ -80,13 +80,13 @@ func (t *target) application(a *resources.MetricApplication) (out askedApplicati
 	case err != nil:
 		return out, "address", err
 	case !ip.IsLoopback() && !t.isHere(out.at.address):
-		return out, "address", fmt.Errorf("%s is not an address of the Dataplane: a proxy asks applications of its machine only", ip)
+		return out, "address", fmt.Errorf("%s is not an address of the Dataplane: a proxy asks only applications on its machine", ip)
 	case t.own != nil && t.own(out.at.address, out.at.port):
-		return out, "port", fmt.Errorf("%s is a port of the zone's server itself, and no application", out.at)
+		return out, "port", fmt.Errorf("%s is a port of the zone server, not of an application", out.at)
 	case t.measured.adminPort == 0:
-		return out, "", fmt.Errorf("the proxy does not say where its admin interface is: write its bootstrap anew")
+		return out, "", fmt.Errorf("the proxy's admin port is unknown: recreate its bootstrap")
 	case t.measured.adminPort == out.at.port:
-		return out, "port", fmt.Errorf("%d is the proxy's own admin interface, and no application", out.at.port)
+		return out, "port", fmt.Errorf("%d is the proxy's own admin port, not an application's", out.at.port)
 	}
 	return out, "", nil
 }

@@ -46,14 +46,14 @@ func (t *target) pushMetrics(origin string, push *resources.MetricPush, conf *re
 		t.observed.problem(origin, "openTelemetry.endpoint: "+err.Error())
 		return nil
 	case !t.measured.pushes:
-		t.observed.problem(origin, "openTelemetry: the proxy's bootstrap sends no metrics: write it anew, with --push-metrics-every, and restart the proxy")
+		t.observed.problem(origin, "openTelemetry: the proxy's bootstrap sends no metrics: recreate it with --push-metrics-every, and restart the proxy")
 		return nil
 	}
 	if conf.Sidecar != nil && (conf.Sidecar.Regex != nil || conf.Sidecar.IncludeUnused != nil || conf.Sidecar.Profiles != nil) {
-		t.observed.problem(origin, "sidecar: selects what Prometheus is shown only: OpenTelemetry is sent all that was ever counted")
+		t.observed.problem(origin, "sidecar: applies to Prometheus only: OpenTelemetry receives everything that was ever counted")
 	}
 	if len(conf.Applications) > 0 {
-		t.observed.problem(origin, "applications: are shown to Prometheus only: OpenTelemetry is sent the proxy's metrics")
+		t.observed.problem(origin, "applications: apply to Prometheus only: OpenTelemetry receives the proxy's own metrics")
 	}
 	collector, err := newCollector(PushedTo, host, port, true)
 	if err == nil {

@@ -163,7 +163,7 @@ func (s *sender) resolveNamed() (found []*destined) {
 		}
 	}
 	if left > 0 {
-		s.problem("names", fmt.Sprintf("%d ports of services with names are left out, since a proxy has listeners for %d: say in networking.transparentProxying.reachableBackends which it needs",
+		s.problem("names", fmt.Sprintf("%d ports of named services are omitted, because a proxy has listeners for at most %d: list the needed ones in networking.transparentProxying.reachableBackends",
 			left, maxNamed))
 	}
 	return found

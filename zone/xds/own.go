@@ -18,7 +18,7 @@ func (f OwnFunc) checkServices(t *target) error {
 	}
 	for i := range t.inbounds {
 		if at := t.inbounds[i].service; f(at.address, at.port) {
-			return fmt.Errorf("%w: %s: networking.inbound: %s is a port of the zone's server itself, not of an application: set another servicePort", ErrConfig, t.dataplane.Key, at)
+			return fmt.Errorf("%w: %s: networking.inbound: %s is a port of the zone server, not of an application: set another servicePort", ErrConfig, t.dataplane.Key, at)
 		}
 	}
 	return nil
@@ -31,9 +31,9 @@ func (f OwnFunc) leadsHere(endpoints []resources.ExternalEndpoint) string {
 		switch {
 		case f == nil || !f(e.Address, e.Port):
 		case isIP(e.Address):
-			return fmt.Sprintf("endpoints: %s is a port of the zone's server itself", at)
+			return fmt.Sprintf("endpoints: %s is a port of the zone server", at)
 		default:
-			return fmt.Sprintf("endpoints: %s: port %d on loopback is the zone's server itself, where a name may lead: give an IP address, or the server another port", at, e.Port)
+			return fmt.Sprintf("endpoints: %s: port %d on loopback is the zone server, where a name may lead: use an IP address, or another port for the server", at, e.Port)
 		}
 	}
 	return ""

@@ -65,7 +65,7 @@ func (t *target) passBy(rule matching.ProxyRule) error {
 	}
 	if t.capture.port == 0 {
 		if len(rule.Conf) > 0 {
-			t.observed.problem(origin, "the Dataplane has no networking.transparentProxying.redirectPortOutbound, so that its proxy sees nothing that leaves the mesh")
+			t.observed.problem(origin, "the Dataplane has no networking.transparentProxying.redirectPortOutbound, so its proxy sees no traffic that leaves the mesh")
 		}
 		return nil
 	}
@@ -75,7 +75,7 @@ func (t *target) passBy(rule matching.ProxyRule) error {
 	case len(rule.Conf) == 0:
 		conf.PassthroughMode = resources.PassthroughAll
 	case err != nil:
-		t.observed.problem(origin, "the conf does not have the form of its type, so nothing leaves the mesh: "+err.Error())
+		t.observed.problem(origin, "the conf does not match its type, so nothing leaves the mesh: "+err.Error())
 		conf = resources.PassthroughConf{}
 	}
 	p, err := t.newPassing(&conf, origin)
@@ -119,7 +119,7 @@ func (p *passing) match(matches []resources.PassthroughMatch, problem func(at in
 	for i := range matches {
 		m := &matches[i]
 		if i == maxPassing {
-			problem(i, fmt.Sprintf("a proxy takes %d matches: this one and those behind it are left out", maxPassing))
+			problem(i, fmt.Sprintf("a proxy supports %d matches: this one and later ones are omitted", maxPassing))
 			break
 		}
 		if text, field := m.Problem(); text != "" {

@@ -48,7 +48,7 @@ func readPatchOf(policy *matching.Policy, dataplane *resources.Resource) *readPa
 		required:  resources.Required(policy.Resource), ofOperator: policy.Role == resources.RoleSystem}
 	var conf proxypatch.Conf
 	if err := json.Unmarshal(raw, &conf); err != nil {
-		return &readPatch{policy: policy, problem: "the conf does not have the form of its type: " + err.Error()}
+		return &readPatch{policy: policy, problem: "the conf does not match its type: " + err.Error()}
 	}
 	read, err := conf.Read(!p.unguarded)
 	if err != nil {

@@ -138,7 +138,7 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 	for _, one := range p.target.observed.patches {
 		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }
 		if words, refused := p.unpatchable.words[one.id]; refused {
-			problem("the proxy refuses the result, write the policy anew or restart the proxy: " + words)
+			problem("the proxy refuses the result, change the policy or restart the proxy: " + words)
 			closed = closed || one.required
 			continue
 		}
@@ -157,7 +157,7 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 		}
 	}
 	if closed {
-		s.patched.problems = slices.Insert(s.patched.problems, 0, "a required MeshProxyPatch has no effect: nobody reaches the proxy until it has")
+		s.patched.problems = slices.Insert(s.patched.problems, 0, "a required MeshProxyPatch has no effect: the proxy is unreachable until it has")
 		return now.Closed()
 	}
 	return now

@@ -183,7 +183,7 @@ func (s *sender) make(p *plan) error {
 func (s *sender) makeCluster(p *plan, b *backend) error {
 	switch {
 	case b.egress && s.gone:
-		s.problem(b.name, "it is not reached: the mesh asks for an egress (routing.zoneEgress), and there is none in this zone")
+		s.problem(b.name, "it is unreachable: the mesh requires an egress (routing.zoneEgress), and this zone has none")
 	case b.egress:
 	case b.external != nil:
 		cluster, err := s.externalCluster(b)

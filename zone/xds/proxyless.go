@@ -41,7 +41,7 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		if !in.http() {
-			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: a gRPC server takes only http, http2 and grpc", in.section))
+			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: a gRPC server supports only http, http2 and grpc", in.section))
 			continue
 		}
 		rules := matching.Inbound(t.match, in.port, policies)

@@ -99,7 +99,7 @@ func clientCluster(r *resource, secrets set) (*resource, error) {
 	}
 	identities := secrets.get(identitiesOf(r.name))
 	if identities == nil {
-		return nil, fmt.Errorf("%w: who may answer there is unknown yet", ErrConfig)
+		return nil, fmt.Errorf("%w: its identities are not known yet", ErrConfig)
 	}
 	if err := identities.delta.GetResource().UnmarshalTo(secret); err != nil {
 		return nil, err

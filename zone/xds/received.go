@@ -149,7 +149,7 @@ func (r *received) route(in *inbound, c *combination) *routev3.Route {
 	}
 	for _, chosen := range c.chosen {
 		if chosen.origin != "" {
-			r.problem(in, chosen.origin, "a proxy does not accept a rule, which is left out: "+err.Error())
+			r.problem(in, chosen.origin, "proxies refuse a rule, which is omitted: "+err.Error())
 		}
 	}
 	if route = bare(); route.Validate() != nil {

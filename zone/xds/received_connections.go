@@ -108,7 +108,7 @@ func breakerOf(of *matching.Proxy, in *matching.InboundPort, policies []*matchin
 		}
 		if err := json.Unmarshal(rules.Items[j].Conf, &conf); err != nil {
 			out.problems = append(out.problems,
-				"the conf of a MeshCircuitBreaker does not have the form of its type: "+err.Error())
+				"the conf of a MeshCircuitBreaker does not match its type: "+err.Error())
 			continue
 		}
 		out.limits = conf.ConnectionLimits

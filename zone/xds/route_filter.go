@@ -104,7 +104,7 @@ func (s *sender) usable(f *resources.RouteHeaders, origin string) {
 
 func filterConf[T any](s *sender, r *httpRoute, raw json.RawMessage) (conf T) {
 	if err := json.Unmarshal(raw, &conf); err != nil {
-		s.problem(r.rule.Origin.KRI().String(), "a filter does not have the form of its type: "+err.Error())
+		s.problem(r.rule.Origin.KRI().String(), "a filter does not match its type: "+err.Error())
 		var none T
 		return none
 	}

@@ -36,7 +36,7 @@ func (s *sender) httpRoutes(b *backend) []httpRoute {
 		at := rules[i].Origin.KRI().String()
 		if size += len(rules[i].Match) + len(rules[i].Conf); size > maxRouteBytes {
 			s.problem(at, fmt.Sprintf(
-				"the routes to one service take more than %d bytes: this one, and those after it, are left out",
+				"the routes to one service exceed %d bytes: this one and later ones are omitted",
 				maxRouteBytes))
 			break
 		}
@@ -99,7 +99,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 		}
 		s.filters(route, action, r)
 		if err := route.Validate(); err != nil { // one bad rule must not keep the proxy from the rest
-			s.problem(route.Name, "a proxy does not accept a rule, which is left out: "+err.Error())
+			s.problem(route.Name, "proxies refuse a rule, which is omitted: "+err.Error())
 			continue
 		}
 		host.Routes = append(host.Routes, route)

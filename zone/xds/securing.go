@@ -92,7 +92,7 @@ func readTLSRule(of *matching.Proxy, in *matching.InboundPort, policies []*match
 		}
 		origin, conf := rule.Origins[len(rule.Origins)-1].KRI().String(), new(resources.TLSConf)
 		if err := json.Unmarshal(rule.Conf, conf); err != nil {
-			out.problems = append(out.problems, origin+": the conf does not have the form of its type: "+err.Error())
+			out.problems = append(out.problems, origin+": the conf does not match its type: "+err.Error())
 			continue
 		}
 		out.origin, out.permissive = origin, conf.Mode != nil && *conf.Mode == resources.TLSPermissive

@@ -179,7 +179,7 @@ func envoyOf(name string) *corev3.Node {
 	return n
 }
 
-// Clients that are no Envoy ask for listeners only: their filters are inline, and a change of policy is a new listener.
+// Clients other than Envoy ask for listeners only: their filters are inline, and a change of policy is a new listener.
 func TestSotWFiltersInline(t *testing.T) {
 	t.Parallel()
 	for name, port := range map[string]string{"http": httpInbound,

@@ -82,7 +82,7 @@ func spireCluster(r *resource, secrets set, names *secretNames) (*resource, erro
 	}
 	identities, secret := secrets.get(identitiesOf(r.name)), &tlsv3.Secret{}
 	if identities == nil {
-		return nil, fmt.Errorf("%w: who may answer there is unknown yet", ErrConfig)
+		return nil, fmt.Errorf("%w: its identities are not known yet", ErrConfig)
 	}
 	if err := identities.delta.GetResource().UnmarshalTo(secret); err != nil {
 		return nil, err

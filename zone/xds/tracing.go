@@ -83,7 +83,7 @@ func (t *target) traceBy(rule *matching.ProxyRule) error {
 func readTrace(raw json.RawMessage) (*traceConf, error) {
 	out := &traceConf{}
 	if err := json.Unmarshal(raw, &out.TraceConf); err != nil {
-		return &traceConf{problem: "the conf does not have the form of its type: " + err.Error()}, nil
+		return &traceConf{problem: "the conf does not match its type: " + err.Error()}, nil
 	}
 	out.route = routeTracing(&out.TraceConf)
 	if len(out.Backends) == 0 {

@@ -183,7 +183,7 @@ func fitsFile(path string, used int64) error {
 func header(path string, tx *bbolt.Tx) (totals, error) {
 	b := tx.Bucket(storeBucket)
 	if b == nil || tx.Bucket(resourcesBucket) == nil {
-		return totals{}, damaged(path, "it has not the buckets of a store")
+		return totals{}, damaged(path, "it lacks the buckets of a store")
 	}
 	format, err := strconv.Atoi(string(b.Get(formatKey)))
 	if err != nil || format < 1 {

@@ -44,7 +44,7 @@ func TestKubernetesCopies(t *testing.T) {
 		}
 	}
 	forged := strings.Replace(permission("forged", "backend-ns", "Exact"), `"namespace"`, `"labels": {"causeway.io/copy": "true"}, "namespace"`, 1)
-	if out := w.refused(forged); !strings.Contains(out, "is the server's to set") {
+	if out := w.refused(forged); !strings.Contains(out, "is set by the server") {
 		t.Errorf("a forged copy: %s", out)
 	}
 	if status, text, err := g.call(t.Context(), http.MethodDelete, "/meshes/default/meshtrafficpermissions/of-all", ""); err != nil || status != http.StatusOK {

@@ -116,7 +116,7 @@ func (z *zone) opens(ctx context.Context, token, dataplane string) error {
 	return err
 }
 
-// TestKubernetesPods creates pods in a real API server, by the selectors of the chart: who asks gets a proxy or does not
+// TestKubernetesPods creates pods in a real API server, by the selectors of the chart: a pod that asks gets a proxy or does not
 // start. Then it opens the streams of their proxies with tokens that the API server makes for them.
 func TestKubernetesPods(t *testing.T) {
 	w := newWorld(t)
