@@ -37,11 +37,11 @@ func newCaptureInstall() *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:   "install --proxy-user USER",
-		Short: "Install the rules, or replace those that are there",
-		Long: "Install the rules, in one step, instead of those that an earlier install left. Connections that others\n" +
-			"open to this machine go to the proxy's inbound listener, and those that its processes open to its\n" +
-			"outbound listener. Until the proxy runs, they are refused. Connections that are open already may break.\n\n" +
-			"On a machine, exclude the port by which you reach it. Rules are gone after a restart of the machine.",
+		Short: "Install the rules, or replace existing ones",
+		Long: "Installs the rules in one step, and replaces those of an earlier installation. Connections from\n" +
+			"other machines go to the proxy's inbound listener, and those of local processes to its outbound\n" +
+			"listener. Until the proxy runs, they are refused. Open connections may break.\n\n" +
+			"On a machine, exclude the port by which you reach it. A reboot removes the rules.",
 		Example: "  causeway-zone capture install --proxy-user envoy --exclude-inbound-ports 22\n\n" +
 			"  causeway-zone capture install --proxy-user envoy --inbound-ports 8080 --guard-ports 8080 --outbound-port 0\n\n" +
 			"  causeway-zone capture install --proxy-user 5678 --exclude-outbound-addresses 10.0.0.0/8,fd00::/8 -o json",
@@ -70,9 +70,9 @@ func newCaptureInstall() *cobra.Command {
 func newCaptureUninstall() *cobra.Command {
 	return &cobra.Command{
 		Use:   "uninstall",
-		Short: "Remove the rules, whole or not, and no others",
-		Long: "Remove the rules, whole or not, and no others. New connections go where they say; those that are open\n" +
-			"stay with the proxy.",
+		Short: "Remove these rules, complete or not, and no others",
+		Long: "Removes these rules, complete or not, and no others. New connections are no longer redirected; open\n" +
+			"ones stay with the proxy.",
 		Example: "  causeway-zone capture uninstall",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -90,10 +90,10 @@ func newCaptureStatus() *cobra.Command {
 	o := &captureOptions{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether the rules are installed, and who has the ports that they lead to",
-		Long: "Say whether the rules are installed, partial (some are missing), changed (some are not ours) or absent,\n" +
-			"and who listens on the ports that they lead to. The exit status is 0 if they are installed and the\n" +
-			"proxy listens, 1 if not, and 2 if the command cannot find out.",
+		Short: "Report whether the rules are installed, and which processes listen on their ports",
+		Long: "Reports whether the rules are installed, partial (some are missing), changed (some are foreign) or\n" +
+			"absent, and which processes listen on the redirect ports. The exit status is 0 if they are installed\n" +
+			"and the proxy listens, 1 if not, and 2 if the command cannot tell.",
 		Example: "  causeway-zone capture status\n\n" +
 			"  causeway-zone capture status -o yaml",
 		Args: cobra.NoArgs,

@@ -20,14 +20,15 @@ func newApply(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create or update the resources of files, all of them or none",
-		Long: "Sends all resources of all files as one request: if the server refuses one, it stores none. A file holds one or\n" +
-			"more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or in Kubernetes form. A file and a\n" +
-			"request hold 1000 documents and 4 MiB at most: apply more in several requests, what is referred to first.\n\n" +
-			"With --dry-run=server the server stores nothing. It reports the outcome for each resource, a policy's role, where\n" +
-			"it would be synced, and which proxies would change (-o wide names them).\n\n" +
-			"With --prune the files are the whole of what --selector selects: what was written on this server, has these labels\n" +
-			"and is in no file is deleted after the rest is stored, once you agree or --yes is given. --dry-run shows it. Copies,\n" +
-			"Meshes and Zones are never deleted.",
+		Long: "Sends all resources of all files as one request: if the server refuses one, it stores none. A file\n" +
+			"contains one or more documents, YAML or JSON, in Universal form (type, mesh, name, labels, spec) or\n" +
+			"in Kubernetes form. A file and a request contain at most 1000 documents and 4 MiB. Split larger\n" +
+			"sets, and apply resources that others refer to first.\n\n" +
+			"With --dry-run=server, the server stores nothing. It reports the outcome for each resource, a\n" +
+			"policy's role, where it would be synchronized, and which proxies would change (-o wide names them).\n\n" +
+			"With --prune, the files are the complete set of what --selector selects. After the rest is stored,\n" +
+			"and once you agree or with --yes, resources that were written on this server, have these labels and\n" +
+			"are in no file are deleted. --dry-run lists them. Copies, Meshes and Zones are never deleted.",
 		Example: "  causewayctl apply -f permission.yaml\n" +
 			"  causewayctl apply -f services/ -f policies/\n" +
 			"  causewayctl apply -f policies/ --dry-run=server -o wide\n" +

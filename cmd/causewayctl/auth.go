@@ -59,7 +59,7 @@ func newCanI(c *cli) *cobra.Command {
 		Short: "Check whether you have a permission",
 		Long: "Checks whether you, or with --as and --as-group another user, have a permission. It changes nothing. Exit status: 0 yes,\n" +
 			"1 no, 2 unknown.\n\n" +
-			"VERB is one of " + strings.Join(resources.AccessVerbs(), ", ") + ".\n" +
+			"VERB is one of " + strings.Join(resources.AccessVerbs(), ", ") + ".\n\n" +
 			"TYPE is a type of resources, or one of " + strings.Join(resources.AccessThings(), ", ") + ".",
 		Example: "  causewayctl auth can-i update meshtrafficpermissions --namespace payments\n" +
 			"  causewayctl auth can-i assign ServiceAccount backend --namespace payments --as alice --as-group payments-team",

@@ -31,9 +31,10 @@ func newBackupCreate(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create FILE | create -",
 		Short: "Write everything that a server keeps to a file, at one revision, while it runs",
-		Long: "Writes everything that a server keeps to a file, at one revision, while it runs: resources, certificates, and keys as they\n" +
-			"are stored, sealed. It does not include the key that seals them (secrets.key, or the passphrase): keep that elsewhere.\n\n" +
-			"With - the backup goes to standard output, and what it holds is said on standard error.",
+		Long: "Writes everything that a server keeps to a file, at one revision, while it runs: resources,\n" +
+			"certificates, and keys, which stay sealed. It does not include the key that seals them (secrets.key,\n" +
+			"or the passphrase): keep that elsewhere.\n\n" +
+			"With -, the backup goes to standard output, and its summary to standard error.",
 		Example: "  causewayctl backup create global-$(date +%F).backup\n" +
 			"  kubectl -n causeway exec zone-1-causeway-zone-0 -- /usr/bin/causewayctl backup create - > zone-1.backup\n" +
 			"  causewayctl backup create zone-1.backup --address http://127.0.0.1:15681",

@@ -12,13 +12,14 @@ import (
 func newConfig(c *cli) *cobra.Command {
 	group := newGroup("config", "Name the servers that you use, and choose one", newGetContexts(c), newCurrentContext(c),
 		newUseContext(c), newSetContext(c), newDeleteContext(c))
-	group.Long = "A context is one server, global or zone: its address, the CA that it is recognised by, and the credential that it is\n" +
-		"shown. They are in the files that --config or " + contexts.Env + " names, or else in causeway/config.yaml of your\n" +
-		"folder of configurations ($XDG_CONFIG_HOME, ~/.config). The file holds no secret; it names the files that do.\n" +
-		"causewayctl login makes a context, too, and signs in to it.\n\n" +
-		"A command asks the server of --context, or of --address or " + addressEnv + ", or of the current context, or else\n" +
-		defaultAddress + ". Flags for the CA and the credential win over those of a context. A context never\n" +
-		"gets those of the environment, which are for " + addressEnv + ": a context without a credential shows none."
+	group.Long = "A context is a server, global or zone: its address, the CA that identifies it, and the credential that\n" +
+		"it gets. Contexts are in the files that --config or " + contexts.Env + " names, by default in\n" +
+		"causeway/config.yaml of your configuration folder ($XDG_CONFIG_HOME, ~/.config). The file contains\n" +
+		"no secrets; it names the files that do. causewayctl login also creates a context, and signs in to it.\n\n" +
+		"A command uses the server of --context, of --address or " + addressEnv + ", of the current context,\n" +
+		"or else " + defaultAddress + ". Flags for the CA and the credential take precedence over those of\n" +
+		"a context. A context never gets those of the environment, which belong to " + addressEnv + ": a\n" +
+		"context without a credential sends none."
 	return group
 }
 
@@ -122,8 +123,9 @@ func newSetContext(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set-context NAME --address URL",
 		Short: "Add a context, or replace it",
-		Long: "The context gets what --address, --ca or --ca-sha256, and --token-file or --client-cert with --client-key say. Paths are\n" +
-			"kept as absolute ones. The first context becomes the current one. Nothing is sent to the server.",
+		Long: "The context gets the values of --address, --ca or --ca-sha256, and --token-file or --client-cert\n" +
+			"with --client-key. Paths are stored as absolute ones. The first context becomes the current one.\n" +
+			"Nothing is sent to the server.",
 		Example: "  causewayctl config set-context global --address https://global.example:5681 --ca ca.crt --token-file admin.token\n" +
 			"  causewayctl config set-context zone-1 --address http://127.0.0.1:15681 --use",
 		Args:              cobra.ExactArgs(1),

@@ -28,9 +28,9 @@ func newDescribe(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe TYPE NAME | describe KRI",
 		Short: "Show a resource with its state, rollout, proxies and recent changes",
-		Long: "Shows what was written, its role and origin, its conditions, which zones and proxies have it and who refuses it,\n" +
-			"the proxies that a policy or a service selects, and who changed it, as far as the audit log of this server goes.\n" +
-			"What cannot be read is called unknown, with the reason.",
+		Long: "Shows the source of a resource, its role and origin, its conditions, which zones and proxies have it\n" +
+			"and which refuse it, the proxies that a policy or a service selects, and who changed it, as far as\n" +
+			"the audit log of this server reaches. What cannot be read is shown as unknown, with the reason.",
 		Example: "  causewayctl describe meshtrafficpermission allow-frontend\n" +
 			"  causewayctl describe kri_mt_default_zone-1_backend-ns_slow_",
 		Args: func(_ *cobra.Command, args []string) error {

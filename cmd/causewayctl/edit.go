@@ -24,10 +24,10 @@ func newEdit(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit TYPE NAME | edit KRI",
 		Short: "Change a resource in an editor",
-		Long: "Opens the resource as YAML in the editor of VISUAL or EDITOR, otherwise vi, and applies what is saved. If it is\n" +
-			"refused, the editor opens again with the reason as a comment. To give up, leave the text as it is, or empty.\n" +
-			"Nothing is lost: if the text cannot be applied, the command names the file that keeps it. If somebody else has\n" +
-			"changed the resource meanwhile, nothing is applied.",
+		Long: "Opens the resource as YAML in the editor of VISUAL or EDITOR, otherwise vi, and applies what you\n" +
+			"save. If the server refuses it, the editor opens again with the reason as a comment. To cancel,\n" +
+			"leave the text unchanged or empty. Nothing is lost: if the text cannot be applied, the command names\n" +
+			"the file that keeps it. If somebody else has changed the resource meanwhile, nothing is applied.",
 		Example: "  causewayctl edit meshtrafficpermission allow-frontend\n" +
 			"  EDITOR='code --wait' causewayctl edit mt slow --mesh payments",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -25,7 +25,7 @@ func newExplain(c *cli) *cobra.Command {
 	var filenames, headers []string
 	cmd := &cobra.Command{
 		Use:   "explain --to DESTINATION --from SPIFFE-ID",
-		Short: "Explain whether a request is allowed, which policy decides, and what would change that",
+		Short: "Explain whether a request is allowed, what decides, and what would change it",
 		Long: "DESTINATION is the name of a Dataplane or a MeshService, a KRI of either, or labels of Dataplanes\n" +
 			"(app=backend). A zone answers for its own proxies, the global for those of all zones; --zone narrows\n" +
 			"it to one. With -f, the command evaluates the resources of files, without a server.\n\n" +

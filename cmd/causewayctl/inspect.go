@@ -24,10 +24,10 @@ func newInspectDataplane(c *cli) *cobra.Command {
 	scope := &scopeFlags{}
 	cmd := &cobra.Command{
 		Use:   "dataplane NAME | dataplane KRI",
-		Short: "Show the policies of a Dataplane in their order, which one wins and why, and its connection",
+		Short: "Show the policies of a Dataplane in order, which wins and why, and its connection",
 		Example: "  causewayctl inspect dataplane backend-1\n" +
 			"  causewayctl inspect dataplane backend-1 --mesh payments -o json\n" +
-			"  causewayctl inspect dataplane kri_dp_default_zone-1__backend-1_   # on the global, which has copies under other names",
+			"  causewayctl inspect dataplane kri_dp_default_zone-1__backend-1_   # on the global",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeName(resources.TypeDataplane, scope),
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {

@@ -16,7 +16,7 @@ func newInspectSync(c *cli) *cobra.Command {
 	var zone, typeName string
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Show the sync progress of each type between the global and its zones, and what was refused",
+		Short: "Show the sync progress and refusals of each type between the global and its zones",
 		Long: "The global shows all its zones, or the one that --zone names. A zone shows its own session with the global.\n" +
 			"It shows what is wrong, or not known, and says that all is in sync only where both sides have told so.\n" +
 			"-o wide and --type show all counts.",

@@ -20,10 +20,10 @@ func newInstall(c *cli) *cobra.Command {
 func newInstallDefinitions(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "crds",
-		Short: "Print the CustomResourceDefinitions of all types, with roles and policies of admission for them",
-		Long: "Prints the CustomResourceDefinitions of all types, roles that let whoever views or edits a namespace do the same with its\n" +
-			"policies, and policies of admission. Applied again after an upgrade, they bring the cluster to this version. Deleting a\n" +
-			"definition deletes all of its objects.",
+		Short: "Print the CustomResourceDefinitions of all types, with roles and admission policies",
+		Long: "Prints the CustomResourceDefinitions of all types, roles that let viewers and editors of a namespace\n" +
+			"do the same with its policies, and admission policies. Apply them again after an upgrade to bring\n" +
+			"the cluster to this version. Deleting a definition deletes all of its objects.",
 		Example: "  causewayctl install crds | kubectl apply --server-side -f -",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

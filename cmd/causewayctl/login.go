@@ -30,13 +30,14 @@ func newLogin(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login [CONTEXT]",
 		Short: "Sign in at the identity provider of a server",
-		Long: "Signs you in to a context: the named one, or the current one. With --address it makes the context first. The server\n" +
-			"says which identity provider it trusts (--api-oidc-issuer); you sign in there, in the browser of this machine, or with\n" +
-			"--device in any other. The tokens stay in a file that only you may read, beside the file of contexts, and are renewed\n" +
-			"for as long as the provider allows. After that, commands exit with 3, and you run login again.\n\n" +
-			"The provider must know the server's client ID as a public client, with the redirect URI http://127.0.0.1/callback of any\n" +
-			"port, or with device codes (RFC 8628). Servers without a provider take user tokens and client certificates: see\n" +
-			"causewayctl config set-context.",
+		Long: "Signs you in to a context: the named one, or the current one. With --address, it creates the context\n" +
+			"first. The server names the identity provider that it trusts (--api-oidc-issuer). You sign in there,\n" +
+			"in the browser of this machine or, with --device, on any other machine. The tokens stay in a file\n" +
+			"beside the contexts file that only you can read, and are renewed as long as the provider allows.\n" +
+			"After that, commands exit with 3: run login again.\n\n" +
+			"The provider must know the server's client ID as a public client, with the redirect URI\n" +
+			"http://127.0.0.1/callback of any port, or with device codes (RFC 8628). Servers without a provider\n" +
+			"accept user tokens and client certificates: see causewayctl config set-context.",
 		Example: "  causewayctl login global --address https://global.example:5681 --ca ca.crt\n" +
 			"  causewayctl login --device",
 		Args:              cobra.MaximumNArgs(1),

@@ -15,9 +15,9 @@ func newLogout(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout [CONTEXT]",
 		Short: "End the session of a context",
-		Long: "Removes the tokens of the named context, or of the current one, and has the identity provider forget the one that\n" +
-			"renews them, if it has a place for that. The context stays: commands exit with 3 until you sign in again. An ID token\n" +
-			"that somebody copied holds until its end.",
+		Long: "Removes the tokens of the named context, or of the current one, and revokes the renewal token at the\n" +
+			"identity provider, if the provider supports that. The context stays: commands exit with 3 until you\n" +
+			"sign in again. A copied ID token is valid until it expires.",
 		Example:           "  causewayctl logout\n  causewayctl logout global",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeContext,

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/printing"
 )
 
@@ -26,6 +27,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	defer func() { _ = errors.Join(out.Close(), colours.Close(), errOut.Close()) }()
 	c := &cli{in: stdin, out: out, errOut: errOut, raw: stdout, painter: colours}
 	root := newRoot(c)
+	settings.Narrow(root)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	err = aboutCommandLine(cmd, err)

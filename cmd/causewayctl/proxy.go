@@ -12,7 +12,7 @@ import (
 )
 
 func newProxy(c *cli) *cobra.Command {
-	return newGroup("proxy", "Read what the Envoy of a Dataplane has: its configuration, metrics, endpoints and certificates",
+	return newGroup("proxy", "Show the configuration, metrics, endpoints and certificates of a proxy",
 		newProxyConfig(c), newProxyStats(c), newProxyClusters(c), newProxyCertificates(c))
 }
 

@@ -35,11 +35,13 @@ func newReportAccess(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "access",
 		Short: "Show who may call whom, by which policy, and who did",
-		Long: "Lists pairs of a service and a caller: the verdict, what it depends on, and the policy that decides. Pairs that\n" +
-			"nothing allows and nobody tried are left out. A zone adds what its proxies reported since it was started. A\n" +
-			"global knows all zones, and with --zone what that zone's proxies reported. --only unused lists what is allowed and was never asked for, --only tried what was\n" +
-			"denied, --only shadow where shadow rules decide otherwise.\n\n" +
-			"Exit status: 0 answered, 2 unknown: --only asks for what is not known here, or the server did not answer.",
+		Long: "Lists pairs of a service and a caller: the verdict, what it depends on, and the policy that decides.\n" +
+			"Pairs that are not allowed and were never tried are omitted. A zone adds what its proxies have\n" +
+			"reported since it started. A global knows all zones and, with --zone, what that zone's proxies have\n" +
+			"reported. --only unused lists what is allowed and was never requested, --only tried what was denied,\n" +
+			"--only shadow where shadow rules decide otherwise.\n\n" +
+			"Exit status: 0 answered, 2 unknown: --only needs data that this server does not have, or the server\n" +
+			"did not answer.",
 		Example: "  causewayctl report access --service backend\n" +
 			"  causewayctl report access --only unused --zone zone-1",
 		Args: cobra.NoArgs,

@@ -20,9 +20,9 @@ func newReportDenied(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "denied",
 		Short: "Show what the zone's proxies denied, and which policy did",
-		Long: "Requests, and connections on TCP, that were denied, the most recent first: by client, inbound, method and path. A zone\n" +
-			"counts what its own proxies report, since it was started; a global asks the zone that --zone names. causewayctl why\n" +
-			"tells what would let one of them in.\n\n" +
+		Long: "Lists denied requests, and TCP connections, the most recent first: by client, inbound, method and\n" +
+			"path. A zone counts what its own proxies have reported since it started; a global asks the zone that\n" +
+			"--zone names. causewayctl why shows what would allow one of them.\n\n" +
 			"Exit status: 0 answered, 2 unknown: the zone does not collect reports, or did not answer.",
 		Example: "  causewayctl report denied --since 1h\n" +
 			"  causewayctl report denied --zone zone-1\n" +

@@ -27,15 +27,17 @@ func newWhy(c *cli) *cobra.Command {
 	flags := &whyFlags{since: 24 * time.Hour}
 	cmd := &cobra.Command{
 		Use:   "why CLIENT SERVICE",
-		Short: "Say why a client is denied, and which policy would admit exactly that",
-		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or segments at its end (sa/frontend).\n" +
-			"A client of which nothing but its denials is known is looked for last.\n" +
-			"SERVICE is what explain --to takes: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
-			"A zone that collects what its proxies report shows the denials that it has seen; a global asks the zone that --zone\n" +
-			"names. The most recent one is judged, unless --method, --path or --inbound name another request. If nothing allows the\n" +
-			"request, a zone prints the smallest policy that does: one identity, one method, one path. --apply stores it, and asks\n" +
-			"again; it takes neither the client nor the request from what was denied, as the client chose both: name them. Where a\n" +
-			"deny entry decides, no policy can allow it, and the answer names the entry.\n\n" +
+		Short: "Explain why a client is denied, and which policy would admit exactly that",
+		Long: "CLIENT is a SPIFFE ID, or a part of one: the name of a MeshService with identities, or its last\n" +
+			"segments (sa/frontend). A client that is known only by its denials is matched last. SERVICE is what\n" +
+			"explain --to accepts: the name of a Dataplane or MeshService, a KRI, or labels.\n\n" +
+			"A zone that collects its proxies' reports shows the denials that it has seen; a global asks the zone\n" +
+			"that --zone names. The command evaluates the most recent one, unless --method, --path or --inbound\n" +
+			"name another request. If nothing allows the request, a zone prints the smallest policy that does:\n" +
+			"one identity, one method, one path. --apply stores that policy and evaluates the request again. With\n" +
+			"--apply, name the client and the request yourself, because what was denied is whatever the client\n" +
+			"chose to send. If a deny entry decides, no policy can allow the request, and the answer names the\n" +
+			"entry.\n\n" +
 			"Exit status: 0 allowed, 1 denied, 2 unknown.",
 		Example: "  causewayctl why frontend backend\n" +
 			"  causewayctl why frontend backend --method POST --path /orders\n" +

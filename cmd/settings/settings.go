@@ -151,6 +151,7 @@ func Execute(root *cobra.Command, stderr io.Writer) int {
 	stderr = server.NewPatientWriter(printing.NewWriter(stderr))
 	root.SetErr(stderr)
 	root.SilenceUsage, root.SilenceErrors = true, true
+	Narrow(root)
 	started := false
 	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
 		started = true
