@@ -124,7 +124,7 @@ func (r *replacedList) held(n int) {
 // Another writer is first at the last one, so that the message is judged again when nearly all is stored.
 func TestReplacedListOfTurnsIsHeld(t *testing.T) {
 	t.Parallel()
-	const before, after = 600, 1000
+	const before, after = 600, 2000
 	met, second := 0, false
 	s := newQueuedStore(t, func(s *queuedStore, b store.Batch) {
 		if !second || writerOf(b) != "big" {
