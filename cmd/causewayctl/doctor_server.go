@@ -201,7 +201,8 @@ func (c *cli) diagnosticsAddress(flag string) string {
 
 // diagnosticsClient returns a client for the diagnostics port, which accepts no credentials.
 func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
-	config := api.ClientConfig{Address: address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version()}
+	config := api.ClientConfig{Address: address, Diagnostics: true, Timeout: c.timeout,
+		UserAgent: "causewayctl/" + server.Version()}
 	if c.caFile != "" || c.credential.pin != "" {
 		if err := c.credential.trust(&config, c.caFile); err != nil {
 			return nil, err
@@ -228,7 +229,10 @@ func (e *examination) readiness(ctx context.Context) error {
 	defer client.CloseIdleConnections()
 	e.panics(ctx, client, address)
 	e.kubernetes(ctx, client)
-	_, err = client.Do(ctx, api.Request{Path: server.ReadyPage})
+	said, err := client.Do(ctx, api.Request{Path: server.ReadyPage})
+	if err == nil && strings.TrimSpace(string(said)) != "ok" {
+		err = errors.New("what responds there is not the diagnostics port of a Causeway server")
+	}
 	var answer *api.Error
 	switch {
 	case err == nil:

@@ -51,7 +51,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 			"causeway_discovery_held_objects{kind=\"Service\"} 12\ncauseway_discovery_held_objects{kind=\"Pod\"} 0\n"+
 			"causeway_discovery_problems{reason=\"NoMesh\"} 3\n")
 	})
-	sick := httptest.NewServer(pages)
+	sick := httptest.NewServer(posing(pages))
 	defer sick.Close()
 	c := &cli{address: sick.URL, timeout: time.Minute}
 	client, err := api.NewClient(api.ClientConfig{Address: sick.URL})

@@ -21,10 +21,10 @@ const maxHostile = 64 << 10
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int64
-	victim := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	victim := httptest.NewServer(posing(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		reached.Add(1)
 		_, _ = w.Write([]byte(`{"items":[],"total":0}`))
-	}))
+	})))
 	t.Cleanup(victim.Close)
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	if err := os.WriteFile(file, []byte("{type: Mesh, name: default}\n"), 0o600); err != nil {
@@ -63,7 +63,7 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			hostile := httptest.NewServer(c.serve)
+			hostile := httptest.NewServer(posing(c.serve))
 			t.Cleanup(hostile.Close)
 			for _, command := range commands {
 				var out bytes.Buffer

@@ -107,13 +107,14 @@ func oddKey(t *testing.T) *rsa.PrivateKey {
 // server is a control plane that names a provider and accepts any token.
 func (p *oddProvider) server(t *testing.T, issuer string) string {
 	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(posing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/who-am-i" {
 			_ = json.NewEncoder(w).Encode(map[string]any{"name": "oidc:nora"})
 			return
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"issuer": issuer, "clientId": "causeway"})
-	}))
+	})))
+
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // nastyText is text that a stranger, a zone or another server may have written into any field.
@@ -31,6 +32,7 @@ func nastyServer(t *testing.T, status int) string {
 		"creationTime": "2026-01-01T00:00:00Z"}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set(api.ServerHeader, api.ModeGlobal)
 		answer := map[string]any{"entries": []any{entry}, "items": []any{item}, "total": 1,
 			"keys": []any{map[string]any{"name": nastyText, "purpose": nastyText}}, "stored": true,
 			"notEnforced": []string{nastyText},
@@ -139,6 +141,7 @@ func TestOneWayOut(t *testing.T) {
 func TestValuesOfTemplatesAreLines(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(api.ServerHeader, api.ModeGlobal)
 		_ = json.NewEncoder(w).Encode(map[string]any{"type": "MeshTrust", "mesh": "default", "name": "one\ntwo"})
 	}))
 	t.Cleanup(srv.Close)

@@ -119,7 +119,7 @@ func TestWatchRenewsAtHalfLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	zone := &shortLived{key: key, life: 4 * time.Second} // dates are in whole seconds: half of the life is 1 to 2 s
-	listening := httptest.NewServer(zone)
+	listening := httptest.NewServer(posing(zone))
 	defer listening.Close()
 	client, err := api.NewClient(api.ClientConfig{Address: listening.URL})
 	if err != nil {

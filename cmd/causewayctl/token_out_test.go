@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestTokenFilesReplaceOnlyFiles checks that --out refuses anything but a regular file and leaves it alone, and
@@ -19,6 +21,7 @@ func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 	var made atomic.Int32
 	zone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		made.Add(1)
+		w.Header().Set(api.ServerHeader, api.ModeZone)
 		_, _ = w.Write([]byte(`{"token":"a.b.c","id":"1","expirationTime":"2030-01-01T00:00:00Z"}`))
 	}))
 	t.Cleanup(zone.Close)

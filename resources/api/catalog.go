@@ -34,10 +34,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 	hostname, _ := os.Hostname()
 	answer := Index{
 		ClusterID: s.config.ClusterID, Hostname: hostname, InstanceID: s.config.InstanceID,
-		Product: Product, Version: s.config.Version, Mode: ModeGlobal, Zone: s.config.Home.Zone,
-	}
-	if answer.Zone != "" {
-		answer.Mode = ModeZone
+		Product: Product, Version: s.config.Version, Mode: s.mode(), Zone: s.config.Home.Zone,
 	}
 	if s.config.Page != nil && s.config.Page.Built() {
 		answer.GUI = pagePath

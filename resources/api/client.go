@@ -35,6 +35,8 @@ type ClientConfig struct {
 	Timeout time.Duration
 	// UserAgent is sent with each request. Default: causeway.
 	UserAgent string
+	// Diagnostics means that Address is that of a server's diagnostics, whose responses have no ServerHeader.
+	Diagnostics bool
 	// LeftOut, if set, is called for each response that omits resources that the caller may not read, with their
 	// number. Several goroutines may call it at once.
 	LeftOut func(path string, n int)
@@ -50,6 +52,8 @@ type Client struct {
 	http   *http.Client
 	// wrote is the revision of the last acknowledged write.
 	wrote atomic.Uint64
+	// earlier is true once the server is known to be of a version that does not send ServerHeader.
+	earlier atomic.Bool
 }
 
 const (
@@ -127,6 +131,9 @@ func (c *Client) Tagged(ctx context.Context, r Request) (raw []byte, tag string,
 		return nil, "", fmt.Errorf("%s: %w", c.base.Host, err)
 	}
 	defer resp.Body.Close()
+	if err := c.recognise(ctx, resp); err != nil {
+		return nil, "", err
+	}
 	if raw, err = c.read(resp); err != nil {
 		return nil, "", err
 	}

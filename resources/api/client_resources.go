@@ -175,7 +175,11 @@ func (c *Client) List(ctx context.Context, o ListOptions) ([]*resources.Resource
 		if page.Next == nil || len(page.Items) == 0 {
 			return out, nil
 		}
-		q.Set("offset", strconv.Itoa(len(out)))
+		next, err := url.Parse(*page.Next)
+		if err != nil || next.Query().Get("offset") == "" {
+			return nil, fmt.Errorf("the server's link to the next page is %q, which has no offset", *page.Next)
+		}
+		q.Set("offset", next.Query().Get("offset"))
 	}
 }
 

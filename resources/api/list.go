@@ -20,8 +20,9 @@ const (
 type selection struct {
 	query store.Query
 	// name is a substring of the name.
-	name         string
-	size, offset int
+	name string
+	size int
+	at   pageStart
 	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
 	tags    map[string]string
 	gateway string
@@ -58,11 +59,11 @@ func parseSelection(r *http.Request, t resources.Type) (*selection, error) {
 			}
 			l.size = n
 		case key == "offset":
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 0 {
+			at, ok := readStart(value)
+			if !ok {
 				return nil, BadField("offset", "want the offset of a link in `next`, got %q", value)
 			}
-			l.offset = n
+			l.at = at
 		case key == "name":
 			l.name = value
 		case key == "namespace":
@@ -124,17 +125,25 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 		return err
 	}
 	v := s.view()
-	total := 0
+	total, shown := 0, 0
+	var last *resources.Resource // on this page, if there is another one
+	more := false
 	items := []byte{'['}
 	for found := range v.list(l.query) {
 		if !l.matches(found) || !reader.May(found) {
 			continue
 		}
-		if total >= l.offset && total < l.offset+l.size {
-			if len(items) > 1 {
+		switch {
+		case !l.at.before(found, total):
+		case shown == l.size:
+			more = true
+		default:
+			if shown > 0 {
 				items = append(items, ',')
 			}
 			items = encode(items, s.shown(found, reader))
+			last = found
+			shown++
 		}
 		total++
 	}
@@ -146,7 +155,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	}
 	raw := append([]byte(`{"total":`), strconv.Itoa(total)...)
 	raw = append(append(append(raw, `,"items":`...), items...), `],"next":`...)
-	raw = append(raw, nextPage(r, l, total)...)
+	raw = append(raw, nextPage(r, l, last, more)...)
 	if r.URL.Query().Has(watchQuery) {
 		raw = append(append(raw, `,"revision":`...), l.revision(v)...)
 	}
@@ -156,14 +165,15 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	return writeRaw(w, append(raw, '}'))
 }
 
-// nextPage returns the absolute URL of the page after l as JSON, or null.
-func nextPage(r *http.Request, l *selection, total int) string {
-	if l.offset+l.size >= total {
+// nextPage returns the absolute URL of the page after l as JSON, or null if there are no more. last is the last resource
+// of l.
+func nextPage(r *http.Request, l *selection, last *resources.Resource, more bool) string {
+	if !more {
 		return "null"
 	}
 	q := r.URL.Query()
 	q.Set("size", strconv.Itoa(l.size))
-	q.Set("offset", strconv.Itoa(l.offset+l.size))
+	q.Set("offset", l.at.after(last, l.size).String())
 	next := url.URL{Scheme: "http", Host: r.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: q.Encode()}
 	if r.TLS != nil {
 		next.Scheme = "https"

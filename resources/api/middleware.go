@@ -61,6 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.observe(r, rec.status, time.Since(start))
 	}()
 	secureHeaders(rec.Header())
+	rec.Header().Set(ServerHeader, s.mode())
 	if len(r.RequestURI) > maxURLBytes {
 		hangUp(rec.Header())
 		s.fail(rec, r, NewError(http.StatusRequestURITooLong, "URI Too Long",

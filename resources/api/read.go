@@ -1,9 +1,11 @@
 package api
 
 import (
+	"cmp"
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -32,17 +34,28 @@ func (v view) list(q store.Query) iter.Seq[*resources.Resource] {
 		return v.stored.List(q)
 	}
 	return func(yield func(*resources.Resource) bool) {
-		for r := range v.live.List(q) {
-			if !yield(r) {
-				return
-			}
-		}
+		live := slices.Collect(v.live.List(q))
 		for r := range v.stored.List(q) {
+			for ; len(live) > 0 && compareInList(live[0].Key, r.Key) < 0; live = live[1:] {
+				if !yield(live[0]) {
+					return
+				}
+			}
 			if v.live.Get(r.Key) == nil && !yield(r) {
 				return
 			}
 		}
+		for _, r := range live {
+			if !yield(r) {
+				return
+			}
+		}
 	}
+}
+
+// compareInList compares two resources of a type by their places in lists.
+func compareInList(a, b resources.Key) int {
+	return cmp.Or(cmp.Compare(a.Mesh, b.Mesh), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // descriptorOf returns the type that a path names. Items of a mesh-scoped type are under the mesh, and items of global
