@@ -74,7 +74,7 @@ async function changes(page: Page): Promise<void> {
   const at = "/meshes/default/meshtrafficpermissions/bench-7";
   await page.goto(`${ui}resource?kri=kri_mtp_default___bench-7_`);
   await shown(page, { selector: "main pre", text: "targetRef" });
-  await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+  await shown(page, { selector: ".live", text: "Updates automatically." });
   const took: number[] = [];
   for (let i = 0; i < 40; i++) {
     await sleep(300 + Math.random() * 500);
@@ -114,7 +114,7 @@ async function computed(): Promise<void> {
 async function matrices(page: Page): Promise<void> {
   await page.goto(`${ui}calls`);
   await shown(page, matrix);
-  await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+  await shown(page, { selector: ".live", text: "Updates automatically." });
   const row = (await page.locator(".matrix tbody th").first().getAttribute("title")) ?? "";
   const service = row.split("_")[5] ?? "";
   const columns = await page.locator(".matrix thead th[title]").evaluateAll((all) => all.map((e) => e.getAttribute("title") ?? ""));
@@ -147,7 +147,7 @@ async function resting(browser: Browser): Promise<void> {
   for (const [i, context] of contexts.entries()) {
     const page = await context.newPage();
     await page.goto(ui + ["", "resources?type=meshtrafficpermissions", "calls?service=s-77", "resource?kri=kri_mtp_default___bench-9_"][i % 4]);
-    await shown(page, { selector: ".live", text: "Changes appear by themselves." });
+    await shown(page, { selector: ".live", text: "Updates automatically." });
     page.on("request", () => asked++);
   }
   await sleep(5000);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cellText, countOf, has, mark, windowOf, type Access, type Cell, type Service } from "./calls";
+import { callerName, cellText, countOf, has, mark, windowOf, type Access, type Cell, type Service } from "./calls";
 
 const service: Service = { kri: "kri_msvc_default_z_ns_s_http", name: "s", port: "http", protocol: "http", proxies: 2, cells: [] };
 const cell = (c: Partial<Cell>): Cell => ({ caller: 0, verdict: "allow", policy: 0, ...c });
@@ -29,4 +29,13 @@ test("a window holds what can be seen and no more than one at each side", () => 
   expect(windowOf(2800, 280, 28, 500)).toEqual([99, 111]);
   expect(windowOf(13900, 280, 28, 500)).toEqual([495, 500]);
   expect(windowOf(0, 280, 28, 3)).toEqual([0, 3]);
+});
+
+test("a caller's name tells its zone, also where only the SPIFFE ID does", () => {
+  const named = (spiffeId: string, zone?: string) => callerName({ spiffeId, proxies: 0, ...(zone === undefined ? {} : { zone }) });
+  expect(named("spiffe://default.zone-2.mesh.local/ns/shop/sa/web")).toBe("zone-2/shop/web");
+  expect(named("spiffe://default.eu.west.mesh.local/ns/shop/sa/web")).toBe("eu.west/shop/web");
+  expect(named("spiffe://corp.example/ns/shop/sa/web", "zone-1")).toBe("zone-1/shop/web");
+  expect(named("spiffe://corp.example/workload")).toBe("workload");
+  expect(named("")).toBe("(none verified)");
 });

@@ -24,6 +24,15 @@ export function countOf(a: Access, kind: Kind): number {
   return a.services.reduce((n, s) => n + s.cells.filter((c) => has(kind, c)).length, 0);
 }
 
+/** callerName is a caller as a person knows it: zone, namespace and service account. What only its SPIFFE ID tells is read from that. */
+export function callerName(c: Access["callers"][number]): string {
+  const [domain = "", ...path] = c.spiffeId.replace(/^spiffe:\/\//, "").split("/");
+  const parts = domain.split(".");
+  const zone = c.zone ?? (domain.endsWith(".mesh.local") && parts.length > 3 ? parts.slice(1, -2).join(".") : undefined);
+  const name = path.join("/").replace(/^ns\/(.*)\/sa\//, "$1/") || c.spiffeId || "(none verified)";
+  return zone === undefined || zone === "" ? name : `${zone}/${name}`;
+}
+
 /** cellText is a cell in words. Without a cell, nothing allows the caller. seen says whether it is known who called. */
 export function cellText(service: Service, cell: Cell | undefined, seen: boolean): string {
   if (service.proxies === 0) return "Nobody answers for this service";

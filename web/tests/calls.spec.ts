@@ -34,11 +34,11 @@ test("what was denied and tried is laid over, and a policy changes the matrix", 
   await open.first().click();
   await expect(page.locator(".chosen").getByRole("link", { name: /_matrix_$/ })).toBeVisible();
   expect((await page.request.delete(at)).ok()).toBe(true);
-  await page.getByRole("button", { name: "Ask again" }).first().click();
+  await page.getByRole("button", { name: "Refresh" }).first().click();
   await expect(open).toHaveCount(0);
   await expect(page.locator(".chosen").getByText("Denied")).toBeVisible();
   await page.goto(`${mesh.zone1}/ui/calls?caller=${encodeURIComponent(caller)}`);
-  await expect(page.getByText("No service and caller that you may read is like that.")).toBeVisible();
+  await expect(page.getByText("No service and caller that you may read matches.")).toBeVisible();
 });
 
 test("the arrow keys move through the matrix", async ({ watched: page, mesh }) => {
@@ -51,7 +51,7 @@ test("the arrow keys move through the matrix", async ({ watched: page, mesh }) =
   expect(row?.height, "rows are as high as the window of the matrix counts them").toBe(28);
   await page.keyboard.press("Enter");
   await expect(page.getByText("Decided by")).toBeVisible();
-  await expect(page.getByText("Who called is unknown: each zone keeps what its own proxies report: ask the zone.")).toBeVisible();
+  await expect(page.getByText(/Who called is unknown: .*zone/)).toBeVisible();
 });
 
 test("the graph comes when it is asked for", async ({ watched: page, mesh }) => {

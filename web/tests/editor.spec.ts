@@ -44,7 +44,7 @@ test("the editor offers keys, values and names by the keyboard alone, and Tab le
   await page.keyboard.press("Control+Space");
   await page.keyboard.press("Escape");
   await page.keyboard.press("Tab");
-  await expect(page.getByRole("button", { name: "What would it do?" })).toBeFocused();
+  await expect(page.getByRole("button", { name: "Preview" })).toBeFocused();
   await page.keyboard.press("Enter");
   await expect(page.getByRole("heading", { name: /MeshTrafficPermission completed: created/ })).toBeVisible();
 });

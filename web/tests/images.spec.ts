@@ -24,8 +24,8 @@ test("pictures of the views", async ({ watched: page, mesh }) => {
   ];
   for (const [name, url] of views) {
     await page.goto(url);
-    await expect(page.getByText(/^As of/).first()).toBeVisible();
-    await expect(page.getByText("Asking…")).toHaveCount(0);
+    await expect(page.getByText(/^Updated/).first()).toBeVisible();
+    await expect(page.getByText("Refreshing…")).toHaveCount(0);
     const picture = await page.screenshot({ path: `${folder}/${name}.png` });
     expect(picture.length, name).toBeGreaterThan(10_000);
   }

@@ -33,12 +33,12 @@ test("a denial leads to who decided, a change of policy to another verdict", asy
   await page.getByRole("link", { name: "Try a change" }).click();
   await write(page, permission("propfind"));
   await expect(page.getByRole("button", { name: "Apply" })).toBeDisabled();
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByText("MeshTrafficPermission propfind: created")).toBeVisible();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByRole("link", { name: "MeshTrafficPermission propfind" }).click();
   await expect(async () => {
-    await page.getByRole("button", { name: "Ask again" }).last().click();
+    await page.getByRole("button", { name: "Refresh" }).last().click();
     await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible({ timeout: 1000 });
   }).toPass();
 
@@ -59,7 +59,7 @@ test("what proxies denied is listed, and asks why by a click", async ({ watched:
 test("a broken document is refused by its field, and nothing is stored", async ({ watched: page, mesh }) => {
   await page.goto(`${mesh.zone1}/ui/try`);
   await write(page, permission("broken").replace("rules", "ruless"));
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByRole("alert")).toContainText("ruless");
   await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
   await expect(page.getByRole("button", { name: "Apply" })).toBeDisabled();
@@ -82,7 +82,7 @@ spec:
 `;
   await page.goto(`${mesh.zone1}/ui/try`);
   await write(page, text);
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByRole("link", { name: "MeshAccessLog marked" }).click();
   await expect(page.locator("pre")).toContainText("onerror");
@@ -110,12 +110,13 @@ test("a token that is not one is refused, and signing out gives back what loopba
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [1280, 390]) {
     test(`every view is accessible: ${scheme}, ${width} pixels wide`, async ({ watched: page, mesh }) => {
+      test.setTimeout(400_000); // to judge a view takes seconds, and many on a busy machine
       await page.emulateMedia({ colorScheme: scheme });
       await page.setViewportSize({ width, height: 800 });
       for (const view of ["", "calls", "calls?view=graph", "shadow", "zone", "proxy?kri=kri_dp_default_zone-1_backend-ns_backend_", "why", "resources?type=dataplanes", "try", "nowhere", "resource?kri=kri_dp_default_zone-1_backend-ns_backend_"]) {
         await page.goto(`${mesh.zone1}/ui/${view}`);
         await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-        await expect(page.getByText("Asking…")).toHaveCount(0);
+        await expect(page.getByText("Refreshing…")).toHaveCount(0);
         const found = await new AxeBuilder({ page }).analyze();
         expect(found.violations.map((v) => `${view}: ${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
         const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

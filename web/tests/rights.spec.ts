@@ -56,12 +56,12 @@ test("who signs in changes what the roles allow, and is told what is missing for
   await signIn(page, await token("ann", "1h"));
   await expect(page.locator(".who").getByText("ann")).toBeVisible();
   await write(page, JSON.stringify({ ...timeout("more"), mesh: "payments" }));
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByRole("alert")).toContainText("403");
   await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
   await expect(page.getByRole("button", { name: "Apply" })).toBeDisabled();
   await write(page, JSON.stringify(timeout("more")));
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByText("MeshTimeout more: created")).toBeVisible();
   await page.getByRole("button", { name: "Apply" }).click();
   await expect(page.getByRole("heading", { name: /Stored at revision/ })).toBeVisible();
@@ -85,4 +85,40 @@ test("a token that ends signs out, and nothing that it showed stays", async ({ p
   await page.getByRole("link", { name: "Resources" }).click();
   await page.getByRole("combobox", { name: "Type", exact: true }).selectOption("MeshTimeout");
   await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+});
+
+test("before a change, who sees a part of the mesh is told of that part, and that there is more", async ({ page }) => {
+  const zone = await servers.start("causeway-zone", "zone-9", ["--zone", "zone-9", "--api-require-credential"]);
+  const theirs = servers.admin(zone);
+  for (const namespace of ["shop", "pay"]) {
+    await ask(zone, "PUT", `/meshes/default/dataplanes/${namespace}-app?namespace=${namespace}`, {
+      type: "Dataplane", mesh: "default", namespace, name: `${namespace}-app`, labels: { app: `${namespace}-app`, "k8s.kuma.io/service-account": `${namespace}-app` },
+      networking: { address: "192.0.2.1", inbound: [{ name: "http", port: 80, protocol: "http" }] },
+    }, theirs);
+    await ask(zone, "PUT", `/meshes/default/meshservices/${namespace}-svc?namespace=${namespace}`, {
+      type: "MeshService", mesh: "default", namespace, name: `${namespace}-svc`,
+      spec: { selector: { dataplaneLabels: { matchLabels: { app: `${namespace}-app` } } }, ports: [{ port: 80, appProtocol: "http" }] },
+    }, theirs);
+  }
+  await ask(zone, "PUT", "/accessroles/shop", { type: "AccessRole", name: "shop", spec: { rules: [{ verbs: ["*"], types: ["*"], namespaces: ["shop"] }] } }, theirs);
+  await ask(zone, "PUT", "/accessrolebindings/sue", { type: "AccessRoleBinding", name: "sue", spec: { subjects: [{ type: "User", name: "sue" }], roles: ["shop"] } }, theirs);
+  const issued = await ask<string | { token: string }>(zone, "POST", "/tokens/user", { name: "sue", validFor: "1h" }, theirs);
+  await page.goto(`${zone.url}/ui/try`);
+  await signIn(page, typeof issued === "string" ? issued.trim() : issued.token);
+  await expect(page.locator(".who").getByText("sue")).toBeVisible();
+  await write(page, JSON.stringify({
+    type: "MeshTrafficPermission", mesh: "default", namespace: "shop", name: "open",
+    spec: { targetRef: { kind: "Dataplane", labels: { app: "shop-app" } }, rules: [{ default: { allow: [{ spiffeId: { type: "Prefix", value: "spiffe://default.zone-9.mesh.local/" } }] } }] },
+  }));
+  await page.getByRole("button", { name: "Preview" }).click();
+  await expect(page.getByRole("heading", { name: "Who would gain or lose access" })).toBeVisible();
+  await expect(page.getByText(/1 would gain access/)).toBeVisible();
+  await expect(page.getByText(/\d more that you may not read\./)).toBeVisible();
+  await expect(page.locator("main").getByText(/pay-(app|svc)/)).toHaveCount(0);
+  await page.getByRole("link", { name: "Who may call whom" }).click();
+  await expect(page.getByText(/\d more that you may not read\./)).toBeVisible();
+  await expect(page.locator("main").getByText(/pay-(app|svc)/)).toHaveCount(0);
+  await page.getByRole("link", { name: "Overview" }).click();
+  await expect(page.getByText(/may not read|403|needs|cannot/i).first()).toBeVisible();
+  await servers.end(zone.process);
 });

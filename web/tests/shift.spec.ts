@@ -30,7 +30,7 @@ for (const width of [1280, 390]) {
       for (const view of views) {
         await page.goto(`${mesh[server]}/ui/${view}`);
         await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-        await expect(page.getByText(/^(Asking|Loading|Checking)/)).toHaveCount(0);
+        await expect(page.getByText(/^(Asking|Refreshing|Loading|Checking)/)).toHaveCount(0);
         const shifts = await page.evaluate(() => new Promise<Window["shifts"]>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(window.shifts)))));
         const sum = shifts.reduce((n, s) => n + s.value, 0);
         if (sum >= 0.01) found.push(`/${view}: ${sum.toFixed(3)}: ${shifts.map((s) => `${s.value.toFixed(3)} ${s.what.join(" | ")}`).join("; ")}`);

@@ -91,8 +91,8 @@ const stories: { title: string; policies: Policy[]; calls: Call[] }[] = [
 async function tried(page: Page, text: string, says: (string | RegExp)[] = []): Promise<void> {
   await page.getByRole("link", { name: "Try a change" }).click();
   await write(page, text);
-  await page.getByRole("button", { name: "What would it do?" }).click();
-  await expect(page.getByRole("heading", { name: "It would do this" })).toBeVisible();
+  await page.getByRole("button", { name: "Preview" }).click();
+  await expect(page.getByRole("heading", { name: "Preview" })).toBeVisible();
   for (const one of says) await expect(page.locator("main").getByText(one).first()).toBeVisible();
   await page.getByRole("button", { name: "Apply" }).click();
   await expect(page.getByRole("heading", { name: /Stored at revision/ })).toBeVisible();
@@ -106,9 +106,9 @@ async function asked(page: Page, call: Call): Promise<void> {
     ["Inbound", call.inbound ?? "http-port"], ["Method", call.method ?? "GET"], ["Path", call.path ?? "/"],
   ];
   for (const [label, value] of fields) await page.getByLabel(label, { exact: true }).fill(value);
-  await page.getByRole("button", { name: "Who decides?" }).click();
+  await page.getByRole("button", { name: "Explain" }).click();
   await expect(async () => {
-    await page.getByRole("button", { name: "Ask again" }).first().click();
+    await page.getByRole("button", { name: "Refresh" }).first().click();
     await expect(page.locator(".verdict")).toContainText(`${call.is} by`, { timeout: 2000 });
     await expect(page.locator(".verdict")).toContainText(call.by, { timeout: 2000 });
   }).toPass();
@@ -140,7 +140,7 @@ test("before a client loses access, the page says who it is and how often it cal
   const editor = page.getByLabel("Resources, as YAML or JSON");
   await expect(editor).toContainText("story-owner");
   await write(page, textOf(owner("")));
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByText(/[1-9]\d* would lose access/)).toBeVisible();
   const row = page.getByRole("row").filter({ hasText: frontend }).first();
   await expect(row).toContainText("allowed");
@@ -151,7 +151,7 @@ test("before a client loses access, the page says who it is and how often it cal
   await asked(page, { from: frontend, method: "GET", path: "/smallest", is: "Denied", by: "default" });
   await expect(page.getByRole("heading", { name: "The smallest policy that would allow it" })).toBeVisible();
   await page.getByRole("link", { name: "Try it, then apply it" }).click();
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByText("It would concern 1 proxy of zone zone-1.")).toBeVisible();
   await page.getByRole("button", { name: "Apply" }).click();
   const stored = page.getByRole("link", { name: /MeshTrafficPermission allow-frontend-to-backend-/ });
@@ -204,7 +204,7 @@ test("policies in namespaces: one for services of its own namespace and of other
   await page.getByRole("link", { name: "Try a change" }).click();
   await write(page, timeoutOf("backend-ns", "story-mixed",
     to("{kind: MeshService, name: backend}") + to("{kind: MeshService, name: frontend, namespace: frontend-ns}")));
-  await page.getByRole("button", { name: "What would it do?" }).click();
+  await page.getByRole("button", { name: "Preview" }).click();
   await expect(page.getByRole("alert")).toContainText("spec.to");
   await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
 });

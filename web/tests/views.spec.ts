@@ -65,16 +65,16 @@ test("the shadow report tells who would be denied, and whether it is safe", asyn
 test("a change appears by itself, its rollout is followed, and an idle page asks nothing", async ({ watched: page, mesh }) => {
   const at = `${mesh.zone1}/meshes/default/meshtimeouts/live?namespace=backend-ns`;
   await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
-  await expect(page.getByText("Changes appear by themselves.")).toBeVisible();
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
   expect((await page.request.put(at, { data: timeouts(3) })).ok()).toBe(true);
   await page.getByRole("link", { name: "live", exact: true }).click();
-  await expect(page.getByText("Changes appear by themselves.")).toBeVisible();
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
   await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
   expect((await page.request.put(at, { data: timeouts(4) })).ok()).toBe(true);
   await expect(page.locator("pre").last()).toContainText(`"4s"`);
   await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
 
-  await expect(page.getByText("Asking…")).toHaveCount(0);
+  await expect(page.getByText("Refreshing…")).toHaveCount(0);
   let asked = 0;
   page.on("request", () => asked++);
   const until = Date.now() + 4000;
@@ -100,17 +100,17 @@ test("a resource's history tells who changed what", async ({ watched: page, mesh
 
 test("a proxy's page asks the Envoy itself, or says why it cannot", async ({ watched: page, mesh }) => {
   await page.goto(`${mesh.zone1}/ui/proxy?kri=kri_dp_default_zone-1_backend-ns_backend_`);
-  await page.getByRole("button", { name: "Ask the Envoy" }).click();
+  await page.getByRole("button", { name: "Query Envoy" }).click();
   await expect(page.getByText(/networking\.admin\.port/).first()).toBeVisible();
   const at = `${mesh.zone1}/meshes/default/dataplanes/backend?namespace=backend-ns`;
   const backend = (await (await page.request.get(at)).json()) as { networking: { address: string; admin?: { port: number } } };
   backend.networking.admin = { port: 29_911 };
   expect((await page.request.put(at, { data: backend })).ok()).toBe(true);
   await expect(async () => {
-    await page.getByRole("button", { name: "Ask again" }).last().click();
+    await page.getByRole("button", { name: "Refresh" }).last().click();
     await expect(page.locator("pre").last()).toContainText("rbac", { timeout: 2000 });
   }).toPass();
   await page.reload();
-  await page.getByRole("button", { name: "Ask the Envoy" }).click();
+  await page.getByRole("button", { name: "Query Envoy" }).click();
   await expect(page.getByRole("row").filter({ hasText: "self_inbound_dp_http-port" }).filter({ hasText: "127.0.0.1:" }).first()).toBeVisible();
 });

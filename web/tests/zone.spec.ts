@@ -29,7 +29,7 @@ test.afterAll(() => servers.close());
 /** shows asks again until a text is there: who is connected is as of the last question. */
 async function shows(page: Page, text: RegExp): Promise<void> {
   await expect(async () => {
-    const again = page.getByRole("button", { name: "Ask again" });
+    const again = page.getByRole("button", { name: "Refresh" });
     for (const one of await again.all()) await one.click();
     await expect(page.getByText(text).first()).toBeVisible({ timeout: 2000 });
   }).toPass({ timeout: 90_000 });
@@ -38,7 +38,7 @@ async function shows(page: Page, text: RegExp): Promise<void> {
 test("a zone that goes away is shown as away, since when, and comes back, in a page that nobody touches", async ({ page }) => {
   test.setTimeout(300_000);
   await page.goto(`${global.url}/ui/`);
-  await expect(page.getByText("Changes appear by themselves.")).toBeVisible();
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
   await shows(page, /All 1 shown are online\./); // until it has acknowledged all
   const asked: string[] = [];
   page.on("request", (r) => asked.push(new URL(r.url()).pathname));

@@ -84,7 +84,7 @@ function Answered({ asked }: { asked: Asked }) {
           <Doubts a={a} />
           <Choices asked={asked} a={a} />
           {a.services.length === 0 || a.callers.length === 0 ? (
-            <p>No service and caller that you may read is like that.</p>
+            <p>No service and caller that you may read matches.</p>
           ) : asked.view === "graph" ? (
             <Suspense fallback={<p role="status" className="pending">Loading the graph…</p>}>
               <Graph a={a} only={onlyOf(asked)} />
@@ -93,6 +93,7 @@ function Answered({ asked }: { asked: Asked }) {
             <Matrix a={a} only={onlyOf(asked)} chosen={{ row: Number(asked.row ?? -1), column: Number(asked.column ?? -1) }}
               onChoose={(row, column) => go(href("calls", { ...asked, row: `${row}`, column: `${column}` }), true)} />
           )}
+          {asked.view !== "graph" && <Legend seen={a.seen.unknown === undefined} />}
           <Chosen a={a} asked={asked} />
           <Pages asked={asked} a={a} />
           {a.elsewhere !== undefined && <p className="note">{a.elsewhere} services of other zones: those zones and the global know who may call them.</p>}
@@ -139,11 +140,25 @@ function Choices({ asked, a }: { asked: Asked; a: Schema["Access"] }) {
   );
 }
 
+/** Legend explains the signs of the matrix. */
+function Legend({ seen }: { seen: boolean }) {
+  return (
+    <ul className="legend" aria-label="Legend">
+      <li><span className="cell allow">✓</span>allowed</li>
+      <li><span className="cell depends">◐</span>depends on the request</li>
+      <li><span className="cell deny">✕</span>denied by a policy{seen && ", or denied and tried"}</li>
+      <li><span className="cell" />blank: denied by default</li>
+      <li><span className="cell allow shadow">✓</span>differs in the shadow</li>
+      {seen && <li><span className="cell allow seen">✓</span>underlined: seen</li>}
+    </ul>
+  );
+}
+
 /** Chosen tells all of one cell, and leads to explain. */
 function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
   const service = a.services[Number(asked.row ?? -1)];
   const caller = a.callers[Number(asked.column ?? -1)];
-  if (service === undefined || caller === undefined) return <p className="note">Choose a cell to see who decides.</p>;
+  if (service === undefined || caller === undefined) return <p className="note">Select a cell to see which policy decides.</p>;
   const cell = service.cells.find((c) => c.caller === Number(asked.column));
   const decider = cell === undefined ? "default" : (a.policies[cell.policy] ?? "");
   return (

@@ -130,7 +130,7 @@ function disabled(o: Schema["Overview"]): boolean {
 
 function Wrong({ items, title }: { items: Schema["Overview"][]; title: string }) {
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>{title} that need a look</caption>
         <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Sync</th><th scope="col">Version</th><th scope="col">What to do</th></tr></thead>

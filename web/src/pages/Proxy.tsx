@@ -86,11 +86,11 @@ function Layout({ at, layout }: { at: At; layout: Answer<Schema["Layout"]> }) {
   const l = layout.data;
   return (
     <>
-      <h2>What it listens on</h2>
+      <h2>Inbounds and outbounds</h2>
       <AsOf answer={layout} />
       {l !== undefined && (
         <>
-          <p>{l.spiffeId === undefined ? "It has no SPIFFE ID." : <>It is <code>{l.spiffeId}</code>{l.identity !== undefined && <>, by <KRI kri={l.identity} text={shortKRI(l.identity)} /></>}. <Link to={href("calls", { mesh: at.mesh, caller: l.spiffeId })}>Whom may it call?</Link></>}</p>
+          <p>{l.spiffeId === undefined ? "It has no SPIFFE ID." : <>Identity: <code>{l.spiffeId}</code>{l.identity !== undefined && <>, by <KRI kri={l.identity} text={shortKRI(l.identity)} /></>}. <Link to={href("calls", { mesh: at.mesh, caller: l.spiffeId })}>Whom may it call?</Link></>}</p>
           {(l.warnings ?? []).map((w, i) => <p key={i} className="warning">{w}</p>)}
           <Ports title="Inbounds" ports={l.inbounds} />
           <Ports title="Outbounds" ports={l.outbounds} />
@@ -105,7 +105,7 @@ function Layout({ at, layout }: { at: At; layout: Answer<Schema["Layout"]> }) {
 function Ports({ title, ports }: { title: string; ports: Schema["Port"][] }) {
   if (ports.length === 0) return <p>{title}: none.</p>;
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>{title}</caption>
         <thead><tr><th scope="col">To</th><th scope="col">Port</th><th scope="col">Protocol</th><th scope="col">In Envoy</th></tr></thead>
@@ -124,7 +124,7 @@ function Rules({ rules }: { rules: Answer<Schema["ProxyRules"]> }) {
   const r = rules.data;
   return (
     <>
-      <h2>Rules, and where they come from</h2>
+      <h2>Effective rules</h2>
       <AsOf answer={rules} />
       {r !== undefined && r.rules.length === 0 && r.leftOut === undefined && <p>No policy concerns it.</p>}
       {(r?.rules ?? []).map((type) => <TypeRules key={type.type} type={type} />)}

@@ -16,7 +16,7 @@ export function Resource({ kri }: { kri: string }) {
   const live = useChanges(types.data?.resources.find((t) => t.name === r?.type)?.path ?? "", found.again);
   return (
     <section>
-      <h1>{r === undefined ? (kri.split("_")[5] ?? kri) : `${r.type} ${r.labels?.["kuma.io/display-name"] ?? r.name}`}</h1>
+      <h1>{r === undefined ? (kri.split("_")[5] || kri || "Resource") : `${r.type} ${r.labels?.["kuma.io/display-name"] ?? r.name}`}</h1>
       <AsOf answer={found} live={live} />
       {r !== undefined && (
         <>

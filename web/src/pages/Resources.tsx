@@ -106,7 +106,7 @@ function List({ type, asked, onOffset }: ListProps) {
       <AsOf answer={found} live={live} />
       {found.data !== undefined && items.length === 0 && <p>{none(type, asked, found.data)}</p>}
       {items.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" tabIndex={0}>
           <table>
             <caption className="hidden">{type.pluralDisplayName}</caption>
             <thead>
@@ -133,7 +133,7 @@ function none(type: ListProps["type"], asked: Asked, list: { total: number; left
   if (list.total > 0) return `There are only ${list.total}.`;
   const which = list.leftOut === undefined ? "" : " that you may read";
   const { offset: _offset, ...others } = question({ ...asked, name: "" });
-  if (others.namespace !== undefined || others.filter !== undefined) return `No ${type.singularDisplayName}${which} is like that.`;
+  if (others.namespace !== undefined || others.filter !== undefined) return `No ${type.singularDisplayName}${which} matches.`;
   return (asked.name ?? "") === "" ? `There is no ${type.singularDisplayName}${which}.` : `No name${which} contains ${asked.name}.`;
 }
 

@@ -57,7 +57,7 @@ const ask = () => answered(api.GET("/_report/shadow", {}));
 function Items({ items, since }: { items: Denials; since: string }) {
   const first = date(since)?.getTime() ?? 0;
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>Counted since <Time at={date(since)} />, the most recent first</caption>
         <thead><tr><th scope="col">Client</th><th scope="col">Inbound</th><th scope="col">Request</th><th scope="col">Count</th><th scope="col">First to last</th><th scope="col">By</th><th scope="col">Why?</th></tr></thead>

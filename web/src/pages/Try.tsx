@@ -50,7 +50,7 @@ export function Try({ query }: { query: URLSearchParams }) {
   }, [kri]);
 
   const send = async (dryRun: boolean) => {
-    setShown({ kind: "asking", what: dryRun ? "Asking what it would do…" : "Applying…" });
+    setShown({ kind: "asking", what: dryRun ? "Previewing…" : "Applying…" });
     try {
       if (dryRun) setShown({ kind: "forecast", text, forecast: (await batch(text, true)) as Schema["Forecast"] });
       else setShown({ kind: "stored", result: (await batch(text, false)) as Schema["BatchResult"] });
@@ -64,16 +64,16 @@ export function Try({ query }: { query: URLSearchParams }) {
   return (
     <section>
       <h1>Try a change</h1>
-      <p className="note" id="keys">{label}. Ctrl-Space says what may stand here; Escape closes that, and Tab leaves the field.</p>
+      <p className="note" id="keys">{label}. Ctrl+Space completes, Escape closes the list, Tab leaves the editor.</p>
       <div className="editor">
         <Suspense fallback={<textarea aria-label={label} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} />}>
           <Editor label={label} value={text} onChange={setText} />
         </Suspense>
       </div>
       <div className="row">
-        <Button onPress={() => void send(true)} isDisabled={shown.kind === "asking"}>What would it do?</Button>
+        <Button className="primary" onPress={() => void send(true)} isDisabled={shown.kind === "asking"}>Preview</Button>
         <Button onPress={() => void send(false)} isDisabled={!checked}>Apply</Button>
-        {!checked && <span className="note">Apply needs the answer to the first question about this very text.</span>}
+        {!checked && <span className="note">Preview this text before you apply it.</span>}
       </div>
       <div aria-live="polite">
         {shown.kind === "asking" && <p>{shown.what}</p>}
@@ -100,7 +100,7 @@ async function batch(text: string, dryRun: boolean): Promise<Schema["Forecast"] 
 function Forecast({ forecast }: { forecast: Schema["Forecast"] }) {
   return (
     <>
-      <h2>It would do this</h2>
+      <h2>Preview</h2>
       {forecast.results.map((r, i) => (
         <article key={i}>
           <h3>{r.type} {r.name}: {r.result}</h3>

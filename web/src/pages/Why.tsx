@@ -54,7 +54,7 @@ function Form({ asked }: { asked: Question }) {
           {known[f.key] !== undefined && <datalist id={`known-${f.key}`}>{(known[f.key] ?? []).map((k) => <option key={k} value={k} />)}</datalist>}
         </TextField>
       ))}
-      <Button type="submit" isDisabled={(typed.from ?? "") === "" || (typed.to ?? "") === ""}>Who decides?</Button>
+      <Button type="submit" className="primary" isDisabled={(typed.from ?? "") === "" || (typed.to ?? "") === ""}>Explain</Button>
     </form>
   );
 }
@@ -146,7 +146,7 @@ function Copy({ text }: { text: string }) {
 function Rules({ matched }: { matched: Schema["Answer"]["matched"] }) {
   if (matched.length === 0) return <p>No rule matches this request.</p>;
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>Rules that match, in the order in which they are asked</caption>
         <thead><tr><th scope="col">Action</th><th scope="col">Policy</th><th scope="col">Field</th><th scope="col">Decides</th></tr></thead>
@@ -188,14 +188,14 @@ function Denials() {
   const d = report.data;
   return (
     <>
-      <h2>Denied lately</h2>
+      <h2>Recent denials</h2>
       <AsOf answer={report} />
       {d !== undefined && (
         <>
           {d.unknown !== undefined && <p className="warning">{d.unknown}</p>}
           {d.items.length === 0 && d.unknown === undefined && d.leftOut === undefined && <p>No denial has been reported <Time at={date(d.since)} lasts />.</p>}
           {d.items.length > 0 && (
-            <div className="scroll">
+            <div className="scroll" tabIndex={0}>
               <table>
                 <caption className="hidden">Denied requests</caption>
                 <thead><tr><th scope="col">Client</th><th scope="col">Inbound</th><th scope="col">Request</th><th scope="col">Count</th><th scope="col">Last</th><th scope="col">By</th><th scope="col">Why?</th></tr></thead>

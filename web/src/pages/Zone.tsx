@@ -107,7 +107,7 @@ function Refused({ types }: { types: Types }) {
   const refused = types.flatMap((t) => t.refused.map((r) => ({ ...r, type: t.type })));
   if (refused.length === 0) return null;
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>Refused</caption>
         <thead><tr><th scope="col">Resource</th><th scope="col">By</th><th scope="col">Since</th><th scope="col">Reason</th></tr></thead>
@@ -129,7 +129,7 @@ function direction(t: TypeSync): string {
 function Table({ s }: { s: Schema["SyncStatus"] }) {
   if (s.types.length === 0) return null;
   return (
-    <div className="scroll">
+    <div className="scroll" tabIndex={0}>
       <table>
         <caption>By type</caption>
         <thead><tr><th scope="col">Type</th><th scope="col">Way</th><th scope="col">Acknowledged</th><th scope="col">Behind</th><th scope="col">Refused</th></tr></thead>
@@ -161,7 +161,7 @@ function Credentials({ name }: { name: string }) {
           {date(c.revocationTime) !== undefined && <p className="warning">Revoked <Time at={date(c.revocationTime)} />.</p>}
           {c.certificates.length === 0 && c.tokens.length === 0 && <p>It has no certificate and no token.</p>}
           {c.certificates.length + c.tokens.length > 0 && (
-            <div className="scroll">
+            <div className="scroll" tabIndex={0}>
               <table>
                 <caption className="hidden">Certificates and tokens of the zone</caption>
                 <thead><tr><th scope="col">Credential</th><th scope="col">Issued</th><th scope="col">Ends</th><th scope="col">State</th></tr></thead>

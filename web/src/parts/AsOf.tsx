@@ -10,10 +10,10 @@ export function AsOf({ answer, live }: { answer: Answer<unknown>; live?: Live })
     <>
       <p className={answer.at === undefined && answer.refusal === undefined ? "asof pending" : "asof"}>
         <span>
-          {answer.at === undefined ? (answer.refusal === undefined ? "Waiting for the server." : "No answer yet.") : <>As of <Time at={answer.at} />.</>}{" "}
-          {live !== undefined && <span className="live">{live.live ? "Changes appear by themselves." : live.why === undefined ? "" : `Changes do not arrive: ${live.why}.`}</span>}
+          {answer.at === undefined ? (answer.refusal === undefined ? "Waiting for the server." : "No answer yet.") : <>Updated <Time at={answer.at} />.</>}{" "}
+          {live !== undefined && <span className="live">{live.live ? "Updates automatically." : live.why === undefined ? "" : `No automatic updates: ${live.why}.`}</span>}
         </span>
-        <Button onPress={answer.again} isDisabled={answer.asking}>{answer.asking ? "Asking…" : "Ask again"}</Button>
+        <Button onPress={answer.again} isDisabled={answer.asking}>{answer.asking ? "Refreshing…" : "Refresh"}</Button>
       </p>
       {answer.refusal !== undefined && (
         <Failure refusal={answer.refusal} hint={answer.data === undefined ? undefined : "What is below is the answer before."} />

@@ -21,8 +21,8 @@ export function Envoy({ at }: { at: At }) {
   const [asked, setAsked] = useState(false);
   return (
     <>
-      <h2>What its Envoy says</h2>
-      {asked ? <><Endpoints at={at} /><Counters at={at} /></> : <p><Button onPress={() => setAsked(true)}>Ask the Envoy</Button></p>}
+      <h2>Envoy</h2>
+      {asked ? <><Endpoints at={at} /><Counters at={at} /></> : <p><Button onPress={() => setAsked(true)}>Query Envoy</Button></p>}
     </>
   );
 }
@@ -38,7 +38,7 @@ function Endpoints({ at }: { at: At }) {
       <AsOf answer={answer} />
       {answer.data !== undefined && all.length === 0 && <p>{read === undefined ? "What it answers has no form that this page knows." : "It sends to none."}</p>}
       {all.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" tabIndex={0}>
           <table>
             <thead><tr><th scope="col">Cluster</th><th scope="col">Endpoint</th><th scope="col">Health</th><th scope="col">Requests</th><th scope="col">Failed</th></tr></thead>
             <tbody>{all.slice(0, shown).map((e, i) => <Row key={i} endpoint={e} />)}</tbody>

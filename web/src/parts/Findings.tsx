@@ -32,7 +32,7 @@ export function Findings({ global }: { global: boolean }) {
       <h2 id="findings">Needs attention</h2>
       {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
       {d === undefined && found.refusal === undefined && <p role="status" className={late ? undefined : "pending"}>Asking the server…</p>}
-      {d !== undefined && all.length === 0 && <p>Nothing was found{(unchecked.length > 0 || rest > 0) && " in what was checked"}.</p>}
+      {d !== undefined && all.length === 0 && <p>No problems found{(unchecked.length > 0 || rest > 0) && " in what was checked"}.</p>}
       <List all={all} />
       {rest > 0 && (
         <p className="row">

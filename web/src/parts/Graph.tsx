@@ -1,6 +1,6 @@
 import cytoscape from "cytoscape";
 import { useEffect, useMemo, useRef } from "react";
-import { has, type Access, type Kind } from "../calls";
+import { callerName, has, type Access, type Kind } from "../calls";
 import { go, href } from "../view";
 
 // What one screen can show. More is for the matrix.
@@ -44,7 +44,7 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
       const caller = a.callers[e.column];
       const service = a.services[e.row];
       if (caller === undefined || service === undefined) continue;
-      nodes.set(e.source, { data: { id: e.source, label: caller.spiffeId.split("/").slice(-1)[0] ?? "", kind: "caller" } });
+      nodes.set(e.source, { data: { id: e.source, label: callerName(caller), kind: "caller" } });
       nodes.set(e.target, { data: { id: e.target, label: `${service.name}:${service.port}`, kind: "service" } });
     }
     const graph = cytoscape({
@@ -53,16 +53,18 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
       maxZoom: 3,
       wheelSensitivity: 0.4,
       style: [
-        { selector: "node", style: { label: "data(label)", color: ink, "font-size": 11, "background-color": line, width: 18, height: 18, "text-valign": "bottom" } },
-        { selector: "node[kind = 'service']", style: { shape: "round-rectangle", width: 26 } },
+        { selector: "node", style: { label: "data(label)", color: ink, "font-size": 11, "background-color": line, width: 18, height: 18, "text-valign": nodes.size > 60 ? "bottom" : "center", "text-halign": nodes.size > 60 ? "center" : "left", "text-margin-x": nodes.size > 60 ? 0 : -6 } },
+        { selector: "node[kind = 'service']", style: { shape: "round-rectangle", width: 26, "text-halign": nodes.size > 60 ? "center" : "right", "text-margin-x": nodes.size > 60 ? 0 : 6 } },
         { selector: "edge", style: { width: "data(weight)", "curve-style": "bezier", "target-arrow-shape": "triangle", "line-color": line, "target-arrow-color": line } },
         ...(["allow", "depends", "deny"] as const).map((verdict) => ({
           selector: `edge[verdict = '${verdict}']`,
           style: { "line-color": colour(`--${verdict}`), "target-arrow-color": colour(`--${verdict}`), "line-style": verdict === "allow" ? "solid" as const : "dashed" as const },
         })),
       ],
-      layout: { name: nodes.size > 60 ? "concentric" : "cose", animate: false } as cytoscape.LayoutOptions,
+      layout: nodes.size > 60 ? { name: "concentric", animate: false } as cytoscape.LayoutOptions : { name: "preset", positions: columns(nodes), animate: false } as cytoscape.LayoutOptions,
     });
+    if (graph.zoom() > 1.3) graph.zoom(1.3); // few are no larger than many
+    graph.center();
     graph.on("tap", "edge", (e) => {
       const data = e.target.data() as Edge;
       const query = Object.fromEntries(new URL(window.location.href).searchParams);
@@ -74,7 +76,7 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
 
   return (
     <>
-      {all.length === 0 && <p>Nothing is like that, so there is no line to draw.</p>}
+      {all.length === 0 && <p>Nothing matches.</p>}
       <div className="graph" ref={frame} role="img" aria-label={`${edges.length} lines from callers to services; the matrix has the same as a table`} />
       {/* With this id the library adds no style of its own, which the page's policy would refuse. */}
       <p className="note" id="__________cytoscape_stylesheet">
@@ -83,6 +85,15 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
       </p>
     </>
   );
+}
+
+/** columns places callers at the left and services at the right, both as high. */
+function columns(nodes: Map<string, cytoscape.ElementDefinition>): Record<string, { x: number; y: number }> {
+  const ids = [...nodes.keys()];
+  const [callers, services] = [ids.filter((id) => id.startsWith("c")), ids.filter((id) => id.startsWith("s"))];
+  const height = 48 * Math.max(callers.length, services.length);
+  const of = (column: string[], x: number) => column.map((id, i) => [id, { x, y: ((i + 0.5) * height) / column.length }] as const);
+  return Object.fromEntries([...of(callers, 0), ...of(services, 460)]);
 }
 
 /** toRGB is a colour that a canvas understands. */

@@ -52,7 +52,7 @@ function Difference({ change }: { change: Schema["AuditChange"] }) {
   return (
     <details>
       <summary>{fields.length} {fields.length === 1 ? "field" : "fields"}{change.cut === true && ", and more that the log does not hold"}</summary>
-      <div className="scroll">
+      <div className="scroll" tabIndex={0}>
         <table>
           <thead><tr><th scope="col">Field</th><th scope="col">Before</th><th scope="col">After</th></tr></thead>
           <tbody>

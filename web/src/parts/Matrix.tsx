@@ -1,5 +1,5 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { cellText, has, mark, windowOf, type Access, type Cell, type Kind } from "../calls";
+import { callerName, cellText, has, mark, windowOf, type Access, type Cell, type Kind } from "../calls";
 
 const side = 28;
 
@@ -76,7 +76,7 @@ export function Matrix({ a, only, chosen, onChoose }: Props) {
             <tr aria-rowindex={1}>
               <th scope="col" className="corner">Service</th>
               {a.callers.slice(left, right).map((c, i) => (
-                <th key={c.spiffeId} scope="col" aria-colindex={left + i + 2} title={c.spiffeId}><span>{shortID(c.spiffeId)}</span></th>
+                <th key={c.spiffeId} scope="col" aria-colindex={left + i + 2} title={c.spiffeId}><span>{callerName(c)}</span></th>
               ))}
             </tr>
           </thead>
@@ -142,9 +142,4 @@ function look(cell: Cell | undefined, only: Kind, proxies: number): string {
   if (cell.allowed !== undefined || cell.denied !== undefined) words.push("seen");
   if (!has(only, cell)) words.push("pale");
   return words.join(" ");
-}
-
-/** shortID drops the trust domain's scheme: the end of an identity tells most. */
-function shortID(id: string): string {
-  return id.replace(/^spiffe:\/\//, "").split("/").slice(1).join("/").replace(/^ns\/(.*)\/sa\//, "$1/") || id || "(none verified)";
 }

@@ -14,7 +14,7 @@ export function Replicas() {
       <h2>Replicas of the global</h2>
       {replicas.refusal !== undefined && <p className="note">They are unknown: {replicas.refusal.message}</p>}
       {all.length > 0 && (
-        <div className="scroll">
+        <div className="scroll" tabIndex={0}>
           <table>
             <caption className="hidden">Replicas of the global</caption>
             <thead><tr><th scope="col">Replica</th><th scope="col">Version</th><th scope="col">Zones</th><th scope="col">Revision</th><th scope="col">Store</th><th scope="col">Started</th></tr></thead>
@@ -29,7 +29,7 @@ export function Replicas() {
 function Row({ replica: r }: { replica: Replica }) {
   return (
     <tr>
-      <th scope="row">{r.instance}{r.asked && ", which answers here"}{r.leads && ", leads"}</th>
+      <th scope="row">{r.instance}{r.asked && " (this one)"}{r.leads && " (leader)"}</th>
       <td>{r.version}</td>
       <td>{r.zones}</td>
       <td>{r.revision}</td>
