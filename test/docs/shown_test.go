@@ -13,7 +13,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// functions are the tests that rows may name, each with the text of the files that contain its name.
+// functions are the tests that rows may name, each with the text of its file, and of the one beside it that has its rows.
 func functions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -25,6 +25,13 @@ func functions(t *testing.T) map[string]string {
 		}
 		for _, file := range files {
 			text := read(t, file)
+			rows, err := filepath.Glob(strings.TrimSuffix(file, "_test.go") + "_rows_test.go") // what it goes through
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, beside := range rows {
+				text += read(t, beside)
+			}
 			for _, m := range declared.FindAllStringSubmatch(text, -1) {
 				out[m[1]] = text
 			}

@@ -164,7 +164,7 @@ func (z *fuzzedZone) checkReports() {
 		z.t.Errorf("metrics cannot be shown: %v", err)
 	}
 	server := api.New(api.Config{Store: z.server.store, Home: home})
-	accesslog.Register(server, accesslog.Config{Store: z.server.store, Journal: z.journal, Collecting: true})
+	accesslog.Register(server, accesslog.Config{Store: z.server.store, Zone: home.Zone, Journal: z.journal, Collecting: true})
 	for _, path := range []string{"/_report/shadow", "/_suggest/permissions?dataplane=sound"} {
 		w := httptest.NewRecorder()
 		server.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
