@@ -101,3 +101,34 @@ test("markup in every text that a resource takes is text in every view", async (
   for (const view of ["", "calls", "calls?view=graph", "why", "shadow", "zone", ...[...types].map((t) => `resources?type=${t.toLowerCase()}s`)]) await harmless(page, view);
   expect(wrong).toEqual([]);
 });
+
+test("markup, and names that objects have, are text in every part of a view's URL", async ({ page }) => {
+  test.setTimeout(300_000);
+  const wrong: string[] = [];
+  page.on("dialog", (d) => {
+    wrong.push(`dialog ${d.message()}`);
+    void d.dismiss();
+  });
+  page.on("pageerror", (e) => wrong.push(e.message));
+  const keys = ["service", "caller", "zone", "namespace", "method", "path", "mesh", "view", "only", "offset", "callersOffset", "row", "column",
+    "from", "to", "inbound", "policy", "name", "kri", "type", "role", "origin", "text", "__proto__", "constructor", "toString"];
+  for (const view of ["", "calls", "why", "shadow", "zone", "proxy", "resources", "resource", "try", "nowhere"]) {
+    for (const payload of [...dangerous.slice(0, 4), "constructor", "__proto__", "9".repeat(200), "x".repeat(5_000)]) {
+      await page.goto(`${zone.url}/ui/${view}?${new URLSearchParams(keys.slice(0, payload.length > 1000 ? 1 : undefined).map((key) => [key, payload]))}`);
+      await expect(page.getByRole("heading", { level: 1 }).or(page.getByRole("alert")).first(), `${view} ${payload.slice(0, 40)}: ${wrong.join("; ")}`).toBeVisible();
+      const made = await page.evaluate(() => [
+        ...[...document.querySelectorAll("main img, main script, main b[onclick], svg[onload], a[href^='javascript' i], [onerror]")].map((e) => e.outerHTML),
+        ...Object.keys(Object.prototype),
+      ]);
+      expect(made, `${view} ${payload.slice(0, 40)}`).toEqual([]);
+    }
+  }
+  for (const name of ["constructor", "valueof", "hasownproperty"]) {
+    const doc: Doc = { type: "MeshTimeout", mesh: "default", namespace: name, name, spec: { to: [{ targetRef: { kind: "Mesh" }, default: { connectionTimeout: "3s" } }] } };
+    expect(await put(doc, "meshtimeouts", false)).toBe(true);
+    await page.goto(`${zone.url}/ui/resources?type=meshtimeouts&name=${name}`);
+    await page.getByRole("link", { name, exact: true }).click();
+    await expect(page.getByRole("heading", { name: `MeshTimeout ${name}` })).toBeVisible();
+  }
+  expect(wrong).toEqual([]);
+});

@@ -208,3 +208,40 @@ test("policies in namespaces: one for services of its own namespace and of other
   await expect(page.getByRole("alert")).toContainText("spec.to");
   await expect(page.getByRole("alert")).toContainText("Nothing was stored.");
 });
+
+test("policies in namespaces: a producer's route, and a timeout for it, are in the other zone", async ({ watched: page, mesh }) => {
+  test.setTimeout(180_000);
+  const route = `type: MeshHTTPRoute\nmesh: default\nnamespace: backend-ns\nname: story-route\nspec:\n  to:\n    - targetRef: {kind: MeshService, name: backend}\n      rules:\n        - matches: [{path: {type: PathPrefix, value: /v2}}]\n          default: {backendRefs: [{kind: MeshService, name: backend, port: 80}]}\n`;
+  await page.goto(`${mesh.zone1}/ui/`);
+  await tried(page, `${route}---\n${timeoutOf("backend-ns", "story-of-route", to("{kind: MeshHTTPRoute, name: story-route}"))}`,
+    ["MeshHTTPRoute story-route: created", "MeshTimeout story-of-route: created", "Role: producer", /synced to global, zone-2/]);
+  for (const [type, name] of [["MeshHTTPRoute", "story-route"], ["MeshTimeout", "story-of-route"]] as const) {
+    await page.goto(`${mesh.global}/ui/resources?type=${type.toLowerCase()}s&namespace=&name=${name}`);
+    await expect(async () => {
+      await page.getByRole("button", { name: "Refresh" }).first().click();
+      await page.getByRole("link", { name, exact: true }).click({ timeout: 3000 });
+    }).toPass();
+    await expect(async () => {
+      await page.getByRole("button", { name: "Refresh" }).last().click();
+      await expect(page.getByText(/acknowledged by (1 of 1|2 of 2) zones/)).toBeVisible({ timeout: 2000 });
+    }).toPass();
+  }
+  for (const plural of ["meshtimeouts/story-of-route", "meshhttproutes/story-route"]) {
+    expect((await page.request.delete(`${mesh.zone1}/meshes/default/${plural}?namespace=backend-ns`)).ok()).toBe(true);
+  }
+});
+
+test("a client is denied in the shadow first: it is still allowed, and the report watches the policy; then it is denied", async ({ watched: page, mesh }) => {
+  test.setTimeout(180_000);
+  const shaded = owner(`allowWithShadowDeny: [${exact(frontend)}]`);
+  await page.goto(`${mesh.zone1}/ui/`);
+  await tried(page, textOf(shaded));
+  await asked(page, { from: frontend, is: "Allowed", by: "story-owner" });
+  await expect(page.getByText(/Shadow rules would deny, by/)).toBeVisible();
+  await page.getByRole("link", { name: "Shadow report" }).click();
+  await page.getByRole("link", { name: /story-owner/ }).first().click();
+  await expect(page.getByText("only. Show all")).toBeVisible();
+  await tried(page, textOf(owner(deny(exact(frontend)))), ["MeshTrafficPermission story-owner: updated"]);
+  await asked(page, { from: frontend, is: "Denied", by: "story-owner" });
+  await remove(page, mesh, shaded);
+});
