@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 envoy=$(realpath "$ENVOY")
 work=$(mktemp -d)
+declare -A identity
 say() { printf '%4ds %s\n' "$SECONDS" "$1"; }
 compose() {
 	PYTHONPATH="$PODMAN_COMPOSE" "$PYTHON" "$PODMAN_COMPOSE/podman_compose.py" --podman-path "$work/podman" --in-pod 0 \
@@ -32,6 +33,14 @@ finish() {
 	rm -rf "$work"
 }
 trap finish EXIT
+
+# In a container that may not raise its own limits, and without systemd, podman needs to be told.
+if [ -z "${CONTAINERS_CONF:-}" ] && ! (ulimit -Hn 1048576) 2>/dev/null; then
+	export CONTAINERS_CONF=$work/containers.conf
+	printf '[containers]\ndefault_ulimits = ["nofile=%s:%s", "nproc=1024:1024"]\n' "$(ulimit -Sn)" "$(ulimit -Hn)" >"$CONTAINERS_CONF"
+	printf '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n[network]\nnetwork_backend = "netavark"\n' \
+		>>"$CONTAINERS_CONF"
+fi
 
 # podman before 4.6 cannot wait for a health check, needs systemd to make one, and does not start what requires something that requires
 # something else. This one is asked by podman-compose instead.
@@ -81,7 +90,8 @@ for target in causeway-global causeway-zone; do
 		-v "$goroot:/usr/local/go:ro" -v "$modules:/modules:ro" -v "$cache:/cache" --build-arg VERSION=v9.8.7 . >/dev/null
 	said=$(podman image inspect "$target" --format '{{.Architecture}} {{.User}} {{.Config.Entrypoint}} {{.HealthCheck}}{{.Config.Healthcheck}}')
 	[[ $said == "$("${GO:-go}" env GOARCH) 65532:65532 [/usr/bin/$target]"*"/usr/bin/$target healthcheck"* ]] || { echo "$target: $said" >&2; exit 1; }
-	[[ $(podman run --rm --read-only --network none "$target" version) == *v9.8.7* ]] || { echo "$target has another version" >&2; exit 1; }
+	said=$(podman run --rm --read-only --network none "$target" version)
+	[[ $said == *v9.8.7* ]] || { echo "$target has another version: $said" >&2; exit 1; }
 done
 say 'both images are built, say their version with a read-only root, and have their health checks'
 
@@ -90,6 +100,28 @@ zones() { ctl global get zones | tr '\n' ' '; }
 until_says 'both zones are online' 'zone-1 +online.*zone-2 +online' zones
 for n in 1 2; do until_says "zone-$n has its Envoy" 'online' ctl "zone-$n" get dataplanes; done
 until_says 'the policy is enforced everywhere' 'enforced by 2 of 2' ctl global rollout status kri_mtp_default___allow-frontend_
+
+# Requests pass both Envoys: the policy allows the frontend of zone-1, in both zones, and nobody else.
+for n in 1 2; do
+	ctl "zone-$n" svid frontend --out-dir /run/causeway/frontend >/dev/null
+	identity[$n]=$(podman volume inspect "causeway_share-$n" --format '{{.Mountpoint}}')/frontend
+done
+# request ZONE IDENTITY: the status of a request to the backend of a zone, with the identity of a zone's frontend.
+request() {
+	nsenter --net="/proc/$(podman inspect --format '{{.State.Pid}}' "causeway_zone-$1_1")/ns/net" /usr/bin/python3 - "${identity[$2]}" <<'END'
+import http.client, ssl, sys
+context = ssl._create_unverified_context()  # its certificate names a SPIFFE ID, and no host
+context.load_cert_chain(sys.argv[1] + "/svid.pem", sys.argv[1] + "/svid_key.pem")
+call = http.client.HTTPSConnection("127.0.0.1", 8080, context=context, timeout=5)
+call.request("GET", "/allow-frontend.yaml")
+answer = call.getresponse()
+print(answer.status, answer.read().decode()[:30])
+END
+}
+for n in 1 2; do
+	until_says "the Envoy of zone-$n lets the frontend of zone-1 in" '^200 type: MeshTrafficPermission' request "$n" 1
+	until_says "the Envoy of zone-$n denies the frontend of zone-2" '^403 RBAC: access denied' request "$n" 2
+done
 
 # What restarts finds the others: they share the network of a machine that does not.
 network() { podman inspect --format '{{.State.Pid}}' "causeway_$1_1" | xargs -I{} readlink /proc/{}/ns/net; }
@@ -100,3 +132,5 @@ for one in zone-1 envoy-1 backend-1; do
 done
 until_says 'after a restart of its zone, the Envoy is connected' 'online' ctl zone-1 get dataplanes
 until_says 'and the zone is online' 'zone-1 +online' zones
+until_says 'and its Envoy lets the frontend in' '^200 ' request 1 1
+until_says 'and denies others' '^403 ' request 1 2
