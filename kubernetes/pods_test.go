@@ -87,7 +87,7 @@ func TestPodsGetTheirProxy(t *testing.T) {
 		t.Errorf("the API server is asked %d times", p.asked.Load())
 	}
 	got = p.ask(t, `"app":"backend"`, `"app":"backend","kuma.io/mesh":"other"`)
-	if !got.Allowed || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `there is no mesh "other"`) {
+	if !got.Allowed || len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0], `mesh "other" not found`) {
 		t.Errorf("in a mesh that is not there: %+v", got)
 	}
 }
