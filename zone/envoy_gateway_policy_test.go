@@ -185,7 +185,7 @@ func TestGatewayIsObserved(t *testing.T) {
 	logs := fmt.Sprintf("{backends: [{type: File, file: {path: %s}}]}", log)
 	w.policy(resources.TypeMeshAccessLog, toBackend, logs)
 	eventually(t, "the insight", func() bool {
-		return strings.Contains(w.gatewayProblems(), "kri_mal_default_zone-1__p_: a gateway's listener of HTTP logs by items for kind Mesh only")
+		return strings.Contains(w.gatewayProblems(), "kri_mal_default_zone-1__p_: a gateway's HTTP listener logs only by items for kind Mesh")
 	})
 	w.policy(resources.TypeMeshAccessLog, toMesh, logs)
 	soon(t, func() error {

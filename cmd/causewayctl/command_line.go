@@ -8,7 +8,7 @@ import (
 )
 
 // otherWords maps words that people try as commands to the commands that do it.
-var otherWords = map[string]string{
+var otherWords = map[string]string{ //nolint:gosec // words, no credentials
 	"token": "user token, dataplane token and zone token", "status": "doctor and rollout status", "health": "doctor",
 	"check": "doctor and lint", "list": "get", "show": "get and describe", "create": "apply", "whoami": "auth whoami",
 	"can-i": "auth can-i", "logs": "audit", "context": "config use-context", "contexts": "config get-contexts",

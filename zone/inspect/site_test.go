@@ -71,7 +71,7 @@ func newSite(t *testing.T, zone string) *site {
 		return s
 	}
 	journal.Add(observed(), "/pay", time.Now())
-	accesslog.Register(server, accesslog.Config{Store: s.store, Journal: journal, Collecting: true})
+	accesslog.Register(server, accesslog.Config{Store: s.store, Zone: zone, Journal: journal, Collecting: true})
 	s.handler = server
 	s.router = routerOf(t)
 	return s
