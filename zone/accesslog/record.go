@@ -15,6 +15,8 @@ const (
 	maxRecord       = 4 << 20
 	maxRecordValues = 200_000
 	maxRecordDepth  = 6
+	// lostRoom is what a time takes that entries which are left out give a policy.
+	lostRoom = len(`,"lost":"2006-01-02T15:04:05.999999999Z"`)
 )
 
 // Kind is a kind of observation.
@@ -116,7 +118,7 @@ func (c *Config) AppendRecord(dst []byte, of Selection) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room, values := maxRecord-len(head)-64, maxRecordValues-4*len(r.Policies)-32
+	room, values := maxRecord-len(head)-64-lostRoom*len(r.Policies), maxRecordValues-4*len(r.Policies)-32
 	for i := range s.entries {
 		one, err := json.Marshal(recordedOf(&s.entries[i]))
 		if err != nil {

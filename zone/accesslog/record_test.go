@@ -130,6 +130,46 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
+// TestRecordsOfManyPolicies: a full journal of denials by many policies gives a Record, in which each policy of which a
+// denial is left out says so.
+func TestRecordsOfManyPolicies(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	s := store.NewMemory()
+	kris := make([]string, many)
+	spec, err := resources.NewSpec(resources.TypeMeshTrafficPermission,
+		[]byte(`{"rules":[{"default":{"allowWithShadowDeny":[{"spiffeId":{"type":"Prefix","value":"spiffe://a/"}}]}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range kris {
+		r := &resources.Resource{Spec: spec, Key: resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default",
+			Name: fmt.Sprintf("strict-%03d", i)}}
+		if _, err := s.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: r}}}); err != nil {
+			t.Fatal(err)
+		}
+		kris[i] = resources.KRIOf(r).String()
+	}
+	j := NewJournal(start, 0)
+	for i := range DefaultCapacity {
+		j.Add(Observation{Inbound: inbound, Client: fmt.Sprintf("spiffe://a/%s/%d", strings.Repeat("a", 300), i), Method: "GET",
+			PathPrefix: "/", Policy: "default", ShadowPolicy: kris[i%many]}, "/", start.Add(time.Duration(i)*time.Second+1))
+	}
+	body, err := (&Config{Store: s, Journal: j}).AppendRecord(nil, Selection{Kind: Shadowed})
+	if err != nil || len(body) > maxRecord {
+		t.Fatalf("%v, %d bytes", err, len(body))
+	}
+	r, err := ReadRecord(body, "zone-1", Selection{Kind: Shadowed})
+	if err != nil || len(r.Policies) != many || len(r.Entries) < 1000 {
+		t.Fatalf("%v: %d policies, %d entries", err, len(r.Policies), len(r.Entries))
+	}
+	for _, p := range r.Policies {
+		if p.Lost.IsZero() {
+			t.Errorf("%s lost nothing", p.KRI)
+		}
+	}
+}
+
 // TestRecordsOfLiars: a zone is believed what it says of its own Dataplanes only, and nothing is decoded that is larger
 // than a Record may be.
 func TestRecordsOfLiars(t *testing.T) {
