@@ -92,6 +92,19 @@ func (h *handlers) ask(r *http.Request, zone string, of Selection) (*observed, e
 	return &observed{zone: zone, journal: record.journal(), collecting: record.Collecting, policies: record.Policies}, nil
 }
 
+// asOf gives policies that changed on the global after they did in the zone the time of the global: what the zone has
+// seen is of an earlier form of them.
+func (o *observed) asOf(snap store.Snapshot) {
+	here := map[string]time.Time{}
+	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission}) {
+		here[resources.KRIOf(r).String()] = r.ModificationTime
+	}
+	for i := range o.policies {
+		p := &o.policies[i]
+		p.Changed = later(p.Changed, here[p.KRI])
+	}
+}
+
 // notCollecting returns why nothing was reported, or "".
 func (o *observed) notCollecting() string {
 	if o.collecting {
@@ -111,6 +124,9 @@ func (h *handlers) report(w http.ResponseWriter, r *http.Request) error {
 	seen, err := h.ask(r, query.Get("zone"), Selection{Kind: Shadowed, Mesh: q.mesh})
 	if err != nil {
 		return err
+	}
+	if h.Ask != nil {
+		seen.asOf(h.Store.Snapshot())
 	}
 	out := report(seen, q)
 	out.Unknown = q.unknown(h.Store.Snapshot())
