@@ -7,13 +7,14 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// silence is how long a global may say nothing before the types that it has not spoken of are those that it does not
-// serve, as far as answers about all types go.
+// silence is how long a global may send nothing of its lists before the types that it has not spoken of count as those
+// that it does not serve, as far as answers about all types go.
 const silence = 5 * time.Minute
 
 // Comparing lists the types of which it is unknown whether the connected global has newer resources, because this session
 // has not had its whole list of them, and since when. It looks at one type, or at all if t is empty. Among all, those of
-// which the global has said nothing do not count once it was silent for minutes: it does not serve them.
+// which the global has said nothing do not count once it has sent nothing of its lists for minutes: it does not serve
+// them. Changes of types that are compared say nothing about the others.
 func (z *Zone) Comparing(t resources.Type) (since time.Time, types []resources.Type) {
 	if _, away := z.Away(); away {
 		return time.Time{}, nil
@@ -40,14 +41,16 @@ func (z *Zone) Comparing(t resources.Type) (since time.Time, types []resources.T
 func (a *peerStore) hear(t resources.Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.heard = a.now()
+	if !a.compared[t] {
+		a.heard = a.now()
+	}
 	if a.parts == nil {
 		a.parts = map[resources.Type]bool{}
 	}
 	a.parts[t] = true
 }
 
-// lastHeard returns the time of the last message; zero if there was none.
+// lastHeard returns the time of the last message about a type that was not compared yet; zero if there was none.
 func (a *peerStore) lastHeard() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

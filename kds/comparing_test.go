@@ -49,6 +49,10 @@ func TestZoneThatIsComparedInPart(t *testing.T) {
 	if _, types := z.Comparing(""); len(types) > 0 {
 		t.Errorf("a global that does not serve %v is doubted for ever", types)
 	}
+	g.list(t, resources.TypeMeshTimeout, "2", nil)
+	if _, types := z.Comparing(""); len(types) > 0 {
+		t.Errorf("as another type changes, a global that does not serve %v is doubted again", types)
+	}
 	if _, types := z.Comparing(resources.TypeMeshRetry); len(types) != 1 {
 		t.Error("of a type of which the global has said nothing, nothing is unknown")
 	}

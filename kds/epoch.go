@@ -75,7 +75,8 @@ type peerStore struct {
 	point     lineage.Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
-	// parts holds the types of which this session has had a message, and heard the time of the last; guarded by mu.
+	// parts holds the types of which this session has had a message, and heard the time of the last one about a type that
+	// was not compared yet; guarded by mu.
 	parts map[resources.Type]bool
 	heard time.Time
 	// noted holds what before returns; guarded by mu.
