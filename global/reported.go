@@ -38,7 +38,7 @@ func (z *zoneQuestions) reported(ctx context.Context, zone string, of accesslog.
 // seen returns what a zone's proxies reported for the matrix of callers, or why that is unknown.
 func (z *zoneQuestions) seen(ctx context.Context, zone, mesh string) (*accesslog.Record, string) {
 	if z.store.Snapshot().Get(resources.Key{Type: resources.TypeZone, Name: zone}) == nil {
-		return nil, "there is no zone " + zone
+		return nil, "there is no zone " + zone + ", or you may not read it"
 	}
 	record, err := z.reported(ctx, zone, accesslog.Selection{Mesh: mesh})
 	var refused *api.Error

@@ -167,7 +167,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
 	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
-	asked := &zoneQuestions{store: durable, sync: sync, desk: zones.desk, replicas: zones.replicas}
+	asked := &zoneQuestions{store: durable, sync: sync, desk: zones.desk}
 	addInspect(routes, durable, shown, away, spread, asked, c)
 	(&operator{store: durable, sync: sync, outdated: zones.replicas.outdated}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)

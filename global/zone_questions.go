@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds"
@@ -19,10 +18,9 @@ import (
 
 // zoneQuestions passes questions of the HTTP API on to zones. Callers are judged before.
 type zoneQuestions struct {
-	store    store.Reader
-	sync     *kds.Global
-	desk     *questions.Desk
-	replicas *replicas
+	store store.Reader
+	sync  *kds.Global
+	desk  *questions.Desk
 }
 
 // ask returns the zone's answer, whose status is 200, or an error of the API. feature is the one that the zone must have.
@@ -57,16 +55,12 @@ func (z *zoneQuestions) reaches(zone string, feature exchange.Features) error {
 		"version before them, or has not joined with a certificate; ask its own HTTP API, by --address")
 }
 
-// holder says which replica a zone is connected to, as far as known.
+// holder says which replica a zone is connected to, as far as known. Whoever asks about a proxy need not be allowed to
+// list replicas, so the text has no addresses.
 func (z *zoneQuestions) holder(zone string) string {
 	claim := kds.ClaimOf(z.store.Snapshot(), zone)
 	if claim == nil || claim.Replica == "" {
 		return "another replica of the global"
-	}
-	for _, one := range z.replicas.list() {
-		if one.Instance == claim.Replica && len(one.Addresses) > 0 {
-			return "the replica " + claim.Replica + " of the global, on the machine that zones reach at " + strings.Join(one.Addresses, ", ")
-		}
 	}
 	return "the replica " + claim.Replica + " of the global"
 }

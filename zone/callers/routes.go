@@ -83,11 +83,11 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	about := access.Action{Verb: resources.VerbRead, Type: resources.AccessServer, Scope: access.ScopeServer}
 	may := h.server.Authorize(r, about) == nil
-	did := h.pairs(q.known, may)
+	did, reader := h.pairs(q.known, may), h.server.Reader(r)
 	if h.config.Reported != nil && q.reported && q.zone != "" {
-		did = h.reported(r.Context(), q, may)
+		did = h.reported(r.Context(), q, reader, may)
 	}
-	return api.WriteLongJSON(w, h.answer(m, q, h.server.Reader(r), did))
+	return api.WriteLongJSON(w, h.answer(m, q, reader, did))
 }
 
 // seen holds proxies' reports, or why they are unknown.
@@ -116,9 +116,12 @@ const (
 )
 
 // reported is pairs on a global, which asks the zone.
-func (h *handler) reported(ctx context.Context, q *question, may bool) seen {
-	if !may {
+func (h *handler) reported(ctx context.Context, q *question, reader *api.Reader, may bool) seen {
+	switch {
+	case !may:
 		return seen{unknown: mayNotRead}
+	case !reader.Zone(q.zone):
+		return seen{unknown: "there is no zone " + q.zone + ", or you may not read it"}
 	}
 	record, unknown := h.config.Reported(ctx, q.zone, q.mesh)
 	switch {
