@@ -87,3 +87,22 @@ func TestEarlierServersAreBelieved(t *testing.T) {
 		t.Errorf("status %d: %s", status, stderr.String())
 	}
 }
+
+// TestAccessReportOfAnEarlierServer asks a server for who may call a zone's services that cannot be asked for what the
+// zone's proxies reported: it answers what it knows.
+func TestAccessReportOfAnEarlierServer(t *testing.T) {
+	t.Parallel()
+	earlier := httptest.NewServer(posing(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("reported") {
+			_ = api.WriteJSON(w, http.StatusBadRequest, api.BadField("reported", "this request takes no query parameter %q", "reported"))
+			return
+		}
+		_, _ = w.Write([]byte(`{"services": [], "callers": [], "policies": [], "seen": {"unknown": "a global keeps none"}}`))
+	})))
+	t.Cleanup(earlier.Close)
+	var stdout, stderr bytes.Buffer
+	status := run([]string{"report", "access", "--zone", "zone-1", "--address", earlier.URL}, strings.NewReader(""), &stdout, &stderr)
+	if said := stdout.String() + stderr.String(); status != 0 || !strings.Contains(said, "a global keeps none") {
+		t.Errorf("status %d: %s", status, said)
+	}
+}

@@ -83,10 +83,13 @@ func zoneOnly(err error) error {
 }
 
 // namesZone reports whether a global refused a question because it does not say which zone is meant.
-func namesZone(err error) bool {
+func namesZone(err error) bool { return refusesField(err, "zone") }
+
+// refusesField reports whether a server refused a question because of one field.
+func refusesField(err error, field string) bool {
 	var refused *api.Error
 	return errors.As(err, &refused) && refused.Status == http.StatusBadRequest && len(refused.InvalidParameters) == 1 &&
-		refused.InvalidParameters[0].Field == "zone"
+		refused.InvalidParameters[0].Field == field
 }
 
 // shadowReport is the answer to GET /_report/shadow.

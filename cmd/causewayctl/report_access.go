@@ -129,7 +129,13 @@ func (r *accessReport) ask(ctx context.Context, client *api.Client, mesh string,
 			query.Set("offset", strconv.Itoa(service))
 			query.Set("callersOffset", strconv.Itoa(caller))
 			part := &callers.Answer{}
-			if err := client.JSON(ctx, api.Request{Path: "/meshes/" + url.PathEscape(mesh) + "/_access", Query: query}, part); err != nil {
+			asked := api.Request{Path: "/meshes/" + url.PathEscape(mesh) + "/_access", Query: query}
+			err := client.JSON(ctx, asked, part)
+			if refusesField(err, "reported") { // a server of an earlier version says what it knows without asking the zone
+				query.Del("reported")
+				err = client.JSON(ctx, asked, part)
+			}
+			if err != nil {
 				return err
 			}
 			services, all = part.Total, part.TotalCallers
