@@ -23,7 +23,7 @@ type forwarder struct {
 }
 
 // newForwarder makes the forwarder of a chain. bare is the TCP proxy without the effect of policies: it is in use if the
-// proxy refuses the first one that it gets.
+// proxy refuses the first one that it gets, or gets none within Envoy's 15 seconds.
 func newForwarder(chain string, config, bare *tcpv3.TcpProxy) (*forwarder, error) {
 	until, err := pack(bare)
 	if err != nil {
@@ -39,7 +39,7 @@ func newForwarder(chain string, config, bare *tcpv3.TcpProxy) (*forwarder, error
 func isForwarder(filter string) bool { return strings.HasSuffix(filter, forwards) }
 
 // withoutNewForwarders leaves out the forwarders that the proxy does not have yet: they name clusters that it may not
-// have either.
+// have, or that still wait for endpoints and secrets.
 func withoutNewForwarders(filters set, known map[string]string) (out set, left bool) {
 	for _, r := range filters {
 		if isForwarder(r.name) && known[r.name] != r.version {

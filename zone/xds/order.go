@@ -9,7 +9,7 @@ import (
 )
 
 // waitsFor lists the kinds that each kind waits for. Listeners and routes would fail requests if they named a cluster
-// that the proxy lacks, or has without endpoints.
+// that the proxy lacks, or has without endpoints or secrets. Forwarders wait as routes do (selectedByLocked).
 var waitsFor = [kinds][]kind{
 	kindListener: {kindCluster},
 	kindRoute:    {kindCluster, kindEndpoint, kindSecret},
@@ -122,6 +122,7 @@ func (s *session) wakeWaitingLocked(k kind) {
 		s.wakeLocked(kindListener)
 		s.wakeLocked(kindRoute)
 	case kindListener:
+		s.wakeLocked(kindExtension)
 		s.wakeLocked(kindRoute)
 		s.wakeLocked(kindCluster)
 	case kindRoute, kindExtension:

@@ -45,7 +45,8 @@ func orderedState(dice *rand.Rand, patches bool) *state {
 		add(kindSecret, identitiesOf(c), "")
 		switch {
 		case c < "c":
-			add(kindListener, "l-"+c, "")
+			add(kindListener, "l-"+c, "ecds=l-"+c+forwards)
+			add(kindExtension, "l-"+c+forwards, "")
 		case dice.IntN(2) == 0:
 			add(kindListener, "l-"+c, "rds=r-"+c)
 			add(kindRoute, "r-"+c, "")

@@ -144,6 +144,41 @@ func TestForwardersWaitForCollectors(t *testing.T) {
 	}
 }
 
+// TestForwardersWaitForSecrets: a stream gets a TCP proxy only after the identities of all servers. Without them a new
+// cluster is not ready, and connections to it would end.
+func TestForwardersWaitForSecrets(t *testing.T) {
+	t.Parallel()
+	x := testProxies(storeOf(t, "testdata/network/tcp.yaml"))
+	s := newSession(x)
+	if err := s.identify(testNode("caller")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.end()
+	state := *s.proxy.state.Load()
+	for _, r := range state.sets[kindEndpoint] {
+		name := identitiesOf(clusterOf(r.name))
+		state.sets[kindSecret] = append(state.sets[kindSecret], &resource{name: name, version: "1", delta: &discovery.Resource{Name: name, Version: "1"}})
+	}
+	s.proxy.state.Store(&state)
+	names := func(k kind) (out []string) {
+		for _, r := range state.sets[k] {
+			out = append(out, r.name)
+		}
+		return out
+	}
+	<-watchOf(t, s, kindCluster, "*")
+	<-watchOf(t, s, kindEndpoint, names(kindEndpoint)...)
+	<-watchOf(t, s, kindSecret, names(kindSecret)[0])
+	forwarders := watchOf(t, s, kindExtension, databaseForwarder)
+	if len(forwarders) != 0 {
+		t.Error("the forwarder is sent before the identities of a server")
+	}
+	<-watchOf(t, s, kindSecret, names(kindSecret)...)
+	if len(forwarders) != 1 {
+		t.Error("the forwarder is not sent after the identities")
+	}
+}
+
 // databaseForwarder is the TCP proxy to the service of testdata/network/tcp.yaml.
 const databaseForwarder = "kri_msvc_default_zone-1__db_5432" + forwards
 

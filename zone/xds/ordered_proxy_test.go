@@ -33,7 +33,7 @@ type orderedProxy struct {
 }
 
 // orderedKinds are the kinds of the test, in the order in which a proxy asks first.
-var orderedKinds = []kind{kindCluster, kindListener, kindEndpoint, kindSecret, kindRoute}
+var orderedKinds = []kind{kindCluster, kindListener, kindEndpoint, kindSecret, kindRoute, kindExtension}
 
 func newOrderedProxy(t *testing.T, x *Proxies, dice *rand.Rand) *orderedProxy {
 	t.Helper()
@@ -50,7 +50,7 @@ func eachReferred(version string, f func(k kind, name string)) {
 	_, refers, _ := strings.Cut(version, "+")
 	for part := range strings.FieldsSeq(refers) {
 		word, name, _ := strings.Cut(part, "=")
-		f(kind(slices.IndexFunc([]kind{0, 1, 2, 3, 4}, func(k kind) bool { return k.String() == word })), name)
+		f(kind(slices.IndexFunc([]kind{0, 1, 2, 3, 4, 5}, func(k kind) bool { return k.String() == word })), name)
 	}
 }
 

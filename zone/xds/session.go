@@ -260,7 +260,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		all, ok = s.inlineLocked(all)
 	}
 	left := false
-	if ok && k == kindExtension && s.ordered && (s.lacksLocked(kindCluster) || s.asked[kindEndpoint] && s.lacksLocked(kindEndpoint)) {
+	if ok && k == kindExtension && s.mustWaitLocked(kindRoute) {
 		all, left = withoutNewForwarders(all, sub.ReturnedResources())
 	}
 	s.proxy.record.asks(s.subscription, k, ok && !left)
