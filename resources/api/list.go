@@ -26,14 +26,15 @@ type selection struct {
 	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
 	tags    map[string]string
 	gateway string
-	// overviews means that who is connected is shown, too.
+	// overviews means that who is connected is shown, too. liveFrom is the server's.
 	overviews bool
+	liveFrom  uint64
 }
 
 // revision returns the revision of what a list shows, as JSON, for the next watch.
 func (l *selection) revision(v view) string {
 	if l.overviews {
-		return strconv.Quote(progress{stored: v.stored.Revision(), live: v.live.Revision()}.String())
+		return strconv.Quote(progress{stored: v.stored.Revision(), live: l.liveFrom + v.live.Revision()}.String())
 	}
 	return strconv.FormatUint(v.stored.Revision(), 10)
 }

@@ -24,7 +24,7 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		if err != nil {
 			return err
 		}
-		l.overviews = true
+		l.overviews, l.liveFrom = true, s.liveFrom
 		v, reader := s.view(), s.Reader(r)
 		return s.writeList(w, r, l,
 			func(dst []byte, found *resources.Resource) []byte { return s.appendOverview(dst, v, found, reader) })

@@ -101,6 +101,8 @@ type Server struct {
 	draining chan struct{}
 	drain    sync.Once
 	watches  watches
+	// liveFrom is where the revisions of the live status begin in a progress. It is a time, and differs between processes.
+	liveFrom uint64
 	// objects is nil if users write all resources here.
 	objects Objects
 }
@@ -130,7 +132,8 @@ func New(c Config) *Server {
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), byPattern: map[string]*Row{}, proofs: map[string]access.Proof{},
 		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(),
-		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), watches: watches{users: map[string]int{}}}
+		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), watches: watches{users: map[string]int{}},
+		liveFrom: uint64(time.Now().UnixMicro())} //nolint:gosec // after 1970
 	s.addRoutes()
 	s.addElsewhere()
 	return s

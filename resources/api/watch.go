@@ -19,6 +19,10 @@ const watchQuery = "watch"
 // watchWait is the longest time that a list waits for a change.
 const watchWait = 20 * time.Second
 
+// liveRest is the least time between two looks of a watch at the live status: proxies and zones report their counters all
+// the time, and each look authorizes the caller again.
+const liveRest = 200 * time.Millisecond
+
 // maxWatchesOfUser bounds one user's lists that wait for a change, and reads that wait for a revision. Each change of
 // the store wakes all of them, and a list authorizes its caller again.
 const maxWatchesOfUser = 64
@@ -99,6 +103,11 @@ func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error
 		select {
 		case <-next:
 		case <-nextLive:
+			select {
+			case <-time.After(liveRest):
+			case <-s.draining:
+			case <-ctx.Done():
+			}
 		case <-s.draining:
 			return false, nil
 		case <-ctx.Done():

@@ -10,8 +10,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
 
-// progress is how far a caller knows the changes of both stores: the revision of what is stored, and that of the live status,
-// which begins anew with each process. Callers have it as the text STORED.LIVE.
+// progress is how far a caller knows the changes of both stores: the revision of what is stored, and that of the live status.
+// The latter begins anew with each process, so it counts from Server.liveFrom: that of one process says nothing to another.
+// Callers have it as the text STORED.LIVE.
 type progress struct{ stored, live uint64 }
 
 func (p progress) String() string { return fmt.Sprintf("%d.%d", p.stored, p.live) }
@@ -35,8 +36,11 @@ func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uin
 	if err != nil {
 		return false, seen, err
 	}
-	commits, ok := s.config.Status.Changes(seen)
-	if !ok || now < seen { // the server has started again, or the caller asked another one before
+	if seen < s.liveFrom || seen-s.liveFrom > now { // the server has started again, or the caller asked another one before
+		return true, seen, nil
+	}
+	commits, ok := s.config.Status.Changes(seen - s.liveFrom)
+	if !ok {
 		return true, seen, nil
 	}
 	for _, commit := range commits {
@@ -45,7 +49,7 @@ func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uin
 				return true, seen, nil
 			}
 		}
-		seen = commit.Revision
+		seen = s.liveFrom + commit.Revision
 	}
 	return false, seen, nil
 }
