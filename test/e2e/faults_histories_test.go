@@ -11,11 +11,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
@@ -39,9 +37,6 @@ type recorded struct {
 	doubts   int                              // unknown outcomes in that group; guarded by mu
 	unknowns int                              // guarded by mu
 }
-
-// heldToken is a user token, signed by key.
-type heldToken struct{ text, id, key string }
 
 func newRecorded(servers ...*cluster.Server) *recorded {
 	return &recorded{servers: servers, begin: time.Now(), history: map[string][]porcupine.Operation{},
@@ -190,58 +185,6 @@ func valuesOf(said []byte, group int) (out [groupSize]string) {
 	return out
 }
 
-// token issues, verifies or revokes one.
-func (r *recorded) token(client, server int, random *rand.Rand) {
-	s := r.servers[server]
-	r.mu.Lock()
-	var one heldToken
-	if recent := r.issued[max(0, len(r.issued)-6):]; len(recent) > 0 {
-		one = recent[random.IntN(len(recent))]
-	}
-	r.mu.Unlock()
-	kind := random.IntN(20)
-	switch {
-	case one.id == "" || kind == 0:
-		r.issue(s)
-	case kind == 1:
-		begun := r.now()
-		status, _, known, sent := request(s, http.MethodPost, "/tokens/user/"+one.id+"/_revoke", "", nil)
-		if sent && (!known || status/100 == 2) {
-			r.record("tokens", client, server, begun, tokenIn{one.id, "revoke"}, true, known, false)
-		}
-	default:
-		begun := r.now()
-		status, _, known, sent := request(s, http.MethodGet, "/who-am-i", one.text, nil)
-		if known && sent && (status == http.StatusOK || status == http.StatusUnauthorized) {
-			r.record("tokens", client, server, begun, tokenIn{one.id, "verify"}, status == http.StatusOK, true, true)
-		}
-	}
-}
-
-func (r *recorded) issue(s *cluster.Server) {
-	status, said, known, sent := request(s, http.MethodPost, "/tokens/user", "", map[string]string{"name": "alice", "validFor": "1h"})
-	if !known || !sent || status/100 != 2 {
-		return
-	}
-	one := heldToken{text: strings.TrimSpace(string(said))}
-	one.id, one.key = partsOf(one.text)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.issued = append(r.issued, one)
-}
-
-// partsOf reads the ids of a token and of its key, without verifying it.
-func partsOf(token string) (id, key string) {
-	claims := jwt.MapClaims{}
-	parsed, _, err := jwt.NewParser().ParseUnverified(token, claims)
-	if err != nil {
-		return "", ""
-	}
-	id, _ = claims["jti"].(string)
-	key, _ = parsed.Header["kid"].(string)
-	return id, key
-}
-
 // key rotates, lists or retires keys of tokens.
 func (r *recorded) key(client, server int, random *rand.Rand) {
 	s, begun := r.servers[server], r.now()
@@ -319,62 +262,4 @@ func (r *recorded) work(ctx context.Context, wait *sync.WaitGroup) {
 			})
 		}
 	}
-}
-
-// TestFaultsHistories checks that a global's answers about batches of policies, user tokens and token keys fit one
-// order of events, while it is killed and stopped, or, for three on one etcd, while they and etcd's members are.
-func TestFaultsHistories(t *testing.T) {
-	t.Parallel()
-	t.Run("file", func(t *testing.T) {
-		t.Parallel()
-		m := newMesh(t)
-		random := rand.New(rand.NewPCG(*crashSeed, 16))
-		kills := 0
-		historiesUnder(t, *faultTime/2, []*cluster.Server{m.global}, func(ctx context.Context) {
-			during(ctx, time.Duration(100+random.IntN(500))*time.Millisecond)
-			if random.IntN(3) == 0 {
-				m.global.Pause()
-				during(ctx, time.Duration(100+random.IntN(400))*time.Millisecond)
-				m.global.Resume()
-				return
-			}
-			kills++
-			m.global.Kill()
-			m.must(m.global.Start(t.Context()))
-		})
-		t.Logf("killed %d times", kills)
-	})
-	t.Run("replicas", func(t *testing.T) {
-		t.Parallel()
-		l := newLinked(t, 0)
-		historiesUnder(t, *faultTime, l.globals, l.trouble)
-		t.Logf("faults: %v", l.done)
-	})
-}
-
-// leastHistory is the number of answered operations that make a history significant.
-const leastHistory = 50
-
-// longestHistory limits histories of keys, tokens and batches: Porcupine cannot decide longer ones in a minute.
-const longestHistory = 20 * time.Second
-
-// historiesUnder records histories while it calls fault repeatedly, and judges them.
-func historiesUnder(t *testing.T, lasts time.Duration, servers []*cluster.Server, fault func(context.Context)) {
-	r := newRecorded(servers...)
-	ids, _, err := keysOf(t.Context(), servers[0], "token-signing")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lasts = min(lasts, longestHistory)
-	ctx, cancel := context.WithTimeout(t.Context(), 4*lasts)
-	defer cancel()
-	var clients sync.WaitGroup
-	r.work(ctx, &clients)
-	for begun := time.Now(); ctx.Err() == nil && (time.Since(begun) < lasts || !r.suffice()); {
-		fault(ctx)
-		r.others()
-	}
-	cancel()
-	clients.Wait()
-	r.judge(t, strings.Join(ids, " "), leastHistory)
 }
