@@ -142,7 +142,7 @@ func (s *Server) checkZoneOffline(zone string) error {
 		return nil
 	}
 	return NewError(http.StatusBadRequest, titleDelete, "the zone is connected: stop its server first").
-		WithField("name", "%s", fmt.Sprintf("zone %s is connected", zone))
+		WithField("name", "%s", "zone "+zone+" is connected: causewayctl zone delete ends its session first")
 }
 
 // zoneOnline reports whether any subscription of a ZoneInsight is open.

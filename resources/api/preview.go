@@ -134,6 +134,7 @@ func (s *Server) AddWarnings(f WarnFunc) { s.warnings = append(s.warnings, f) }
 // warningsOf returns the warnings about a resource that was, or would be, stored.
 func (s *Server) warningsOf(ctx context.Context, after store.Snapshot, r *resources.Resource) []string {
 	out, reader := append(resources.Warnings(r), roleWarnings(r)...), s.readerOf(ctx)
+	out = append(out, bindingWarnings(after, r, reader)...)
 	for _, f := range s.warnings {
 		out = append(out, f(after, r, reader)...)
 	}
