@@ -23,7 +23,7 @@ const (
 
 // Err reports that a named credential cannot be used. The caller must then fail, and never act under another identity
 // instead.
-var Err = errors.New("no credential")
+var Err = errors.New("cannot be used")
 
 // ErrEmpty reports a file without content. Err is beside it.
 var ErrEmpty = errors.New("is empty")

@@ -21,7 +21,7 @@ var otherWords = map[string]string{ //nolint:gosec // words, no credentials
 
 var (
 	unknownCommand = regexp.MustCompile(`^unknown command "(.*)" for `)
-	wrongNumber    = regexp.MustCompile(`^accepts (.*) arg\(s\), received (\d+)$`)
+	wrongNumber    = regexp.MustCompile(`^(?:accepts|requires) (.*) arg\(s\), (?:only )?received (\d+)$`)
 )
 
 // aboutCommandLine adds to cobra's errors what would be right. cmd is the command that was run.
@@ -34,12 +34,15 @@ func aboutCommandLine(cmd *cobra.Command, err error) error {
 	}
 	found := unknownCommand.FindStringSubmatch(err.Error())
 	if found == nil {
-		return err
+		return aboutFlags(cmd, err)
 	}
 	typed := found[1]
 	if !cmd.HasAvailableSubCommands() {
 		if cmd.Flags().Lookup("name") != nil {
 			return usagef("%s takes no argument: did you mean --name %s?", cmd.CommandPath(), typed)
+		}
+		if cmd.Flags().Lookup("filename") != nil {
+			return usagef("%s takes files by -f: %[1]s -f %s", cmd.CommandPath(), typed)
 		}
 		return usagef("%s takes no argument: %q is one too many", cmd.CommandPath(), typed)
 	}

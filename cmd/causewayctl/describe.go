@@ -123,9 +123,11 @@ func historyOf(ctx context.Context, client *api.Client, key resources.Key) ([]ac
 	}
 	out := []access.Entry{}
 	for _, e := range slices.Backward(page.Entries) {
-		changed := slices.ContainsFunc(e.Changes, func(c access.ResourceChange) bool {
-			return c.Type == string(key.Type) && c.Mesh == key.Mesh && c.Namespace == key.Namespace && c.Name == key.Name
-		})
+		changed := len(e.Changes) == 0 && (e.Event == access.EventWrite || e.Event == access.EventZone) && e.Outcome == access.Done &&
+			e.Mesh == key.Mesh && e.Namespace == key.Namespace && e.Name == key.Name ||
+			slices.ContainsFunc(e.Changes, func(c access.ResourceChange) bool {
+				return c.Type == string(key.Type) && c.Mesh == key.Mesh && c.Namespace == key.Namespace && c.Name == key.Name
+			})
 		if changed && len(out) < shownHistory {
 			out = append(out, e)
 		}

@@ -89,7 +89,10 @@ func sessionFindings(s *syncSession) []finding {
 		}
 	}
 	for t, n := range s.HeldByZone {
-		out = append(out, heldFinding(s.Zone, string(t), n))
+		f := heldFinding(s.Zone, string(t), n)
+		f.Do = fmt.Sprintf("the zone holds it: if it is intended, causewayctl zone accept-deletes %s --type %s --address ZONE, "+
+			"with the address of that zone's API; if not, write them again on the global", s.Zone, t)
+		out = append(out, f)
 	}
 	for i := range s.Over {
 		out = append(out, overFinding(s.Zone, &s.Over[i]))

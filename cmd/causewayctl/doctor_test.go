@@ -171,3 +171,12 @@ func TestDoctorDoesNotGuessThatProxiesAreInSync(t *testing.T) {
 		t.Errorf("in a zone whose sync cannot be read: %s", got)
 	}
 }
+
+// TestRemovalsThatAZoneHolds checks that the advice of a global names the server that holds a removal: the zone.
+func TestRemovalsThatAZoneHolds(t *testing.T) {
+	t.Parallel()
+	found := sessionFindings(&syncSession{Zone: "zone-1", HeldByZone: map[resources.Type]int{"Mesh": 11}})
+	if len(found) != 1 || !strings.Contains(found[0].Do, "accept-deletes zone-1 --type Mesh --address ZONE") {
+		t.Errorf("%+v", found)
+	}
+}

@@ -71,6 +71,10 @@ func (c *cli) edit(ctx context.Context, client *api.Client, it *item) error {
 	text := original.Bytes()
 	for reason := ""; ; {
 		edited, err := c.editOnce(ctx, path, reason, text)
+		if missing := (*noEditor)(nil); errors.As(err, &missing) && reason == "" {
+			_ = os.Remove(path) // nobody has changed it
+			return err
+		}
 		if err != nil {
 			return keptIn(path, err)
 		}
@@ -118,7 +122,10 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	editor := exec.CommandContext(context.WithoutCancel(ctx), words[0], append(words[1:], path)...) //nolint:gosec // the user names it
 	editor.Stdin, editor.Stdout, editor.Stderr = c.in, c.raw, c.errOut
 	editor.WaitDelay = editorDelay
-	if err := editor.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
+	if err := editor.Start(); err != nil {
+		return nil, &noEditor{words[0], err}
+	}
+	if err := editor.Wait(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return nil, fmt.Errorf("the editor %s: %w", words[0], err)
 	}
 	if ctx.Err() != nil {
@@ -133,6 +140,18 @@ func (c *cli) editOnce(ctx context.Context, path, reason string, text []byte) ([
 	}
 	return edited, err
 }
+
+// noEditor reports that the editor could not be started.
+type noEditor struct {
+	name string
+	err  error
+}
+
+func (e *noEditor) Error() string {
+	return "the editor " + e.name + " cannot be started: set EDITOR or VISUAL to one that can: " + e.err.Error()
+}
+
+func (e *noEditor) Unwrap() error { return e.err }
 
 // refusedEdit is the reason why a text must be edited again.
 type refusedEdit struct{ error }

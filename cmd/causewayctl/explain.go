@@ -39,6 +39,10 @@ func newExplain(c *cli) *cobra.Command {
 			if err := readHeaders(q, headers); err != nil {
 				return err
 			}
+			if q.From != "" && !strings.HasPrefix(q.From, "spiffe://") {
+				return usagef("--from: want a SPIFFE ID, such as spiffe://default.zone-1.mesh.local/workload/frontend, got %q; "+
+					"causewayctl why takes a part of one", q.From)
+			}
 			if len(filenames) > 0 {
 				return c.offline(func(ctx context.Context) error {
 					world, err := c.readWorld(ctx, filenames, q.Zone)

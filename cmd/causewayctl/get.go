@@ -184,7 +184,11 @@ func (c *cli) getList(ctx context.Context, client *api.Client, flags *getFlags, 
 	}
 	items = slices.DeleteFunc(items, func(it *item) bool { return !flags.selector.matches(it.Labels) })
 	if len(items) == 0 && (c.output == "" || c.output == formatTable || c.output == formatWide || c.output == formatName) {
-		_, err := fmt.Fprintf(c.errOut, "no %s%s\n", d.Path, inMesh(d, q.mesh))
+		next := ""
+		if d.Type == resources.TypeZone && flags.selector == nil {
+			next = ": causewayctl zone create NAME adds one"
+		}
+		_, err := fmt.Fprintf(c.errOut, "no %s%s%s\n", d.Path, inMesh(d, q.mesh), next)
 		return err
 	}
 	return c.printList(ctx, client, flags, items)

@@ -51,7 +51,7 @@ func newReportShadow(c *cli) *cobra.Command {
 			}
 			report := &shadowReport{}
 			err := client.JSON(ctx, api.Request{Path: "/_report/shadow", Query: query}, report)
-			if err := c.show(report, zoneOnly(err)); err != nil {
+			if err := c.show(report, zoneOnly(ctx, client, zone, err)); err != nil {
 				return err
 			}
 			if report.Unknown == "" {
@@ -74,8 +74,13 @@ func newReportShadow(c *cli) *cobra.Command {
 	return cmd
 }
 
-// zoneOnly adds advice on where to find what only zones know.
-func zoneOnly(err error) error {
+// zoneOnly adds advice on where to find what only zones know. zone is the one that was asked through a global.
+func zoneOnly(ctx context.Context, client *api.Client, zone string, err error) error {
+	if zone != "" && api.IsNotFound(err) {
+		if missing := knownZone(ctx, client, zone); missing != nil {
+			return missing
+		}
+	}
 	if namesZone(err) {
 		return &advised{err, "--zone NAME asks that zone by way of the global; causewayctl get zones lists them"}
 	}

@@ -59,6 +59,9 @@ func newReportAccess(c *cli) *cobra.Command {
 				query.Set("reported", "true")
 			}
 			err := report.ask(ctx, client, mesh, query, accessQuestion{only: accessKinds[only], size: size})
+			if zone := query.Get("zone"); err == nil && zone != "" && report.Seen.Unknown != "" {
+				err = knownZone(ctx, client, zone)
+			}
 			if err := c.show(report, err); err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func newReportDenied(c *cli) *cobra.Command {
 			if report != nil {
 				report.keep(client, to)
 			}
-			if err := c.show(report, zoneOnly(err)); err != nil {
+			if err := c.show(report, zoneOnly(ctx, server, of.zone, err)); err != nil {
 				return err
 			}
 			if report.Unknown != "" {

@@ -106,12 +106,21 @@ func newRoot(c *cli) *cobra.Command {
 	return root
 }
 
-// newGroup returns a command that only contains others.
+// groupExamples is the number of examples of a group.
+const groupExamples = 4
+
+// newGroup returns a command that only contains others. Its examples are the first ones of the first of them.
 func newGroup(use, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	var examples []string
+	for _, one := range commands[:min(len(commands), groupExamples)] {
+		first, _, _ := strings.Cut(one.Example, "\n")
+		examples = append(examples, first)
+	}
+	group.Example = strings.Join(examples, "\n")
 	group.AddCommand(commands...)
 	return group
 }

@@ -31,6 +31,15 @@ func unknownZone(zone string, err error) error {
 			"causewayctl get zones, asked of the global, lists them"})
 }
 
+// knownZone returns an error if the server knows that there is no such zone.
+func knownZone(ctx context.Context, client *api.Client, zone string) error {
+	_, err := fetchItem(ctx, client, resources.Key{Type: resources.TypeZone, Name: zone})
+	if missing := (*unknownName)(nil); errors.As(err, &missing) {
+		return err
+	}
+	return nil
+}
+
 // withNearest turns an error about a name that the server does not know into one with exitUsage. It adds the nearest
 // known names, unless the server has named them.
 func withNearest(ctx context.Context, client *api.Client, err error) error {
