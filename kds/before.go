@@ -90,7 +90,7 @@ func (a *peerStore) recall(ctx context.Context) error {
 }
 
 // noteBefore returns the operations that record n as the number of copies of a type, for the batch that makes it differ.
-// Once that is stored, the caller calls note.
+// Once that is stored, the caller calls note. It holds a.noting from before the one until after the other.
 func (a *peerStore) noteBefore(ctx context.Context, t resources.Type, n int) ([]store.Op, error) {
 	if a.kept == nil {
 		return nil, nil
@@ -116,15 +116,13 @@ func (a *peerStore) note(t resources.Type, n int) {
 	delete(a.compared, t)
 }
 
-// forgetBefore drops the numbers of types whose list is here as a whole, and of which no deletion is held. The caller
-// holds a.mu.
+// forgetBefore drops the numbers of types whose list is here as a whole, and of which no deletion is held. It does not
+// hold a.mu while it writes: what answers ask of a must not wait for a disk.
 func (a *peerStore) forgetBefore(ctx context.Context) error {
-	if len(a.noted) == 0 {
-		return nil
-	}
-	held, left := a.ledger.HeldCounts(a.from), maps.Clone(a.noted)
-	maps.DeleteFunc(left, func(t resources.Type, _ int) bool { return a.compared[t] && held[t] == 0 })
-	if len(left) == len(a.noted) {
+	a.noting.Lock()
+	defer a.noting.Unlock()
+	noted, left := a.settled()
+	if len(left) == len(noted) {
 		return nil
 	}
 	if a.kept != nil {
@@ -136,6 +134,21 @@ func (a *peerStore) forgetBefore(ctx context.Context) error {
 			return err
 		}
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.noted = left
 	return nil
+}
+
+// settled returns the recorded numbers, and those of them that are still needed.
+func (a *peerStore) settled() (noted, left Before) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.noted) == 0 {
+		return nil, nil
+	}
+	held := a.ledger.HeldCounts(a.from)
+	left = maps.Clone(a.noted)
+	maps.DeleteFunc(left, func(t resources.Type, _ int) bool { return a.compared[t] && held[t] == 0 })
+	return a.noted, left
 }

@@ -79,6 +79,8 @@ type peerStore struct {
 	// was not compared yet; guarded by mu.
 	parts map[resources.Type]bool
 	heard time.Time
+	// noting is held while the numbers of noted are written to the store, and is taken before mu.
+	noting sync.Mutex
 	// noted holds what before returns; guarded by mu.
 	noted Before
 }
@@ -247,11 +249,11 @@ func (a *peerStore) hasWhole(t resources.Type) bool {
 // review forgets what was here before lists that are done, and accepts the strange store once every type was compared
 // and nothing is held.
 func (a *peerStore) review(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if err := a.forgetBefore(ctx); err != nil {
 		return err
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.strange == nil || a.ledger.Holding(a.from) {
 		return nil
 	}

@@ -97,6 +97,8 @@ func (v *receiver) commitTurn(ctx context.Context, t resources.Type, p *changese
 	}
 	notes := v.notesBefore(t, p, said, end)
 	if notes {
+		v.met.noting.Lock()
+		defer v.met.noting.Unlock()
 		noted, err := v.met.noteBefore(ctx, t, p.before)
 		if err != nil {
 			return err
