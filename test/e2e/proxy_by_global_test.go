@@ -123,6 +123,12 @@ func (m *truth) isTold(s *cluster.Server, words []string, args ...string) {
 // answersTo asks the global as a user until it answers with a status.
 func (m *truth) answersTo(user, path string, status int) {
 	m.t.Helper()
+	m.answersWith(user, path, status, func([]byte) error { return nil })
+}
+
+// answersWith asks the global as a user until it answers with a status, and with what check accepts.
+func (m *truth) answersWith(user, path string, status int, check func(body []byte) error) {
+	m.t.Helper()
 	token, err := m.CTL(m.t.Context(), m.global, nil, "user", "token", "--name", user, "--valid-for", "1h")
 	m.must(err)
 	m.eventually(fmt.Sprintf("GET %s as %s to be %d", path, user, status), func(ctx context.Context) error {
@@ -137,10 +143,13 @@ func (m *truth) answersTo(user, path string, status int) {
 		}
 		defer answer.Body.Close()
 		body, err := io.ReadAll(answer.Body)
-		if err == nil && answer.StatusCode != status {
-			err = fmt.Errorf("%s: %.300s", answer.Status, body)
+		if err != nil {
+			return err
 		}
-		return err
+		if answer.StatusCode != status {
+			return fmt.Errorf("%s: %.300s", answer.Status, body)
+		}
+		return check(body)
 	})
 }
 

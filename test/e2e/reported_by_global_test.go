@@ -137,27 +137,12 @@ func TestReportsByWayOfTheGlobal(t *testing.T) {
 // reportTo asks the global for a report of denials as a user until it has a status, and is as it should be.
 func (m *truth) reportTo(user, path string, status int, check func(*api.DenialReport) error) {
 	m.t.Helper()
-	token, err := m.CTL(m.t.Context(), m.global, nil, "user", "token", "--name", user, "--valid-for", "1h")
-	m.must(err)
-	m.eventually(fmt.Sprintf("GET %s as %s to be %d", path, user, status), func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.global.API.URL()+path, nil)
-		if err != nil {
-			return err
-		}
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			return err
-		}
-		defer answer.Body.Close()
-		if answer.StatusCode != status {
-			return fmt.Errorf("it is %s", answer.Status)
-		}
-		report := &api.DenialReport{}
+	m.answersWith(user, path, status, func(body []byte) error {
 		if status != http.StatusOK {
 			return nil
 		}
-		if err := json.NewDecoder(answer.Body).Decode(report); err != nil {
+		report := &api.DenialReport{}
+		if err := json.Unmarshal(body, report); err != nil {
 			return err
 		}
 		return check(report)
