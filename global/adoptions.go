@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/enrolment"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/tokens"
 )
 

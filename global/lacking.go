@@ -3,9 +3,9 @@ package global
 import (
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // decisive are the types by which proxies decide who may call whom.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/server"
 )
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/enrolment"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // retireInterval is how often authorities that no longer sign are checked for retirement.

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/questions"
 	"github.com/causeway-mesh/causeway/questions/questionspb"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 

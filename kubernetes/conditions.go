@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // known holds the inputs of conditions.

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // LabelCopy marks an object that a server made from a resource of another author. Users cannot change it.

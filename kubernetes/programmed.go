@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // conditionProgrammed is True once all servers and proxies of a resource are known to have it. Source: Gateway API.

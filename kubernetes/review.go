@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // admissionReview is a request of the API server and its response. Source: admission.k8s.io/v1.

@@ -3,8 +3,8 @@ package kubernetes
 import (
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // sawCopy notes an object that this server made.

@@ -3,10 +3,10 @@ package zone
 import (
 	"net/http"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // operator serves the state of the sync with the global, and the decisions that only an operator may make. link is nil

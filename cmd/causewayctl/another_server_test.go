@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // posing makes h respond as a Causeway server does.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/server"
 )
 

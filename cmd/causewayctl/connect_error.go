@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // explainTransport adds advice to an error of the connection, not of the server.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/credential"
 	"github.com/causeway-mesh/causeway/credential/session"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // The environment variables for credentials, besides the flags.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // connection returns the state of the proxy's connection, since when, and why it is unknown.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/printing"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // doctorFlags select what doctor checks besides the HTTP API.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/panics"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // panics reports the panics that the server recovered from. Each is a defect that a peer can reach.

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // store checks whether the responding global reaches its store. While it does not, its view of zones and policies may

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestFindings checks the thresholds of each check. Every finding except ok says why it matters and what to do.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // trust lists the MeshTrusts that a zone refuses, its own and others. A global refuses none.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // doctorPause is the time between two examinations of doctor --watch.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // TestUnexamined checks that a server's refusal is not reported as a missing answer.

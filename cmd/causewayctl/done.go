@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // What became of a thing, in the output of commands that delete, set or revoke.

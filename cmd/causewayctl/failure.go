@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // The exit statuses, which scripts rely on. A command that answers a question (diff, explain, test, lint, rollout

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // dryRun asks the server to evaluate documents without storing them.

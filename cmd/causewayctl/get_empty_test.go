@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // TestNoZonesYet checks that a list without zones says how to add one, and that one which a selector empties does not.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // item is a resource in the form of the HTTP API.

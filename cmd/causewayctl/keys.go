@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/credential"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // keyNote returns further facts about a key, as text.

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // isKRI reports whether an argument is meant as a KRI. Names of types and resources have no underscore.

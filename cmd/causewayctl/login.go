@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/credential/contexts"
 	"github.com/causeway-mesh/causeway/credential/session"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // loginFlags select how a person signs in.

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/printing"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // nastyText is text that a stranger, a zone or another server may have written into any field.

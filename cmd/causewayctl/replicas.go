@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // replicaNames returns the words for replicas in get. Replicas are not resources.

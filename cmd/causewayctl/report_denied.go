@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 func newReportDenied(c *cli) *cobra.Command {

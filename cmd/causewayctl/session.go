@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/credential/contexts"
 	"github.com/causeway-mesh/causeway/credential/session"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // signInAgain adds what to do to the error of a session that has ended.

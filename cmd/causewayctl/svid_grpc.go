@@ -8,7 +8,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/bundle/x509bundle"
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // bundlesForGRPC returns the CAs of the identity's own trust domain as PEM, and those of all trust domains as a SPIFFE

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // syncSession is the response of `_sync`: one zone's session, as the responding server sees it.

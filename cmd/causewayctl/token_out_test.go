@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // TestTokenFilesReplaceOnlyFiles checks that --out refuses anything but a regular file and leaves it alone, and

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/global"
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/kds"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/test/peer"
 )
 

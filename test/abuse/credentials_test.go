@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // credential is the credential of an attempt.

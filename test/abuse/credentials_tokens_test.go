@@ -11,7 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 func (w *world) userTokens(s *aServer) {

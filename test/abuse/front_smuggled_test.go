@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // smuggled returns the request that a proxy takes for a part of another: nothing that a proxy adds is in it. It is as long

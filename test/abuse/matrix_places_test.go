@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // markOf returns the mark of a namespace. On the global, none of these resources is in a namespace.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables in testdata/golden")

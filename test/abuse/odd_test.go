@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // oddPort is a port that receives raw bytes.

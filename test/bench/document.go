@@ -51,7 +51,7 @@ func conditions(p plan) string {
 }
 
 // benchmarked are the packages with benchmarks beside their code.
-var benchmarked = []string{"./resources/...", "./kds/...", "./zone/..."}
+var benchmarked = []string{"./api/...", "./resources/...", "./kds/...", "./zone/..."}
 
 // packageBenchmarks runs the Go benchmarks beside the code and returns their results as a Markdown table.
 func packageBenchmarks(ctx context.Context, quick bool) (string, error) {

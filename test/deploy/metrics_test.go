@@ -181,7 +181,7 @@ func scrape(t *testing.T) map[string]bool {
 func sources(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
-	for _, folder := range []string{"kds", "global", "zone", "server", "resources"} {
+	for _, folder := range []string{"kds", "global", "zone", "server", "resources", "api"} {
 		must(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -24,8 +24,8 @@ type metric struct {
 const metricPrefix = "causeway_"
 
 // metricFolders are the folders of the servers' sources.
-var metricFolders = []string{"server", "global", "zone", "kds", "resources", "access", "tokens", "secrets", "panics",
-	"enrolment", "kubernetes"}
+var metricFolders = []string{"server", "global", "zone", "kds", "resources", "api", "access", "tokens", "secrets",
+	"panics", "enrolment", "kubernetes"}
 
 func metricsPage(root string) (string, error) {
 	all, err := metricsOf(root)

@@ -125,8 +125,8 @@ func literalsOf(t *testing.T, root string) []string {
 	t.Helper()
 	var all []string
 	files := token.NewFileSet()
-	for _, folder := range []string{"access", "cmd", "enrolment", "global", "kds", "resources", "secrets", "credential",
-		"server", "tokens", "zone"} {
+	for _, folder := range []string{"access", "api", "cmd", "enrolment", "global", "kds", "resources", "secrets",
+		"credential", "server", "tokens", "zone"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 

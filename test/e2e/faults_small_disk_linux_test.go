@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // smallDisk is a global on a small disk that others fill, and its acknowledged changes besides policies.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 

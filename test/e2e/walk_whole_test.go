@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 

@@ -1,2 +1,3 @@
-// Package purity holds a test only: of the packages whose tests run without the race detector.
+// Package purity holds tests only: that imports point down the table of ARCHITECTURE.md, and that packages whose tests
+// run without the race detector are pure.
 package purity

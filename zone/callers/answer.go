@@ -3,7 +3,7 @@ package callers
 import (
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // Verdicts of a cell.

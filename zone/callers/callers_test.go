@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/accesslog"
 	"github.com/causeway-mesh/causeway/zone/callers"

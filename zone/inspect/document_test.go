@@ -11,8 +11,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/hashing"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/zone/inspect"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 

@@ -3,8 +3,8 @@ package inspect
 import (
 	"slices"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // openAPIDocument describes all endpoints; tests check their answers against it. It does not contain the permissions

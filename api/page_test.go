@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/server" //nolint:depguard // the listener that limits strangers
 	"github.com/causeway-mesh/causeway/web"    //nolint:depguard // the page that servers have

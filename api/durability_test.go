@@ -14,8 +14,8 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/causeway-mesh/causeway/access"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets" //nolint:depguard // a guard of tests issues tokens, whose keys are sealed
 	"github.com/causeway-mesh/causeway/tokens"

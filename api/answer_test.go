@@ -5,8 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/printing"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestAnswersAreText checks that text from other users cannot control the terminal of a caller that uses curl.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestInsightCountsGatewaysAndEgresses checks the counts of proxies by purpose, that a gateway is one service however

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestNamespacesAreBounded checks that the owner of one namespace cannot grow what all share without limit. A namespace

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/secrets" //nolint:depguard // what servers keep keys in
 	"github.com/causeway-mesh/causeway/tokens"

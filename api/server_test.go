@@ -13,8 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
@@ -104,7 +104,7 @@ func permission(name string) string {
 func TestBrokenDocuments(t *testing.T) {
 	f := alone(t)
 	f.mustCall(t, "PUT", "/meshes/default/meshtrafficpermissions/p", permission("p"))
-	archive, err := txtar.ParseFile("../testdata/broken.txtar")
+	archive, err := txtar.ParseFile("../resources/testdata/broken.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/causeway-mesh/causeway/resources/api"
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // TestShapes checks the field names of responses that the servers write and the command line reads with the same types,

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 // TestKRIWherever checks that a KRI finds a resource in any namespace, hashed or not, and that its section is ignored.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
-	"github.com/causeway-mesh/causeway/resources/api"
 )
 
 func (f *fixture) forecast(t *testing.T, method, path, body string) api.Forecast {
