@@ -21,21 +21,13 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// grpcProgramDir is removed by TestMain.
-var grpcProgramDir = filepath.Join(os.TempDir(), fmt.Sprintf("causeway-grpc-%d", os.Getpid()))
-
-// grpcProgram builds the guide's program, a grpc-go server, once.
+// grpcProgram returns the guide's program, a grpc-go server.
 var grpcProgram = sync.OnceValues(func() (string, error) {
-	file := filepath.Join(grpcProgramDir, "server")
-	build := exec.Command("go", "build", "-o", file, "../docs/proxyless-grpc")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // like all programs here, so that less is compiled twice
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return file, nil
+	return programtest.Helper(context.Background(), "proxyless-grpc")
 })
 
 // grpcServer is a running grpc-go server that reads its configuration from the zone.

@@ -10,7 +10,6 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	_ = os.RemoveAll(grpcProgramDir)
 	http.DefaultClient.CloseIdleConnections()
 	if err := goleak.Find(); err != nil && code == 0 {
 		println(err.Error())

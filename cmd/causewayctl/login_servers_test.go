@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,33 +12,23 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/causeway-mesh/causeway/access"
-	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/web"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
-// buildProvider builds test/idp beside the programs, once.
-var buildProvider = sync.OnceValue(func() error {
-	root, err := cluster.Root()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", programs, "./test/idp")
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the identity provider: %w\n%s", err, out)
-	}
-	return nil
-})
+// provider returns the program of the identity provider, test/idp.
+var provider = sync.OnceValues(func() (string, error) { return programtest.Helper(context.Background(), "idp") })
 
 // startForLogin runs an identity provider, whose tokens hold for 5 s and in which nora enters each device code, and the
 // zone zone-1, which trusts it, until the script ends. SERVER is the zone's address, ISSUER the provider's,
 // PROVIDER_CA its CA, and PROVIDER its process.
 func startForLogin(env *testscript.Env) error {
-	if err := buildProvider(); err != nil {
+	program, err := provider()
+	if err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(programs, "idp"), "--dir", env.WorkDir, "--life", "5s", "--approve", "nora") //nolint:gosec // the program was just built
+	cmd := exec.Command(program, "--dir", env.WorkDir, "--life", "5s", "--approve", "nora") //nolint:gosec // the program was just built
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

@@ -64,6 +64,20 @@ func Build(ctx context.Context, name string, flags []string, packages ...string)
 	return dir, before.restoreTimes()
 }
 
+// Helpers are the packages of the programs that tests start beside those in cmd, by the names of the programs.
+var Helpers = map[string]string{
+	"demo":           "./test/demo",
+	"idp":            "./test/idp",
+	"member":         "./resources/store/etcd/etcdtest/member",
+	"proxyless-grpc": "./docs/proxyless-grpc",
+}
+
+// Helper compiles one of Helpers as Build does, and returns its path.
+func Helper(ctx context.Context, name string) (string, error) {
+	dir, err := Build(ctx, name, nil, Helpers[name])
+	return filepath.Join(dir, name), err
+}
+
 // program is a program before a build. It is open, so that no new file gets the number of the old one.
 type program struct {
 	*os.File

@@ -5,10 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -48,15 +48,6 @@ func prepare(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	root, err := cluster.Root()
-	if err != nil {
-		return err
-	}
-	programs.demo = filepath.Join(dir, "demo")
-	build := exec.CommandContext(ctx, "go", "build", "-o", programs.demo, "./test/demo")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the demo: %w\n%s", err, out)
-	}
-	return nil
+	programs.demo, err = programtest.Helper(ctx, "demo")
+	return err
 }

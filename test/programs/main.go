@@ -8,21 +8,26 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/causeway-mesh/causeway/resources/store/etcd/etcdtest"
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 func main() {
-	if err := prepare(); err != nil {
+	if err := prepare(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func prepare() error {
+func prepare(ctx context.Context) error {
 	bin, err := os.MkdirTemp("", "programs-")
 	if err != nil {
 		return err
 	}
-	return errors.Join(cluster.Build(context.Background(), bin), os.RemoveAll(bin), etcdtest.Prepare())
+	err = errors.Join(cluster.Build(ctx, bin), os.RemoveAll(bin))
+	for name := range programtest.Helpers {
+		_, failed := programtest.Helper(ctx, name)
+		err = errors.Join(err, failed)
+	}
+	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -16,15 +15,8 @@ import (
 // program returns the path of the program of a member. It is linked once, in .run/, for all test packages, until its
 // sources change.
 var program = sync.OnceValues(func() (string, error) {
-	dir, err := programtest.Build(context.Background(), "etcd", nil, "./resources/store/etcd/etcdtest/member")
-	return filepath.Join(dir, "member"), err
+	return programtest.Helper(context.Background(), "member")
 })
-
-// Prepare links the program of a member, so that the tests find it.
-func Prepare() error {
-	_, err := program()
-	return err
-}
 
 // command returns a command that runs a member with arguments of package member. The member ends with this process,
 // however this process ends.
