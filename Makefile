@@ -117,12 +117,15 @@ pure := $(patsubst %,-e $(MODULE)/%,$(PURE))
 # Tests that measure what is kept or sent, or call a server once and once again: what the race detector can see in them, it sees
 # in their neighbours, and it makes them six times as long. With SHORT they run without it. TestTestsWithoutRaceDetectorExist
 # checks the list.
-UNRACED_IN := kds kubernetes/discovery zone zone/xds
+UNRACED_IN := cmd/causewayctl kds kubernetes/discovery zone zone/xds
 UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNotCompressIsTriedOnce NackCostsWhatItIs \
 	DenseResourcesAreRefused TooBigForOneMessage SkewInBothDirections PoisonFromAZone FramesThatAreRefused \
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes EnvoyTakesAllThatIsGenerated WholeFieldsThatAreCalledEnforced \
 	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
 	KilledBetweenBatches RolloutWritesWhatChanged \
+	WhatMovesListeners ValuesThatAreCalledEnforced ConfsThatEnvoyDoesNotTake WhatIsCalledEnforced NamesOfOneProxyAreBounded \
+	ChangesOfTheNetworkLeadWhereABuildFromScratchDoes BytesOnTheWire PeerThatOnlyTalksIsEnded \
+	EnvoyTakesWhatIsAccepted RandomDocumentsAreTaken WhatIsPrintedIsText Scripts HostileServers \
 	NoReaderServesADeniedPath Stories DisguisesOfADeniedPath EnvoyNormalisesPaths \
 	PoliciesOnWhatIsSent PoliciesOnWhatIsReceived \
 	MatrixOfRights WhatAProxyHasTheZoneKeep AZoneWithManyRefusedNames DisguisesOfWhatIsDenied RouteOfATakenOverZone
@@ -131,6 +134,9 @@ unraced    := '^Test($(subst $(space),|,$(strip $(UNRACED))))$$'
 # The programs that tests start, linked before the go command decides which results still hold. A test lists them with their
 # times, so that its result holds until one of them changes.
 programs = $(if $(PKG),,CGO_ENABLED=0 $(GO) run ./test/programs)
+
+# Test binaries stay in .run/tests: one is linked again when something in it changes, not each time that its tests run.
+linked = -ldflags '-s -w' -o .run/tests$1/
 
 # RERUN=n runs a test that failed again, up to n times: the gate does, for on a strange machine one in two thousand may meet
 # a moment that its writer did not think of. It is listed as failed all the same, and is to be mended. More than six
@@ -190,10 +196,10 @@ test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests b
 	$(programs)
 	@$(packages); packages=$$($(GO) list $$packages); status=0; \
 	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 "$$@" $(ARGS) || status=1; }; \
-	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(if $(SHORT),-skip $(unraced)); \
+	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(call linked,/race) $(if $(SHORT),-skip $(unraced)); \
 	export CGO_ENABLED=0; \
-	some=$$(printf '%s\n' $$packages | grep -xF $(pure)) && run "$$some"; \
-	$(if $(SHORT),some=$$(printf '%s\n' $$packages | grep -xF $(UNRACED_IN:%=-e $(MODULE)/%)) && run "$$some" -run $(unraced);) \
+	some=$$(printf '%s\n' $$packages | grep -xF $(pure)) && run "$$some" $(linked); \
+	$(if $(SHORT),some=$$(printf '%s\n' $$packages | grep -xF $(UNRACED_IN:%=-e $(MODULE)/%)) && run "$$some" $(linked) -run $(unraced);) \
 	exit $$status
 
 # -count=1: they build the servers and start them, which the go command does not see when it decides whether a result still
@@ -202,14 +208,15 @@ test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests b
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers
 	packages=$$($(GO) list ./test/... | grep -v '/test/abuse$$'); \
-	CGO_ENABLED=0 $(GOTESTSUM) --packages="./test/e2e $$packages" -- $(TESTFLAGS) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
+	CGO_ENABLED=0 $(GOTESTSUM) --packages="./test/e2e $$packages" -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
 
-# Attempts on servers that are a part of the test.
+# Attempts on servers that are a part of the test: the go command sees a change of them.
 .PHONY: test-abuse
 test-abuse: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## attempts that must fail, with the race detector
+	$(programs)
 	status=0; \
-	$(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) $(RACE) -timeout 20m -count=1 -parallel 6 $(if $(SHORT),-skip $(unraced)) $(ARGS) || status=1; \
-	$(if $(SHORT),CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) -timeout 20m -count=1 -parallel 6 -run $(unraced) $(ARGS) || status=1;) \
+	$(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) $(RACE) $(call linked,/race) -timeout 20m -parallel 6 $(if $(SHORT),-skip $(unraced)) $(ARGS) || status=1; \
+	$(if $(SHORT),CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) $(linked) -timeout 20m -parallel 6 -run $(unraced) $(ARGS) || status=1;) \
 	exit $$status
 
 # Tests that need tools which take minutes to build.
@@ -254,7 +261,7 @@ test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a 
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector (PKG=./kds/... narrows)
 	$(programs)
-	$(packages); $(GO) test $(TESTFLAGS) -short -timeout 5m -p 4 -parallel 4 $(ARGS) $$packages
+	$(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words

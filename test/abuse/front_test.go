@@ -74,6 +74,9 @@ func startFront(t *testing.T, program string, args []string) {
 	} else if path == "" {
 		path = filepath.Join(root, ".tools", "bin", program)
 	}
+	if _, err := os.Stat(path); err != nil { // also tells the go command that this result holds for this program
+		t.Fatalf("%s: %v: run make tools", program, err)
+	}
 	var log bytes.Buffer
 	cmd := exec.Command(path, args...)
 	cmd.Stdout, cmd.Stderr = &log, &log
