@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -55,6 +56,7 @@ func (j *journal) lines(after uint64, yield func(Entry) bool) error {
 	return nil
 }
 
+// readFile is lines for one file. It skips what is before its first line.
 func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -64,8 +66,17 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 		return false, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	at, seq := lineBefore(f, info.Size(), after)
+	if _, err := f.Seek(at, io.SeekStart); err != nil {
+		return false, err
+	}
 	in := bufio.NewReaderSize(f, 64<<10)
-	before := Entry{Seq: firstSeq(path) - 1}
+	before := Entry{Seq: max(seq, firstSeq(path)) - 1}
+	skipped := sync.OnceValues(func() (int, error) { return linesBefore(f, at) })
 	for number := 1; ; number++ {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
@@ -76,7 +87,11 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 		}
 		var e Entry
 		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil || e.Seq == 0 {
-			e = unreadable(filepath.Base(path), number, before.Seq+1, before.Time)
+			earlier, err := skipped()
+			if err != nil {
+				return false, err
+			}
+			e = unreadable(filepath.Base(path), earlier+number, before.Seq+1, before.Time)
 		}
 		before.Seq, before.Time = e.Seq, e.Time
 		if e.Seq > after && !yield(e) {

@@ -216,20 +216,42 @@ func (l *Log) Changed() <-chan struct{} {
 }
 
 // Read yields the entries that q selects, oldest first, until yield returns false. It reads files, in time proportional
-// to their size. Its errors wrap ErrUnreadable.
+// to what they have after q.After. Its errors wrap ErrUnreadable.
 func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	if l == nil {
 		return nil
 	}
 	end := l.settled()
 	err := l.done.inPlace()
-	if err == nil {
+	if err == nil && q.After < end {
 		err = merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return nil
+}
+
+// Last returns the last entries that q selects, at most n, oldest first. It reads the end of the log, and more of it only
+// if too few are there. Its errors wrap ErrUnreadable.
+func (l *Log) Last(q LogQuery, n int) (out []Entry, err error) {
+	if l == nil {
+		return nil, nil
+	}
+	after, end := q.After, l.settled()
+	for span := uint64(4 * n); ; span *= 8 {
+		q.After, out = max(after, end-min(end, span)), nil
+		err := l.Read(q, func(e Entry) bool {
+			if len(out) == n {
+				out = out[1:]
+			}
+			out = append(out, e)
+			return true
+		})
+		if err != nil || len(out) == n || q.After == after {
+			return out, err
+		}
+	}
 }
 
 // settled returns the seq up to which every line is on disk. A reader that continued after a later one would miss a

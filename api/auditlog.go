@@ -155,11 +155,15 @@ func (s *Server) readAudit(r *http.Request, log *access.Log, q *auditQuery) (*Au
 		return nil, err
 	}
 	page := &AuditPage{Entries: []access.Entry{}, Next: q.After}
-	err = log.Read(q.LogQuery, func(e access.Entry) bool {
-		if q.last > 0 && len(page.Entries) == q.last {
-			page.Entries = page.Entries[1:]
+	if q.last > 0 {
+		last, err := log.Last(q.LogQuery, q.last)
+		if len(last) > 0 {
+			page.Entries, page.Next = last, last[len(last)-1].Seq
 		}
-		if q.last == 0 && len(page.Entries) == q.limit {
+		return page, err
+	}
+	err = log.Read(q.LogQuery, func(e access.Entry) bool {
+		if len(page.Entries) == q.limit {
 			page.More = true
 			return false
 		}
