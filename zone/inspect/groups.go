@@ -27,12 +27,48 @@ func wantsGroups(r *http.Request) (bool, error) {
 	}
 }
 
-// groupOf returns a text that is the same for rules with the same conf from the same items. Without groups it is empty.
-// A rule for all other destinations is in no group with those of some.
-func (a *asked) groupOf(rule *matching.ResourceRule) string {
-	if !a.grouped {
-		return ""
+// groups are the groups of rules so far, by their places in the answer.
+type groups struct {
+	byText map[string]int
+	// byParts finds the group of a rule that shares its conf and origins with another, as nearly all of them do.
+	byParts map[parts]int
+}
+
+// parts identify what rules share.
+type parts struct {
+	conf    *byte
+	origins *matching.Origin
+	others  bool
+}
+
+func newGroups() *groups { return &groups{byText: map[string]int{}, byParts: map[parts]int{}} }
+
+// of returns the place of a rule's group. If it has none, it gets next, and found is false.
+func (g *groups) of(rule *matching.ResourceRule, next int) (at int, found bool) {
+	key := parts{first(rule.Conf), first(rule.Origins), rule.Destination == nil}
+	if at, found = g.byParts[key]; found {
+		return at, true
 	}
+	text := groupText(rule)
+	if at, found = g.byText[text]; !found {
+		at = next
+		g.byText[text] = at
+	}
+	g.byParts[key] = at
+	return at, found
+}
+
+// first returns a pointer to the first element, which identifies a list that several share; nil if there is none.
+func first[T any](list []T) *T {
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// groupText returns a text that is the same for rules with the same conf from the same items. A rule for all other
+// destinations is in no group with those of some.
+func groupText(rule *matching.ResourceRule) string {
 	var key strings.Builder
 	if rule.Destination == nil {
 		key.WriteString("others ")

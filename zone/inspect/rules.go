@@ -160,16 +160,17 @@ func (a *asked) typeRules(d *resources.Descriptor) TypeRules {
 func (a *asked) addTo(out *TypeRules) {
 	destinations := a.destinations(a.proxy.Zone)
 	to := matching.To(matching.ToInput{Type: out.Type, Proxy: a.proxy, Policies: a.policies, Destinations: destinations})
-	groups := map[string]int{}
+	groups := newGroups()
 	for _, rule := range to.Complete(destinations, a.proxy.Key.Mesh) {
 		if hidden := a.left.anyOut(rule.Origins); hidden || rule.Destination != nil && a.left.out(rule.Destination.Resource) {
 			continue
 		}
-		if at, there := groups[a.groupOf(rule)]; there && a.grouped {
-			out.ToResourceRules[at].add(rule)
-			continue
+		if a.grouped {
+			if at, found := groups.of(rule, len(out.ToResourceRules)); found {
+				out.ToResourceRules[at].add(rule)
+				continue
+			}
 		}
-		groups[a.groupOf(rule)] = len(out.ToResourceRules)
 		out.ToResourceRules = append(out.ToResourceRules, resourceRule(rule))
 	}
 	out.ToRules = append(out.ToRules, a.tagRules(to.Rules)...)

@@ -106,10 +106,13 @@ func (r *ToRules) ForRoute(route, service ResourceKey) *ResourceRule {
 // section that a policy names, sorted by key. It is for display (seed 002, "Inspect API"). A route that no policy names
 // has the rule of its service, or of the first by key if it has several.
 func (r *ToRules) Complete(x *Destinations, mesh string) []*ResourceRule {
-	all := maps.Clone(r.ResourceRules)
+	if len(r.ResourceRules) == 0 {
+		return nil
+	}
+	out := slices.Collect(maps.Values(r.ResourceRules))
 	for _, d := range x.sorted {
 		key := d.Key()
-		if _, ok := all[key]; ok || key.Mesh != mesh {
+		if _, ok := r.ResourceRules[key]; ok || key.Mesh != mesh {
 			continue
 		}
 		rule := r.For(key)
@@ -117,13 +120,9 @@ func (r *ToRules) Complete(x *Destinations, mesh string) []*ResourceRule {
 			rule = r.ForRoute(key, parents[0])
 		}
 		if rule != nil {
-			all[key] = &ResourceRule{Key: key, Destination: d, Conf: rule.Conf, Origins: rule.Origins}
+			out = append(out, &ResourceRule{Key: key, Destination: d, Conf: rule.Conf, Origins: rule.Origins})
 		}
 	}
-	keys := slices.SortedFunc(maps.Keys(all), compareKeys)
-	out := make([]*ResourceRule, len(keys))
-	for i, k := range keys {
-		out[i] = all[k]
-	}
+	slices.SortFunc(out, func(a, b *ResourceRule) int { return compareKeys(a.Key, b.Key) })
 	return out
 }
