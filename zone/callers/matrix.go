@@ -41,11 +41,17 @@ var partNames = []struct {
 
 // cells returns the cells of one service, without callers that nothing allows and that did not call.
 func (x *matrix) cells(r *row) []Cell {
-	out := []Cell{}
 	if len(r.inbounds) == 0 {
-		return out
+		return []Cell{}
 	}
 	known := x.outlooks(r)
+	out := make([]Cell, 0, len(known))
+	if len(x.pairs) == 0 {
+		for _, one := range known {
+			out = append(out, x.cell(one, accesslog.Times{}))
+		}
+		return out
+	}
 	for i := range x.callers {
 		times := x.seen(r, x.callers[i].SpiffeID)
 		switch {
@@ -75,10 +81,11 @@ func (x *matrix) cell(one outlook, times accesslog.Times) Cell {
 
 // outlooks returns what the rules of a service say of its callers, without those that nothing allows.
 func (x *matrix) outlooks(r *row) (out []outlook) {
-	judges, mark := x.judges(r)
+	judging, mark := x.judging(r)
 	if out, there := x.kept.of(mark); there {
 		return out
 	}
+	judges := x.judges(judging)
 	for i := range x.callers {
 		one := together(judges, x.clients[i])
 		if e := &one.Enforced; e.Depends || e.Allowed || e.Name != rbac.NameDefault {
@@ -89,16 +96,17 @@ func (x *matrix) outlooks(r *row) (out []outlook) {
 	return out
 }
 
-// judges returns what judges the clients of a service, once for proxies with the same rules, and a mark that is the same
-// for services with the same judges. The mark is empty if it is not known which services these are.
-func (x *matrix) judges(r *row) (out []*rbac.Forecaster, mark string) {
+// judging returns the inbounds whose rules judge the clients of a service, one of those with the same rules, and a mark
+// that is the same for services with the same rules. The mark is empty if it is not known which services these are.
+func (x *matrix) judging(r *row) (out []*inbound, mark string) {
 	var all []byte
+	var marks []string
 	passes := false
 	for _, in := range r.inbounds {
-		f, mark, passing := x.forecaster(in)
+		_, mark, passing := in.judgedBy(x.mesh.index, x.numbers)
 		passes = passes || passing
-		if !slices.Contains(out, f) {
-			out = append(out, f)
+		if !slices.Contains(marks, mark) {
+			out, marks = append(out, in), append(marks, mark)
 			all = append(binary.AppendUvarint(all, uint64(len(mark))), mark...)
 		}
 	}
@@ -108,14 +116,17 @@ func (x *matrix) judges(r *row) (out []*rbac.Forecaster, mark string) {
 	return out, string(all)
 }
 
-func (x *matrix) forecaster(in *inbound) (f *rbac.Forecaster, mark string, passing bool) {
-	rules, mark, passing := in.judgedBy(x.mesh.index, x.numbers)
-	f = x.forecasters[mark]
-	if f == nil {
-		f = rbac.NewForecaster(rules, in.port.Protocol, x.known)
-		x.forecasters[mark] = f
+// judges returns what judges by the rules of the inbounds.
+func (x *matrix) judges(inbounds []*inbound) []*rbac.Forecaster {
+	out := make([]*rbac.Forecaster, len(inbounds))
+	for i, in := range inbounds {
+		rules, mark, _ := in.judgedBy(x.mesh.index, x.numbers)
+		if x.forecasters[mark] == nil {
+			x.forecasters[mark] = rbac.NewForecaster(rules, in.port.Protocol, x.known)
+		}
+		out[i] = x.forecasters[mark]
 	}
-	return f, mark, passing
+	return out
 }
 
 // together returns the outlook at all proxies of a service. If they differ, the verdict depends on the proxy.

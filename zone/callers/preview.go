@@ -108,8 +108,9 @@ func (h *handler) compare(out *api.ForecastVerdicts, before *mesh, next store.Sn
 
 // differences returns the callers for which the rules of a service decide differently afterwards.
 func differences(x, y *matrix, old, r *row) (out []api.ForecastVerdict) {
-	judgesBefore, _ := x.judges(old)
-	judgesAfter, _ := y.judges(r)
+	inboundsBefore, _ := x.judging(old)
+	inboundsAfter, _ := y.judging(r)
+	judgesBefore, judgesAfter := x.judges(inboundsBefore), y.judges(inboundsAfter)
 	for i := range x.callers {
 		a, b := together(judgesBefore, x.clients[i]), together(judgesAfter, y.clients[i])
 		if alike(&a.Enforced, &b.Enforced) && alike(&a.DryRun, &b.DryRun) {
