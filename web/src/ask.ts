@@ -38,7 +38,7 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
 
   useEffect(() => {
     const control = new AbortController();
-    setState((old) => (old.key === key ? { ...old, asking: true } : begin()));
+    setState((old) => (old.key !== key ? begin() : old.asking ? old : { ...old, asking: true }));
     ask(control.signal).then(
       (data) => {
         if (control.signal.aborted) return;

@@ -29,6 +29,12 @@ export function go(to: string, replace = false): void {
   if (!replace) window.scrollTo(0, 0);
 }
 
+/** amend changes a part of the question of the view that is shown. */
+export function amend(change: Record<string, string>): void {
+  const { page, query } = parseView(window.location.href);
+  go(href(page, { ...Object.fromEntries(query), ...change }), true);
+}
+
 function subscribe(tell: () => void): () => void {
   window.addEventListener("popstate", tell);
   window.addEventListener(moved, tell);

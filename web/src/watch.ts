@@ -37,7 +37,8 @@ function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Liv
   useEffect(() => {
     if (key === "") return;
     const control = new AbortController();
-    void follow(ask, rest, control.signal, () => tell.current(), setState);
+    const say = (now: Live) => setState((old) => (old.live === now.live && old.why === now.why ? old : now));
+    void follow(ask, rest, control.signal, () => tell.current(), say);
     return () => control.abort();
     // The key stands for everything that ask reads.
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -98,6 +99,7 @@ export function seen(signal: AbortSignal): Promise<void> {
     const look = () => {
       if (document.visibilityState !== "visible" && !signal.aborted) return;
       document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
       resolve();
     };
     document.addEventListener("visibilitychange", look);
@@ -109,11 +111,13 @@ export function seen(signal: AbortSignal): Promise<void> {
 /** sleep waits, or until the signal is aborted. */
 export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+    const end = () => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
   });
 }
 
@@ -127,11 +131,11 @@ const recent = 60_000;
  * useFollowed asks again a few times after a change that was made just now, until complete: how far a change has come has
  * no revision to wait for.
  */
-export function useFollowed(change: string, at: Date | undefined, complete: boolean, again: () => void): void {
+export function useFollowed(change: string, at: Date | undefined, complete: boolean, again: () => void, delays = steps): void {
   const old = at === undefined || Date.now() - at.getTime() > recent;
   useEffect(() => {
     if (complete || old) return;
-    const timers = steps.map((ms) => setTimeout(() => document.visibilityState === "visible" && again(), ms));
+    const timers = delays.map((ms) => setTimeout(() => document.visibilityState === "visible" && again(), ms));
     return () => timers.forEach(clearTimeout);
-  }, [change, old, complete, again]);
+  }, [change, old, complete, again, delays]);
 }

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
@@ -10,7 +10,7 @@ import { Matrix } from "../parts/Matrix";
 import { Time } from "../parts/Time";
 import { date } from "../text";
 import { go, href } from "../view";
-import { useChanges } from "../watch";
+import { useChanges, useFollowed } from "../watch";
 
 // The graph's library comes when a graph is asked for.
 const Graph = lazy(() => import("../parts/Graph"));
@@ -28,6 +28,11 @@ const fields = [
 type Asked = Partial<Record<(typeof fields)[number]["key"] | "view" | "only" | "offset" | "callersOffset" | "row" | "column", string>>;
 
 const pageSize = 500;
+
+// When the matrix is asked for again after a change that not all zones have taken, in ms.
+const settled = [2000, 10_000, 30_000];
+// So many reasons are shown why something is unknown.
+const reasons = 3;
 
 /** Calls is who may call whom: services against callers, with what was seen over what is allowed. The URL holds the question. */
 export function Calls({ query }: { query: URLSearchParams }) {
@@ -76,6 +81,8 @@ function Answered({ asked }: { asked: Asked }) {
   );
   const live = useChanges("meshtrafficpermissions", answer.again);
   const a = answer.data;
+  // What is unknown just after a change is known a moment later, and no change tells of it.
+  useFollowed(`${a?.revision}`, answer.at, a === undefined || a.unknown === undefined, answer.again, settled);
   return (
     <>
       <AsOf answer={answer} live={live} />
@@ -90,8 +97,7 @@ function Answered({ asked }: { asked: Asked }) {
               <Graph a={a} only={onlyOf(asked)} />
             </Suspense>
           ) : (
-            <Matrix a={a} only={onlyOf(asked)} chosen={{ row: Number(asked.row ?? -1), column: Number(asked.column ?? -1) }}
-              onChoose={(row, column) => go(href("calls", { ...asked, row: `${row}`, column: `${column}` }), true)} />
+            <Matrix a={a} only={onlyOf(asked)} row={Number(asked.row ?? -1)} column={Number(asked.column ?? -1)} />
           )}
           {asked.view !== "graph" && <Legend seen={a.seen.unknown === undefined} />}
           <Chosen a={a} asked={asked} />
@@ -110,9 +116,11 @@ function onlyOf(asked: Asked): Kind {
 
 /** Doubts says what is not known, before anything is read from the colours. */
 function Doubts({ a }: { a: Schema["Access"] }) {
+  const unknown = a.unknown ?? [];
   return (
     <>
-      {(a.unknown ?? []).map((u, i) => <p key={i} className="warning">Unknown <Time at={date(u.since)} lasts />: {u.reason}. Below is what is stored here.</p>)}
+      {unknown.slice(0, reasons).map((u, i) => <p key={i} className="warning">Unknown <Time at={date(u.since)} lasts />: {u.reason}. Below is what is stored here.</p>)}
+      {unknown.length > reasons && <p className="warning"><code>causewayctl report access</code> names {unknown.length - reasons} more reasons.</p>}
       {a.seen.unknown !== undefined ? (
         <p className="note">Who called is unknown: {a.seen.unknown}.</p>
       ) : (
@@ -126,6 +134,7 @@ function Doubts({ a }: { a: Schema["Access"] }) {
 }
 
 function Choices({ asked, a }: { asked: Asked; a: Schema["Access"] }) {
+  const counts = useMemo(() => new Map(kinds.map((k) => [k.kind, countOf(a, k.kind)])), [a]);
   return (
     <div className="row" role="group" aria-label="What is shown">
       <Link to={href("calls", { ...asked, view: undefined })} current={asked.view !== "graph"}>Matrix</Link>
@@ -133,7 +142,7 @@ function Choices({ asked, a }: { asked: Asked; a: Schema["Access"] }) {
       <span aria-hidden="true">·</span>
       {kinds.filter((k) => !k.seen || a.seen.unknown === undefined).map((k) => (
         <Link key={k.kind} to={href("calls", { ...asked, only: k.kind === "all" ? undefined : k.kind })} current={onlyOf(asked) === k.kind}>
-          {k.title} ({countOf(a, k.kind)})
+          {k.title} ({counts.get(k.kind)})
         </Link>
       ))}
     </div>

@@ -1,3 +1,4 @@
+import { memo, useMemo } from "react";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
 import { useAnswer } from "../ask";
@@ -67,8 +68,18 @@ function Total({ name, value }: { name: string; value: string }) {
 
 const urgency: Record<Presence["state"], number> = { offline: 0, unknown: 1, never: 2, online: 3 };
 
-function byUrgency(a: Schema["Overview"], b: Schema["Overview"]): number {
-  return urgency[presence(a).state] - urgency[presence(b).state] || a.name.localeCompare(b.name);
+/** Subject is a zone or a proxy, and what its overview tells of it. */
+interface Subject {
+  o: Schema["Overview"];
+  is: Presence;
+}
+
+const byName = new Intl.Collator();
+
+/** subjectsOf orders overviews by their urgency. */
+function subjectsOf(all: Schema["Overview"][]): Subject[] {
+  const subjects = all.map((o) => ({ o, is: presence(o) }));
+  return subjects.sort((a, b) => urgency[a.is.state] - urgency[b.is.state] || byName.compare(a.o.name, b.o.name));
 }
 
 function Zones() {
@@ -88,8 +99,8 @@ function Proxies() {
 }
 
 function Subjects({ title, answer, live, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; live: Live; none: string }) {
-  const items = [...(answer.data?.items ?? [])].sort(byUrgency);
-  const wrong = items.filter((o) => presence(o).state !== "online" || disabled(o) || lag(o).behind + lag(o).refused > 0);
+  const items = useMemo(() => subjectsOf(answer.data?.items ?? []), [answer.data]);
+  const wrong = useMemo(() => items.filter(isWrong), [items]);
   return (
     <>
       <h2>{title}</h2>
@@ -97,15 +108,7 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
       {answer.data !== undefined && (
         <>
           {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
-          {items.length > 0 && (
-            <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
-              {items.map((o) => (
-                <li key={o.kri ?? o.name} className={`tile ${presence(o).state}`} title={tip(o)}>
-                  <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {presence(o).state}</span></Link>
-                </li>
-              ))}
-            </ul>
-          )}
+          {items.length > 0 && <Tiles items={items} title={title} />}
           {answer.data.total > items.length && (
             <p className="note">The first {items.length} of {answer.data.total} are shown.</p>
           )}
@@ -119,6 +122,24 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
   );
 }
 
+function isWrong({ o, is }: Subject): boolean {
+  const { behind, refused } = lag(o);
+  return is.state !== "online" || disabled(o) || behind + refused > 0;
+}
+
+/** Tiles are drawn again only when there is another answer: there may be a thousand. */
+const Tiles = memo(function Tiles({ items, title }: { items: Subject[]; title: string }) {
+  return (
+    <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
+      {items.map(({ o, is }) => (
+        <li key={o.kri ?? o.name} className={`tile ${is.state}`} title={tip(o, is)}>
+          <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {is.state}</span></Link>
+        </li>
+      ))}
+    </ul>
+  );
+});
+
 /** about is the page of a zone or a proxy. */
 function about(o: Schema["Overview"]): string {
   return o.type === "ZoneOverview" ? href("zone", { name: o.name }) : href("proxy", { kri: o.kri });
@@ -128,25 +149,22 @@ function disabled(o: Schema["Overview"]): boolean {
   return (o.zone as { enabled?: boolean } | undefined)?.enabled === false;
 }
 
-function Wrong({ items, title }: { items: Schema["Overview"][]; title: string }) {
+function Wrong({ items, title }: { items: Subject[]; title: string }) {
   return (
     <div className="scroll" tabIndex={0}>
       <table>
         <caption>{title} that need a look</caption>
         <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Sync</th><th scope="col">Version</th><th scope="col">What to do</th></tr></thead>
         <tbody>
-          {items.slice(0, 100).map((o) => {
-            const p = presence(o);
-            return (
-              <tr key={o.kri ?? o.name}>
-                <th scope="row"><Link to={about(o)}>{o.name}</Link></th>
-                <td><State presence={p} disabled={disabled(o)} /></td>
-                <td>{lagText(o)}</td>
-                <td>{versionOf(o)}</td>
-                <td>{remedy(o, p)}</td>
-              </tr>
-            );
-          })}
+          {items.slice(0, 100).map(({ o, is }) => (
+            <tr key={o.kri ?? o.name}>
+              <th scope="row"><Link to={about(o)}>{o.name}</Link></th>
+              <td><State presence={is} disabled={disabled(o)} /></td>
+              <td>{lagText(o, is)}</td>
+              <td>{versionOf(o)}</td>
+              <td>{remedy(o, is)}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
       {items.length > 100 && <p className="note">{items.length - 100} more.</p>}
@@ -166,22 +184,22 @@ function State({ presence: p, disabled: off }: { presence: Presence; disabled: b
 }
 
 /** tip is what a tile tells when a person points at it. */
-function tip(o: Schema["Overview"]): string {
-  return [`${o.name}: ${presence(o).state}`, lagText(o), versionOf(o) === "unknown" ? "" : `version ${versionOf(o)}`].filter((t) => t !== "").join(", ");
+function tip(o: Schema["Overview"], is: Presence): string {
+  return [`${o.name}: ${is.state}`, lagText(o, is), versionOf(o) === "unknown" ? "" : `version ${versionOf(o)}`].filter((t) => t !== "").join(", ");
 }
 
 /** lagText says what the other side of the last session has not taken; the counts are as old as the answer. */
-function lagText(o: Schema["Overview"]): string {
+function lagText(o: Schema["Overview"], is: Presence): string {
   const { behind, refused } = lag(o);
-  if (presence(o).state !== "online") return "";
+  if (is.state !== "online") return "";
   if (behind + refused === 0) return "in step";
   return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused in this session` : ""].filter((t) => t !== "").join(", ");
 }
 
 /** Versions counts what runs, so that one that is older stands out. */
-function Versions({ items }: { items: Schema["Overview"][] }) {
+function Versions({ items }: { items: Subject[] }) {
   const counts = new Map<string, number>();
-  for (const o of items) counts.set(versionOf(o), (counts.get(versionOf(o)) ?? 0) + 1);
+  for (const { o } of items) counts.set(versionOf(o), (counts.get(versionOf(o)) ?? 0) + 1);
   const all = [...counts].sort((a, b) => b[1] - a[1]);
   return <p className="note">Versions: {all.slice(0, 8).map(([version, n]) => `${version} (${n})`).join(", ")}{all.length > 8 && ` and ${all.length - 8} more`}.</p>;
 }

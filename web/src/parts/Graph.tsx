@@ -1,7 +1,7 @@
 import cytoscape from "cytoscape";
 import { useEffect, useMemo, useRef } from "react";
 import { callerName, has, type Access, type Kind } from "../calls";
-import { go, href } from "../view";
+import { amend } from "../view";
 
 // What one screen can show. More is for the matrix.
 const most = 400;
@@ -67,8 +67,7 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
     graph.center();
     graph.on("tap", "edge", (e) => {
       const data = e.target.data() as Edge;
-      const query = Object.fromEntries(new URL(window.location.href).searchParams);
-      go(href("calls", { ...query, row: `${data.row}`, column: `${data.column}` }), true);
+      amend({ row: `${data.row}`, column: `${data.column}` });
     });
     return () => graph.destroy();
     // eslint-disable-next-line react-hooks/exhaustive-deps

@@ -1,5 +1,6 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
+import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { callerName, cellText, has, mark, windowOf, type Access, type Cell, type Kind } from "../calls";
+import { amend } from "../view";
 
 const side = 28;
 
@@ -11,25 +12,29 @@ interface Place {
 interface Props {
   a: Access;
   only: Kind;
-  chosen: Place;
-  onChoose: (row: number, column: number) => void;
+  /** row and column are those of the chosen cell, -1 if there is none. */
+  row: number;
+  column: number;
 }
 
 /**
  * Matrix has services as rows and callers as columns. It draws only what can be seen of it. One cell takes the focus, and
- * the arrow keys move it.
+ * the arrow keys move it. A thousand cells are drawn again only when they may differ.
  */
-export function Matrix({ a, only, chosen, onChoose }: Props) {
+export const Matrix = memo(function Matrix({ a, only, row, column }: Props) {
   const frame = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ top: 0, left: 0, height: 600, width: 1200 });
-  const [cursor, setCursor] = useState<Place>({ row: Math.max(0, chosen.row), column: Math.max(0, chosen.column) });
+  const [seen, setSeen] = useState({ top: 0, left: 0, height: 0, width: 0 });
+  const [cursor, setCursor] = useState<Place>({ row: Math.max(0, row), column: Math.max(0, column) });
   const moved = useRef(false);
   const cells = useMemo(() => a.services.map((s) => new Map(s.cells.map((c) => [c.caller, c]))), [a]);
 
   useLayoutEffect(() => {
     const at = frame.current;
     if (at === null) return;
-    const measure = () => setSeen({ top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth });
+    const measure = () => {
+      const now = { top: at.scrollTop, left: at.scrollLeft, height: at.clientHeight, width: at.clientWidth };
+      setSeen((old) => (now.top === old.top && now.left === old.left && now.height === old.height && now.width === old.width ? old : now));
+    };
     measure();
     const watcher = new ResizeObserver(measure);
     watcher.observe(at);
@@ -95,13 +100,13 @@ export function Matrix({ a, only, chosen, onChoose }: Props) {
                         type="button"
                         tabIndex={here ? 0 : -1}
                         data-cursor={here || undefined}
-                        aria-pressed={chosen.row === at.row && chosen.column === at.column}
+                        aria-pressed={row === at.row && column === at.column}
                         className={look(cell, only, s.proxies)}
                         title={`${c.spiffeId} to ${s.name}: ${text}`}
                         aria-label={`${c.spiffeId} to ${s.name}: ${text}`}
                         onClick={() => {
                           setCursor(at);
-                          onChoose(at.row, at.column);
+                          amend({ row: `${at.row}`, column: `${at.column}` });
                         }}
                       >{s.proxies === 0 ? "·" : mark(cell)}</button>
                     </td>
@@ -114,7 +119,7 @@ export function Matrix({ a, only, chosen, onChoose }: Props) {
       </div>
     </div>
   );
-}
+});
 
 const steps: Record<string, Place> = {
   ArrowUp: { row: -1, column: 0 },
