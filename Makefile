@@ -292,12 +292,14 @@ bench: $(envoy_ready) ## measure whole servers and the packages, write docs/perf
 	$(GO) build -o bin/bench ./test/bench
 	bin/bench $(if $(filter quick,$(BENCH)),-quick,-write docs/performance.md)
 
-# The hour: PAGE_OPEN=60m make bench-page.
+# The hour: PAGE_OPEN=60m make bench-page. A look: BENCH=quick STEPS=views,matrices make bench-page.
 PAGE_OPEN ?=
+STEPS     ?=
 .PHONY: bench-page
 bench-page: build $(chromium_ready) ## measure the page in a real Chromium, in front of a global with 1,000 zones (minutes; PAGE_OPEN=60m: its memory, while it is open)
 	$(GO) build -o bin/bench ./test/bench
-	CHROMIUM="$(CHROMIUM)" bin/bench -bin bin -only page $(if $(PAGE_OPEN),-open $(PAGE_OPEN),-write docs/performance.md)
+	CHROMIUM="$(CHROMIUM)" bin/bench -bin bin -only page $(if $(PAGE_OPEN),-open $(PAGE_OPEN)) $(if $(STEPS),-steps $(STEPS)) \
+		$(if $(filter quick,$(BENCH)),-quick,$(if $(STEPS),,-write docs/performance.md))
 
 .PHONY: bench-packages
 bench-packages: ## only the benchmarks beside the code, with allocations (PKG=./zone/... narrows)

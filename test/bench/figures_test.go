@@ -46,3 +46,26 @@ func TestVerdicts(t *testing.T) {
 		})
 	}
 }
+
+// TestGrowth checks that the last of the samples that follow each other counts, against the first.
+func TestGrowth(t *testing.T) {
+	for name, c := range map[string]struct {
+		samples []float64
+		want    string
+	}{
+		"level":           {[]float64{10, 30, 11}, "ok"},
+		"as the goal":     {[]float64{10, 11, 12}, "ok"},
+		"grown":           {[]float64{10, 11, 12.5}, "**missed**"},
+		"less in the end": {[]float64{10, 30, 5}, "ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := &table{title: "Title"}
+			for i, sample := range c.samples {
+				tab.addMoment(strings.Repeat("i", i), "heap", "MiB", 2, sample)
+			}
+			if got := tab.figures[0].verdict(); got != c.want || !strings.Contains(tab.String(), "| "+c.want+" |") {
+				t.Errorf("%q, want %q, in\n%s", got, c.want, tab)
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@ var parts = []string{"rounds", "global", "zone", "large", "replicas", "thin", "s
 type options struct {
 	quick, floor, packages, permissions bool
 	document, bin, only, strangers      string
-	policyType                          string
+	policyType, steps                   string
 	idlers                              float64
 	zones                               int
 	soak, open                          time.Duration
@@ -43,7 +43,8 @@ func main() {
 	flag.BoolVar(&o.packages, "packages", true, "run the packages' benchmarks too")
 	flag.BoolVar(&o.permissions, "permissions", false, "measure only what permissions cost in Envoy")
 	flag.DurationVar(&o.soak, "soak", 0, "instead: load a mesh for so long, and fail when something grows")
-	flag.DurationVar(&o.open, "open", 0, "with -only page, keep a page open for so long, and measure only its memory")
+	flag.DurationVar(&o.open, "open", 0, "with -only page, keep pages open for so long, and measure only their memory")
+	flag.StringVar(&o.steps, "steps", "", "with -only page, measure only these `steps` of web/speed, such as views,resting")
 	flag.StringVar(&o.strangers, "strangers", "", "be strangers to a `server` (bench starts them itself)")
 	flag.Float64Var(&o.idlers, "idlers", 0, "take so many `processors` for nothing (bench starts it itself)")
 	flag.BoolVar(&o.floor, "floor", false, "be the bare sender (bench starts it itself)")
@@ -139,7 +140,8 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		{p.replicas, "replicas", "replicas", func() (*table, error) { return b.measureReplicas(ctx) }},
 		{p.thin, "thin", "thin links", func() (*table, error) { return b.measureThin(ctx, p) }},
 		{p.storm, "storm", "a storm of zones", func() (*table, error) { return b.measureStorm(ctx, o.zones) }},
-		{p.page, "page", "the page", func() (*table, error) { return b.measurePage(ctx, o.open) }},
+		{p.page && o.open == 0, "page", "the page", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
+		{p.page && o.open > 0, "open", "open pages", func() (*table, error) { return b.measurePage(ctx, pageOf(o)) }},
 		{p.strangers > 0, "strangers", "strangers", func() (*table, error) { return b.measureStrangers(ctx, p) }},
 	} {
 		if !part.wanted {
@@ -176,7 +178,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		}
 	}
 	for _, name := range []string{"conditions", "figures", "types", "large", "replicas", "thin", "storm", "strangers", "growth", "permissions",
-		"packages", "page"} {
+		"packages", "page", "open"} {
 		fmt.Println(sections[name])
 	}
 	if o.document != "" {

@@ -15,16 +15,41 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// pageFigure is one measured value, as web/speed prints it: a line of JSON each.
+// pageFigure is one measured value, as web/speed prints it: a line of JSON each. Those with a moment follow each other.
 type pageFigure struct {
-	Title, Unit  string
-	Goal, Sample float64
+	Title, Unit, Moment string
+	Goal, Sample        float64
 }
 
+// pageRun is what is measured of the page.
+type pageRun struct {
+	mesh pageMesh
+	// steps are those of web/speed, all when empty.
+	steps string
+	// open, if not 0, is how long pages stay open: then only their memory is measured.
+	open time.Duration
+}
+
+func pageOf(o options) pageRun {
+	run := pageRun{mesh: pageZones, steps: o.steps, open: o.open}
+	if o.quick {
+		run.mesh = fewPageZones
+	}
+	return run
+}
+
+const (
+	// pageConnects bounds how long all zones take to connect and to send what they have. A machine that does other work,
+	// too, takes minutes.
+	pageConnects = 20 * time.Minute
+	// pageTakes bounds everything else.
+	pageTakes = 20 * time.Minute
+)
+
 // measurePage opens the page of a global in a real Chromium, with the whole mesh behind it. web/speed is what clicks and
-// measures, as a person would. With open, the page stays open for so long, used all the time, and only its memory is measured.
-func (b *bench) measurePage(ctx context.Context, open time.Duration) (*table, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*patience+open)
+// measures, as a person would.
+func (b *bench) measurePage(ctx context.Context, run pageRun) (*table, error) {
+	ctx, cancel := context.WithTimeout(ctx, pageConnects+pageTakes+run.open)
 	defer cancel()
 	b.started++
 	c, err := cluster.New(cluster.Config{Bin: b.bin, Dir: filepath.Join(b.dir, strconv.Itoa(b.started))})
@@ -36,28 +61,32 @@ func (b *bench) measurePage(ctx context.Context, open time.Duration) (*table, er
 	if err != nil {
 		return nil, err
 	}
-	b.say("page: %d policies", pagePolicies)
-	if err := fill(ctx, g, pagePolicies, func(i int) (string, map[string]any) { return pagePermission(i, noMark) }); err != nil {
+	b.say("page: %s", run.mesh)
+	if err := fill(ctx, g, run.mesh.policies(), run.mesh.permission); err != nil {
 		return nil, err
 	}
-	b.say("page: %d zones with %d services and %d proxies", pageZones, pageServices, pageProxies)
-	z := connectOffering(ctx, g.Address("kds"), pageZones, newMarks())
+	b.say("page: %d zones connect", run.mesh)
+	z := connectOffering(ctx, g.Address("kds"), int(run.mesh), newMarks())
 	defer z.close()
-	err = z.waitSynced(2*patience, pagePolicies)
+	err = z.waitSynced(pageConnects, run.mesh.policies())
 	if err == nil {
-		err = waitListed(z.ctx, g)
+		err = waitListed(z.ctx, g, run.mesh)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, strings.Join(z.reasons(), "; "))
 	}
-	b.say("page: Chromium")
-	return b.clickThrough(z.ctx, g, open)
+	b.say("page: Chromium; the global is %s, process %d", g.API.URL(), g.PID())
+	if run.open > 0 {
+		return b.keepOpen(z, g, run)
+	}
+	t := &table{title: "The page of a global: " + run.mesh.String()}
+	return t, b.click(z.ctx, g, run, func(f pageFigure) { t.add(f.Title, f.Unit, f.Goal, f.Sample) })
 }
 
 // waitListed returns once the global lists all services and proxies of the zones, and their insights.
-func waitListed(ctx context.Context, g *cluster.Server) error {
-	return cluster.Until(ctx, patience, "the services and proxies of all zones", func(ctx context.Context) error {
-		for path, want := range map[string]int{"/meshservices": pageServices, "/dataplanes": pageProxies, "/zones": pageZones} {
+func waitListed(ctx context.Context, g *cluster.Server, mesh pageMesh) error {
+	return cluster.Until(ctx, pageConnects, "the services and proxies of all zones", func(ctx context.Context) error {
+		for path, want := range map[string]int{"/meshservices": mesh.services(), "/dataplanes": mesh.proxies(), "/zones": int(mesh)} {
 			var list struct{ Total int }
 			if err := g.API.Do(ctx, "GET", path+"?size=1", nil, &list); err != nil {
 				return err
@@ -72,38 +101,39 @@ func waitListed(ctx context.Context, g *cluster.Server) error {
 		if err := g.API.Do(ctx, "GET", "/global-insight", nil, &insight); err != nil {
 			return err
 		}
-		if online := insight.Dataplanes["standard"].Online; online != pageProxies {
-			return fmt.Errorf("%d of %d proxies are online", online, pageProxies)
+		if online := insight.Dataplanes["standard"].Online; online != mesh.proxies() {
+			return fmt.Errorf("%d of %d proxies are online", online, mesh.proxies())
 		}
 		return nil
 	})
 }
 
-// clickThrough runs web/speed, and collects what it prints.
-func (b *bench) clickThrough(ctx context.Context, g *cluster.Server, open time.Duration) (*table, error) {
+// click runs web/speed, and calls take with each figure that it prints.
+func (b *bench) click(ctx context.Context, g *cluster.Server, run pageRun, take func(pageFigure)) error {
 	root, err := cluster.Root()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(root, ".tools", "bin", "node"), "speed/main.ts")
 	cmd.Dir, cmd.Stderr = filepath.Join(root, "web"), os.Stderr
-	cmd.Env = append(os.Environ(), "ADDRESS="+g.API.URL(), "PID="+strconv.Itoa(g.PID()), fmt.Sprintf("OPEN_SECONDS=%d", int(open.Seconds())))
+	cmd.Env = append(os.Environ(), "ADDRESS="+g.API.URL(), "PID="+strconv.Itoa(g.PID()), "STEPS="+run.steps,
+		"ZONES="+strconv.Itoa(int(run.mesh)), "POLICIES="+strconv.Itoa(run.mesh.policies()),
+		fmt.Sprintf("OPEN_SECONDS=%d", int(run.open.Seconds())))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("node: %w: make bench-page installs it", err)
+		return fmt.Errorf("node: %w: make bench-page installs it", err)
 	}
-	t := &table{title: fmt.Sprintf("The page of a global: %d zones, %d policies, %d services, %d proxies", pageZones, pagePolicies, pageServices, pageProxies)}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		var f pageFigure
 		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
-			return t, fmt.Errorf("web/speed: %w: %s", err, lines.Bytes())
+			return fmt.Errorf("web/speed: %w: %s", err, lines.Bytes())
 		}
-		b.say("%s: %s %s", f.Title, number(f.Sample), f.Unit)
-		t.add(f.Title, f.Unit, f.Goal, f.Sample)
+		b.say("%s %s: %s %s", f.Title, f.Moment, number(f.Sample), f.Unit)
+		take(f)
 	}
-	return t, cmd.Wait()
+	return cmd.Wait()
 }

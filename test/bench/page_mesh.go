@@ -17,14 +17,23 @@ import (
 
 // The mesh that the page is measured with.
 const (
-	pageZones, pagePolicies    = 1000, 10_000
-	pageServices, pageProxies  = 2000, 5000
-	pageNamespaces             = 20
-	servicesOfZone             = pageServices / pageZones
-	proxiesOfZone              = pageProxies / pageZones
-	typePrefix                 = "type.googleapis.com/kuma.mesh.v1alpha1."
-	pageServiceType, pageProxy = "MeshService", "Dataplane"
+	pageZones, fewPageZones                       = 1000, 100
+	servicesOfZone, proxiesOfZone, policiesOfZone = 2, 5, 10
+	pageNamespaces                                = 20
+	typePrefix                                    = "type.googleapis.com/kuma.mesh.v1alpha1."
+	pageServiceType, pageProxy                    = "MeshService", "Dataplane"
 )
+
+// pageMesh is the mesh of so many zones.
+type pageMesh int
+
+func (m pageMesh) services() int { return int(m) * servicesOfZone }
+func (m pageMesh) proxies() int  { return int(m) * proxiesOfZone }
+func (m pageMesh) policies() int { return int(m) * policiesOfZone }
+
+func (m pageMesh) String() string {
+	return fmt.Sprintf("%d zones, %d policies, %d services, %d proxies", int(m), m.policies(), m.services(), m.proxies())
+}
 
 // pageService is one service of the mesh: its zone, its namespace, and the identity of its proxies.
 type pageService struct {
@@ -43,17 +52,12 @@ func (s *pageService) labels() map[string]string {
 		"k8s.kuma.io/namespace": s.namespace}
 }
 
-// pagePermission allows some callers of one service, one of them some requests only. With a mark, its last identity is
-// the mark's.
-func pagePermission(i, mark int) (path string, doc map[string]any) {
-	of := i % pageServices
+// permission allows some callers of one service, one of them some requests only.
+func (m pageMesh) permission(i int) (path string, doc map[string]any) {
+	of := i % m.services()
 	caller := func(n int) map[string]any {
-		s := serviceOf((of*31 + i*7 + n*13) % pageServices)
+		s := serviceOf((of*31 + i*7 + n*13) % m.services())
 		return map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": s.identity}}
-	}
-	last := "spiffe://bench/nobody"
-	if mark != noMark {
-		last = fmt.Sprintf("%s%d", markPrefix, mark)
 	}
 	denied := caller(2)
 	denied["method"] = []string{"DELETE"}
@@ -63,7 +67,7 @@ func pagePermission(i, mark int) (path string, doc map[string]any) {
 		"spec": map[string]any{
 			"targetRef": map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": serviceOf(of).name}},
 			"rules": []any{map[string]any{"default": map[string]any{"deny": []any{denied}, "allow": []any{caller(0), caller(1), denied,
-				map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": last}}}}}},
+				map[string]any{"spiffeId": map[string]any{"type": "Exact", "value": "spiffe://bench/nobody"}}}}}},
 		},
 	}
 }

@@ -30,8 +30,10 @@ const countedType = "MeshTrafficPermission"
 type zones struct {
 	*crowd
 	frames bool
-	// offering means that zones send what they have, too: see offersOf.
+	// offering means that zones send what they have, too: see offersOf. Such a zone comes back however often its session
+	// ends, and may leave.
 	offering bool
+	ends     []atomic.Pointer[context.CancelFunc]
 	opener   *opener
 	marks    *marks
 	synced   []atomic.Int64 // received policies, by zone
@@ -52,8 +54,8 @@ func connectZones(ctx context.Context, kds string, n int, m *marks, frames bool)
 
 // connectOffering is connectZones, with frames, for zones that also send what they have.
 func connectOffering(ctx context.Context, kds string, n int, m *marks) *zones {
-	return (&zones{frames: true, offering: true, opener: newOpener(), marks: m, synced: make([]atomic.Int64, n),
-		whys: map[string]int{}}).connect(ctx, kds, n)
+	return (&zones{frames: true, offering: true, ends: make([]atomic.Pointer[context.CancelFunc], n), opener: newOpener(),
+		marks: m, synced: make([]atomic.Int64, n), whys: map[string]int{}}).connect(ctx, kds, n)
 }
 
 func (z *zones) connect(ctx context.Context, kds string, n int) *zones {
@@ -68,11 +70,11 @@ const mostSessions = 10
 // stay keeps a zone connected. It reconnects after its stream ends, as real zones do.
 func (z *zones) stay(ctx context.Context, kds string, i int) error {
 	for session := 1; ; session++ {
-		err := z.run(ctx, kds, i)
+		err := z.session(ctx, kds, i)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if session == mostSessions || status.Code(err) == codes.Aborted {
+		if !z.offering && (session == mostSessions || status.Code(err) == codes.Aborted) {
 			return err
 		}
 		z.ended.Add(1)
@@ -81,6 +83,23 @@ func (z *zones) stay(ctx context.Context, kds string, i int) error {
 		if err := sleep(ctx, time.Second/2+rand.N(time.Second)); err != nil {
 			return err
 		}
+	}
+}
+
+// session runs one session, which leave may end.
+func (z *zones) session(ctx context.Context, kds string, i int) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	if z.offering {
+		z.ends[i].Store(&end)
+	}
+	return z.run(ctx, kds, i)
+}
+
+// leave ends the session of a zone, which comes back a second later.
+func (z *zones) leave(i int) {
+	if end := z.ends[i].Load(); end != nil {
+		(*end)()
 	}
 }
 

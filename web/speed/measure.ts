@@ -4,10 +4,20 @@ import type { CDPSession, Page } from "@playwright/test";
 /** address is the global's HTTP API, and pid its process: test/bench starts it, with the whole mesh behind it. */
 export const address = process.env["ADDRESS"] ?? "";
 const pid = process.env["PID"] ?? "";
+/** zones and policies are how many the mesh has. */
+export const zones = Number(process.env["ZONES"]);
+export const policies = Number(process.env["POLICIES"]);
+/** How long a sign may take, in ms. A machine that does other work, too, is slow, and the figures say how slow. */
+const patience = 120_000;
 
 /** figure prints one sample: test/bench reads a line of JSON for each. A goal of 0 is none. */
 export function figure(title: string, unit: string, goal: number, sample: number): void {
   process.stdout.write(`${JSON.stringify({ Title: title, Unit: unit, Goal: goal, Sample: sample })}\n`);
+}
+
+/** moment prints one of the samples of a figure that follow each other: the goal is for what it grows by. */
+export function moment(at: string, title: string, unit: string, goal: number, sample: number): void {
+  process.stdout.write(`${JSON.stringify({ Title: title, Unit: unit, Moment: at, Goal: goal, Sample: sample })}\n`);
 }
 
 /** percentile returns the smallest value that so many percent of all do not exceed. */
@@ -32,7 +42,7 @@ export async function shown(page: Page, sign: Sign): Promise<number> {
       return there ? performance.now() : false;
     },
     sign,
-    { polling: "raf", timeout: 30_000 },
+    { polling: "raf", timeout: patience },
   );
   return (await at.jsonValue()) as number;
 }

@@ -1,43 +1,91 @@
-import type { Browser, Page } from "@playwright/test";
-import { address, clicked, figure, memory, permission, put, shown, sleep } from "./measure.ts";
+import type { Browser, CDPSession, Page } from "@playwright/test";
+import { address, clicked, figure, memory, moment, permission, put, shown, sleep, zones, type Sign } from "./measure.ts";
 
 const ui = `${address}/ui/`;
-/** What a page may hold more at the end than at the beginning, MiB: what a garbage collection leaves differs by less. */
-const allowed = 2;
+/** What a page may hold more at the end than at the beginning; what a garbage collection leaves differs by less. */
+const allowed = { heap: 2, nodes: 500, listeners: 50 };
+/** A round begins so often, in ms, if the machine keeps up. */
+const pace = 10_000;
+/** Rounds before the first measurement: what is loaded, compiled and kept once is there. */
+const warm = 12;
+/** Measurements after the first. */
+const measurements = 6;
 
-/** round goes through the views, and changes what they show. */
-async function round(page: Page, i: number): Promise<void> {
-  const nav = (text: string) => ({ selector: "nav a", text });
-  await clicked(page, nav("Who may call whom"), { selector: ".matrix button.cell" });
-  await put("/meshes/default/meshtrafficpermissions/bench-7", permission("bench-7", "s-7", `spiffe://bench/mark-${i}`));
-  await clicked(page, nav("Resources"), { selector: "tbody tr", count: 50 });
-  await clicked(page, { selector: "tbody th a", text: "bench-" }, { selector: "main pre", text: "targetRef" });
-  await clicked(page, nav("Why 403?"), { selector: "h1", text: "Why 403?" });
-  await clicked(page, nav("Try a change"), { selector: "main .editor" });
-  await clicked(page, nav("Overview"), { selector: ".tile", count: 1000 });
-  await sleep(1000);
+const nav = (text: string): Sign => ({ selector: "nav a", text });
+const heading = (text: string): Sign => ({ selector: "h1", text });
+
+/** views are what a round goes through. */
+const views: [Sign, Sign][] = [
+  [nav("Who may call whom"), { selector: ".matrix button.cell" }],
+  [{ selector: ".row a", text: "Graph" }, { selector: ".graph canvas" }],
+  [nav("Resources"), { selector: "tbody tr", count: 50 }],
+  [{ selector: "tbody th a", text: "bench-" }, { selector: "main pre", text: "targetRef" }],
+  [nav("Why 403?"), heading("Why 403?")],
+  [nav("Shadow report"), heading("Shadow report")],
+  [nav("Try a change"), { selector: "main .editor" }],
+  [nav("Overview"), { selector: ".tile", count: zones }],
+  [{ selector: ".tile a", text: "bench-1:" }, { selector: "caption", text: "By type" }],
+  [nav("Overview"), { selector: ".tile", count: zones }],
+];
+
+let writes = 0;
+
+async function write(policy: number, caller: string): Promise<void> {
+  await put(`/meshes/default/meshtrafficpermissions/bench-${policy}`, permission(`bench-${policy}`, `s-${policy}`, caller));
+  writes++;
 }
 
-/** stayOpen uses one page all the time and leaves another open, beside changes, and compares what they hold. */
-export async function stayOpen(browser: Browser, seconds: number): Promise<void> {
-  const [used, left] = [await browser.newPage(), await browser.newPage()];
-  await left.goto(`${ui}calls`);
-  await shown(left, { selector: ".matrix button.cell" });
-  await used.goto(ui);
-  const [ofUsed, ofLeft] = [await used.context().newCDPSession(used), await left.context().newCDPSession(left)];
-  let i = 0;
-  for (; i < 10; i++) await round(used, i); // what is loaded and compiled once is there
-  const before = [await memory(ofUsed), await memory(ofLeft)] as const;
-  const until = Date.now() + seconds * 1000;
-  while (Date.now() < until) await round(used, i++);
-  const after = [await memory(ofUsed), await memory(ofLeft)] as const;
-  for (const [k, title] of ["a page that is used", "a page that is left open"].entries()) {
-    const [a, b] = [before[k], after[k]];
-    if (a === undefined || b === undefined) continue;
-    figure(`${title}, after ${Math.round(seconds / 60)} min: heap at the beginning`, "MiB", 0, a.heap);
-    figure(`${title}, after ${Math.round(seconds / 60)} min: growth of the heap`, "MiB", allowed, Math.max(0, b.heap - a.heap));
-    figure(`${title}, after ${Math.round(seconds / 60)} min: growth of nodes`, "nodes", 500, Math.max(0, b.nodes - a.nodes));
-    figure(`${title}, after ${Math.round(seconds / 60)} min: growth of listeners`, "listeners", 50, Math.max(0, b.listeners - a.listeners));
+/** round goes through the views, and changes what they and the pages that are left open show. */
+async function round(page: Page, i: number): Promise<void> {
+  for (const [at, [link, sign]] of views.entries()) {
+    await clicked(page, link, sign);
+    if (at % 5 === 0) await write(at, `spiffe://bench/mark-${i}`);
   }
-  figure("rounds through the views", "rounds", 0, i);
+}
+
+interface Held {
+  title: string;
+  session: CDPSession;
+}
+
+async function opened(browser: Browser, title: string, url: string, sign: Sign): Promise<[Page, Held]> {
+  const page = await browser.newPage();
+  await page.goto(url);
+  await shown(page, sign);
+  return [page, { title, session: await page.context().newCDPSession(page) }];
+}
+
+async function measure(all: Held[], at: string): Promise<void> {
+  await sleep(3000); // what was asked is answered
+  for (const { title, session } of all) {
+    const { heap, nodes, listeners } = await memory(session);
+    moment(at, `${title}: heap`, "MiB", allowed.heap, heap);
+    moment(at, `${title}: nodes`, "nodes", allowed.nodes, nodes);
+    moment(at, `${title}: listeners`, "listeners", allowed.listeners, listeners);
+  }
+}
+
+/** stayOpen uses one page all the time and leaves two open, beside changes, and prints from time to time what they hold. */
+export async function stayOpen(browser: Browser, seconds: number): Promise<void> {
+  const tiles: Sign = { selector: ".tile", count: zones };
+  const [page, used] = await opened(browser, "a page that is used", ui, tiles);
+  const [, overview] = await opened(browser, "an overview left open", ui, tiles);
+  const [, calls] = await opened(browser, "a matrix left open", `${ui}calls`, { selector: ".matrix button.cell" });
+  const all = [used, overview, calls];
+  for (let i = 0; i < warm; i++) await round(page, i);
+  writes = 0;
+  await measure(all, "start");
+  const begun = Date.now();
+  let rounds = 0;
+  for (let n = 1; n <= measurements; n++) {
+    const until = begun + (n * seconds * 1000) / measurements;
+    while (Date.now() < until) {
+      const next = Math.min(until, Date.now() + pace);
+      await round(page, warm + rounds++);
+      await sleep(Math.max(0, next - Date.now()));
+    }
+    await measure(all, `${Math.round((n * seconds) / measurements / 6) / 10} min`);
+  }
+  figure("rounds", "rounds", 0, rounds);
+  figure("writes", "writes", 0, writes);
 }
