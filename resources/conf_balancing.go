@@ -106,6 +106,10 @@ type HashFilterState struct {
 	Key string `json:"key,omitempty"`
 }
 
+// MostOfOthers is the largest ring or table of a producer's policy, in entries: Maglev's usual size. The proxies of the
+// service's clients build it, one for each cluster, and a ring of Envoy's own limit takes 200 MiB.
+const MostOfOthers = 65_537
+
 // Limits of what Envoy accepts.
 const (
 	maxRingSize      = 8 << 20
@@ -130,6 +134,7 @@ func (v *validation) balancing(c *BalancingConf, at *fieldPath) {
 	v.hashPolicies(c.HashPolicies, at.field("hashPolicies"))
 	if b := c.LoadBalancer; b != nil {
 		v.balancer(b, at.field("loadBalancer"))
+		v.tableOfOthers(b, at.field("loadBalancer"))
 	}
 	if l := c.LocalityAwareness; l != nil {
 		v.locality(l, at.field("localityAwareness"))
@@ -175,6 +180,26 @@ func (v *validation) ringHash(r *RingHashBy, at *fieldPath) {
 		v.fail(at, "want minRingSize and maxRingSize from 1 to %d, minRingSize at most maxRingSize; the defaults are 1024 and %d", maxRingSize, maxRingSize)
 	}
 	v.hashPolicies(r.HashPolicies, at.field("hashPolicies"))
+}
+
+// tableOfOthers refuses a large ring or table in a producer's policy: the proxies of the service's clients build it.
+func (v *validation) tableOfOthers(b *LoadBalancer, at *fieldPath) {
+	if RoleOf(v.resource, v.home.systemNamespace()) != RoleProducer {
+		return
+	}
+	const why = "want at most %d, got %d: each proxy of the service's clients builds it: have the operator write a larger one"
+	bound := func(size *uint32, at *fieldPath) {
+		if size != nil && *size > MostOfOthers {
+			v.fail(at, why, MostOfOthers, *size)
+		}
+	}
+	if r := b.RingHash; r != nil {
+		bound(r.MinRingSize, at.field("ringHash").field("minRingSize"))
+		bound(r.MaxRingSize, at.field("ringHash").field("maxRingSize"))
+	}
+	if m := b.Maglev; m != nil {
+		bound(m.TableSize, at.field("maglev").field("tableSize"))
+	}
 }
 
 // RingSizes reports whether Envoy accepts the bounds of a ring.

@@ -2,6 +2,8 @@ package zone_test
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -94,4 +96,48 @@ func TestHashesOfFilterState(t *testing.T) {
 		}
 	}
 	b.refusedNothing()
+}
+
+// TestRingsOfOthersAreSmall: the owner of a service cannot have the proxies of its clients build large rings and tables.
+// No write stores such a policy; a peer may send one. The operator may.
+func TestRingsOfOthersAreSmall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.allowAll()
+	w.apply(fmt.Sprintf(`{type: Dataplane, mesh: default, namespace: shop, name: backend, labels: {app: backend}, networking: {address: 127.0.0.1, inbound: [
+  {name: main, port: %d, servicePort: 9, protocol: http}]}}
+---
+{type: MeshService, mesh: default, namespace: shop, name: backend, spec: {selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [{name: http, port: 80, targetPort: main, appProtocol: http}]}}`, freePort(t)))
+	_, e := w.caller("caller", "{kind: MeshService, labels: {kuma.io/display-name: backend, k8s.kuma.io/namespace: shop}}")
+	// ring returns how many entries the ring of the caller has.
+	ring := func() int {
+		for name, value := range e.stats("backend.*ring_hash_lb.size") {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatalf("%s: %q", name, value)
+			}
+			return n
+		}
+		return 0
+	}
+	policy := func(owner, labels, conf string) {
+		w.apply(fmt.Sprintf("{type: MeshLoadBalancingStrategy, mesh: default, name: lb%s%s, spec: {to: [{targetRef: {kind: MeshService, name: backend, namespace: shop}, default: {loadBalancer: {%s}}}]}}",
+			owner, labels, conf))
+	}
+	policy("", "", "type: RingHash, ringHash: {minRingSize: 100000}")
+	eventually(t, "the operator's ring", func() bool { return ring() >= 100_000 })
+	w.remove(resources.TypeMeshLoadBalancingStrategy, "lb")
+	const mine, producer = ", namespace: shop", ", labels: {kuma.io/policy-role: producer}"
+	policy(mine, producer, "type: RingHash, ringHash: {minRingSize: 8388608}")
+	eventually(t, "the owner's ring", func() bool { return ring() == resources.MostOfOthers })
+	eventually(t, "the insight says so", func() bool {
+		return strings.Contains(w.insightOf("caller"), "loadBalancer.ringHash.minRingSize")
+	})
+	policy(mine, producer, "type: Maglev, maglev: {tableSize: 5000011}")
+	eventually(t, "the owner's table, and the word about it", func() bool {
+		clusters := e.get("/config_dump?resource=dynamic_active_clusters")
+		return strings.Contains(clusters, `"MAGLEV"`) && !strings.Contains(clusters, "5000011") &&
+			strings.Contains(w.insightOf("caller"), "loadBalancer.maglev.tableSize")
+	})
+	e.refusedNothing()
 }

@@ -1,6 +1,10 @@
 package xds
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -30,15 +34,62 @@ func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 		c.LbPolicy = clusterv3.Cluster_RANDOM
 	case resources.BalanceRingHash:
 		c.LbPolicy = clusterv3.Cluster_RING_HASH
-		if r := by.RingHash; r != nil && resources.RingSizes(r.MinRingSize, r.MaxRingSize) {
+		r := by.RingHash
+		if r != nil && !resources.RingSizes(r.MinRingSize, r.MaxRingSize) {
+			r = nil
+		}
+		if s.balancesOthers(rule) {
+			r = s.smallRing(r, rule)
+		}
+		if r != nil {
 			c.LbConfig = &clusterv3.Cluster_RingHashLbConfig_{RingHashLbConfig: ringHash(r)}
 		}
 	case resources.BalanceMaglev:
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
-		if m := by.Maglev; m != nil && m.TableSize != nil && resources.MaglevTable(m.TableSize) {
-			c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: uint64Of(m.TableSize)}}
+		m := by.Maglev
+		if m == nil || m.TableSize == nil || !resources.MaglevTable(m.TableSize) {
+			return
 		}
+		if *m.TableSize > resources.MostOfOthers && s.balancesOthers(rule) {
+			s.problem(originOf(rule), fmt.Sprintf("loadBalancer.maglev.tableSize: %s", largeTable(*m.TableSize)))
+			return
+		}
+		c.LbConfig = &clusterv3.Cluster_MaglevLbConfig_{MaglevLbConfig: &clusterv3.Cluster_MaglevLbConfig{TableSize: uint64Of(m.TableSize)}}
 	}
+}
+
+// balancesOthers reports whether the producer of a service says how the proxies of its clients choose endpoints.
+func (s *sender) balancesOthers(rule *matching.ResourceRule) bool {
+	return slices.ContainsFunc(rule.Origins, func(o matching.Origin) bool {
+		p, err := resources.SpecAs[resources.Policy](o.Policy.Resource)
+		if err != nil || !ofProducer(o) || o.RuleIndex >= len(p.To) {
+			return false
+		}
+		var conf resources.BalancingConf
+		return json.Unmarshal(p.To[o.RuleIndex].Default, &conf) != nil || conf.LoadBalancer != nil
+	})
+}
+
+// smallRing bounds a ring, nil for the usual one, that a producer has other owners' proxies build. Without a bound, endpoints of uneven weights
+// would make one of Envoy's own limit. Servers refuse such a policy; a peer, or an earlier version, may have accepted it.
+func (s *sender) smallRing(r *resources.RingHashBy, rule *matching.ResourceRule) *resources.RingHashBy {
+	small, most := resources.RingHashBy{}, uint32(resources.MostOfOthers)
+	if r != nil {
+		small = *r
+	}
+	if small.MinRingSize != nil && *small.MinRingSize > most {
+		s.problem(originOf(rule), fmt.Sprintf("loadBalancer.ringHash.minRingSize: %s", largeTable(*small.MinRingSize)))
+		small.MinRingSize = &most
+	}
+	if small.MaxRingSize == nil || *small.MaxRingSize > most {
+		small.MaxRingSize = &most
+	}
+	return &small
+}
+
+func largeTable(size uint32) string {
+	return fmt.Sprintf("a policy of the service's producer may not make its clients' proxies build a table of %d entries: they build one of %d",
+		size, resources.MostOfOthers)
 }
 
 func ringHash(r *resources.RingHashBy) *clusterv3.Cluster_RingHashLbConfig {
