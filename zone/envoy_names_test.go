@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
@@ -88,6 +90,54 @@ func TestNamesOfServices(t *testing.T) {
 		return err != nil && app.get(fmt.Sprintf("http://%s:%d/x", at[0], port)) == 0
 	})
 	said(t, open, "at the end")
+	e.refusedNothing()
+}
+
+// TestNamesBySelector: of services of each kind, those with the labels of a generator have names by which a request
+// arrives, and no others.
+func TestNamesBySelector(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hits := w.service("backend")
+	w.allowAll()
+	outside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(outside.Close)
+	port := freePort(t)
+	for name, labels := range map[string]string{"named": "{names: given}", "other": "{names: none}"} {
+		w.apply(fmt.Sprintf(`{type: MeshService, mesh: default, name: one-%[1]s, labels: %[2]s, spec: {selector: {dataplaneLabels: {matchLabels: {app: backend}}}, ports: [
+  {name: http, port: %[3]d, targetPort: main, appProtocol: http}]}}
+---
+{type: MeshExternalService, mesh: default, name: out-%[1]s, labels: %[2]s, spec: {match: {port: %[3]d, protocol: http}, endpoints: [{address: 127.0.0.1, port: %[4]d}]}}`,
+			name, labels, port, outside.Listener.Addr().(*net.TCPAddr).Port))
+		many := w.resource(fmt.Sprintf(`{type: MeshMultiZoneService, mesh: default, name: many-%s, labels: %s, spec: {selector: {meshService: {matchLabels: {kuma.io/display-name: one-named}}}, ports: [
+  {port: %d, appProtocol: http}]}}`, name, labels, port))
+		delete(many.Labels, resources.LabelZone)
+		many.Labels[resources.LabelOrigin] = resources.OriginGlobal // nobody else may write one
+		w.put(many)
+	}
+	w.apply(`{type: HostnameGenerator, name: one, spec: {selector: {meshService: {matchLabels: {names: given}}}, template: "{{ .DisplayName }}.mesh"}}
+---
+{type: HostnameGenerator, name: out, spec: {selector: {meshExternalService: {matchLabels: {names: given}}}, template: "{{ .DisplayName }}.mesh"}}
+---
+{type: HostnameGenerator, name: many, spec: {selector: {meshMultiZoneService: {matchLabels: {names: given}}}, template: "{{ .DisplayName }}.mesh"}}
+---
+` + fmt.Sprintf(`{type: Dataplane, mesh: default, name: caller, networking: {address: 127.0.0.1, inbound: [{name: main, port: %d, servicePort: 9, protocol: http}]}}`, freePort(t)))
+	asked := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	e := w.startEnvoy(zone.BootstrapConfig{Dataplane: "caller", DNSAddress: asked, DNSUpstreams: []string{nameServer(t, nil)}})
+	app := newNamed(asked)
+	for _, kind := range []string{"one", "out", "many"} {
+		before := hits()
+		eventually(t, "a request to a service by its name: "+kind, func() bool {
+			return app.get(fmt.Sprintf("http://%s-named.mesh:%d/x", kind, port)) == http.StatusOK
+		})
+		if arrived := hits() > before; arrived != (kind != "out") {
+			t.Errorf("%s: the request arrived in the mesh: %t", kind, arrived)
+		}
+		var missing *net.DNSError
+		if at, err := app.resolver.LookupHost(t.Context(), kind+"-other.mesh"); !errors.As(err, &missing) || !missing.IsNotFound {
+			t.Errorf("%s-other.mesh: %v, %v", kind, at, err)
+		}
+	}
 	e.refusedNothing()
 }
 

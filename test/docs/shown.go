@@ -52,7 +52,7 @@ var (
 		resources.TypeMeshGateway: {"": "TestGatewayTerminatesTLS", "selectors[]": "TestGatewayBelievesNobody", "tags": "TestGatewayHosts", "conf.listeners[].tags": "TestGatewayHosts",
 			"conf.listeners[].hostname": "TestGatewayHosts", "conf.listeners[].port": "TestGatewayServesHTTP", "conf.listeners[].protocol": "TestGatewayTCP",
 			"conf.listeners[].tls.certificates[].file": "TestGatewayKeys", "conf.listeners[].tls.certificates[].inline": "TestGatewayKeys"},
-		resources.TypeHostnameGenerator: {"": "TestNamesOfServices"},
+		resources.TypeHostnameGenerator: {"": "TestNamesOfServices", "selector": "TestNamesBySelector"},
 	}
 )
 

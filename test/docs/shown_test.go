@@ -1,6 +1,10 @@
 package main
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,28 +17,93 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// functions are the tests that rows may name, each with the text of its file, and of the one beside it that has its rows.
+// functions returns the tests that rows may name, each with the text of what it uses: the declarations of its file, and
+// of the one beside it that has its rows, as far as they lead from one to the next, and what these name in other files of
+// the folder.
 func functions(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
 	for _, folder := range []string{"zone", "zone/xds", "test/e2e"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", folder, err)
 		}
+		declared, whole := map[string]declarations{}, declarations{}
 		for _, file := range files {
-			text := read(t, file)
-			rows, err := filepath.Glob(strings.TrimSuffix(file, "_test.go") + "_rows_test.go") // what it goes through
-			if err != nil {
-				t.Fatal(err)
+			declared[file] = declarationsOf(t, file)
+			whole.add(declared[file])
+		}
+		for file, own := range declared {
+			beside := strings.TrimSuffix(file, "_test.go") + "_rows_test.go" // what it goes through
+			own = maps.Clone(own)
+			own.add(declared[beside])
+			for name := range declared[file] {
+				if strings.HasPrefix(name, "Test") {
+					out[name] = own.used(name, whole)
+				}
 			}
-			for _, beside := range rows {
-				text += read(t, beside)
+		}
+	}
+	return out
+}
+
+// declarations are the functions, methods, constants and variables of files, by name: the text of each.
+type declarations map[string]string
+
+func declarationsOf(t *testing.T, path string) declarations {
+	t.Helper()
+	text, files := read(t, path), token.NewFileSet()
+	file, err := parser.ParseFile(files, path, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := declarations{}
+	add := func(name string, n ast.Node) {
+		out[name] += text[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset] + "\n"
+	}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			add(d.Name.Name, d)
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if v, is := spec.(*ast.ValueSpec); is {
+					for _, name := range v.Names {
+						add(name.Name, v)
+					}
+				}
 			}
-			for _, m := range declared.FindAllStringSubmatch(text, -1) {
-				out[m[1]] = text
+		}
+	}
+	return out
+}
+
+func (d declarations) add(others declarations) {
+	for name, text := range others {
+		d[name] += text
+	}
+}
+
+var identifier = regexp.MustCompile(`\b[A-Za-z]\w*\b`)
+
+// used returns the text of a declaration and of all that it leads to, and one step further in the whole folder.
+func (d declarations) used(name string, whole declarations) string {
+	out, seen, next := "", map[string]bool{name: true}, []string{name}
+	for len(next) > 0 {
+		text := d[next[0]]
+		out, next = out+text, next[1:]
+		for _, word := range identifier.FindAllString(text, -1) {
+			if !seen[word] {
+				seen[word] = true
+				if d[word] != "" {
+					next = append(next, word)
+				}
 			}
+		}
+	}
+	for word := range seen {
+		if d[word] == "" && !strings.HasPrefix(word, "Test") {
+			out += whole[word]
 		}
 	}
 	return out
@@ -49,8 +118,8 @@ func read(t *testing.T, path string) string {
 	return string(raw)
 }
 
-// TestEachRowIsShown checks that each row of the page names an existing test whose file contains the type and the
-// field.
+// TestEachRowIsShown checks that each row of the page names an existing test that uses the type and the field: its name,
+// and that of the object that it is in.
 func TestEachRowIsShown(t *testing.T) {
 	all := functions(t)
 	rows := 0
@@ -63,7 +132,13 @@ func TestEachRowIsShown(t *testing.T) {
 				rows++
 				by := table.shown[p.Type].of(f.field)
 				text, there := all[by]
-				leaf := strings.TrimSuffix(f.field[strings.LastIndexByte(f.field, '.')+1:], "[]")
+				path := strings.Split(strings.ReplaceAll(f.field, "[]", ""), ".")
+				missing := ""
+				for _, name := range path[max(len(path)-2, 0):] {
+					if !regexp.MustCompile(`\b` + name + `\b`).MatchString(text) {
+						missing = name
+					}
+				}
 				switch {
 				case by == "":
 					t.Errorf("%s: no test shows %s", p.Type, f.field)
@@ -71,8 +146,8 @@ func TestEachRowIsShown(t *testing.T) {
 					t.Errorf("%s: %s is shown by %s, which is nowhere", p.Type, f.field, by)
 				case by == "TestEnvoyTakesAllThatIsGenerated":
 					t.Errorf("%s: %s is only taken by an Envoy, which shows no effect", p.Type, f.field)
-				case !regexp.MustCompile(`\b`+leaf+`\b`).MatchString(text) || !strings.Contains(text, string(p.Type)):
-					t.Errorf("%s: %s is shown by %s, whose file has no %s of a %s", p.Type, f.field, by, leaf, p.Type)
+				case missing != "" || !strings.Contains(text, string(p.Type)):
+					t.Errorf("%s: %s is shown by %s, which has no %s of a %s", p.Type, f.field, by, missing, p.Type)
 				}
 			}
 			for beginning := range table.shown[p.Type] {
