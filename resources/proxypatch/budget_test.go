@@ -15,7 +15,7 @@ func TestWorkIsBounded(t *testing.T) {
 	c := &Config{Clusters: map[string]*Resource{}}
 	for i := range 2000 {
 		name := fmt.Sprintf("cluster-%d", i)
-		c.Clusters[name] = &Resource{Name: name, Origin: OriginOutbound, Message: &clusterv3.Cluster{Name: name}}
+		c.Clusters[name] = &Resource{Name: name, Origin: OriginOutbound, message: &clusterv3.Cluster{Name: name}}
 	}
 	big := `"` + strings.Repeat("x", 1900) + `"`
 	from := "/metadata"

@@ -14,21 +14,56 @@ type Resource struct {
 	// Origin is what created it, in the terms of matches. Tags are those of its inbound.
 	Origin string
 	Tags   map[string]string
-	// Message is a *clusterv3.Cluster, *listenerv3.Listener or *routev3.RouteConfiguration. It is replaced, and never
-	// changed.
-	Message proto.Message
+	// From is what Config.Open reads the message from.
+	From any
 	// PatchedBy holds the policies that changed it, in order.
 	PatchedBy []string
+
+	// message is nil until somebody reads it. It is replaced, and never changed. checked means that it is the value of a
+	// policy, which was validated with the policy.
+	message proto.Message
+	checked bool
 }
 
-// Config holds the patchable resources of one proxy, by name.
+// Config holds the patchable resources of one proxy, by name. It is not for concurrent use.
 type Config struct {
 	Clusters, Listeners, Routes map[string]*Resource
+	// Open returns the message of a resource from its From: a *clusterv3.Cluster, *listenerv3.Listener or
+	// *routev3.RouteConfiguration. It is called for what policies read, so that the rest costs nothing.
+	Open func(from any) (proto.Message, error)
 }
 
-// clone returns a copy that shares the messages.
+// clone returns a copy that shares the resources.
 func (c *Config) clone() *Config {
-	return &Config{Clusters: maps.Clone(c.Clusters), Listeners: maps.Clone(c.Listeners), Routes: maps.Clone(c.Routes)}
+	next := *c
+	next.Clusters, next.Listeners, next.Routes = maps.Clone(c.Clusters), maps.Clone(c.Listeners), maps.Clone(c.Routes)
+	return &next
+}
+
+// Read returns the message of a resource, or nil for no resource. It must not be changed.
+func (c *Config) Read(r *Resource) (m proto.Message, err error) {
+	switch {
+	case r == nil:
+		return nil, nil
+	case r.message == nil:
+		if r.message, err = c.Open(r.From); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+	}
+	return r.message, nil
+}
+
+// readAs returns the message of a resource, as one of its type.
+func readAs[M proto.Message](c *Config, r *Resource) (m M, err error) {
+	read, err := c.Read(r)
+	if err != nil {
+		return m, err
+	}
+	m, ok := read.(M)
+	if !ok {
+		return m, fmt.Errorf("%s is a %T", r.Name, read)
+	}
+	return m, nil
 }
 
 // Problem is what is wrong with a conf. Path leads from the conf to the value: field names and indexes.
@@ -103,7 +138,7 @@ func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message)
 		if all[name] != nil {
 			return fmt.Errorf("value.name: there is a %s %q already: use the operation Patch", c.kind, name)
 		}
-		all[name] = &Resource{Name: name, Origin: OriginPatch, Message: value, PatchedBy: []string{e.policy}}
+		all[name] = &Resource{Name: name, Origin: OriginPatch, message: value, checked: true, PatchedBy: []string{e.policy}}
 		return nil
 	}
 	for _, r := range selected(all, c, c.name) {
@@ -111,7 +146,11 @@ func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message)
 			delete(all, r.Name)
 			continue
 		}
-		next, err := patched(r.Message, c, value, e.budget)
+		before, err := e.Read(r)
+		if err != nil {
+			return err
+		}
+		next, err := patched(before, c, value, e.budget)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
@@ -125,16 +164,16 @@ func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message)
 	return nil
 }
 
-// set replaces the message of a resource.
+// set replaces the message of a resource, which was read.
 func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) error {
 	if err := e.budget.spend(proto.Size(m)); err != nil {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
-	if proto.Equal(r.Message, m) {
+	if proto.Equal(r.message, m) {
 		return nil
 	}
 	next := *r
-	next.Message = m
+	next.message, next.checked = m, false
 	if !slices.Contains(r.PatchedBy, e.policy) {
 		next.PatchedBy = append(slices.Clone(r.PatchedBy), e.policy)
 	}

@@ -161,10 +161,14 @@ func sameHTTPFilter(before, after *hcmv3.HttpFilter) string {
 }
 
 // discoveredFilters are the names of the filters that come by extension discovery.
-func discoveredFilters(c *Config) map[string]bool {
+func discoveredFilters(c *Config) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, r := range c.Listeners {
-		for _, chain := range chainsOf(r.Message.(*listenerv3.Listener)) {
+		listener, err := readAs[*listenerv3.Listener](c, r)
+		if err != nil {
+			return nil, err
+		}
+		for _, chain := range chainsOf(listener) {
 			for _, f := range chain.GetFilters() {
 				manager := &hcmv3.HttpConnectionManager{}
 				if !f.GetTypedConfig().MessageIs(manager) || f.GetTypedConfig().UnmarshalTo(manager) != nil {
@@ -178,7 +182,7 @@ func discoveredFilters(c *Config) map[string]bool {
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // exposedRoutes returns why an ordinary patch may not change exposed routes, or "". judges are the filters that no

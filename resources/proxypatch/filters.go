@@ -15,9 +15,12 @@ import (
 // that match.
 func (e *editor) filters(c *change, value proto.Message) error {
 	for _, r := range selected(e.Listeners, c, c.within) {
-		listener := proto.CloneOf(r.Message.(*listenerv3.Listener))
+		before, err := readAs[*listenerv3.Listener](e.Config, r)
+		if err != nil {
+			return err
+		}
+		listener := proto.CloneOf(before)
 		for _, chain := range chainsOf(listener) {
-			var err error
 			if c.kind == kindNetworkFilter {
 				chain.Filters, err = edited(chain.Filters, c, value, e.budget)
 			} else {

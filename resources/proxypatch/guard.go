@@ -30,24 +30,75 @@ type Guard struct {
 // Check returns why an ordinary patch may not change before to after, or nil if it may.
 func (g *Guard) Check(before, after *Config) error {
 	protected := protectedClusters(g.Original)
-	for _, name := range slices.Sorted(maps.Keys(after.Clusters)) {
-		if why := g.cluster(before.Clusters[name], after.Clusters[name]); why != "" {
-			return refusal(kindCluster, name, why)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(after.Listeners)) {
-		if why := g.listener(before.Listeners[name], after.Listeners[name], protected); why != "" {
-			return refusal(kindListener, name, why)
-		}
-	}
 	// Most patches change no routes.
-	judges := sync.OnceValue(func() map[string]bool { return discoveredFilters(g.Original) })
-	for _, name := range slices.Sorted(maps.Keys(after.Routes)) {
-		if why := g.routes(before.Routes[name], after.Routes[name], protected, judges); why != "" {
-			return refusal("route configuration", name, why)
+	judges := sync.OnceValues(func() (map[string]bool, error) { return discoveredFilters(g.Original) })
+	for _, of := range []struct {
+		kind               string
+		own, before, after map[string]*Resource
+		why                func(*judged) (string, error)
+	}{
+		{kindCluster, g.Original.Clusters, before.Clusters, after.Clusters, func(j *judged) (string, error) { return g.cluster(j), nil }},
+		{kindListener, g.Original.Listeners, before.Listeners, after.Listeners, func(j *judged) (string, error) { return g.listener(j, protected) }},
+		{"route configuration", g.Original.Routes, before.Routes, after.Routes, func(j *judged) (string, error) {
+			return g.routes(j, protected, judges)
+		}},
+	} {
+		for _, name := range slices.Sorted(maps.Keys(of.after)) {
+			if of.before[name] == of.after[name] {
+				continue
+			}
+			j, err := g.judge(of.own[name], of.before[name], of.after[name])
+			if err != nil {
+				return err
+			}
+			why, err := of.why(j)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				return refusal(of.kind, name, why)
+			}
 		}
 	}
 	return nil
+}
+
+// judged is a resource that a patch changed or added. own is nil if the proxy has it by patches only, then if the patch
+// added it.
+type judged struct {
+	*Resource
+	own, then, now proto.Message
+	// first is the origin of the resource before any patch.
+	first string
+}
+
+func (g *Guard) judge(own, before, after *Resource) (j *judged, err error) {
+	j = &judged{Resource: after, first: after.Origin}
+	if own != nil {
+		j.first = own.Origin
+	}
+	for _, side := range []struct {
+		r    *Resource
+		into *proto.Message
+	}{{own, &j.own}, {before, &j.then}, {after, &j.now}} {
+		if *side.into, err = g.Original.Read(side.r); err != nil {
+			return nil, err
+		}
+	}
+	return j, nil
+}
+
+// exposed reports whether others besides the application may reach a listener or a route configuration.
+func (j *judged) exposed() bool {
+	if j.own != nil {
+		return j.first != OriginOutbound
+	}
+	return j.first != OriginPatch
+}
+
+// more returns the first danger that the resource has gained and that is not the proxy's own, or "".
+func (j *judged) more(at place, protected map[string]bool) string {
+	return gained(dangers(j.own, at, protected), dangers(j.then, at, protected), dangers(j.now, at, protected))
 }
 
 func refusal(kind, name, why string) error {
@@ -65,14 +116,6 @@ func protectedClusters(c *Config) map[string]bool {
 	return out
 }
 
-// isExposed reports whether others besides the application may reach a listener or a route configuration.
-func (g *Guard) isExposed(name string, of map[string]*Resource, now *Resource) bool {
-	if first := of[name]; first != nil {
-		return first.Origin != OriginOutbound
-	}
-	return now.Origin != OriginPatch
-}
-
 // clusterFields are the fields of a cluster that an ordinary patch may change.
 var clusterFields = []string{
 	"alt_stat_name", "connect_timeout", "per_connection_buffer_limit_bytes", "lb_policy", "health_checks",
@@ -85,47 +128,36 @@ var clusterFields = []string{
 	"least_request_lb_config", "round_robin_lb_config",
 }
 
-func (g *Guard) cluster(before, after *Resource) string {
-	if before == nil {
-		if g.Original.Clusters[after.Name] != nil {
+func (g *Guard) cluster(j *judged) string {
+	if j.then == nil {
+		if j.own != nil {
 			return takenAway
 		}
-		return g.added(after.Message)
+		return g.added(j.now)
 	}
-	if before.Message == after.Message {
-		return ""
-	}
-	if field := differs(before.Message, after.Message, clusterFields...); field != "" {
+	if field := differs(j.then, j.now, clusterFields...); field != "" {
 		return "would change its " + field
 	}
-	switch g.origin(before) {
+	switch j.first {
 	case OriginOutbound:
 	case OriginPatch:
-		if why := g.added(after.Message); why != "" {
+		if why := g.added(j.now); why != "" {
 			return why
 		}
 	default:
 		// The proxy sends checks by itself, and nobody judges them.
-		if field := differs(checksOf(before.Message), checksOf(after.Message)); field != "" {
+		if field := differs(checksOf(j.then), checksOf(j.now)); field != "" {
 			return "would change its " + field
 		}
 	}
 	// An HTTP filter of the cluster would change requests after they were judged.
-	if why := more(g.Original.Clusters[before.Name], before, after, exposed, nil); why != "" {
+	if why := j.more(exposed, nil); why != "" {
 		return why
 	}
-	if field := changedOption(before.Message.(*clusterv3.Cluster), after.Message.(*clusterv3.Cluster)); field != "" {
+	if field := changedOption(j.then.(*clusterv3.Cluster), j.now.(*clusterv3.Cluster)); field != "" {
 		return fmt.Sprintf("would change the %s of its typed_extension_protocol_options", field)
 	}
 	return ""
-}
-
-// origin returns the first origin of a cluster.
-func (g *Guard) origin(r *Resource) string {
-	if first := g.Original.Clusters[r.Name]; first != nil {
-		return first.Origin
-	}
-	return r.Origin
 }
 
 // checksOf returns a cluster with nothing but the health checks of another.
@@ -143,55 +175,43 @@ var listenerFields = []string{
 	"max_connections_to_accept_per_socket_event", "connection_balance_config", "tcp_fast_open_queue_length",
 }
 
-func (g *Guard) listener(before, after *Resource, protected map[string]bool) string {
-	now := after.Message.(*listenerv3.Listener)
-	if before == nil {
-		if g.Original.Listeners[after.Name] != nil {
-			return takenAway
+func (g *Guard) listener(j *judged, protected map[string]bool) (why string, err error) {
+	now := j.now.(*listenerv3.Listener)
+	if j.then == nil {
+		if j.own != nil {
+			return takenAway, nil
 		}
 		if why := g.added(now); why != "" {
-			return why
+			return why, nil
 		}
 		if why := gained(nil, nil, dangers(now, ofCallers, protected)); why != "" {
-			return why
+			return why, nil
 		}
 		return g.portTaken(now)
 	}
-	if before.Message == after.Message {
-		return ""
-	}
-	then := before.Message.(*listenerv3.Listener)
-	if g.isExposed(before.Name, g.Original.Listeners, before) {
+	then := j.then.(*listenerv3.Listener)
+	if j.exposed() {
 		if why := exposedListener(then, now); why != "" {
-			return why
+			return why, nil
 		}
-		return more(g.Original.Listeners[before.Name], before, after, exposed, nil)
+		return j.more(exposed, nil), nil
 	}
 	if field := differs(then, now, callerFields...); field != "" {
-		return "would change its " + field
+		return "would change its " + field, nil
 	}
-	return more(g.Original.Listeners[before.Name], before, after, ofCallers, protected)
+	return j.more(ofCallers, protected), nil
 }
 
-// more returns the first danger that a resource has gained and that is not the proxy's own, or "".
-func more(own, before, after *Resource, at place, protected map[string]bool) string {
-	var mine []danger
-	if own != nil {
-		mine = dangers(own.Message, at, protected)
+func (g *Guard) routes(j *judged, protected map[string]bool, judges func() (map[string]bool, error)) (why string, err error) {
+	if !j.exposed() {
+		return j.more(ofCallers, protected), nil
 	}
-	return gained(mine, dangers(before.Message, at, protected), dangers(after.Message, at, protected))
-}
-
-func (g *Guard) routes(before, after *Resource, protected map[string]bool, judges func() map[string]bool) string {
-	if before == nil || before.Message == after.Message {
-		return ""
+	filters, err := judges()
+	if err != nil {
+		return "", err
 	}
-	then, now := before.Message.(*routev3.RouteConfiguration), after.Message.(*routev3.RouteConfiguration)
-	if g.isExposed(before.Name, g.Original.Routes, before) {
-		if why := exposedRoutes(then, now, judges()); why != "" {
-			return why
-		}
-		return more(g.Original.Routes[before.Name], before, after, exposed, nil)
+	if why := exposedRoutes(j.then.(*routev3.RouteConfiguration), j.now.(*routev3.RouteConfiguration), filters); why != "" {
+		return why, nil
 	}
-	return more(g.Original.Routes[before.Name], before, after, ofCallers, protected)
+	return j.more(exposed, nil), nil
 }

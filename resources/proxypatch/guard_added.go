@@ -116,15 +116,17 @@ func addedListener(l *listenerv3.Listener) string {
 const takenAway = "was there, and another policy removed it"
 
 // portTaken returns why a new listener may not have its port, or "".
-func (g *Guard) portTaken(l *listenerv3.Listener) string {
+func (g *Guard) portTaken(l *listenerv3.Listener) (why string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(g.Original.Listeners)) {
-		if portOf(g.Original.Listeners[name].Message) == portOf(l) {
-			return "listens on the port of " + name
+		other, err := readAs[*listenerv3.Listener](g.Original, g.Original.Listeners[name])
+		if err != nil {
+			return "", err
+		}
+		if portOf(other) == portOf(l) {
+			return "listens on the port of " + name, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
-func portOf(m proto.Message) uint32 {
-	return m.(*listenerv3.Listener).GetAddress().GetSocketAddress().GetPortValue()
-}
+func portOf(l *listenerv3.Listener) uint32 { return l.GetAddress().GetSocketAddress().GetPortValue() }

@@ -13,7 +13,11 @@ import (
 // hosts changes the virtual hosts of route configurations: separate ones, and those within connection managers.
 func (e *editor) hosts(c *change, value proto.Message) error {
 	for _, r := range selected(e.Routes, c, c.within) {
-		routes := proto.CloneOf(r.Message.(*routev3.RouteConfiguration))
+		before, err := readAs[*routev3.RouteConfiguration](e.Config, r)
+		if err != nil {
+			return err
+		}
+		routes := proto.CloneOf(before)
 		if err := editHosts(routes, c, value, e.budget); err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
@@ -22,7 +26,11 @@ func (e *editor) hosts(c *change, value proto.Message) error {
 		}
 	}
 	for _, r := range selected(e.Listeners, c, nil) {
-		listener := proto.CloneOf(r.Message.(*listenerv3.Listener))
+		before, err := readAs[*listenerv3.Listener](e.Config, r)
+		if err != nil {
+			return err
+		}
+		listener := proto.CloneOf(before)
 		for _, chain := range chainsOf(listener) {
 			err := eachManager(chain, func(m *hcmv3.HttpConnectionManager) error {
 				if routes := m.GetRouteConfig(); routes != nil && is(c.within, routes.GetName()) {

@@ -16,10 +16,10 @@ func (e *editor) valid(before *Config) error {
 		{e.Clusters, before.Clusters}, {e.Listeners, before.Listeners}, {e.Routes, before.Routes},
 	} {
 		for _, name := range slices.Sorted(maps.Keys(pair.now)) {
-			if r := pair.now[name]; r != pair.then[name] {
-				if err := Validate(r.Message); err != nil {
+			if r := pair.now[name]; r != pair.then[name] && !r.checked {
+				if err := Validate(r.message); err != nil {
 					return &Problem{Path: []string{"appendModifications"}, Text: fmt.Sprintf("the result is not a %s that Envoy takes: %s: %v",
-						r.Message.ProtoReflect().Descriptor().Name(), name, err)}
+						r.message.ProtoReflect().Descriptor().Name(), name, err)}
 				}
 			}
 		}

@@ -1,14 +1,10 @@
 package xds
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -118,7 +114,7 @@ func (s *state) patchAll(p *proxy, old *state) error {
 	if err != nil {
 		return err
 	}
-	return s.takePatched(config, s.applyPatches(p, config), old)
+	return s.takePatched(p.target, config, s.applyPatches(p, config), old)
 }
 
 // samePatches reports whether the result for old also applies to s.
@@ -175,91 +171,24 @@ func (t *target) addresses() (out []netip.Addr) {
 	return out
 }
 
-// patchable reads the resources of a state.
-func (s *state) patchable(t *target) (*proxypatch.Config, error) {
-	out := &proxypatch.Config{Clusters: map[string]*proxypatch.Resource{}, Listeners: map[string]*proxypatch.Resource{},
-		Routes: map[string]*proxypatch.Resource{}}
-	tags := map[string]map[string]string{}
-	for i := range t.inbounds {
-		tags[t.inbounds[i].name()] = t.inbounds[i].port.Tags
-	}
-	outbound := map[string]bool{}
-	for _, r := range s.sets[kindListener] {
-		if r.name == adminListener {
-			continue // it belongs to the zone: takePatched adds it
-		}
-		listener, err := s.openListener(t, r)
-		if err != nil {
-			return nil, err
-		}
-		origin := s.originOf(kindListener, r.name)
-		if t.gateway != nil && origin == proxypatch.OriginOutbound {
-			origin = proxypatch.OriginGateway // clients from elsewhere reach it
-		}
-		if outbound[r.name] = origin == proxypatch.OriginOutbound &&
-			listener.GetTrafficDirection() == corev3.TrafficDirection_OUTBOUND; !outbound[r.name] && origin == proxypatch.OriginOutbound {
-			origin = proxypatch.OriginOther
-		}
-		out.Listeners[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: listener}
-	}
-	for _, r := range s.sets[kindCluster] {
-		cluster, err := openAs[*clusterv3.Cluster](t, r)
-		if err != nil {
-			return nil, err
-		}
-		out.Clusters[r.name] = &proxypatch.Resource{Name: r.name, Origin: s.originOf(kindCluster, r.name), Message: cluster}
-	}
-	for _, r := range s.sets[kindRoute] {
-		routes, err := openAs[*routev3.RouteConfiguration](t, r)
-		if err != nil {
-			return nil, err
-		}
-		origin := s.originOf(kindRoute, r.name)
-		if t.gateway != nil && origin == proxypatch.OriginOutbound {
-			origin = proxypatch.OriginGateway
-		} else if origin == proxypatch.OriginOutbound && !outbound[r.name] {
-			origin = proxypatch.OriginOther
-		}
-		out.Routes[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], Message: routes}
-	}
-	return out, nil
+// addedKey is everything that a resource which a patch adds depends on: the value of the policy, which proxies share.
+type addedKey struct {
+	kind  kind
+	name  string
+	value proto.Message
 }
 
-// opened is the message of a resource. Proxies that share the resource share it, and it must not be changed: patches
-// make copies.
-type opened struct{ proto.Message }
-
-// openAs returns the message of a resource.
-func openAs[M proto.Message](t *target, r *resource) (m M, err error) {
-	made, err := t.shared.opened.get(openedKey{of: r}, func() (*opened, error) {
-		m, err := r.delta.GetResource().UnmarshalNew()
-		return &opened{m}, err
-	})
+// patchedResource returns what the proxy is sent of a resource that a patch changed or added.
+func patchedResource(t *target, k kind, after *proxypatch.Config, r *proxypatch.Resource) (*resource, error) {
+	value, err := after.Read(r)
 	if err != nil {
-		return m, err
+		return nil, err
 	}
-	m, ok := made.Message.(M)
-	if !ok {
-		return m, fmt.Errorf("%w: %s is a %T", ErrConfig, r.name, made.Message)
-	}
-	return m, nil
-}
-
-// originOf returns the origin of a resource, as matches of patches name it.
-func (s *state) originOf(k kind, name string) string {
-	switch {
-	case s.receiving[k].get(name) == nil:
-		return proxypatch.OriginOutbound
-	case name == metricsListener:
-		return proxypatch.OriginMetrics
-	case strings.HasPrefix(name, "self_inbound_"):
-		return proxypatch.OriginInbound
-	}
-	return proxypatch.OriginOther
+	return t.shared.added.get(addedKey{k, r.Name, value}, func() (*resource, error) { return newResource(k, r.Name, value.(message)) })
 }
 
 // takePatched makes the result of patches the configuration that the proxy is sent.
-func (s *state) takePatched(before, after *proxypatch.Config, old *state) error {
+func (s *state) takePatched(t *target, before, after *proxypatch.Config, old *state) error {
 	var sets [kinds]set
 	for k, pair := range map[kind][2]map[string]*proxypatch.Resource{
 		kindCluster: {before.Clusters, after.Clusters}, kindListener: {before.Listeners, after.Listeners},
@@ -277,7 +206,7 @@ func (s *state) takePatched(before, after *proxypatch.Config, old *state) error 
 				sets[k] = append(sets[k], s.sets[k].get(name))
 				continue
 			}
-			made, err := newResource(k, name, r.Message.(message))
+			made, err := patchedResource(t, k, after, r)
 			if err != nil {
 				return err
 			}

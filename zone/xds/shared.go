@@ -40,6 +40,7 @@ type shared struct {
 	rates         table[rateKey, rateLimiter]
 	permitted     table[permittedKey, permitted]
 	inboundRoutes table[inboundRoutesKey, inboundRoutes]
-	// For MeshProxyPatches: patching.go.
+	// For MeshProxyPatches: patchable.go, patching.go.
 	opened table[openedKey, opened]
+	added  table[addedKey, resource]
 }
