@@ -37,6 +37,11 @@ func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) 
 	return &out
 }
 
+// MayServe reports whether the proxy may serve a gateway: another one may win. It serves none that is nil.
+func (p *Proxy) MayServe(g *resources.Resource, systemNamespace string) bool {
+	return g != nil && p.servesGateway(g, systemNamespace) > 0
+}
+
 // Served returns the MeshGateway that the proxy serves, according to WithGateways; nil if there is none.
 func (p *Proxy) Served() *resources.Resource { return p.served }
 

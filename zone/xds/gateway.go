@@ -170,14 +170,19 @@ func merged(all, own map[string]string) map[string]string {
 	return out
 }
 
-// workInGatewayLocked marks the proxies of built-in gateways: any of them may now serve another MeshGateway.
-func (x *Proxies) workInGatewayLocked(key resources.Key) {
-	m := x.meshes[key.Mesh]
+// workInGatewayLocked marks the proxies that may have served a MeshGateway before its change, or may now.
+func (x *Proxies) workInGatewayLocked(c *store.Change) {
+	m := x.meshes[c.Key().Mesh]
 	if m == nil {
 		return
 	}
 	for p := range m.proxies {
-		if p.target != nil && p.target.gateway != nil {
+		if p.target == nil || p.target.gateway == nil {
+			continue
+		}
+		served := p.target.match.Served()
+		if served != nil && served.Key == c.Key() || p.target.match.MayServe(c.Old, x.cfg.Home.SystemNamespace) ||
+			p.target.match.MayServe(c.New, x.cfg.Home.SystemNamespace) {
 			x.network.mark(p, everything)
 		}
 	}
