@@ -56,10 +56,11 @@ func (t *table) figure(title, unit string, goal float64) *figure {
 	return f
 }
 
-// pace ends a round: it divides the round's times by how much slower the machine was than the machine of the goals.
+// pace ends a round: it divides the times that were added since the last one by how much slower the machine was than the
+// machine of the goals.
 func (t *table) pace(by float64) {
 	for _, f := range t.figures {
-		if f.unit == "ms" || f.unit == "s" {
+		if (f.unit == "ms" || f.unit == "s") && len(f.paced) < len(f.samples) {
 			f.paced = append(f.paced, f.samples[len(f.paced)]/max(by, 1))
 		}
 	}

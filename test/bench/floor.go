@@ -249,3 +249,19 @@ func readFloor(ctx context.Context, address string, i int, m *marks, open chan<-
 		m.saw(i, b)
 	}
 }
+
+// The messages of paceOfMachine: enough for a second, of the size of a policy.
+const paceWrites, paceBytes = 300, 900
+
+// paceOfMachine returns the cost of the floor as a multiple of that on the machine of the goals.
+func paceOfMachine(ctx context.Context) (float64, error) {
+	f, err := startFloor(ctx, usualZones)
+	if err != nil {
+		return 0, err
+	}
+	defer f.close()
+	if err := f.write(ctx, paceWrites, paceBytes); err != nil {
+		return 0, err
+	}
+	return ratio(f.cost().cpuBothEnds, goalsFloor), nil
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -17,16 +18,57 @@ type policyType struct {
 	conf func(n int) (conf any, sign []byte)
 	// meshOnly means that the conf is for all proxies only.
 	meshOnly bool
-	// moves means that a change replaces or adds listeners, as docs/reference/policies.md says of the type.
-	moves bool
+	// moves means that a change replaces or adds listeners, as docs/reference/policies.md says of the type. ends means that
+	// open streams end with them.
+	moves, ends bool
 	// begun means that the first policy moves listeners and later ones do not: it is there before streams are opened.
 	begun bool
+	// service is the service in `to`; benchService if it is empty.
+	service string
+	// ofAll and ofOne return the n-th version of a resource that is not a policy: for all proxies, and for one. ofOne is nil
+	// if there is no such thing.
+	ofAll func(n int) (path string, doc map[string]any, sign []byte)
+	ofOne func(of, n int) (path string, doc map[string]any, sign []byte)
+	// by says in the title how proxies get what changes, for a resource that is not a policy.
+	by string
 }
 
 // benchService is the service that all proxies call.
-const benchService = "bench"
+const (
+	benchService = "bench"
+	benchPort    = 80
+)
 
-func (t *policyType) title() string { return fmt.Sprintf("%s in %s", t.typ, t.list) }
+// serviceRef is a reference to the port of a service.
+func serviceRef(kind, name string) object {
+	return object{"kind": kind, "name": name, "port": benchPort}
+}
+
+func (t *policyType) title() string {
+	if t.by != "" {
+		return fmt.Sprintf("%s %s", t.typ, t.by)
+	}
+	return fmt.Sprintf("%s in %s", t.typ, t.list)
+}
+
+// all returns the n-th version of what concerns all proxies.
+func (t *policyType) all(n int) (path string, doc map[string]any, sign []byte) {
+	if t.ofAll != nil {
+		return t.ofAll(n)
+	}
+	return t.policy("bench-"+t.list, n, object{"kind": "Mesh"})
+}
+
+// one returns the n-th version of what concerns one proxy.
+func (t *policyType) one(of, n int) (path string, doc map[string]any, sign []byte) {
+	if t.ofOne != nil {
+		return t.ofOne(of, n)
+	}
+	return t.policy(fmt.Sprintf("bench-%s-%d", t.list, of), n, ofProxy(of))
+}
+
+// ofOneProxy reports whether there is something that concerns one proxy only.
+func (t *policyType) ofOneProxy() bool { return !t.meshOnly && (t.ofAll == nil || t.ofOne != nil) }
 
 // policy returns the n-th version of a policy with a name, for the proxies that target selects.
 func (t *policyType) policy(name string, n int, target object) (path string, doc map[string]any, sign []byte) {
@@ -34,8 +76,8 @@ func (t *policyType) policy(name string, n int, target object) (path string, doc
 	spec := object{"targetRef": target}
 	switch t.list {
 	case "to":
-		item := object{"targetRef": object{"kind": "MeshService", "name": benchService}, "default": conf}
-		if t.typ == resources.TypeMeshHTTPRoute {
+		item := object{"targetRef": object{"kind": "MeshService", "name": cmp.Or(t.service, benchService)}, "default": conf}
+		if t.typ == resources.TypeMeshHTTPRoute || t.typ == resources.TypeMeshTCPRoute {
 			delete(item, "default")
 			item["rules"] = []any{conf}
 		}
@@ -74,8 +116,8 @@ func word(n int) (text string, sign []byte) {
 	return text, []byte(text)
 }
 
-// policyTypes are the measured types. The first one disables the usual request timeout, and no other conf ends a
-// request in progress.
+// policyTypes are the types that are measured beside each other, on proxies of one HTTP inbound and one HTTP outbound.
+// The first one disables the usual request timeout, and no other conf ends a request in progress.
 func policyTypes() []policyType {
 	return append(sentTypes(), receivedTypes()...)
 }
@@ -109,7 +151,7 @@ func sentTypes() []policyType {
 			return object{"matches": []any{object{"path": object{"type": "PathPrefix", "value": "/"}}}, "default": object{
 				"filters": []any{object{"type": "RequestHeaderModifier", "requestHeaderModifier": object{"set": set}}}}}, sign
 		}},
-		{typ: resources.TypeMeshAccessLog, list: "to", moves: true, conf: loggedTo},
+		{typ: resources.TypeMeshAccessLog, list: "to", moves: true, ends: true, conf: loggedTo},
 	}
 }
 
@@ -139,8 +181,8 @@ func receivedTypes() []policyType {
 			text, sign := moment(n)
 			return object{"http": []any{object{"delay": object{"value": text, "percentage": 1}}}}, sign
 		}},
-		{typ: resources.TypeMeshAccessLog, list: "rules", moves: true, conf: loggedTo},
-		{typ: resources.TypeMeshTLS, list: "rules", moves: true, meshOnly: true, conf: func(n int) (any, []byte) {
+		{typ: resources.TypeMeshAccessLog, list: "rules", moves: true, ends: true, conf: loggedTo},
+		{typ: resources.TypeMeshTLS, list: "rules", moves: true, ends: true, meshOnly: true, conf: func(n int) (any, []byte) {
 			cipher := []string{"ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES256-GCM-SHA384"}[n%2]
 			return object{"tlsVersion": object{"min": "TLS12"}, "tlsCiphers": []string{cipher}}, []byte(cipher)
 		}},

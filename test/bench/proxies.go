@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ const (
 	listenerType  = "type.googleapis.com/envoy.config.listener.v3.Listener"
 	routeType     = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	endpointType  = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
 )
 
 // proxies are simulated Envoys, each with its own connection.
@@ -28,8 +31,8 @@ type proxies struct {
 	messages atomic.Int64
 	// again counts connections that ended before their proxy had started.
 	again atomic.Int64
-	// routes means that proxies request the routes that their listeners name.
-	routes bool
+	// sending is what proxies that send do beside.
+	sending *sendingOptions
 	// listeners is the number of listeners received.
 	listeners atomic.Int64
 	// awaited is the change that carries no mark; nil for none.
@@ -43,9 +46,19 @@ func connectProxies(ctx context.Context, xds string, n int, m *marks) *proxies {
 	return p
 }
 
+// sendingOptions describes proxies that send.
+type sendingOptions struct {
+	// metadata are more fields of their nodes.
+	metadata map[string]*structpb.Value
+	// endpoints means that they request the endpoints of their clusters.
+	endpoints bool
+	// by is the type with which they are ready; filters if it is empty.
+	by string
+}
+
 // connectSending is connectProxies for proxies that send: they also request their routes.
-func connectSending(ctx context.Context, xds string, n int, m *marks) *proxies {
-	p := &proxies{marks: m, ready: make([]atomic.Bool, n), routes: true}
+func connectSending(ctx context.Context, xds string, n int, m *marks, o sendingOptions) *proxies {
+	p := &proxies{marks: m, ready: make([]atomic.Bool, n), sending: &o}
 	p.start(ctx, xds)
 	return p
 }
@@ -91,6 +104,9 @@ func (p *proxies) run(ctx context.Context, xds string, i int) error {
 	// It has an admin interface, without which no MeshMetric shows its metrics.
 	node := &corev3.Node{Id: "default." + dataplaneName(i), Cluster: "bench", Metadata: &structpb.Struct{
 		Fields: map[string]*structpb.Value{"causeway.io/admin": structpb.NewNumberValue(9901)}}}
+	if p.sending != nil {
+		maps.Copy(node.Metadata.Fields, p.sending.metadata)
+	}
 	for _, t := range []string{clusterType, listenerType} {
 		if err := sendRequest(stream, &discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: t,
 			ResourceNamesSubscribe: []string{"*"}}); err != nil {
@@ -115,20 +131,28 @@ func (p *proxies) follow(stream grpc.ClientStream, i int) error {
 			ResponseNonce: r.nonce}); err != nil {
 			return err
 		}
-		switch r.typeURL {
-		case extensionType:
+		if r.typeURL == p.readyBy() {
 			p.ready[i].Store(true)
-		case listenerType:
+		}
+		if r.typeURL == listenerType {
 			p.listeners.Add(int64(len(r.resources)))
-			if err := p.askFor(stream, r.resources, asked); err != nil {
-				return err
-			}
+		}
+		if err := p.askFor(stream, &r, asked); err != nil {
+			return err
 		}
 	}
 }
 
-// askFor requests what listeners leave to discovery and was not requested before.
-func (p *proxies) askFor(stream grpc.ClientStream, listeners [][]byte, asked map[string]bool) error {
+// readyBy returns the type with which a proxy has its listeners and what they need.
+func (p *proxies) readyBy() string {
+	if p.sending == nil {
+		return extensionType
+	}
+	return cmp.Or(p.sending.by, extensionType)
+}
+
+// askFor requests what listeners and clusters leave to discovery and was not requested before.
+func (p *proxies) askFor(stream grpc.ClientStream, r *response, asked map[string]bool) error {
 	names := map[string][]string{}
 	ask := func(typeURL, name string) {
 		if !asked[typeURL+name] {
@@ -136,14 +160,23 @@ func (p *proxies) askFor(stream grpc.ClientStream, listeners [][]byte, asked map
 			names[typeURL] = append(names[typeURL], name)
 		}
 	}
-	for _, l := range listeners {
-		filters, routes := discovered(l)
-		for _, name := range filters {
-			ask(extensionType, name)
+	switch {
+	case r.typeURL == listenerType:
+		for _, l := range r.resources {
+			filters, routes := discovered(l)
+			for _, name := range filters {
+				ask(extensionType, name)
+			}
+			for _, name := range routes {
+				if p.sending != nil {
+					ask(routeType, name)
+				}
+			}
 		}
-		for _, name := range routes {
-			if p.routes {
-				ask(routeType, name)
+	case r.typeURL == clusterType && p.sending != nil && p.sending.endpoints:
+		for _, c := range r.resources {
+			if name := endpointsOf(c); name != "" {
+				ask(endpointType, name)
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -15,54 +16,83 @@ import (
 )
 
 const (
-	// openName is the Dataplane of the real Envoy, and the service of its inbound.
-	openName = "bench-open"
+	// openName is the Dataplane of the real Envoy, and the service of its inbounds: httpSection and tcpSection.
+	openName    = "bench-open"
+	httpSection = "http-port"
+	tcpSection  = "tcp-port"
 	// openStreams is the number of streams through the Envoy.
 	openStreams = 5
 	// tick is the interval at which a stream carries something.
 	tick = 50 * time.Millisecond
 )
 
-// streams are endless requests through a real Envoy: through its outbound listener, by mutual TLS to its own inbound
-// listener, and to an application. Replacing a listener ends them.
+// streams are endless requests to an application, by turns through the listeners at ports: those of a real Envoy, which
+// sends them by mutual TLS to an inbound listener of a real Envoy, in front of the application. Replacing a listener ends
+// them.
 type streams struct {
 	ctx         context.Context
 	application *http.Server
-	url         string
+	port        int // of the application
+	ports       []int
 	open        [openStreams]atomic.Bool
 	ended       atomic.Int64
 }
 
-// startStreams starts the application and the Envoy in front of it, which sends to benchService.
-func startStreams(ctx context.Context, c *cluster.Cluster, s *cluster.Server) (*streams, error) {
+// startApplication starts the application.
+func startApplication(ctx context.Context) (*streams, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	st := &streams{ctx: ctx, application: &http.Server{Handler: http.HandlerFunc(endless), ReadHeaderTimeout: patience}}
-	go func() { _ = st.application.Serve(l) }() // until close
-	var ports [2]int
-	for i := range ports {
-		if ports[i], err = porttest.Free(); err != nil {
-			return st, err
-		}
-	}
-	st.url = fmt.Sprintf("http://127.0.0.1:%d/", ports[1])
 	address, _ := l.Addr().(*net.TCPAddr)
-	if err := s.API.Put(ctx, "/meshes/default/dataplanes/"+openName, object{
-		"type": "Dataplane", "mesh": "default", "name": openName, "networking": object{"address": "127.0.0.1",
-			"inbound": []any{object{"port": ports[0], "servicePort": address.Port, "name": "http-port",
-				"tags": object{"kuma.io/service": openName, "kuma.io/protocol": "http"}}},
-			"outbound": []any{object{"port": ports[1], "backendRef": object{"kind": "MeshService", "name": benchService,
-				"port": 80}}}},
-	}); err != nil {
-		return st, err
+	st := &streams{ctx: ctx, port: address.Port,
+		application: &http.Server{Handler: http.HandlerFunc(endless), ReadHeaderTimeout: patience}}
+	go func() { _ = st.application.Serve(l) }() // until close
+	return st, nil
+}
+
+// freePorts returns ports of which nobody listens on any.
+func freePorts(n int) (ports []int, err error) {
+	for range n {
+		port, err := porttest.Free()
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
 	}
-	proxy, err := c.StartProxy(ctx, cluster.ProxyConfig{Zone: s, Mesh: "default", Dataplane: openName})
+	return ports, nil
+}
+
+// startEnvoy starts the Envoy of openName in front of the application, with an outbound for each reference, through which
+// the streams will go. networking has more fields of its Dataplane, and bootstrap more arguments.
+func (st *streams) startEnvoy(ctx context.Context, c *cluster.Cluster, s *cluster.Server, networking object,
+	bootstrap []string, refs ...object) error {
+	ports, err := freePorts(2 + len(refs))
 	if err != nil {
-		return st, err
+		return err
 	}
-	return st, proxy.WaitListeners(ctx, ports[:]...)
+	inbound := func(port int, name, protocol string) object {
+		return object{"port": port, "servicePort": st.port, "name": name,
+			"tags": object{"kuma.io/service": openName, "kuma.io/protocol": protocol}}
+	}
+	all := object{"address": "127.0.0.1",
+		"inbound": []any{inbound(ports[0], httpSection, "http"), inbound(ports[1], tcpSection, "tcp")}}
+	maps.Copy(all, networking)
+	var outbounds []any
+	for i, ref := range refs {
+		outbounds = append(outbounds, object{"port": ports[2+i], "backendRef": ref})
+	}
+	all["outbound"] = outbounds
+	st.ports = append(st.ports, ports[2:]...)
+	if err := s.API.Put(ctx, "/meshes/default/dataplanes/"+openName,
+		object{"type": "Dataplane", "mesh": "default", "name": openName, "networking": all}); err != nil {
+		return err
+	}
+	proxy, err := c.StartProxy(ctx, cluster.ProxyConfig{Zone: s, Mesh: "default", Dataplane: openName, Bootstrap: bootstrap})
+	if err != nil {
+		return err
+	}
+	return proxy.WaitListeners(ctx, ports...)
 }
 
 // close ends the application and with it all streams. The cluster ends the Envoy.
@@ -86,7 +116,7 @@ func (st *streams) reopen() error {
 			if st.open[i].Load() {
 				continue
 			}
-			if err := st.begin(&st.open[i]); err != nil {
+			if err := st.begin(&st.open[i], st.ports[i%len(st.ports)]); err != nil {
 				return err
 			}
 		}
@@ -95,8 +125,8 @@ func (st *streams) reopen() error {
 }
 
 // begin opens one stream, on a connection of its own.
-func (st *streams) begin(open *atomic.Bool) error {
-	req, err := http.NewRequestWithContext(st.ctx, http.MethodGet, st.url, nil)
+func (st *streams) begin(open *atomic.Bool, port int) error {
+	req, err := http.NewRequestWithContext(st.ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", port), nil)
 	if err != nil {
 		return err
 	}

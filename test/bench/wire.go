@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/grpc/mem"
@@ -134,4 +135,19 @@ func discovered(listener []byte) (filters, routes []string) {
 		})
 	})
 	return filters, routes
+}
+
+// Fields of a Cluster: its name, and how its endpoints are discovered, with their name there.
+const (
+	clusterName, clusterDiscovery = 1, 3
+	discoveryName                 = 2
+)
+
+// endpointsOf returns the name under which the endpoints of a cluster are discovered; nothing if they are not.
+func endpointsOf(cluster []byte) string {
+	discovery := field(cluster, clusterDiscovery)
+	if discovery == nil {
+		return ""
+	}
+	return cmp.Or(string(field(discovery, discoveryName)), string(field(cluster, clusterName)))
 }

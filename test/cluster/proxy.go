@@ -32,6 +32,8 @@ type ProxyConfig struct {
 	Namespace, Dataplane string
 	// ZoneIngress is the ingress that the proxy is, instead of a Dataplane and its mesh.
 	ZoneIngress string
+	// Egress is the Dataplane of the egress that the proxy is, instead of Dataplane.
+	Egress string
 	// XDS is the address at which the proxy finds its zone; the zone's own if it is empty.
 	XDS string
 	// TokenFile is the file of the proxy's token, if the zone's port for proxies is not on loopback.
@@ -63,16 +65,19 @@ func (c *Cluster) StartProxy(ctx context.Context, cfg ProxyConfig) (*Proxy, erro
 	if cfg.SpireSocket != "" {
 		args = append(args, "--spire-socket", cfg.SpireSocket)
 	}
-	if cfg.ZoneIngress != "" {
+	switch {
+	case cfg.ZoneIngress != "":
 		args = append(args, "--zone-ingress", cfg.ZoneIngress)
-	} else {
+	case cfg.Egress != "":
+		args = append(args, "--egress", cfg.Egress, "--mesh", cfg.Mesh, "--namespace", cfg.Namespace)
+	default:
 		args = append(args, "--dataplane", cfg.Dataplane, "--mesh", cfg.Mesh, "--namespace", cfg.Namespace)
 	}
 	bootstrap, err := c.Output(ctx, nil, "causeway-zone", append(args, cfg.Bootstrap...)...)
 	if err != nil {
 		return nil, err
 	}
-	name := "envoy-" + cfg.Zone.Name() + "-" + cfg.Dataplane + cfg.ZoneIngress
+	name := "envoy-" + cfg.Zone.Name() + "-" + cfg.Dataplane + cfg.Egress + cfg.ZoneIngress
 	file := filepath.Join(c.cfg.Dir, name+".yaml")
 	if err := os.WriteFile(file, bootstrap, 0o600); err != nil {
 		return nil, err
