@@ -172,6 +172,9 @@ func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (
 		return nil, err
 	}
 	found, missing := v.locate(r, key, kri, s.Reader(r))
+	if found == nil && kri == (resources.KRI{}) && r.URL.Query().Get("zone") == "" {
+		found = s.copyIn(v, key)
+	}
 	if err := s.judge(r, verb, key, found); err != nil && (found == nil || !IsNotFound(err)) {
 		return nil, err
 	} else if err != nil || found == nil {
@@ -181,6 +184,19 @@ func (s *Server) find(r *http.Request, v view, verb string, key resources.Key) (
 		return nil, missing()
 	}
 	return found, nil
+}
+
+// copyIn returns the copy that a key means by the namespace in which copies live, as references name it. The store
+// keeps copies without a namespace.
+func (s *Server) copyIn(v view, key resources.Key) *resources.Resource {
+	if key.Namespace != s.config.Home.SystemNamespace {
+		return nil
+	}
+	key.Namespace = ""
+	if found := v.get(key); found != nil && !s.config.Home.Owns(found) {
+		return found
+	}
+	return nil
 }
 
 // judge decides about a resource that was found, or not found, under the key of a request.

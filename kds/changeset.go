@@ -194,7 +194,7 @@ func (v *receiver) prepareOne(p *changeset, d *resources.Descriptor, wire *disco
 	}
 	arrival := v.arrival
 	arrival.Lookup = func(t resources.Type, mesh, name string) *resources.Resource {
-		return lookup(p.snapshot, t, mesh, v.arrival.CopyNamespace, name)
+		return lookup(p.snapshot, t, mesh, name)
 	}
 	r, err := v.mapping.Inbound(decoded, &arrival)
 	if err != nil {

@@ -62,7 +62,7 @@ func (v *receiver) copyNamed(s store.Snapshot, t resources.Type, wire string) *r
 	for i := strings.LastIndexByte(wire, '.'); i > 0 &&
 		len(wire)-i-1 <= resources.MaxShortNameBytes; i = strings.LastIndexByte(wire[:i], '.') {
 		for _, name := range v.namesOf(wire[i+1:], wire[:i]) {
-			if r := lookup(s, t, wire[i+1:], v.arrival.CopyNamespace, name); r != nil && v.isCopy(r) {
+			if r := lookup(s, t, wire[i+1:], name); r != nil && v.isCopy(r) {
 				return r
 			}
 		}
@@ -78,12 +78,8 @@ func (v *receiver) namesOf(mesh, name string) []string {
 	return []string{name}
 }
 
-func lookup(s store.Snapshot, t resources.Type, mesh, copyNamespace, name string) *resources.Resource {
-	key := resources.Key{Type: t, Mesh: mesh, Name: name}
-	if mesh != "" {
-		key.Namespace = copyNamespace
-	}
-	return s.Get(key)
+func lookup(s store.Snapshot, t resources.Type, mesh, name string) *resources.Resource {
+	return s.Get(resources.Key{Type: t, Mesh: mesh, Name: name})
 }
 
 // mayReplace decides whether r may replace the stored resource held. Two owners can have the same name: on the global,

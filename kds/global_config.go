@@ -23,9 +23,9 @@ type GlobalConfig struct {
 	// Validate judges the resources that zones send, after mapping, given the name of the zone's system namespace. Nil
 	// accepts all that decode.
 	Validate func(r *resources.Resource, systemNamespace string) error
-	// SystemNamespace decides the roles of zones' policies; resources.DefaultSystemNamespace by default. CopyNamespace
-	// is the namespace of copies here; empty on Universal.
-	SystemNamespace, CopyNamespace string
+	// SystemNamespace decides the roles of zones' policies, and is where copies live in references;
+	// resources.DefaultSystemNamespace by default.
+	SystemNamespace string
 	// Self describes this global to peers; NewGlobal sets its features.
 	Self Peer
 	// MaxMessageSize is the size in bytes at which messages are split: DefaultMaxMessageSize by default, at most

@@ -72,7 +72,7 @@ func (g *Global) receiverOf(s *session, data *zoneData) *receiver {
 	system := cmp.Or(s.system, g.config.SystemNamespace)
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.ZoneToGlobal, Zone: s.zone},
-			SystemNamespace: system, OwnNamespace: g.config.SystemNamespace, CopyNamespace: g.config.CopyNamespace},
+			SystemNamespace: system, OwnNamespace: g.config.SystemNamespace},
 		store: g.config.Store, status: g.config.Status, mapping: g.mapping,
 		validate: func(r *resources.Resource) error { return g.config.Validate(r, system) }, refusals: data.refusals,
 		ledger: data.ledger, versions: data.versions, met: data.met,

@@ -66,9 +66,12 @@ func (v *receiver) claim(t resources.Type, name string) {
 	state.claimed[name] = true
 }
 
-// misread reports whether the role of a zone's copy differs from the role that it would get if it arrived now: the
-// server that stored it did not compute roles, or the zone has renamed its system namespace since.
+// misread reports whether a copy would differ if it arrived now: the server that stored it did not compute roles, or
+// set no namespace in references, or a system namespace has another name since.
 func (v *receiver) misread(r *resources.Resource) bool {
+	if exchange.Unsettled(r, v.arrival.OwnNamespace) {
+		return true
+	}
 	if v.arrival.Direction != exchange.ZoneToGlobal || !r.Descriptor().HasOwner() {
 		return false
 	}

@@ -60,7 +60,7 @@ func TestServiceAndProducerPolicyCrossZones(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ref, name := policy.To[0].TargetRef, find(s2, service.Type, "backend").Name; ref.Name != name ||
-		ref.Namespace != "" {
+		ref.Namespace != resources.DefaultSystemNamespace {
 		t.Errorf("reference is %+v, want %s", ref, name)
 	}
 	if copied.Zone() != "zone-1" || copied.Labels[resources.LabelPolicyRole] != "producer" ||

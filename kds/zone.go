@@ -180,8 +180,7 @@ func (z *Zone) serve(s *session, conn *grpc.ClientConn, down globalToZoneClient,
 func (z *Zone) newReceiver(s *session) *receiver {
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: exchange.GlobalToZone, Zone: s.zone},
-			SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace,
-			CopyNamespace: z.config.CopyNamespace},
+			SystemNamespace: z.config.SystemNamespace, OwnNamespace: z.config.SystemNamespace},
 		store: z.config.Store, mapping: z.mapping, validate: z.config.Validate, refusals: z.refusals, ledger: z.ledger,
 		versions: z.versions, over: z.over, met: z.met,
 		resume: s.features.Has(exchange.FeatureResume), node: nodeOf(s.zone, z.config.Self),

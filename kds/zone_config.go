@@ -32,9 +32,9 @@ type ZoneConfig struct {
 	Status store.Reader
 	// Validate judges the global's resources after mapping; nil accepts all that decode.
 	Validate func(*resources.Resource) error
-	// SystemNamespace decides the roles of policies; resources.DefaultSystemNamespace by default. CopyNamespace is the
-	// namespace of copies here; empty on Universal.
-	SystemNamespace, CopyNamespace string
+	// SystemNamespace decides the roles of policies, and is where copies live in references;
+	// resources.DefaultSystemNamespace by default.
+	SystemNamespace string
 	// Self describes this zone to the global; NewZone sets its features.
 	Self Peer
 	// MaxMessageSize is the size in bytes at which messages are split: DefaultMaxMessageSize by default, at most

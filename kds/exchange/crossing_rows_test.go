@@ -125,7 +125,7 @@ func (r *row) failure(t *testing.T, c *Filter, m *Mapping) string {
 		}
 		return r.Want.mismatch(out)
 	case "in":
-		here := &Arrival{Origin: origin, SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: r.Copies,
+		here := &Arrival{Origin: origin, SystemNamespace: resources.DefaultSystemNamespace, OwnNamespace: r.Copies,
 			Lookup: r.lookup(t)}
 		out := in
 		for _, step := range m.inbound[r.direction()] {

@@ -10,8 +10,8 @@ import (
 
 // References of policies that leave their zone (seed 004, "Cross-resource references"). On receipt, the global gives
 // each reference the name that the copy of its object has everywhere else, and keeps the original in
-// resources.LabelReferences. The destination zone sets the namespace of its own copies. References by labels are left
-// as they are.
+// resources.LabelReferences. Each server sets the namespace in which its own copies live, its system namespace, so a
+// reference means the same in any policy that repeats it. References by labels are left as they are.
 
 // Lookup returns a resource of this server's store by its name here; nil if there is none.
 type Lookup func(t resources.Type, mesh, name string) *resources.Resource
@@ -31,7 +31,7 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 		}
 		written[at] = w
 		ref["name"] = name
-		resources.SetNamespace(ref, here.CopyNamespace)
+		resources.SetNamespace(ref, here.OwnNamespace)
 	})
 	if err != nil || len(written) == 0 {
 		return err
@@ -104,7 +104,7 @@ func isCopyOfOwn(kind resources.Type, mesh, name string, lookup Lookup) bool {
 	return own != nil && own.Zone() == "" && HashedName(own) == name
 }
 
-// settleReferences sets the namespace of this zone's copies in the resolved references of a policy that arrives.
+// settleReferences sets the namespace of this server's copies in the resolved references of a policy.
 func settleReferences(r *resources.Resource, copyNamespace string) error {
 	written, err := resources.WrittenReferences(r)
 	if err != nil || len(written) == 0 {
@@ -120,6 +120,16 @@ func settleReferences(r *resources.Resource, copyNamespace string) error {
 	}
 	r.Spec = spec
 	return nil
+}
+
+// Unsettled reports whether a resolved reference of a copy has another namespace than that of copies here: a server of
+// an earlier version set none, and a server may be given another system namespace.
+func Unsettled(r *resources.Resource, copyNamespace string) bool {
+	if r.Labels[resources.LabelReferences] == "" {
+		return false
+	}
+	now := r.Clone()
+	return settleReferences(now, copyNamespace) == nil && !now.Spec.Equal(r.Spec)
 }
 
 // restoreReferences restores r's references as they were written and drops the label.

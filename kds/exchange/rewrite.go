@@ -25,10 +25,8 @@ type inboundStep struct {
 type Arrival struct {
 	Origin
 	// SystemNamespace decides roles: it is the sending zone's on the global, and the receiver's own in a zone.
-	// OwnNamespace is the receiver's own.
+	// OwnNamespace is the receiver's own, in which copies live: the store keeps them without a namespace.
 	SystemNamespace, OwnNamespace string
-	// CopyNamespace is the namespace of copies here; empty on Universal.
-	CopyNamespace string
 	// Lookup reads this server's store; used on the global only.
 	Lookup Lookup
 }
@@ -155,7 +153,6 @@ func inboundOnGlobal() []inboundStep {
 		{"references-are-resolved", resolveReferences},
 		{"dataplane-tags-are-pinned", pinDataplaneTags},
 		{"ingress-says-its-zone", func(r *resources.Resource, here *Arrival) error { return sayZone(r, here.Zone) }},
-		{"lives-with-copies", moveToCopies},
 	}
 }
 
@@ -169,9 +166,8 @@ func inboundInZone() []inboundStep {
 		{"mesh-is-computed", computeMesh},
 		{"role-is-computed", computeRole},
 		{"references-follow-copies", func(r *resources.Resource, here *Arrival) error {
-			return settleReferences(r, here.CopyNamespace)
+			return settleReferences(r, here.OwnNamespace)
 		}},
-		{"lives-with-copies", moveToCopies},
 	}
 }
 
@@ -231,13 +227,6 @@ func computeRole(r *resources.Resource, here *Arrival) error {
 		}
 	}
 	r.Labels[resources.LabelPolicyRole] = string(resources.RoleOf(written, system))
-	return nil
-}
-
-func moveToCopies(r *resources.Resource, here *Arrival) error {
-	if r.Descriptor().Scope == resources.ScopeMesh {
-		r.Namespace = here.CopyNamespace
-	}
 	return nil
 }
 

@@ -150,7 +150,7 @@ func (m *mesh) checkRouteReference(s *cluster.Server) {
 			}
 		}
 		m.must(json.Unmarshal(tt.of.Spec, &spec))
-		if got := spec.To[0].TargetRef; got.Name != tt.names.Name || got.Namespace != "" ||
+		if got := spec.To[0].TargetRef; got.Name != tt.names.Name || got.Namespace != "kuma-system" ||
 			!strings.HasPrefix(got.Name, "backend-") {
 			m.t.Errorf("on %s %s refers to %+v, want %s", s.Name(), tt.of.Name, got, tt.names.Name)
 		}

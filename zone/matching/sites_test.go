@@ -16,10 +16,10 @@ type site struct {
 	zone      string
 	held      []*resources.Resource
 	home      resources.Home
-	namespace string // of copies
+	namespace string // of references to copies
 }
 
-// sites are the global, on Universal, and two zones in sync. The zones keep copies in the system namespace or in none.
+// sites are the global, on Universal, and two zones in sync. The zones refer to copies in the system namespace or in none.
 type sites struct {
 	global, one, two *site
 	// lies means that zones send false labels about the home and role of their resources.
@@ -63,10 +63,10 @@ func (s *sites) spread(t *rapid.T) {
 		}
 		in, err := mapping.Inbound(out, &exchange.Arrival{
 			Origin:          exchange.Origin{Direction: a.Direction, Zone: a.Zone},
-			SystemNamespace: resources.DefaultSystemNamespace, CopyNamespace: to.namespace,
+			SystemNamespace: resources.DefaultSystemNamespace, OwnNamespace: to.namespace,
 			Lookup: func(typ resources.Type, mesh, name string) *resources.Resource {
 				for _, h := range to.held {
-					if h.Type == typ && h.Mesh == mesh && h.Name == name && h.Namespace == to.namespace {
+					if h.Type == typ && h.Mesh == mesh && h.Name == name {
 						return h
 					}
 				}
