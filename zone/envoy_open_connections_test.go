@@ -2,6 +2,7 @@ package zone_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -9,14 +10,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/resources"
 )
 
 // TestOpenConnectionsLastThroughPolicies: a TCP connection through both proxies goes on while routes, retries, idle
 // times and logs come, change and go, though the drain time of 1 s passes. New connections get what changed, and no
-// listener moves.
+// listener moves. A response with the state of the world leaves out forwarders that must wait, and ends nothing either.
 func TestOpenConnectionsLastThroughPolicies(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	for name, wholeState := range map[string]bool{"delta": false, "state of the world": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.wholeState = wholeState
+			w.openConnections(t)
+		})
+	}
+}
+
+func (w *world) openConnections(t *testing.T) {
 	backend := w.echoing("db")
 	w.echoing("replica")
 	w.allowAll()
@@ -79,7 +92,43 @@ func TestOpenConnectionsLastThroughPolicies(t *testing.T) {
 				t.Errorf("%s was %q, and is %q", name, was[name], state)
 			}
 		}
+	}
+	w.newForwarders(t, open, elsewhere)
+	for e := range before {
 		e.refusedNothing()
+	}
+}
+
+// newForwarders checks outbounds that come while connections are open: the first connection of each gets what policies
+// say, and what is in the listener until then is never used.
+func (w *world) newForwarders(t *testing.T, open ...*openTalk) {
+	w.echoing("late")
+	w.apply(`{type: MeshTCPRoute, mesh: default, name: late, spec: {to: [{targetRef: {kind: MeshService, name: late}, rules: [{default: {backendRefs: [{kind: MeshService, name: replica, port: 5432}]}}]}]}}`)
+	for range 3 {
+		port := freePort(t)
+		w.changeDataplane("caller", func(r *resources.Resource) {
+			spec, err := resources.NewSpec(r.Type, bytes.Replace(r.Spec.JSON(), []byte(`"outbound":[`),
+				fmt.Appendf(nil, `"outbound":[{"port":%d,"backendRef":{"kind":"MeshService","name":"late","port":5432}},`, port), 1))
+			must(t, err)
+			r.Spec = spec
+		})
+		start := time.Now()
+		eventually(t, "an outbound that listens", func() bool {
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err == nil {
+				_ = c.Close()
+			}
+			return err == nil
+		})
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it listens after %s: it waited for its forwarder", took)
+		}
+		if got := ask(port); got != "replica" {
+			t.Errorf("%q answers on a new outbound, want the one of the route", got)
+		}
+		for _, c := range open {
+			must(t, c.says("beside it"))
+		}
 	}
 }
 

@@ -42,6 +42,13 @@ func (w *world) startEnvoy(cfg zone.BootstrapConfig) *envoy {
 	cfg.XDSAddress, cfg.AdminAddress = w.address, "127.0.0.1:0"
 	bootstrap, err := zone.Bootstrap(cfg)
 	must(w.t, err)
+	if w.wholeState {
+		whole := strings.Replace(string(bootstrap), "DELTA_GRPC", "GRPC", 1)
+		if whole == string(bootstrap) {
+			w.t.Fatal("the bootstrap has no DELTA_GRPC")
+		}
+		bootstrap = []byte(whole)
+	}
 	file := filepath.Join(dir, "envoy.yaml")
 	must(w.t, os.WriteFile(file, bootstrap, 0o600))
 	return w.runEnvoy(file)

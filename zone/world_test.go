@@ -38,6 +38,8 @@ type world struct {
 	proxies     *xds.Proxies
 	address     string // of xDS
 	spire       string // socket of an agent, for the Envoys of services and callers
+	// wholeState makes Envoys ask for the state of the world.
+	wholeState bool
 }
 
 // newWorld runs a zone with the mesh default until the test ends.
