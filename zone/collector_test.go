@@ -119,6 +119,21 @@ func (c *collector) taken() []span {
 	return out
 }
 
+// lines returns the bodies of the logs.
+func (c *collector) lines() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, r := range c.logs {
+		for _, scope := range r.GetScopeLogs() {
+			for _, l := range scope.GetLogRecords() {
+				out = append(out, l.GetBody().GetStringValue())
+			}
+		}
+	}
+	return out
+}
+
 func attributesOf(list []*commonv1.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, kv := range list {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,8 +102,8 @@ var quiet = []struct {
 }
 
 // TestOpenStreamsLastThroughPolicies: policies of all types that need no listener come, change and go, and a WebSocket
-// that is open at both proxies stays open; so it does when a MeshTrace gets another share, tag or collector. When a
-// listener is replaced, it ends.
+// that is open at both proxies stays open; so it does when a MeshTrace gets another share, tag or collector, and a
+// MeshAccessLog another collector. When a listener is replaced, it ends.
 func TestOpenStreamsLastThroughPolicies(t *testing.T) {
 	t.Parallel()
 	o := newOpened(t)
@@ -120,8 +121,21 @@ func TestOpenStreamsLastThroughPolicies(t *testing.T) {
 			return services["backend"] && services["caller"]
 		}
 	}
+	log := func(c *collector) {
+		to := fmt.Sprintf("{backends: [{type: OpenTelemetry, openTelemetry: {endpoint: %q, body: %%s}}]}", c.address)
+		o.apply(fmt.Sprintf("{type: MeshAccessLog, mesh: default, name: l, spec: {to: [{targetRef: {kind: Mesh}, default: "+to+"}], rules: [{default: "+to+"}]}}", "out", "in"))
+	}
+	logs := func(c *collector) func() bool {
+		return func() bool {
+			plain(o.port, "/")
+			lines := c.lines()
+			return slices.Contains(lines, "in") && slices.Contains(lines, "out")
+		}
+	}
 	trace(first, "tags: [{name: tag, literal: one}]")
 	eventually(t, "spans", tagged(first, "one"))
+	log(first)
+	eventually(t, "logs", logs(first))
 	socket := o.dial()
 	must(t, answersOn(socket, "hello"))
 	before := map[*envoy]map[string]string{o.caller: o.caller.listeners(), o.backend: o.backend.listeners()}
@@ -131,6 +145,9 @@ func TestOpenStreamsLastThroughPolicies(t *testing.T) {
 	trace(second, "tags: [{name: tag, literal: three}], sampling: {overall: 100, random: 99}")
 	eventually(t, "another collector", tagged(second, "three"))
 	must(t, answersOn(socket, "traced"))
+	log(second)
+	eventually(t, "another collector of logs", logs(second))
+	must(t, answersOn(socket, "logged"))
 
 	for _, q := range quiet {
 		spec := strings.ReplaceAll(q.spec, "PORT", fmt.Sprint(freePort(t)))

@@ -97,7 +97,7 @@ var policyTypes = []policyType{
 		""},
 	{resources.TypeMeshAccessLog,
 		"In `to` for what the application sends to outbounds, and in `rules`, `from` and `default` for what inbounds receive: each HTTP request, and each connection on TCP. " +
-			"A policy that comes, goes or changes replaces the listeners of the HTTP traffic that it logs, whose connections drain; on TCP it is for new connections. In formats, Envoy's commands about requests and " +
+			"A policy that comes, goes or changes replaces the listeners of the HTTP traffic that it logs, whose connections drain; on TCP it is for new connections. Another address of an OpenTelemetry collector replaces none. In formats, Envoy's commands about requests and " +
 			"connections may stand (others are refused, since a proxy refuses the listener), and `%KUMA_MESH%`, `%KUMA_ZONE%`, `%KUMA_SOURCE_SERVICE%` (on inbounds the verified SPIFFE ID " +
 			"of the client), `%KUMA_DESTINATION_SERVICE%`, `%KUMA_SOURCE_ADDRESS%` and `%KUMA_TRAFFIC_DIRECTION%`. Without a format a line says these, and on inbounds the policy that decided. " +
 			"Collectors are reached in the clear. A file that the proxy cannot open is left out, and is among the problems of its DataplaneInsight, until the policy is written anew or the proxy restarts. `rules[].matches` is not enforced.",

@@ -15,7 +15,17 @@ type Origin struct {
 	// policies.
 	RuleIndex int
 
-	order *Order
+	item *item
+}
+
+// Sets reports whether the item itself has a field of the conf.
+func (o Origin) Sets(field string) bool {
+	if o.item == nil {
+		return false
+	}
+	conf, _ := o.item.conf.(map[string]any)
+	_, sets := conf[field]
+	return sets
 }
 
 // KRI returns the policy's KRI.
@@ -34,7 +44,7 @@ type item struct {
 }
 
 func (i *item) origin() Origin {
-	return Origin{Policy: i.policy, RuleIndex: i.index, order: &i.order}
+	return Origin{Policy: i.policy, RuleIndex: i.index, item: i}
 }
 
 // policyItems holds the items of one policy, in the policy's order.

@@ -61,8 +61,8 @@ func itemName(rank int) string {
 
 // Order returns the origin's position among all items.
 func (o Origin) Order() Order {
-	if o.order == nil {
+	if o.item == nil {
 		return OrderOf(o.Policy, nil)
 	}
-	return *o.order
+	return o.item.order
 }

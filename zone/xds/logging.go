@@ -32,7 +32,8 @@ type logger struct {
 	// values replaces the commands that only this server can resolve.
 	values *strings.Replacer
 	http   bool
-	// prefix is the prefix of collectors' names: those of inbounds and outbounds are built separately.
+	// prefix is the prefix of collectors' names: those of inbounds and outbounds are built separately. The name has the
+	// policy that names the collector, and not the address, so that another address replaces no listener.
 	prefix string
 	// files may be nil: the proxy is then assumed to open all files.
 	files *logFiles
@@ -71,6 +72,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 	if err := json.Unmarshal(conf, &parsed); err != nil {
 		return nil, nil, []string{"the conf does not match its type: " + err.Error()}
 	}
+	by := l.prefix + backendsOf(origins)
 	for i := range parsed.Backends {
 		b := &parsed.Backends[i]
 		field, err := b.Check()
@@ -89,7 +91,7 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 			problems = append(problems, fmt.Sprintf("backends[%d].%s: %v", i, field, err))
 			continue
 		}
-		log, collector, err := l.log(b)
+		log, collector, err := l.log(b, fmt.Sprintf("%s:%d", by, i))
 		if err != nil {
 			problems = append(problems, fmt.Sprintf("backends[%d]: %v", i, err))
 			continue
@@ -108,28 +110,39 @@ var errFileOfOthers = errors.New("a policy of the service's producer may not mak
 
 func ofProducer(o matching.Origin) bool { return o.Policy.Role == resources.RoleProducer }
 
-func (l *logger) log(b *resources.AccessLogBackend) (*accesslogv3.AccessLog, *resource, error) {
-	var name string
+// backendsOf returns the item of a policy that the backends of a merged conf are of: a list replaces those before it.
+func backendsOf(origins []matching.Origin) string {
+	for i := len(origins) - 1; i >= 0; i-- {
+		if origins[i].Sets("backends") {
+			return fmt.Sprintf("%s:%d", origins[i].KRI(), origins[i].RuleIndex)
+		}
+	}
+	return ""
+}
+
+// log builds the log of a backend; name is that of its collector's cluster.
+func (l *logger) log(b *resources.AccessLogBackend, name string) (*accesslogv3.AccessLog, *resource, error) {
+	var kind string
 	var config message
 	var collector *resource
 	var err error
 	switch {
 	case b.OpenTelemetry != nil:
-		name = "envoy.access_loggers.open_telemetry"
-		config, collector, err = l.openTelemetry(b.OpenTelemetry)
+		kind = "envoy.access_loggers.open_telemetry"
+		config, collector, err = l.openTelemetry(b.OpenTelemetry, name)
 	case b.File.Path == "/dev/stdout":
-		name, config = "envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+		kind, config = "envoy.access_loggers.stdout", &streamv3.StdoutAccessLog{AccessLogFormat: &streamv3.StdoutAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
 	case b.File.Path == "/dev/stderr":
-		name, config = "envoy.access_loggers.stderr", &streamv3.StderrAccessLog{AccessLogFormat: &streamv3.StderrAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
+		kind, config = "envoy.access_loggers.stderr", &streamv3.StderrAccessLog{AccessLogFormat: &streamv3.StderrAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
 	default:
-		name, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: b.File.Path,
+		kind, config = "envoy.access_loggers.file", &filev3.FileAccessLog{Path: b.File.Path,
 			AccessLogFormat: &filev3.FileAccessLog_LogFormat{LogFormat: l.format(b.File.Format)}}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	packed, err := pack(config)
-	return &accesslogv3.AccessLog{Name: name, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}},
+	return &accesslogv3.AccessLog{Name: kind, ConfigType: &accesslogv3.AccessLog_TypedConfig{TypedConfig: packed}},
 		collector, err
 }
 
@@ -162,12 +175,11 @@ func (l *logger) line() string {
 	return defaultTCPLine
 }
 
-func (l *logger) openTelemetry(o *resources.OpenTelemetryLog) (*otelv3.OpenTelemetryAccessLogConfig, *resource, error) {
+func (l *logger) openTelemetry(o *resources.OpenTelemetryLog, cluster string) (*otelv3.OpenTelemetryAccessLogConfig, *resource, error) {
 	host, port, err := resources.ParseCollectorEndpoint(o.Endpoint)
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster := l.prefix + endpoint{host, port}.String()
 	collector, err := newCollector(cluster, host, port, true)
 	if err != nil {
 		return nil, nil, err
