@@ -14,6 +14,9 @@ import (
 
 const maxPort = 65535
 
+// TagService is the tag that names the service of an inbound or an outbound.
+const TagService = "kuma.io/service"
+
 // tagProtocol is the inbound tag that names the protocol if the field does not.
 const tagProtocol = "kuma.io/protocol"
 

@@ -63,15 +63,15 @@ func dataplaneWarnings(r *Resource) []string {
 	return out
 }
 
-// TaggedOutbound says that a proxy does not listen for an outbound.
-const TaggedOutbound = "outbounds by tags are not served: name the service, as in {kind: MeshService, name: backend}"
+// NamelessOutbound says that a proxy does not listen for an outbound.
+const NamelessOutbound = "names no service, so the proxy does not listen: set backendRef, as in {kind: MeshService, name: backend}, or the tag " + TagService
 
-// outboundWarnings warns of outbounds that name no backend.
+// outboundWarnings warns of outbounds that name nothing.
 func outboundWarnings(dp *meshpb.Dataplane) []string {
 	var out []string
 	for i, o := range dp.GetNetworking().GetOutbound() {
-		if o.GetBackendRef() == nil {
-			out = append(out, top("networking").field("outbound").item(i).field("backendRef").String()+": is not set, and "+TaggedOutbound)
+		if o.GetBackendRef() == nil && o.GetTags()[TagService] == "" {
+			out = append(out, top("networking").field("outbound").item(i).String()+": "+NamelessOutbound)
 		}
 	}
 	return out

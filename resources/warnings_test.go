@@ -104,11 +104,11 @@ func TestGatewayWarnings(t *testing.T) {
 	}
 }
 
-// TestOutboundWarnings: an outbound by tags gets no listener, and whoever writes it is told so.
+// TestOutboundWarnings: an outbound that names no service gets no listener, and whoever writes it is told so.
 func TestOutboundWarnings(t *testing.T) {
-	const outbounds = `{"networking":{"address":"192.0.2.1","outbound":[{"port":1001,"backendRef":{"kind":"MeshService","name":"backend"}},{"port":1002,"tags":{"kuma.io/service":"backend"}}]}}`
+	const outbounds = `{"networking":{"address":"192.0.2.1","outbound":[{"port":1001,"backendRef":{"kind":"MeshService","name":"backend"}},{"port":1002,"tags":{"kuma.io/service":"backend"}},{"port":1003,"tags":{"version":"v1"}}]}}`
 	got := resources.Warnings(policyIn(t, resources.Home{}, resources.TypeDataplane, "", outbounds))
-	if len(got) != 1 || !strings.HasPrefix(got[0], "networking.outbound[1].backendRef: is not set, and outbounds by tags are not served") {
+	if len(got) != 1 || !strings.HasPrefix(got[0], "networking.outbound[2]: names no service, so the proxy does not listen: ") {
 		t.Errorf("%q", got)
 	}
 }

@@ -3,11 +3,13 @@ package inspect
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -78,6 +80,7 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 	for i, out := range spec.GetNetworking().GetOutbound() {
 		backend := out.GetBackendRef()
 		if backend == nil {
+			answer = a.addTagged(answer, i, out)
 			continue
 		}
 		ref := resources.BackendRef{Port: backend.GetPort(), TargetRef: resources.TargetRef{
@@ -97,6 +100,36 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 			KRI: kri, Port: out.GetPort(), Protocol: protocolOr(appProtocol(target)), ProxyResourceName: kri,
 		})
 	}
+	return answer
+}
+
+// addTagged adds an outbound by tags. It has no KRI, because it may lead to more than one service.
+func (a *asked) addTagged(answer Layout, i int, out *meshpb.Dataplane_Networking_Outbound) Layout {
+	field := "networking.outbound[" + strconv.Itoa(i) + "]: "
+	if out.GetTags()[resources.TagService] == "" {
+		answer.Warnings = append(answer.Warnings, field+resources.NamelessOutbound)
+		return answer
+	}
+	mesh := a.proxy.Key.Mesh
+	in := &matching.TaggedInput{Mesh: mesh, Zone: a.proxy.Zone, Namespace: a.proxy.Namespace, Tags: out.GetTags(),
+		SystemNamespace: a.config.SystemNamespace}
+	for dp := range a.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: mesh}) {
+		if p, err := matching.NewProxy(dp); err == nil {
+			in.Proxies = append(in.Proxies, p)
+		}
+	}
+	for _, d := range a.destinations(a.proxy.Zone).All() {
+		if d.Resource.Type == resources.TypeMeshService {
+			in.Services = append(in.Services, d)
+		}
+	}
+	in.Ingresses = slices.Collect(a.snap.List(store.Query{Type: resources.TypeZoneIngress}))
+	t := matching.NewTagged(in)
+	if t.Problem != "" {
+		answer.Warnings = append(answer.Warnings, field+a.left.reader.Text(t.Problem))
+	}
+	answer.Outbounds = append(answer.Outbounds, Port{Port: out.GetPort(), Protocol: protocolOr(t.Protocol),
+		ProxyResourceName: matching.TaggedName(mesh, a.proxy.Namespace, out.GetTags())})
 	return answer
 }
 

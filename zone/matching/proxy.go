@@ -11,7 +11,7 @@ import (
 
 // Tags of a Dataplane's inbounds that matching reads.
 const (
-	tagService  = "kuma.io/service"
+	tagService  = resources.TagService
 	tagProtocol = "kuma.io/protocol"
 )
 

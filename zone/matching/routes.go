@@ -8,6 +8,9 @@ import (
 // RouteTable holds the routes of one type (MeshHTTPRoute or MeshTCPRoute) that apply to a proxy. It is immutable.
 type RouteTable struct {
 	builder *toBuilder
+	// tagged is ToInput.Tagged.
+	tagged map[ResourceKey]*Tagged
+	proxy  *Proxy
 	// Warnings report references that resolve to nothing, and routes that have no effect.
 	Warnings []Warning
 }
@@ -34,7 +37,7 @@ func NewRouteTable(in ToInput) *RouteTable {
 	})
 	b := newToBuilder(in.Destinations, in.Proxy.Key.Mesh)
 	warnings = append(warnings, b.read(selecting)...)
-	return &RouteTable{builder: b, Warnings: warnings}
+	return &RouteTable{builder: b, tagged: in.Tagged, proxy: in.Proxy, Warnings: warnings}
 }
 
 // For returns the rules for a service, or for one of its sections, in the order in which the proxy tries them: more
@@ -44,6 +47,9 @@ func NewRouteTable(in ToInput) *RouteTable {
 func (t *RouteTable) For(service ResourceKey) []RouteRule {
 	b := t.builder
 	at := slices.Concat(b.onMesh, b.named[service])
+	if tagged := t.tagged[service]; tagged != nil {
+		at = append(at, b.ofTagged(tagged, t.proxy)...)
+	}
 	if service.Section != "" {
 		at = append(at, b.named[service.Whole()]...)
 	}

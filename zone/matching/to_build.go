@@ -107,6 +107,11 @@ func (b *toBuilder) fold(rule ResourceKey, includers ...ResourceKey) *ResourceRu
 		slices.Sort(own)
 		own = slices.Compact(own)
 	}
+	return b.foldAt(rule, own)
+}
+
+// foldAt merges, in order, the items for the mesh and those at the positions.
+func (b *toBuilder) foldAt(rule ResourceKey, own []int) *ResourceRule {
 	first := len(b.items)
 	if len(own) > 0 {
 		first = own[0]

@@ -52,6 +52,8 @@ type ToInput struct {
 	// Gateway lists, for each route of the gateway that the proxy serves, the service ports that it sends to. Items for
 	// the route then apply on the way to each of them.
 	Gateway map[ResourceKey][]ResourceKey
+	// Tagged holds what the proxy's outbounds name by tags, under a key of the caller's choice.
+	Tagged map[ResourceKey]*Tagged
 }
 
 // To computes the rules of one policy type for the traffic that a proxy sends: it merges the items of `to` of all
@@ -75,6 +77,7 @@ func To(in ToInput) ToRules {
 	out.ResourceRules = b.resourceRules()
 	out.RouteRules = b.routeRules()
 	out.Rules, out.Warnings = b.legacy(in.Proxy, out.Warnings)
+	b.addTagged(&out, in.Tagged, in.Proxy)
 	return out
 }
 

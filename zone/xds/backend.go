@@ -29,6 +29,8 @@ type backend struct {
 	egress bool
 	// localOnly is set for an ingress, which sends only to the proxies of its own zone.
 	localOnly bool
+	// tagged is set for what an outbound names by tags: service is then only a name.
+	tagged *matching.Tagged
 	// prefer orders the endpoints by the preference of the proxy; nil is the default.
 	prefer *preference
 }

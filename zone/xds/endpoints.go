@@ -145,19 +145,7 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 	if port.egress {
 		return n.endpointsBy(port)
 	}
-	var here []behind
-	away := map[string][]behind{} // a zone may have any number of services behind a port
-	for _, s := range port.services {
-		section, ok := port.memberPort(s)
-		switch zone := s.Zone(); {
-		case !ok:
-		case zone == n.home.Zone:
-			here = append(here, n.local(s, section, port.subset)...)
-		case away[zone] == nil:
-			away[zone] = append([]behind{}, n.ingresses(zone)...)
-		}
-	}
-	priorities := port.prefer.sort(here, away)
+	priorities := port.prefer.sort(n.whereabouts(port))
 	someoneIsThere := slices.ContainsFunc(priorities, func(all []locality) bool {
 		return slices.ContainsFunc(all, func(l locality) bool {
 			return slices.ContainsFunc(l.endpoints, func(e behind) bool { return !e.absent })
@@ -173,6 +161,25 @@ func (n *network) endpoints(port *usedPort) (*resource, error) {
 		out.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(p.Factor)}
 	}
 	return newResource(kindEndpoint, port.assignment(), out)
+}
+
+// whereabouts returns the endpoints of a port in this zone, and the ingresses of other zones that lead to it.
+func (n *network) whereabouts(port *usedPort) (here []behind, away map[string][]behind) {
+	if port.tagged != nil {
+		return n.taggedEndpoints(port.tagged)
+	}
+	away = map[string][]behind{} // a zone may have any number of services behind a port
+	for _, s := range port.services {
+		section, ok := port.memberPort(s)
+		switch zone := s.Zone(); {
+		case !ok:
+		case zone == n.home.Zone:
+			here = append(here, n.local(s, section, port.subset)...)
+		case away[zone] == nil:
+			away[zone] = append([]behind{}, n.ingresses(zone)...)
+		}
+	}
+	return here, away
 }
 
 // endpointsBy returns the egresses as the endpoints of a service outside the mesh, under the name of its server.
@@ -203,7 +210,9 @@ func (l locality) proto(priority uint32, someoneIsThere bool) *endpointv3.Locali
 			HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: e.proto()}},
 		}
 		if e.hashed {
-			one.Metadata = hashedMetadata()
+			one.Metadata = serverNameMetadata(hashedSpelling)
+		} else if e.server != "" {
+			one.Metadata = serverNameMetadata(e.server)
 		}
 		if e.absent && someoneIsThere {
 			one.HealthStatus = corev3.HealthStatus_UNHEALTHY

@@ -40,6 +40,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	if t.takesNames() {
 		sender.names = x.network.names(p.key.Mesh)
 	}
+	sender.tagged = x.network.taggedOf(t)
 	var backends []*backend
 	out, err := built(x, func() (out *sending, err error) {
 		out, backends, err = sender.build()
@@ -168,6 +169,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 // settleLocked rebuilds what the applied commits affect, once per proxy however many commits there are.
 func (x *Proxies) settleLocked() {
 	x.settlePermissionsLocked()
+	x.network.reconsider()
 	for p, how := range x.network.dirtyProxies {
 		switch {
 		case p.ingress != nil:
@@ -202,6 +204,7 @@ func (n *network) reload() {
 	clear(n.gates)
 	clear(n.known)
 	clear(n.decoded)
+	clear(n.meanings)
 	n.allChanged()
 }
 
@@ -209,5 +212,8 @@ func (n *network) reload() {
 func (n *network) allChanged() {
 	for _, port := range n.ports {
 		n.dirtyPorts[port] = struct{}{}
+		if port.tagged != nil {
+			n.doubt(port)
+		}
 	}
 }

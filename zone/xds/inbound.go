@@ -52,6 +52,8 @@ type behind struct {
 	// proxy is nil for an ingress. hashed means that the ingress uses the hashed spelling of server names.
 	proxy  *matching.Proxy
 	hashed bool
+	// server is the server name that it knows, if that is not the cluster's.
+	server string
 }
 
 // String returns IP:port.

@@ -15,6 +15,7 @@ import (
 type logsKey struct {
 	policies              string
 	mesh, zone, namespace string
+	tagged                string
 	dests                 *matching.Destinations
 }
 
@@ -28,10 +29,11 @@ type logRules struct {
 func (s *sender) logRules() (*logRules, error) {
 	of := s.target.match
 	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,
-		zone: of.Zone, namespace: of.Namespace, dests: s.dests}
+		zone: of.Zone, namespace: of.Namespace, tagged: taggedText(s.tagged), dests: s.dests}
 	return s.target.shared.logs.get(key, func() (*logRules, error) {
 		out := &logRules{same: map[*matching.ResourceRule]bool{}, ToRules: matching.To(matching.ToInput{
-			Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies, Destinations: s.dests})}
+			Type: resources.TypeMeshAccessLog, Proxy: of, Policies: s.policies, Destinations: s.dests,
+			Tagged: taggedRules(s.tagged)})}
 		for _, rule := range out.ResourceRules {
 			out.same[rule] = !saysProxy(rule.Conf)
 		}

@@ -26,8 +26,11 @@ type network struct {
 	// named holds the service names of each mesh, like destinations.
 	named map[string]*hostnames.Names
 	// gates holds the egresses of each mesh; a mesh has no entry after one of them changed.
-	gates    map[string][]*candidate
-	ports    map[string]*usedPort // by backend.assignment
+	gates map[string][]*candidate
+	ports map[string]*usedPort // by backend.assignment
+	// meanings holds what outbounds mean by tags, by the name of the cluster; doubted are those to compute again.
+	meanings map[string]*meant
+	doubted  map[string]struct{}
 	decoded  map[resources.Key]*candidate
 	presence *presence
 
@@ -64,6 +67,7 @@ func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh 
 		named: map[string]*hostnames.Names{},
 		known: map[resources.Key]*matching.Destination{},
 		gates: map[string][]*candidate{}, ports: map[string]*usedPort{}, decoded: map[resources.Key]*candidate{},
+		meanings: map[string]*meant{}, doubted: map[string]struct{}{},
 		dirtyPorts: map[*usedPort]struct{}{}, dirtyProxies: map[*proxy]scope{},
 	}
 }
@@ -131,7 +135,8 @@ func (n *network) use(p *proxy, backends []*backend, trusted func(mesh string) *
 			port = &usedPort{backend: b, users: map[*proxy]struct{}{}}
 			n.ports[b.assignment()] = port
 			n.resolve(port, trusted(b.mesh()))
-		case port.service.Resource != b.service.Resource: // another revision of the service
+		case port.tagged != b.tagged, // they mean something else
+			b.tagged == nil && port.service.Resource != b.service.Resource: // another revision of the service
 			port.backend = b
 			n.dirtyPorts[port] = struct{}{}
 		}
@@ -155,6 +160,7 @@ func (n *network) leave(p *proxy, port *usedPort) {
 	if len(port.users) == 0 {
 		delete(n.ports, port.assignment())
 		delete(n.dirtyPorts, port)
+		n.forgetMeaning(port)
 	}
 	if len(n.ports) == 0 {
 		clear(n.decoded)
@@ -200,6 +206,9 @@ func (n *network) servicesOf(b *backend) []*resources.Resource {
 	r := b.service.Resource
 	if b.egress {
 		return nil
+	}
+	if b.tagged != nil {
+		return n.tagServices(b.tagged)
 	}
 	if r.Type != resources.TypeMeshMultiZoneService {
 		return []*resources.Resource{r}

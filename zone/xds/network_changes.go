@@ -29,7 +29,11 @@ func (n *network) dataplaneChanged(old, next *resources.Resource) {
 		key = r.Key
 		m := n.read(r)
 		for _, port := range n.ports {
-			if m != nil && port.mesh() == r.Mesh && m.servesAny(port.services) {
+			switch {
+			case m == nil || port.mesh() != r.Mesh:
+			case port.tagged != nil && port.tagged.Concerns(m.match):
+				n.doubt(port)
+			case m.servesAny(port.services):
 				n.dirtyPorts[port] = struct{}{}
 			}
 		}
@@ -42,6 +46,9 @@ func (n *network) dataplaneChanged(old, next *resources.Resource) {
 // ingressChanged marks the ports reached through ingresses of a zone.
 func (n *network) ingressChanged(zone string) {
 	for _, port := range n.ports {
+		if port.tagged != nil && zone != n.home.Zone { // it may list the tags
+			n.doubt(port)
+		}
 		for _, s := range port.services {
 			if s.Zone() == zone && zone != n.home.Zone && !port.localOnly {
 				n.dirtyPorts[port] = struct{}{}
@@ -63,7 +70,11 @@ func (n *network) trustChanged(mesh string) {
 func (n *network) serviceChanged(old, next *resources.Resource) {
 	for _, port := range n.ports {
 		for _, r := range []*resources.Resource{old, next} {
-			if r != nil && r.Mesh == port.mesh() && n.behind(port, r) {
+			switch {
+			case r == nil || r.Mesh != port.mesh():
+			case port.tagged != nil && r.Type == resources.TypeMeshService && port.tagged.ConcernsService(r, n.home.Zone):
+				n.doubt(port)
+			case n.behind(port, r):
 				n.dirtyPorts[port] = struct{}{}
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // proxy that of the resource named caller.
 func TestNetworkGolden(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway", "named", "egress", "by_egress", "subset"} {
+	for _, name := range []string{"http", "tcp", "ingress", "external", "gateway", "named", "egress", "by_egress", "subset", "tagged"} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join("testdata", "network", name)
 			got := renderedNetwork(t, file+".yaml")

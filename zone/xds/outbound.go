@@ -14,7 +14,9 @@ import (
 type outbound struct {
 	listen endpoint
 	ref    resources.BackendRef
-	field  string
+	// tags are those of the Dataplanes that it leads to; nil if it names a service.
+	tags  map[string]string
+	field string
 	// redirected means that connections come by the listener for redirected ones, and nothing binds to the address.
 	redirected bool
 }
@@ -31,8 +33,8 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 		ref := o.GetBackendRef()
 		listen := endpoint{address: cmp.Or(o.GetAddress(), "127.0.0.1"), port: o.GetPort()}
 		switch {
-		case ref == nil:
-			problems = append(problems, field+": has no backendRef: "+resources.TaggedOutbound)
+		case ref == nil && o.GetTags()[resources.TagService] == "":
+			problems = append(problems, field+": "+resources.NamelessOutbound)
 		case !listen.dialable():
 			problems = append(problems, fmt.Sprintf("%s: address %q, port %d: want an IP address and a port", field,
 				listen.address, listen.port))
@@ -41,6 +43,10 @@ func outboundsOf(dp *resources.Resource) (out []outbound, problems []string, err
 				listen.port))
 		default:
 			taken[listen] = true
+			if ref == nil {
+				out = append(out, outbound{listen: listen, field: field, tags: o.GetTags()})
+				continue
+			}
 			target := resources.TargetRef{Kind: ref.GetKind(), Name: ref.GetName(), Labels: ref.GetLabels()}
 			out = append(out, outbound{listen: listen, field: field,
 				ref: resources.BackendRef{TargetRef: target, Port: ref.GetPort()}})

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ type partKey struct {
 type asks struct {
 	// sni is the server name, and hashed its other spelling where an endpoint may need that; empty for none.
 	sni, hashed string
+	// others are the server names of other endpoints, in lines.
+	others string
 	// trust names the secret that verifies the service.
 	trust string
 	alpn  string
@@ -81,7 +84,7 @@ func (s *sender) cluster(b *backend) (*clusterPart, error) {
 		return nil, err
 	}
 	key := partKey{name: b.name, config: string(packed.Value), asks: asks{sni: b.sni(), trust: b.trust(), alpn: b.alpn(),
-		hashed: b.spelling(s.target.match.Zone)}}
+		hashed: b.spelling(s.target.match.Zone), others: strings.Join(b.serverNames(), "\n")}}
 	return s.target.shared.parts.put(key, &clusterPart{key}), nil
 }
 
@@ -141,16 +144,25 @@ func (s *sender) socket(as asks) (*socket, error) {
 	}
 	c := &clusterv3.Cluster{TransportSocket: tls}
 	if as.hashed != "" {
-		context.Sni = as.hashed
-		other, err := tlsSocket(as.alpn, context)
-		if err != nil {
-			return nil, err
-		}
-		c.TransportSocketMatches = []*clusterv3.Cluster_TransportSocketMatch{{
-			Name: hashedSpelling, Match: hashedMatch(), TransportSocket: other}}
+		err = as.addMatch(c, context, hashedSpelling, as.hashed)
+	}
+	for _, name := range strings.Fields(as.others) {
+		err = errors.Join(err, as.addMatch(c, context, name, name))
+	}
+	if err != nil {
+		return nil, err
 	}
 	config, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	return &socket{config}, err
+}
+
+// addMatch adds the handshake with endpoints whose metadata asks for another server name.
+func (as *asks) addMatch(c *clusterv3.Cluster, context *tlsv3.UpstreamTlsContext, match, name string) error {
+	context.Sni = name
+	other, err := tlsSocket(as.alpn, context)
+	c.TransportSocketMatches = append(c.TransportSocketMatches, &clusterv3.Cluster_TransportSocketMatch{
+		Name: match, Match: serverNameMatch(match), TransportSocket: other})
+	return err
 }
 
 // alpn returns the protocol that a connection to the backend requests; empty for none.

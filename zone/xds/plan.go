@@ -43,6 +43,7 @@ var planTypes = []resources.Type{
 // planKey is everything that a plan depends on, unless it is private.
 type planKey struct {
 	policies, outbounds   string
+	tagged                string
 	mesh, zone, namespace string
 	dests                 *matching.Destinations
 	names                 *hostnames.Names
@@ -56,10 +57,11 @@ func (t *target) outboundsText() (string, error) {
 	type one struct {
 		Listen, Field string
 		Ref           resources.BackendRef
+		Tags          map[string]string
 	}
 	var all []one
 	for _, o := range t.outbounds {
-		all = append(all, one{o.listen.String(), o.field, o.ref})
+		all = append(all, one{o.listen.String(), o.field, o.ref, o.tags})
 	}
 	text, err := json.Marshal([]any{all, t.unserved, t.reachable.limited, t.reachable.refs})
 	return string(text), err
@@ -73,7 +75,7 @@ func (s *sender) plan() (*plan, error) {
 	}
 	key := planKey{
 		policies:  matching.Selected(t.match, s.policies, planTypes...),
-		outbounds: t.outboundsID, mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
+		outbounds: t.outboundsID, tagged: taggedText(s.tagged), mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
 		dests: s.dests, names: s.names, redirected: t.capture.port != 0,
 		answers: t.answersNames(), asked: s.asked, byEgress: s.byEgress, gone: s.gone,
 	}
@@ -95,7 +97,7 @@ func (s *sender) common() *sender {
 			capture: capture{port: min(t.capture.port, 1)}, shared: t.shared, logFiles: &logFiles{},
 			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless},
 		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
-		gone: s.gone, asked: s.asked, sharing: true,
+		gone: s.gone, asked: s.asked, tagged: s.tagged, sharing: true,
 	}
 }
 
@@ -103,7 +105,8 @@ func (s *sender) common() *sender {
 func (s *sender) makePlan() (*plan, error) {
 	s.listens, s.backends = map[string]bool{}, map[string]*backend{}
 	s.out.problems = slices.Clone(s.target.unserved)
-	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests}
+	input := matching.ToInput{Proxy: s.target.match, Policies: s.policies, Destinations: s.dests,
+		Tagged: taggedRules(s.tagged)}
 	input.Type = resources.TypeMeshHTTPRoute
 	s.http = matching.NewRouteTable(input)
 	input.Type = resources.TypeMeshTCPRoute

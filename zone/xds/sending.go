@@ -48,6 +48,8 @@ type sender struct {
 	own      OwnFunc
 	// names holds the names of the mesh's services; nil for a proxy that listens on no service addresses.
 	names *hostnames.Names
+	// tagged holds what the outbounds mean by tags, by the name of the cluster.
+	tagged map[string]*matching.Tagged
 	// accesses holds those of the proxy's inbounds and egresses. byEgress means that the proxy reaches services outside
 	// the mesh through an egress; gone means that there is none.
 	accesses       accesses
@@ -116,20 +118,49 @@ func (s *sender) resolve() []*destined {
 	var found []*destined
 	for i := range s.target.outbounds {
 		o := &s.target.outbounds[i]
+		if o.tags != nil {
+			found = append(found, s.resolveTagged(o))
+			continue
+		}
 		s.out.refs = append(s.out.refs, o.ref)
 		b, problem := find(s.dests, s.target.match.Referrer(), &o.ref, "")
 		if problem != "" {
 			s.problem(o.field, problem)
 			continue
 		}
-		name := b.name
-		if s.listens[name] {
-			name = fmt.Sprintf("%s@%s:%d", b.name, o.listen.address, o.listen.port)
-		}
-		s.listens[name] = true
-		found = append(found, s.destine(o, b, name))
+		found = append(found, s.destine(o, b, s.listenerName(o, b)))
 	}
 	return found
+}
+
+// resolveTagged finds what an outbound means by tags. If they mean nothing, its connections fail until they do.
+func (s *sender) resolveTagged(o *outbound) *destined {
+	name := matching.TaggedName(s.target.match.Key.Mesh, s.target.match.Namespace, o.tags)
+	t := s.tagged[name]
+	// A policy's name means the tag if there is no such service, and the service of the same Dataplanes otherwise.
+	names := []string{o.tags[resources.TagService]}
+	if t.Same != nil {
+		names = append(names, t.Same.Resource.DisplayName())
+	}
+	for _, of := range names {
+		s.out.refs = append(s.out.refs,
+			resources.BackendRef{TargetRef: resources.TargetRef{Kind: resources.KindMeshService, Name: of}})
+	}
+	if t.Problem != "" {
+		s.problem(o.field, t.Problem)
+	}
+	b := taggedBackend(name, t)
+	return s.destine(o, b, s.listenerName(o, b))
+}
+
+// listenerName returns the name of an outbound's listener: the cluster's for the first one.
+func (s *sender) listenerName(o *outbound, b *backend) string {
+	name := b.name
+	if s.listens[name] {
+		name = fmt.Sprintf("%s@%s:%d", b.name, o.listen.address, o.listen.port)
+	}
+	s.listens[name] = true
+	return name
 }
 
 // destine finds the routes of an outbound.

@@ -51,8 +51,16 @@ func drawnRef(t *rapid.T) map[string]any {
 	return map[string]any{"kind": "MeshService", "name": drawnServices.Draw(t, "service")}
 }
 
+func drawnTags(t *rapid.T) map[string]any {
+	out := map[string]any{"kuma.io/service": drawnServices.Draw(t, "service tag")}
+	if rapid.Bool().Draw(t, "version") {
+		out["version"] = drawnColours.Draw(t, "version tag")
+	}
+	return out
+}
+
 func (d *drawnNetwork) dataplane(t *rapid.T) {
-	inbound := map[string]any{"name": "main", "port": 80, "servicePort": 8080}
+	inbound := map[string]any{"name": "main", "port": 80, "servicePort": 8080, "tags": drawnTags(t)}
 	if rapid.Bool().Draw(t, "declared") {
 		inbound["protocol"] = "http"
 	}
@@ -61,7 +69,13 @@ func (d *drawnNetwork) dataplane(t *rapid.T) {
 	}
 	var outbounds []any
 	for i := range rapid.IntRange(0, 2).Draw(t, "outbounds") {
-		outbounds = append(outbounds, map[string]any{"port": 10000 + i, "backendRef": drawnRef(t)})
+		out := map[string]any{"port": 10000 + i}
+		if rapid.Bool().Draw(t, "by tags") {
+			out["tags"] = drawnTags(t)
+		} else {
+			out["backendRef"] = drawnRef(t)
+		}
+		outbounds = append(outbounds, out)
 	}
 	name := drawnNames.Draw(t, "name")
 	d.put(t, resources.TypeDataplane, name, map[string]string{"colour": drawnColours.Draw(t, "colour")},
@@ -78,8 +92,12 @@ func (d *drawnNetwork) service(t *rapid.T) {
 	}
 	name := drawnServices.Draw(t, "service")
 	key := resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: name}
+	selector := map[string]any{"dataplaneLabels": map[string]any{"matchLabels": map[string]any{"colour": drawnColours.Draw(t, "colour")}}}
+	if rapid.Bool().Draw(t, "selects tags") {
+		selector = map[string]any{"dataplaneTags": drawnTags(t)}
+	}
 	r := testResource(key, nil, map[string]any{
-		"selector": map[string]any{"dataplaneLabels": map[string]any{"matchLabels": map[string]any{"colour": drawnColours.Draw(t, "colour")}}},
+		"selector": selector,
 		"ports": []any{map[string]any{"port": 80, "targetPort": "main",
 			"appProtocol": rapid.SampledFrom([]string{"http", "grpc", "tcp"}).Draw(t, "protocol")}},
 	})
@@ -132,8 +150,11 @@ func (d *drawnNetwork) ingress(t *rapid.T) {
 		d.apply(t, store.Op{Delete: key})
 		return
 	}
-	r := testResource(key, nil, map[string]any{"networking": map[string]any{"address": "192.0.2.9",
-		"port": rapid.IntRange(1, 3).Draw(t, "port")}})
+	spec := map[string]any{"networking": map[string]any{"address": "192.0.2.9", "port": rapid.IntRange(1, 3).Draw(t, "port")}}
+	if rapid.Bool().Draw(t, "lists") {
+		spec["availableServices"] = []any{map[string]any{"mesh": "default", "tags": drawnTags(t)}}
+	}
+	r := testResource(key, nil, spec)
 	r.Labels[resources.LabelZone] = zone
 	d.apply(t, store.Op{Put: r})
 }
@@ -187,9 +208,9 @@ func TestChangesOfTheNetworkLeadWhereABuildFromScratchDoes(t *testing.T) {
 		for _, s := range sessions {
 			s.end()
 		}
-		if n := d.x.network; len(n.ports)+len(n.decoded)+len(n.dirtyPorts)+len(n.dirtyProxies) > 0 {
-			t.Errorf("left behind: %d ports, %d decoded Dataplanes, %d and %d dirty", len(n.ports), len(n.decoded),
-				len(n.dirtyPorts), len(n.dirtyProxies))
+		if n := d.x.network; len(n.ports)+len(n.decoded)+len(n.dirtyPorts)+len(n.dirtyProxies)+len(n.meanings)+len(n.doubted) > 0 {
+			t.Errorf("left behind: %d ports, %d decoded Dataplanes, %d and %d dirty, %d meanings and %d doubts", len(n.ports),
+				len(n.decoded), len(n.dirtyPorts), len(n.dirtyProxies), len(n.meanings), len(n.doubted))
 		}
 	})
 }

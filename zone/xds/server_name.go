@@ -16,6 +16,9 @@ import (
 // sni returns the server name that clients ask for; ingresses route by it. Source: Kuma's wire format, "SNI of a
 // destination port". That of a subset begins with a hash of its tags.
 func (b *backend) sni() string {
+	if b.tagged != nil {
+		return b.taggedSNI()
+	}
 	k := b.service.KRI
 	parts := []string{"", "sni", k.Short, k.Mesh, k.Zone, k.Namespace, k.Name, b.section}
 	if len(b.subset) > 0 { // no service has it as its own: those begin with sni
@@ -59,25 +62,25 @@ func (b *backend) hashedSNI() string {
 // Causeway's do not.
 func asksByHash(ingress *meshpb.ZoneIngress) bool { return len(ingress.GetAvailableServices()) > 0 }
 
-// Endpoints with this metadata get the hashed spelling of the server name.
+// Endpoints with this metadata get another server name: the hashed spelling, or the one in the metadata.
 const (
 	transportSocketMatch = "envoy.transport_socket_match"
-	matchHashed          = "server_name"
+	matchServerName      = "server_name"
 	hashedSpelling       = "hashed"
 )
 
-func hashedMatch() *structpb.Struct {
-	return &structpb.Struct{Fields: map[string]*structpb.Value{matchHashed: structpb.NewStringValue(hashedSpelling)}}
+func serverNameMatch(name string) *structpb.Struct {
+	return &structpb.Struct{Fields: map[string]*structpb.Value{matchServerName: structpb.NewStringValue(name)}}
 }
 
-func hashedMetadata() *corev3.Metadata {
-	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{transportSocketMatch: hashedMatch()}}
+func serverNameMetadata(name string) *corev3.Metadata {
+	return &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{transportSocketMatch: serverNameMatch(name)}}
 }
 
 // spelling returns the hashed spelling of the server name if an endpoint may need it; empty if none does. Services of
 // the caller's own zone have no such endpoints.
 func (b *backend) spelling(zone string) string {
-	if b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
+	if b.tagged != nil || b.service.Resource.Type == resources.TypeMeshService && b.service.Resource.Zone() == zone {
 		return ""
 	}
 	return b.hashedSNI()

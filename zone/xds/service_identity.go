@@ -29,27 +29,40 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 			}
 		}
 	}
-	for _, s := range port.services {
-		if s.Zone() == n.home.Zone {
-			n.addIdentities(s, who, exact)
-			continue
-		}
-		domains := ofZone[s.Zone()]
+	domainsOf := func(zone string) map[string]bool {
+		domains := ofZone[zone]
 		if domains == nil {
-			domains = given.DomainsOf(snap, s.Zone())
-			domains[resources.ZoneTrustDomain(mesh, s.Zone())] = true
-			ofZone[s.Zone()] = domains
+			domains = given.DomainsOf(snap, zone)
+			domains[resources.ZoneTrustDomain(mesh, zone)] = true
+			ofZone[zone] = domains
 		}
-		if names(s) {
-			addForeign(s, domains, exact)
-			continue
+		return domains
+	}
+	anybodyIn := func(zone string) {
+		if whole[zone] {
+			return
 		}
-		if whole[s.Zone()] {
-			continue
-		}
-		whole[s.Zone()] = true
-		for domain := range domains {
+		whole[zone] = true
+		for domain := range domainsOf(zone) {
 			prefixes["spiffe://"+domain+"/"] = true
+		}
+	}
+	for _, s := range port.services {
+		switch {
+		case s.Zone() == n.home.Zone:
+			n.addIdentities(s, who, exact)
+		case names(s):
+			addForeign(s, domainsOf(s.Zone()), exact)
+		default:
+			anybodyIn(s.Zone())
+		}
+	}
+	if port.tagged != nil {
+		n.addCarriers(port.tagged, who, exact)
+		for i := range port.tagged.Away {
+			if port.tagged.Away[i].Service == nil {
+				anybodyIn(port.tagged.Away[i].Zone)
+			}
 		}
 	}
 	context := &tlsv3.CertificateValidationContext{CustomValidatorConfig: t.validator}
@@ -92,6 +105,18 @@ func addForeign(s *resources.Resource, domains, exact map[string]bool) {
 		if id, err := spiffeid.FromString(named.Value); named.Type == "SpiffeID" && err == nil &&
 			domains[id.TrustDomain().Name()] {
 			exact[named.Value] = true
+		}
+	}
+}
+
+// addCarriers adds the SPIFFE IDs of the Dataplanes of this zone that tags mean.
+func (n *network) addCarriers(t *matching.Tagged, who *identity.Assignments, exact map[string]bool) {
+	for m := range n.candidatesIn(t.Mesh) {
+		if len(t.Carriers(m.match)) == 0 {
+			continue
+		}
+		if it, err := who.Of(m.dataplane); err == nil {
+			exact[it.ID.String()] = true
 		}
 	}
 }
