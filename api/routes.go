@@ -240,7 +240,7 @@ var rows = [routeCount]Row{
 	RouteZoneSync: {Pattern: "GET /zones/{name}/_sync", On: OnGlobal, Verb: read, Type: zoneType, Scope: thing,
 		Name: "name", Query: "type"},
 	RouteZoneAcceptDeletes: {Pattern: "POST /zones/{name}/_accept-deletes", On: onBoth,
-		Verb: resources.VerbAcceptDeletes, Type: zoneType, Scope: thing, Name: "name", Query: "type"},
+		Verb: resources.VerbAcceptDeletes, Type: zoneType, Scope: thing, Name: "name", Query: "type,held"},
 	RouteZoneResync: {Pattern: "POST /zones/{name}/_resync", On: onBoth, Verb: resources.VerbResync,
 		Type: zoneType, Scope: thing, Name: "name", Query: "type"},
 	RouteZoneJoin: {Pattern: "POST /zones/{name}/_join", On: OnGlobal, Verb: resources.VerbCreate,

@@ -52,7 +52,7 @@ func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	accepted, err := o.sync.AcceptDeletes(r.Context(), zone, t)
+	accepted, err := o.sync.AcceptDeletes(r.Context(), zone, t, r.URL.Query().Get("held"))
 	if err != nil {
 		return err
 	}

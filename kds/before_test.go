@@ -67,7 +67,7 @@ func TestReplacedListIsHeld(t *testing.T) {
 				tt.then(r)
 				r.held(30)
 			}
-			accepted, err := r.z.AcceptDeletes(t.Context(), "")
+			accepted, err := r.z.AcceptDeletes(t.Context(), "", "")
 			if err != nil || len(accepted) != 1 || accepted[0].Count != 30 || find(r.own, r.old[0].Type, "old000") != nil {
 				t.Errorf("accepted %+v, error %v", accepted, err)
 			}

@@ -164,11 +164,11 @@ func TestStoreCatchesUp(t *testing.T) {
 func TestOperatorAcceptsAnotherStore(t *testing.T) {
 	t.Parallel()
 	r := reopen(t, 3, otherStore)
-	if _, err := r.z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout); err != nil {
+	if _, err := r.z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout, ""); err != nil {
 		t.Fatal(err)
 	}
 	r.want(10, 3, true)
-	accepted, err := r.z.AcceptDeletes(t.Context(), "")
+	accepted, err := r.z.AcceptDeletes(t.Context(), "", "")
 	if err != nil || len(accepted) != 1 || accepted[0].Count != 3 {
 		t.Fatalf("accepted %+v, error %v", accepted, err)
 	}
@@ -186,7 +186,7 @@ func TestStoreThatCannotBeRemembered(t *testing.T) {
 	r.kept.mu.Lock()
 	r.kept.err = errors.New("the disk is full")
 	r.kept.mu.Unlock()
-	if _, err := r.z.AcceptDeletes(t.Context(), ""); err == nil {
+	if _, err := r.z.AcceptDeletes(t.Context(), "", ""); err == nil {
 		t.Error("no error")
 	}
 	if r.z.Status("").NewStore == nil || r.kept.now() != firstStore {
@@ -207,7 +207,7 @@ func TestGlobalHearsOfAnotherStore(t *testing.T) {
 		status := told()
 		return status.NewStore != nil && status.NewStore.Announced == otherStore && status.HeldByZone[r.all[0].Type] == 2
 	})
-	if _, err := r.z.AcceptDeletes(t.Context(), ""); err != nil {
+	if _, err := r.z.AcceptDeletes(t.Context(), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the end of it", func() bool { return told().NewStore == nil && told().HeldByZone == nil })

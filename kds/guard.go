@@ -54,13 +54,14 @@ func (g *Global) Statuses() []tracker.SyncStatus {
 	return all
 }
 
-// AcceptDeletes makes the deletions that the mass-deletion guard holds among a zone's resources.
-func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Type) ([]tracker.Accepted, error) {
+// AcceptDeletes makes the deletions that the mass-deletion guard holds among a zone's resources; if seen is not empty,
+// those of that mark.
+func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Type, seen string) ([]tracker.Accepted, error) {
 	data := g.data(zone)
 	if data == nil {
 		return []tracker.Accepted{}, nil
 	}
-	accepted, err := data.ledger.Accept(ctx, g.config.Store, t)
+	accepted, err := data.ledger.Accept(ctx, g.config.Store, t, seen)
 	if err == nil {
 		err = data.met.review(ctx)
 	}
@@ -171,9 +172,10 @@ func (z *Zone) Status(t resources.Type) tracker.SyncStatus {
 	return status
 }
 
-// AcceptDeletes makes the deletions that the mass-deletion guard holds among the global's resources.
-func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type) ([]tracker.Accepted, error) {
-	accepted, err := z.ledger.Accept(ctx, z.config.Store, t)
+// AcceptDeletes makes the deletions that the mass-deletion guard holds among the global's resources; if seen is not
+// empty, those of that mark.
+func (z *Zone) AcceptDeletes(ctx context.Context, t resources.Type, seen string) ([]tracker.Accepted, error) {
+	accepted, err := z.ledger.Accept(ctx, z.config.Store, t, seen)
 	if err == nil {
 		err = z.met.review(ctx)
 	}

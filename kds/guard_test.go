@@ -132,10 +132,13 @@ func TestOperatorAcceptsHeldDeletions(t *testing.T) {
 	if h := held(); h.Count != 30 || len(h.Names) != 30 || count(own, keys[0].Type) != 30 {
 		t.Fatalf("held %+v of %d", h, count(own, keys[0].Type))
 	}
-	if _, err := z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout); err != nil || count(own, keys[0].Type) != 30 {
+	if _, err := z.AcceptDeletes(t.Context(), resources.TypeMeshTimeout, ""); err != nil || count(own, keys[0].Type) != 30 {
 		t.Errorf("accepting another type removed something, or failed: %v", err)
 	}
-	accepted, err := z.AcceptDeletes(t.Context(), "")
+	if _, err := z.AcceptDeletes(t.Context(), "", "of others"); !errors.Is(err, store.ErrConflict) || count(own, keys[0].Type) != 30 {
+		t.Errorf("accepting what nobody was shown: %v; %d are left", err, count(own, keys[0].Type))
+	}
+	accepted, err := z.AcceptDeletes(t.Context(), "", held().Mark)
 	if err != nil || len(accepted) != 1 || accepted[0].Count != 30 || count(own, keys[0].Type) != 0 || held() != nil {
 		t.Errorf("accepted %+v, error %v; %d are left", accepted, err, count(own, keys[0].Type))
 	}

@@ -67,7 +67,7 @@ func TestAnotherStoreOfAZoneDeletesNothing(t *testing.T) {
 				remove(t, own, all[9].Key)
 				eventually(t, "a removal by a person", func() bool { return count(above, all[0].Type) == tt.left-1 })
 			}
-			if _, err := g.AcceptDeletes(t.Context(), "zone-1", ""); err != nil {
+			if _, err := g.AcceptDeletes(t.Context(), "zone-1", "", ""); err != nil {
 				t.Fatal(err)
 			}
 			wantHeld(count(own, all[0].Type), 0, false)

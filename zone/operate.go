@@ -50,7 +50,7 @@ func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	accepted, err := o.link.AcceptDeletes(r.Context(), t)
+	accepted, err := o.link.AcceptDeletes(r.Context(), t, r.URL.Query().Get("held"))
 	if err != nil {
 		return err
 	}

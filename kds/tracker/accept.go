@@ -2,7 +2,11 @@ package tracker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
@@ -20,10 +24,11 @@ type Steered struct {
 	Types []Accepted `json:"types"`
 }
 
-// Accept deletes the copies whose deletion is held, of one type or, if t is empty, of all. A copy that has changed
-// since, or came back, stays. It returns store.ErrConflict if another writer was first: call it again.
-func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type) ([]Accepted, error) {
-	done := []Accepted{}
+// Accept deletes the copies whose deletion is held, of one type or, if t is empty, of all. If seen is not empty, it
+// deletes only what HeldDeletions.Mark stood for. A copy that has changed since, or came back, stays. It returns
+// store.ErrConflict if another writer was first, which may be tried again, or if nothing that is held has the mark.
+func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type, seen string) ([]Accepted, error) {
+	done, found := []Accepted{}, seen == ""
 	for _, d := range resources.Descriptors() {
 		if t != "" && d.Type != t {
 			continue
@@ -32,9 +37,10 @@ func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type) ([
 			l.mu.Lock()
 			n := l.lines[LineKey{way, d.Type}]
 			l.mu.Unlock()
-			if n == nil {
+			if n == nil || seen != "" && n.holds().mark() != seen {
 				continue
 			}
+			found = true
 			count, err := n.accept(ctx, s)
 			if err != nil {
 				return done, err
@@ -44,7 +50,24 @@ func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type) ([
 			}
 		}
 	}
+	if !found {
+		return done, fmt.Errorf("what is held is no longer what was shown, so nothing was deleted: look at it again: %w", store.ErrConflict)
+	}
 	return done, nil
+}
+
+// mark returns a text that stands for exactly these deletions; empty for none.
+func (h held) mark() string {
+	if len(h.keys) == 0 {
+		return ""
+	}
+	lines := make([]string, 0, len(h.keys))
+	for key, revision := range h.keys {
+		lines = append(lines, fmt.Sprintf("%s %d\n", key, revision))
+	}
+	slices.Sort(lines)
+	sum := sha256.Sum256([]byte(strings.Join(lines, "")))
+	return hex.EncodeToString(sum[:12])
 }
 
 // TypesOf lists the types of a status, once each, as the answer to a resync.

@@ -84,6 +84,8 @@ type HeldDeletions struct {
 	Count int       `json:"count"`
 	Since time.Time `json:"since"`
 	Names []string  `json:"names"`
+	// Mark stands for exactly these deletions: Ledger.Accept takes it, so that nobody accepts what they have not seen.
+	Mark string `json:"mark"`
 }
 
 // MaxHeldNames bounds the names in HeldDeletions and Replaced.
@@ -140,7 +142,7 @@ func (n *Line) status(connected bool, since, now time.Time, latest func(since ui
 		out.LagRevisions = max(out.Revision, out.Acknowledged) - out.Acknowledged
 	}
 	if len(n.held.keys) > 0 {
-		out.Held = &HeldDeletions{Count: len(n.held.keys), Since: n.held.since, Names: []string{}}
+		out.Held = &HeldDeletions{Count: len(n.held.keys), Since: n.held.since, Names: []string{}, Mark: n.held.mark()}
 		for key := range n.held.keys {
 			out.Held.Names = append(out.Held.Names, exchange.WireName(key.Name, key.Mesh))
 		}

@@ -74,15 +74,13 @@ function Held({ types, name, again }: { types: Types; name: string; again: () =>
   const [asked, setAsked] = useState("");
   const [told, setTold] = useState<Refusal | string>();
   if (held.length === 0 && told === undefined) return null;
-  const accept = (type: string) => {
+  // Only what is shown is accepted: if anything else is held by now, the server refuses.
+  const accept = (type: string, held: string) => {
     setAsked("");
-    answered(api.POST("/zones/{name}/_accept-deletes", { params: { path: { name }, query: { type } } })).then(
-      (done) => {
-        setTold(done.types.map((t) => `${t.count} deletions of ${t.type} accepted.`).join(" ") || "Nothing was held any more.");
-        again();
-      },
+    answered(api.POST("/zones/{name}/_accept-deletes", { params: { path: { name }, query: { type, held } } })).then(
+      (done) => setTold(done.types.map((t) => `${t.count} deletions of ${t.type} accepted.`).join(" ") || "Nothing was held any more."),
       (e: unknown) => setTold(e instanceof Refusal ? e : String(e)),
-    );
+    ).finally(again);
   };
   return (
     <>
@@ -92,10 +90,10 @@ function Held({ types, name, again }: { types: Types; name: string; again: () =>
         <div key={t.type + t.direction} className="warning">
           <p>{t.held?.count} deletions of {t.type} ({direction(t)}) have been held <Time at={date(t.held?.since)} lasts />: nothing is removed until somebody accepts them.</p>
           <p>{(t.held?.names ?? []).slice(0, 20).join(", ")}{(t.held?.count ?? 0) > 20 && " and more"}</p>
-          {asked === t.type ? (
-            <p className="row"><span>Remove them for good?</span><Button onPress={() => accept(t.type)}>Yes, remove {t.held?.count}</Button><Button onPress={() => setAsked("")}>No</Button></p>
+          {asked === t.held?.mark ? (
+            <p className="row"><span>Remove them for good?</span><Button onPress={() => accept(t.type, t.held?.mark ?? "")}>Yes, remove {t.held?.count}</Button><Button onPress={() => setAsked("")}>No</Button></p>
           ) : (
-            <Button onPress={() => setAsked(t.type)}>Accept</Button>
+            <Button onPress={() => setAsked(t.held?.mark ?? "")}>Accept</Button>
           )}
         </div>
       ))}
