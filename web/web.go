@@ -162,13 +162,15 @@ func (p *Page) ServeSignIn(w http.ResponseWriter, r *http.Request, tokenEndpoint
 var plainHost = regexp.MustCompile(`^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?$`)
 
 // serveIndex serves index.html with a policy of what a browser may load. It allows no inline scripts and, beside the
-// file's, only styles with the nonce of this response. connect lists origins, each after a space, that the page may
+// file's, only styles with the nonce of this response. No text becomes markup or script: trusted types are required, and
+// there is no policy that makes any. connect lists origins, each after a space, that the page may
 // call besides its own.
 func (p *Page) serveIndex(w http.ResponseWriter, r *http.Request, connect string) {
 	nonce := newNonce()
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce+
-		"'; img-src 'self'; connect-src 'self'"+connect+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		"'; img-src 'self'; connect-src 'self'"+connect+"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"+
+		"; require-trusted-types-for 'script'; trusted-types 'none'")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	body := bytes.ReplaceAll(p.index, []byte(nonceMark), []byte(nonce))

@@ -62,7 +62,42 @@ func placesOf(row *api.Row, server string) []place {
 		out = append(out, place{"body", target,
 			`{"namespace": "payments", "mesh": "default", "labels": {"k8s.kuma.io/namespace": "payments"}}`})
 	}
+	out = append(out, askedFor(row, target, body)...)
 	return append(out, morePlaces(row, server, zone, target)...)
+}
+
+// asksForMore are the parameters of the query, each with a value by which a request asks for more than without it, or for
+// what is in the namespace orders.
+var asksForMore = map[string]string{
+	"zone": "zone-1", "mesh": "default", "namespace": "orders", "name": "orders", "service": "orders", "caller": "spiffe",
+	"dataplane": "orders", "policy": "kri_mtp_default_zone-1_orders_orders_", "type": "MeshTimeout",
+	"filter": "filter[labels.mark]=plain", "tag": "tag=kuma.io/service:orders", "gateway": "false",
+	"size": "1000", "offset": "0", "callers": "500", "callersOffset": "0", "watch": "0", "grouped": "true", "reported": "true",
+	"method": "GET", "path": "/", "since": "24h", "paths": "prefix", "form": "explicit", "format": "kubernetes",
+	"match": ".*", "unused": "true", "dryRun": "server", "user": "payments", "event": "write", "outcome": "done",
+	"after": "0", "held": "x", "last": "1000", "limit": "1000", "wait": "1ms",
+}
+
+// askedFor returns a place for each parameter that a route takes, and one for all of them. A parameter without a value is
+// a place, too: the golden file shows it as unknown.
+func askedFor(row *api.Row, target, body string) []place {
+	if row.Query == "" {
+		return nil
+	}
+	var out []place
+	var all []string
+	for name := range strings.SplitSeq(row.Query, ",") {
+		value, known := asksForMore[name]
+		if !known {
+			out = append(out, place{"?" + name + " HAS NO VALUE IN asksForMore", target, body})
+			continue
+		}
+		if !strings.Contains(value, "=") {
+			value = name + "=" + url.QueryEscape(value)
+		}
+		out, all = append(out, place{"?" + name, target + "?" + value, body}), append(all, value)
+	}
+	return append(out, place{"all of the query", target + "?" + strings.Join(all, "&"), body})
 }
 
 // bodies are the bodies of routes that need one. Their requests change little, or are refused after authorisation.
