@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
@@ -6,7 +7,9 @@ const server = process.env["CAUSEWAY_ADDRESS"] ?? "http://127.0.0.1:5681";
 
 export default defineConfig({
   base: "/ui/",
-  plugins: [react()],
+  // Every element is made by src/shown, which lets no text hide anything.
+  plugins: [react({ jsxImportSource: "shown" })],
+  resolve: { alias: { shown: fileURLToPath(new URL("./src/shown", import.meta.url)) } },
   build: { outDir: "dist/page", assetsInlineLimit: 0, modulePreload: { polyfill: false }, reportCompressedSize: true },
   server: { proxy: { "^/(?!ui/)": { target: server, changeOrigin: true, headers: { origin: server } } } },
 });

@@ -1,7 +1,8 @@
-import { useEffect, useState } from "react";
+import { useEffect, useState, type MouseEvent } from "react";
 import { answered, api, signIn, unknown, type Refusal } from "./api";
 import { forget, useAnswer } from "./ask";
 import { Failure } from "./parts/Failure";
+import { Fence } from "./parts/Fence";
 import { Knowledge } from "./parts/Knowledge";
 import { Link } from "./parts/Link";
 import { SignIn } from "./parts/SignIn";
@@ -60,7 +61,7 @@ export function App({ failed }: { failed?: Refusal }) {
 
   return (
     <>
-      <a className="skip" href="#main">Skip to content</a>
+      <a className="skip" href="#main" onClick={toContent}>Skip to content</a>
       <header>
         <span className="brand">Causeway <b>{server.data === undefined ? "" : serverName(server.data)}</b></span>
         <nav aria-label="Pages">
@@ -78,7 +79,7 @@ export function App({ failed }: { failed?: Refusal }) {
           server.refusal === undefined ? <p role="status">Asking the server…</p> : <Failure refusal={server.refusal} />
         ) : (
           // Another person, another page: nothing that the one could read stays for the other.
-          <Page key={signedIn} page={view.page} query={view.query} server={server.data} />
+          <Fence key={signedIn} of={`${view.page}?${view.query.toString()}`}><Page page={view.page} query={view.query} server={server.data} /></Fence>
         )}
       </main>
       <footer>
@@ -87,6 +88,12 @@ export function App({ failed }: { failed?: Refusal }) {
       </footer>
     </>
   );
+}
+
+/** toContent leaves the URL as it is: it says what the view shows. */
+function toContent(e: MouseEvent) {
+  e.preventDefault();
+  document.getElementById("main")?.focus();
 }
 
 function serverName(server: Server): string {
@@ -98,7 +105,7 @@ function Page({ page, query, server }: { page: string; query: URLSearchParams; s
     case "":
       return <Overview server={server} />;
     case "calls":
-      return <Calls query={query} />;
+      return <Calls query={query} server={server} />;
     case "why":
       return <Why query={query} server={server} />;
     case "shadow":

@@ -11,7 +11,10 @@ export function signIn(with_: string): void {
 }
 
 const credential: Middleware = {
-  onRequest({ request }) {
+  onRequest({ request, params }) {
+    // A browser takes such a segment for a step in the path, and would ask another question.
+    const step = Object.entries(params.path ?? {}).find(([, value]) => /^\.{0,2}$/.test(String(value)));
+    if (step !== undefined) throw new Refusal(400, "This is not a name.", [{ field: step[0], reason: `${JSON.stringify(step[1])} names nothing` }]);
     if (/[^\x21-\x7e]/.test(token)) throw new Refusal(401, "This is not a token: it has spaces, or characters that no token has.");
     if (token !== "") request.headers.set("Authorization", `Bearer ${token}`);
     return request;

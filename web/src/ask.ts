@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { Refusal } from "./api";
 
 /** Answer is what is known of a question: the last answer, when it came, and why there is no newer one. */
@@ -49,8 +49,10 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
       (failure: unknown) => {
         if (control.signal.aborted) return;
         const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
-        if (refusal.status === 401 || refusal.status === 403) kept.delete(key);
-        setState((old) => ({ ...old, refusal, asking: false }));
+        if (refusal.status !== 401 && refusal.status !== 403) return setState((old) => ({ ...old, refusal, asking: false }));
+        // What a person may read no longer goes.
+        kept.delete(key);
+        setState({ key, refusal, asking: false });
       },
     );
     return () => control.abort();
@@ -68,4 +70,12 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
 
   const shown = state.key === key ? state : begin();
   return { ...shown, again };
+}
+
+/** useAgain asks again at each turn but the first: what an answer tells has changed, and it has no revision of its own. */
+export function useAgain({ again }: Answer<unknown>, turn: number): void {
+  const first = useRef(turn);
+  useEffect(() => {
+    if (turn !== first.current) again();
+  }, [turn, again]);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callerName, cellText, countOf, has, mark, windowOf, type Access, type Cell, type Service } from "./calls";
+import { callerName, cellText, countOf, edgesOf, has, mark, windowOf, type Access, type Cell, type Kind, type Service } from "./calls";
 
 const service: Service = { kri: "kri_msvc_default_z_ns_s_http", name: "s", port: "http", protocol: "http", proxies: 2, cells: [] };
 const cell = (c: Partial<Cell>): Cell => ({ caller: 0, verdict: "allow", policy: 0, ...c });
@@ -38,4 +38,13 @@ test("a caller's name tells its zone, also where only the SPIFFE ID does", () =>
   expect(named("spiffe://corp.example/ns/shop/sa/web", "zone-1")).toBe("zone-1/shop/web");
   expect(named("spiffe://corp.example/workload")).toBe("workload");
   expect(named("")).toBe("(none verified)");
+});
+
+test("the graph has a line for who may call, or tried to; what was seen is thick", () => {
+  const cells = [cell({}), cell({ caller: 1, verdict: "depends", allowed: 2 }), cell({ caller: 2, verdict: "deny" }), cell({ caller: 3, verdict: "deny", denied: 1 }), cell({ caller: 9 })];
+  const a = { services: [{ ...service, cells }], callers: [0, 1, 2, 3].map((i) => ({ spiffeId: `${i}`, proxies: 1 })) } as unknown as Access;
+  const drawn = (only: Kind) => edgesOf(a, only).map((e) => `${e.source} ${e.target} ${e.verdict} ${e.weight}`);
+  expect(drawn("all")).toEqual(["c0 s0 allow 1", "c1 s0 depends 3", "c3 s0 deny 3"]);
+  expect(drawn("unused")).toEqual(["c0 s0 allow 1"]);
+  expect(drawn("tried")).toEqual(["c3 s0 deny 3"]);
 });

@@ -24,6 +24,30 @@ export function countOf(a: Access, kind: Kind): number {
   return a.services.reduce((n, s) => n + s.cells.filter((c) => has(kind, c)).length, 0);
 }
 
+/** Edge is a line of the graph, from a caller to a service. */
+export interface Edge {
+  id: string;
+  source: string;
+  target: string;
+  row: number;
+  column: number;
+  verdict: string;
+  /** weight is how thick the line is: those that were seen are thick. */
+  weight: number;
+}
+
+/** edgesOf draws who may call, or tried to: a caller that nothing allows and that was not seen has no line. */
+export function edgesOf(a: Access, only: Kind): Edge[] {
+  return a.services.flatMap((s, row) =>
+    s.cells
+      .filter((c) => a.callers[c.caller] !== undefined && has(only, c) && (only !== "all" || c.verdict !== "deny" || c.denied !== undefined))
+      .map((c) => ({
+        id: `${row}-${c.caller}`, source: `c${c.caller}`, target: `s${row}`, row, column: c.caller, verdict: c.verdict,
+        weight: c.allowed !== undefined || c.denied !== undefined ? 3 : 1,
+      })),
+  );
+}
+
 /** callerName is a caller as a person knows it: zone, namespace and service account. What only its SPIFFE ID tells is read from that. */
 export function callerName(c: Access["callers"][number]): string {
   const [domain = "", ...path] = c.spiffeId.replace(/^spiffe:\/\//, "").split("/");

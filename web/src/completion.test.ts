@@ -56,3 +56,20 @@ test.each([
 ])("%j", (text, want) => {
   expect(at(text)).toBe(want);
 });
+
+test("names that every object has are names like others", () => {
+  expect(at("type: constructor\n|")).toContain("mesh");
+  expect(at("type: MeshTrafficPermission\nspec:\n  constructor: |")).toBe("");
+  expect(at("type: MeshTrafficPermission\nspec:\n  targetRef:\n    kind: constructor\n    name: |")).toBe("");
+  expect(at("type: MeshTrafficPermission\nspec:\n  targetRef:\n    __proto__: x\n    na|")).toBe("name");
+  expect(at("type: __proto__\ntoString: |")).toBe("");
+});
+
+test("a text that nests without end, or is too long, offers nothing and costs little", () => {
+  const begun = performance.now();
+  expect(at(`${"- ".repeat(200_000)}|`)).toBe("nothing");
+  expect(at(`type: Mesh\nspec: ${"{a: ".repeat(200_000)}|`)).toBe("nothing");
+  expect(at(`type: Mesh\nlabels:\n${Array.from({ length: 20_000 }, (_, i) => `  k${i}: v\n`).join("")}|`)).toContain("name");
+  expect(at(`${"x: y\n".repeat(300_000)}|`)).toBe("nothing");
+  expect(performance.now() - begun).toBeLessThan(5000);
+});

@@ -30,7 +30,7 @@ export interface Place {
   from: number;
   value: boolean;
   /** beside are the keys with plain values of each object that the document has up to its end, by path. */
-  beside: Map<string, Record<string, string>>;
+  beside: Map<string, Map<string, string>>;
 }
 
 interface Open {
@@ -40,12 +40,16 @@ interface Open {
   opens: boolean;
 }
 
+// Beyond these, nothing is offered: a text of dashes or braces costs the square of its depth.
+const deepest = 100;
+const longest = 1 << 20;
+
 const key = /^("?)([A-Za-z0-9_.\/-]+)\1:(?:\s+(.*))?$/;
 
 /** Reader reads a document line by line, and knows where in it it is. */
 class Reader {
   stack: Open[] = [];
-  readonly beside = new Map<string, Record<string, string>>();
+  readonly beside: Place["beside"] = new Map();
   private readonly counts = new Map<string, number>();
 
   path(): Step[] {
@@ -56,7 +60,7 @@ class Reader {
   enter(line: string): { indent: number; rest: string } {
     let indent = line.length - line.trimStart().length;
     let rest = line.slice(indent);
-    while (rest === "-" || rest.startsWith("- ")) {
+    while ((rest === "-" || rest.startsWith("- ")) && this.stack.length < deepest) {
       this.close(indent, true);
       const list = this.path().join("/");
       const n = this.counts.get(list) ?? 0;
@@ -91,17 +95,24 @@ class Reader {
   }
 
   private note(name: string, value: string): void {
-    const at = this.path().join("/");
-    this.beside.set(at, { ...this.beside.get(at), [name]: value });
+    noteIn(this.beside, this.path(), name, value);
   }
+}
+
+/** noteIn adds a key with a plain value to the object at a path. */
+function noteIn(beside: Place["beside"], path: Step[], name: string, value: string): void {
+  const at = path.join("/");
+  const object = beside.get(at) ?? new Map<string, string>();
+  object.set(name, value);
+  beside.set(at, object);
 }
 
 function plain(value: string): string {
   return value.replace(/\s+#.*$/, "").replace(/^(["'])(.*)\1$/, "$2");
 }
 
-/** flow reads an object or list in braces up to its end, and returns where it stands there. */
-function flow(text: string, path: Step[], beside: Map<string, Record<string, string>>): { path: Step[]; typed: string; value: boolean } {
+/** flow reads an object or list in braces up to its end, and returns where it stands there; undefined if it is too deep. */
+function flow(text: string, path: Step[], beside: Place["beside"]): Pick<Place, "path" | "typed" | "value"> | undefined {
   const frames: { path: Step[]; list: boolean; name?: string; n: number }[] = [];
   let word = "";
   const here = () => frames.at(-1);
@@ -112,13 +123,11 @@ function flow(text: string, path: Step[], beside: Map<string, Record<string, str
   };
   const finish = () => {
     const f = here();
-    if (f !== undefined && !f.list && f.name !== undefined && word.trim() !== "") {
-      const where = f.path.join("/");
-      beside.set(where, { ...beside.get(where), [f.name]: plain(word.trim()) });
-    }
+    if (f !== undefined && !f.list && f.name !== undefined && word.trim() !== "") noteIn(beside, f.path, f.name, plain(word.trim()));
     word = "";
   };
   for (const [i, c] of [...text].entries()) {
+    if (frames.length > deepest) return undefined;
     if (c === "{" || c === "[") {
       frames.push({ path: at(), list: c === "[", n: 0 });
       word = "";
@@ -142,8 +151,9 @@ function flow(text: string, path: Step[], beside: Map<string, Record<string, str
   return { path: at(), typed: word.trimStart(), value: f !== undefined && (f.list || f.name !== undefined) };
 }
 
-/** place finds out where in its document a position of a text is; undefined in a comment. */
+/** place finds out where in its document a position of a text is; undefined in a comment, and in a text that is too long. */
 export function place(text: string, position: number): Place | undefined {
+  if (text.length > longest) return undefined;
   const begin = text.lastIndexOf("\n---", position - 1);
   const start = begin < 0 ? 0 : begin + 1;
   const next = text.indexOf("\n---", position);
@@ -176,20 +186,25 @@ function inLine(reader: Reader, current: string): Pick<Place, "path" | "typed" |
   return { path, typed: value.replace(/^["']/, ""), value: true };
 }
 
+/** own is what an object has by itself under a key: every object inherits a constructor. */
+export function own<T>(object: Record<string, T> | undefined, name: string | undefined): T | undefined {
+  return object !== undefined && name !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
 /** typeOf returns the type of the document that a place is in. */
 export function typeOf(p: Place): string | undefined {
   const top = p.beside.get("");
-  return top?.["type"] ?? (top?.["apiVersion"] === undefined ? undefined : top["kind"]);
+  return top?.get("type") ?? (top?.has("apiVersion") === true ? top.get("kind") : undefined);
 }
 
 /** rootOf describes a whole document. Without a known type, only what all have. */
 export function rootOf(schemas: Schemas, p: Place): Field {
   const type = typeOf(p);
-  const d = type === undefined ? undefined : schemas[type];
+  const d = own(schemas, type);
   const top = p.beside.get("");
   const types = Object.keys(schemas);
   const labels: Field = { about: "Labels, by which others select it.", each: {} };
-  if (top?.["apiVersion"] !== undefined) {
+  if (top?.has("apiVersion") === true) {
     const metadata: Field = { fields: { name: {}, namespace: {}, labels } };
     return { fields: { apiVersion: { values: ["kuma.io/v1alpha1"] }, kind: { values: types }, metadata, ...(d === undefined ? {} : { spec: d.spec }) } };
   }
@@ -207,14 +222,14 @@ export function rootOf(schemas: Schemas, p: Place): Field {
 
 /** fieldAt follows a path; undefined where nothing is known. */
 export function fieldAt(root: Field, path: Step[]): Field | undefined {
-  return path.reduce<Field | undefined>((f, step) => (typeof step === "number" ? f?.items : (f?.fields?.[step] ?? f?.each)), root);
+  return path.reduce<Field | undefined>((f, step) => (typeof step === "number" ? f?.items : (own(f?.fields, step) ?? f?.each)), root);
 }
 
 /** keysAt returns the keys that may follow at a place, without those that are there. */
 export function keysAt(schemas: Schemas, p: Place): [string, string | undefined][] {
-  const there = p.beside.get(p.path.join("/")) ?? {};
+  const there = p.beside.get(p.path.join("/"));
   const fields = fieldAt(rootOf(schemas, p), p.path)?.fields ?? {};
-  return Object.entries(fields).filter(([name]) => there[name] === undefined || name === p.typed).map(([name, f]) => [name, f.about]);
+  return Object.entries(fields).filter(([name]) => there?.has(name) !== true || name === p.typed).map(([name, f]) => [name, f.about]);
 }
 
 /** Names is a question for names of resources that are known: of a type, or identities. */
@@ -223,14 +238,12 @@ export type Names = { kind: "type"; type: string; mesh?: string } | { kind: "ide
 /** valuesAt returns the values of a place, and which names it may hold. */
 export function valuesAt(schemas: Schemas, p: Place): { values: string[]; names?: Names } {
   const last = p.path.at(-1);
-  const beside = p.beside.get(p.path.slice(0, -1).join("/")) ?? {};
-  const mesh = p.beside.get("")?.["mesh"] ?? "default";
+  const kind = p.beside.get(p.path.slice(0, -1).join("/"))?.get("kind") ?? "";
+  const mesh = p.beside.get("")?.get("mesh") ?? "default";
   const values = fieldAt(rootOf(schemas, p), p.path)?.values ?? [];
   if (values.length > 0) return { values };
   if (last === "mesh" && p.path.length === 1) return { values, names: { kind: "type", type: "Mesh" } };
-  if (last === "name" && beside["kind"] !== undefined && schemas[beside["kind"]] !== undefined) {
-    return { values, names: { kind: "type", type: beside["kind"], mesh } };
-  }
+  if (last === "name" && own(schemas, kind) !== undefined) return { values, names: { kind: "type", type: kind, mesh } };
   if (last === "value" && p.path.at(-2) === "spiffeId") return { values, names: { kind: "identities", mesh } };
   return { values };
 }

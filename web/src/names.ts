@@ -1,5 +1,5 @@
 import { answered, api, type Resource } from "./api";
-import type { Names, Schemas } from "./completion";
+import { own, type Names, type Schemas } from "./completion";
 
 const most = 20;
 
@@ -10,9 +10,11 @@ export async function namesLike(schemas: Schemas, names: Names, typed: string, s
     const { callers } = await answered(api.GET("/meshes/{mesh}/_access", { params: { path: { mesh: names.mesh }, query }, signal }));
     return callers.map((c) => c.spiffeId);
   }
-  const plural = schemas[names.type]?.path ?? "";
+  const type = own(schemas, names.type);
+  if (type === undefined) return [];
+  const plural = type.path;
   const query = { size: most, ...(typed === "" ? {} : { name: typed }) };
-  const { items } = names.mesh !== undefined && schemas[names.type]?.mesh === true
+  const { items } = names.mesh !== undefined && type.mesh === true
     ? await answered(api.GET("/meshes/{mesh}/{plural}", { params: { path: { mesh: names.mesh, plural }, query }, signal }))
     : await answered(api.GET("/{plural}", { params: { path: { plural }, query }, signal }));
   return [...new Set((items as Resource[]).map((r) => r.labels?.["kuma.io/display-name"] ?? r.name))];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, presence, shortKRI } from "./text";
+import { ago, presence, shortKRI, visible } from "./text";
 import { href, parseView } from "./view";
 
 describe("presence", () => {
@@ -43,4 +43,11 @@ describe("a view's URL", () => {
     expect(page).toBe("why");
     expect(Object.fromEntries(query)).toEqual({ from: "spiffe://a/b?c&d", path: "/x y" });
   });
+});
+
+it("what shows no glyph is written out, and as JSON means the same", () => {
+  const text = "a\u202eb\u2066\u200b\u0000\u{e0041}\u2028é\n\t";
+  expect(visible(text)).toBe("a\\u202eb\\u2066\\u200b\\u0000\\udb40\\udc41\\u2028é\n\t");
+  expect(JSON.parse(visible(JSON.stringify({ text })))).toEqual({ text });
+  expect(visible("plain <b> ümläut 漢字")).toBe("plain <b> ümläut 漢字");
 });

@@ -1,5 +1,15 @@
 import type { Resource } from "./api";
 
+// Characters that show no glyph: they turn the reading around, join, hide, or end a line. Newlines and tabs are glyphs here.
+const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+const allInvisible = new RegExp(invisible.source, "gu");
+
+/** visible writes each character that shows no glyph as JSON does, so that no text reads as another. */
+export function visible(text: string): string {
+  if (!invisible.test(text)) return text;
+  return text.replace(allInvisible, (c) => Array.from({ length: c.length }, (_, i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
+}
+
 /** source is a resource without what the server computes, as it could be applied again. */
 export function source(r: Resource): string {
   const { kri: _kri, status: _status, creationTime: _created, modificationTime: _modified, ...rest } = r;

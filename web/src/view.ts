@@ -1,6 +1,9 @@
 import { useSyncExternalStore } from "react";
 
-/** View is what the page shows, as its URL says it: /ui/PAGE?KEY=VALUE. */
+/**
+ * View is what the page shows, as its URL says it: /ui/PAGE?KEY=VALUE#KEY=VALUE. What stands after # no browser sends:
+ * texts that are too long for a request line, or that are not for the logs on the way.
+ */
 export interface View {
   page: string;
   query: URLSearchParams;
@@ -11,14 +14,20 @@ const moved = "causeway:moved";
 
 export function parseView(url: string): View {
   const at = new URL(url);
-  return { page: at.pathname.startsWith(base) ? at.pathname.slice(base.length) : "", query: at.searchParams };
+  const query = new URLSearchParams([...at.searchParams, ...new URLSearchParams(at.hash.slice(1))]);
+  return { page: at.pathname.startsWith(base) ? at.pathname.slice(base.length) : "", query };
 }
 
-/** href returns the URL of a view. Empty values are left out. */
-export function href(page: string, query: Record<string, string | undefined> = {}): string {
-  const given = Object.entries(query).filter((e): e is [string, string] => e[1] !== undefined && e[1] !== "");
-  const text = new URLSearchParams(given).toString();
-  return base + page + (text === "" ? "" : `?${text}`);
+type Values = Record<string, string | undefined>;
+
+/** href returns the URL of a view. Empty values are left out. unsent are the values that no browser sends. */
+export function href(page: string, query: Values = {}, unsent: Values = {}): string {
+  return base + page + written("?", query) + written("#", unsent);
+}
+
+function written(sign: string, values: Values): string {
+  const given = Object.entries(values).filter((e): e is [string, string] => e[1] !== undefined && e[1] !== "");
+  return given.length === 0 ? "" : sign + new URLSearchParams(given).toString();
 }
 
 /** go shows a view. replace keeps it out of the browser's history, for what is typed letter by letter. */

@@ -52,8 +52,12 @@ async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () =
   let wait = 1000;
   while (!signal.aborted) {
     await seen(signal);
-    const step = await next(ask, revision, signal);
+    const shown = whileSeen(signal);
+    const begun = Date.now();
+    const step = await next(ask, revision, shown.signal);
+    shown.end();
     if (signal.aborted) return;
+    if (shown.signal.aborted) continue;
     if (step.final) {
       say({ live: false, why: step.why });
       return;
@@ -66,7 +70,10 @@ async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () =
     }
     wait = 1000;
     say({ live: true });
-    if (step.revision === undefined) continue; // nothing has changed
+    if (step.revision === undefined) { // nothing has changed; a server that ends says so at once
+      await sleep(Math.max(0, 1000 - (Date.now() - begun)), signal);
+      continue;
+    }
     if (revision !== "0") changed();
     // A revision that does not move on is not asked for again at once.
     await sleep(step.revision !== revision ? rest : Math.max(1000, rest), signal);
@@ -95,6 +102,7 @@ async function next(ask: Ask, revision: string, signal: AbortSignal): Promise<St
 
 /** seen waits until somebody looks at the page. */
 export function seen(signal: AbortSignal): Promise<void> {
+  if (document.visibilityState === "visible" || signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const look = () => {
       if (document.visibilityState !== "visible" && !signal.aborted) return;
@@ -104,8 +112,28 @@ export function seen(signal: AbortSignal): Promise<void> {
     };
     document.addEventListener("visibilitychange", look);
     signal.addEventListener("abort", look);
-    look();
   });
+}
+
+/**
+ * whileSeen returns a signal for a request that waits: hiding the page aborts it, too. A browser has six connections to a
+ * server for all of its tabs. The caller must call end after the request.
+ */
+export function whileSeen(signal: AbortSignal): { signal: AbortSignal; end: () => void } {
+  const control = new AbortController();
+  const look = () => {
+    if (document.visibilityState !== "visible" || signal.aborted) control.abort();
+  };
+  document.addEventListener("visibilitychange", look);
+  signal.addEventListener("abort", look);
+  look();
+  return {
+    signal: control.signal,
+    end: () => {
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+    },
+  };
 }
 
 /** sleep waits, or until the signal is aborted. */

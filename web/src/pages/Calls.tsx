@@ -3,6 +3,7 @@ import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { cellText, countOf, kinds, type Kind } from "../calls";
+import type { Server } from "../server";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
@@ -35,13 +36,13 @@ const settled = [2000, 10_000, 30_000];
 const reasons = 3;
 
 /** Calls is who may call whom: services against callers, with what was seen over what is allowed. The URL holds the question. */
-export function Calls({ query }: { query: URLSearchParams }) {
+export function Calls({ query, server }: { query: URLSearchParams; server: Server }) {
   const asked: Asked = Object.fromEntries(query);
   return (
     <section>
       <h1>Who may call whom</h1>
       <Form key={fields.map((f) => asked[f.key]).join(" ")} asked={asked} />
-      <Answered asked={asked} />
+      <Answered asked={asked} global={server.mode === "global"} />
     </section>
   );
 }
@@ -67,9 +68,10 @@ function Form({ asked }: { asked: Asked }) {
   );
 }
 
-function Answered({ asked }: { asked: Asked }) {
+function Answered({ asked, global }: { asked: Asked; global: boolean }) {
   const question = {
     ...Object.fromEntries(fields.filter((f) => f.key !== "mesh" && (asked[f.key] ?? "") !== "").map((f) => [f.key, asked[f.key]])),
+    ...(global && (asked.zone ?? "") !== "" ? { reported: true } : {}), // the global asks that zone what was seen
     size: pageSize,
     callers: pageSize,
     offset: Number(asked.offset ?? 0) || 0,

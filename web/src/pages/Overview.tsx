@@ -1,7 +1,7 @@
-import { memo, useMemo } from "react";
+import { memo, useCallback, useMemo, useState } from "react";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
-import { useAnswer } from "../ask";
+import { useAgain, useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { Findings } from "../parts/Findings";
 import { Recent } from "../parts/Recent";
@@ -19,20 +19,25 @@ const few = 40;
 
 /** Overview is one screen: what is there, and first of all what is not as it should be. */
 export function Overview({ server }: { server: Server }) {
+  const global = server.mode === "global";
+  // Whatever has no revision of its own is asked again when somebody has connected, disconnected or changed.
+  const [turn, setTurn] = useState(0);
+  const next = useCallback(() => setTurn((n) => n + 1), []);
   return (
     <section>
       <h1>Overview</h1>
-      <Totals global={server.mode === "global"} />
-      <Findings global={server.mode === "global"} />
-      {server.mode === "global" ? <Zones /> : <Proxies />}
-      <Recent />
-      {server.mode === "global" && <Replicas />}
+      <Totals global={global} turn={turn} />
+      <Findings global={global} turn={turn} />
+      {global ? <Zones changed={next} /> : <Proxies changed={next} />}
+      <Recent turn={turn} />
+      {global && <Replicas />}
     </section>
   );
 }
 
-function Totals({ global }: { global: boolean }) {
+function Totals({ global, turn }: { global: boolean; turn: number }) {
   const insight = useAnswer("insight", (signal) => answered(api.GET("/global-insight", { signal })));
+  useAgain(insight, turn);
   const d = insight.data;
   return (
     <>
@@ -82,19 +87,25 @@ function subjectsOf(all: Schema["Overview"][]): Subject[] {
   return subjects.sort((a, b) => urgency[a.is.state] - urgency[b.is.state] || byName.compare(a.o.name, b.o.name));
 }
 
-function Zones() {
+function Zones({ changed }: { changed: () => void }) {
   const zones = useAnswer("zones", (signal) =>
     answered(api.GET("/zones/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  const live = useConnections("zones", zones.again);
+  const live = useConnections("zones", () => {
+    zones.again();
+    changed();
+  });
   return <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />;
 }
 
-function Proxies() {
+function Proxies({ changed }: { changed: () => void }) {
   const proxies = useAnswer("proxies", (signal) =>
     answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize } }, signal })),
   );
-  const live = useConnections("dataplanes", proxies.again);
+  const live = useConnections("dataplanes", () => {
+    proxies.again();
+    changed();
+  });
   return <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />;
 }
 

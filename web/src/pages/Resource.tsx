@@ -1,6 +1,7 @@
 import { answered, api, type Resource as Shown, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { AsOf } from "../parts/AsOf";
+import { Concerned } from "../parts/Concerned";
 import { History } from "../parts/History";
 import { Link } from "../parts/Link";
 import { Rollout } from "../parts/Rollout";
@@ -13,7 +14,8 @@ export function Resource({ kri }: { kri: string }) {
   const found = useAnswer(`kri ${kri}`, (signal) => answered(api.GET("/_kri/{kri}", { params: { path: { kri } }, signal })));
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const r = found.data as Shown | undefined;
-  const live = useChanges(types.data?.resources.find((t) => t.name === r?.type)?.path ?? "", found.again);
+  const plural = types.data?.resources.find((t) => t.name === r?.type)?.path ?? "";
+  const live = useChanges(plural, found.again);
   return (
     <section>
       <h1>{r === undefined ? (kri.split("_")[5] || kri || "Resource") : `${r.type} ${r.labels?.["kuma.io/display-name"] ?? r.name}`}</h1>
@@ -30,6 +32,7 @@ export function Resource({ kri }: { kri: string }) {
           </dl>
           <Conditions conditions={r.status?.conditions ?? []} />
           {isPolicy(r) && <Rollout type={r.type ?? ""} mesh={r.mesh ?? "default"} kri={r.kri ?? ""} change={r.modificationTime ?? ""} />}
+          {(isPolicy(r) || r.type === "MeshService") && plural !== "" && <Concerned key={r.kri} of={r} plural={plural} />}
           {r.type === "Dataplane" && r.kri !== undefined && <p><Link to={href("proxy", { kri: r.kri })}>Its proxy: connection, certificate, inbounds and rules</Link></p>}
           <h2>Source</h2>
           <pre tabIndex={0}>{source(r)}</pre>

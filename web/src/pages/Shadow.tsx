@@ -5,27 +5,30 @@ import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
+import { ZoneChoice } from "../parts/ZoneChoice";
 import { date, shortKRI } from "../text";
-import { href } from "../view";
+import { go, href } from "../view";
 
-/** Shadow is who would be denied if shadow denials were enforced, as the zone's proxies reported it. */
+/** Shadow is who would be denied if shadow denials were enforced, as the proxies of a zone reported it. */
 export function Shadow({ query, server }: { query: URLSearchParams; server: Server }) {
+  const zone = server.mode === "zone" ? undefined : (query.get("zone") ?? "");
   return (
     <section>
       <h1>Shadow report</h1>
-      {server.mode === "zone" ? <Report policy={query.get("policy") ?? ""} /> : <p className="note">Each zone counts what its own proxies report: open the page of a zone.</p>}
+      {zone !== undefined && <ZoneChoice zone={zone} onChange={(name) => go(href("shadow", { zone: name }))} />}
+      {zone === "" ? <p className="note">Each zone counts what its own proxies report: choose the zone that is asked.</p> : <Report policy={query.get("policy") ?? ""} zone={zone} />}
     </section>
   );
 }
 
-function Report({ policy }: { policy: string }) {
-  const report = useAnswer(`shadow ${policy}`, (signal) =>
-    answered(api.GET("/_report/shadow", { params: { query: policy === "" ? {} : { policy } }, signal })),
-  );
+/** Report is that of a zone; of the server's own if zone is left out. */
+function Report({ policy, zone }: { policy: string; zone?: string }) {
+  const query = { ...(policy === "" ? {} : { policy }), ...(zone === undefined ? {} : { zone }) };
+  const report = useAnswer(`shadow ${JSON.stringify(query)}`, (signal) => answered(api.GET("/_report/shadow", { params: { query }, signal })));
   const r = report.data;
   return (
     <>
-      {policy !== "" && <p>Of <KRI kri={policy} text={shortKRI(policy)} /> only. <Link to={href("shadow")}>Show all</Link>.</p>}
+      {policy !== "" && <p>Of <KRI kri={policy} text={shortKRI(policy)} /> only. <Link to={href("shadow", { zone })}>Show all</Link>.</p>}
       <AsOf answer={report} />
       {r !== undefined && (
         <>
@@ -36,7 +39,7 @@ function Report({ policy }: { policy: string }) {
           ) : (
             <ul>
               {r.readiness.map((p) => (
-                <li key={p.policy}><Link to={href("shadow", { policy: p.policy })}>{shortKRI(p.policy)}</Link>: {p.text}</li>
+                <li key={p.policy}><Link to={href("shadow", { zone, policy: p.policy })}>{shortKRI(p.policy)}</Link>: {p.text}</li>
               ))}
             </ul>
           )}

@@ -33,7 +33,8 @@ type Shown =
  * name a resource whose text is changed.
  */
 export function Try({ query }: { query: URLSearchParams }) {
-  const [text, setText] = useState(query.get("text") ?? example);
+  const linked = query.get("text") ?? undefined;
+  const [text, setText] = useState(linked ?? example);
   const [shown, setShown] = useState<Shown>({ kind: "nothing" });
   const kri = query.get("kri") ?? "";
 
@@ -64,6 +65,7 @@ export function Try({ query }: { query: URLSearchParams }) {
   return (
     <section>
       <h1>Try a change</h1>
+      {linked !== undefined && <p className="warning">This text came with the link. Read it before you apply it.</p>}
       <p className="note" id="keys">{label}. Ctrl+Space completes, Escape closes the list, Tab leaves the editor.</p>
       <div className="editor">
         <Suspense fallback={<textarea aria-label={label} spellCheck={false} value={text} onChange={(e) => setText(e.target.value)} />}>

@@ -2,11 +2,12 @@ import { useEffect, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
-import { useAnswer } from "../ask";
+import { useAnswer, type Answer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
+import { ZoneChoice } from "../parts/ZoneChoice";
 import { propose } from "../proposal";
 import { date, shortKRI } from "../text";
 import { go, href } from "../view";
@@ -26,25 +27,39 @@ type Question = Partial<Record<(typeof fields)[number]["key"], string>>;
 /** Why answers who decides about a request, and what would change that. The question is in the URL. */
 export function Why({ query, server }: { query: URLSearchParams; server: Server }) {
   const asked: Question = Object.fromEntries(fields.map((f) => [f.key, query.get(f.key) ?? ""]));
+  const zone = server.mode === "zone" ? undefined : (query.get("zone") ?? "");
+  const denied = useDenied(zone);
   return (
     <section>
       <h1>Why 403?</h1>
-      <Form key={query.toString()} asked={asked} />
+      <Form key={query.toString()} asked={asked} zone={zone} denied={denied.data?.items ?? []} />
       {(asked.from ?? "") !== "" && (asked.to ?? "") !== "" && <Verdict asked={asked} zone={server.mode === "zone"} />}
-      {server.mode === "zone" ? <Denials /> : <p className="note">A zone's own page lists what its proxies have denied lately.</p>}
+      <h2>Recent denials</h2>
+      {zone !== undefined && <ZoneChoice zone={zone} onChange={(name) => go(href("why", { ...asked, zone: name }))} />}
+      {zone === "" ? <p className="note">Each zone keeps what its own proxies have denied: choose the zone that is asked.</p> : <Denials report={denied} zone={zone} />}
     </section>
   );
 }
 
-function Form({ asked }: { asked: Question }) {
+type Report = Schema["DenialReport"];
+
+/** useDenied asks what was denied lately: by this zone's proxies or, on a global, by those of the zone that is named. */
+function useDenied(zone: string | undefined): Answer<Report> {
+  return useAnswer<Report>(`denied ${zone ?? ""}`, async (signal) => {
+    if (zone === "") return { items: [], dropped: 0, since: "" };
+    return answered(api.GET("/_report/denied", { params: { query: { size: 50, ...(zone === undefined ? {} : { zone }) } }, signal }));
+  });
+}
+
+function Form({ asked, zone, denied }: { asked: Question; zone: string | undefined; denied: Report["items"] }) {
   const [typed, setTyped] = useState<Question>({ ...asked, mesh: asked.mesh || "default" });
-  const known = useKnown(typed);
+  const known = useKnown(typed, denied);
   return (
     <form
       className="question"
       onSubmit={(e) => {
         e.preventDefault();
-        go(href("why", typed));
+        go(href("why", { ...typed, zone }));
       }}
     >
       {fields.map((f) => (
@@ -61,19 +76,23 @@ function Form({ asked }: { asked: Question }) {
 
 const suggested = 20;
 
-/** useKnown returns what the server knows that may stand in a field, like what is typed there. */
-function useKnown(typed: Question): Partial<Record<keyof Question, string[]>> {
+/** useKnown returns what may stand in a field: first what was denied lately, then what the server knows, like what is typed there. */
+function useKnown(typed: Question, denied: Report["items"]): Partial<Record<keyof Question, string[]>> {
   const mesh = typed.mesh || "default";
   const caller = useLate(typed.from ?? "");
   const service = useLate(typed.to ?? "");
   const query = { size: suggested, callers: suggested, ...(caller === "" ? {} : { caller }), ...(service === "" || service.startsWith("kri_") ? {} : { service }) };
   const found = useAnswer(`known ${mesh} ${JSON.stringify(query)}`, (signal) => answered(api.GET("/meshes/{mesh}/_access", { params: { path: { mesh }, query }, signal })));
   const names = (found.data?.services ?? []).filter((s) => typed.namespace === "" || typed.namespace === undefined || s.namespace === typed.namespace);
+  const recent = denied.map(about);
+  const of = (key: keyof Question, more: string[]) => [...new Set([...recent.flatMap((r) => r[key] ?? []), ...more])];
   return {
-    from: (found.data?.callers ?? []).map((c) => c.spiffeId),
-    to: [...new Set(names.map((s) => s.kri))],
+    from: of("from", (found.data?.callers ?? []).map((c) => c.spiffeId)),
+    to: of("to", names.map((s) => s.kri)),
     namespace: [...new Set((found.data?.services ?? []).flatMap((s) => s.namespace ?? []))],
-    method: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+    inbound: of("inbound", []),
+    method: of("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
+    path: of("path", []),
   };
 }
 
@@ -131,7 +150,7 @@ function Proposal({ answer, zone }: { answer: Schema["Answer"]; zone: boolean })
       <pre tabIndex={0}>{text}</pre>
       <p className="row">
         <Copy text={text} />
-        <Link to={href("try", { text })}>Try it, then apply it</Link>
+        <Link to={href("try", {}, { text })}>Try it, then apply it</Link>
       </p>
     </>
   );
@@ -183,12 +202,10 @@ function Proxies({ proxies }: { proxies: NonNullable<Schema["Answer"]["proxies"]
   );
 }
 
-function Denials() {
-  const report = useAnswer("denied", (signal) => answered(api.GET("/_report/denied", { params: { query: { size: 50 } }, signal })));
+function Denials({ report, zone }: { report: Answer<Report>; zone: string | undefined }) {
   const d = report.data;
   return (
     <>
-      <h2>Recent denials</h2>
       <AsOf answer={report} />
       {d !== undefined && (
         <>
@@ -208,7 +225,7 @@ function Denials() {
                       <td>{i.count}</td>
                       <td><Time at={date(i.lastSeen)} /></td>
                       <td><KRI kri={i.policy} text={shortKRI(i.policy)} /></td>
-                      <td><Link to={href("why", about(i))}>Why?</Link></td>
+                      <td><Link to={href("why", { ...about(i), zone })}>Why?</Link></td>
                     </tr>
                   ))}
                 </tbody>
@@ -225,7 +242,7 @@ function Denials() {
 }
 
 /** about asks why one reported request was denied. An inbound's KRI holds the mesh, the Dataplane and the inbound's name. */
-function about(i: Schema["DenialReport"]["items"][number]): Question {
+function about(i: Report["items"][number]): Question {
   const parts = i.inbound.split("_");
   const dataplane = i.inbound.slice(0, i.inbound.lastIndexOf("_") + 1);
   return { from: i.client, to: dataplane, inbound: parts.at(-1), mesh: parts[2], method: i.method, path: i.path ?? i.pathPrefix };

@@ -3,7 +3,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { yaml } from "@codemirror/lang-yaml";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { EditorState } from "@codemirror/state";
-import { EditorView, keymap, lineNumbers } from "@codemirror/view";
+import { EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "react";
 import { keysAt, place, valuesAt, type Schemas } from "../completion";
@@ -47,6 +47,7 @@ function extensions(label: string, changed: (text: string) => void) {
   return [
     EditorView.cspNonce.of(document.querySelector<HTMLMetaElement>("meta[property='csp-nonce']")?.nonce ?? ""),
     lineNumbers(),
+    highlightSpecialChars({ addSpecialChars: /(?![\n\t])[\p{Cf}\p{Zl}\p{Zp}]/gu }),
     history(),
     yaml(),
     indentOnInput(),

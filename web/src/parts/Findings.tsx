@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
-import { useAnswer } from "../ask";
+import { useAgain, useAnswer } from "../ask";
 import { doubts, over } from "../sync";
 import { href } from "../view";
+import { AsOf } from "./AsOf";
 import { Link } from "./Link";
 import { store } from "./Replicas";
 
@@ -19,8 +20,9 @@ const most = 20;
 const shown = 20;
 
 /** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below. */
-export function Findings({ global }: { global: boolean }) {
+export function Findings({ global, turn }: { global: boolean; turn: number }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
+  useAgain(found, turn);
   const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
@@ -30,7 +32,7 @@ export function Findings({ global }: { global: boolean }) {
   return (
     <section className="attention" aria-labelledby="findings">
       <h2 id="findings">Needs attention</h2>
-      {found.refusal !== undefined && <p className="note">What needs attention is unknown: {found.refusal.message}</p>}
+      {(d !== undefined || found.refusal !== undefined) && <AsOf answer={found} />}
       {d === undefined && found.refusal === undefined && <p role="status" className={late ? undefined : "pending"}>Asking the server…</p>}
       {d !== undefined && all.length === 0 && <p>No problems found{(unchecked.length > 0 || rest > 0) && " in what was checked"}.</p>}
       <List all={all} />

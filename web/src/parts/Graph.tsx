@@ -1,32 +1,11 @@
 import cytoscape from "cytoscape";
 import { useEffect, useMemo, useRef } from "react";
-import { callerName, has, type Access, type Kind } from "../calls";
+import { callerName, edgesOf, type Access, type Edge, type Kind } from "../calls";
+import { visible } from "../text";
 import { amend } from "../view";
 
 // What one screen can show. More is for the matrix.
 const most = 400;
-
-interface Edge {
-  id: string;
-  source: string;
-  target: string;
-  row: number;
-  column: number;
-  verdict: string;
-  weight: number;
-}
-
-/** edgesOf draws who may call, or tried to: a caller that nothing allows and that was not seen has no line. */
-function edgesOf(a: Access, only: Kind): Edge[] {
-  return a.services.flatMap((s, row) =>
-    s.cells
-      .filter((c) => has(only, c) && (only !== "all" || c.verdict !== "deny" || c.denied !== undefined))
-      .map((c) => ({
-        id: `${row}-${c.caller}`, source: `c${c.caller}`, target: `s${row}`, row, column: c.caller, verdict: c.verdict,
-        weight: c.allowed !== undefined || c.denied !== undefined ? 3 : 1,
-      })),
-  );
-}
 
 /** Graph is who may call whom as lines from callers to services. A click on a line shows its cell. */
 export default function Graph({ a, only }: { a: Access; only: Kind }) {
@@ -44,8 +23,8 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
       const caller = a.callers[e.column];
       const service = a.services[e.row];
       if (caller === undefined || service === undefined) continue;
-      nodes.set(e.source, { data: { id: e.source, label: callerName(caller), kind: "caller" } });
-      nodes.set(e.target, { data: { id: e.target, label: `${service.name}:${service.port}`, kind: "service" } });
+      nodes.set(e.source, { data: { id: e.source, label: visible(callerName(caller)), kind: "caller" } });
+      nodes.set(e.target, { data: { id: e.target, label: visible(`${service.name}:${service.port}`), kind: "service" } });
     }
     const graph = cytoscape({
       container: frame.current,

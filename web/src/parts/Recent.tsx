@@ -1,9 +1,9 @@
 import { useEffect, useState } from "react";
 import { answered, api, Refusal, type Schema } from "../api";
-import { useAnswer } from "../ask";
+import { useAgain, useAnswer } from "../ask";
 import { date } from "../text";
 import { href } from "../view";
-import { seen, sleep, useFollowed } from "../watch";
+import { seen, sleep, useFollowed, whileSeen } from "../watch";
 import { Link } from "./Link";
 import { Time } from "./Time";
 
@@ -19,8 +19,8 @@ interface Change {
   at: Date | undefined;
 }
 
-/** Recent is what was changed on this server a short time ago, and how far each change has come. */
-export function Recent() {
+/** Recent is what was changed on this server a short time ago, and how far each change has come. A new turn asks that again. */
+export function Recent({ turn }: { turn: number }) {
   const { entries, refusal } = useLog();
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const policies = new Set((types.data?.resources ?? []).filter((t) => t.policy !== undefined).map((t) => t.name));
@@ -30,7 +30,7 @@ export function Recent() {
       <h2 id="recent">Rolling out</h2>
       {refusal !== undefined && <p className="note">{refusal.status === 403 ? "What was changed is in the audit log, which you may not read." : `What was changed is unknown: ${refusal.message}`}</p>}
       {refusal === undefined && (entries === undefined ? <p role="status" className="pending">Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
-      {changes.length > 0 && <ul className="recent">{changes.slice(0, shown).map((c) => <Row key={keyOf(c.what)} change={c} />)}</ul>}
+      {changes.length > 0 && <ul className="recent">{changes.slice(0, shown).map((c) => <Row key={keyOf(c.what)} change={c} turn={turn} />)}</ul>}
       {changes.length > shown && <p className="note">{changes.length - shown} more were changed in the last 15 minutes: <code>causewayctl audit --since 15m</code>.</p>}
     </section>
   );
@@ -53,22 +53,23 @@ function latest(entries: Schema["AuditEntry"][]): Change[] {
   return [...all.values()];
 }
 
-function Row({ change: { what, by, at } }: { change: Change }) {
+function Row({ change: { what, by, at }, turn }: { change: Change; turn: number }) {
   const gone = what.result === "deleted";
   return (
     <li>
       <p><b>{what.type}</b> {what.name}{what.namespace !== undefined && ` in ${what.namespace}`}: {what.result} by {by} <Time at={at} /></p>
-      {!gone && <Progress of={what} at={at} />}
+      {!gone && <Progress of={what} at={at} turn={turn} />}
     </li>
   );
 }
 
-function Progress({ of, at }: { of: Schema["AuditChange"]; at: Date | undefined }) {
+function Progress({ of, at, turn }: { of: Schema["AuditChange"]; at: Date | undefined; turn: number }) {
   const path = { type: of.type, mesh: of.mesh ?? "default", name: of.name };
   const change = `${keyOf(of)} ${at?.toISOString() ?? ""}`;
   const rollout = useAnswer(`progress ${change}`, (signal) =>
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path, query: of.namespace === undefined ? {} : { namespace: of.namespace } }, signal })));
   const r = rollout.data;
+  useAgain(rollout, turn);
   useFollowed(change, at, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
   if (r === undefined) return <p className="note">{rollout.refusal === undefined ? "Asking how far it has come…" : `How far it has come is unknown: ${rollout.refusal.message}`}</p>;
   const name = of.name;
@@ -93,27 +94,31 @@ function useLog(): Log {
   useEffect(() => {
     const control = new AbortController();
     const { signal } = control;
-    const read = async (query: { last?: string; after?: string; wait?: string }) => answered(api.GET("/_audit", { params: { query }, signal }));
+    const read = async (query: { last?: string; after?: string; wait?: string }, until: AbortSignal) => answered(api.GET("/_audit", { params: { query }, signal: until }));
     const follow = async () => {
       let after: number | undefined;
       let pause = 1000;
       while (!signal.aborted) {
         await seen(signal);
+        const shown = whileSeen(signal);
         try {
-          const page = await read(after === undefined ? { last: String(asked) } : { after: String(after), wait });
+          const page = await read(after === undefined ? { last: String(asked) } : { after: String(after), wait }, shown.signal);
           const known = after !== undefined;
           setLog((old) => ({ entries: [...(known ? (old.entries ?? []) : []), ...page.entries].slice(-asked) }));
-          if (known && page.entries.length > 0) await sleep(500, signal); // a burst of changes is one answer
+          if (known) await sleep(500, signal); // a burst of changes is one answer, and a server that ends answers at once
           after = page.next;
           pause = 1000;
         } catch (failure) {
           if (signal.aborted) return;
+          if (shown.signal.aborted) continue;
           const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
           setLog((old) => ({ ...old, refusal }));
           if (refusal.status >= 400 && refusal.status < 500 && refusal.status !== 429) return;
           after = undefined;
           await sleep(pause, signal);
           pause = Math.min(30_000, 2 * pause);
+        } finally {
+          shown.end();
         }
       }
     };

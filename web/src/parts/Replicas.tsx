@@ -1,6 +1,7 @@
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { date } from "../text";
+import { AsOf } from "./AsOf";
 import { Time } from "./Time";
 
 type Replica = Schema["Replicas"]["items"][number];
@@ -12,7 +13,7 @@ export function Replicas() {
   return (
     <>
       <h2>Replicas of the global</h2>
-      {replicas.refusal !== undefined && <p className="note">They are unknown: {replicas.refusal.message}</p>}
+      <AsOf answer={replicas} />
       {all.length > 0 && (
         <div className="scroll" tabIndex={0}>
           <table>
