@@ -33,9 +33,8 @@ var saidToBrowsers = map[string]string{
 	"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
 }
 
-// TestEveryAnswerTellsBrowsersWhatToDo checks each answer that a browser can cause: the page, its files, errors, paths
-// that nobody knows, and the API beside them. None may be framed, run what it says, be read by another site or lead
-// anywhere else.
+// TestEveryAnswerTellsBrowsersWhatToDo checks each answer that a browser can cause: the page, its files, errors, unknown
+// paths, and the API beside them. None may be framed, run what it says, be read by another site or lead anywhere else.
 func TestEveryAnswerTellsBrowsersWhatToDo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
