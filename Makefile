@@ -225,7 +225,7 @@ TOOLED := ^Test(Counterparts|Helm|Judge|Kubernetes|Promtool|Release)
 DESKTOPS := ^TestReleaseForDesktops
 .PHONY: test-deploy
 test-deploy: $(page) $(envoy_ready) $(helm_ready) $(judge_ready) $(promtool_ready) $(counterparts_ready) $(nfpm_ready) $(gotestsum_ready) ## charts, alerts, metrics, packages and policies, judged by the tools that read or call them (minutes, the first time)
-	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) -timeout 20m -count=1 -run '$(TOOLED)' -skip '$(DESKTOPS)' $(ARGS)
+	$(GOTESTSUM) --packages=./test/deploy -- $(TESTFLAGS) $(SHORT) -timeout 20m -count=1 -run '$(TOOLED)' -skip '$(DESKTOPS)' $(ARGS)
 
 .PHONY: test-desktops
 test-desktops: $(gotestsum_ready) ## causewayctl for macOS and Windows, with its Homebrew formula and Scoop manifest (minutes)

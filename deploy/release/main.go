@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// programs are the released programs, architectures their targets.
+// programs are the released programs, architectures their targets unless -architectures says otherwise.
 var (
 	programs      = []string{"causeway-global", "causeway-zone", "causewayctl"}
 	architectures = []string{"amd64", "arm64"}
@@ -34,6 +34,8 @@ type release struct {
 	version, out, nfpm string
 	// linux and desktops say what is built.
 	linux, desktops bool
+	// architectures are those of Linux.
+	architectures []string
 	// when is the time of all files.
 	when time.Time
 	// stage is the folder of the files to pack: ARCH/PROGRAM, share/man, share/completions.
@@ -46,8 +48,10 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "`folder` for the result; recreated")
 	flag.StringVar(&r.nfpm, "nfpm", ".tools/bin/nfpm", "the `program` that makes packages")
 	flag.BoolVar(&r.linux, "linux", true, "build all programs for Linux")
+	some := flag.String("architectures", strings.Join(architectures, ","), "build for these architectures of Linux")
 	flag.BoolVar(&r.desktops, "desktops", true, "build causewayctl for macOS and Windows")
 	flag.Parse()
+	r.architectures = strings.Split(*some, ",")
 	if err := r.run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
@@ -93,7 +97,7 @@ func (r *release) run(ctx context.Context) error {
 func (r *release) stageAll(ctx context.Context) error {
 	built, described := []string{runtime.GOARCH}, []string{commandLine}
 	if r.linux {
-		built, described = architectures, programs
+		built, described = r.architectures, programs
 	}
 	for _, arch := range built {
 		if err := r.build(ctx, target{"linux", arch}, described); err != nil {
@@ -112,7 +116,7 @@ func (r *release) stageAll(ctx context.Context) error {
 
 // packLinux writes the archive, the SBOM and the packages of each architecture of Linux.
 func (r *release) packLinux(ctx context.Context) error {
-	for _, arch := range architectures {
+	for _, arch := range r.architectures {
 		for _, make := range []func() error{
 			func() error { return r.archive(arch) },
 			func() error { return r.inventory(arch) },
@@ -157,8 +161,8 @@ func (r *release) build(ctx context.Context, t target, some []string) error {
 
 // describe makes some programs write their manual pages and completions.
 func (r *release) describe(ctx context.Context, some []string) error {
-	if runtime.GOOS != "linux" || !slices.Contains(architectures, runtime.GOARCH) {
-		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux",
+	if runtime.GOOS != "linux" || !slices.Contains(r.architectures, runtime.GOARCH) {
+		return fmt.Errorf("the programs describe themselves, and none of them runs on %s/%s: make releases on Linux, also for this machine",
 			runtime.GOOS, runtime.GOARCH)
 	}
 	folder := filepath.Join(r.stage, "share", "completions")
