@@ -12,7 +12,11 @@ export default defineConfig({
   expect: { timeout: gate ? 30_000 : 15_000 },
   reporter: [["list"]],
   use: {
-    launchOptions: { executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox"] },
+    // Without a GPU, and without the library that computes one: pages are drawn by the processor.
+    launchOptions: {
+      executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+      args: ["--no-sandbox", "--disable-gpu", "--disable-software-rasterizer"],
+    },
     viewport: { width: 1280, height: 800 },
   },
 });
