@@ -224,12 +224,13 @@ func remove(t testing.TB, s store.Store, keys ...resources.Key) {
 // eventually polls until holds is true.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	start := time.Now()
 	for !holds() {
-		if time.Now().After(deadline) {
+		waited := time.Since(start)
+		if waited > time.Minute {
 			t.Fatalf("never happened: %s", what)
 		}
-		<-time.After(2 * time.Millisecond)
+		<-time.After(min(max(waited/20, 2*time.Millisecond), 50*time.Millisecond))
 	}
 }
 

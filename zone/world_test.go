@@ -187,10 +187,12 @@ func freePort(t *testing.T) int {
 // eventually polls a condition until it holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	start := time.Now()
+	for time.Since(start) < patience {
 		if condition() {
 			return
 		}
+		time.Sleep(min(max(time.Since(start)/20, 10*time.Millisecond), 50*time.Millisecond))
 	}
 	t.Fatalf("not within %s: %s", patience, what)
 }

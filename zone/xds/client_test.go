@@ -108,8 +108,8 @@ func (z *zoneServer) start() {
 // eventually waits for what is to come.
 func (z *zoneServer) eventually(what string, is func() bool) {
 	z.t.Helper()
-	for deadline := time.Now().Add(patience); !is(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	for start := time.Now(); !is(); <-time.After(min(max(time.Since(start)/20, 5*time.Millisecond), 50*time.Millisecond)) {
+		if time.Since(start) > patience {
 			z.t.Fatalf("never happened: %s", what)
 		}
 	}

@@ -21,12 +21,13 @@ const patience = time.Minute
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	start := time.Now()
 	for !condition() {
-		if time.Now().After(deadline) {
+		waited := time.Since(start)
+		if waited > patience {
 			t.Fatalf("after %s still not: %s", patience, what)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(min(max(waited/20, 5*time.Millisecond), 50*time.Millisecond))
 	}
 }
 
