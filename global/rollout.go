@@ -64,24 +64,34 @@ type counting struct {
 	answer    *tracker.Rollout
 	// said holds the reports of zones, by name.
 	said map[string]*word
-	// services are the mesh's MeshServices, which define protocols.
+	// services are the mesh's MeshServices, which define protocols: see meshServices.
 	services []*resources.Resource
+}
+
+// meshServices lists the MeshServices once they are needed.
+func (c *counting) meshServices() []*resources.Resource {
+	if c.services == nil {
+		c.services = slices.Collect(c.snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: c.selection.Mesh}))
+	}
+	return c.services
 }
 
 // proxies counts the selected Dataplanes in the zones that should have the resource and in its zone of origin.
 func (c *counting) proxies() {
-	c.services = slices.Collect(c.snapshot.List(store.Query{Type: resources.TypeMeshService, Mesh: c.selection.Mesh}))
 	of := c.selection.Resource
-	zones := c.sync.Meant(of)
+	zones := map[string]bool{}
+	for _, zone := range c.sync.Meant(of) {
+		zones[zone] = true
+	}
 	if from := of.Zone(); from != "" {
-		zones = append(zones, from)
+		zones[from] = true
 		if since, away := c.absence(from); away != "" {
 			c.answer.Zones.Away = append(c.answer.Zones.Away, tracker.RolloutOffline{Zone: from, Since: since,
 				Unheard: c.sync.Unheard(from)})
 		}
 	}
 	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh}) {
-		if !slices.Contains(zones, dataplane.Zone()) || !c.selection.Has(dataplane) {
+		if !zones[dataplane.Zone()] || !c.selection.Has(dataplane) {
 			continue
 		}
 		if !c.reader.May(dataplane) {
@@ -119,7 +129,7 @@ func (c *counting) proxy(dataplane *resources.Resource) {
 		proxies.Behind = append(proxies.Behind, name)
 	case !c.selection.Enforced():
 	default:
-		left, known := c.selection.LeftOut(dataplane, matching.ProblemsOf(c.insight(dataplane)), c.services)
+		left, known := c.selection.LeftOut(dataplane, matching.ProblemsOf(c.insight(dataplane)), c.meshServices())
 		switch {
 		case !known:
 			proxies.Unknown = append(proxies.Unknown, tracker.ProxyUnknown{Mesh: name.Mesh, Namespace: name.Namespace,

@@ -94,9 +94,12 @@ func (g *Global) Resync(ctx context.Context, zone string) (bool, error) {
 
 // Refused lists the zones that refuse the current version of the resource under key.
 func (g *Global) Refused(key resources.Key) []tracker.RefusedBy {
+	if d, ok := resources.Lookup(key.Type); ok && !d.GlobalToZone && !d.AcrossZones {
+		return nil // it is sent to none
+	}
 	g.mu.Lock()
 	var out []tracker.RefusedBy
-	var asked []*zoneData
+	asked := make([]*zoneData, 0, len(g.zones))
 	for _, data := range g.zones {
 		asked = append(asked, data)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
@@ -60,6 +61,9 @@ type Refusals struct {
 	byKey map[refusalKey]Refusal       // guarded by mu
 	ofKey map[resources.Key]refusalKey // guarded by mu: of the resources of this side
 	bytes int                          // guarded by mu: approximate size of all
+	// own is the size of ofKey, for Of: a thousand Refusals are asked about each resource of a list. Whoever changes ofKey
+	// sets it at the end, under mu.
+	own atomic.Int64
 }
 
 // NewRefusals returns empty Refusals; now is their clock.
@@ -85,6 +89,9 @@ func (f *Refusals) None() bool {
 	return len(f.byKey) == 0
 }
 
+// countLocked ends a change of ofKey.
+func (f *Refusals) countLocked() { f.own.Store(int64(len(f.ofKey))) }
+
 // Settle records one message: names are all names in it, refused its refusals. A refusal of the same version keeps its
 // time. It returns the number of refusals that there is no room for.
 func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unkept int) {
@@ -93,6 +100,7 @@ func (f *Refusals) Settle(scope Refusal, names []string, refused []Refusal) (unk
 	if len(f.byKey) == 0 && len(refused) == 0 {
 		return 0
 	}
+	defer f.countLocked()
 	before := map[refusalKey]Refusal{}
 	for _, name := range names {
 		key := refusalKey{scope.Direction, scope.Type, name, scope.ByPeer}
@@ -154,6 +162,7 @@ func (f *Refusals) Rest() (dropped int) {
 	if dropped = len(f.byKey) - KeptRefusals; dropped <= 0 {
 		return 0
 	}
+	defer f.countLocked()
 	for key := range f.byKey {
 		if len(f.byKey) == KeptRefusals {
 			break
@@ -181,6 +190,7 @@ func (f *Refusals) Among(scope Refusal, names []string) (refused []string) {
 func (f *Refusals) Prune(scope Refusal, keep func(Refusal) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.countLocked()
 	for key, r := range f.byKey {
 		if key.direction == scope.Direction && key.typ == scope.Type && key.byPeer == scope.ByPeer && !keep(r) {
 			f.dropLocked(key)
@@ -190,11 +200,11 @@ func (f *Refusals) Prune(scope Refusal, keep func(Refusal) bool) {
 
 // Of returns the refusal of a resource of this side.
 func (f *Refusals) Of(key resources.Key) (Refusal, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.ofKey) == 0 {
+	if f.own.Load() == 0 {
 		return Refusal{}, false
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	found, ok := f.ofKey[key]
 	return f.byKey[found], ok
 }
@@ -234,6 +244,7 @@ func (f *Refusals) Has(d exchange.Direction, t resources.Type, name string) bool
 func (f *Refusals) Replace(list []Refusal) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	defer f.countLocked()
 	f.byKey, f.ofKey, f.bytes = map[refusalKey]Refusal{}, map[resources.Key]refusalKey{}, 0
 	for i := range list {
 		f.keepLocked(&list[i], list[i].Since)

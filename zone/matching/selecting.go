@@ -46,8 +46,11 @@ func NewSelection(r *resources.Resource, systemNamespace string, gateways iter.S
 
 // Has reports whether a Dataplane is selected. One that does not decode is not.
 func (s *Selection) Has(dataplane *resources.Resource) bool {
+	if dataplane.Mesh != s.Mesh || s.policy != nil && !MaySelect(s.policy, dataplane) {
+		return false
+	}
 	proxy, err := NewProxy(dataplane)
-	if err != nil || dataplane.Mesh != s.Mesh {
+	if err != nil {
 		return false
 	}
 	proxy = proxy.WithGateways(s.gateways, s.systemNamespace)
