@@ -26,7 +26,7 @@ func TestInvalidParametersNumberTheirDocument(t *testing.T) {
 			}
 		})
 	}
-	_, e := global(t).call(t, "GET", "/meshtimeouts?size=0", "")
+	_, e := global(t).call(t, "GET", "/meshtimeouts?size=-1", "")
 	if e == nil || len(e.InvalidParameters) != 1 || e.InvalidParameters[0].Document != 0 {
 		t.Errorf("a query's field belongs to no document, got %+v", e)
 	}

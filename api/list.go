@@ -21,6 +21,7 @@ type selection struct {
 	query store.Query
 	// name is a substring of the name.
 	name string
+	// size bounds the items; with 0 the response has only their total, and what a watch waits for.
 	size int
 	at   pageStart
 	// tags and gateway select Dataplanes. gateway is "" or one of gatewayKinds.
@@ -55,8 +56,8 @@ func parseSelection(r *http.Request, t resources.Type) (*selection, error) {
 		switch {
 		case key == "size":
 			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 || n > maxPageSize {
-				return nil, BadField("size", "want 1 to %d, got %q", maxPageSize, value)
+			if err != nil || n < 0 || n > maxPageSize {
+				return nil, BadField("size", "want 0 to %d, got %q", maxPageSize, value)
 			}
 			l.size = n
 		case key == "offset":
@@ -137,7 +138,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 		switch {
 		case !l.at.before(found, total):
 		case shown == l.size:
-			more = true
+			more = l.size > 0 // a list of nothing only counts
 		default:
 			if shown > 0 {
 				items = append(items, ',')

@@ -20,7 +20,8 @@ type page struct {
 		Zone, ZoneInsight                map[string]any
 		Dataplane, DataplaneInsight      map[string]any
 	}
-	Next *string
+	Next     *string
+	Revision uint64
 }
 
 func (f *fixture) page(t *testing.T, path string) page {
@@ -81,7 +82,10 @@ func TestLists(t *testing.T) {
 	if err != nil || len(all) != 26 {
 		t.Errorf("client: want 26, got %d, %v", len(all), err)
 	}
-	for _, bad := range []string{"?size=0", "?size=1001", "?size=x", "?offset=-1", "?filter[name]=x",
+	if none := f.page(t, path+"?size=0&watch=0"); none.Total != 26 || len(none.Items) != 0 || none.Next != nil || none.Revision == 0 {
+		t.Errorf("a list that only counts: %+v", none)
+	}
+	for _, bad := range []string{"?size=-1", "?size=1001", "?size=x", "?offset=-1", "?filter[name]=x",
 		"?filter[labels.]=x"} {
 		if _, e := f.call(t, "GET", path+bad, ""); e == nil || e.Status != 400 || len(e.InvalidParameters) != 1 {
 			t.Errorf("%q: want 400 with a field, got %v", bad, e)

@@ -19,13 +19,13 @@ type Ask = (watch: string, signal: AbortSignal) => Promise<{ data?: unknown; err
  * plural watches nothing.
  */
 export function useChanges(plural: string, changed: () => void): Live {
-  const ask: Ask = (watch, signal) => api.GET("/{plural}", { params: { path: { plural }, query: { watch: Number(watch), size: 1 } }, signal });
+  const ask: Ask = (watch, signal) => api.GET("/{plural}", { params: { path: { plural }, query: { watch: Number(watch), size: 0 } }, signal });
   return useWatch(plural, ask, changed, pause);
 }
 
 /** useConnections calls changed when a zone or a proxy has connected, disconnected or changed. A storm of them is a few questions. */
 export function useConnections(of: "zones" | "dataplanes", changed: () => void): Live {
-  const ask: Ask = (watch, signal) => api.GET(`/${of}/_overview`, { params: { query: { watch, size: 1 } }, signal });
+  const ask: Ask = (watch, signal) => api.GET(`/${of}/_overview`, { params: { query: { watch, size: 0 } }, signal });
   return useWatch(`${of} and who is connected`, ask, changed, 10 * pause);
 }
 

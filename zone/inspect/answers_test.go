@@ -119,7 +119,7 @@ func TestErrors(t *testing.T) {
 		"/_suggest/permissions?dataplane=nobody":                  404,
 		"/_suggest/permissions?dataplane=backend&since=yesterday": 400,
 		"/nothings":                                    404,
-		"/meshes/default/dataplanes?size=0":            400,
+		"/meshes/default/dataplanes?size=-1":           400,
 		"/meshes/default/dataplanes/backend/_overview": 404,
 	} {
 		code, body := s.ask(t, http.MethodGet, path, "")
