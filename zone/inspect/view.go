@@ -23,7 +23,7 @@ type views struct {
 	before map[string]*view
 }
 
-// view is one mesh at one revision. Only byZone changes after it is made.
+// view is one mesh at one revision. Only its seen changes after it is made.
 type view struct {
 	config   *Config
 	snap     store.Snapshot
@@ -35,9 +35,14 @@ type view struct {
 	gateways []*resources.Resource
 	grants   []*resources.Resource
 
-	mu sync.Mutex
-	// byZone holds the destinations as the proxies of each zone see them. mu guards it.
-	byZone map[string]*matching.Destinations
+	// seen is shared by views that differ only in policies.
+	seen *destinations
+}
+
+// destinations are those of a view, as the proxies of each zone see them.
+type destinations struct {
+	mu     sync.Mutex
+	byZone map[string]*matching.Destinations // guarded by mu
 }
 
 // of returns the view of a mesh at the current revision, or nil if the mesh does not exist.
@@ -52,7 +57,12 @@ func (v *views) of(mesh string) *view {
 		v.revision, v.before, v.meshes = at, v.meshes, map[string]*view{}
 	}
 	if v.meshes[mesh] == nil {
-		v.meshes[mesh] = newView(v.config, snap, mesh, v.before[mesh])
+		before := v.before[mesh]
+		now := before.follow(snap, mesh)
+		if now == nil {
+			now = newView(v.config, snap, mesh, before)
+		}
+		v.meshes[mesh] = now
 		delete(v.before, mesh)
 	}
 	return v.meshes[mesh]
@@ -65,8 +75,8 @@ func newView(c *Config, snap store.Snapshot, mesh string, before *view) *view {
 	}
 	v := &view{
 		config: c, snap: snap, policies: map[resources.Key]*matching.Policy{},
-		found:  map[resources.Key]*matching.Destination{},
-		byZone: map[string]*matching.Destinations{},
+		found: map[resources.Key]*matching.Destination{},
+		seen:  &destinations{byZone: map[string]*matching.Destinations{}},
 	}
 	var all []*matching.Policy
 	for _, d := range resources.Descriptors() {
@@ -116,9 +126,9 @@ func (v *view) readDestination(r *resources.Resource, before *matching.Destinati
 
 // destinations returns the services and routes as the proxies of a zone see them.
 func (v *view) destinations(zone string) *matching.Destinations {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if x := v.byZone[zone]; x != nil {
+	v.seen.mu.Lock()
+	defer v.seen.mu.Unlock()
+	if x := v.seen.byZone[zone]; x != nil {
 		return x
 	}
 	all := make([]*matching.Destination, 0, len(v.found))
@@ -128,7 +138,7 @@ func (v *view) destinations(zone string) *matching.Destinations {
 	x := matching.NewDestinations(matching.DestinationsConfig{
 		Zone: zone, SystemNamespace: v.config.SystemNamespace, Gateways: v.gateways, Grants: v.grants,
 	}, all)
-	v.byZone[zone] = x
+	v.seen.byZone[zone] = x
 	return x
 }
 
