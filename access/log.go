@@ -221,7 +221,7 @@ func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	if l == nil {
 		return nil
 	}
-	end := l.settled()
+	end := l.Settled()
 	err := l.done.inPlace()
 	if err == nil && q.After < end {
 		err = merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
@@ -238,7 +238,7 @@ func (l *Log) Last(q LogQuery, n int) (out []Entry, err error) {
 	if l == nil {
 		return nil, nil
 	}
-	after, end := q.After, l.settled()
+	after, end := q.After, l.Settled()
 	for span := uint64(4 * n); ; span *= 8 {
 		q.After, out = max(after, end-min(end, span)), nil
 		err := l.Read(q, func(e Entry) bool {
@@ -254,9 +254,12 @@ func (l *Log) Last(q LogQuery, n int) (out []Entry, err error) {
 	}
 }
 
-// settled returns the seq up to which every line is on disk. A reader that continued after a later one would miss a
+// Settled returns the seq up to which every line is on disk. A reader that continued after a later one would miss a
 // line.
-func (l *Log) settled() uint64 {
+func (l *Log) Settled() uint64 {
+	if l == nil {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end := l.last

@@ -154,7 +154,12 @@ func (s *Server) readAudit(r *http.Request, log *access.Log, q *auditQuery) (*Au
 	if err := again(r.Context()); err != nil {
 		return nil, err
 	}
-	page := &AuditPage{Entries: []access.Entry{}, Next: q.After}
+	page, end := &AuditPage{Entries: []access.Entry{}, Next: q.After}, log.Settled()
+	defer func() {
+		if !page.More { // a reader who continues does not go through what the query leaves out again
+			page.Next = max(page.Next, end)
+		}
+	}()
 	if q.last > 0 {
 		last, err := log.Last(q.LogQuery, q.last)
 		if len(last) > 0 {

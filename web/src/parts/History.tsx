@@ -1,3 +1,4 @@
+import { useRef } from "react";
 import { answered, api, type Resource, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { date } from "../text";
@@ -10,8 +11,13 @@ const shown = 20;
 
 /** History tells who changed a resource on this server, when, and what: from the audit log, newest first. */
 export function History({ of: r }: { of: Resource }) {
-  const query = { type: r.type, mesh: r.mesh, namespace: r.namespace, name: r.name, last: String(asked) };
-  const log = useAnswer(`history ${r.kri} ${r.modificationTime}`, (signal) => answered(api.GET("/_audit", { params: { query }, signal })));
+  const known = useRef<{ kri?: string; log?: Schema["AuditPage"] }>({});
+  const log = useAnswer(`history ${r.kri} ${r.modificationTime}`, async (signal) => {
+    const before = known.current.kri === r.kri ? known.current.log : undefined;
+    const newer = await entriesOf(r, before, signal);
+    known.current = { kri: r.kri, log: newer };
+    return newer;
+  });
   const all = log.data === undefined ? [] : changes(log.data.entries, r).reverse();
   return (
     <>
@@ -30,6 +36,17 @@ export function History({ of: r }: { of: Resource }) {
       {all.length > shown && <p className="note">Older changes: <code>causewayctl audit --type {r.type} --name {r.name} -o wide</code>.</p>}
     </>
   );
+}
+
+/**
+ * entriesOf reads what the audit log has of a resource. After a change it reads only what is new: to go through the whole log
+ * costs the server more than everything else that an open page asks.
+ */
+async function entriesOf(r: Resource, before: Schema["AuditPage"] | undefined, signal: AbortSignal): Promise<Schema["AuditPage"]> {
+  const about = { type: r.type, mesh: r.mesh, namespace: r.namespace, name: r.name };
+  if (before === undefined) return answered(api.GET("/_audit", { params: { query: { ...about, last: String(asked) } }, signal }));
+  const page = await answered(api.GET("/_audit", { params: { query: { ...about, after: String(before.next) } }, signal }));
+  return { ...page, entries: [...before.entries, ...page.entries].slice(-asked) };
 }
 
 interface Change {
