@@ -90,7 +90,8 @@ func (c *counting) proxies() {
 				Unheard: c.sync.Unheard(from)})
 		}
 	}
-	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh}) {
+	for dataplane := range c.snapshot.List(store.Query{Type: resources.TypeDataplane, Mesh: c.selection.Mesh,
+		Labels: c.selection.Labels()}) {
 		if !zones[dataplane.Zone()] || !c.selection.Has(dataplane) {
 			continue
 		}

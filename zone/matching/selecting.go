@@ -44,6 +44,14 @@ func NewSelection(r *resources.Resource, systemNamespace string, gateways iter.S
 	return s
 }
 
+// Labels returns labels that every selected Dataplane has, to look for them by.
+func (s *Selection) Labels() map[string]string {
+	if s.policy == nil {
+		return nil
+	}
+	return s.policy.Target.Labels
+}
+
 // Has reports whether a Dataplane is selected. One that does not decode is not.
 func (s *Selection) Has(dataplane *resources.Resource) bool {
 	if dataplane.Mesh != s.Mesh || s.policy != nil && !MaySelect(s.policy, dataplane) {
