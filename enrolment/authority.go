@@ -199,9 +199,9 @@ func (a *Authority) Retire(ctx context.Context, id string) error {
 		at := slices.IndexFunc(ring, func(ca CA) bool { return ca.ID == id })
 		switch {
 		case at < 0:
-			err = a.confirmed(ctx, version, fmt.Errorf("%w: there is no zone CA %s", ErrNoKey, id))
+			err = a.confirmed(ctx, version, fmt.Errorf("%w: zone CA %s not found", ErrNoKey, id))
 		case at == len(ring)-1:
-			err = a.confirmed(ctx, version, fmt.Errorf("%w: zone CA %s is the one that signs: rotate first", ErrKeyring, id))
+			err = a.confirmed(ctx, version, fmt.Errorf("%w: zone CA %s signs new certificates: rotate first, then retire it", ErrKeyring, id))
 		default:
 			err = a.store(ctx, slices.Delete(slices.Clone(ring), at, at+1), version)
 		}

@@ -67,7 +67,7 @@ func checkZoneKey(key any) error {
 	case ed25519.PublicKey:
 		return nil
 	}
-	return fmt.Errorf("%w: the key of the signing request is neither ECDSA P-256, P-384 nor Ed25519", kds.ErrRequest)
+	return fmt.Errorf("%w: the signing request's key: want ECDSA P-256, ECDSA P-384 or Ed25519", kds.ErrRequest)
 }
 
 // Expired returns the error for an expired certificate. It shows the global's clock, so that a wrong clock is easy to

@@ -98,11 +98,11 @@ func (m *HeldCredential) load() error {
 		return fmt.Errorf("the zone's certificate and key: %w", err)
 	}
 	if who, err := parseZoneURI(m.pair.Leaf.URIs); err != nil || who != m.identity() {
-		return errors.New("the zone's certificate names another zone")
+		return fmt.Errorf("the zone's certificate: want the one URI %s", m.identity().URI())
 	}
 	m.roots = x509.NewCertPool()
 	if !m.roots.AppendCertsFromPEM([]byte(m.CA)) {
-		return errors.New("the global's CA cannot be read")
+		return errors.New("the global's CA: want certificates in PEM")
 	}
 	m.since = m.pair.Leaf.NotBefore
 	for block, rest := pem.Decode([]byte(m.CA)); block != nil; block, rest = pem.Decode(rest) {

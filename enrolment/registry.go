@@ -60,7 +60,7 @@ func (s *Registry) Get(ctx context.Context, zone string) (*Record, uint64, error
 	}
 	m := &Record{}
 	if err := json.Unmarshal(plain, m); err != nil || m.Zone != zone {
-		return nil, 0, fmt.Errorf("what is kept of zone %s: %w", zone, secrets.ErrDamaged)
+		return nil, 0, fmt.Errorf("the record of zone %s: %w", zone, secrets.ErrDamaged)
 	}
 	s.cached[zone] = cachedRecord{version, m}
 	return m, version, nil

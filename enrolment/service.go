@@ -76,11 +76,11 @@ func answer[In, Out messages.JSONForm](ctx context.Context, in In, call func(con
 	error)) (Out, error) {
 	var none Out
 	if messages.FormSize(in) > maxMembershipMessage {
-		return none, kds.ToStatus(fmt.Errorf("%w: larger than %d bytes", kds.ErrRequest, maxMembershipMessage))
+		return none, kds.ToStatus(fmt.Errorf("%w: the message has more than %d bytes", kds.ErrRequest, maxMembershipMessage))
 	}
 	asJSON, err := messages.FromJSON(in)
 	if err != nil {
-		return none, kds.ToStatus(fmt.Errorf("%w: not the JSON that was expected", kds.ErrRequest))
+		return none, kds.ToStatus(fmt.Errorf("%w: the message is not JSON of this call's form", kds.ErrRequest))
 	}
 	out, err := call(ctx, in)
 	if err != nil {

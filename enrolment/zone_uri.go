@@ -35,12 +35,12 @@ func (m ZoneIdentity) URI() *url.URL {
 // parseZoneURI parses the one URI of a certificate or a signing request. It accepts only the form that URI writes.
 func parseZoneURI(uris []*url.URL) (ZoneIdentity, error) {
 	if len(uris) != 1 {
-		return ZoneIdentity{}, fmt.Errorf("%w: it carries %d URIs, want one that names the zone", kds.ErrRequest, len(uris))
+		return ZoneIdentity{}, fmt.Errorf("%w: it has %d URIs: want one, causeway://zone/NAME/ID", kds.ErrRequest, len(uris))
 	}
 	zone, id, found := strings.Cut(strings.TrimPrefix(uris[0].Path, "/"), "/")
 	m := ZoneIdentity{Zone: zone, ID: id}
 	if !found || kds.CheckZoneName(zone) != nil || !idPattern.MatchString(id) || uris[0].String() != m.URI().String() {
-		return ZoneIdentity{}, fmt.Errorf("%w: its URI is not of the form causeway://zone/NAME/ID", kds.ErrRequest)
+		return ZoneIdentity{}, fmt.Errorf("%w: its URI: want causeway://zone/NAME/ID", kds.ErrRequest)
 	}
 	return m, nil
 }
@@ -54,14 +54,13 @@ func ParseSigningRequest(der []byte) (ZoneIdentity, *x509.CertificateRequest, er
 	}
 	request, err := x509.ParseCertificateRequest(der)
 	if err != nil {
-		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request cannot be read", kds.ErrRequest)
+		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request: want PKCS #10 in DER", kds.ErrRequest)
 	}
 	if key, ok := request.PublicKey.(*ecdsa.PublicKey); !ok || key.Curve != elliptic.P256() { // others may take seconds to use
-		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request has another key than one of ECDSA and P-256",
-			kds.ErrRequest)
+		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request's key: want ECDSA P-256", kds.ErrRequest)
 	}
 	if err := request.CheckSignature(); err != nil {
-		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request is not signed by its key", kds.ErrRequest)
+		return ZoneIdentity{}, nil, fmt.Errorf("%w: the signing request: want a signature by its own key", kds.ErrRequest)
 	}
 	m, err := parseZoneURI(request.URIs)
 	return m, request, err

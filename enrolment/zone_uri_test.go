@@ -40,7 +40,7 @@ func TestMembersHaveKeysOfOneKind(t *testing.T) {
 		}
 		der[len(der)-1] ^= 1
 		if _, _, err := ParseSigningRequest(der); err == nil ||
-			strings.Contains(err.Error(), "another key") == (key == crypto.Signer(good)) {
+			strings.Contains(err.Error(), "want ECDSA P-256") == (key == crypto.Signer(good)) {
 			t.Errorf("%T, with a wrong signature: %v", key, err)
 		}
 	}

@@ -87,7 +87,7 @@ func (a *admission) judge(ctx context.Context, zone string) (pass kds.Pass, how 
 		pass, err := a.byToken(ctx, token, zone)
 		return pass, access.ByToken, err
 	} else if given {
-		return nil, access.ByToken, fmt.Errorf("%w: zone tokens are not taken here: start the global with --kds-zone-tokens, or send none", kds.ErrUnauthenticated)
+		return nil, access.ByToken, fmt.Errorf("%w: this global does not accept zone tokens: start it with --kds-zone-tokens, or send none", kds.ErrUnauthenticated)
 	}
 	pass, err = a.anonymous(ctx, zone)
 	return pass, access.Anonymously, err
@@ -101,7 +101,7 @@ func (a *admission) beside(ctx context.Context, certificate kds.Pass, zone strin
 		return certificate, nil
 	}
 	if !a.allowTokens {
-		return nil, fmt.Errorf("%w: a token beside a certificate, and zone tokens are not taken here: send the certificate alone", kds.ErrUnauthenticated)
+		return nil, fmt.Errorf("%w: a token beside a certificate, and this global does not accept zone tokens: send the certificate alone", kds.ErrUnauthenticated)
 	}
 	pass, err := a.byToken(ctx, token, zone)
 	return bothPasses{certificate, pass}, err

@@ -38,7 +38,7 @@ func (p *anonymousPass) errNow(ctx context.Context) error {
 		return fmt.Errorf("%w: the zone was deleted: causewayctl zone create %s makes a join string",
 			kds.ErrUnauthenticated, p.zone)
 	}
-	return fmt.Errorf("%w: this zone has credentials of its own, and comes in by nothing else", kds.ErrUnauthenticated)
+	return fmt.Errorf("%w: this zone has a credential: connect with it", kds.ErrUnauthenticated)
 }
 
 func (a *admission) warnAnonymous() {

@@ -63,7 +63,7 @@ func (p *tokenPass) verify(ctx context.Context) error {
 		return tokenRefused(err)
 	}
 	if claims.Zone != p.zone {
-		return fmt.Errorf("%w: its token is that of another zone", kds.ErrNotAllowed)
+		return fmt.Errorf("%w: its token is for another zone", kds.ErrNotAllowed)
 	}
 	if !slices.Contains(claims.Scopes, scopeControlPlane) {
 		return fmt.Errorf("%w: its token lacks the scope %q", kds.ErrNotAllowed, scopeControlPlane)

@@ -173,7 +173,7 @@ func (s *membership) issue(ctx context.Context, event *auditEvent, who enrolment
 			return err
 		}
 		if !s.pace.Allow(who.Zone) {
-			return fmt.Errorf("%w: the zone asks for certificates in a loop: it may have %d at once, then one in %s",
+			return fmt.Errorf("%w: the zone requests certificates too often: it may have %d at once, then one every %s",
 				kds.ErrNotAllowed, certificateBurst, certificateEvery)
 		}
 		m.Certificates = append(m.Certificates, enrolment.IssuedCertificate{

@@ -32,7 +32,7 @@ func (s *membership) renew(ctx context.Context, r *enrolmentpb.RenewRequest, eve
 		return nil, err
 	}
 	if who != held.ZoneIdentity {
-		return nil, fmt.Errorf("%w: the signing request names another zone or server than the certificate of this connection", kds.ErrNotAllowed)
+		return nil, fmt.Errorf("%w: the signing request must name the zone and ID of this connection's certificate", kds.ErrNotAllowed)
 	}
 	credential, next, err := s.issue(ctx, event, who, request, func(m *enrolment.Record) error {
 		if m.ID != held.ID || m.Certificate(held.Serial) == nil {
@@ -57,7 +57,7 @@ func (s *membership) Confirm(ctx context.Context, r *enrolmentpb.ConfirmRequest)
 	err = s.registry.Update(ctx, held.Zone, func(m *enrolment.Record) error {
 		c := m.Certificate(r.GetSerial())
 		if c == nil {
-			return fmt.Errorf("%w: the zone has no certificate of that serial number", kds.ErrRequest)
+			return fmt.Errorf("%w: the zone has no certificate with this serial number", kds.ErrRequest)
 		}
 		if c.Stored {
 			return enrolment.ErrNothing

@@ -50,7 +50,7 @@ func (p *proxyQuestions) serve(w http.ResponseWriter, r *http.Request, subject a
 		return err
 	}
 	if q.IsJSON() && !json.Valid(answer.Body) {
-		return api.NewError(http.StatusBadGateway, "Bad Gateway", "zone "+zone+" answers with what is not JSON")
+		return api.NewError(http.StatusBadGateway, "Bad Gateway", "zone "+zone+" sent an answer that is not JSON")
 	}
 	return api.WriteProxyAnswer(w, q, &api.ProxyAnswer{Body: answer.Body, Warning: printing.Text(answer.Warning)})
 }

@@ -19,7 +19,7 @@ type ReplacedCA struct {
 }
 
 // errNotShared reports that the store has no CA to adopt.
-var errNotShared = errors.New("no CA is shared in this store: only replicas with --store etcd take each other's")
+var errNotShared = errors.New("the store has no shared CA: only replicas with --store etcd share one")
 
 // ReplaceCA replaces the CA that signs the certificates of a stopped global. Zones and clients that pinned the old one
 // need the new pin. ReplaceCA moves the files of the old CA aside; the rest of the folder stays. Replicas share a CA in

@@ -172,7 +172,7 @@ func (i *issuer) token(ctx context.Context, zone string, scopes []string, ttl ti
 	}
 	if !i.allowTokens {
 		return nil, api.NewError(http.StatusConflict, "Conflict",
-			"zone tokens are not taken here: start the global with --kds-zone-tokens, or use a join string")
+			"this global does not accept zone tokens: start it with --kds-zone-tokens, or use a join string")
 	}
 	return i.issueToken(ctx, zone, scopes, ttl)
 }

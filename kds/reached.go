@@ -43,11 +43,11 @@ func (g *Global) Reached(ctx context.Context, ask *kdspb.ReachedRequest) (*kdspb
 		return nil, ToStatus(err)
 	}
 	if messages.FormSize(ask) > maxQuestion {
-		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: larger than %d bytes", ErrRequest, maxQuestion))
+		return nil, ToStatus(fmt.Errorf("%w: the question about a resource has more than %d bytes", ErrRequest, maxQuestion))
 	}
 	asJSON, err := messages.FromJSON(ask)
 	if err != nil {
-		return nil, ToStatus(fmt.Errorf("%w: a question about a resource: not the JSON that was expected", ErrRequest))
+		return nil, ToStatus(fmt.Errorf("%w: the question about a resource is not JSON of its form", ErrRequest))
 	}
 	if _, known := resources.LookupStored(resources.Type(ask.GetType())); !known || !isWord(ask.GetMesh()) ||
 		!isWord(ask.GetNamespace()) || !isWord(ask.GetName()) {

@@ -54,7 +54,7 @@ func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 // maxReportValues and maxReportDepth leave room for what a peer reports of each proxy as JSON.
 const maxReportValues, maxReportDepth = 10 * maxBehind, 16
 
-var errReportJSON = errors.New("not the JSON that was expected")
+var errReportJSON = errors.New("it is not JSON of its form")
 
 // parseReport reads a report in either form. checkReport judges what it says.
 func parseReport(m *kdspb.ReportRequest) (*tracker.Report, error) {

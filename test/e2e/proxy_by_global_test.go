@@ -251,7 +251,7 @@ func TestZonesThatLieAboutProxies(t *testing.T) {
 	l.set(says(make([]byte, 100<<20)))
 	m.isTold(m.global, []string{"zone zone-2 answers with more than 16 MiB"}, stats...)
 	l.set(says([]byte("<html>")))
-	m.isTold(m.global, []string{"zone zone-2 answers with what is not JSON"}, "proxy", "config", "backend", "--zone", "zone-2")
+	m.isTold(m.global, []string{"zone zone-2 sent an answer that is not JSON"}, "proxy", "config", "backend", "--zone", "zone-2")
 	l.set(says([]byte(`{"configs":["\u001b]0;owned\u0007"]}`)))
 	if said := m.says(m.global, 0, []string{"configs"}, "proxy", "config", "backend", "--zone", "zone-2"); strings.ContainsAny(said, "\x1b\a") {
 		t.Errorf("a terminal would obey %q", said)

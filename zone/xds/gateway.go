@@ -116,7 +116,7 @@ func gatewayOf(t *target) *gateway {
 		switch taken := slices.ContainsFunc(slices.Concat(t.inbounds, t.egresses),
 			func(in inbound) bool { return in.listen.same(listen) }); {
 		case !listen.dialable():
-			g.problem(field, "the Dataplane's address is not an IP address")
+			g.problem(field, "the Dataplane's networking.address: want an IP address")
 		case taken:
 			g.problem(field, "an inbound or a listener of the Dataplane listens on "+listen.String())
 		case t.capture.isAt(listen):

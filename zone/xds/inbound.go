@@ -153,10 +153,10 @@ func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) (
 				in.listen.address, in.listen.port)
 		}
 		if err == nil && sections[in.section] {
-			err = fmt.Errorf("another inbound is named %q too", in.section)
+			err = fmt.Errorf("another inbound is also named %q: rename one", in.section)
 		}
 		if err == nil && sockets[in.listen] {
-			err = fmt.Errorf("another inbound listens on %s:%d too", in.listen.address, in.listen.port)
+			err = fmt.Errorf("another inbound also listens on %s:%d: change one", in.listen.address, in.listen.port)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: networking.inbound[%d]: %w", ErrConfig, dp.Key, i, err)

@@ -18,7 +18,7 @@ func (p *percent) UnmarshalJSON(raw []byte) error {
 	}
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || n != n || n < 0 {
-		return fmt.Errorf("%.40q is not a number of at least 0", text)
+		return fmt.Errorf("%.40q: want a number of at least 0", text)
 	}
 	*p = percent(n)
 	return nil

@@ -31,7 +31,7 @@ func (i *inflated) Read(p []byte) (int, error) {
 	n, err := i.from.Read(p)
 	i.n += int64(n)
 	if most := freeBytes + maxRatio*i.packed.n; i.n > most {
-		return 0, fmt.Errorf("%d bytes of it stand for more than %d, which no backup does", i.packed.n, most)
+		return 0, fmt.Errorf("%d compressed bytes expand to more than %d: no backup does", i.packed.n, most)
 	}
 	return n, err
 }

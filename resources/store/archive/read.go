@@ -94,10 +94,10 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 		return nil, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something comes after its value")
+		return nil, errors.New("the line goes on after its JSON value")
 	}
 	if l.count() > 1 {
-		return nil, errors.New("it is more than one thing")
+		return nil, errors.New("want one of header, resource, file and trailer")
 	}
 	switch {
 	case l.Resource != nil:
@@ -116,7 +116,7 @@ func (b *Backup) take(text []byte) (*trailer, error) {
 		b.paths[l.File.Path] = true
 		b.Files = append(b.Files, *l.File)
 	case l.Trailer == nil:
-		return nil, fmt.Errorf("neither a resource nor a file")
+		return nil, errors.New("want a resource, a file or the trailer")
 	}
 	return l.Trailer, nil
 }
@@ -135,7 +135,7 @@ func (h *Header) check() error {
 	case h.Zone != "" && (h.Server != "zone" || !zoneName.MatchString(h.Zone)):
 		return fmt.Errorf("zone %q is not the name of a zone, in a backup of a %s", h.Zone, h.Server)
 	case h.Revision > maxRevision:
-		return fmt.Errorf("revision %d is more than any store has", h.Revision)
+		return fmt.Errorf("revision %d: want at most %d", h.Revision, uint64(maxRevision))
 	}
 	return nil
 }
