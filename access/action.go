@@ -3,11 +3,7 @@ package access
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-
-	"github.com/spiffe/go-spiffe/v2/spiffeid"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -84,91 +80,4 @@ func (a Action) String() string {
 		b.WriteString(" in " + strings.Join(in, ", "))
 	}
 	return b.String()
-}
-
-// Assignments returns the identities that a change newly gives a Dataplane, each as the action that it needs. The
-// labels of a Dataplane decide which identities it can have. If no label applies, its name does. by holds the labels
-// that the MeshIdentities of the mesh use (resources.IdentityLabels): each is assigned as the workload
-// `<label>=<value>`. Source: seed 003, "TrafficTarget": who assigns a service account decides who receives its traffic.
-func Assignments(old, dataplane *resources.Resource, by map[string]bool) []Action {
-	had := map[Action]bool{}
-	if old != nil {
-		for _, a := range identities(old, by) {
-			had[a] = true
-		}
-	}
-	var out []Action
-	for _, a := range identities(dataplane, by) {
-		if !had[a] {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-// Answers returns the identities that a change newly accepts for a MeshService, each as the action that it needs:
-// whoever has such an identity receives its clients and everything that they send. Identities of the service's own
-// namespace belong to its owner. Any other is assigned as the workload in its path, or else as the whole SPIFFE ID.
-func Answers(old, service *resources.Resource) []Action {
-	had := map[string]bool{}
-	if old != nil {
-		for _, id := range namedIdentities(old) {
-			had[id] = true
-		}
-	}
-	var out []Action
-	for _, id := range namedIdentities(service) {
-		parsed, err := spiffeid.FromString(id)
-		if had[id] || err != nil { // an invalid SPIFFE ID matches no workload, and validation refuses it
-			continue
-		}
-		byZone := strings.HasSuffix(parsed.TrustDomain().Name(), resources.TrustDomainSuffix) // so are the paths, and the zone is the service's
-		if ns := service.HomeNamespace(); byZone && ns != "" && strings.HasPrefix(parsed.Path(), "/ns/"+ns+"/") {
-			continue
-		}
-		workload, named := strings.CutPrefix(parsed.Path(), "/workload/")
-		if !byZone || !named {
-			workload = id
-		}
-		out = append(out, About(resources.VerbAssign, resources.AccessWorkload, service.Mesh, "", workload))
-	}
-	return out
-}
-
-func namedIdentities(service *resources.Resource) []string {
-	spec, err := resources.SpecAs[resources.MeshService](service)
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, id := range spec.Identities {
-		if id.Type == "SpiffeID" {
-			out = append(out, id.Value)
-		}
-	}
-	return out
-}
-
-// identities returns the identities that a Dataplane's labels and name claim. A workload belongs to no namespace: a
-// caller needs permission for the whole mesh to assign it.
-func identities(dp *resources.Resource, by map[string]bool) []Action {
-	var out []Action
-	namespace, account, workload := dp.HomeNamespace(), dp.Labels[resources.LabelServiceAccount],
-		dp.Labels[resources.LabelWorkload]
-	if account != "" {
-		out = append(out, About(resources.VerbAssign, resources.AccessServiceAccount, dp.Mesh, namespace, account))
-	}
-	if workload == "" && (namespace == "" || account == "" || by[resources.LabelWorkload]) {
-		workload = dp.DisplayName()
-	}
-	if workload != "" {
-		out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", workload))
-	}
-	for _, label := range slices.Sorted(maps.Keys(by)) {
-		if value, there := dp.Labels[label]; there && label != resources.LabelServiceAccount &&
-			label != resources.LabelWorkload {
-			out = append(out, About(resources.VerbAssign, resources.AccessWorkload, dp.Mesh, "", label+"="+value))
-		}
-	}
-	return out
 }

@@ -71,18 +71,15 @@ func (s *Server) acceptEach(docs []*resources.Resource, out *FeedResult) []*reso
 	var accepted []*resources.Resource
 	for _, doc := range docs {
 		err := s.discovered(state, doc)
-		kept := []*resources.Resource{doc}
+		var one []*resources.Resource
 		if err == nil {
-			kept, err = s.keepShown(state, kept)
-		}
-		if err == nil {
-			kept, err = s.accept(kept)
+			one, err = s.accept(state, []*resources.Resource{doc})
 		}
 		if err != nil {
 			out.Refused[doc.Key] = err
 			continue
 		}
-		accepted = append(accepted, kept...)
+		accepted = append(accepted, one...)
 	}
 	return accepted
 }

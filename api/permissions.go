@@ -25,9 +25,8 @@ func (s *Server) mayReadSome(r *http.Request, t resources.Type) (*Reader, error)
 	return reader, nil
 }
 
-// authorizePuts refuses the whole request if the caller lacks any of these permissions: to create or update one of
-// docs, to change the existing resource with its name, to give a Dataplane its identity, or to let others answer for a
-// MeshService.
+// authorizePuts refuses the whole request if the caller lacks one of the permissions that writing docs needs
+// (access.ForWrite).
 func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs []*resources.Resource) error {
 	judged(ctx)
 	if s.config.Guard == nil {
@@ -36,39 +35,15 @@ func (s *Server) authorizePuts(ctx context.Context, state store.Snapshot, docs [
 	subject := access.SubjectOf(ctx)
 	for _, doc := range docs {
 		old := state.Get(doc.Key)
-		verb := resources.VerbCreate
-		if old != nil {
-			verb = resources.VerbUpdate
-		}
-		needed := []access.Action{access.On(verb, doc.Key)}
-		if old != nil && old.HomeNamespace() != doc.Namespace { // a copy: it belongs to the server that wrote it
-			needed = append(needed, access.OnResource(verb, old))
-		}
-		needed = append(needed, beside(state, old, doc)...)
+		needed := access.ForWrite(state, old, doc)
 		for i, a := range needed {
 			if s.config.Guard.Allows(subject, a) {
 				continue
 			}
-			if i > 0 && a.Type == string(doc.Type) && a.Verb == verb {
+			if i > 0 && a.Type == string(doc.Type) && a.Verb == needed[0].Verb {
 				a = needed[0] // only callers that may read the copy learn its owner
 			}
 			return &access.DeniedError{Subject: subject, Missing: s.unrevealing(subject, a, old)}
-		}
-	}
-	return nil
-}
-
-// beside returns the permissions that a write needs in addition: to give a Dataplane its identity, to let others answer
-// for a MeshService, to leave a patch unguarded. old is the existing resource, or nil.
-func beside(state store.Snapshot, old, doc *resources.Resource) []access.Action {
-	switch doc.Type {
-	case resources.TypeDataplane:
-		return access.Assignments(old, doc, identityLabels(state, doc.Mesh))
-	case resources.TypeMeshService:
-		return access.Answers(old, doc)
-	case resources.TypeMeshProxyPatch:
-		if resources.Unguarded(doc) {
-			return []access.Action{access.On(resources.VerbUnguard, doc.Key)}
 		}
 	}
 	return nil
@@ -87,17 +62,6 @@ func (s *Server) unrevealing(subject access.Subject, missing access.Action, old 
 		return missing
 	}
 	return creation
-}
-
-// identityLabels returns the labels by which the MeshIdentities of a mesh identify a Dataplane.
-func identityLabels(state store.Snapshot, mesh string) map[string]bool {
-	var list []*resources.MeshIdentity
-	for r := range state.List(store.Query{Type: resources.TypeMeshIdentity, Mesh: mesh}) {
-		if spec, err := resources.SpecAs[resources.MeshIdentity](r); err == nil {
-			list = append(list, spec)
-		}
-	}
-	return resources.IdentityLabels(list)
 }
 
 // isAccess reports whether resources of the type define permissions.

@@ -181,11 +181,7 @@ func (s *Server) foresee(ctx context.Context, docs []*resources.Resource, previe
 	if err := s.authorizePuts(ctx, before, docs); err != nil {
 		return nil, err
 	}
-	docs, err := s.keepShown(before, docs)
-	if err != nil {
-		return nil, err
-	}
-	labelled, err := s.accept(docs)
+	labelled, err := s.accept(before, docs)
 	if err != nil {
 		return nil, err
 	}

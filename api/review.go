@@ -28,13 +28,7 @@ func (s *Server) Review(ctx context.Context, doc *resources.Resource, preview bo
 // them.
 func (s *Server) Assigned(doc *resources.Resource) []access.Action {
 	state := s.config.Store.Snapshot()
-	var out []access.Action
-	for _, a := range beside(state, state.Get(doc.Key), s.config.Home.Labelled(doc)) {
-		if a.Verb == resources.VerbAssign {
-			out = append(out, a)
-		}
-	}
-	return out
+	return access.Identities(state, state.Get(doc.Key), s.config.Home.Labelled(doc))
 }
 
 // ReviewDelete evaluates a deletion that a user is about to make elsewhere, as `DELETE` would. A resource that is not

@@ -27,11 +27,7 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource, want pre
 	if err := s.authorizePuts(ctx, s.config.Store.Snapshot(), docs); err != nil {
 		return nil, nil, err
 	}
-	docs, err := s.keepShown(s.config.Store.Snapshot(), docs)
-	if err != nil {
-		return nil, nil, err
-	}
-	labelled, err := s.accept(docs)
+	labelled, err := s.accept(s.config.Store.Snapshot(), docs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -55,23 +51,26 @@ func (s *Server) apply(ctx context.Context, docs []*resources.Resource, want pre
 	}
 }
 
-// accept validates docs and adds their computed labels.
-func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, error) {
+// accept returns docs as they are to be stored. Its error names all problems of all documents.
+func (s *Server) accept(state store.Snapshot, docs []*resources.Resource) ([]*resources.Resource, error) {
 	failed := &resources.DocumentsError{}
 	seen := make(map[resources.Key]int, len(docs))
 	out := make([]*resources.Resource, len(docs))
 	for i, doc := range docs {
-		invalid := s.refuse(doc)
-		if first, twice := seen[doc.Key]; twice && invalid == nil {
-			invalid = invalidField(doc.Key, "name", fmt.Sprintf("document %d is the same resource: give each resource once", first))
+		accepted, err := s.acceptOne(doc, state.Get(doc.Key))
+		if first, twice := seen[doc.Key]; twice && err == nil {
+			err = invalidField(doc.Key, "name", fmt.Sprintf("document %d is the same resource: give each resource once", first))
 		}
-		if invalid != nil {
+		var invalid *resources.InvalidError
+		switch {
+		case errors.As(err, &invalid):
 			invalid.Document = i + 1
 			failed.Invalid = append(failed.Invalid, invalid)
-			continue
+		case err != nil:
+			return nil, err
+		default:
+			seen[doc.Key], out[i] = i+1, accepted
 		}
-		seen[doc.Key] = i + 1
-		out[i] = s.config.Home.Labelled(doc)
 	}
 	if len(failed.Invalid) > 0 {
 		return nil, failed
@@ -79,16 +78,20 @@ func (s *Server) accept(docs []*resources.Resource) ([]*resources.Resource, erro
 	return out, nil
 }
 
-// refuse returns the reason why a user may not write the resource here, or nil.
-func (s *Server) refuse(doc *resources.Resource) *resources.InvalidError {
-	if d := doc.Descriptor(); !s.config.Home.MayWrite(d) {
-		return invalidField(doc.Key, "type", s.writtenElsewhere(d))
+// acceptOne checks a document by itself, in this order: its type is written here, the hashes that it shows are those of
+// secrets of old, and it is valid. It returns the document with those secrets and its computed labels.
+func (s *Server) acceptOne(doc, old *resources.Resource) (*resources.Resource, error) {
+	d := doc.Descriptor()
+	if !s.config.Home.MayWrite(d) {
+		return nil, invalidField(doc.Key, "type", s.writtenElsewhere(d))
 	}
-	var invalid *resources.InvalidError
-	if err := resources.Validate(doc, s.config.Home); errors.As(err, &invalid) {
-		return invalid
+	if d.Sensitive != nil {
+		var err error
+		if doc, err = resources.KeepShown(doc, old); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return s.config.Home.Accept(doc)
 }
 
 // writtenElsewhere returns where resources of a type are written that cannot be written here.

@@ -1,6 +1,8 @@
 package resources
 
 import (
+	"fmt"
+
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/resources/systempb"
 )
@@ -211,6 +213,16 @@ func LookupStored(t Type) (*Descriptor, bool) {
 		}
 	}
 	return Lookup(t)
+}
+
+// Descriptor returns the registry's row for the resource. It panics for an unknown type. Decoders refuse unknown types,
+// so no Resource has one.
+func (r *Resource) Descriptor() *Descriptor {
+	d, ok := LookupStored(r.Type)
+	if !ok {
+		panic(fmt.Sprintf("resource of unregistered type %q", r.Type))
+	}
+	return d
 }
 
 // Lookup returns the descriptor of a type and whether the registry knows it.

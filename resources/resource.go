@@ -2,7 +2,6 @@ package resources
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"time"
 )
@@ -67,16 +66,6 @@ func (r *Resource) WithSpec(spec *Spec) *Resource {
 	c := r.Clone()
 	c.Spec = spec
 	return c
-}
-
-// Descriptor returns the registry's row for the resource. It panics for an unknown type. Decoders refuse unknown types,
-// so no Resource has one.
-func (r *Resource) Descriptor() *Descriptor {
-	d, ok := LookupStored(r.Type)
-	if !ok {
-		panic(fmt.Sprintf("resource of unregistered type %q", r.Type))
-	}
-	return d
 }
 
 // SameContent reports whether labels, spec, status and object are equal. It ignores revision, version and times.

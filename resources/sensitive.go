@@ -81,7 +81,7 @@ func EditSecrets(r *Resource, f func(path, value string) (string, error)) (*Spec
 	if err := enc.Encode(spec); err != nil {
 		return nil, err
 	}
-	edited, err := NewSpec(r.Type, out.Bytes())
+	edited, err := newSpec(d, out.Bytes())
 	if err == nil {
 		edited.strict = r.Spec.strict
 	}

@@ -36,6 +36,10 @@ func NewSpec(t Type, raw []byte) (*Spec, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: %q", ErrUnknownType, t)
 	}
+	return newSpec(d, raw)
+}
+
+func newSpec(d *Descriptor, raw []byte) (*Spec, error) {
 	canonical, err := canonicalObject(raw)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)

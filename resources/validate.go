@@ -2,6 +2,7 @@ package resources
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 )
 
@@ -9,11 +10,37 @@ import (
 // must be absent or correct. Validate returns an *InvalidError with all problems, whose fields are named as in the
 // Universal form. The caller checks whether the mesh exists.
 func Validate(r *Resource, home Home) error {
+	_, err := validate(r, home)
+	return err
+}
+
+// Accept validates a resource that a user writes at home, and returns it with its computed labels, as home stores it.
+// Its error is that of Validate.
+func (h Home) Accept(r *Resource) (*Resource, error) {
+	v, err := validate(r, h)
+	if err != nil {
+		return nil, err
+	}
+	c := r.Clone()
+	maps.Copy(c.Labels, v.computed())
+	return c, nil
+}
+
+// validate does Validate's work, in this order.
+func validate(r *Resource, home Home) (*validation, error) {
 	v := &validation{resource: r, home: home}
 	v.names()
 	v.labels()
 	v.spec()
-	return v.result()
+	return v, v.result()
+}
+
+// computed returns the labels that home computes.
+func (v *validation) computed() map[string]string {
+	if v.computedLabels == nil {
+		v.computedLabels = v.home.ComputedLabels(v.resource)
+	}
+	return v.computedLabels
 }
 
 // ValidateSpec is ValidatePeer with the default system namespace.
@@ -52,6 +79,8 @@ type validation struct {
 	// on which namespace, zone, service or identity a resource may claim depends on this field.
 	peer     bool
 	problems []FieldProblem
+	// computedLabels are computed's, once it was called.
+	computedLabels map[string]string
 }
 
 func (v *validation) fail(at *fieldPath, format string, args ...any) {

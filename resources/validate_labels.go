@@ -22,7 +22,7 @@ func (v *validation) labels() {
 	if len(v.resource.Labels) == 0 {
 		return
 	}
-	computed := v.home.ComputedLabels(v.resource)
+	computed := v.computed()
 	for _, key := range slices.Sorted(maps.Keys(v.resource.Labels)) {
 		value := v.resource.Labels[key]
 		at := labelPath(key)
