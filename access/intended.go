@@ -92,24 +92,24 @@ func (l *Log) keepLate(late []Entry) {
 
 // recover writes a line about each intent that the last process did not end. Whether it was carried out is unknown.
 func (l *Log) recover() error {
-	var left []intentLine
+	var open []intentLine
 	var err error
-	if l.intents, left, err = openIntents(l.config.Dir, l.config.Now()); err != nil || len(left) == 0 {
+	if l.intents, open, err = openIntents(l.config.Dir, l.config.Now()); err != nil || len(open) == 0 {
 		return err
 	}
-	after := left[0].After
-	for _, line := range left {
+	after := open[0].After
+	for _, line := range open {
 		after = min(after, line.After)
 	}
-	told := map[string]bool{}
+	logged := map[string]bool{}
 	if err := l.done.lines(after, func(e Entry) bool {
-		told[e.Intent] = true
+		logged[e.Intent] = true
 		return true
 	}); err != nil {
 		return err
 	}
-	for _, line := range left {
-		if told[line.ID] {
+	for _, line := range open {
+		if logged[line.ID] {
 			l.intents.over(line.ID)
 			continue
 		}

@@ -101,13 +101,13 @@ func (in *intents) read(f *os.File) ([]intentLine, error) {
 			order = append(order, line.ID)
 		}
 	}
-	var left []intentLine
+	var open []intentLine
 	for _, id := range order {
 		if line, ok := begun[id]; ok {
-			left = append(left, line)
+			open = append(open, line)
 		}
 	}
-	return left, f.Truncate(in.size)
+	return open, f.Truncate(in.size)
 }
 
 // damagedIntent represents an unreadable line that ends at an offset in the file and follows an intent that began after
@@ -185,9 +185,9 @@ func (in *intents) over(id string) {
 	}
 }
 
-// told closes an intent whose line is in the log of completed actions, which a start searches. The closing line is
+// logged closes an intent whose line is in the log of completed actions, which a start searches. The closing line is
 // written with the next intent, or when the file is closed.
-func (in *intents) told(id string) {
+func (in *intents) logged(id string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.late = append(in.late, in.ended(id)...)

@@ -127,7 +127,7 @@ func (l *Log) Record(_ context.Context, e Entry) error {
 	}
 	if err = into.write(queued); err == nil {
 		if into == l.done {
-			l.intents.told(e.Intent)
+			l.intents.logged(e.Intent)
 		} else {
 			l.intents.over(e.Intent)
 		}

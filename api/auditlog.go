@@ -146,7 +146,7 @@ func (s *Server) auditLog(w http.ResponseWriter, r *http.Request) error {
 // readAudit reads one page, in the caller's turn: it reads files, which may be large. A request that waits for an entry
 // holds no turn meanwhile.
 func (s *Server) readAudit(r *http.Request, log *access.Log, q *auditQuery) (*AuditPage, error) {
-	done, err := s.turns.take(r.Context())
+	done, err := s.inflight.acquire(r.Context())
 	if err != nil {
 		return nil, err
 	}

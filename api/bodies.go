@@ -40,10 +40,10 @@ type body struct {
 	ended bool
 }
 
-// take counts a request's body against its user's limits: the body until it is read, its bytes until the request ends.
-// The caller must then call done. An error becomes a 429, which closes the connection: without that, the response would
-// wait for a part of the rest of the body, which may never come.
-func (b *bodies) take(answer http.Header, r *http.Request) (done func(), err error) {
+// acquire counts a request's body against its user's limits: the body until it is read, its bytes until the request
+// ends. The caller must then call done. An error becomes a 429, which closes the connection: without that, the response
+// would wait for a part of the rest of the body, which may never come.
+func (b *bodies) acquire(answer http.Header, r *http.Request) (done func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return func() {}, nil
 	}

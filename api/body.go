@@ -78,7 +78,7 @@ func (s *Server) readDocuments(w http.ResponseWriter, r *http.Request, lists boo
 		return nil, done, err
 	}
 	if len(raw) > turnBody && !r.URL.Query().Has(dryRunQuery) { // a dry run already has its turn
-		turn, err := s.turns.take(r.Context())
+		turn, err := s.inflight.acquire(r.Context())
 		if err != nil {
 			return nil, done, err
 		}

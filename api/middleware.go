@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = admitted // the mux sets the pattern on it
-	done, err := s.bodies.take(rec.Header(), r)
+	done, err := s.bodies.acquire(rec.Header(), r)
 	if err != nil {
 		s.fail(rec, r, err)
 		return
@@ -150,11 +150,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status >= http.StatusInternalServerError && !errors.Is(err, errPanic) {
 		s.config.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "status", e.Status, "error", err)
 	}
-	s.tell(w, r, e)
+	s.writeError(w, r, e)
 }
 
-// tell responds with an error that needs no line in the log.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request, e *Error) {
+// writeError responds with an error that needs no line in the log.
+func (s *Server) writeError(w http.ResponseWriter, r *http.Request, e *Error) {
 	e = e.complete()
 	if !changes(r.Method) {
 		e.Outcome = ""

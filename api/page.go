@@ -69,7 +69,7 @@ func (s *Server) serveSignIn(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	case err != nil:
 		s.config.Log.Debug("no sign-in by the page", "error", err) // strangers cause this, and must not fill the log
-		s.tell(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
+		s.writeError(w, r, NewError(http.StatusServiceUnavailable, "Service Unavailable", "the identity provider is unavailable: try again later"))
 		return true
 	case how == nil:
 		s.fail(w, r, NewError(http.StatusNotFound, "Not Found", "this server has no identity provider: sign in with a user token"))

@@ -89,8 +89,8 @@ type Server struct {
 	large chan struct{}
 	// bodies tracks the bodies in progress.
 	bodies bodies
-	// turns bounds the expensive requests of one user.
-	turns *turns
+	// inflight bounds the expensive requests of one user.
+	inflight *inflightLimit
 	// conditions, statuses, previews and warnings are the functions that AddConditions, AddStatus, AddPreview and
 	// AddWarnings added.
 	conditions []ConditionsFunc
@@ -131,7 +131,7 @@ func New(c Config) *Server {
 		c.InstanceID, _ = os.Hostname()
 	}
 	s := &Server{config: c, mux: http.NewServeMux(), byPattern: map[string]*Row{}, proofs: map[string]access.Proof{},
-		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, turns: newTurns(),
+		metrics: newMetrics(c.Registerer), bodies: bodies{held: map[string]*held{}}, inflight: newInflightLimit(),
 		large: make(chan struct{}, maxLargeBodies), draining: make(chan struct{}), watches: watches{users: map[string]int{}},
 		liveFrom: uint64(time.Now().UnixMicro())} //nolint:gosec // after 1970
 	s.addRoutes()
@@ -164,7 +164,7 @@ func (s *Server) Handle(route Route, h HandlerFunc) {
 		if err := s.intend(r, row); err != nil {
 			return err
 		}
-		return s.inTurn(w, r, row, h)
+		return s.limited(w, r, row, h)
 	}
 	s.mux.HandleFunc(row.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		var err error

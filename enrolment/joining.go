@@ -134,7 +134,7 @@ func (s *Holder) joinAt(ctx context.Context, offer *JoinString, address string, 
 		VerifyConnection:   func(state tls.ConnectionState) error { return VerifyPinned(state, pin, host, s.now()) },
 		Time:               s.now,
 	}
-	heard := &kds.Heard{}
+	heard := &kds.Activity{}
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(heard.Credentials(credentials.NewTLS(config))))
 	if err != nil {
 		return nil, err

@@ -118,8 +118,8 @@ func (p bothPasses) Err() error {
 	return p[1].Err()
 }
 
-// known refuses zones that this global never had or has deleted. A credential does not bring one back.
-func (a *admission) known(m *enrolment.Record, zone string) error {
+// checkAdmitted refuses zones that this global never had or has deleted. A credential does not bring one back.
+func (a *admission) checkAdmitted(m *enrolment.Record, zone string) error {
 	switch {
 	case m == nil:
 		return fmt.Errorf("%w: this global has not admitted this zone", kds.ErrUnauthenticated)

@@ -56,7 +56,7 @@ func (p *certificatePass) Err() error {
 	case lacks(m, held):
 		return fmt.Errorf("%w: %w", kds.ErrUnauthenticated, errUnrecorded)
 	}
-	if err := a.known(m, held.Zone); err != nil {
+	if err := a.checkAdmitted(m, held.Zone); err != nil {
 		return err
 	}
 	switch {

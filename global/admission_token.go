@@ -105,7 +105,7 @@ func (p *tokenPass) listed(ctx context.Context) error {
 	if p.admitted && !own && m != nil && !m.RevokedAt.Equal(p.withdrawn) {
 		ended = p.inUse(ctx, m)
 	}
-	switch err := p.admission.known(m, p.zone); {
+	switch err := p.admission.checkAdmitted(m, p.zone); {
 	case err != nil:
 		return err
 	case ended != nil:

@@ -15,9 +15,9 @@ func forecastSync(p *api.Preview) error {
 		zones = append(zones, zone.Name)
 	}
 	here := exchange.Vantage{Zones: zones, Enabled: func(zone string) bool { return kds.ZoneEnabled(p.After, zone) }}
-	crossing := exchange.NewFilter()
+	filter := exchange.NewFilter()
 	for _, c := range p.Changes {
-		c.Forecast.SyncedTo = crossing.Reach(c.New, here)
+		c.Forecast.SyncedTo = filter.Reach(c.New, here)
 	}
 	return nil
 }

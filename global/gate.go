@@ -90,13 +90,13 @@ func (g *gate) serve(port *zonePort, routes *api.Server, zones *zones) (*grpc.Se
 		return nil, err
 	}
 	zones.sync.Register(s)
-	m := &membership{admission: g.admission, rotations: g.rotations, desk: zones.desk,
+	m := &membership{admission: g.admission, rotations: g.rotations, questions: zones.questions,
 		pace: access.NewPace(certificateEvery, certificateBurst, g.admission.now)}
 	if port.certificate != nil {
 		m.ca = port.certificate.CAPEM
 	}
 	enrolment.RegisterMembership(g.config.Panics.Registrar("membership", s), m)
-	questions.Register(g.config.Panics.Registrar("questions", s), zones.desk, g.admission.authenticate)
+	questions.Register(g.config.Panics.Registrar("questions", s), zones.questions, g.admission.authenticate)
 	i := &issuer{admission: g.admission, sync: zones.sync, authorize: routes.Authorize, addresses: port.addresses,
 		everyAddress: zones.replicas.everyAddress}
 	if port.certificate != nil && g.config.KDSTLS {

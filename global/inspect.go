@@ -17,13 +17,13 @@ import (
 // receive a resource.
 func addInspect(routes *api.Server, durable, status store.Reader, away func(zone string) *api.Unknown,
 	spread *rollout, asked *zoneQuestions, c *Config) {
-	crossing := exchange.NewFilter()
+	filter := exchange.NewFilter()
 	shortfalls := &inspect.Shortfalls{Status: status, Now: c.Now}
 	inspect.Register(routes, inspect.Config{
 		Shortfalls: shortfalls,
 		Store:      durable, SystemNamespace: c.SystemNamespace,
 		Crosses: func(r *resources.Resource, zone string) bool {
-			return slices.Contains(crossing.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
+			return slices.Contains(filter.Reach(r, exchange.Vantage{Zones: []string{zone}}), zone)
 		},
 	})
 	deaf := func() (since time.Time, is bool) {

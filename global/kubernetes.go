@@ -23,7 +23,7 @@ func newBridge(c *Config, durable store.Reader, spread *rollout, box *secrets.Bo
 		Settings: *c.Kubernetes, Home: c.home(), Store: durable, Routes: spread.routes,
 		Rollout: func(r *resources.Resource) *tracker.Rollout { return spread.of(r, nil) },
 		Pulse:   spread.pulse, Panics: c.Panics, Now: c.Now, Log: c.Log,
-	}, kubernetes.Place{DataDir: c.DataDir, Box: box, Agent: "causeway-global"}, diagnostics)
+	}, kubernetes.Host{DataDir: c.DataDir, Box: box, Agent: "causeway-global"}, diagnostics)
 }
 
 // pulse returns a text that changes when rollouts may change although the store does not: a zone or a proxy connects or

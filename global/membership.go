@@ -29,8 +29,8 @@ type membership struct {
 	ca []byte
 	// rotations notifies of new authorities.
 	rotations *rotations
-	// desk has the questions that wait for zones.
-	desk *questions.Desk
+	// questions has the questions that wait for zones.
+	questions *questions.Queue
 	// pace limits the certificates issued to each zone.
 	pace *access.Pace
 }

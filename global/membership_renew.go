@@ -80,7 +80,7 @@ func (s *membership) Follow(_ *enrolmentpb.FollowRequest,
 	if err != nil {
 		return err
 	}
-	asked, leave := s.desk.Follow(held.Zone)
+	asked, leave := s.questions.Follow(held.Zone)
 	defer leave()
 	advised := ""
 	for {

@@ -106,8 +106,8 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
 		instance: instance, addresses: port.addresses})
 	sync.AddObservers(insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission)
-	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, desk: questions.NewDesk(),
-		clones: gate.clones, bury: gate.admission.buryKnown, log: c.Log}
+	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, questions: questions.NewQueue(),
+		clones: gate.clones, tombstone: gate.admission.writeTombstoneIfAdmitted, log: c.Log}
 	collect(c, diagnostics, sync, gate.clones, zones)
 	routes, spread := newRoutes(c, o, zones, diagnostics)
 	grpcServer, err := gate.serve(port, routes, zones)
@@ -167,7 +167,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,
 	})
 	spread := &rollout{store: durable, status: shown, systemNamespace: c.SystemNamespace, sync: sync, replicas: zones.replicas}
-	asked := &zoneQuestions{store: durable, sync: sync, desk: zones.desk}
+	asked := &zoneQuestions{store: durable, sync: sync, questions: zones.questions}
 	addInspect(routes, durable, shown, away, spread, asked, c)
 	(&operator{store: durable, sync: sync, outdated: zones.replicas.outdated}).register(routes)
 	routes.Handle(api.RouteReplicas, zones.replicas.serve)

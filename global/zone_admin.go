@@ -166,7 +166,7 @@ func (s *zoneAdmin) remove(ctx context.Context, zone string) (withdrawn int, err
 		return 0, errors.Join(err, s.stay(ctx, zone, before == nil))
 	}
 	if !unproven {
-		if err := s.bury(ctx, zone); err != nil {
+		if err := s.writeTombstone(ctx, zone); err != nil {
 			return 0, err
 		}
 	}

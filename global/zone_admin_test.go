@@ -142,7 +142,7 @@ func newZoneAdmin(t *testing.T) *zoneAdmin {
 		store: durable, status: status, insights: newInsights(status, "me", nil, quiet), replicas: &replicas{}, sync: sync,
 		clones: newClones(time.Now, quiet), log: quiet,
 	}
-	s.zones.bury = s.buryKnown
+	s.zones.tombstone = s.writeTombstoneIfAdmitted
 	return s
 }
 
@@ -170,5 +170,5 @@ func (s *zoneAdmin) letsIn(t *testing.T, joined bool) error {
 	if err != nil {
 		return err
 	}
-	return s.known(m, "zone-1")
+	return s.checkAdmitted(m, "zone-1")
 }

@@ -18,9 +18,9 @@ import (
 
 // zoneQuestions passes questions of the HTTP API on to zones. Callers are judged before.
 type zoneQuestions struct {
-	store store.Reader
-	sync  *kds.Global
-	desk  *questions.Desk
+	store     store.Reader
+	sync      *kds.Global
+	questions *questions.Queue
 }
 
 // ask returns the zone's answer, whose status is 200, or an error of the API. feature is the one that the zone must have.
@@ -28,7 +28,7 @@ func (z *zoneQuestions) ask(ctx context.Context, zone string, feature exchange.F
 	if err := z.reaches(zone, feature); err != nil {
 		return nil, err
 	}
-	answer, err := z.desk.Ask(ctx, zone, q)
+	answer, err := z.questions.Ask(ctx, zone, q)
 	if err != nil {
 		return nil, z.failed(zone, err)
 	}
@@ -72,7 +72,7 @@ func (z *zoneQuestions) failed(zone string, err error) error {
 		return api.NewError(http.StatusTooManyRequests, "Too Many Requests", err.Error()+": ask again when they are answered")
 	case errors.Is(err, questions.ErrNotTaken), errors.Is(err, questions.ErrUnanswered):
 		heard := ""
-		if at := z.sync.LastHeard(zone); !at.IsZero() {
+		if at := z.sync.LastActive(zone); !at.IsZero() {
 			heard = ", last heard of at " + at.UTC().Format(time.RFC3339)
 		}
 		return api.NewError(http.StatusGatewayTimeout, "Gateway Timeout", fmt.Sprintf("unknown: zone %s %s%s", zone, err, heard))

@@ -13,16 +13,16 @@ import (
 // zones withdraws a zone's resources when an operator deletes the zone, because its copies belong to it. Source: Kuma's
 // wire format, "Receiver side".
 type zones struct {
-	store    store.Store
-	status   store.Store
-	insights *insights
-	replicas *replicas
-	sync     *kds.Global
-	desk     *questions.Desk
-	clones   *clones
-	// bury removes a deleted zone's credentials, if it has any.
-	bury func(ctx context.Context, zone string) error
-	log  *slog.Logger
+	store     store.Store
+	status    store.Store
+	insights  *insights
+	replicas  *replicas
+	sync      *kds.Global
+	questions *questions.Queue
+	clones    *clones
+	// tombstone removes a deleted zone's credentials, if it has any.
+	tombstone func(ctx context.Context, zone string) error
+	log       *slog.Logger
 }
 
 // run follows the store until ctx ends. It starts with what a deletion before a crash left behind.
@@ -89,7 +89,7 @@ func (z *zones) withdraw(ctx context.Context, zone string) error {
 	if snapshot.Get(kds.ZoneKey(zone)) != nil {
 		return nil
 	}
-	if err := z.bury(ctx, zone); err != nil {
+	if err := z.tombstone(ctx, zone); err != nil {
 		return err
 	}
 	z.sync.Forget(zone)

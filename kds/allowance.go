@@ -27,26 +27,26 @@ const (
 type allowance struct {
 	perSecond float64 // in the units of costOfChange
 
-	mu   sync.Mutex
-	left float64   // guarded by mu; negative if the zone has to wait
-	at   time.Time // guarded by mu: when left was true
+	mu     sync.Mutex
+	tokens float64   // guarded by mu; negative if the zone has to wait
+	at     time.Time // guarded by mu: when left was true
 }
 
 func newAllowance(changes int, now time.Time) *allowance {
 	perSecond := float64(changes * costOfChange)
-	return &allowance{perSecond: perSecond, left: perSecond * changesAtOnce, at: now}
+	return &allowance{perSecond: perSecond, tokens: perSecond * changesAtOnce, at: now}
 }
 
-// take spends parts and returns how long the zone has to wait.
-func (a *allowance) take(parts int, now time.Time) time.Duration {
+// spend spends parts and returns how long the zone has to wait.
+func (a *allowance) spend(parts int, now time.Time) time.Duration {
 	if a == nil {
 		return 0
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.left = min(a.perSecond*changesAtOnce, a.left+max(0, now.Sub(a.at).Seconds())*a.perSecond) - float64(parts)
+	a.tokens = min(a.perSecond*changesAtOnce, a.tokens+max(0, now.Sub(a.at).Seconds())*a.perSecond) - float64(parts)
 	a.at = now
-	return time.Duration(max(0, -a.left) / a.perSecond * float64(time.Second))
+	return time.Duration(max(0, -a.tokens) / a.perSecond * float64(time.Second))
 }
 
 // partsOf returns the cost of a message that made this many durable changes.
@@ -62,7 +62,7 @@ func partsOf(t resources.Type, resp *discovery.DeltaDiscoveryResponse, changes i
 func (v *receiver) restAfterMessage(ctx context.Context) error {
 	parts := v.parts
 	v.parts = 0
-	wait := v.allowance.take(parts, v.session.now())
+	wait := v.allowance.spend(parts, v.session.now())
 	if wait == 0 {
 		v.over.End(tracker.LimitChanges, "")
 		return nil
@@ -73,7 +73,7 @@ func (v *receiver) restAfterMessage(ctx context.Context) error {
 
 // spendRest spends what the last message of a session cost if it was not answered: a zone that hangs up has changed what
 // it has changed.
-func (v *receiver) spendRest() { v.allowance.take(v.parts, v.session.now()) }
+func (v *receiver) spendRest() { v.allowance.spend(v.parts, v.session.now()) }
 
 // rest waits for a time, or for the end of ctx, whose cause it returns.
 func rest(ctx context.Context, wait time.Duration) error {

@@ -33,11 +33,11 @@ func TestAllowance(t *testing.T) {
 		{10 * time.Second, 0, 0},
 		{24 * time.Hour, changesAtOnce*second + second, time.Second},
 	} {
-		if got := a.take(c.parts, start.Add(c.at)); got != c.want {
+		if got := a.spend(c.parts, start.Add(c.at)); got != c.want {
 			t.Errorf("%d: waits %s, want %s", i, got, c.want)
 		}
 	}
-	if none := (*allowance)(nil); none.take(1<<30, start) != 0 {
+	if none := (*allowance)(nil); none.spend(1<<30, start) != 0 {
 		t.Error("none ends")
 	}
 }
@@ -106,8 +106,8 @@ func TestAZoneThatHangsUpPaysForItsChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ changes, stored int }{
 		"before the answer":   {changes: 100, stored: 100},
-		"between two turns":   {changes: 600, stored: shortTurn},
-		"before the last one": {changes: shortTurn + 1, stored: shortTurn},
+		"between two turns":   {changes: 600, stored: minBatch},
+		"before the last one": {changes: minBatch + 1, stored: minBatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +135,7 @@ func TestAZoneThatHangsUpPaysForItsChanges(t *testing.T) {
 				a := g.data("big").allowance
 				a.mu.Lock()
 				defer a.mu.Unlock()
-				return a.left <= full-float64(c.stored*costOfChange)
+				return a.tokens <= full-float64(c.stored*costOfChange)
 			})
 			if n := count(s, resources.TypeMeshService); n != c.stored {
 				t.Errorf("%d changes are stored, want %d", n, c.stored)

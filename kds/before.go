@@ -30,7 +30,7 @@ func (b Before) String() string {
 }
 
 // before returns how many copies of a type were here before the list or answer of which p's message is a part. What the
-// list itself has added does not count, in whatever parts, turns, sessions and processes that was stored.
+// list itself has added does not count, in whatever parts, batches, sessions and processes that was stored.
 func (v *receiver) before(p *changeset, t resources.Type, state *reception) int {
 	if state.before == nil {
 		n := v.count(p, t)

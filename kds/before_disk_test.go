@@ -46,7 +46,7 @@ func TestAnswersDoNotWaitForANote(t *testing.T) {
 	go func() { reviewed <- a.review(t.Context()) }()
 	<-h.entered
 	told := make(chan bool, 1)
-	go func() { told <- a.hasWhole(resources.TypeMeshTimeout) && a.lastHeard().IsZero() }()
+	go func() { told <- a.hasWhole(resources.TypeMeshTimeout) && a.lastReceived().IsZero() }()
 	select {
 	case ok := <-told:
 		if n, noted := a.before(resources.TypeMeshTimeout); !ok || !noted || n != 30 {

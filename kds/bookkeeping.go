@@ -37,9 +37,9 @@ func (z zoneStreams) remove(zone string, stream watcher) {
 	}
 }
 
-// tellOnly tells the streams of the zones that the commits after a revision are about, if all of them are bookkeeping.
-// Otherwise, or if they have left the store's window, it tells nobody and returns false.
-func (p *pacer) tellOnly(revision uint64) bool {
+// notifyOnly tells the streams of the zones that the commits after a revision are about, if all of them are
+// bookkeeping. Otherwise, or if they have left the store's window, it tells nobody and returns false.
+func (p *pacer) notifyOnly(revision uint64) bool {
 	if commits, ok := p.store.Notable(revision); !ok || len(commits) > 0 {
 		return false
 	}

@@ -25,7 +25,7 @@ type changeset struct {
 	copies  map[string]copyVersion
 	written []writtenCopy
 	gone    []string
-	// same are copies that the message names and that are known to be unchanged.
+	// same are copies that the message names and that are copied to be unchanged.
 	same []resources.Key
 	// held are deletions that wait for an operator; reason completes the log message; total is the number of copies of
 	// the type that the guard went by. before is how many there were before the list; zero if that does not matter.
@@ -114,15 +114,15 @@ func (p *changeset) prepareResume(v *receiver, d *resources.Descriptor, state *r
 		p.remove(v, d, v.named(p, d, all, present), state)
 		return
 	}
-	var known []string
+	var copied []string
 	for _, name := range removed {
 		if v.copyNamed(p.snapshot, d.Type, name) != nil {
-			known = append(known, name)
+			copied = append(copied, name)
 		} else {
 			p.gone = append(p.gone, name)
 		}
 	}
-	p.removed = with(state.removed, known)
+	p.removed = with(state.removed, copied)
 }
 
 // with adds names to a set, in place. A changeset that is prepared again adds the same names.

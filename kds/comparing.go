@@ -20,7 +20,7 @@ func (z *Zone) Comparing(t resources.Type) (since time.Time, types []resources.T
 		return time.Time{}, nil
 	}
 	since = z.ledger.SessionSince()
-	heard := z.met.lastHeard()
+	heard := z.met.lastReceived()
 	if heard.Before(since) {
 		heard = since
 	}
@@ -37,12 +37,12 @@ func (z *Zone) Comparing(t resources.Type) (since time.Time, types []resources.T
 	return since, types
 }
 
-// hear records a message about a type.
-func (a *peerStore) hear(t resources.Type) {
+// received records a message about a type.
+func (a *peerStore) received(t resources.Type) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.compared[t] {
-		a.heard = a.now()
+		a.receivedAt = a.now()
 	}
 	if a.parts == nil {
 		a.parts = map[resources.Type]bool{}
@@ -50,11 +50,11 @@ func (a *peerStore) hear(t resources.Type) {
 	a.parts[t] = true
 }
 
-// lastHeard returns the time of the last message about a type that was not compared yet; zero if there was none.
-func (a *peerStore) lastHeard() time.Time {
+// lastReceived returns the time of the last message about a type that was not compared yet; zero if there was none.
+func (a *peerStore) lastReceived() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.heard
+	return a.receivedAt
 }
 
 // hasPart reports whether this session has had some of a type.

@@ -75,10 +75,10 @@ type peerStore struct {
 	point     lineage.Seen
 	// compared holds the types of which this session has had a full list or answer; guarded by mu.
 	compared map[resources.Type]bool
-	// parts holds the types of which this session has had a message, and heard the time of the last one about a type that
-	// was not compared yet; guarded by mu.
-	parts map[resources.Type]bool
-	heard time.Time
+	// parts holds the types of which this session has had a message, and receivedAt the time of the last one about a
+	// type that was not compared yet; guarded by mu.
+	parts      map[resources.Type]bool
+	receivedAt time.Time
 	// noting is held while the numbers of noted are written to the store, and is taken before mu.
 	noting sync.Mutex
 	// noted holds what before returns; guarded by mu.

@@ -20,8 +20,8 @@ const (
 // outage is a time in which the store cannot write, as one message sees it.
 type outage struct {
 	pause time.Duration
-	// told is the time of the last message to the peer.
-	told time.Time
+	// sent is the time of the last message to the peer.
+	sent time.Time
 }
 
 // waitOut pauses before a message is applied again: while the store cannot write, received messages are neither lost
@@ -29,17 +29,17 @@ type outage struct {
 func (v *receiver) waitOut(ctx context.Context, o *outage, t resources.Type, revision uint64, why error) error {
 	line := v.ledger.Line(v.arrival.Direction, t, false)
 	if o.pause == 0 {
-		o.pause, o.told = shortestOutage, time.Now()
+		o.pause, o.sent = shortestOutage, time.Now()
 		line.Waits(revision, v.session.now())
 		v.log.Warn("the store cannot write: received messages wait unacknowledged", "type", string(t), "error", why)
 	}
-	if time.Since(o.told) > patience && v.resume {
+	if time.Since(o.sent) > patience && v.resume {
 		// A request without a nonce is a sign of life only, which only our own senders understand.
 		if err := v.send(ctx, &discovery.DeltaDiscoveryRequest{TypeUrl: string(t)}); err != nil {
 			line.Waits(0, time.Time{})
 			return err
 		}
-		o.told = time.Now()
+		o.sent = time.Now()
 	}
 	timer := time.NewTimer(o.pause)
 	defer timer.Stop()

@@ -140,7 +140,7 @@ func (p *pacer) run(seen uint64, changed <-chan struct{}, stop <-chan struct{}) 
 		case <-stop:
 			return
 		}
-		if now, next := p.store.Changed(); p.tellOnly(seen) {
+		if now, next := p.store.Changed(); p.notifyOnly(seen) {
 			seen, changed = now, next
 			continue
 		}

@@ -66,7 +66,7 @@ type receiver struct {
 	types map[resources.Type]*reception
 	// parts is the cost of the last message, in units of the allowance, until it is spent.
 	parts int
-	turns turns
+	batch batchSize
 	// send sends an answer to the peer.
 	send func(context.Context, *discovery.DeltaDiscoveryRequest) error
 }

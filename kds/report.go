@@ -168,7 +168,7 @@ func (z *Zone) report(ctx context.Context, s *session, conn *grpc.ClientConn) er
 func (z *Zone) sendReport(ctx context.Context, s *session, conn *grpc.ClientConn) (int, error) {
 	applied := z.ledger.Applied() // read it first: the proxies have at least this
 	own := z.config.Store.Snapshot().Revision()
-	behind, streams := z.config.Proxies(z.told)
+	behind, streams := z.config.Proxies(z.reported)
 	named := min(len(behind), maxBehind)
 	report := &tracker.Report{
 		Applied: applied, Own: own, Behind: behind[:named], More: len(behind) - named, Streams: streams,

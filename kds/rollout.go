@@ -87,8 +87,8 @@ func (z *Zone) Waiting() (since time.Time, waits bool) {
 	return since, !since.IsZero()
 }
 
-// told reports whether the global has what a revision of the store of volatile resources says of proxies.
-func (z *Zone) told(revision uint64) bool {
+// reported reports whether the global has what a revision of the store of volatile resources says of proxies.
+func (z *Zone) reported(revision uint64) bool {
 	return z.ledger.Line(exchange.ZoneToGlobal, resources.TypeDataplaneInsight, true).Reached(revision)
 }
 

@@ -41,7 +41,7 @@ func (v *receiver) settle(ctx context.Context, d *resources.Descriptor, state *r
 	if v.met == nil {
 		return nil
 	}
-	v.met.hear(d.Type)
+	v.met.received(d.Type)
 	if !isLive(d.Type) {
 		v.met.reached(said)
 	}

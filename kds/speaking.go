@@ -14,9 +14,9 @@ func (g *Global) Understands(zone string, f exchange.Features) bool {
 	return s != nil && s.features.Has(f)
 }
 
-// LastHeard returns when the last bytes of a zone arrived over its session with this server; zero if there is no
+// LastActive returns when the last bytes of a zone arrived over its session with this server; zero if there is no
 // session, or the system does not tell.
-func (g *Global) LastHeard(zone string) time.Time {
+func (g *Global) LastActive(zone string) time.Time {
 	g.mu.Lock()
 	s := g.sessions[zone]
 	g.mu.Unlock()

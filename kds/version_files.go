@@ -114,8 +114,8 @@ func (f *VersionFiles) save() {
 	}
 }
 
-// knownLine is one line of a file.
-type knownLine struct {
+// versionLine is one line of a file.
+type versionLine struct {
 	Type    resources.Type `json:"t"`
 	Name    string         `json:"n"`
 	Version string         `json:"v"`
@@ -155,7 +155,7 @@ func (f *VersionFiles) write(out io.Writer, k *CopyVersions) error {
 			if c.refused || held == nil || held.Revision != c.revision {
 				continue
 			}
-			if err := enc.Encode(knownLine{Type: t, Name: name, Version: c.version, Key: c.key,
+			if err := enc.Encode(versionLine{Type: t, Name: name, Version: c.version, Key: c.key,
 				Hash: contentHash(held)}); err != nil {
 				return err
 			}
@@ -173,7 +173,7 @@ func (f *VersionFiles) load(peer string, k *CopyVersions) error {
 	defer file.Close()
 	dec := json.NewDecoder(bufio.NewReader(file))
 	for {
-		var one knownLine
+		var one versionLine
 		if err := dec.Decode(&one); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {

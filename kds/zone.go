@@ -33,7 +33,7 @@ type Zone struct {
 	met       *peerStore
 	current   atomic.Pointer[session]
 	conn      atomic.Pointer[grpc.ClientConn] // of the current session
-	heard     Heard                           // of its connection
+	heard     Activity                        // of its connection
 	news      wakeReports
 	connected atomic.Bool
 	sessions  uint64    // of Run's goroutine

@@ -56,9 +56,9 @@ type ZoneConfig struct {
 	// AcceptDeletes reports whether an operator lets removals pass that the mass-deletion guard holds; nil never does.
 	AcceptDeletes func(zone string, t resources.Type) bool
 	// Proxies lists the proxies that have not acknowledged all that follows from the store, and counts the streams that
-	// proxies had opened before. told reports whether the global has a revision of Status: a proxy whose problems it does
-	// not know yet counts as behind. If Proxies is nil, the global gets no reports on them.
-	Proxies func(told func(revision uint64) bool) (behind []tracker.ProxyBehind, streams uint32)
+	// proxies had opened before. reported reports whether the global has a revision of Status: a proxy whose problems
+	// it does not know yet counts as behind. If Proxies is nil, the global gets no reports on them.
+	Proxies func(reported func(revision uint64) bool) (behind []tracker.ProxyBehind, streams uint32)
 	// Own identifies the zone's own store; nil announces nothing.
 	Own OwnStore
 	// Epochs keeps which epoch of the global's store the zone has accepted; nil accepts any.

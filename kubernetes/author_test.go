@@ -50,7 +50,7 @@ func TestAuthorsSeeTheirNamespace(t *testing.T) {
 		doc, err := decoded(object.Raw, g.Home)
 		must(t, err)
 		author := g.Routes.Author(doc)
-		conditions := (&known{stored: doc, generation: doc.Object.Generation, others: g.Routes.ConditionsOf(doc),
+		conditions := (&conditionInputs{stored: doc, generation: doc.Object.Generation, others: g.Routes.ConditionsOf(doc),
 			author: author, rollout: heldUp()}).conditions()
 		for what, got := range map[string]string{
 			"the answer to a dry run": strings.Join(answer.Warnings, "\n"), "the conditions": fmt.Sprintf("%+v", conditions),

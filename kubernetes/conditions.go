@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// known holds the inputs of conditions.
-type known struct {
+// conditionInputs holds the inputs of conditions.
+type conditionInputs struct {
 	// refused is why the object is not in the store as written.
 	refused error
 	// stored is the resource in the store; nil if there is none.
@@ -25,7 +25,7 @@ type known struct {
 }
 
 // conditions returns the conditions of a resource in a fixed order.
-func (n *known) conditions() []resources.Condition {
+func (n *conditionInputs) conditions() []resources.Condition {
 	if n.refused != nil || n.stored == nil || n.stored.Object.Generation != n.generation {
 		return n.unaccepted()
 	}
@@ -43,7 +43,7 @@ func (n *known) conditions() []resources.Condition {
 }
 
 // unaccepted returns the conditions of an object that is not in the store as written.
-func (n *known) unaccepted() []resources.Condition {
+func (n *conditionInputs) unaccepted() []resources.Condition {
 	if n.refused == nil { // nothing is known of this generation
 		return []resources.Condition{{Type: resources.ConditionAccepted, Status: resources.ConditionUnknown,
 			Reason: "Pending", Message: "the server has not processed it yet"}}
@@ -86,7 +86,7 @@ func explained(err error) string {
 }
 
 // of merges the conditions of a type that the server shows. Without any, it is True.
-func (n *known) of(name, reason, message string) resources.Condition {
+func (n *conditionInputs) of(name, reason, message string) resources.Condition {
 	out := resources.Condition{Type: name, Status: resources.ConditionTrue, Reason: reason, Message: message}
 	var texts []string
 	for _, c := range n.others {

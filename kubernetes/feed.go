@@ -36,8 +36,8 @@ func (b *Bridge) feed(ctx context.Context) error {
 	}
 }
 
-// taken is a change that the feed is processing.
-type taken struct {
+// queued is a change that the feed is processing.
+type queued struct {
 	id     objectID
 	change *change
 	doc    *resources.Resource
@@ -45,12 +45,12 @@ type taken struct {
 
 // feedOnce stores one batch. It returns false if there is nothing more to do now.
 func (b *Bridge) feedOnce(ctx context.Context) bool {
-	batch := b.take()
+	batch := b.dequeue()
 	if len(batch) == 0 {
 		return false
 	}
 	var f api.Feed
-	var puts []*taken
+	var puts []*queued
 	for i := range batch {
 		one := &batch[i]
 		switch {
@@ -83,19 +83,19 @@ func (b *Bridge) feedOnce(ctx context.Context) bool {
 	return true
 }
 
-// take returns the next changes, in order of dependency: referenced resources first.
-func (b *Bridge) take() []taken {
+// dequeue returns the next changes, in order of dependency: referenced resources first.
+func (b *Bridge) dequeue() []queued {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := make([]taken, 0, min(len(b.pending), maxBatch))
+	out := make([]queued, 0, min(len(b.pending), maxBatch))
 	for id, c := range b.pending {
-		out = append(out, taken{id: id, change: c})
+		out = append(out, queued{id: id, change: c})
 	}
 	rank := map[resources.Type]int{}
 	for i, k := range Kinds() {
 		rank[k.Type] = i
 	}
-	slices.SortFunc(out, func(x, y taken) int {
+	slices.SortFunc(out, func(x, y queued) int {
 		return cmp.Or(cmp.Compare(rank[x.id.Type], rank[y.id.Type]), cmp.Compare(x.id.Namespace, y.id.Namespace),
 			cmp.Compare(x.id.Name.Name, y.id.Name.Name))
 	})
@@ -107,7 +107,7 @@ func (b *Bridge) take() []taken {
 }
 
 // putBack returns changes that were not stored, unless there are newer ones.
-func (b *Bridge) putBack(batch []taken) {
+func (b *Bridge) putBack(batch []queued) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range batch {
@@ -119,7 +119,7 @@ func (b *Bridge) putBack(batch []taken) {
 
 // gone notes that an object is gone, and adds the deletion of its resource, unless the deletion was not seen: compare
 // judges that.
-func (b *Bridge) gone(one *taken, f *api.Feed) {
+func (b *Bridge) gone(one *queued, f *api.Feed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.kinds[one.id.Type]
@@ -140,7 +140,7 @@ func (b *Bridge) gone(one *taken, f *api.Feed) {
 }
 
 // read decodes an object, and notes its state. It returns nil if the object is not valid.
-func (b *Bridge) read(one *taken) *resources.Resource {
+func (b *Bridge) read(one *queued) *resources.Resource {
 	o := one.change.object
 	doc, err := decoded(o.Raw, b.Home)
 	if forged := labelled(o); err == nil && forged != nil {
@@ -196,7 +196,7 @@ func withoutRole(doc *resources.Resource) *resources.Resource {
 }
 
 // settle notes the result of the documents and deletions of a batch.
-func (b *Bridge) settle(puts []*taken, f *api.Feed, result *api.FeedResult) {
+func (b *Bridge) settle(puts []*queued, f *api.Feed, result *api.FeedResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range puts {
@@ -210,7 +210,7 @@ func (b *Bridge) settle(puts []*taken, f *api.Feed, result *api.FeedResult) {
 }
 
 // settleLocked notes the result of one document, unless there is a newer one of the object.
-func (b *Bridge) settleLocked(one *taken, refused error) {
+func (b *Bridge) settleLocked(one *queued, refused error) {
 	k := b.kinds[one.id.Type]
 	known := k.objects[one.id.Name]
 	if known == nil || known.uid != one.doc.Object.UID || known.generation != one.doc.Object.Generation {
@@ -242,13 +242,13 @@ func (b *Bridge) settleLocked(one *taken, refused error) {
 // retryWaiting retries documents that the store refused.
 func (b *Bridge) retryWaiting(ctx context.Context) {
 	b.mu.Lock()
-	var puts []*taken
+	var puts []*queued
 	var f api.Feed
 	for id, doc := range b.waiting {
 		if len(puts) == maxBatch {
 			break
 		}
-		puts = append(puts, &taken{id: id, doc: doc})
+		puts = append(puts, &queued{id: id, doc: doc})
 		f.Puts = append(f.Puts, doc)
 	}
 	b.mu.Unlock()

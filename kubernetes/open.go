@@ -10,8 +10,8 @@ import (
 // folder holds the webhook's certificate, in the data folder.
 const folder = "kubernetes"
 
-// Place is where a bridge keeps its durable files, and its name.
-type Place struct {
+// Host is where a bridge keeps its durable files, and its name.
+type Host struct {
 	// DataDir is the server's. Box seals the keys in it.
 	DataDir string
 	Box     server.Sealer
@@ -21,7 +21,7 @@ type Place struct {
 
 // Open returns a bridge with its clients and its certificate, which c lacks, and tells the HTTP API what users write in
 // the cluster.
-func Open(c Config, at Place, diagnostics *server.Diagnostics) (*Bridge, error) {
+func Open(c Config, at Host, diagnostics *server.Diagnostics) (*Bridge, error) {
 	var err error
 	for _, client := range []**apiserver.Client{&c.Client, &c.Prompt} {
 		if *client, err = apiserver.Connect(apiserver.Config{Kubeconfig: c.Settings.Kubeconfig,

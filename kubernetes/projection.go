@@ -169,8 +169,8 @@ func (b *Bridge) resourceOf(id objectID) *resources.Resource {
 	return b.find(id, func(*resources.Resource) bool { return true })
 }
 
-// isPlace reports whether an object of this name may be a copy.
-func (b *Bridge) isPlace(id objectID) bool {
+// mayBeCopy reports whether an object of this name may be a copy.
+func (b *Bridge) mayBeCopy(id objectID) bool {
 	k := b.kinds[id.Type]
 	return k != nil && (!k.Namespaced || id.Namespace == systemNamespace(b.Home))
 }
@@ -179,7 +179,7 @@ func (b *Bridge) isPlace(id objectID) bool {
 // users can set it, and the object stays theirs.
 func (b *Bridge) isCopy(t resources.Type, o *apiserver.Object) bool {
 	id := objectID{t, o.ID()}
-	if o.Meta.Labels[LabelCopy] != copied || !b.isPlace(id) {
+	if o.Meta.Labels[LabelCopy] != copied || !b.mayBeCopy(id) {
 		return false
 	}
 	return b.find(id, func(r *resources.Resource) bool { return !r.Object.IsZero() && r.Object.UID == o.Meta.UID }) == nil
@@ -187,7 +187,7 @@ func (b *Bridge) isCopy(t resources.Type, o *apiserver.Object) bool {
 
 // find returns the first resource in the position of a wanted copy.
 func (b *Bridge) find(id objectID, wanted func(*resources.Resource) bool) *resources.Resource {
-	if !b.isPlace(id) {
+	if !b.mayBeCopy(id) {
 		return nil
 	}
 	snapshot, meshes := b.Store.Snapshot(), []string{""}

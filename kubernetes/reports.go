@@ -111,7 +111,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		return
 	}
 	uid, key, was := o.uid, o.key, o.conditions
-	n := known{refused: o.refused, generation: o.generation}
+	n := conditionInputs{refused: o.refused, generation: o.generation}
 	b.mu.Unlock()
 	if key != (resources.Key{}) {
 		n.stored = b.Store.Snapshot().Get(key)

@@ -132,7 +132,7 @@ func (g *rig) holds(want ...string) {
 // accepted returns what the condition Accepted of a permission is to say.
 func (g *rig) accepted(name apiserver.Name) string {
 	o := g.kinds[resources.TypeMeshTrafficPermission].objects[name]
-	n := known{refused: o.refused, generation: o.generation, stored: g.store.Snapshot().Get(o.key)}
+	n := conditionInputs{refused: o.refused, generation: o.generation, stored: g.store.Snapshot().Get(o.key)}
 	c := n.conditions()[0]
 	return c.Status + " " + c.Message
 }

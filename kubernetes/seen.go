@@ -8,7 +8,7 @@ import (
 )
 
 // sawCopy notes an object that this server made.
-func (b *Bridge) sawCopy(one *taken) {
+func (b *Bridge) sawCopy(one *queued) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k, o := b.kinds[one.id.Type], one.change.object
@@ -27,7 +27,7 @@ func (b *Bridge) sawCopy(one *taken) {
 }
 
 // sawForeign notes an object of a type that users do not write as objects, created while the webhook was down.
-func (b *Bridge) sawForeign(one *taken) {
+func (b *Bridge) sawForeign(one *queued) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := one.change.object

@@ -23,7 +23,7 @@ var discarded = slog.New(slog.DiscardHandler)
 // hall is a global's desk behind a real socket.
 type hall struct {
 	t    *testing.T
-	desk *Desk
+	desk *Queue
 	conn *grpc.ClientConn
 }
 
@@ -56,7 +56,7 @@ func served(t *testing.T, register func(grpc.ServiceRegistrar)) *grpc.ClientConn
 // newHall trusts what callers say of their zone.
 func newHall(t *testing.T) *hall {
 	t.Helper()
-	h := &hall{t: t, desk: NewDesk()}
+	h := &hall{t: t, desk: NewQueue()}
 	h.conn = served(t, func(r grpc.ServiceRegistrar) {
 		Register(r, h.desk, func(ctx context.Context) (string, kds.Pass, error) {
 			md, _ := metadata.FromIncomingContext(ctx)

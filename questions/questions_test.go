@@ -149,7 +149,7 @@ func refused(err error, code codes.Code) error {
 func TestQuestionsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := NewDesk()
+		d := NewQueue()
 		var asking sync.WaitGroup
 		var busy, silent atomic.Int32
 		for i := range 2 * mostAtOnce {
@@ -200,7 +200,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 		})
 		synctest.Wait()
 		id := d.take("a")[0].GetId()
-		for number := uint32(0); d.hear("a", &questionspb.AnswerPart{Id: id, Number: number, Body: []byte("x")}) == nil; number++ {
+		for number := uint32(0); d.receive("a", &questionspb.AnswerPart{Id: id, Number: number, Body: []byte("x")}) == nil; number++ {
 			time.Sleep(partWithin - time.Second)
 			synctest.Wait()
 		}

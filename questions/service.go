@@ -15,7 +15,7 @@ type Authenticate func(ctx context.Context) (zone string, pass kds.Pass, err err
 
 // Register adds the service to a server created with kds.ServerOptions. It judges a caller before it decodes the
 // message.
-func Register(r grpc.ServiceRegistrar, d *Desk, who Authenticate) {
+func Register(r grpc.ServiceRegistrar, d *Queue, who Authenticate) {
 	judge := func(ctx context.Context, _ string) (context.Context, error) {
 		zone, _, err := who(ctx)
 		if err != nil {
@@ -34,16 +34,16 @@ func zoneOf(ctx context.Context) string {
 	return zone
 }
 
-type service struct{ desk *Desk }
+type service struct{ queue *Queue }
 
 // Take implements questionspb.QuestionServiceServer.
 func (s service) Take(ctx context.Context, _ *questionspb.TakeRequest) (*questionspb.TakeResponse, error) {
-	return &questionspb.TakeResponse{Questions: s.desk.take(zoneOf(ctx))}, nil
+	return &questionspb.TakeResponse{Questions: s.queue.take(zoneOf(ctx))}, nil
 }
 
 // Answer implements questionspb.QuestionServiceServer.
 func (s service) Answer(ctx context.Context, p *questionspb.AnswerPart) (*questionspb.AnswerPartResponse, error) {
-	if err := s.desk.hear(zoneOf(ctx), p); err != nil {
+	if err := s.queue.receive(zoneOf(ctx), p); err != nil {
 		return nil, kds.ToStatus(err)
 	}
 	return &questionspb.AnswerPartResponse{}, nil

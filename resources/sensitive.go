@@ -69,7 +69,7 @@ func EditSecrets(r *Resource, f func(path, value string) (string, error)) (*Spec
 		return nil, fmt.Errorf("%s: spec: %w", r.Key, err)
 	}
 	e := secretEditor{sources: d.Sensitive.Sources, edit: f}
-	if err := e.object(place{}, spec, false); err != nil {
+	if err := e.object(valuePath{}, spec, false); err != nil {
 		return nil, err
 	}
 	if !e.changed {
@@ -95,17 +95,19 @@ type secretEditor struct {
 	changed bool
 }
 
-// place is the place of a value: path with indexes, pattern without.
-type place struct{ path, pattern string }
+// valuePath is the place of a value: path with indexes, pattern without.
+type valuePath struct{ path, pattern string }
 
-func (p place) member(name string) place {
-	return place{strings.TrimPrefix(p.path+"."+name, "."), strings.TrimPrefix(p.pattern+"."+name, ".")}
+func (p valuePath) member(name string) valuePath {
+	return valuePath{strings.TrimPrefix(p.path+"."+name, "."), strings.TrimPrefix(p.pattern+"."+name, ".")}
 }
 
-func (p place) item(i int) place { return place{fmt.Sprintf("%s[%d]", p.path, i), p.pattern + "[]"} }
+func (p valuePath) item(i int) valuePath {
+	return valuePath{fmt.Sprintf("%s[%d]", p.path, i), p.pattern + "[]"}
+}
 
 // object walks the members of an object. secret means that the object is a source, or has the name of a secret.
-func (e *secretEditor) object(at place, o map[string]any, secret bool) error {
+func (e *secretEditor) object(at valuePath, o map[string]any, secret bool) error {
 	header, _ := o["name"].(string)
 	for name, v := range o {
 		here := at.member(name)
@@ -123,7 +125,7 @@ func (e *secretEditor) object(at place, o map[string]any, secret bool) error {
 	return nil
 }
 
-func (e *secretEditor) value(at place, v any, secret bool) (any, error) {
+func (e *secretEditor) value(at valuePath, v any, secret bool) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
 		return v, e.object(at, v, secret)

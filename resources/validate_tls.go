@@ -82,8 +82,8 @@ func (c *TLSConf) Ciphers() ([]string, error) {
 	return c.TLSCiphers, nil
 }
 
-// Unsaid returns a reason for each value that only a peer's conf can have and that proxies treat as another.
-func (c *TLSConf) Unsaid() (out []string) {
+// Unsupported returns a reason for each value that only a peer's conf can have and that proxies treat as another.
+func (c *TLSConf) Unsupported() (out []string) {
 	if c.Mode != nil && !slices.Contains(tlsModes, *c.Mode) {
 		out = append(out, fmt.Sprintf("unknown mode %q, treated as %s", shorten(*c.Mode), TLSStrict))
 	}

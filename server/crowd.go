@@ -123,7 +123,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 	defer c.mu.Unlock()
 	if !c.taking && c.err == nil {
 		c.taking = true
-		c.taker.Go(c.take)
+		c.taker.Go(c.acceptAll)
 	}
 	for len(c.ready) == 0 {
 		if c.err != nil {
@@ -174,9 +174,9 @@ func (c *crowd) Close() error {
 	return err
 }
 
-// take accepts until the underlying listener is closed. Exhausted resources, such as files, may soon be available
+// acceptAll accepts until the underlying listener is closed. Exhausted resources, such as files, may soon be available
 // again.
-func (c *crowd) take() {
+func (c *crowd) acceptAll() {
 	for pause := time.Duration(0); ; {
 		conn, err := c.Listener.Accept()
 		if err == nil {

@@ -56,5 +56,5 @@ func ServeHTTP(ctx context.Context, l net.Listener, h http.Handler, guard *panic
 
 // ofConnection implements http.Server.ConnContext.
 func ofConnection(ctx context.Context, conn net.Conn) context.Context {
-	return rememberPeer(withGuest(ctx, conn), conn)
+	return withPeerCheck(withGuest(ctx, conn), conn)
 }

@@ -16,12 +16,12 @@ const logPatience = time.Second
 type PatientWriter struct {
 	to io.Writer
 
-	mu    sync.Mutex
-	stuck bool      // guarded by mu: a line has waited for too long, and still does
-	fails bool      // guarded by mu: the last line was not written
-	lost  uint64    // guarded by mu: all lost lines
-	told  uint64    // guarded by mu: those that Untold returned
-	since time.Time // guarded by mu: when the first line was lost that Untold has not returned
+	mu       sync.Mutex
+	stuck    bool      // guarded by mu: a line has waited for too long, and still does
+	fails    bool      // guarded by mu: the last line was not written
+	lost     uint64    // guarded by mu: all lost lines
+	reported uint64    // guarded by mu: those that TakeLost returned
+	since    time.Time // guarded by mu: when the first line was lost that TakeLost has not returned
 }
 
 // NewPatientWriter returns a writer to w, or w itself if it is one.
@@ -72,7 +72,7 @@ func (p *PatientWriter) resume(done <-chan error) {
 }
 
 func (p *PatientWriter) loseLocked() {
-	if p.lost == p.told {
+	if p.lost == p.reported {
 		p.since = time.Now()
 	}
 	p.lost++
@@ -85,14 +85,14 @@ func (p *PatientWriter) Lost() uint64 {
 	return p.lost
 }
 
-// Untold returns how many lines were lost since the last call that returned some, and since when. While lines are still
-// being lost it returns none.
-func (p *PatientWriter) Untold() (lines uint64, since time.Time) {
+// TakeLost returns how many lines were lost since the last call that returned some, and since when. While lines are
+// still being lost it returns none.
+func (p *PatientWriter) TakeLost() (lines uint64, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.fails || p.lost == p.told {
+	if p.fails || p.lost == p.reported {
 		return 0, time.Time{}
 	}
-	lines, p.told = p.lost-p.told, p.lost
+	lines, p.reported = p.lost-p.reported, p.lost
 	return lines, p.since
 }

@@ -20,8 +20,8 @@ type loopbackPeer struct {
 	err  error
 }
 
-// rememberPeer makes PeerIsOwner check once per connection, not once per request.
-func rememberPeer(ctx context.Context, _ net.Conn) context.Context {
+// withPeerCheck makes PeerIsOwner check once per connection, not once per request.
+func withPeerCheck(ctx context.Context, _ net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, &loopbackPeer{})
 }
 

@@ -54,7 +54,7 @@ func (c *crowd) lookNow() {
 	switch {
 	case c.err != nil:
 	case c.waiting > 0:
-		c.lookAfter(c.nextTurn(now))
+		c.lookAfter(c.nextLook(now))
 	case c.costly || c.served >= costlyPlaces:
 		c.lookAfter(lookInterval)
 	}

@@ -20,9 +20,9 @@ const (
 type refused struct {
 	count uint64
 	err   error
-	// since is when the failures began, last when one last happened, and told when it was last logged.
-	since, last, told time.Time
-	log               *slog.Logger
+	// since is when the failures began, last when one last happened, and logged when it was last logged.
+	since, last, logged time.Time
+	log                 *slog.Logger
 }
 
 // refuse records that the system failed to accept a connection.
@@ -35,8 +35,8 @@ func (c *crowd) refuse(err error, now time.Time) {
 	}
 	r.count++
 	r.err, r.last = err, now
-	if r.log != nil && now.Sub(r.told) > acceptQuiet {
-		r.told = now
+	if r.log != nil && now.Sub(r.logged) > acceptQuiet {
+		r.logged = now
 		r.log.Error("cannot accept connections: clients wait or are refused", "address", c.Addr().String(), "error", err)
 	}
 }
@@ -47,9 +47,9 @@ func (c *crowd) recovers() {
 	defer c.mu.Unlock()
 	r := &c.refused
 	r.last = time.Time{}
-	if r.log != nil && !r.told.IsZero() {
+	if r.log != nil && !r.logged.IsZero() {
 		r.log.Info("accepting connections again", "address", c.Addr().String(), "failures", r.count, "since", r.since)
-		r.told = time.Time{}
+		r.logged = time.Time{}
 	}
 }
 

@@ -27,9 +27,9 @@ const (
 	repeatsAfter = time.Minute
 )
 
-// told lists the attributes that distinguish lines of a kind. Others, such as addresses, ports and counts, always
-// differ.
-var told = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true,
+// identifying lists the attributes that distinguish lines of a kind. Others, such as addresses, ports and counts,
+// always differ.
+var identifying = map[string]bool{"zone": true, "node": true, "type": true, "mesh": true, "name": true, "reason": true,
 	"error": true, "peer": true, "global": true}
 
 // repeats is a slog.Handler that omits repeated warnings and errors, and adds their number to the next of their kind.
@@ -68,7 +68,7 @@ func limitRepeats(inner slog.Handler, out *PatientWriter, now func() time.Time) 
 
 // Handle implements slog.Handler.
 func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
-	h.state.tellLost(ctx)
+	h.state.logLost(ctx)
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
@@ -77,7 +77,7 @@ func (h *repeats) Handle(ctx context.Context, r slog.Record) error {
 		sum = h.state.add(sum, a)
 		return true
 	})
-	leftOut, ok := h.state.take(&r, sum)
+	leftOut, ok := h.state.allow(&r, sum)
 	if !ok {
 		return nil
 	}
@@ -104,14 +104,14 @@ func (h *repeats) WithGroup(name string) slog.Handler {
 
 // add uses a sum, so that the order does not matter.
 func (s *repeated) add(sum uint64, a slog.Attr) uint64 {
-	if !told[a.Key] {
+	if !identifying[a.Key] {
 		return sum
 	}
 	return sum + maphash.String(s.seed, a.Key+"\x00"+a.Value.String())
 }
 
-// take reports whether a line is logged, and how many of its kind were omitted before it.
-func (s *repeated) take(r *slog.Record, about uint64) (leftOut int, ok bool) {
+// allow reports whether a line is logged, and how many of its kind were omitted before it.
+func (s *repeated) allow(r *slog.Record, about uint64) (leftOut int, ok bool) {
 	now := s.now()
 	about += maphash.String(s.seed, r.Message)
 	s.mu.Lock()
@@ -139,13 +139,13 @@ func (s *repeated) take(r *slog.Record, about uint64) (leftOut int, ok bool) {
 	k.leftOut++
 	if k.timer == nil {
 		level, message := r.Level, r.Message
-		k.timer = time.AfterFunc(repeatsAfter, func() { s.tell(k, level, message) })
+		k.timer = time.AfterFunc(repeatsAfter, func() { s.logOmitted(k, level, message) })
 	}
 	return 0, false
 }
 
-// tell logs how many lines of a kind were omitted since the last one logged.
-func (s *repeated) tell(k *kind, level slog.Level, message string) {
+// logOmitted logs how many lines of a kind were omitted since the last one logged.
+func (s *repeated) logOmitted(k *kind, level slog.Level, message string) {
 	s.mu.Lock()
 	leftOut := k.leftOut
 	k.leftOut, k.timer = 0, nil
@@ -158,9 +158,9 @@ func (s *repeated) tell(k *kind, level slog.Level, message string) {
 	_ = s.to.Handle(context.Background(), r) // like slog, it ignores failures to log
 }
 
-// tellLost logs how many lines were lost while the log took none, once it takes them again.
-func (s *repeated) tellLost(ctx context.Context) {
-	lines, since := s.out.Untold()
+// logLost logs how many lines were lost while the log took none, once it takes them again.
+func (s *repeated) logLost(ctx context.Context) {
+	lines, since := s.out.TakeLost()
 	if lines == 0 {
 		return
 	}

@@ -37,7 +37,7 @@ func (i *Issuer) RevokeCertificate(ctx context.Context, serial string) error {
 		return fmt.Errorf("%w: the serial number is not in lower-case hex without leading zeros: want %q", ErrClaims, parsed)
 	}
 	err := i.certificates.edit(ctx,
-		func(s ids) error { return s.remember(serial, i.cfg.Now().Add(serialMemory), i.forget()) })
+		func(s ids) error { return s.add(serial, i.cfg.Now().Add(serialMemory), i.forget()) })
 	if err != nil {
 		return fmt.Errorf("revoked certificates: %w", err)
 	}

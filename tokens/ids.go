@@ -32,8 +32,8 @@ func (s ids) has(id string) bool {
 	return ok
 }
 
-// remember adds an id and drops expired ones by the clock for forgetting.
-func (s ids) remember(id string, until, now time.Time) error {
+// add adds an id and drops expired ones by the clock for forgetting.
+func (s ids) add(id string, until, now time.Time) error {
 	maps.DeleteFunc(s, func(_ string, end time.Time) bool { return end.Add(afterExpiry).Before(now) })
 	if old, ok := s[id]; ok && old.After(until) {
 		return nil

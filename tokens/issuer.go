@@ -174,7 +174,7 @@ func (i *Issuer) Revoke(ctx context.Context, id string, until time.Time) error {
 	if id == "" || len(id) > maxIDBytes {
 		return fmt.Errorf("%w: the id to revoke is empty or longer than %d bytes", ErrClaims, maxIDBytes)
 	}
-	return i.revoked.edit(ctx, func(s ids) error { return s.remember(id, until, i.forget()) })
+	return i.revoked.edit(ctx, func(s ids) error { return s.add(id, until, i.forget()) })
 }
 
 // Use marks a token's id as used. It succeeds once; after that it returns ErrUsed, on every replica. until is the
@@ -187,7 +187,7 @@ func (i *Issuer) Use(ctx context.Context, id string, until time.Time) error {
 		if s.has(id) {
 			return ErrUsed
 		}
-		return s.remember(id, until, i.forget())
+		return s.add(id, until, i.forget())
 	})
 }
 

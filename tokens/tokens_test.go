@@ -151,10 +151,10 @@ func TestIDsAreForgotten(t *testing.T) {
 	for n := range maxIDs {
 		full[fmt.Sprint(n)] = start
 	}
-	if err := full.remember("one more", start.Add(time.Hour), start); !errors.Is(err, ErrFull) {
+	if err := full.add("one more", start.Add(time.Hour), start); !errors.Is(err, ErrFull) {
 		t.Errorf("got %v", err)
 	}
-	if err := full.remember("one more", start.Add(48*time.Hour), start.Add(25*time.Hour)); err != nil || len(full) != 1 {
+	if err := full.add("one more", start.Add(48*time.Hour), start.Add(25*time.Hour)); err != nil || len(full) != 1 {
 		t.Errorf("%d remembered, %v", len(full), err)
 	}
 }

@@ -17,9 +17,9 @@ func forecastSync(zone string) api.PreviewFunc {
 				here.Zones = append(here.Zones, other)
 			}
 		}
-		crossing := exchange.NewFilter()
+		filter := exchange.NewFilter()
 		for _, c := range p.Changes {
-			c.Forecast.SyncedTo = crossing.Reach(c.New, here)
+			c.Forecast.SyncedTo = filter.Reach(c.New, here)
 		}
 		return nil
 	}

@@ -74,7 +74,7 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 			return fmt.Sprint(spread.status.Snapshot().Revision(), spread.link != nil && spread.link.Connected())
 		},
 		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
-	}, kubernetes.Place{DataDir: cfg.DataDir, Box: o.box, Agent: "causeway-zone"}, diagnostics)
+	}, kubernetes.Host{DataDir: cfg.DataDir, Box: o.box, Agent: "causeway-zone"}, diagnostics)
 }
 
 // newDiscovery returns the controller that makes Dataplanes and MeshServices of the cluster's pods and Services; nil

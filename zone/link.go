@@ -28,7 +28,7 @@ import (
 type linkParts struct {
 	registry prometheus.Registerer
 	detail   prometheus.Registerer
-	proxies  func(told func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
+	proxies  func(reported func(revision uint64) bool) ([]tracker.ProxyBehind, uint32)
 	known    *kds.VersionFiles
 	admins   *envoyadmin.Admins
 	observed *accesslog.Config

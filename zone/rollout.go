@@ -15,18 +15,18 @@ import (
 )
 
 // behindOf lists the proxies that are behind, and returns how many streams this covers. A proxy whose problems have not
-// reached the global counts as behind: the global could not tell it from success. told reports whether the global has a
-// revision of the status store.
-func behindOf(proxies *xds.Proxies, told func(revision uint64) bool) (list []tracker.ProxyBehind, streams uint32) {
+// reached the global counts as behind: the global could not tell it from success. reported is true once the global has
+// a revision of the status store.
+func behindOf(proxies *xds.Proxies, reported func(revision uint64) bool) (list []tracker.ProxyBehind, streams uint32) {
 	streams = proxies.Streams() // first, so that the statuses include at least these
-	return behind(proxies.SyncStatuses(), told), streams
+	return behind(proxies.SyncStatuses(), reported), streams
 }
 
 // behind lists the proxies that have not acknowledged their whole configuration, by the names of their Dataplanes.
-func behind(statuses []xds.SyncStatus, told func(revision uint64) bool) []tracker.ProxyBehind {
+func behind(statuses []xds.SyncStatus, reported func(revision uint64) bool) []tracker.ProxyBehind {
 	list := []tracker.ProxyBehind{}
 	for _, one := range statuses {
-		if one.Behind || one.Untold || one.ToldAt > 0 && !told(one.ToldAt) {
+		if one.Behind || one.Unreported || one.ReportedAt > 0 && !reported(one.ReportedAt) {
 			list = append(list, nameOf(one))
 		}
 	}

@@ -109,7 +109,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	admins := envoyadmin.New(envoyadmin.Config{Store: o.store, Home: o.home, Assigned: authorities.Assigned,
 		Admin: proxies.Admin, Key: adminKey})
 	link, err := newLink(ctx, cfg, o, linkParts{known: known, admins: admins, observed: &observed, registry: diagnostics.Registry, detail: diagnostics.Detail,
-		proxies: func(told func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, told) }})
+		proxies: func(reported func(uint64) bool) ([]tracker.ProxyBehind, uint32) { return behindOf(proxies, reported) }})
 	if err != nil {
 		return err
 	}

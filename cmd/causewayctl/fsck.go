@@ -58,7 +58,7 @@ func newFsck(c *cli) *cobra.Command {
 			if err != nil {
 				return failed(err)
 			}
-			if report.Left() > 0 {
+			if report.Unrepaired() > 0 {
 				return failed(errNo)
 			}
 			return nil
@@ -108,6 +108,6 @@ func (c *cli) printFsck(a *fsckAnswer) error {
 		fmt.Fprintf(c.out, "%s: %d resources could be read\n", a.SalvageTo, a.Salvaged)
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %d resources at revision %d, %d files, %d findings, %d of them repaired\n",
-		a.Dir, a.Resources, a.Revision, a.Files, len(a.Findings), len(a.Findings)-a.Left())
+		a.Dir, a.Resources, a.Revision, a.Files, len(a.Findings), len(a.Findings)-a.Unrepaired())
 	return err
 }

@@ -39,11 +39,11 @@ func plainPolicy(d *resources.Descriptor, spec []byte) ([]byte, error) {
 	if d.Type == resources.TypeMeshTrafficPermission && plainAlready(spec) {
 		return spec, nil
 	}
-	return takeApart(d, spec)
+	return rewritePlain(d, spec)
 }
 
-// takeApart does plainPolicy's work.
-func takeApart(d *resources.Descriptor, spec []byte) ([]byte, error) {
+// rewritePlain does plainPolicy's work.
+func rewritePlain(d *resources.Descriptor, spec []byte) ([]byte, error) {
 	var policy object
 	if err := json.Unmarshal(spec, &policy); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ func FuzzPlainPermission(f *testing.F) {
 		if err != nil || !plainAlready(spec.JSON()) {
 			return
 		}
-		if out, err := takeApart(d, spec.JSON()); err != nil || string(out) != string(spec.JSON()) {
+		if out, err := rewritePlain(d, spec.JSON()); err != nil || string(out) != string(spec.JSON()) {
 			t.Errorf("%s was taken to be plain, and becomes %s, %v", spec.JSON(), out, err)
 		}
 	})

@@ -148,7 +148,7 @@ func (f *following) watch(ctx context.Context) error {
 			}
 			return fmt.Errorf("watch of %s: %w", f.kind.Plural, err)
 		}
-		if err := f.take(&e); err != nil {
+		if err := f.apply(&e); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-func (f *following) take(e *event) error {
+func (f *following) apply(e *event) error {
 	switch e.Type {
 	case "ERROR":
 		var s status

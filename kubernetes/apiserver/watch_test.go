@@ -166,7 +166,7 @@ func FuzzEvents(f *testing.F) {
 		w := &following{kind: things, sink: sink, revision: "1"}
 		for d := json.NewDecoder(strings.NewReader(string(raw))); ; {
 			var e event
-			if d.Decode(&e) != nil || w.take(&e) != nil {
+			if d.Decode(&e) != nil || w.apply(&e) != nil {
 				break
 			}
 		}

@@ -18,7 +18,7 @@ type holding struct {
 func holdingOf(r *resources.Resource) holding { return holding{r.Type, r.Mesh, r.Namespace} }
 
 // has returns how much a namespace has in the store.
-func (p *plan) has(at holding) int {
+func (p *pass) has(at holding) int {
 	total, known := p.stored[at]
 	if !known {
 		for r := range p.snap.List(store.Query{Type: at.of, Mesh: at.mesh, Namespace: &at.namespace}) {
@@ -31,7 +31,7 @@ func (p *plan) has(at holding) int {
 
 // crowds returns why a resource would exceed a limit of its namespace, and counts it if it would not. old is the
 // resource that it replaces, or nil. Stored resources may stay, change and shrink, as for users.
-func (p *plan) crowds(want, old *resources.Resource) string {
+func (p *pass) crowds(want, old *resources.Resource) string {
 	at, more := holdingOf(want), p.d.Limits.Count(want)
 	if old != nil {
 		more -= p.d.Limits.Count(old)
@@ -49,7 +49,7 @@ func (p *plan) crowds(want, old *resources.Resource) string {
 }
 
 // leaves counts a resource that will be removed, and marks those that wait for its room.
-func (p *plan) leaves(old *resources.Resource) {
+func (p *pass) leaves(old *resources.Resource) {
 	p.added[holdingOf(old)] -= p.d.Limits.Count(old)
 	if s := p.d.spaceLocked(old.Namespace); old.Type == resources.TypeDataplane && len(s.crowded) > 0 {
 		s.retry()

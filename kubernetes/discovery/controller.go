@@ -62,8 +62,8 @@ type Controller struct {
 	compared bool
 	// meshes are those in which something was made, whether they exist or not.
 	meshes map[string]bool
-	// told holds the problems that already have Events.
-	told map[object]string
+	// reported holds the problems that already have Events.
+	reported map[object]string
 	// reasons holds those of all current problems.
 	reasons map[object][]string
 }
@@ -86,13 +86,13 @@ type space struct {
 // New returns a controller. Run starts it.
 func New(c Config) *Controller {
 	d := &Controller{Config: c, work: make(chan struct{}, 1), events: make(chan event, maxEvents),
-		spaces: map[string]*space{}, nodes: map[string]*Node{}, told: map[object]string{},
+		spaces: map[string]*space{}, nodes: map[string]*Node{}, reported: map[object]string{},
 		meshes: map[string]bool{}, doubts: make(chan struct{}, 1), reasons: map[object][]string{}}
 	d.kinds = []*following{
-		{c: d, kind: core("nodes", "Node", false), sees: take(readNode, d.sawNode), known: d.knownNodes},
-		{c: d, kind: core("namespaces", "Namespace", false), sees: take(readNamespace, d.sawNamespace), known: d.knownNamespaces},
-		{c: d, kind: core("services", "Service", true), sees: take(readService, d.sawService), known: d.knownServices},
-		{c: d, kind: core("pods", "Pod", true), sees: take(readPod, d.sawPod), known: d.knownPods},
+		{c: d, kind: core("nodes", "Node", false), sees: handler(readNode, d.sawNode), known: d.knownNodes},
+		{c: d, kind: core("namespaces", "Namespace", false), sees: handler(readNamespace, d.sawNamespace), known: d.knownNamespaces},
+		{c: d, kind: core("services", "Service", true), sees: handler(readService, d.sawService), known: d.knownServices},
+		{c: d, kind: core("pods", "Pod", true), sees: handler(readPod, d.sawPod), known: d.knownPods},
 	}
 	d.namespaces, d.services, d.pods = d.kinds[1], d.kinds[2], d.kinds[3]
 	for _, f := range d.kinds {
@@ -138,7 +138,7 @@ func (d *Controller) write(ctx context.Context) error {
 			return nil
 		case <-d.work:
 		case <-retell.C:
-			d.retell()
+			d.reportAgain()
 		}
 		wait := foldTime
 		for more := true; more && ctx.Err() == nil; {

@@ -30,8 +30,8 @@ type event struct {
 	Problem
 }
 
-// tellLocked reports the problems of an object, unless they were already reported.
-func (d *Controller) tellLocked(of object, problems []Problem) {
+// reportLocked reports the problems of an object, unless they were already reported.
+func (d *Controller) reportLocked(of object, problems []Problem) {
 	text, key := "", of
 	key.uid = "" // another object of the name replaces the first
 	for _, one := range problems[:min(len(problems), maxProblems)] {
@@ -41,30 +41,30 @@ func (d *Controller) tellLocked(of object, problems []Problem) {
 	for _, one := range problems {
 		d.reasons[key] = append(d.reasons[key], one.Reason)
 	}
-	if d.told[key] == text {
+	if d.reported[key] == text {
 		return
 	}
 	if text == "" {
-		delete(d.told, key)
+		delete(d.reported, key)
 		return
 	}
 	for _, one := range problems[:min(len(problems), maxProblems)] {
 		select {
 		case d.events <- event{of, one}:
 		default:
-			return // it is reported later: see retell
+			return // it is reported later: see reportAgain
 		}
 		d.Log.Warn("an object of the cluster is not in the mesh as its author may expect", "kind", of.kind, "object",
 			of.namespace+"/"+of.name, "reason", one.Reason, "message", one.Message)
 	}
-	d.told[key] = text
+	d.reported[key] = text
 }
 
-// retell makes all problems be reported again.
-func (d *Controller) retell() {
+// reportAgain makes all problems be reported again.
+func (d *Controller) reportAgain() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	clear(d.told)
+	clear(d.reported)
 	d.allLocked()
 }
 

@@ -25,8 +25,8 @@ type following struct {
 	held map[string]map[string]bool
 }
 
-// take returns a function that reads an object and hands it on, nil for a deleted one.
-func take[T any](read func(*apiserver.Object) (*T, error), saw func(apiserver.Name, *T)) func(apiserver.Name, *apiserver.Object) error {
+// handler returns a function that reads an object and hands it on, nil for a deleted one.
+func handler[T any](read func(*apiserver.Object) (*T, error), saw func(apiserver.Name, *T)) func(apiserver.Name, *apiserver.Object) error {
 	return func(id apiserver.Name, o *apiserver.Object) error {
 		if o == nil {
 			saw(id, nil)
@@ -180,7 +180,7 @@ func (d *Controller) sawService(id apiserver.Name, one *Service) {
 	if one == nil {
 		delete(s.services, id.Name)
 		of := object{kind: "Service", namespace: id.Namespace, name: id.Name}
-		delete(d.told, of)
+		delete(d.reported, of)
 		delete(d.reasons, of)
 	} else {
 		s.services[id.Name] = one

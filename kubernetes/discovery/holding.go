@@ -88,7 +88,7 @@ func (d *Controller) confirm(ctx context.Context) error {
 			return nil
 		case <-d.doubts:
 		}
-		told := ""
+		logged := ""
 		for more := true; more; {
 			more = false
 			err := d.isCluster(ctx)
@@ -101,8 +101,8 @@ func (d *Controller) confirm(ctx context.Context) error {
 					}
 				}
 			}
-			if err != nil && ctx.Err() == nil && err.Error() != told {
-				told = err.Error()
+			if err != nil && ctx.Err() == nil && err.Error() != logged {
+				logged = err.Error()
 				d.Log.Warn("objects that a list has omitted stay in the mesh", "error", err)
 			}
 			timer := time.NewTimer(confirmTime)

@@ -36,7 +36,7 @@ func (s *space) answers(p *Pod) {
 // identified returns a MeshService with the identities that may answer for it: those of the pods behind it, and those
 // that users wrote. Other zones know the Dataplanes of this zone by nothing else, and would accept every workload of
 // the zone as the server. A MeshService without pods keeps its identities.
-func (p *plan) identified(s *space, one *Service, want *resources.Resource) *resources.Resource {
+func (p *pass) identified(s *space, one *Service, want *resources.Resource) *resources.Resource {
 	spec, err := resources.SpecAs[resources.MeshService](want)
 	if err != nil || p.d.Identities == nil {
 		return want
@@ -69,7 +69,7 @@ func (p *plan) identified(s *space, one *Service, want *resources.Resource) *res
 }
 
 // bearers returns the identities of the Dataplanes behind a Service in a mesh, or of the one that ref names.
-func (p *plan) bearers(s *space, one *Service, mesh string, ref *resources.DataplaneRef) map[string]bool {
+func (p *pass) bearers(s *space, one *Service, mesh string, ref *resources.DataplaneRef) map[string]bool {
 	if p.who[mesh] == nil {
 		p.who[mesh] = p.d.Identities(mesh)
 	}

@@ -14,16 +14,16 @@ import (
 // maxBatch limits the pods that are checked, and roughly the resources that are written, at once.
 const maxBatch = 500
 
-// plan is one pass over the changes.
-type plan struct {
+// pass is one pass over the changes.
+type pass struct {
 	d      *Controller
 	snap   store.Snapshot
 	meshes []string // the existing ones
 	ops    []store.Op
 	// removals come after ops, so that a replacement exists before its predecessor is gone.
 	removals []store.Op
-	marks    []resources.Key // the subjects of the plan: marked again if it is not stored
-	// stored is how much of a limited kind namespaces have, where the plan needed it; added is what the plan adds.
+	marks    []resources.Key // the subjects of the pass: marked again if it is not stored
+	// stored is how much of a limited kind namespaces have, where the pass needed it; added is what the pass adds.
 	stored, added map[holding]int
 	// who returns the identities of the Dataplanes of a mesh.
 	who map[string]func(*resources.Resource) []string
@@ -31,13 +31,13 @@ type plan struct {
 
 // writeOnce writes one batch. more means that there is more to do at once.
 func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
-	p := &plan{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{},
+	p := &pass{d: d, snap: d.Store.Snapshot(), stored: map[holding]int{}, added: map[holding]int{},
 		who: map[string]func(*resources.Resource) []string{}}
 	for mesh := range p.snap.List(store.Query{Type: resources.TypeMesh}) {
 		p.meshes = append(p.meshes, mesh.Name)
 	}
 	d.mu.Lock()
-	more = d.planLocked(p)
+	more = d.reconcileLocked(p)
 	d.mu.Unlock()
 	ops := slices.Concat(p.ops, p.removals)
 	for begin := 0; begin < len(ops); begin += maxBatch {
@@ -53,8 +53,9 @@ func (d *Controller) writeOnce(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// planLocked plans what is marked, once every kind was listed: objects not seen yet are not gone.
-func (d *Controller) planLocked(p *plan) (more bool) {
+// reconcileLocked fills a pass with the operations for what is marked, once every kind was listed: objects not seen yet
+// are not gone.
+func (d *Controller) reconcileLocked(p *pass) (more bool) {
 	for _, f := range d.kinds {
 		if !f.listed {
 			return false
@@ -129,7 +130,7 @@ func (s *space) inOrder() []*Service {
 }
 
 // pod plans the Dataplane of a pod, which may be gone.
-func (p *plan) pod(s *space, name string, services []*Service) {
+func (p *pass) pod(s *space, name string, services []*Service) {
 	key := resources.Key{Type: resources.TypeDataplane, Namespace: s.name, Name: name}
 	p.marks = append(p.marks, key)
 	var want *resources.Resource
@@ -154,12 +155,12 @@ func (p *plan) pod(s *space, name string, services []*Service) {
 	if pod != nil {
 		of.uid = pod.Metadata.UID
 	}
-	p.d.tellLocked(of, problems)
+	p.d.reportLocked(of, problems)
 }
 
 // services plans the MeshServices of a namespace: of all Services, or of some if only the pods behind them changed.
 // only is nil for all.
-func (p *plan) services(s *space, services []*Service, only map[string]bool) {
+func (p *pass) services(s *space, services []*Service, only map[string]bool) {
 	p.marks = append(p.marks, resources.Key{Type: resources.TypeMeshService, Namespace: s.name})
 	pods := slices.SortedFunc(maps.Values(s.pods), func(a, b *Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	if p.d.Home.IsOperators(s.name) {
@@ -199,12 +200,12 @@ func (p *plan) services(s *space, services []*Service, only map[string]bool) {
 		}
 	}
 	for i, one := range services {
-		p.d.tellLocked(object{"Service", s.name, one.Metadata.Name, one.Metadata.UID}, problems[i])
+		p.d.reportLocked(object{"Service", s.name, one.Metadata.Name, one.Metadata.UID}, problems[i])
 	}
 }
 
 // unkept plans the removal of a namespace's MeshServices that belong to no Service any more.
-func (p *plan) unkept(s *space, kept map[resources.Key]bool) {
+func (p *pass) unkept(s *space, kept map[resources.Key]bool) {
 	for r := range p.snap.List(store.Query{Type: resources.TypeMeshService, Namespace: &s.name,
 		Labels: map[string]string{resources.LabelManagedBy: resources.ManagedByDiscovery}}) {
 		if !kept[r.Key] {
@@ -214,7 +215,7 @@ func (p *plan) unkept(s *space, kept map[resources.Key]bool) {
 }
 
 // admit returns a resource as the store has it, or nil with the reason.
-func (p *plan) admit(want *resources.Resource, problems []Problem) (*resources.Resource, []Problem) {
+func (p *pass) admit(want *resources.Resource, problems []Problem) (*resources.Resource, []Problem) {
 	if want == nil {
 		return nil, problems
 	}
@@ -237,7 +238,7 @@ func madeOf(r *resources.Resource) string {
 
 // put plans to write a resource if the store's version differs or is missing. It keeps resources that a user wrote, and
 // those that cannot be replaced.
-func (p *plan) put(want *resources.Resource) []Problem {
+func (p *pass) put(want *resources.Resource) []Problem {
 	p.d.meshes[want.Mesh] = true
 	old := p.snap.Get(want.Key)
 	op := store.Op{Put: want, If: store.IfAbsent()}
@@ -262,7 +263,7 @@ func (p *plan) put(want *resources.Resource) []Problem {
 }
 
 // remove plans to remove a resource, if discovery made it.
-func (p *plan) remove(old *resources.Resource) {
+func (p *pass) remove(old *resources.Resource) {
 	if old == nil || !p.d.Home.Discovered(old) || p.d.keeps(old) {
 		return
 	}

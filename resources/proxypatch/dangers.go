@@ -28,7 +28,7 @@ type danger struct {
 }
 
 // dangers lists the dangers in a message, one per occurrence. It looks into packed messages.
-func dangers(m proto.Message, at place, protected map[string]bool) []danger {
+func dangers(m proto.Message, at exposure, protected map[string]bool) []danger {
 	s := search{at: at, protected: protected}
 	if m != nil {
 		s.message(m.ProtoReflect(), m.ProtoReflect())
@@ -70,7 +70,7 @@ func (d danger) same(o danger) bool {
 
 // search collects dangers.
 type search struct {
-	at        place
+	at        exposure
 	protected map[string]bool
 	found     []danger
 	unit      protoreflect.Message // the unit of the current message

@@ -97,7 +97,7 @@ func (j *judged) exposed() bool {
 }
 
 // more returns the first danger that the resource has gained and that is not the proxy's own, or "".
-func (j *judged) more(at place, protected map[string]bool) string {
+func (j *judged) more(at exposure, protected map[string]bool) string {
 	return gained(dangers(j.own, at, protected), dangers(j.then, at, protected), dangers(j.now, at, protected))
 }
 

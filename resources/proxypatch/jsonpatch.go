@@ -72,13 +72,13 @@ func (p *JSONPatch) apply(doc any, b *budget) (any, error) {
 		}
 		return put(doc, at, value, true)
 	case "remove":
-		return take(doc, at), nil
+		return without(doc, at), nil
 	case "move":
 		from, err := pointer(*p.From)
 		if err != nil {
 			return nil, err
 		}
-		return put(take(doc, from), at, value, false)
+		return put(without(doc, from), at, value, false)
 	}
 	return nil, fmt.Errorf("unknown op %q", p.Op)
 }
@@ -221,15 +221,15 @@ func put(doc any, at []string, value any, replace bool) (any, error) {
 	return nil, fmt.Errorf("%q is below a value that is neither an object nor a list", at[0])
 }
 
-// take returns the document without the value at a path.
-func take(doc any, at []string) any {
+// without returns the document without the value at a path.
+func without(doc any, at []string) any {
 	if len(at) == 0 {
 		return map[string]any{}
 	}
 	switch v := doc.(type) {
 	case map[string]any:
 		if below, ok := v[at[0]]; ok && len(at) > 1 {
-			v[at[0]] = take(below, at[1:])
+			v[at[0]] = without(below, at[1:])
 		} else {
 			delete(v, at[0])
 		}
@@ -242,7 +242,7 @@ func take(doc any, at []string) any {
 		if len(at) == 1 {
 			return slices.Delete(v, i, i+1)
 		}
-		v[i] = take(v[i], at[1:])
+		v[i] = without(v[i], at[1:])
 		return v
 	}
 	return doc

@@ -69,12 +69,12 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
 )
 
-// place is where in a proxy a value is.
-type place uint8
+// exposure is where in a proxy a value is.
+type exposure uint8
 
 const (
 	// exposed is what remote clients reach: inbounds, and everything that is not known to be for the application only.
-	exposed place = iota
+	exposed exposure = iota
 	// ofCallers is what only the application reaches: its outbounds.
 	ofCallers
 )
@@ -111,7 +111,7 @@ func typeNames(of map[bool][]proto.Message) map[string]bool {
 }
 
 // mayBring reports whether an ordinary patch may add an extension at a place.
-func mayBring(name string, at place) bool {
+func mayBring(name string, at exposure) bool {
 	onlyOutbound, ok := allowed[name]
 	return ok && (at == ofCallers || !onlyOutbound)
 }

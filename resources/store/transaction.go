@@ -37,7 +37,7 @@ func (v *View) Begin() *Transaction {
 // final only after Commit: the outcome of any batch, even a refused one, may depend on others in the transaction.
 func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	now := t.view.now()
-	p := plan{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced,
+	p := staging{txn: t.txn, now: now.Round(0).UTC(), revision: t.view.assigned + 1, synced: b.Synced,
 		undecoded: t.view.undecoded}
 	for i := range b.Ops {
 		if err := p.add(&b.Ops[i]); err != nil {
@@ -55,7 +55,7 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 	}
 	for _, c := range changes {
 		if err := t.write(c); err != nil {
-			// The plan passes only changes that the indexers accept.
+			// Staging passes only changes that the indexers accept.
 			panic(fmt.Sprintf("%s: %v", c.Key(), err))
 		}
 	}
@@ -122,8 +122,8 @@ func (t *Transaction) Abort() {
 	t.view.writer.Unlock()
 }
 
-// plan computes the effect of a batch without applying it, so that a refused batch leaves no trace.
-type plan struct {
+// staging computes the effect of a batch without applying it, so that a refused batch leaves no trace.
+type staging struct {
 	txn      *memdb.Txn
 	now      time.Time
 	revision uint64
@@ -135,7 +135,7 @@ type plan struct {
 	order  []resources.Key
 }
 
-func (p *plan) add(op *Op) error {
+func (p *staging) add(op *Op) error {
 	if op.Put == nil {
 		return p.delete(op)
 	}
@@ -183,7 +183,7 @@ func (p *plan) add(op *Op) error {
 	return nil
 }
 
-func (p *plan) delete(op *Op) error {
+func (p *staging) delete(op *Op) error {
 	old := p.get(op.Delete)
 	switch {
 	case op.If.kind == absent && old != nil:
@@ -199,7 +199,7 @@ func (p *plan) delete(op *Op) error {
 }
 
 // get returns the resource under the key with the batch's changes so far.
-func (p *plan) get(k resources.Key) *resources.Resource {
+func (p *staging) get(k resources.Key) *resources.Resource {
 	if c, ok := p.staged[k]; ok {
 		return c.New
 	}
@@ -207,7 +207,7 @@ func (p *plan) get(k resources.Key) *resources.Resource {
 }
 
 // stage records the change that the batch makes to the key. old is the result of get.
-func (p *plan) stage(k resources.Key, old, r *resources.Resource) {
+func (p *staging) stage(k resources.Key, old, r *resources.Resource) {
 	if p.staged == nil {
 		p.staged = map[resources.Key]Change{}
 	}
@@ -220,7 +220,7 @@ func (p *plan) stage(k resources.Key, old, r *resources.Resource) {
 }
 
 // changes returns the net effect: at most one change for each key, none if its content is the same in the end.
-func (p *plan) changes() []Change {
+func (p *staging) changes() []Change {
 	changes := make([]Change, 0, len(p.order))
 	for _, k := range p.order {
 		c := p.staged[k]

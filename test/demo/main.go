@@ -130,13 +130,13 @@ func (m *mesh) play(ctx context.Context) error {
 	for _, r := range rows {
 		ok = ok && r.ok
 	}
-	crossings, err := m.showCrossing(ctx)
+	deliveries, err := m.showDelivery(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(m.out)
-	printCrossings(m.out, crossings)
-	for _, c := range crossings {
+	printDeliveries(m.out, deliveries)
+	for _, c := range deliveries {
 		for _, s := range c.where {
 			ok = ok && s.ok()
 		}

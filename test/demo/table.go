@@ -30,10 +30,10 @@ func printRows(w io.Writer, rows []row) {
 	_ = t.Flush()
 }
 
-func printCrossings(w io.Writer, crossings []crossing) {
+func printDeliveries(w io.Writer, deliveries []delivery) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WRITTEN IN ZONE-1\tROLE\tSERVER\tEXPECTED\tFOUND AS\t")
-	for _, c := range crossings {
+	for _, c := range deliveries {
 		policy, role := c.policy, c.role
 		for _, s := range c.where {
 			found, want := s.name, "there"

@@ -89,12 +89,12 @@ func (r *replay) propose() {
 		case !r.prefixes && denied[[4]string{c.section, c.Client, c.Method, c.path}].After(c.last):
 			r.say("not allowed by it, because they were denied later", c)
 		default:
-			r.take(c, path)
+			r.include(c, path)
 		}
 	}
 }
 
-func (r *replay) take(c *call, path string) {
+func (r *replay) include(c *call, path string) {
 	if c.ShadowPolicy != "" {
 		r.say("allowed by it, though "+r.suggestion.named(c.ShadowPolicy)+" would deny them", c)
 	}

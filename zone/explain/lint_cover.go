@@ -89,8 +89,8 @@ type coverage struct {
 	by       placed
 }
 
-// crossing looks, among the rules of one inbound, for entries that never decide because of entries of other policies.
-func (l *linter) crossing(rules matching.Rules) {
+// cover looks, among the rules of one inbound, for entries that never decide because of entries of other policies.
+func (l *linter) cover(rules matching.Rules) {
 	var asked []placed // in the order of evaluation
 	for _, deny := range []bool{true, false} {
 		for i := range rules.Items {

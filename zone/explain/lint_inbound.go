@@ -61,7 +61,7 @@ func (l *linter) inbounds(ctx context.Context, tls []*matching.Policy) {
 // closed those with a deny entry on an inbound without one.
 func (l *linter) inbound(s subject, rules matching.Rules, open map[*matching.Policy]bool,
 	closed map[*matching.Policy]string) {
-	l.crossing(rules)
+	l.cover(rules)
 	allowing := slices.ContainsFunc(rules.Items,
 		func(r matching.Rule) bool { return len(r.Conf.Allow)+len(r.Conf.AllowWithShadowDeny) > 0 })
 	for _, w := range rules.Warnings {

@@ -49,9 +49,9 @@ func lie(t *rapid.T, r *resources.Resource) {
 
 // spread copies the resources of the zones and the global to all servers, by the rules of kds, in order of dependency.
 func (s *sites) spread(t *rapid.T) {
-	crossing, mapping := exchange.NewFilter(), exchange.NewMapping()
+	filter, mapping := exchange.NewFilter(), exchange.NewMapping()
 	carry := func(r *resources.Resource, a *exchange.Audience, to *site) {
-		if crossing.Stops(r, a) != "" {
+		if filter.Stops(r, a) != "" {
 			return
 		}
 		out, err := mapping.Outbound(r, a)

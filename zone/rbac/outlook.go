@@ -116,7 +116,7 @@ func (f *Forecaster) holds(r *foreseen, client string) (out [kinds]holds) {
 			if !strings.HasPrefix(client, c.prefix) {
 				continue
 			}
-			if parts, may := f.left(c); may {
+			if parts, may := f.unknownParts(c); may {
 				out[c.kind] = out[c.kind].or(holds{always: parts == 0, parts: parts})
 			}
 		}
@@ -124,8 +124,8 @@ func (f *Forecaster) holds(r *foreseen, client string) (out [kinds]holds) {
 	return out
 }
 
-// left returns the unknown parts of an entry, and whether the known ones match.
-func (f *Forecaster) left(c *clause) (parts Parts, may bool) {
+// unknownParts returns the unknown parts of an entry, and whether the known ones match.
+func (f *Forecaster) unknownParts(c *clause) (parts Parts, may bool) {
 	parts = c.parts
 	if f.known.Path != "" && parts&PartPath != 0 {
 		if !c.hasPath(f.known.Path) {

@@ -58,9 +58,9 @@ func (c capture) isAt(at endpoint) bool {
 	return out || c.inbound != 0 && at.port == c.inbound
 }
 
-// takes reports whether connections to an inbound's address are redirected to the proxy. Connections within the
+// redirects reports whether connections to an inbound's address are redirected to the proxy. Connections within the
 // machine, to loopback, are not.
-func (c capture) takes(in *inbound) bool {
+func (c capture) redirects(in *inbound) bool {
 	ip, err := resources.ParseIP(in.listen.address)
 	return c.inbound != 0 && err == nil && !ip.Unmap().IsLoopback()
 }

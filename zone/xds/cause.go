@@ -12,12 +12,12 @@ import (
 type causes struct {
 	// due is the cause of changes that are published but not yet in a response.
 	due [kinds]*store.Cause
-	// told is the cause of the response that the proxy has not answered yet.
-	told [kinds]told
+	// sent is the cause of the response that the proxy has not answered yet.
+	sent [kinds]sentCause
 }
 
-// told has no cause if there is no change to track.
-type told struct {
+// sentCause has no cause if there is no change to track.
+type sentCause struct {
 	cause *store.Cause
 	steps store.Steps
 }
@@ -53,10 +53,10 @@ func (s *session) leaveLocked(k kind) {
 		return
 	}
 	s.causes.due[k] = nil
-	told := &s.causes.told[k]
-	told.cause = joined(told.cause, due) // the answer to this one also answers an earlier unanswered one
+	sent := &s.causes.sent[k]
+	sent.cause = joined(sent.cause, due) // the answer to this one also answers an earlier unanswered one
 	if s.proxies.cfg.Tracer != nil && len(due.Traces) > 0 {
-		told.steps = append(told.steps, due.Start(s.proxies.cfg.Tracer, "xds push", attribute.String("type", k.String()),
+		sent.steps = append(sent.steps, due.Start(s.proxies.cfg.Tracer, "xds push", attribute.String("type", k.String()),
 			attribute.String("mesh", s.proxy.key.Mesh), attribute.String("name", s.proxy.key.Name))...)
 	}
 }
@@ -64,8 +64,8 @@ func (s *session) leaveLocked(k kind) {
 // arrived notes the proxy's answer; problem is its reason if it refused.
 func (s *session) arrived(k kind, problem string) {
 	s.mu.Lock()
-	answered := s.causes.told[k]
-	s.causes.told[k] = told{}
+	answered := s.causes.sent[k]
+	s.causes.sent[k] = sentCause{}
 	s.mu.Unlock()
 	if answered.cause == nil {
 		return
@@ -80,8 +80,8 @@ func (s *session) arrived(k kind, problem string) {
 func (s *session) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for k := range s.causes.told {
-		s.causes.told[k].steps.End("the stream ended before the answer")
-		s.causes.told[k] = told{}
+	for k := range s.causes.sent {
+		s.causes.sent[k].steps.End("the stream ended before the answer")
+		s.causes.sent[k] = sentCause{}
 	}
 }

@@ -37,7 +37,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	if len(t.egresses) == 0 && AsksForEgress(x.cfg.Store.Snapshot().Get(meshKey(p.key.Mesh))) {
 		sender.byEgress, sender.gone = true, len(x.network.egressEndpoints(p.key.Mesh)) == 0
 	}
-	if t.takesNames() {
+	if t.listensOnNames() {
 		sender.names = x.network.names(p.key.Mesh)
 	}
 	sender.tagged = x.network.taggedOf(t)
@@ -83,7 +83,7 @@ func (p *proxy) reach(out *sending) {
 
 // sends reports whether a proxy has listeners for outgoing traffic, or leads out of the mesh.
 func (t *target) sends() bool {
-	return len(t.outbounds) > 0 || t.gateway != nil || t.takesNames() || len(t.egresses) > 0
+	return len(t.outbounds) > 0 || t.gateway != nil || t.listensOnNames() || len(t.egresses) > 0
 }
 
 func (p *proxy) sends() bool {

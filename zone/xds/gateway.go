@@ -59,8 +59,8 @@ func (l *gatewayListener) terminates() bool {
 	return l.tls() && l.GetTls().GetMode() == meshpb.MeshGateway_TLS_TERMINATE
 }
 
-// takes reports whether a route with these listener tags attaches to this listener.
-func (l *gatewayListener) takes(tags map[string]string) bool { return carries(l.tags, tags) }
+// attaches reports whether a route with these listener tags attaches to this listener.
+func (l *gatewayListener) attaches(tags map[string]string) bool { return carries(l.tags, tags) }
 
 // chain returns the name of the filter chain, which is also that of the routes of an HTTPS listener.
 func (p *gatewayPort) chain(l *gatewayListener) string {

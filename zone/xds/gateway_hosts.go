@@ -133,7 +133,7 @@ func (s *sender) hostsOf(port *gatewayPort, own []*gatewayListener) []*gatewayHo
 		}
 		for _, r := range s.gateway.http {
 			for _, h := range r.hosts {
-				if d, ok := resources.NarrowerHost(l.hostname, h); ok && l.takes(r.rule.ListenerTags()) {
+				if d, ok := resources.NarrowerHost(l.hostname, h); ok && l.attaches(r.rule.ListenerTags()) {
 					domains[d], r.attached = true, true
 				}
 			}
@@ -199,7 +199,7 @@ func routesOn(byHost map[string][]*gatewayRoute, l *gatewayListener, domain stri
 	seen := map[string]bool{}
 	for _, host := range hostsCovering(domain) {
 		for _, r := range byHost[host] {
-			if match := string(r.rule.Match); !seen[match] && l.takes(r.rule.ListenerTags()) {
+			if match := string(r.rule.Match); !seen[match] && l.attaches(r.rule.ListenerTags()) {
 				seen[match] = true
 				out = append(out, r)
 			}
@@ -225,7 +225,7 @@ func hostsCovering(domain string) []string {
 // connectionsOf returns the route for a listener's connections; nil if there is none.
 func (s *sender) connectionsOf(l *gatewayListener) *gatewayRoute {
 	for _, r := range s.gateway.tcp {
-		if l.takes(r.rule.ListenerTags()) {
+		if l.attaches(r.rule.ListenerTags()) {
 			r.attached = true
 			return r
 		}

@@ -146,7 +146,7 @@ func inboundsOf(dp *resources.Resource, match *matching.Proxy, proxyless bool) (
 			continue
 		}
 		in, err := resolve(spec.GetNetworking().GetAddress(), field, &match.Inbounds[i])
-		if err == nil && !proxyless && captured.takes(&in) {
+		if err == nil && !proxyless && captured.redirects(&in) {
 			err = in.throughCapture(spec.GetNetworking().GetAddress())
 		} else if err == nil && !proxyless && in.listen.same(in.service) {
 			err = fmt.Errorf("proxy and application both at %s:%d: set another address, or servicePort",

@@ -90,7 +90,7 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 		}},
 		FilterChains: chains,
 	}
-	if t.capture.takes(in) { // the application may have the address itself
+	if t.capture.redirects(in) { // the application may have the address itself
 		out.BindToPort = wrapperspb.Bool(false)
 	}
 	return newResource(kindListener, in.name(), out)

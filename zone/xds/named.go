@@ -22,9 +22,11 @@ func (t *target) answersNames() bool {
 	return t.dns != nil && !t.proxyless && (!t.dns.cluster || t.capture.port != 0)
 }
 
-// takesNames reports whether a proxy listens on service addresses: those of names, and those that the application dials
-// itself, if they are redirected to it.
-func (t *target) takesNames() bool { return t.answersNames() || t.capture.port != 0 && !t.proxyless }
+// listensOnNames reports whether a proxy listens on service addresses: those of names, and those that the application
+// dials itself, if they are redirected to it.
+func (t *target) listensOnNames() bool {
+	return t.answersNames() || t.capture.port != 0 && !t.proxyless
+}
 
 // reachable limits the destinations of a Dataplane. The zero value is no limit.
 type reachable struct {
@@ -129,7 +131,7 @@ func (s *sender) addressesOf(service *hostnames.Service) (out []netip.Addr) {
 // resolveNamed adds a listener for each port of a service with a name or addresses of its own, on each address, and
 // collects the names.
 func (s *sender) resolveNamed() (found []*destined) {
-	if !s.target.takesNames() {
+	if !s.target.listensOnNames() {
 		return nil
 	}
 	s.out.named, s.table = true, map[string]netip.Addr{}
@@ -197,7 +199,7 @@ func (x *Proxies) workInGeneratorLocked() {
 	clear(x.network.named)
 	for _, m := range x.meshes {
 		for p := range m.proxies {
-			if p.target != nil && p.target.takesNames() {
+			if p.target != nil && p.target.listensOnNames() {
 				x.network.mark(p, onlySending)
 			}
 		}

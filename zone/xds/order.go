@@ -37,8 +37,8 @@ func (s *session) lacksLocked(k kind) bool {
 	if k == kindCluster {
 		want, _ := s.proxy.find(k)
 		return slices.ContainsFunc(want, func(r *resource) bool {
-			told := s.told[k].get(r.name)
-			return told == nil || told.version != r.version
+			one := s.lastSent[k].get(r.name)
+			return one == nil || one.version != r.version
 		})
 	}
 	state := s.proxy.state.Load()
@@ -46,7 +46,7 @@ func (s *session) lacksLocked(k kind) bool {
 		return false // a proxy does not ask for what belongs to a refused resource
 	}
 	return slices.ContainsFunc(state.served(k), func(r *resource) bool {
-		return s.told[k].get(r.name) == nil && state.refersTo(k, r.name)
+		return s.lastSent[k].get(r.name) == nil && state.refersTo(k, r.name)
 	})
 }
 
@@ -80,8 +80,8 @@ func (s *session) mayRemoveLocked() bool {
 			continue
 		}
 		want, _ := s.proxy.find(k)
-		for _, told := range s.told[k] {
-			if r := want.get(told.name); r == nil && k == kindListener || r != nil && r.version != told.version {
+		for _, one := range s.lastSent[k] {
+			if r := want.get(one.name); r == nil && k == kindListener || r != nil && r.version != one.version {
 				return false
 			}
 		}

@@ -25,7 +25,7 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 	outbound := map[string]bool{}
 	for _, r := range s.sets[kindListener] {
 		if r.name == adminListener {
-			continue // it belongs to the zone: takePatched adds it
+			continue // it belongs to the zone: setPatched adds it
 		}
 		origin := s.originOf(kindListener, r.name)
 		if t.gateway != nil && origin == proxypatch.OriginOutbound {

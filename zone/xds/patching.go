@@ -114,7 +114,7 @@ func (s *state) patchAll(p *proxy, old *state) error {
 	if err != nil {
 		return err
 	}
-	return s.takePatched(p.target, config, s.applyPatches(p, config), old)
+	return s.setPatched(p.target, config, s.applyPatches(p, config), old)
 }
 
 // samePatches reports whether the result for old also applies to s.
@@ -187,8 +187,8 @@ func patchedResource(t *target, k kind, after *proxypatch.Config, r *proxypatch.
 	return t.shared.added.get(addedKey{k, r.Name, value}, func() (*resource, error) { return newResource(k, r.Name, value.(message)) })
 }
 
-// takePatched makes the result of patches the configuration that the proxy is sent.
-func (s *state) takePatched(t *target, before, after *proxypatch.Config, old *state) error {
+// setPatched makes the result of patches the configuration that the proxy is sent.
+func (s *state) setPatched(t *target, before, after *proxypatch.Config, old *state) error {
 	var sets [kinds]set
 	for k, pair := range map[kind][2]map[string]*proxypatch.Resource{
 		kindCluster: {before.Clusters, after.Clusters}, kindListener: {before.Listeners, after.Listeners},

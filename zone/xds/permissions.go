@@ -54,9 +54,9 @@ func newPermitted(t *target, in *inbound, policies []*matching.Policy) (*permitt
 	if err := out.add(in.tcpFilter(), enforced); err != nil || in.plaintext || !in.serverFirst {
 		return out, err
 	}
-	judge, unsaid := rbac.HandshakeFilter(out.rules, in.service.String())
-	if unsaid != nil {
-		out.closed = fmt.Sprintf("inbound %s denies everybody: %v", in.section, unsaid)
+	judge, unsupported := rbac.HandshakeFilter(out.rules, in.service.String())
+	if unsupported != nil {
+		out.closed = fmt.Sprintf("inbound %s denies everybody: %v", in.section, unsupported)
 	}
 	return out, out.add(in.handshake(), judge)
 }

@@ -134,8 +134,8 @@ func (x *Proxies) listening(p *proxy) {
 	x.settleLocked()
 }
 
-// leftLocked starts the time in which the proxy of a Dataplane may reconnect.
-func (x *Proxies) leftLocked(p *proxy) {
+// disconnectedLocked starts the time in which the proxy of a Dataplane may reconnect.
+func (x *Proxies) disconnectedLocked(p *proxy) {
 	if p.ingress != nil || p.target != nil && len(p.target.egresses) > 0 && !x.connectedLocked(p.key) {
 		x.presence.left[p.key] = time.Now()
 	}

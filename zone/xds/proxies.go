@@ -200,7 +200,7 @@ func (x *Proxies) detach(p *proxy, s *session) {
 		return
 	}
 	delete(x.proxies, p.id())
-	x.leftLocked(p)
+	x.disconnectedLocked(p)
 	delete(x.presence.retiring, p)
 	x.metrics.proxies.Dec()
 	x.renewals.cancel(p)

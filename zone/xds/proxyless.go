@@ -33,7 +33,7 @@ const (
 // buildProxyless builds the state of a gRPC server that reads xDS itself. The permissions are in the routes, because a
 // server drains all its connections when its listener changes, and none when its routes do.
 func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state, error) {
-	s := &state{proxyless: true, unsaid: slices.Clone(t.observed.unsaid)}
+	s := &state{proxyless: true, unsupported: slices.Clone(t.observed.unsupported)}
 	ports := map[uint32]int{}
 	for i := range t.inbounds {
 		ports[t.inbounds[i].listen.port]++
@@ -41,7 +41,7 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		if !in.http() {
-			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: a gRPC server supports only http, http2 and grpc", in.section))
+			s.unsupported = append(s.unsupported, fmt.Sprintf("inbound %q: a gRPC server supports only http, http2 and grpc", in.section))
 			continue
 		}
 		rules := matching.Inbound(t.match, in.port, policies)
@@ -54,13 +54,13 @@ func buildProxyless(t *target, policies []*matching.Policy, old *state) (*state,
 			input := matching.InboundInput{Type: receivedTypes[i].Type, Proxy: t.match, Inbound: in.port, Policies: policies}
 			for _, rule := range matching.InboundConfs(input).Items {
 				for _, origin := range rule.Origins {
-					s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section,
+					s.unsupported = append(s.unsupported, fmt.Sprintf("inbound %q: %s: a gRPC server takes no %s", in.section,
 						origin.KRI(), input.Type))
 				}
 			}
 		}
 		for _, w := range rbac.ClassicWarnings(rules) {
-			s.unsaid = append(s.unsaid, fmt.Sprintf("inbound %q: %s %s: %s", in.section, w.Policy, w.Field, w.Text))
+			s.unsupported = append(s.unsupported, fmt.Sprintf("inbound %q: %s %s: %s", in.section, w.Policy, w.Field, w.Text))
 		}
 		for _, address := range in.listensOn(ports) {
 			listener, err := in.serverListener(address)
@@ -197,7 +197,7 @@ func isEmpty(s string) bool { return s == "" }
 // that a gRPC server does not support.
 func (p *proxy) showLimits(s *state) bool {
 	if p.proxyless {
-		return p.record.setProblem(problemUnsaid, strings.Join(slices.Compact(slices.Concat(s.unsaid, s.unsent)), "; "))
+		return p.record.setProblem(problemUnsupported, strings.Join(slices.Compact(slices.Concat(s.unsupported, s.unsent)), "; "))
 	}
 	unsent := p.record.setProblem(problemSpire, strings.Join(s.unsent, "; "))
 	return p.record.setProblem(problemInbounds,

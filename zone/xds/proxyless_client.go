@@ -16,8 +16,8 @@ import (
 
 // forGRPC converts an Envoy's resources for its outbounds into a form that gRPC's own client accepts, under the same
 // names: a program dials xds:///<KRI of the service's port>. It leaves out what it cannot convert, and returns that in
-// unsaid.
-func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
+// unsupported.
+func forGRPC(sets [kinds]set) (out [kinds]set, unsupported []string) {
 	for k, rewrite := range map[kind]func(*resource) (*resource, error){
 		kindListener: apiListener,
 		kindRoute:    clientRoutes,
@@ -27,15 +27,15 @@ func forGRPC(sets [kinds]set) (out [kinds]set, unsaid []string) {
 		for _, r := range sets[k] {
 			rewritten, err := rewrite(r)
 			if err != nil {
-				unsaid = append(unsaid, fmt.Sprintf("%s: %v", r.name, err))
+				unsupported = append(unsupported, fmt.Sprintf("%s: %v", r.name, err))
 				continue
 			}
 			out[k] = append(out[k], rewritten)
 		}
 		out[k] = newSet(out[k]...)
 	}
-	slices.Sort(unsaid)
-	return out, unsaid
+	slices.Sort(unsupported)
+	return out, unsupported
 }
 
 // apiListener returns the listener of an outbound without a port: the program itself uses the connection manager in it.

@@ -28,10 +28,10 @@ const (
 	problemInbounds = resources.ProblemInbounds
 	// problemOutbounds covers outbounds and policies on them without effect; the rest of the config is in place.
 	problemOutbounds = resources.ProblemOutbounds
-	// problemProxyless is why a gRPC server gets no config. problemUnsaid lists the settings that it does not support;
-	// for permissions, it then enforces stricter ones.
-	problemProxyless = "proxyless-config"
-	problemUnsaid    = resources.ProblemProxyless
+	// problemProxyless is why a gRPC server gets no config. problemUnsupported lists the settings that it does not
+	// support; for permissions, it then enforces stricter ones.
+	problemProxyless   = "proxyless-config"
+	problemUnsupported = resources.ProblemProxyless
 	// problemPolicies covers policies on whole proxies without effect on this one.
 	problemPolicies = resources.ProblemPolicies
 	// problemGateway covers the parts of a MeshGateway and its routes without effect on this proxy.

@@ -50,9 +50,9 @@ func (r *record) wrote(problems map[string]string, revision uint64) {
 	}
 }
 
-// told returns the record's problems, and the revision of the status store that first contains these; told is false
+// reported returns the record's problems, and the revision of the status store that first contains these; ok is false
 // before that.
-func (r *record) told() (problems map[string]string, at uint64, told bool) {
+func (r *record) reported() (problems map[string]string, at uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	problems = r.problemsLocked()

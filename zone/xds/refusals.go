@@ -70,8 +70,8 @@ func (r *record) rejected(s *subscription, k kind, of answer, reason string, now
 	}
 }
 
-// takeBack drops the refusals of resources that the proxy no longer needs, and reports whether there were any.
-func (r *record) takeBack(s *subscription, k kind, want set) bool {
+// dropRefusals drops the refusals of resources that the proxy no longer needs, and reports whether there were any.
+func (r *record) dropRefusals(s *subscription, k kind, want set) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := len(s.refused[k])

@@ -141,19 +141,19 @@ func TestProblemsAreToldAfterTheyAreThere(t *testing.T) {
 	z.dataplane("backend", httpInbound)
 	c := z.connected()
 	z.comesTo("settled")
-	z.eventually("the insight to be written", func() bool { return !z.proxies.SyncStatuses()[0].Untold })
+	z.eventually("the insight to be written", func() bool { return !z.proxies.SyncStatuses()[0].Unreported })
 	c.refuse = true
 	z.permission("ours", "backend", "spiffe://td/a")
 	c.next(ecds)
 	z.eventually("the refusal to be known", func() bool { return z.proxies.SyncStatuses()[0].Reason != "" })
 	one := z.proxies.SyncStatuses()[0]
 	shown := z.insight("backend", func(*meshpb.DataplaneInsight) bool { return true })
-	if !one.Untold && refused(shown, "ecds") == "" {
+	if !one.Unreported && refused(shown, "ecds") == "" {
 		t.Error("it is told, and the insight does not show it")
 	}
 	z.eventually("it to be told", func() bool {
 		one := z.proxies.SyncStatuses()[0]
-		return !one.Untold && one.ToldAt > 0 && one.ToldAt <= z.status.Snapshot().Revision()
+		return !one.Unreported && one.ReportedAt > 0 && one.ReportedAt <= z.status.Snapshot().Revision()
 	})
 	if refused(z.insight("backend", func(*meshpb.DataplaneInsight) bool { return true }), "ecds") == "" {
 		t.Error("it was told, and the insight does not show it")

@@ -45,7 +45,7 @@ func (t *target) secure(policies []*matching.Policy) error {
 	}
 	t.observed.tls, t.observed.said = said.handshakes, []*tlsRule{said}
 	t.observed.problems = append(t.observed.problems, said.problems...)
-	t.observed.problems = append(t.observed.problems, said.unsaid...)
+	t.observed.problems = append(t.observed.problems, said.unsupported...)
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
 		said, err := t.tlsRule(in.port, policies)
@@ -64,13 +64,13 @@ func (t *target) secure(policies []*matching.Policy) error {
 	return nil
 }
 
-// tlsRule is the merged MeshTLS of an inbound. origin is the policy that contributed last. unsaid are the problems of
-// its handshakes, problems all others. It is immutable.
+// tlsRule is the merged MeshTLS of an inbound. origin is the policy that contributed last. unsupported are the problems
+// of its handshakes, problems all others. It is immutable.
 type tlsRule struct {
 	handshakes
-	permissive       bool
-	origin           string
-	problems, unsaid []string
+	permissive            bool
+	origin                string
+	problems, unsupported []string
 }
 
 func (t *target) tlsRule(in *matching.InboundPort, policies []*matching.Policy) (*tlsRule, error) {
@@ -99,10 +99,10 @@ func readTLSRule(of *matching.Proxy, in *matching.InboundPort, policies []*match
 		out.oldest, out.newest = conf.Oldest(), conf.Newest()
 		var err error
 		if out.ciphers, err = conf.Ciphers(); err != nil {
-			out.unsaid = append(out.unsaid, origin+": tlsCiphers: "+err.Error())
+			out.unsupported = append(out.unsupported, origin+": tlsCiphers: "+err.Error())
 		}
-		for _, reason := range conf.Unsaid() {
-			out.unsaid = append(out.unsaid, origin+": "+reason)
+		for _, reason := range conf.Unsupported() {
+			out.unsupported = append(out.unsupported, origin+": "+reason)
 		}
 		out.id = strings.Join(append([]string{out.oldest, out.newest}, out.ciphers...), ",")
 		break

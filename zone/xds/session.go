@@ -35,11 +35,11 @@ type session struct {
 	unknown      map[string]struct{}
 	names        [kinds]int // number of subscribed names
 
-	mu      sync.Mutex
-	watches [kinds]*watch // guarded by mu
-	told    [kinds]set    // guarded by mu: last response on the stream, of the kinds that others wait for
-	asked   [kinds]bool   // guarded by mu: the stream asks for these
-	ordered bool          // guarded by mu: it asks for all clusters, so resources that refer to them come after
+	mu       sync.Mutex
+	watches  [kinds]*watch // guarded by mu
+	lastSent [kinds]set    // guarded by mu: last response on the stream, of the kinds that others wait for
+	asked    [kinds]bool   // guarded by mu: the stream asks for these
+	ordered  bool          // guarded by mu: it asks for all clusters, so resources that refer to them come after
 	// forwarders holds the versions of the forwarders that the stream asks for and has; guarded by mu.
 	forwarders map[string]string
 	refused    [kinds]bool         // guarded by mu: the proxy has refused a response of the kind at some time
@@ -206,12 +206,12 @@ func (s *session) wake(k kind) {
 func (s *session) wakeLocked(k kind) {
 	if w := s.watches[k]; w != nil {
 		s.watches[k] = nil // the consequences of the response may wake the kind again, and it responds once
-		before := s.told[k]
+		before := s.lastSent[k]
 		done := w.respond()
 		if !done {
 			s.watches[k] = w
 		}
-		if done || !before.equal(s.told[k]) { // the proxy may have a state that was sent anew
+		if done || !before.equal(s.lastSent[k]) { // the proxy may have a state that was sent anew
 			s.wakeWaitingLocked(k)
 		}
 	}
@@ -268,8 +268,8 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		return nil, false
 	}
 	if sub.IsWildcard() {
-		s.takeBack(k, all)
-		s.told[k] = all
+		s.dropRefusals(k, all)
+		s.lastSent[k] = all
 		return all, ok
 	}
 	for name := range sub.SubscribedResources() {
@@ -278,16 +278,16 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		}
 	}
 	out = newSet(out...)
-	s.takeBack(k, out)
+	s.dropRefusals(k, out)
 	if k != kindExtension { // no kind waits for these
-		s.told[k] = out
+		s.lastSent[k] = out
 	}
 	return out, true
 }
 
-// takeBack drops refusals of resources that the stream no longer needs.
-func (s *session) takeBack(k kind, want set) {
-	if s.proxy.record.takeBack(s.subscription, k, want) {
+// dropRefusals drops refusals of resources that the stream no longer needs.
+func (s *session) dropRefusals(k kind, want set) {
+	if s.proxy.record.dropRefusals(s.subscription, k, want) {
 		s.proxies.insights.mark(s.proxy.record, soon)
 	}
 }

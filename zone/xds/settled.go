@@ -22,9 +22,10 @@ type SyncStatus struct {
 	Reason string
 	// Problems holds all problems of the proxy, including those that affect only one policy.
 	Problems matching.Problems
-	// Untold means that its insight does not show these problems yet. It does from revision ToldAt of the status store.
-	Untold bool
-	ToldAt uint64
+	// Unreported means that its insight does not show these problems yet. It does from revision ReportedAt of the status
+	// store.
+	Unreported bool
+	ReportedAt uint64
 }
 
 // SyncStatuses returns the sync status of each connected proxy, ordered by key. While there are commits to apply, all
@@ -61,9 +62,9 @@ func (x *Proxies) syncStatusesLocked() []SyncStatus {
 		if outstanding, reason := p.record.outstanding(p.filtered(), x.cfg.Now()); outstanding || reason != "" {
 			one.Behind, one.Reason = true, reason
 		}
-		var told bool
-		one.Problems, one.ToldAt, told = p.record.told()
-		one.Untold = !told && x.cfg.Status != nil
+		var reported bool
+		one.Problems, one.ReportedAt, reported = p.record.reported()
+		one.Unreported = !reported && x.cfg.Status != nil
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b SyncStatus) int {
@@ -108,7 +109,7 @@ func (r *record) outstanding(filtered bool, now time.Time) (bool, string) {
 	defer r.mu.Unlock()
 	var reasons []string
 	for source, text := range r.problemsLocked() {
-		if source != problemIdentity && source != problemUnsaid && source != problemPolicies &&
+		if source != problemIdentity && source != problemUnsupported && source != problemPolicies &&
 			source != problemGateway && source != problemOutbounds {
 			reasons = append(reasons, text)
 		}

@@ -48,22 +48,22 @@ func (n *secretNames) source() *corev3.ConfigSource {
 
 // forSpire converts the clusters of a proxy with a SPIRE identity. The SPIFFE IDs of the service are in the cluster
 // itself, since the agent's bundles must verify them, and Envoy accepts one secret for that. It leaves out what it
-// cannot convert, and returns that in unsaid.
-func forSpire(sets [kinds]set, names *secretNames) (out [kinds]set, unsaid []string) {
+// cannot convert, and returns that in unsupported.
+func forSpire(sets [kinds]set, names *secretNames) (out [kinds]set, unsupported []string) {
 	out = sets
 	out[kindCluster], out[kindSecret] = nil, nil
 	var clusters []*resource
 	for _, r := range sets[kindCluster] {
 		rewritten, err := spireCluster(r, sets[kindSecret], names)
 		if err != nil {
-			unsaid = append(unsaid, fmt.Sprintf("%s: %v", r.name, err))
+			unsupported = append(unsupported, fmt.Sprintf("%s: %v", r.name, err))
 			continue
 		}
 		clusters = append(clusters, rewritten)
 	}
 	out[kindCluster] = newSet(clusters...)
-	slices.Sort(unsaid)
-	return out, unsaid
+	slices.Sort(unsupported)
+	return out, unsupported
 }
 
 func spireCluster(r *resource, secrets set, names *secretNames) (*resource, error) {

@@ -23,10 +23,10 @@ type state struct {
 	routed   bool
 	// unrated names connection limits without effect.
 	unrated []string
-	// proxyless means that the state is for a gRPC program. unsaid names the settings for its inbounds and their
+	// proxyless means that the state is for a gRPC program. unsupported names the settings for its inbounds and their
 	// permissions that the program does not support, unsent those for its outbounds.
-	proxyless      bool
-	unsaid, unsent []string
+	proxyless           bool
+	unsupported, unsent []string
 	// secrets holds the names of the secrets that the listeners and clusters use.
 	secrets secretNames
 	// made holds the inputs of the inbounds' filters, madeRoutes those of their routes. madeListeners are among the

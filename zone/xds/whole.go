@@ -43,8 +43,8 @@ type observed struct {
 	said      []*tlsRule
 	traceRule *matching.ProxyRule
 	kept      []any
-	// problems names parts of policies without effect; unsaid the policies that a gRPC server does not support.
-	problems, unsaid []string
+	// problems names parts of policies without effect; unsupported the policies that a gRPC server does not support.
+	problems, unsupported []string
 }
 
 // observe applies the policies of wholeTypes to a target.
@@ -54,11 +54,11 @@ func (t *target) observe(policies []*matching.Policy) error {
 		for _, typ := range append(slices.Clone(wholeTypes), resources.TypeMeshCircuitBreaker) {
 			for _, p := range policies {
 				if p.Resource.Type == typ && p.Enforced() && matching.Selects(p, t.match) {
-					t.observed.unsaid = append(t.observed.unsaid, p.KRI.String()+": a gRPC server takes no "+string(typ))
+					t.observed.unsupported = append(t.observed.unsupported, p.KRI.String()+": a gRPC server takes no "+string(typ))
 				}
 			}
 		}
-		slices.Sort(t.observed.unsaid)
+		slices.Sort(t.observed.unsupported)
 		return nil
 	}
 	if err := t.pass(policies); err != nil || len(policies) == 0 {
@@ -117,7 +117,7 @@ func (t *target) pass(policies []*matching.Policy) error {
 			return t.passBy(matching.ProxyConf(resources.TypeMeshPassthrough, t.match, policies))
 		})
 	})
-	return t.observed.take(made, err)
+	return t.observed.add(made, err)
 }
 
 // measureKey is everything that the effect of MeshMetrics depends on.
@@ -144,7 +144,7 @@ func (t *target) measure(policies []*matching.Policy) error {
 			return t.measureBy(t.shared.metricRule(key.policies, t.match, policies))
 		})
 	})
-	return t.observed.take(made, err)
+	return t.observed.add(made, err)
 }
 
 // partOf returns the effect of apply on a target.
@@ -155,8 +155,8 @@ func partOf(t *target, apply func(*target) error) (*observedPart, error) {
 		problems: o.problems, kept: o.kept}, err
 }
 
-// take adds a part.
-func (o *observed) take(part *observedPart, err error) error {
+// add adds a part.
+func (o *observed) add(part *observedPart, err error) error {
 	if err != nil {
 		return err
 	}

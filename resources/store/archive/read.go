@@ -82,11 +82,11 @@ func orTruncated(err error) error {
 // formats returns the parser for the lines of each format, the first for format 1. Older backups can be read and are
 // not changed.
 func formats() []func(b *Backup, text []byte) (*trailer, error) {
-	return []func(*Backup, []byte) (*trailer, error){(*Backup).take}
+	return []func(*Backup, []byte) (*trailer, error){(*Backup).parseLine}
 }
 
-// take parses a line into the backup, and returns the trailer if the line is the trailer.
-func (b *Backup) take(text []byte) (*trailer, error) {
+// parseLine parses a line into the backup, and returns the trailer if the line is the trailer.
+func (b *Backup) parseLine(text []byte) (*trailer, error) {
 	var l line
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()

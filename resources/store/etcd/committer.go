@@ -97,7 +97,7 @@ func (s *Store) confirm(ctx context.Context) (late int64, err error) {
 		s.health.suspect(err)
 		return 0, fmt.Errorf("%w (%w)", store.ErrUnavailable, err)
 	}
-	s.health.heard()
+	s.health.recovered()
 	if format := valueOf(r, 1); format != "" && format != strconv.Itoa(s.keys.version) {
 		return 0, s.outdate(format, valueOf(r, 2))
 	}
@@ -229,7 +229,7 @@ func (w *writing) put(ctx context.Context, p part) error {
 	case err != nil:
 		return w.lost(err)
 	}
-	s.health.heard()
+	s.health.recovered()
 	if r.Succeeded {
 		s.health.fill(nil)
 		w.expected, w.value = r.Header.Revision, value

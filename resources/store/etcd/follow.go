@@ -91,7 +91,7 @@ func (f *follower) watch(ctx context.Context) error {
 		if err := r.Err(); err != nil {
 			return err
 		}
-		if err := f.take(r.Events); err != nil {
+		if err := f.apply(r.Events); err != nil {
 			return err
 		}
 	}
@@ -101,8 +101,8 @@ func (f *follower) watch(ctx context.Context) error {
 	return errors.New("the watch ended")
 }
 
-// take applies events, which arrive complete for each revision of etcd.
-func (f *follower) take(events []*clientv3.Event) error {
+// apply applies events, which arrive complete for each revision of etcd.
+func (f *follower) apply(events []*clientv3.Event) error {
 	for len(events) > 0 {
 		at := events[0].Kv.ModRevision
 		n := 1

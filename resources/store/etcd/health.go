@@ -76,7 +76,7 @@ func (h *health) current() error {
 	return nil
 }
 
-func (h *health) heard() (again bool) {
+func (h *health) recovered() (again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	again = h.away != nil
@@ -214,7 +214,7 @@ func (s *Store) look(ctx context.Context) bool {
 		s.log.Error("store: etcd has writes that the watch did not deliver: comparing everything", "endpoints",
 			s.config.Endpoints, "revision", now)
 	}
-	if s.health.heard() {
+	if s.health.recovered() {
 		s.log.Info("store: etcd answers again", "endpoints", s.config.Endpoints)
 	}
 	return true

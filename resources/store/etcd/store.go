@@ -100,7 +100,7 @@ type Store struct {
 	closing       sync.Once
 	closeErr      error
 
-	place  place
+	place  position
 	health health
 	// maxBytes bounds a transaction: MaxBytes, or less once etcd has refused that size. taken is the size of the
 	// biggest transaction that etcd has accepted. Both belong to the committer.

@@ -53,8 +53,8 @@ type Report struct {
 	systemNamespace string
 }
 
-// Left counts the findings that are not repaired.
-func (r *Report) Left() int {
+// Unrepaired counts the findings that are not repaired.
+func (r *Report) Unrepaired() int {
 	n := 0
 	for i := range r.Findings {
 		if !r.Findings[i].Repaired {

@@ -161,8 +161,8 @@ func TestFindings(t *testing.T) {
 			if err := r.Repair(); err != nil {
 				t.Error(err)
 			}
-			if again := check(t, dir); (len(again.Findings) == 0) != (tt.left == 0) || (r.Left() == 0) != (tt.left == 0) {
-				t.Errorf("after the repair %d are left:\n%s", r.Left(), said(again))
+			if again := check(t, dir); (len(again.Findings) == 0) != (tt.left == 0) || (r.Unrepaired() == 0) != (tt.left == 0) {
+				t.Errorf("after the repair %d are left:\n%s", r.Unrepaired(), said(again))
 			}
 		})
 	}

@@ -96,8 +96,8 @@ func startError(dir string) error {
 
 func mended(t *testing.T, dir string, r *fsck.Report) {
 	t.Helper()
-	if err := r.Repair(); err != nil || r.Left() > 0 {
-		t.Fatalf("%d are left, %v", r.Left(), err)
+	if err := r.Repair(); err != nil || r.Unrepaired() > 0 {
+		t.Fatalf("%d are left, %v", r.Unrepaired(), err)
 	}
 	s := opened(t, dir)
 	defer func() { _ = s.Close() }()

@@ -14,25 +14,25 @@ import (
 // it.
 const longestHandshake = time.Minute
 
-// Heard distinguishes a slow peer from one that is gone: over 4 kbit/s the certificates of both sides take a quarter of
-// a minute. The zero value is ready to use, for one connection at a time. Safe for concurrent use.
-type Heard struct {
+// Activity distinguishes a slow peer from one that is gone: over 4 kbit/s the certificates of both sides take a quarter
+// of a minute. The zero value is ready to use, for one connection at a time. Safe for concurrent use.
+type Activity struct {
 	bytes     atomic.Int64
 	transport atomic.Pointer[transport]
 }
 
 // Credentials returns c, and counts the bytes that arrive on its connections.
-func (h *Heard) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
-	return heardCredentials{c, h}
+func (h *Activity) Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
+	return activityCredentials{c, h}
 }
 
 // While returns a context that ends once no byte has arrived for the time silence, and after a minute in any case.
-func (h *Heard) While(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc) {
+func (h *Activity) While(ctx context.Context, silence time.Duration) (context.Context, context.CancelFunc) {
 	return h.within(ctx, silence, longestHandshake)
 }
 
 // within is While with another limit.
-func (h *Heard) within(ctx context.Context, silence, limit time.Duration) (context.Context, context.CancelFunc) {
+func (h *Activity) within(ctx context.Context, silence, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, max(silence, limit))
 	heard, gone := context.WithCancelCause(ctx)
 	last := h.bytes.Load()
@@ -51,44 +51,44 @@ func (h *Heard) within(ctx context.Context, silence, limit time.Duration) (conte
 	return heard, func() { look.Stop(); gone(nil); cancel() }
 }
 
-type heardCredentials struct {
+type activityCredentials struct {
 	credentials.TransportCredentials
-	heard *Heard
+	activity *Activity
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
-func (c heardCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
+func (c activityCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn,
 	credentials.AuthInfo, error) {
 	under := newTransport(raw)
-	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, heardConn{raw, c.heard, under})
+	conn, info, err := c.TransportCredentials.ClientHandshake(ctx, authority, activityConn{raw, c.activity, under})
 	if err == nil {
 		under.watch(lookInterval)
-		c.heard.transport.Store(under)
+		c.activity.transport.Store(under)
 	}
 	return conn, info, err
 }
 
 // Clone implements credentials.TransportCredentials.
-func (c heardCredentials) Clone() credentials.TransportCredentials {
-	return heardCredentials{c.TransportCredentials.Clone(), c.heard}
+func (c activityCredentials) Clone() credentials.TransportCredentials {
+	return activityCredentials{c.TransportCredentials.Clone(), c.activity}
 }
 
-type heardConn struct {
+type activityConn struct {
 	net.Conn
-	heard     *Heard
+	activity  *Activity
 	transport *transport
 }
 
 // Read implements net.Conn.
-func (c heardConn) Read(b []byte) (int, error) {
+func (c activityConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.heard.bytes.Add(int64(n))
+	c.activity.bytes.Add(int64(n))
 	c.transport.read.Add(int64(n))
 	return n, err
 }
 
 // Close implements net.Conn.
-func (c heardConn) Close() error {
+func (c activityConn) Close() error {
 	c.transport.rest()
 	return c.Conn.Close()
 }

@@ -22,7 +22,7 @@ func TestHeardPeersAreWaitedFor(t *testing.T) {
 				near, far := net.Pipe()
 				defer near.Close()
 				defer far.Close()
-				heard := &Heard{}
+				heard := &Activity{}
 				ctx, cancel := heard.While(t.Context(), 10*time.Second)
 				defer cancel()
 				begun := time.Now()
@@ -37,7 +37,7 @@ func TestHeardPeersAreWaitedFor(t *testing.T) {
 				}()
 				go func() {
 					for b := make([]byte, 1); ; {
-						if _, err := (heardConn{near, heard, &transport{}}).Read(b); err != nil {
+						if _, err := (activityConn{near, heard, &transport{}}).Read(b); err != nil {
 							return
 						}
 					}

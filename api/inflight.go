@@ -9,28 +9,28 @@ import (
 	"github.com/causeway-mesh/causeway/access"
 )
 
-// maxWaitingOfUser bounds the expensive requests of one user that wait for their turn.
+// maxWaitingOfUser bounds the expensive requests of one user that wait.
 const maxWaitingOfUser = 64
 
-// turns limits the concurrent expensive requests of one user to half of the processors, at least one. Others of the
-// same user wait. Other users do not: the limit bounds what one credential can take from all others.
-type turns struct {
+// inflightLimit limits the concurrent expensive requests of one user to half of the processors, at least one. Others of
+// the same user wait. Other users do not: the limit bounds what one credential can take from all others.
+type inflightLimit struct {
 	mu    sync.Mutex
-	users map[string]*turn // guarded by mu; a user without expensive requests has no entry
+	users map[string]*inflight // guarded by mu; a user without expensive requests has no entry
 }
 
-// turn is the expensive requests of one user.
-type turn struct {
+// inflight counts the expensive requests of one user.
+type inflight struct {
 	running chan struct{}
 	// requests counts running and waiting ones.
-	requests int // guarded by turns.mu
+	requests int // guarded by inflightLimit.mu
 }
 
-func newTurns() *turns { return &turns{users: map[string]*turn{}} }
+func newInflightLimit() *inflightLimit { return &inflightLimit{users: map[string]*inflight{}} }
 
-// take waits for the user's turn until ctx ends. The caller must call done after the request. Loopback without a
-// credential is not limited. Errors: a 429 if too many wait, or that of ctx.
-func (t *turns) take(ctx context.Context) (done func(), err error) {
+// acquire waits until the user may run one more expensive request, or ctx ends. The caller must call done after the
+// request. Loopback without a credential is not limited. Errors: a 429 if too many wait, or that of ctx.
+func (t *inflightLimit) acquire(ctx context.Context) (done func(), err error) {
 	subject := access.SubjectOf(ctx)
 	if subject.Method == access.ByLoopback {
 		return func() {}, nil
@@ -49,12 +49,12 @@ func (t *turns) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-func (t *turns) enter(user string) *turn {
+func (t *inflightLimit) enter(user string) *inflight {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.users[user]
 	if one == nil {
-		one = &turn{running: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+		one = &inflight{running: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
 		t.users[user] = one
 	}
 	if one.requests >= maxWaitingOfUser+cap(one.running) {
@@ -64,7 +64,7 @@ func (t *turns) enter(user string) *turn {
 	return one
 }
 
-func (t *turns) leave(user string, one *turn) {
+func (t *inflightLimit) leave(user string, one *inflight) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if one.requests--; one.requests == 0 {
@@ -72,8 +72,8 @@ func (t *turns) leave(user string, one *turn) {
 	}
 }
 
-// inTurn calls h, in the user's turn if the request is expensive.
-func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, row *Row, h HandlerFunc) error {
+// limited calls h, within the user's limit if the request is expensive.
+func (s *Server) limited(w http.ResponseWriter, r *http.Request, row *Row, h HandlerFunc) error {
 	if r.URL.Query().Has(watchQuery) {
 		if changed, err := s.awaitChange(r, row); err != nil || !changed {
 			if err == nil {
@@ -83,7 +83,7 @@ func (s *Server) inTurn(w http.ResponseWriter, r *http.Request, row *Row, h Hand
 		}
 	}
 	if row.Expensive || r.URL.Query().Has(dryRunQuery) {
-		done, err := s.turns.take(r.Context())
+		done, err := s.inflight.acquire(r.Context())
 		if err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 // for them, callers over loopback are not limited, and finished requests leave nothing behind.
 func TestTurns(t *testing.T) {
 	t.Parallel()
-	s := &Server{turns: newTurns()}
+	s := &Server{inflight: newInflightLimit()}
 	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
 	running, finish := make(chan string, 200), make(chan struct{})
 	results := make(chan error, 200)
@@ -26,7 +26,7 @@ func TestTurns(t *testing.T) {
 			&access.Asked{Subject: access.Subject{Name: name, Method: method}}))
 		r := httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		go func() {
-			results <- s.inTurn(httptest.NewRecorder(), r, row, func(http.ResponseWriter, *http.Request) error {
+			results <- s.limited(httptest.NewRecorder(), r, row, func(http.ResponseWriter, *http.Request) error {
 				running <- name
 				<-finish
 				return nil
@@ -58,9 +58,9 @@ func TestTurns(t *testing.T) {
 			[]string{"/", "/?dryRun=server"}[i%2]))
 	}
 	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
-		s.turns.mu.Lock()
-		n := s.turns.users[access.Subject{Name: "bob", Method: access.ByToken}.Budget()].requests
-		s.turns.mu.Unlock()
+		s.inflight.mu.Lock()
+		n := s.inflight.users[access.Subject{Name: "bob", Method: access.ByToken}.Budget()].requests
+		s.inflight.mu.Unlock()
 		if n == atOnce+maxWaitingOfUser {
 			break
 		}
@@ -94,7 +94,7 @@ func TestTurns(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := len(s.turns.users); n != 0 {
+	if n := len(s.inflight.users); n != 0 {
 		t.Errorf("%d users are kept", n)
 	}
 }
@@ -120,7 +120,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	bob := access.WithAsked(t.Context(), &access.Asked{Subject: access.Subject{Name: "bob", Method: access.ByToken}})
 	var free []func()
 	for range max(1, runtime.GOMAXPROCS(0)/2) {
-		done, err := s.turns.take(bob)
+		done, err := s.inflight.acquire(bob)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,9 +138,9 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 		}
 	}
 	for deadline := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
-		s.turns.mu.Lock()
-		requests := s.turns.users[access.SubjectOf(bob).Budget()].requests
-		s.turns.mu.Unlock()
+		s.inflight.mu.Lock()
+		requests := s.inflight.users[access.SubjectOf(bob).Budget()].requests
+		s.inflight.mu.Unlock()
 		if requests > len(free) {
 			break
 		}
@@ -159,7 +159,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	if err := <-waits; err != nil {
 		t.Error(err)
 	}
-	if n := len(s.turns.users); n != 0 {
+	if n := len(s.inflight.users); n != 0 {
 		t.Errorf("%d users are kept", n)
 	}
 }

@@ -144,8 +144,8 @@ func TestTurnsGrowWhileNobodyElseWrites(t *testing.T) {
 	}
 }
 
-// TestStatusOfProxiesIsNoTurn has a zone report on a proxy again and again, which costs no write: its list that comes then
-// is not taken for that of a zone which writes alone.
+// TestStatusOfProxiesIsNoTurn has a zone report on a proxy again and again, which costs no write: its list that comes
+// then is not taken for that of a zone which writes alone.
 func TestStatusOfProxiesIsNoTurn(t *testing.T) {
 	t.Parallel()
 	s, status := newQueuedStore(t, func(*queuedStore, store.Batch) {}), store.NewMemory()
@@ -168,7 +168,7 @@ func TestStatusOfProxiesIsNoTurn(t *testing.T) {
 	send("s", resources.TypeMeshService, servicesOf(t, "big", 600, 0)...)
 	g.stop()
 	s.queue.Stop()
-	if len(s.order) == 0 || s.order[0].ops > shortTurn {
+	if len(s.order) == 0 || s.order[0].ops > minBatch {
 		t.Errorf("600 changes took the turns %v", s.order)
 	}
 }

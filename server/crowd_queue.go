@@ -87,7 +87,7 @@ func (c *crowd) queue(g *Guest, now time.Time) (out *Guest) {
 	c.queued[g.peer] = struct{}{}
 	c.waiting++
 	g.due(c.limits.patience)
-	c.lookAfter(c.nextTurn(now))
+	c.lookAfter(c.nextLook(now))
 	return out
 }
 
@@ -183,8 +183,8 @@ func (c *crowd) yields() *peer {
 	return most
 }
 
-// nextTurn returns when to check whether a stranger makes room. c.mu is held.
-func (c *crowd) nextTurn(now time.Time) time.Duration {
+// nextLook returns when to check whether a stranger makes room. c.mu is held.
+func (c *crowd) nextLook(now time.Time) time.Duration {
 	p := c.yields()
 	if p == nil {
 		return lookInterval

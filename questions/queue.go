@@ -42,15 +42,15 @@ type Answer struct {
 	Body []byte
 }
 
-// Desk passes questions to zones, and waits for the answers. It is safe for concurrent use.
-type Desk struct {
+// Queue passes questions to zones, and waits for the answers. It is safe for concurrent use.
+type Queue struct {
 	mu sync.Mutex
 	// followers have a signal for each zone that follows advice: questions wait. Guarded by mu.
 	followers map[string]chan struct{}
 	asked     map[string][]*asked // guarded by mu: the questions in progress, by zone
 }
 
-// asked is a question in progress. The Desk guards all but the channels.
+// asked is a question in progress. The Queue guards all but the channels.
 type asked struct {
 	question *questionspb.Question
 	taken    chan struct{} // closed when the zone has the question
@@ -63,19 +63,19 @@ type asked struct {
 	err      error
 }
 
-// NewDesk returns a Desk without questions.
-func NewDesk() *Desk {
-	return &Desk{followers: map[string]chan struct{}{}, asked: map[string][]*asked{}}
+// NewQueue returns a Queue without questions.
+func NewQueue() *Queue {
+	return &Queue{followers: map[string]chan struct{}{}, asked: map[string][]*asked{}}
 }
 
 // Ask asks a zone, and waits. The question's id is set here. Errors: ErrBusy, ErrNotTaken, ErrUnanswered, ErrTooLarge,
 // ErrDisorder, that of ctx.
-func (d *Desk) Ask(ctx context.Context, zone string, q *questionspb.Question) (*Answer, error) {
-	one, err := d.put(zone, q)
+func (d *Queue) Ask(ctx context.Context, zone string, q *questionspb.Question) (*Answer, error) {
+	one, err := d.enqueue(zone, q)
 	if err != nil {
 		return nil, err
 	}
-	defer d.drop(zone, one)
+	defer d.remove(zone, one)
 	timer, whole := time.NewTimer(takenWithin), time.NewTimer(takenWithin+answeredWithin)
 	defer timer.Stop()
 	defer whole.Stop()
@@ -99,8 +99,8 @@ func (d *Desk) Ask(ctx context.Context, zone string, q *questionspb.Question) (*
 	}
 }
 
-// put makes a question wait for its zone.
-func (d *Desk) put(zone string, q *questionspb.Question) (*asked, error) {
+// enqueue makes a question wait for its zone.
+func (d *Queue) enqueue(zone string, q *questionspb.Question) (*asked, error) {
 	q.Id = make([]byte, 16)
 	if _, err := rand.Read(q.Id); err != nil {
 		return nil, err
@@ -123,8 +123,8 @@ func (d *Desk) put(zone string, q *questionspb.Question) (*asked, error) {
 	return one, nil
 }
 
-// drop removes a question: a later answer is refused.
-func (d *Desk) drop(zone string, one *asked) {
+// remove removes a question: a later answer is refused.
+func (d *Queue) remove(zone string, one *asked) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked[zone] = slices.DeleteFunc(d.asked[zone], func(other *asked) bool { return other == one })
@@ -135,7 +135,7 @@ func (d *Desk) drop(zone string, one *asked) {
 
 // Follow returns a channel with a signal while questions wait for a zone, until leave is called. The newest connection
 // of a zone gets the signals.
-func (d *Desk) Follow(zone string) (wait <-chan struct{}, leave func()) {
+func (d *Queue) Follow(zone string) (wait <-chan struct{}, leave func()) {
 	follower := make(chan struct{}, 1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,7 +161,7 @@ func signal(to chan struct{}) {
 }
 
 // take returns the questions that wait for a zone. Each is taken once.
-func (d *Desk) take(zone string) []*questionspb.Question {
+func (d *Queue) take(zone string) []*questionspb.Question {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []*questionspb.Question
@@ -175,8 +175,8 @@ func (d *Desk) take(zone string) []*questionspb.Question {
 	return out
 }
 
-// hear adds a part to an answer of a zone. Errors wrap kds.ErrRequest: the zone need not send the rest.
-func (d *Desk) hear(zone string, p *questionspb.AnswerPart) error {
+// receive adds a part to an answer of a zone. Errors wrap kds.ErrRequest: the zone need not send the rest.
+func (d *Queue) receive(zone string, p *questionspb.AnswerPart) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := slices.IndexFunc(d.asked[zone], func(one *asked) bool {

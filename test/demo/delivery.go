@@ -7,8 +7,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// crossing lists where a policy written in zone-1 is expected.
-type crossing struct {
+// delivery lists where a policy written in zone-1 is expected.
+type delivery struct {
 	policy, role string
 	where        []sighting
 }
@@ -22,9 +22,9 @@ type sighting struct {
 
 func (s sighting) ok() bool { return s.want == (s.name != "") }
 
-// showCrossing applies the consumer's policy and then the producer's in zone-1. Both travel on the same stream, in the
+// showDelivery applies the consumer's policy and then the producer's in zone-1. Both travel on the same stream, in the
 // order in which they were written. So when the producer's has arrived, the consumer's will not arrive any more.
-func (m *mesh) showCrossing(ctx context.Context) ([]crossing, error) {
+func (m *mesh) showDelivery(ctx context.Context) ([]delivery, error) {
 	files := []applied{{"consumer-timeout.yaml", zone1}, {"producer-timeout.yaml", zone1}}
 	for _, a := range files {
 		if err := m.apply(ctx, a); err != nil {
@@ -44,8 +44,8 @@ func (m *mesh) showCrossing(ctx context.Context) ([]crossing, error) {
 	return m.sightings(ctx)
 }
 
-func (m *mesh) sightings(ctx context.Context) ([]crossing, error) {
-	expected := []crossing{
+func (m *mesh) sightings(ctx context.Context) ([]delivery, error) {
+	expected := []delivery{
 		{policy: "producer-timeout", where: []sighting{{zone1, true, ""}, {globalServer, true, ""}, {zone2, true, ""}}},
 		{policy: "consumer-timeout", where: []sighting{{zone1, true, ""}, {globalServer, true, ""}, {zone2, false, ""}}},
 	}
