@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/zone"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -169,4 +170,39 @@ func TestOutboundByTagsAcrossZones(t *testing.T) {
 	one.tell(two)
 	eventually(t, "one that says it", func() bool { return slices.Equal(versionsAt(ports[1], "/"), []string{"far"}) })
 	e.refusedNothing()
+}
+
+// TestOutboundByTagsThatAnIngressLists: an ingress of Kuma that lists tags, without a MeshService, is asked by Kuma's
+// spelling of their server name; the caller believes only identities of that zone.
+func TestOutboundByTagsThatAnIngressLists(t *testing.T) {
+	t.Parallel()
+	one, two := newWorldIn(t, "zone-1", rbac.Auto), newWorldIn(t, "zone-2", rbac.Auto)
+	one.taggedHTTP("far", "kuma.io/service: backend, version: v2")
+	inbound := inboundPort(t, one, "far")
+	one.apply(callTagged)
+	ports, e := two.callerByTags("kuma.io/service: backend", "kuma.io/service: backend, version: v2", "kuma.io/service: backend, version: v3")
+	one.waitTrust()
+	two.waitTrust()
+	one.tell(two)
+	two.tell(one)
+	for zone, name := range map[string]string{"whole": "backend{mesh=default}", "version": "backend{mesh=default,version=v2}"} {
+		r := two.resource(fmt.Sprintf(`{type: ZoneIngress, name: %s, networking: {address: 127.0.0.1, port: %d}, availableServices: [{mesh: default, tags: {kuma.io/service: backend, version: v2, kuma.io/protocol: http, kuma.io/zone: zone-1}}]}`,
+			zone, onlyLeads(t, inbound, name)))
+		r.Labels[resources.LabelZone], r.Labels[resources.LabelOrigin] = "zone-1", resources.OriginGlobal
+		two.put(r)
+		port := ports[map[string]int{"whole": 0, "version": 1}[zone]]
+		eventually(t, "by "+name, func() bool { return slices.Equal(versionsAt(port, "/"), []string{"far"}) })
+		two.remove(resources.TypeZoneIngress, zone)
+	}
+	two.hasProblem("caller", "networking.outbound[2]: no Dataplane carries the tags kuma.io/service=backend,version=v3 on an inbound")
+	e.refusedNothing()
+}
+
+// inboundPort is the port of a Dataplane's inbound.
+func inboundPort(t *testing.T, w *world, name string) int {
+	t.Helper()
+	dp := w.store.Snapshot().Get(resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name})
+	spec, err := resources.SpecAs[meshpb.Dataplane](dp)
+	must(t, err)
+	return int(spec.GetNetworking().GetInbound()[0].GetPort())
 }
