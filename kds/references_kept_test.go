@@ -12,9 +12,13 @@ import (
 // Copies of a server that set none, or had another system namespace, are sent again when a session begins.
 func TestReferencesNameWhereCopiesLive(t *testing.T) {
 	t.Parallel()
-	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SystemNamespace = "global-system" })
-	s1, s2 := store.NewMemory(), store.NewMemory()
-	system := func(c *ZoneConfig) { c.SystemNamespace = "zone-system" }
+	above, s1, s2 := store.NewMemory(), store.NewMemory(), store.NewMemory()
+	upper, stopUpper := remembering(t, t.TempDir(), above)
+	lower, stopLower := remembering(t, t.TempDir(), s2)
+	defer stopUpper()
+	defer stopLower()
+	g := startGlobal(t, above, func(c *GlobalConfig) { c.SystemNamespace, c.Versions = "global-system", upper })
+	system := func(c *ZoneConfig) { c.SystemNamespace, c.Versions = "zone-system", lower }
 	first := startZone(t, "zone-1", g.address, s1)
 	second := startZone(t, "zone-2", g.address, s2, system)
 	put(t, s1, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default",
@@ -34,7 +38,8 @@ func TestReferencesNameWhereCopiesLive(t *testing.T) {
 	before := map[store.Store]string{}
 	first.stop()
 	second.stop()
-	for s, namespace := range map[store.Store]string{g.store: "global-system", s2: "zone-system"} {
+	for s, known := range map[store.Store]*CopyVersions{g.store: upper.of("zone-1"), s2: lower.of("global")} {
+		namespace := map[bool]string{true: "global-system", false: "zone-system"}[s == g.store]
 		r := find(s, resources.TypeMeshTimeout, "producer-timeout").Clone()
 		before[s] = string(r.Spec.JSON())
 		spec, err := resources.NewSpec(r.Type, []byte(strings.Replace(before[s], `,"namespace":"`+namespace+`"`, "", 1)))
@@ -42,7 +47,7 @@ func TestReferencesNameWhereCopiesLive(t *testing.T) {
 			t.Fatalf("%v: %s", err, spec.JSON())
 		}
 		r.Spec = spec
-		put(t, s, r)
+		known.update(r.Type, map[string]copyVersion{r.Name + ".default": {version: r.Version, key: r.Key, revision: put(t, s, r)}}, nil)
 	}
 	startZone(t, "zone-1", g.address, s1)
 	startZone(t, "zone-2", g.address, s2, system)
