@@ -161,19 +161,21 @@ func (t *Tagged) ID() string {
 	return strings.Join(out, "\n")
 }
 
-// findSame finds the MeshService of the same Dataplanes: one of this zone, or else of another.
+// findSame finds the MeshService of the same Dataplanes: one of this zone, or else of another, if this one has none of
+// them. Otherwise what another zone says of its service would be for this zone's Dataplanes, too.
 func (t *Tagged) findSame(in *TaggedInput) {
 	var here, there []*Destination
 	for _, d := range in.Services {
 		switch more, ok := t.covered(d.Resource); {
-		case !ok || more > 0 || t.ownerOf(d.namespace) != t.Namespace:
+		case !ok || more > 0 || resources.OwnerOf(d.Resource, t.system).Namespace != t.Namespace:
 		case d.zone == in.Zone:
 			here = append(here, d)
 		default:
 			there = append(there, d)
 		}
 	}
-	if len(here) == 0 {
+	some := func(p *Proxy) bool { return p.Zone == in.Zone && len(t.Carriers(p)) > 0 }
+	if len(here) == 0 && !slices.ContainsFunc(in.Proxies, some) {
 		here = there
 	}
 	if len(here) == 1 {

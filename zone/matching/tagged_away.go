@@ -59,7 +59,7 @@ func (t *Tagged) away(in *TaggedInput) (out []TaggedAway) {
 			continue
 		}
 		out = append(out, TaggedAway{Zone: d.zone, Service: d, Section: d.ports[0].section(),
-			namespace: t.ownerOf(d.namespace), protocol: protocolAt(d.Resource, 0), more: more})
+			namespace: resources.OwnerOf(d.Resource, t.system).Namespace, protocol: protocolAt(d.Resource, 0), more: more})
 	}
 	for _, r := range in.Ingresses {
 		if r.Zone() == in.Zone || r.Zone() == "" {

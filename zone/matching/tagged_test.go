@@ -2,6 +2,7 @@ package matching_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ func taggedInput(t *testing.T, documents string) *matching.TaggedInput {
 			Type      resources.Type
 			Namespace string
 			Zone      string
+			Labels    map[string]string
 			Spec      any
 		}
 		if err := yaml.Unmarshal(raw, &head); err != nil {
@@ -45,6 +47,7 @@ func taggedInput(t *testing.T, documents string) *matching.TaggedInput {
 		if head.Namespace != "" {
 			r.Labels[resources.LabelNamespace] = head.Namespace
 		}
+		maps.Copy(r.Labels, head.Labels)
 		if head.Zone == "" {
 			r.Labels[resources.LabelZone] = "zone-1"
 		}
@@ -77,6 +80,7 @@ func TestTagged(t *testing.T) {
 		in      = `{type: Dataplane, namespace: %s, spec: {networking: {address: 192.0.2.1, inbound: [{port: 80, tags: {kuma.io/service: b}}]}}}` + "\n"
 		service = `{type: MeshService, zone: %s, spec: {selector: {dataplaneTags: {kuma.io/service: b%s}}, ports: [{port: 80, appProtocol: http}]}}` + "\n"
 		said    = `{type: MeshService, zone: zone-2, spec: {selector: {dataplaneTags: {app: x}}, identities: [{type: ServiceTag, value: b}], ports: [{port: 80, appProtocol: grpc}]}}` + "\n"
+		theirs  = `{type: MeshService, zone: zone-2, namespace: mesh-two, labels: {kuma.io/policy-role: system, kuma.io/display-name: b}, spec: {selector: {dataplaneTags: {kuma.io/service: b}}, ports: [{port: 80}]}}` + "\n"
 		lists   = `{type: ZoneIngress, zone: zone-3, spec: {networking: {address: 192.0.2.9, port: 1}, availableServices: [{mesh: default, tags: {kuma.io/service: b, kuma.io/zone: zone-3, kuma.io/protocol: http}}]}}` + "\n"
 		another = `{type: ZoneIngress, zone: zone-3, spec: {networking: {address: 192.0.2.9, port: 1}, availableServices: [{mesh: other, tags: {kuma.io/service: b}}, {mesh: default, externalService: true, tags: {kuma.io/service: b}}]}}` + "\n"
 	)
@@ -105,6 +109,7 @@ func TestTagged(t *testing.T) {
 		"the service here is the same":        {f(dp, "http") + f(service, "zone-1", "") + f(service, "zone-2", ""), "", b, `"" http on 1 zone-2:80 same`},
 		"two are not":                         {f(dp, "http") + f(service, "zone-1", "") + f(service, "zone-1", ""), "", b, `"" http on 1`},
 		"an identity says the tag":            {said, "", b, `"" grpc on 0 zone-2:80 same`},
+		"another operator's":                  {f(in, `""`) + theirs, "", b, `""  on 1 zone-2:80`},
 		"an ingress lists it":                 {lists, "", b, `"" http on 0 zone-3`},
 		"an ingress lists another mesh's":     {another, "", b, "no Dataplane carries the tags kuma.io/service=b on an inbound"},
 		"an ingress lists no version":         {lists, "", v1, "no Dataplane carries the tags kuma.io/service=b,version=v1 on an inbound"},
