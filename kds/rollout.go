@@ -14,9 +14,12 @@ import (
 func (g *Global) Rollout(r *resources.Resource) *tracker.Rollout {
 	out := tracker.NewRollout(r)
 	refused := g.Refused(r.Key)
-	reach := g.Reach(r)
+	reaches := map[string]bool{}
+	for _, zone := range g.Reach(r) {
+		reaches[zone] = true
+	}
 	for _, zone := range g.Meant(r) {
-		if !slices.Contains(reach, zone) {
+		if !reaches[zone] {
 			out.Zones.Disabled = append(out.Zones.Disabled, zone)
 			continue
 		}
