@@ -12,7 +12,7 @@ export interface Answer<T> {
 
 // The last answers, by their questions: a view that was shown before is there at once, as old as it says.
 const kept = new Map<string, { data: unknown; at: Date }>();
-const most = 24;
+const most = 32;
 
 function keep(key: string, data: unknown, at: Date): void {
   kept.delete(key);
