@@ -13,9 +13,9 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-// TestTurns checks that a user's expensive requests run few at a time, queue and are bounded. Other users do not wait
+// TestExpensiveRequestsAreLimited checks that a user's expensive requests run few at a time, queue and are bounded. Other users do not wait
 // for them, callers over loopback are not limited, and finished requests leave nothing behind.
-func TestTurns(t *testing.T) {
+func TestExpensiveRequestsAreLimited(t *testing.T) {
 	t.Parallel()
 	s := &Server{inflight: newInflightLimit()}
 	atOnce := max(1, runtime.GOMAXPROCS(0)/2)
@@ -99,9 +99,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestLargeBodiesTakeTurns checks that a user's large bodies are decoded and stored one after another, and small ones
+// TestLargeBodiesAreDecodedInTurn checks that a user's large bodies are decoded and stored one after another, and small ones
 // and other users' at once.
-func TestLargeBodiesTakeTurns(t *testing.T) {
+func TestLargeBodiesAreDecodedInTurn(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Store: store.NewMemory()})
 	read := func(name string, size int) (ended chan error) {

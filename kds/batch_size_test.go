@@ -71,9 +71,9 @@ func servicesOf(t *testing.T, zone string, n, nonce int) (all []*discovery.Resou
 	return all
 }
 
-// TestOthersWriteBetweenTurns has a zone change 1,200 services in one message, while another zone and a user write each
+// TestOthersWriteBetweenBatches has a zone change 1,200 services in one message, while another zone and a user write each
 // time that some of them are made durable: whoever comes meanwhile is next, and does not wait for the rest.
-func TestOthersWriteBetweenTurns(t *testing.T) {
+func TestOthersWriteBetweenBatches(t *testing.T) {
 	t.Parallel()
 	const changes = 1200
 	var small *peer
@@ -144,9 +144,9 @@ func TestTurnsGrowWhileNobodyElseWrites(t *testing.T) {
 	}
 }
 
-// TestStatusOfProxiesIsNoTurn has a zone report on a proxy again and again, which costs no write: its list that comes
+// TestStatusOfProxiesIsNoBatch has a zone report on a proxy again and again, which costs no write: its list that comes
 // then is not taken for that of a zone which writes alone.
-func TestStatusOfProxiesIsNoTurn(t *testing.T) {
+func TestStatusOfProxiesIsNoBatch(t *testing.T) {
 	t.Parallel()
 	s, status := newQueuedStore(t, func(*queuedStore, store.Batch) {}), store.NewMemory()
 	g := startGlobal(t, s, func(c *GlobalConfig) { c.Status = status })
