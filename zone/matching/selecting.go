@@ -61,9 +61,13 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 	if err != nil {
 		return false
 	}
+	ofGateway := s.Resource.Type == resources.TypeMeshGateway
+	if ofGateway && !proxy.MayServe(s.Resource, s.systemNamespace) {
+		return false // the others need not be looked at
+	}
 	proxy = proxy.WithGateways(s.gateways, s.systemNamespace)
 	switch {
-	case s.Resource.Type == resources.TypeMeshGateway:
+	case ofGateway:
 		return proxy.served != nil && proxy.served.Key == s.Resource.Key
 	case s.policy == nil:
 		return true

@@ -101,12 +101,18 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 	if m == nil {
 		return
 	}
+	var both []*referent
+	for _, r := range []*resources.Resource{c.Old, c.New} {
+		if r != nil {
+			both = append(both, referentOf(r))
+		}
+	}
 	for p := range m.proxies {
-		for _, r := range []*resources.Resource{c.Old, c.New} {
-			if r == nil || p.target == nil {
-				continue
-			}
-			if serves(r, p.target.match) {
+		if p.target == nil {
+			continue
+		}
+		for _, r := range both {
+			if r.Type == resources.TypeMeshService && serves(r.Resource, p.target.match) {
 				x.network.mark(p, everything)
 			} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.concerned(r) {
 				x.network.mark(p, onlySending)

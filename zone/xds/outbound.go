@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
@@ -70,14 +71,24 @@ func find(dests *matching.Destinations, from matching.Referrer, ref *resources.B
 	return b.of(ref.Subset()), ""
 }
 
-// mayMean reports whether a reference could mean the resource, in any namespace.
-func mayMean(ref *resources.BackendRef, r *resources.Resource) bool {
-	if string(r.Type) != ref.ServiceKind() {
+// referent is a service with all names by which references may mean it, for many references.
+type referent struct {
+	*resources.Resource
+	names [3]string
+}
+
+func referentOf(r *resources.Resource) *referent {
+	display := r.DisplayName()
+	return &referent{r, [...]string{display, r.Name, hashing.Name(r.Mesh, display, r.Zone(), r.HomeNamespace())}}
+}
+
+// by reports whether a reference could mean the service, in any namespace.
+func (m *referent) by(ref *resources.BackendRef) bool {
+	if string(m.Type) != ref.ServiceKind() {
 		return false
 	}
 	if len(ref.Labels) > 0 {
-		return carries(r.Labels, ref.Labels)
+		return carries(m.Labels, ref.Labels)
 	}
-	return ref.Name == r.DisplayName() || ref.Name == r.Name || ref.Name == hashing.Name(r.Mesh, r.DisplayName(),
-		r.Zone(), r.HomeNamespace())
+	return slices.Contains(m.names[:], ref.Name)
 }

@@ -232,10 +232,10 @@ func (s *sender) shares(rule *matching.RouteRule, refs []resources.BackendRef, b
 	return out
 }
 
-// concerned reports whether a change of the resource may affect the result.
-func (s *sending) concerned(r *resources.Resource) bool {
+// concerned reports whether a change of the service may affect the result.
+func (s *sending) concerned(r *referent) bool {
 	return s.egress && r.Type == resources.TypeMeshExternalService || s.joined && r.Type == resources.TypeMeshService || s.named && slices.Contains(hostnames.Kinds(), r.Type) ||
-		slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return mayMean(&ref, r) })
+		slices.ContainsFunc(s.refs, func(ref resources.BackendRef) bool { return r.by(&ref) })
 }
 
 // showProblems shows the problems of the proxy's outbounds, and reports whether they changed.
