@@ -41,10 +41,12 @@ func (c *crowd) close() {
 func (c *crowd) await(within time.Duration, ready func(i int) bool) error {
 	deadline := time.After(within)
 	for {
-		done := 0
+		done, missing := 0, 0
 		for i := range c.size {
 			if ready(i) {
 				done++
+			} else {
+				missing = i
 			}
 		}
 		if done == c.size {
@@ -54,7 +56,7 @@ func (c *crowd) await(within time.Duration, ready func(i int) bool) error {
 		case <-c.ctx.Done():
 			return context.Cause(c.ctx)
 		case <-deadline:
-			return fmt.Errorf("%s: %d of %d are there after %s", c.what, done, c.size, within)
+			return fmt.Errorf("%s: %d of %d are there after %s, and number %d is not", c.what, done, c.size, within, missing)
 		case <-time.After(2 * time.Millisecond):
 		}
 	}

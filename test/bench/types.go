@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
@@ -132,7 +133,9 @@ func (b *bench) measureTypes(ctx context.Context, t *table, p plan, of *stage) e
 	all := connectSending(ctx, s.Address("xds"), zoneProxies+of.others, newMarks(), of.options)
 	defer all.close()
 	if err := all.waitReady(); err != nil {
-		return err
+		var logs strings.Builder
+		c.Tails(&logs, 15)
+		return fmt.Errorf("%w; the ends of the logs:\n%s", err, logs.String())
 	}
 	for _, typ := range of.types {
 		b.say("types: %s", typ.title())

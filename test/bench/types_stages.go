@@ -204,7 +204,7 @@ const gatewayListenPort = 10_002
 // gateways is a zone whose proxies are gateways, with a route to a service.
 func gateways() stage {
 	return stage{
-		types: []policyType{{typ: resources.TypeMeshGateway, by: "by its proxies",
+		types: []policyType{{typ: resources.TypeMeshGateway, by: "by its proxies", moves: true,
 			ofAll: func(n int) (string, map[string]any, []byte) {
 				return gatewayFor(gatewayName, object{gatewayTag: gatewayName}, n)
 			},
