@@ -86,7 +86,7 @@ var healthValues = map[string]valueKind{
 	"interval": period, "timeout": period, "noTrafficInterval": period, "initialJitter": duration,
 	"intervalJitter":     duration,
 	"unhealthyThreshold": positive, "healthyThreshold": positive, "intervalJitterPercent": count,
-	"healthyPanicThreshold": quantity,
+	"healthyPanicThreshold": percentage,
 	"failTrafficOnPanic":    flag, "reuseConnection": flag, "tcp.disabled": flag, "http.disabled": flag,
 	"grpc.disabled": flag,
 	"tcp.send":      payload, "tcp.receive[]": payload,

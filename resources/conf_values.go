@@ -22,7 +22,7 @@ var confValues = map[Type]map[string]valueKind{
 		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
 		"outlierDetection.interval": period, "outlierDetection.baseEjectionTime": period,
 		"outlierDetection.maxEjectionTime":    period,
-		"outlierDetection.maxEjectionPercent": count, "outlierDetection.healthyPanicThreshold": quantity,
+		"outlierDetection.maxEjectionPercent": wholePercentage, "outlierDetection.healthyPanicThreshold": percentage,
 		"outlierDetection.detectors.totalFailures.consecutive":           count,
 		"outlierDetection.detectors.gatewayFailures.consecutive":         count,
 		"outlierDetection.detectors.localOriginFailures.consecutive":     count,
@@ -31,7 +31,7 @@ var confValues = map[Type]map[string]valueKind{
 		"outlierDetection.detectors.successRate.standardDeviationFactor": quantity,
 		"outlierDetection.detectors.failurePercentage.minimumHosts":      count,
 		"outlierDetection.detectors.failurePercentage.requestVolume":     count,
-		"outlierDetection.detectors.failurePercentage.threshold":         count,
+		"outlierDetection.detectors.failurePercentage.threshold":         wholePercentage,
 	}),
 	TypeMeshHealthCheck: merged(healthValues),
 	TypeMeshHTTPRoute: {
@@ -87,6 +87,28 @@ func positive(value any) string {
 		return "want a whole number of at least 1, got " + written(value)
 	}
 	return ""
+}
+
+// percentage accepts a quantity of at most 100, and wholePercentage only a whole number.
+func percentage(value any) string {
+	if problem := quantity(value); problem != "" {
+		return problem
+	}
+	n, isNumber := value.(float64)
+	if text, isText := value.(string); isText && !isNumber {
+		n, _ = strconv.ParseFloat(text, 64) // quantity has read it
+	}
+	if n > 100 {
+		return "want a percentage from 0 to 100, got " + written(value)
+	}
+	return ""
+}
+
+func wholePercentage(value any) string {
+	if problem := count(value); problem != "" {
+		return problem
+	}
+	return percentage(value)
 }
 
 // quantity accepts a number written as 12 or as "12.5".

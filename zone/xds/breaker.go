@@ -23,8 +23,8 @@ func (s *sender) breaker(c *clusterv3.Cluster, b *backend) {
 	o := cmp.Or(conf.OutlierDetection, s.unasked().breaker.OutlierDetection)
 	if o != nil && !(o.Disabled != nil && *o.Disabled) {
 		c.OutlierDetection = outliers(o)
-		if panics, ok := percentOf(o.HealthyPanicThreshold); ok {
-			lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(panics, 100)}
+		if panics, ok := percentOf(o.HealthyPanicThreshold); ok && panics <= 100 {
+			lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: panics}
 		}
 	}
 }
@@ -55,7 +55,7 @@ func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 	off := wrapperspb.UInt32(0)
 	out := &clusterv3.OutlierDetection{
 		Interval: durationOf(period(o.Interval)), BaseEjectionTime: durationOf(period(o.BaseEjectionTime)),
-		MaxEjectionPercent:             uint32Of(capped(o.MaxEjectionPercent, 100)),
+		MaxEjectionPercent:             uint32Of(percentage(o.MaxEjectionPercent)),
 		SplitExternalLocalOriginErrors: o.SplitExternalAndLocalErrors != nil && *o.SplitExternalAndLocalErrors,
 		EnforcingConsecutive_5Xx:       off, EnforcingConsecutiveGatewayFailure: off,
 		EnforcingConsecutiveLocalOriginFailure: off,
@@ -95,13 +95,14 @@ func detect(out *clusterv3.OutlierDetection, d *resources.OutlierDetectors) {
 		out.EnforcingFailurePercentage = on
 		out.FailurePercentageMinimumHosts, out.FailurePercentageRequestVolume = uint32Of(f.MinimumHosts),
 			uint32Of(f.RequestVolume)
-		out.FailurePercentageThreshold = uint32Of(capped(f.Threshold, 100))
+		out.FailurePercentageThreshold = uint32Of(percentage(f.Threshold))
 	}
 }
 
-func capped(n *uint32, most uint32) *uint32 {
-	if n == nil || *n <= most {
-		return n
+// percentage leaves out what is over 100, which only a peer can send.
+func percentage(n *uint32) *uint32 {
+	if n != nil && *n > 100 {
+		return nil
 	}
-	return &most
+	return n
 }

@@ -33,8 +33,8 @@ func (s *sender) healthCheck(c *clusterv3.Cluster, b *backend) {
 	}
 	s.logHealth(check, &conf, rule)
 	c.HealthChecks = []*corev3.HealthCheck{check}
-	if panics, ok := percentOf(conf.HealthyPanicThreshold); ok {
-		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: min(panics, 100)}
+	if panics, ok := percentOf(conf.HealthyPanicThreshold); ok && panics <= 100 {
+		lbConfig(c).HealthyPanicThreshold = &typev3.Percent{Value: panics}
 	}
 	if conf.FailTrafficOnPanic != nil && *conf.FailTrafficOnPanic {
 		lbConfig(c).LocalityConfigSpecifier = &clusterv3.Cluster_CommonLbConfig_ZoneAwareLbConfig_{
