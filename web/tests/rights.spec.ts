@@ -69,7 +69,7 @@ test("who signs in changes what the roles allow, and is told what is missing for
 
 test("a token that ends signs out, and nothing that it showed stays", async ({ page }) => {
   await page.goto(`${global.url}/ui/resources?type=meshtimeouts`);
-  await signIn(page, await token("ann", "8s"));
+  await signIn(page, await token("ann", "15s"));
   await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
   // A page that nobody touches learns of it by the list that waits; a new view asks at once.
   await expect(async () => {
@@ -85,6 +85,37 @@ test("a token that ends signs out, and nothing that it showed stays", async ({ p
   await page.getByRole("link", { name: "Resources" }).click();
   await page.getByRole("combobox", { name: "Type", exact: true }).selectOption("MeshTimeout");
   await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+});
+
+test("a token that is revoked while a page is open takes away what it showed, and nobody touches the page", async ({ page }) => {
+  const mine = await token("ann", "1h");
+  await page.goto(`${global.url}/ui/resources?type=meshtimeouts`);
+  await signIn(page, mine);
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
+  const { jti } = JSON.parse(Buffer.from(mine.split(".")[1] ?? "", "base64url").toString()) as { jti: string };
+  await ask(global, "POST", `/tokens/user/${jti}/_revoke`, undefined, admin);
+  await ask(global, "PUT", "/meshes/orders/meshtimeouts/of-orders-2", timeout("of-orders-2"), admin); // the list that waits wakes
+  await expect(page.getByRole("alert").first()).toContainText("401");
+  await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
+  await expect(page.locator("main").getByText("of-orders")).toHaveCount(0);
+});
+
+test("a role that is taken away takes what it showed from an open page, which says what is missing", async ({ page }) => {
+  const bind = (roles: string[]) => ask(global, "PUT", "/accessrolebindings/tom", { type: "AccessRoleBinding", name: "tom", spec: { subjects: [{ type: "User", name: "tom" }], roles } }, admin);
+  await bind(["orders"]);
+  await page.goto(`${global.url}/ui/resources?type=meshtimeouts`);
+  await signIn(page, await token("tom", "1h"));
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toBeVisible();
+  await page.getByRole("link", { name: "of-orders", exact: true }).click();
+  await expect(page.locator("pre").first()).toContainText("connectionTimeout");
+  await ask(global, "DELETE", "/accessrolebindings/tom", undefined, admin);
+  await page.getByRole("button", { name: "Refresh" }).first().click();
+  await expect(page.getByRole("alert").first()).toContainText("403");
+  await expect(page.locator("main")).not.toContainText("connectionTimeout");
+  await page.goBack();
+  await expect(page.getByRole("alert").first()).toContainText("403");
+  await expect(page.getByRole("link", { name: "of-orders", exact: true })).toHaveCount(0);
 });
 
 test("before a change, who sees a part of the mesh is told of that part, and that there is more", async ({ page }) => {

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test, type Page } from "@playwright/test";
+import { expect, test, type Page, type Route } from "@playwright/test";
 
 // A global that everybody has to sign in at, and an identity provider with a certificate of its own.
 test.use({ ignoreHTTPSErrors: true });
@@ -75,6 +75,8 @@ test("a person signs in at the identity provider, comes back to her view, and st
   page.on("console", (m) => {
     if (m.text().includes("Content Security Policy")) wrong.push(m.text());
   });
+  const asked: { url: string; referer: string | undefined; token: string | undefined }[] = [];
+  page.on("request", (r) => asked.push({ url: r.url(), referer: r.headers()["referer"], token: r.headers()["authorization"]?.replace("Bearer ", "") }));
   await page.goto(`${global}/ui/resources?type=meshes`);
   await expect(page.getByRole("alert")).toContainText("401");
   await signIn(page, "nora");
@@ -90,6 +92,12 @@ test("a person signs in at the identity provider, comes back to her view, and st
   await expect(page.getByText("oidc:nora")).toBeVisible();
   await expect(page.getByRole("alert")).toHaveCount(0);
   expect(wrong).toEqual([]);
+  // No address holds a token, and none tells another server where the person was.
+  const tokens = [...new Set(asked.flatMap((a) => a.token ?? []))];
+  expect(tokens.length).toBeGreaterThanOrEqual(2);
+  expect(asked.filter((a) => tokens.some((t) => a.url.includes(t)))).toEqual([]);
+  expect(asked.filter((a) => a.url.startsWith(issuer) && a.referer?.includes("/ui/") === true)).toEqual([]);
+  expect(await page.evaluate(() => JSON.stringify([history.state, window.name, { ...localStorage }, { ...sessionStorage }, document.cookie]))).toBe('[null,"",{},{},""]');
 });
 
 test("a refused sign-in, a foreign one and one that another tab began sign nobody in", async ({ page }) => {
@@ -97,9 +105,56 @@ test("a refused sign-in, a foreign one and one that another tab began sign nobod
   await signIn(page, "nobody");
   await expect(page.getByRole("alert").first()).toContainText("nobody is unknown here");
   await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
+  for (const more of ["code=stolen&state=stolen", "error=x&error_description=%3Cimg+src%3Dx%3E&state=", "code=stolen&state=&back=//evil.example/"]) {
+    await page.goto(`${global}/ui/signin?${more}`);
+    await expect(page.getByRole("alert").first()).toContainText("was not begun in this tab");
+    expect(page.url()).toBe(`${global}/ui/`);
+    await expect(page.locator("main img")).toHaveCount(0);
+  }
   await page.goto(`${global}/ui/signin?code=stolen&state=stolen`);
   await expect(page.getByRole("alert").first()).toContainText("was not begun in this tab");
   expect(page.url()).toBe(`${global}/ui/`);
+});
+
+test("somebody else's code, and a token for another sign-in, sign nobody in", async ({ page, context }) => {
+  // An attacker begins a sign-in of her own, and keeps the code instead of redeeming it.
+  const attacker = await context.newPage();
+  let code = "";
+  const back = async (route: Route) => new URL((await route.fetch({ maxRedirects: 0 })).headers()["location"] ?? "");
+  const granted = (url: URL) => url.origin === issuer && url.pathname === "/auth";
+  await attacker.route(granted, async (route) => {
+    if (route.request().method() !== "POST") return route.fallback();
+    code = (await back(route)).searchParams.get("code") ?? "";
+    return route.abort();
+  });
+  await attacker.goto(`${global}/ui/`);
+  await signIn(attacker, "mallory");
+  await expect.poll(() => code).not.toBe("");
+  await attacker.close();
+  // The victim's browser comes back with that code and its own state.
+  await page.route(granted, async (route) => {
+    if (route.request().method() !== "POST") return route.fallback();
+    const at = await back(route);
+    at.searchParams.set("code", code);
+    return route.fulfill({ status: 303, headers: { Location: at.href } });
+  });
+  await page.goto(`${global}/ui/`);
+  await signIn(page, "nora");
+  await expect(page.getByRole("alert").first()).toContainText("gives no ID token");
+  await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
+  await expect(page.getByText("oidc:mallory")).toHaveCount(0);
+  await page.unroute(granted);
+  // The provider's token is for a sign-in with another nonce.
+  await page.route(granted, (route) => {
+    const at = new URL(route.request().url());
+    if (route.request().method() !== "GET") return route.fallback();
+    at.searchParams.set("nonce", "another");
+    return route.fulfill({ status: 302, headers: { Location: at.href } });
+  });
+  await page.goto(`${global}/ui/`);
+  await signIn(page, "nora");
+  await expect(page.getByRole("alert").first()).toContainText("is for another sign-in");
+  await expect(page.getByText("not signed in", { exact: true })).toBeVisible();
 });
 
 test("only the view that a sign-in ends in may ask the identity provider", async ({ request }) => {

@@ -1,4 +1,5 @@
 import type { Page } from "@playwright/test";
+import { Client } from "./client";
 import { write } from "./editor";
 import { expect, test, type Mesh } from "./mesh";
 
@@ -244,4 +245,59 @@ test("a client is denied in the shadow first: it is still allowed, and the repor
   await tried(page, textOf(owner(deny(exact(frontend)))), ["MeshTrafficPermission story-owner: updated"]);
   await asked(page, { from: frontend, is: "Denied", by: "story-owner" });
   await remove(page, mesh, shaded);
+});
+
+test("a real 403: from the denial to the smallest policy, by clicks, and the same request gets through", async ({ watched: page, mesh }) => {
+  test.setTimeout(180_000);
+  const client = await Client.of(mesh.zone1, "frontend", "default");
+  expect(await client.call("POST", "/checkout?card=4111")).toBe(403);
+  await page.goto(`${mesh.zone1}/ui/`);
+  await page.getByRole("link", { name: "Why 403?" }).click();
+  const row = page.getByRole("row").filter({ hasText: frontend }).filter({ hasText: "POST /checkout" });
+  await expect(async () => {
+    await page.getByRole("button", { name: "Refresh" }).first().click();
+    await expect(row).toBeVisible({ timeout: 2000 });
+  }).toPass();
+  await expect(page.locator("main tbody tr").first(), "the newest denial is the first").toContainText("/checkout");
+  for (const [field, first] of [["from", frontend], ["path", "/checkout"], ["method", "POST"], ["inbound", "http-port"]]) {
+    await expect(page.locator(`#known-${field} option`).first(), `the newest denial is the first to be offered as ${field}`).toHaveAttribute("value", first ?? "");
+  }
+  await row.getByRole("link", { name: "Why?" }).click();
+  await expect(page.locator(".verdict")).toContainText("Denied by");
+  await page.getByRole("link", { name: "Try it, then apply it" }).click();
+  await expect(page.getByText("This text came with the link. Read it before you apply it.")).toBeVisible();
+  await page.getByRole("button", { name: "Preview" }).click();
+  await page.getByRole("button", { name: "Apply" }).click();
+  const stored = page.getByRole("link", { name: /MeshTrafficPermission allow-frontend-to-backend-/ });
+  await expect(stored).toBeVisible();
+  await expect.poll(() => client.call("POST", "/checkout?card=4111"), { timeout: 30_000 }).toBe(200);
+  expect(await client.call("GET", "/checkout"), "no other method").toBe(403);
+  expect(await client.call("POST", "/checkout/more"), "no other path").toBe(403);
+  const name = ((await stored.textContent()) ?? "").split(" ")[1] ?? "";
+
+  await page.goto(`${mesh.global}/ui/why`);
+  await expect(page.getByText("choose the zone that is asked")).toBeVisible();
+  await page.getByRole("combobox", { name: "Zone" }).selectOption("zone-1");
+  await expect(row).toBeVisible();
+  await row.getByRole("link", { name: "Why?" }).click();
+  expect(page.url()).toContain("zone=zone-1");
+  await expect(async () => {
+    await page.getByRole("button", { name: "Refresh" }).first().click();
+    await expect(page.locator(".verdict")).toContainText(name, { timeout: 2000 });
+  }).toPass();
+  await expect(page.locator(".verdict")).toContainText("Allowed by");
+  await remove(page, mesh, { on: "zone1", name, conf: "" });
+});
+
+test("on the global, a change says who of which zones would lose access", async ({ watched: page, mesh }) => {
+  const open = operator(allow(prefix(`${anybody}1.mesh.local/`)));
+  await page.goto(`${mesh.global}/ui/`);
+  await tried(page, textOf(open), [/[1-9]\d* would gain access/, /synced to zone-1, zone-2/]);
+  await page.getByRole("link", { name: "Try a change" }).click();
+  await write(page, textOf(operator("")));
+  await page.getByRole("button", { name: "Preview" }).click();
+  await expect(page.getByText(/[1-9]\d* would lose access/)).toBeVisible();
+  for (const zone of ["zone-1", "zone-2"]) await expect(page.getByRole("row").filter({ hasText: frontend }).filter({ hasText: `${zone}/backend-ns/backend` }).first()).toContainText("allowed");
+  await expect(page.getByText(/Who calls is unknown: /), "what zones saw is not known here, and that is said").toBeVisible();
+  await remove(page, mesh, open);
 });

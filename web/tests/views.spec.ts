@@ -1,4 +1,7 @@
+import { Client } from "./client";
 import { expect, test } from "./mesh";
+
+const frontend = "spiffe://default.zone-1.mesh.local/ns/default/sa/frontend";
 
 const timeouts = (seconds: number) => ({
   type: "MeshTimeout", mesh: "default", namespace: "backend-ns", name: "live",
@@ -44,22 +47,61 @@ test("a proxy's page tells its connection, its inbounds, and the rules with thei
   await expect(page.getByRole("heading", { name: "Who may call whom" })).toBeVisible();
 });
 
-test("the shadow report tells who would be denied, and whether it is safe", async ({ watched: page, mesh }) => {
+test("the shadow report tells who would be denied, how often and when, on its zone and on the global", async ({ watched: page, mesh }) => {
   const at = `${mesh.zone1}/meshes/default/meshtrafficpermissions/shade?namespace=backend-ns`;
-  const policy = {
+  const shade = (conf: object) => ({
     type: "MeshTrafficPermission", mesh: "default", namespace: "backend-ns", name: "shade",
-    spec: { targetRef: { kind: "Dataplane", labels: { app: "backend" } }, rules: [{ default: { allowWithShadowDeny: [{ spiffeId: { type: "Prefix", value: "spiffe://nobody.example/" } }] } }] },
-  };
-  expect((await page.request.put(at, { data: policy })).ok()).toBe(true);
+    spec: { targetRef: { kind: "Dataplane", labels: { app: "backend" } }, rules: [{ default: conf }] },
+  });
+  const nobody = shade({ allowWithShadowDeny: [{ spiffeId: { type: "Prefix", value: "spiffe://nobody.example/" } }] });
+  expect((await page.request.put(at, { data: nobody })).ok()).toBe(true);
   await page.goto(`${mesh.zone1}/ui/shadow`);
   const line = page.getByRole("listitem").filter({ hasText: "shade" });
   await expect(line).toContainText("unknown yet: no would-deny, but watched for");
   await line.getByRole("link").click();
   await expect(page.getByText("only. Show all")).toBeVisible();
   expect(page.url()).toContain("policy=kri_mtp_");
+
+  // A client whom an owner wants to shut out calls meanwhile.
+  expect((await page.request.put(at, { data: shade({ allowWithShadowDeny: [{ spiffeId: { type: "Exact", value: frontend } }] }) })).ok()).toBe(true);
+  const client = await Client.of(mesh.zone1, "frontend", "default");
+  await expect.poll(() => client.call("GET", "/in-the-shadow"), { timeout: 30_000 }).toBe(200);
+  const row = page.getByRole("row").filter({ hasText: frontend }).filter({ hasText: "/in-the-shadow" });
+  for (const server of [mesh.zone1, mesh.global]) {
+    await page.goto(`${server}/ui/shadow`);
+    if (server === mesh.global) await page.getByRole("combobox", { name: "Zone" }).selectOption("zone-1");
+    await expect(async () => {
+      await page.getByRole("button", { name: "Refresh" }).first().click();
+      await expect(row).toContainText("GET", { timeout: 2000 });
+    }).toPass();
+    await expect(row.locator("svg.span rect")).toHaveCount(1);
+    await expect(row.locator("time")).toHaveCount(2);
+    await expect(row.getByRole("link", { name: /shade/ })).toBeVisible();
+  }
+  expect(page.url()).toContain("zone=zone-1");
+  await row.getByRole("link", { name: "Why?" }).click();
+  await expect(page.locator(".verdict")).toContainText("Allowed by");
+  await expect(page.getByText(/Shadow rules would deny, by/)).toBeVisible();
   expect((await page.request.delete(at)).ok()).toBe(true);
-  await page.goto(`${mesh.global}/ui/shadow`);
-  await expect(page.getByText("Each zone counts what its own proxies report")).toBeVisible();
+});
+
+test("a policy's page lists the proxies that it concerns, and where it is", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtimeouts/concerned?namespace=backend-ns`;
+  expect((await page.request.put(at, { data: { ...timeouts(3), name: "concerned" } })).ok()).toBe(true);
+  await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
+  await page.getByRole("link", { name: "concerned", exact: true }).click();
+  await expect(page.getByText(/Stored at revision \d+\./)).toBeVisible();
+  await page.getByRole("button", { name: "List them" }).click();
+  await page.getByRole("link", { name: "zone-1/backend-ns/backend" }).click();
+  await expect(page.getByRole("heading", { name: "Proxy dp zone-1/backend-ns/backend" })).toBeVisible();
+  await page.goto(`${mesh.global}/ui/resource?kri=kri_mt_default_zone-1_backend-ns_concerned_`);
+  await expect(async () => {
+    await page.getByRole("button", { name: "Refresh" }).first().click();
+    await expect(page.getByText(/Stored at revision \d+\./)).toBeVisible({ timeout: 2000 });
+  }).toPass();
+  await page.getByRole("button", { name: "List them" }).click();
+  await expect(page.getByRole("link", { name: "zone-1/backend-ns/backend" })).toBeVisible();
+  expect((await page.request.delete(at)).ok()).toBe(true);
 });
 
 test("a change appears by itself, its rollout is followed, and an idle page asks nothing", async ({ watched: page, mesh }) => {
