@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -53,7 +54,42 @@ func listed(t *testing.T, variable string) []string {
 // UNRACED_IN, or of test/abuse, and in no other package, where the race detector would pass it over and nothing else runs it.
 func TestTestsWithoutRaceDetectorExist(t *testing.T) {
 	t.Parallel()
-	places := append(listed(t, "UNRACED_IN"), "test/abuse")
+	places, found := append(listed(t, "UNRACED_IN"), "test/abuse"), map[string][]string{}
+	for name, files := range testFiles(t) {
+		for _, file := range files {
+			found[name] = append(found[name], path.Dir(file))
+		}
+	}
+	pure := listed(t, "PURE")
+	for _, name := range listed(t, "UNRACED") {
+		in := slices.DeleteFunc(found[name], func(folder string) bool { return slices.Contains(pure, folder) })
+		if len(in) != 1 || !slices.Contains(places, in[0]) {
+			t.Errorf("Test%s is in %q, want it in one of %q", name, in, places)
+		}
+	}
+}
+
+// TestTestsOfARealEnvoyHaveNamesOfTheirOwn checks the files whose tests make unit passes over by name: no other file beside
+// the code has a test of such a name, which make unit would pass over, too.
+func TestTestsOfARealEnvoyHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	withEnvoy := func(file string) bool { return strings.HasPrefix(path.Base(file), "envoy_") }
+	some := false
+	for name, files := range testFiles(t) {
+		files = slices.DeleteFunc(files, func(file string) bool { return strings.HasPrefix(file, "test/") })
+		some = some || slices.ContainsFunc(files, withEnvoy)
+		if slices.ContainsFunc(files, withEnvoy) && len(files) > 1 {
+			t.Errorf("Test%s is in %q: rename those outside envoy_..._test.go", name, files)
+		}
+	}
+	if !some {
+		t.Error("no test is in a file named envoy_..._test.go")
+	}
+}
+
+// testFiles returns the files of the repository that declare a test, by the test's name without Test.
+func testFiles(t *testing.T) map[string][]string {
+	t.Helper()
 	found := map[string][]string{}
 	test := regexp.MustCompile(`(?m)^func Test(\w+)\(t \*testing\.T\)`)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -66,22 +102,16 @@ func TestTestsWithoutRaceDetectorExist(t *testing.T) {
 			return nil
 		}
 		raw, err := os.ReadFile(path) //nolint:gosec // a file of the repository
-		folder, outside := filepath.Rel(root, filepath.Dir(path))
+		file, outside := filepath.Rel(root, path)
 		for _, match := range test.FindAllSubmatch(raw, -1) {
-			found[string(match[1])] = append(found[string(match[1])], filepath.ToSlash(folder))
+			found[string(match[1])] = append(found[string(match[1])], filepath.ToSlash(file))
 		}
 		return errors.Join(err, outside)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pure := listed(t, "PURE")
-	for _, name := range listed(t, "UNRACED") {
-		in := slices.DeleteFunc(found[name], func(folder string) bool { return slices.Contains(pure, folder) })
-		if len(in) != 1 || !slices.Contains(places, in[0]) {
-			t.Errorf("Test%s is in %q, want it in one of %q", name, in, places)
-		}
-	}
+	return found
 }
 
 // readPackage parses the files of a package by name, without its tests.
