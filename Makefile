@@ -207,7 +207,7 @@ test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests b
 # release, so it would see the tests only.
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers
-	packages=$$($(GO) list ./test/... | grep -v '/test/abuse$$'); \
+	packages=$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -v '/test/abuse$$'); \
 	CGO_ENABLED=0 $(GOTESTSUM) --packages="./test/e2e $$packages" -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
 
 # Attempts on servers that are a part of the test: the go command sees a change of them.
