@@ -55,7 +55,7 @@ func (s *site) change(t *testing.T, dice *rand.Rand) {
 	t.Helper()
 	pick := func(all ...string) string { return all[dice.IntN(len(all))] }
 	n := dice.IntN(6)
-	text := ""
+	var text string
 	switch dice.IntN(12) {
 	case 0:
 		text = fmt.Sprintf(`{type: MeshService, mesh: default, namespace: shop, name: of-%d,

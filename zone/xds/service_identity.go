@@ -65,22 +65,25 @@ func (n *network) identities(port *usedPort, t *trust) (*resource, error) {
 			}
 		}
 	}
-	context := &tlsv3.CertificateValidationContext{CustomValidatorConfig: t.validator}
-	for _, id := range slices.Sorted(maps.Keys(exact)) {
-		context.MatchTypedSubjectAltNames = append(context.MatchTypedSubjectAltNames, uriMatcher(
-			&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: id}}))
-	}
-	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
-		context.MatchTypedSubjectAltNames = append(context.MatchTypedSubjectAltNames, uriMatcher(
-			&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}}))
-	}
-	if len(context.MatchTypedSubjectAltNames) == 0 { // an empty list would accept any workload of the mesh
-		context.MatchTypedSubjectAltNames = append(context.MatchTypedSubjectAltNames, uriMatcher(
-			&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "nobody"}}))
-	}
+	context := &tlsv3.CertificateValidationContext{CustomValidatorConfig: t.validator, MatchTypedSubjectAltNames: identityMatchers(exact, prefixes)}
 	return newResource(kindSecret, port.trust(), &tlsv3.Secret{
 		Name: port.trust(), Type: &tlsv3.Secret_ValidationContext{ValidationContext: context},
 	})
+}
+
+// identityMatchers returns matchers of SPIFFE IDs and their prefixes. Without any, nobody matches: Envoy takes an empty list
+// for any workload of the mesh.
+func identityMatchers(exact, prefixes map[string]bool) (out []*tlsv3.SubjectAltNameMatcher) {
+	for _, id := range slices.Sorted(maps.Keys(exact)) {
+		out = append(out, uriMatcher(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: id}}))
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		out = append(out, uriMatcher(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Prefix{Prefix: prefix}}))
+	}
+	if len(out) == 0 {
+		out = append(out, uriMatcher(&matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_Exact{Exact: "nobody"}}))
+	}
+	return out
 }
 
 func uriMatcher(m *matcherv3.StringMatcher) *tlsv3.SubjectAltNameMatcher {
