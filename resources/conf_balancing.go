@@ -158,8 +158,8 @@ func (v *validation) balancer(b *LoadBalancer, at *fieldPath) {
 			v.fail(at.field(one.field), "does not belong to a load balancer of type %s", b.Type)
 		}
 	}
-	if l := b.LeastRequest; l != nil && l.ChoiceCount != nil && *l.ChoiceCount < 2 {
-		v.fail(at.field("leastRequest").field("choiceCount"), "want at least 2, got %d", *l.ChoiceCount)
+	if l := b.LeastRequest; l != nil && l.ChoiceCount != nil && (*l.ChoiceCount < 2 || *l.ChoiceCount > MostRepeats) {
+		v.fail(at.field("leastRequest").field("choiceCount"), "want 2 to %d, got %d", MostRepeats, *l.ChoiceCount)
 	}
 	if r := b.RingHash; r != nil {
 		v.ringHash(r, at.field("ringHash"))

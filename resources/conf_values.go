@@ -14,7 +14,7 @@ import (
 // confValues lists the valid values of the fields of a conf, for types whose confs are stored with all fields. Paths
 // are in lower case, with [] after a list. A field with another value has no effect on proxies.
 var confValues = map[Type]map[string]valueKind{
-	TypeMeshRetry: merged(map[string]valueKind{"tcp.maxConnectAttempt": count}, retryValues("http"), retryValues("grpc")),
+	TypeMeshRetry: merged(map[string]valueKind{"tcp.maxConnectAttempt": repeats}, retryValues("http"), retryValues("grpc")),
 	TypeMeshCircuitBreaker: merged(map[string]valueKind{
 		"connectionLimits.maxConnectionPools": count, "connectionLimits.maxConnections": count,
 		"connectionLimits.maxPendingRequests": count,
@@ -46,7 +46,7 @@ var confValues = map[Type]map[string]valueKind{
 func retryValues(protocol string) map[string]valueKind {
 	out := map[string]valueKind{}
 	for name, kind := range map[string]valueKind{
-		"numRetries": count, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
+		"numRetries": repeats, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
 		"rateLimitedBackOff.maxInterval": period, "rateLimitedBackOff.resetHeaders[].format": among("Seconds",
 			"UnixTimestamp"),
 		"rateLimitedBackOff.resetHeaders[].name": texts(MatchableHeader, "the name of a header"),
@@ -54,7 +54,7 @@ func retryValues(protocol string) map[string]valueKind {
 		"retriableResponseHeaders[].name":        texts(MatchableHeader, "the name of a header"),
 		"hostSelection[].predicate":              among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags),
 		"hostSelection[].updateFrequency":        positive,
-		"hostSelectionMaxAttempts":               positive, "retryOn[]": retryCondition,
+		"hostSelectionMaxAttempts":               oneOrMore, "retryOn[]": retryCondition,
 		"retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
 	} {
 		out[protocol+"."+name] = kind

@@ -79,6 +79,7 @@ func (v *validation) httpRoute(rule *HTTPRouteRule, at *fieldPath) {
 	for i := range rule.Matches {
 		v.httpMatch(&rule.Matches[i], at.field("matches").item(i))
 	}
+	v.mirrorCount(rule.Default.Filters, at.field("default").field("filters"))
 	for i := range rule.Default.Filters {
 		f := &rule.Default.Filters[i]
 		inside := at.field("default").field("filters").item(i)

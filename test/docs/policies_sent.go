@@ -60,7 +60,7 @@ var sentTypes = []policyType{
 			{"loadBalancer.type", "`lb_policy` of the cluster", "who is asked next"},
 			{"loadBalancer.roundRobin", "nothing: it has no fields", "all endpoints in turn"},
 			{"loadBalancer.random", "nothing: it has no fields", "any endpoint"},
-			{"loadBalancer.leastRequest.choiceCount", "`choice_count`", "of so many, the one with the fewest requests"},
+			{"loadBalancer.leastRequest.choiceCount", "`choice_count`, at most 100", "of so many, the one with the fewest requests"},
 			{"loadBalancer.ringHash.hashFunction", "`hash_function`", "one endpoint for one value"},
 			{"loadBalancer.ringHash.minRingSize", "`minimum_ring_size`, 1024 unless set; of a producer's policy at most 65537", "one endpoint for one value"},
 			{"loadBalancer.ringHash.maxRingSize", "`maximum_ring_size`, at most 8388608; of a producer's policy 65537", "one endpoint for one value"},
@@ -105,7 +105,7 @@ var sentTypes = []policyType{
 	{resources.TypeMeshRetry,
 		"In `to`. Without one, what no application has seen is sent again (docs/reliability.md). A conf with `http` or `grpc` takes the place of that, but for the choice of other endpoints.",
 		append(append([]policyField{
-			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy, by ECDS",
+			{"tcp.maxConnectAttempt", "`max_connect_attempts` of the TCP proxy, by ECDS; at most 100",
 				"a connection goes to another endpoint"},
 		}, retryRows("http.")...), retryRows("grpc.")...),
 		"http.hostSelection[].tags, grpc.hostSelection[].tags"},
@@ -182,7 +182,7 @@ func hashRows(at string) []policyField {
 // retryRows are the rows of a protocol.
 func retryRows(at string) []policyField {
 	return []policyField{
-		{at + "numRetries", "`num_retries`", "so many more attempts"},
+		{at + "numRetries", "`num_retries`, at most 100", "so many more attempts"},
 		{at + "perTryTimeout", "`per_try_timeout`", "a longer attempt is given up"},
 		{at + "backOff.baseInterval", "`retry_back_off.base_interval`", "the pause between attempts"},
 		{at + "backOff.maxInterval", "`retry_back_off.max_interval`", "the longest pause"},
@@ -200,7 +200,7 @@ func retryRows(at string) []policyField {
 		{at + "hostSelection[].predicate", "`retry_host_predicate` or `retry_priority`; without it, both",
 			"another endpoint gets the request"},
 		{at + "hostSelection[].updateFrequency", "`update_frequency`, 2 unless set", "endpoints of another zone get it"},
-		{at + "hostSelectionMaxAttempts", "`host_selection_retry_max_attempts`, 5 unless set",
+		{at + "hostSelectionMaxAttempts", "`host_selection_retry_max_attempts`, 5 unless set, at most 100",
 			"another endpoint gets the request"},
 	}
 }

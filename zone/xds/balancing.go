@@ -28,7 +28,7 @@ func (s *sender) balance(c *clusterv3.Cluster, b *backend) {
 	case resources.BalanceLeastRequest:
 		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
 		if l := by.LeastRequest; l != nil && l.ChoiceCount != nil && *l.ChoiceCount >= 2 {
-			c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{ChoiceCount: uint32Of(l.ChoiceCount)}}
+			c.LbConfig = &clusterv3.Cluster_LeastRequestLbConfig_{LeastRequestLbConfig: &clusterv3.Cluster_LeastRequestLbConfig{ChoiceCount: uint32Of(s.repeats("loadBalancer.leastRequest.choiceCount", l.ChoiceCount, rule))}}
 		}
 	case resources.BalanceRandom:
 		c.LbPolicy = clusterv3.Cluster_RANDOM

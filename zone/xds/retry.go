@@ -29,11 +29,11 @@ func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.Retry
 	if how == nil {
 		return nil
 	}
-	return s.retryBy(how, otherwise)
+	return s.retryBy(how, otherwise, rule)
 }
 
-func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.RetryPolicy {
-	out := &routev3.RetryPolicy{NumRetries: uint32Of(r.NumRetries), PerTryTimeout: durationOf(optional(r.PerTryTimeout))}
+func (s *sender) retryBy(r *resources.RequestRetry, otherwise string, rule *matching.ResourceRule) *routev3.RetryPolicy {
+	out := &routev3.RetryPolicy{NumRetries: uint32Of(s.repeats("numRetries", r.NumRetries, rule)), PerTryTimeout: durationOf(optional(r.PerTryTimeout))}
 	if b := r.BackOff; b != nil {
 		if base := optional(b.BaseInterval); base != nil && *base > 0 {
 			out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationOf(base)}
@@ -44,7 +44,7 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string) *routev3.R
 	}
 	rateLimitedBackOff(out, r.RateLimitedBackOff)
 	retryConditions(out, r, otherwise)
-	s.otherHosts(out, r)
+	s.otherHosts(out, r, rule)
 	requests := retriable(r.RetriableRequestHeaders)
 	if len(requests) == 0 && len(r.RetriableRequestHeaders) > 0 {
 		return nil // it would also retry requests that cannot be distinguished
@@ -84,9 +84,9 @@ func rateLimitedBackOff(out *routev3.RetryPolicy, l *resources.RateLimitedBackOf
 }
 
 // otherHosts sends a retried request to another host, unless the conf sets otherwise.
-func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry) {
+func (s *sender) otherHosts(out *routev3.RetryPolicy, r *resources.RequestRetry, rule *matching.ResourceRule) {
 	out.HostSelectionRetryMaxAttempts = unaskedSelections
-	if n := r.HostSelectionMaxAttempts; n != nil && *n > 0 {
+	if n := s.repeats("hostSelectionMaxAttempts", r.HostSelectionMaxAttempts, rule); n != nil && *n > 0 {
 		out.HostSelectionRetryMaxAttempts = int64(*n)
 	}
 	if len(r.HostSelection) == 0 {
@@ -133,7 +133,7 @@ func retryConditions(out *routev3.RetryPolicy, r *resources.RequestRetry, otherw
 func (s *sender) connectAttempts(rule *matching.ResourceRule) *wrapperspb.UInt32Value {
 	for _, tcp := range []*resources.TCPRetry{decode[resources.RetryConf](s, rule).TCP, s.unasked().retry.TCP} {
 		if tcp != nil && tcp.MaxConnectAttempt != nil && *tcp.MaxConnectAttempt > 0 {
-			return wrapperspb.UInt32(*tcp.MaxConnectAttempt)
+			return uint32Of(s.repeats("tcp.maxConnectAttempt", tcp.MaxConnectAttempt, rule))
 		}
 	}
 	return nil

@@ -50,6 +50,10 @@ func (s *sender) mirrors(r *httpRoute, b *backend) {
 			continue // only a peer can send this
 		}
 		if shares := s.shares(r.rule, []resources.BackendRef{*conf.BackendRef}, b); shares[0].backend != nil {
+			if len(r.mirror) == resources.MostMirrors {
+				s.problem(r.rule.Origin.KRI().String(), fmt.Sprintf("a rule has more than %d mirrors: the others are left out", resources.MostMirrors))
+				return
+			}
 			if r.mirror == nil {
 				r.mirror = map[int]*backend{}
 			}
