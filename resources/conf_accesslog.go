@@ -120,6 +120,9 @@ func (b *AccessLogBackend) WritesFile() bool {
 
 // Check returns the first problem of a backend, and its field, with dots.
 func (b *AccessLogBackend) Check() (field string, err error) {
+	if err := b.tooManyCommands(); err != nil {
+		return backendNames[b.Type], err
+	}
 	switch {
 	case b.File != nil:
 		if err := checkLogPath(b.File.Path); err != nil {
@@ -208,20 +211,9 @@ func (o *OpenTelemetryLog) check(at string) (field string, err error) {
 
 // checkStrings checks all strings of a value as formats.
 func checkStrings(value any) error {
-	switch v := value.(type) {
-	case string:
-		return CheckLogFormat(v)
-	case []any:
-		for _, item := range v {
-			if err := checkStrings(item); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		for _, item := range v {
-			if err := checkStrings(item); err != nil {
-				return err
-			}
+	for _, text := range textsOf(value) {
+		if err := CheckLogFormat(text); err != nil {
+			return err
 		}
 	}
 	return nil
