@@ -155,6 +155,7 @@ func TestGatewayBelievesNobody(t *testing.T) {
 	e := w.gateway(fmt.Sprintf("{port: %d, protocol: HTTP}", port))
 	w.route("web", "", "{default: {backendRefs: [{kind: MeshExternalService, name: bare}]}}, "+to("/admin", "admin"))
 	w.gets(port, "a.example", "/", http.StatusOK, "backend")
+	w.gets(port, "a.example", "/admin", http.StatusOK, "admin /admin")
 	sent := []string{"X-Forwarded-For", "192.0.2.7", "X-Envoy-Max-Retries", "9", "X-Envoy-Upstream-Rq-Timeout-Ms", "1", "X-Envoy-Internal", "true"}
 	spellings := rbac.Spellings("x-forwarded-client-cert")
 	for _, name := range spellings {

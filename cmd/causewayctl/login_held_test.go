@@ -90,12 +90,13 @@ func TestContextThatChangesDuringSignIn(t *testing.T) {
 	signIn := func() (string, error) { return run("login", "prod", "--device", "--provider-ca", p.ca) }
 	set()
 	var once sync.Once
-	p.answer = func(_ http.ResponseWriter, r *http.Request) bool {
+	changes := func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/token" {
 			once.Do(func() { set("--ca", p.ca) })
 		}
 		return false
 	}
+	p.change(func() { p.answer = changes })
 	if said, err := signIn(); err == nil || !strings.Contains(said, "context prod was changed while you signed in") {
 		t.Errorf("%v, %s", err, said)
 	}

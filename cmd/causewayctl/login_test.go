@@ -96,7 +96,7 @@ func TestLoginAtOddProviders(t *testing.T) {
 			t.Parallel()
 			p, home := startOddProvider(t, key), t.TempDir()
 			if tt.odd != nil {
-				tt.odd(p)
+				p.change(func() { tt.odd(p) })
 			}
 			if tt.issuer == "" {
 				tt.issuer = p.URL

@@ -64,7 +64,10 @@ func startOddProvider(t *testing.T, key *rsa.PrivateKey) *oddProvider {
 }
 
 func (p *oddProvider) serve(w http.ResponseWriter, r *http.Request) {
-	if p.answer != nil && p.answer(w, r) {
+	p.mu.Lock()
+	answer := p.answer
+	p.mu.Unlock()
+	if answer != nil && answer(w, r) {
 		return
 	}
 	p.mu.Lock()

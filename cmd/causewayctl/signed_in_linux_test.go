@@ -42,7 +42,7 @@ func newSignedIn(t *testing.T) *signedIn {
 		}
 	})
 	s := &signedIn{t: t, programs: c, provider: startOddProvider(t, oddKey(t))}
-	s.provider.answer = s.token
+	s.provider.change(func() { s.provider.answer = s.token })
 	s.server = s.provider.server(t, s.provider.URL)
 	s.dir = filepath.Join(t.TempDir(), "home")
 	s.config = filepath.Join(s.dir, "config.yaml")
