@@ -156,7 +156,8 @@ func (h *host) envoy(cfg zone.BootstrapConfig) {
 	cfg.XDSAddress, cfg.AdminAddress = h.xds, "127.0.0.1:9901"
 	bootstrap, err := zone.Bootstrap(cfg)
 	must(t, err)
-	file, binary := filepath.Join(dir, "envoy.yaml"), envoyBinary(t)
+	file, binary := filepath.Join(dir, "envoy.yaml"), filepath.Join(dir, "envoy")
+	linkEnvoy(t, binary)
 	must(t, os.WriteFile(file, bootstrap, 0o600))
 	must(t, os.Chown(file, proxyUser, proxyUser))
 	log, err := os.Create(filepath.Join(dir, "log"))
@@ -176,6 +177,19 @@ func (h *host) envoy(cfg zone.BootstrapConfig) {
 			t.Logf("%s's log:\n%s", cfg.Dataplane, text)
 		}
 	})
+}
+
+// linkEnvoy puts Envoy where the proxy's user may run it: the repository may be in a home folder, which that user cannot enter.
+func linkEnvoy(t *testing.T, at string) {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(envoyBinary(t))
+	must(t, err)
+	if os.Link(path, at) == nil {
+		return
+	}
+	binary, err := os.ReadFile(path) // the folder is on another file system
+	must(t, err)
+	must(t, os.WriteFile(at, binary, 0o755)) //nolint:gosec // another user runs it
 }
 
 // web answers each request with 200.
