@@ -437,7 +437,8 @@ $(prometheus_ready):
 	$(INSTALL) wrapper prometheus github.com/prometheus/prometheus/cmd/prometheus $(PROMTOOL_VERSION) test/tools/promtool remove_all_sd
 
 # Ours: the core's OTLP receiver, and its exporter that prints.
-$(otelcol_ready): $(wildcard test/tools/otelcol/*)
+# The folder is newer when a file of it goes.
+$(otelcol_ready): test/tools/otelcol $(wildcard test/tools/otelcol/*)
 	mkdir -p $(@D) $(TOOLS)/bin
 	GOFLAGS='' $(GO) -C test/tools/otelcol build -p 1 -ldflags '-s -w' -o "$(abspath $(TOOLS))/bin/otelcol" .
 	touch $@
@@ -449,7 +450,7 @@ $(ghz_ready):
 	$(INSTALL) go ghz github.com/bojand/ghz/cmd/ghz $(GHZ_VERSION)
 
 # Ours: it has the types of Kubernetes, of the Prometheus operator and of Compose.
-$(judge_ready): $(wildcard test/tools/judge/*)
+$(judge_ready): test/tools/judge $(wildcard test/tools/judge/*)
 	mkdir -p $(@D) $(TOOLS)/bin
 	GOFLAGS='' $(GO) -C test/tools/judge build -ldflags '-s -w' -o "$(abspath $(TOOLS))/bin/judge" .
 	touch $@

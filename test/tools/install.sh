@@ -25,6 +25,8 @@ if command -v flock >/dev/null; then
 fi
 [ -e "$stamp" ] && exit 0
 
+# There is one of each: another version that was here is not after this, and without its stamp it is installed again.
+rm -f "$tools/stamps/$name"-[0-9]* "$tools/stamps/$name"-v[0-9]*
 echo "installing $name $version into ${tools#"$PWD"/}"
 case $kind in
 pip)
