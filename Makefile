@@ -257,14 +257,14 @@ bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write by kubectl unt
 test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a real SPIRE server and agent, which are built the first time (many minutes)
 	$(GOTESTSUM) --packages=./test/e2e -- $(RACE) -timeout 10m -count=1 -run '^TestSpire' $(ARGS)
 
-# Tests in files named envoy_..._test.go start a real Envoy: test-packages runs them.
+# Tests in files named envoy_..._test.go start a real Envoy: test-packages runs them, and unit only if ARGS name one.
 with_envoy = '^($(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(wildcard zone/envoy_*_test.go zone/*/envoy_*_test.go) | cut -c6- | paste -sd '|'))$$'
 
 # -p 4 -parallel 4: most tests wait for processes and for time.
 .PHONY: unit
-unit: $(envoy_ready) ## the tests beside the code only, without the race detector and those of a real Envoy (PKG=./kds/... narrows)
+unit: $(envoy_ready) ## the tests beside the code only, without the race detector and most of those with a real Envoy (PKG=./kds/... narrows)
 	$(programs)
-	$(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 -skip $(with_envoy) $(ARGS) $$packages
+	$(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip $(with_envoy)) $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words
