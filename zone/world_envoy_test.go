@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/zone"
 )
 
@@ -22,15 +23,11 @@ type envoy struct {
 	kill func()
 }
 
-// envoyBinary returns the path in $ENVOY, or the binary that `make tools` installed.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("ENVOY")
-	if path == "" {
-		path = filepath.Join("..", ".tools", "bin", "envoy")
-	}
-	if _, err := exec.LookPath(path); err != nil {
-		t.Fatalf("no Envoy at %s: run make tools, or set ENVOY: %v", path, err)
+	path, err := programtest.Envoy()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

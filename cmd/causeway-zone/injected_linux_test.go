@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
 	"github.com/causeway-mesh/causeway/server"
+	"github.com/causeway-mesh/causeway/server/programtest"
 )
 
 // TestInjectedContainersRun: what injection puts into a pod are commands that this program and Envoy take.
@@ -65,9 +66,9 @@ func TestInjectedContainersRun(t *testing.T) {
 		}
 	}
 	run(containers[0].Args)
-	envoy := os.Getenv("ENVOY")
-	if envoy == "" {
-		envoy = filepath.Join("..", "..", ".tools", "bin", "envoy")
+	envoy, err := programtest.Envoy()
+	if err != nil {
+		t.Fatal(err)
 	}
 	if out, err := exec.Command(envoy, append(containers[2].Args, "--mode", "validate")...).CombinedOutput(); err != nil {
 		t.Errorf("envoy %s: %v: %s", containers[2].Args, err, out)

@@ -21,23 +21,16 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
-// envoyBinary returns the path of Envoy: the variable ENVOY, or the copy that `make tools` installs in the repository's
-// .tools.
 func envoyBinary(t *testing.T) string {
 	t.Helper()
-	if path := os.Getenv("ENVOY"); path != "" {
-		return path
-	}
-	path, err := filepath.Abs("../../.tools/bin/envoy")
+	path, err := programtest.Envoy()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no Envoy: run make tools, or set ENVOY to one (%v)", err)
 	}
 	return path
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/server/programtest"
 )
 
 // static is a bootstrap that holds what proxies get by discovery. Names get a number, so that it holds any number of
@@ -155,9 +156,9 @@ func (s *static) validate() error {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	envoy := os.Getenv("ENVOY")
-	if envoy == "" {
-		envoy = filepath.Join("..", "..", ".tools", "bin", "envoy")
+	envoy, err := programtest.Envoy()
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	out, err := exec.Command(envoy, "--mode", "validate", "-c", file, "--log-level", "error").CombinedOutput()
 	if err == nil {
