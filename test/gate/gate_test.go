@@ -17,6 +17,7 @@ tools test-servers lint docs-site test-page test-deploy test-abuse:
 build:
 	mkdir -p bin && touch bin/kept made-$(shell git rev-parse HEAD)
 test-packages:
+	@test -z "$(PKG)$(ARGS)"
 	@test "$$(ls made-* | wc -l)" = 1 && echo "DONE 7 tests in 1s"
 test-browser:
 	@printf '  1) a.spec.ts:1:1 > one\n\n    Error: it is red\n\n  1 flaky\n    a.spec.ts:1:1 > one\n  8 passed (2.0s)\n'
@@ -135,6 +136,16 @@ func TestGateFails(t *testing.T) {
 	}
 	c.commit(strings.Replace(makefile, "build:", "build:\n\tfalse", 1))
 	c.gate(2, "no test ran", "stopped with exit status 2")
+}
+
+// TestGateOfAnEnvironment checks that variables that make reads narrow nothing, and that an error stays one.
+func TestGateOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	c.env = append(c.env, "PKG=./none", "ARGS=-run=none", "MAKEFLAGS=i")
+	c.gate(0)
+	c.commit(strings.Replace(makefile, "test-abuse", "others", 1) + "test-abuse:\n\tfalse\n")
+	c.gate(1, "failed: test-abuse")
 }
 
 // TestGateWhereItIs checks when a gate runs in the checkout itself: with changes, beside another gate, without a home.
