@@ -148,8 +148,8 @@ func (t *Tagged) inbounds(p *Proxy) (out []int) {
 // is no part of it.
 func (t *Tagged) ID() string {
 	out := []string{t.Namespace, t.Protocol, t.Problem}
-	if t.Same != nil {
-		out = append(out, t.Same.Key().String())
+	if t.Same != nil { // policies may name its one section
+		out = append(append(out, t.Same.Key().String()), t.Same.Sections()...)
 	}
 	for i := range t.Away {
 		a := &t.Away[i]
