@@ -111,17 +111,24 @@ func textOfTags(tags map[string]string) string {
 // maxTaggedText limits the tags in the names of listeners and clusters.
 const maxTaggedText = 256
 
-// TaggedName returns the name of the listener and the cluster of an outbound by tags: the tags, or their hash if they
-// are long. It is no KRI. Outbounds of another namespace may mean something else.
+// TaggedName returns the name of the listener and the cluster of an outbound by tags: the tags, or a hash if they are
+// long, or if their text could be that of others. It is no KRI. Outbounds of another namespace may mean something else.
 func TaggedName(mesh, namespace string, tags map[string]string) string {
 	text := textOfTags(tags)
-	if len(text) > maxTaggedText || strings.ContainsFunc(text, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./=,", r)
-	}) {
-		sum := sha256.Sum256([]byte(text))
+	plain := len(text) <= maxTaggedText
+	for k, v := range tags {
+		plain = plain && !strings.ContainsFunc(k+v, isUnusual)
+	}
+	if !plain {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q", tags)) // quoted and sorted
 		text = hex.EncodeToString(sum[:8])
 	}
 	return fmt.Sprintf("tags_%s_%s_[%s]", mesh, namespace, text)
+}
+
+// isUnusual reports whether a character of a tag is none of those of names. Nothing limits the tags of a Dataplane.
+func isUnusual(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./", r)
 }
 
 // Carriers returns the inbounds of a Dataplane of this zone that the tags mean.

@@ -1,6 +1,7 @@
 package matching_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -23,5 +24,31 @@ func TestTaggedID(t *testing.T) {
 		if meaning(other) == first {
 			t.Errorf("ports %s mean the same as {port: 80}", other)
 		}
+	}
+}
+
+// TestTaggedName: no two sets of tags have one name, whatever characters their author chose.
+func TestTaggedName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	names := map[string]map[string]string{}
+	for _, tags := range []map[string]string{
+		{"kuma.io/service": "b", "version": "v1"},
+		{"kuma.io/service": "b,version=v1"},
+		{"kuma.io/service": "b", "version": "v1,x=y"},
+		{"kuma.io/service": "b", "version": "v1", "x": "y"},
+		{"kuma.io/service": "b", "version": "v1", "x": "y;"},
+		{"kuma.io/service": "b", "version": "v1,x=y;"},
+		{"kuma.io/service": "b", "version": long},
+		{"kuma.io/service": "b,version=" + long},
+	} {
+		name := matching.TaggedName("default", "", tags)
+		if other, taken := names[name]; taken {
+			t.Errorf("%v and %v are both %s", other, tags, name)
+		}
+		names[name] = tags
+	}
+	if got := matching.TaggedName("default", "shop", map[string]string{"kuma.io/service": "b", "version": "v1"}); got != "tags_default_shop_[kuma.io/service=b,version=v1]" {
+		t.Errorf("usual tags are called %s", got)
 	}
 }
