@@ -59,7 +59,8 @@ func (s *sender) prefers(b *backend) *preference {
 	if l.LocalZone != nil && len(l.LocalZone.AffinityTags) > 0 {
 		s.private = true // the proxy's own tags decide
 	}
-	return preferenceOf(l, s.target.match, b.service.Resource.Type == resources.TypeMeshMultiZoneService)
+	ofManyZones := b.tagged != nil || b.service.Resource.Type == resources.TypeMeshMultiZoneService
+	return preferenceOf(l, s.target.match, ofManyZones)
 }
 
 // preferenceOf reads a localityAwareness for a caller. For a service of one zone, it ignores the settings for other
