@@ -47,6 +47,9 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 		return out, err
 	})
 	if err != nil {
+		for name := range sender.tagged {
+			x.network.forgetMeaning(name)
+		}
 		return nil, err
 	}
 	x.network.use(p, backends, x.trusted)

@@ -160,7 +160,9 @@ func (n *network) leave(p *proxy, port *usedPort) {
 	if len(port.users) == 0 {
 		delete(n.ports, port.assignment())
 		delete(n.dirtyPorts, port)
-		n.forgetMeaning(port)
+		if port.tagged != nil {
+			n.forgetMeaning(port.name)
+		}
 	}
 	if len(n.ports) == 0 {
 		clear(n.decoded)

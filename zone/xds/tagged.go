@@ -173,17 +173,14 @@ func (n *network) reconsider() {
 	clear(n.doubted)
 }
 
-// forgetMeaning drops what no port has.
-func (n *network) forgetMeaning(port *usedPort) {
-	if port.tagged == nil {
-		return
-	}
-	for _, other := range n.ports {
-		if other.name == port.name {
+// forgetMeaning drops what no port has: only ports follow changes.
+func (n *network) forgetMeaning(name string) {
+	for _, port := range n.ports {
+		if port.name == name {
 			return
 		}
 	}
-	delete(n.meanings, port.name)
+	delete(n.meanings, name)
 }
 
 // tagServices returns the MeshServices of other zones behind tags.

@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -98,5 +100,36 @@ func TestTagsOfManyZones(t *testing.T) {
 		`{to: [{targetRef: {kind: Mesh}, default: {localityAwareness: {localZone: {}}}}]}`)
 	if !w.has(kindEndpoint, "kuma.io/service=backend", near) || w.has(kindEndpoint, "kuma.io/service=backend", far) {
 		t.Error("other zones are asked although the policy is for the own zone alone")
+	}
+}
+
+// TestTagsAfterAFailure: what tags mean is found out again for a proxy whose first config could not be built.
+func TestTagsAfterAFailure(t *testing.T) {
+	t.Parallel()
+	w := newTagsAre(t)
+	w.put(resources.TypeMeshExternalService, "queue", `{match: {port: 9092}, endpoints: [{address: 192.0.2.10, port: 9092}]}`)
+	w.put(resources.TypeDataplane, "caller", `{networking: {address: 192.0.2.1, outbound: [
+  {port: 10003, tags: {kuma.io/service: nobody}}, {port: 10004, backendRef: {kind: MeshExternalService, name: queue, port: 9092}}]}}`)
+	w.x.cfg.Panics = panics.New(slog.New(slog.DiscardHandler))
+	broken := true
+	w.x.cfg.Own = func(address string, _ uint32) bool {
+		if broken && address == "192.0.2.10" {
+			panic("the test's")
+		}
+		return false
+	}
+	w.connect()
+	if w.proxy.state.Load() != nil {
+		t.Fatal("the first config was built")
+	}
+	w.put(resources.TypeDataplane, "somebody", `{networking: {address: 192.0.2.4, inbound: [
+  {port: 80, servicePort: 8080, protocol: http, tags: {kuma.io/service: nobody}}]}}`)
+	broken = false
+	w.put(resources.TypeMeshTimeout, "any", `{to: [{targetRef: {kind: Mesh}, default: {connectionTimeout: 3s}}]}`)
+	if w.proxy.state.Load() == nil {
+		t.Fatalf("it has no config: %s", w.proxy.unbuilt.String())
+	}
+	if !w.has(kindEndpoint, "kuma.io/service=nobody", "address: 192.0.2.4") {
+		t.Errorf("the Dataplane that carries the tags by now is no endpoint; problems %v", w.proxy.record.problems)
 	}
 }
