@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
@@ -77,10 +78,11 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 	if err != nil {
 		return answer
 	}
+	tagged := sync.OnceValue(a.taggedInput)
 	for i, out := range spec.GetNetworking().GetOutbound() {
 		backend := out.GetBackendRef()
 		if backend == nil {
-			answer = a.addTagged(answer, i, out)
+			answer = a.addTagged(answer, i, out, tagged)
 			continue
 		}
 		ref := resources.BackendRef{Port: backend.GetPort(), TargetRef: resources.TargetRef{
@@ -104,14 +106,28 @@ func (a *asked) addOutbounds(answer Layout) Layout {
 }
 
 // addTagged adds an outbound by tags. It has no KRI, because it may lead to more than one service.
-func (a *asked) addTagged(answer Layout, i int, out *meshpb.Dataplane_Networking_Outbound) Layout {
+func (a *asked) addTagged(answer Layout, i int, out *meshpb.Dataplane_Networking_Outbound,
+	input func() matching.TaggedInput) Layout {
 	field := "networking.outbound[" + strconv.Itoa(i) + "]: "
 	if out.GetTags()[resources.TagService] == "" {
 		answer.Warnings = append(answer.Warnings, field+resources.NamelessOutbound)
 		return answer
 	}
+	in := input()
+	in.Tags = out.GetTags()
+	t := matching.NewTagged(&in)
+	if t.Problem != "" {
+		answer.Warnings = append(answer.Warnings, field+a.left.reader.Text(t.Problem))
+	}
+	answer.Outbounds = append(answer.Outbounds, Port{Port: out.GetPort(), Protocol: protocolOr(t.Protocol),
+		ProxyResourceName: matching.TaggedName(in.Mesh, in.Namespace, in.Tags)})
+	return answer
+}
+
+// taggedInput returns what the tags of the Dataplane's outbounds may mean, without the tags. It reads the whole mesh.
+func (a *asked) taggedInput() matching.TaggedInput {
 	mesh := a.proxy.Key.Mesh
-	in := &matching.TaggedInput{Mesh: mesh, Zone: a.proxy.Zone, Namespace: a.proxy.Namespace, Tags: out.GetTags(),
+	in := matching.TaggedInput{Mesh: mesh, Zone: a.proxy.Zone, Namespace: a.proxy.Namespace,
 		SystemNamespace: a.config.SystemNamespace}
 	for dp := range a.snap.List(store.Query{Type: resources.TypeDataplane, Mesh: mesh}) {
 		if p, err := matching.NewProxy(dp); err == nil {
@@ -124,13 +140,7 @@ func (a *asked) addTagged(answer Layout, i int, out *meshpb.Dataplane_Networking
 		}
 	}
 	in.Ingresses = slices.Collect(a.snap.List(store.Query{Type: resources.TypeZoneIngress}))
-	t := matching.NewTagged(in)
-	if t.Problem != "" {
-		answer.Warnings = append(answer.Warnings, field+a.left.reader.Text(t.Problem))
-	}
-	answer.Outbounds = append(answer.Outbounds, Port{Port: out.GetPort(), Protocol: protocolOr(t.Protocol),
-		ProxyResourceName: matching.TaggedName(mesh, a.proxy.Namespace, out.GetTags())})
-	return answer
+	return in
 }
 
 // appProtocol returns the protocol that the target's port declares; empty if it declares none.

@@ -20,10 +20,30 @@ type TaggedAway struct {
 	more int
 }
 
-// ConcernsService reports whether a MeshService may be part of what the tags mean.
+// ConcernsService reports whether a MeshService may change what the tags mean: it is part of it, or it may set the
+// protocol of Dataplanes of this zone that carry them.
 func (t *Tagged) ConcernsService(r *resources.Resource, zone string) bool {
-	_, covered := t.covered(r)
-	return covered || r.Zone() == zone // it may set the protocol
+	if _, covered := t.covered(r); covered {
+		return true
+	}
+	return t.found && r.Zone() == zone && t.ownerOf(r.HomeNamespace()) == t.Namespace && t.maySelect(r)
+}
+
+// maySelect reports whether a MeshService may select a Dataplane that carries the tags.
+func (t *Tagged) maySelect(r *resources.Resource) bool {
+	spec, err := resources.SpecAs[resources.MeshService](r)
+	if err != nil {
+		return false
+	}
+	if spec.Selector.DataplaneRef != nil || spec.Selector.DataplaneLabels != nil {
+		return true
+	}
+	for k, v := range spec.Selector.DataplaneTags {
+		if have, tagged := t.Tags[k]; tagged && have != v {
+			return false
+		}
+	}
+	return true
 }
 
 // covered reports whether every Dataplane of a MeshService carries the tags, as far as its spec says. more counts the

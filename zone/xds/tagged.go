@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -83,14 +84,16 @@ func (b *backend) taggedSNI() string {
 // taggedOf returns what the outbounds of a target mean by tags, by the name of the cluster.
 func (n *network) taggedOf(t *target) map[string]*matching.Tagged {
 	var out map[string]*matching.Tagged
+	mesh, namespace := t.match.Key.Mesh, t.match.Namespace
+	input := sync.OnceValue(func() matching.TaggedInput { return n.taggedInput(mesh) })
 	for i := range t.outbounds {
 		if tags := t.outbounds[i].tags; tags != nil {
 			if out == nil {
 				out = map[string]*matching.Tagged{}
 			}
-			name := matching.TaggedName(t.match.Key.Mesh, t.match.Namespace, tags)
+			name := matching.TaggedName(mesh, namespace, tags)
 			if n.meanings[name] == nil {
-				n.meanings[name] = &meant{t.match.Namespace, n.mean(t.match.Key.Mesh, t.match.Namespace, tags)}
+				n.meanings[name] = &meant{namespace, mean(input(), namespace, tags)}
 			}
 			out[name] = n.meanings[name].Tagged
 		}
@@ -116,9 +119,9 @@ func taggedRules(tagged map[string]*matching.Tagged) map[matching.ResourceKey]*m
 	return out
 }
 
-func (n *network) mean(mesh, namespace string, tags map[string]string) *matching.Tagged {
-	in := &matching.TaggedInput{Mesh: mesh, Zone: n.home.Zone, Namespace: namespace,
-		SystemNamespace: n.home.SystemNamespace, Tags: tags}
+// taggedInput returns what tags may mean in a mesh, without the tags and their namespace. It reads the whole mesh.
+func (n *network) taggedInput(mesh string) matching.TaggedInput {
+	in := matching.TaggedInput{Mesh: mesh, Zone: n.home.Zone, SystemNamespace: n.home.SystemNamespace}
 	for m := range n.candidatesIn(mesh) {
 		in.Proxies = append(in.Proxies, m.match)
 	}
@@ -129,7 +132,12 @@ func (n *network) mean(mesh, namespace string, tags map[string]string) *matching
 		}
 	}
 	in.Ingresses = slices.Collect(snap.List(store.Query{Type: resources.TypeZoneIngress}))
-	return matching.NewTagged(in)
+	return in
+}
+
+func mean(in matching.TaggedInput, namespace string, tags map[string]string) *matching.Tagged {
+	in.Namespace, in.Tags = namespace, tags
+	return matching.NewTagged(&in)
 }
 
 // candidatesIn yields the Dataplanes of a mesh.
@@ -151,12 +159,16 @@ func (n *network) doubt(port *usedPort) {
 
 // reconsider computes again what is doubted, and marks the proxies that need other clusters.
 func (n *network) reconsider() {
+	inputs := map[string]matching.TaggedInput{} // by mesh
 	for name := range n.doubted {
 		of := n.meanings[name]
 		if of == nil {
 			continue
 		}
-		next := n.mean(of.Mesh, of.namespace, of.Tags)
+		if _, read := inputs[of.Mesh]; !read {
+			inputs[of.Mesh] = n.taggedInput(of.Mesh)
+		}
+		next := mean(inputs[of.Mesh], of.namespace, of.Tags)
 		if next.ID() == of.ID() {
 			continue
 		}
