@@ -58,7 +58,10 @@ func (g *Global) Statuses() []tracker.SyncStatus {
 // those of that mark.
 func (g *Global) AcceptDeletes(ctx context.Context, zone string, t resources.Type, seen string) ([]tracker.Accepted, error) {
 	data := g.data(zone)
-	if data == nil {
+	switch {
+	case data == nil && seen != "":
+		return nil, tracker.ErrHeldOthers
+	case data == nil:
 		return []tracker.Accepted{}, nil
 	}
 	accepted, err := data.ledger.Accept(ctx, g.config.Store, t, seen)

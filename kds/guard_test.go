@@ -138,6 +138,9 @@ func TestOperatorAcceptsHeldDeletions(t *testing.T) {
 	if _, err := z.AcceptDeletes(t.Context(), "", "of others"); !errors.Is(err, store.ErrConflict) || count(own, keys[0].Type) != 30 {
 		t.Errorf("accepting what nobody was shown: %v; %d are left", err, count(own, keys[0].Type))
 	}
+	if _, err := g.AcceptDeletes(t.Context(), "zone-9", "", "of others"); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("accepting what was shown of a zone of which nothing is held: %v", err)
+	}
 	accepted, err := z.AcceptDeletes(t.Context(), "", held().Mark)
 	if err != nil || len(accepted) != 1 || accepted[0].Count != 30 || count(own, keys[0].Type) != 0 || held() != nil {
 		t.Errorf("accepted %+v, error %v; %d are left", accepted, err, count(own, keys[0].Type))

@@ -37,11 +37,15 @@ func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type, se
 			l.mu.Lock()
 			n := l.lines[LineKey{way, d.Type}]
 			l.mu.Unlock()
-			if n == nil || seen != "" && n.holds().mark() != seen {
+			if n == nil {
+				continue
+			}
+			waiting := n.holds()
+			if seen != "" && waiting.mark() != seen {
 				continue
 			}
 			found = true
-			count, err := n.accept(ctx, s)
+			count, err := n.accept(ctx, s, waiting)
 			if err != nil {
 				return done, err
 			}
@@ -51,10 +55,13 @@ func (l *Ledger) Accept(ctx context.Context, s store.Store, t resources.Type, se
 		}
 	}
 	if !found {
-		return done, fmt.Errorf("what is held is no longer what was shown, so nothing was deleted: look at it again: %w", store.ErrConflict)
+		return done, ErrHeldOthers
 	}
 	return done, nil
 }
+
+// ErrHeldOthers is the error of Accept if nothing that is held has the mark.
+var ErrHeldOthers = fmt.Errorf("what is held is no longer what was shown, so nothing was deleted: look at it again: %w", store.ErrConflict)
 
 // mark returns a text that stands for exactly these deletions; empty for none.
 func (h held) mark() string {

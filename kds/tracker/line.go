@@ -9,8 +9,8 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store"
 )
 
-func (n *Line) accept(ctx context.Context, s store.Store) (int, error) {
-	waiting := n.holds()
+// accept deletes what was held when waiting was read.
+func (n *Line) accept(ctx context.Context, s store.Store, waiting held) (int, error) {
 	if len(waiting.keys) == 0 {
 		return 0, nil
 	}
