@@ -54,7 +54,7 @@ var sentTypes = []policyType{
 	{resources.TypeMeshLoadBalancingStrategy,
 		"In `to`. Without one, endpoints of the own zone are asked in turn, and those of other zones when none of these is left. A change replaces the cluster or the " +
 			"route. Hashes are of requests: on TCP, RingHash and Maglev go by chance, which is among the proxy's problems. `hashPolicies` beside `loadBalancer` take " +
-			"the place of those in it. `localityAwareness` is about the zones behind a MeshMultiZoneService, where all proxies of another zone are one endpoint for each of its " +
+			"the place of those in it. `localityAwareness` is about the zones behind a MeshMultiZoneService, or behind the tags of an outbound, where all proxies of another zone are one endpoint for each of its " +
 			"ingresses; `affinityTags` hold for a MeshService, too. With `localZone` and without `crossZone`, no other zone is asked; `disabled` counts where both are absent.",
 		append(append([]policyField{
 			{"loadBalancer.type", "`lb_policy` of the cluster", "who is asked next"},
