@@ -48,6 +48,7 @@ describe("a view's URL", () => {
 it("what shows no glyph is written out, and as JSON means the same", () => {
   const text = "a\u202eb\u2066\u200b\u0000\u{e0041}\u2028é\n\t";
   expect(visible(text)).toBe("a\\u202eb\\u2066\\u200b\\u0000\\udb40\\udc41\\u2028é\n\t");
+  expect(visible("admin\u3164\ufe0f\u034f")).toBe("admin\\u3164\\ufe0f\\u034f");
   expect(JSON.parse(visible(JSON.stringify({ text })))).toEqual({ text });
   expect(visible("plain <b> ümläut 漢字")).toBe("plain <b> ümläut 漢字");
 });

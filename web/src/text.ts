@@ -1,7 +1,7 @@
 import type { Resource } from "./api";
 
-// Characters that show no glyph: they turn the reading around, join, hide, or end a line. Newlines and tabs are glyphs here.
-const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
+// Characters that show no glyph: they turn the reading around, join, hide, fill, or end a line. Newlines and tabs are glyphs here.
+const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const allInvisible = new RegExp(invisible.source, "gu");
 
 /** visible writes each character that shows no glyph as JSON does, so that no text reads as another. */

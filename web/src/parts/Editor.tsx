@@ -47,7 +47,7 @@ function extensions(label: string, changed: (text: string) => void) {
   return [
     EditorView.cspNonce.of(document.querySelector<HTMLMetaElement>("meta[property='csp-nonce']")?.nonce ?? ""),
     lineNumbers(),
-    highlightSpecialChars({ addSpecialChars: /(?![\n\t])[\p{Cf}\p{Zl}\p{Zp}]/gu }),
+    highlightSpecialChars({ addSpecialChars: /(?![\n\t])[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu }),
     history(),
     yaml(),
     indentOnInput(),
