@@ -13,7 +13,7 @@ import (
 // anyTag is the value in a gateway's selector that every value of the tag meets.
 const anyTag = "*"
 
-// WithGateways returns the proxy with the one MeshGateway of these that it serves; p itself if it serves none. The
+// WithGateways returns the proxy with the one MeshGateway of these that it serves; p itself if that changes nothing. The
 // gateway whose selector names most tags wins, then one of the proxy's zone over one of the global, then the one that
 // wins in the order of policies, by its display name. systemNamespace is that of the proxy's zone.
 func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) *Proxy {
@@ -29,7 +29,7 @@ func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) 
 			best, bestOrder = g, order
 		}
 	}
-	if best == nil {
+	if best == p.served {
 		return p
 	}
 	out := *p

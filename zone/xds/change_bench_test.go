@@ -95,7 +95,7 @@ func (c *changedConf) put(b *testing.B, s store.Store, n int) {
 		`{"targetRef": {"kind": "Mesh"}, `+body+`}`)
 }
 
-func putText(b *testing.B, s store.Store, key resources.Key, labels map[string]string, text string) {
+func putText(b testing.TB, s store.Store, key resources.Key, labels map[string]string, text string) {
 	b.Helper()
 	spec, err := resources.NewSpec(key.Type, []byte(text))
 	if err != nil {

@@ -81,9 +81,13 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	x.publishLocked(p, next)
 }
 
-// observeLocked applies the policies of wholeTypes again, and rebuilds what depends on them.
-func (x *Proxies) observeLocked(p *proxy) {
+// observeLocked applies the policies of wholeTypes again, and rebuilds what depends on them. For ofGateway, it first
+// finds the MeshGateway again.
+func (x *Proxies) observeLocked(p *proxy, how scope) {
 	t := p.target.again()
+	if how == ofGateway {
+		x.serveGatewayLocked(t)
+	}
 	err := t.observe(p.mesh.whole.Candidates(t.match))
 	var next *state
 	if err == nil {

@@ -185,8 +185,8 @@ func (x *Proxies) settleLocked() {
 			x.setIngressLocked(p, p.ingress)
 		case p.target != nil && (how == everything || p.unbuilt.dataplane != nil):
 			x.setDataplaneLocked(p, p.newest())
-		case p.target != nil && how == onlyObserved:
-			x.observeLocked(p)
+		case p.target != nil && how != onlySending:
+			x.observeLocked(p, how)
 		case p.target != nil:
 			x.resendLocked(p)
 		}

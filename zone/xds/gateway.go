@@ -27,7 +27,7 @@ type gateway struct {
 type gatewayPort struct {
 	// name is the name of Envoy's listener: the gateway's KRI, with the port as section.
 	name      string
-	listen    endpoint
+	port      uint32
 	listeners []*gatewayListener
 }
 
@@ -72,7 +72,8 @@ func (p *gatewayPort) chain(l *gatewayListener) string {
 
 // listensOn reports whether the gateway has a listener at an address.
 func (g *gateway) listensOn(at endpoint) bool {
-	return g != nil && slices.ContainsFunc(g.ports, func(p *gatewayPort) bool { return p.listen == at })
+	return g != nil && g.address == at.address &&
+		slices.ContainsFunc(g.ports, func(p *gatewayPort) bool { return p.port == at.port })
 }
 
 // serveGatewayLocked makes a built-in gateway's target serve the MeshGateway that selects it.
@@ -122,7 +123,7 @@ func gatewayOf(t *target) *gateway {
 		case t.capture.isAt(listen):
 			g.problem(field, "connections are redirected to "+listen.String())
 		default:
-			g.add(kri.WithSection(strconv.Itoa(int(l.GetPort()))).String(), listen, l, field)
+			g.add(kri.WithSection(strconv.Itoa(int(l.GetPort()))).String(), l, field)
 		}
 	}
 	return g
@@ -137,12 +138,12 @@ func (g *gateway) problem(field, text string) {
 
 // add adds a listener to its port. The first listener gets the port, or the hostname on it; validation refuses a
 // second.
-func (g *gateway) add(name string, listen endpoint, l *meshpb.MeshGateway_Listener, field string) {
+func (g *gateway) add(name string, l *meshpb.MeshGateway_Listener, field string) {
 	next := &gatewayListener{MeshGateway_Listener: l, field: field, hostname: resources.GatewayHost(l),
 		tags: merged(g.tags, l.GetTags())}
-	i := slices.IndexFunc(g.ports, func(p *gatewayPort) bool { return p.listen == listen })
+	i := slices.IndexFunc(g.ports, func(p *gatewayPort) bool { return p.port == l.GetPort() })
 	if i < 0 {
-		g.ports = append(g.ports, &gatewayPort{name: name, listen: listen, listeners: []*gatewayListener{next}})
+		g.ports = append(g.ports, &gatewayPort{name: name, port: l.GetPort(), listeners: []*gatewayListener{next}})
 		return
 	}
 	port := g.ports[i]
@@ -183,7 +184,7 @@ func (x *Proxies) workInGatewayLocked(c *store.Change) {
 		served := p.target.match.Served()
 		if served != nil && served.Key == c.Key() || p.target.match.MayServe(c.Old, x.cfg.Home.SystemNamespace) ||
 			p.target.match.MayServe(c.New, x.cfg.Home.SystemNamespace) {
-			x.network.mark(p, everything)
+			x.network.mark(p, ofGateway)
 		}
 	}
 }
@@ -199,6 +200,7 @@ func (x *Proxies) certificatesChangedLocked(mesh string) {
 			continue
 		}
 		if resources.RefersToSources(p.target.gateway.resource) {
+			x.network.forget(p.target.gateway.resource.Key) // plans know a mesh's sources by its destinations
 			x.network.mark(p, onlySending)
 		}
 	}

@@ -76,6 +76,7 @@ func (s *sender) gatewayCertificate(name, field string, source *resources.DataSo
 
 // certificateBefore returns the secret that the proxy has under a name; nil for none.
 func (s *sender) certificateBefore(name string) *resource {
+	s.private = true
 	if s.last == nil {
 		return nil
 	}

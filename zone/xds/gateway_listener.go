@@ -27,19 +27,19 @@ const (
 )
 
 // makeGateway adds the listeners, routes and certificates of the gateway that the proxy serves.
-func (s *sender) makeGateway() error {
+func (s *sender) makeGateway(p *plan) error {
 	g := s.target.gateway
 	if g == nil {
 		return nil
 	}
 	defer s.keepOfGateway(len(s.out.problems))
 	for _, port := range g.ports {
-		listener, err := s.gatewayPort(port)
+		part, err := s.gatewayPort(port)
 		if err != nil {
 			return err
 		}
-		if listener != nil {
-			s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
+		if part != nil {
+			p.gateway = append(p.gateway, part)
 		}
 	}
 	s.unattached()
@@ -49,10 +49,9 @@ func (s *sender) makeGateway() error {
 }
 
 // gatewayPort builds Envoy's listener for a port; nil if no listener on it can be served.
-func (s *sender) gatewayPort(port *gatewayPort) (*resource, error) {
+func (s *sender) gatewayPort(port *gatewayPort) (*gatewayPart, error) {
 	out := &listenerv3.Listener{
-		Name: port.name, StatPrefix: port.name, Address: port.listen.proto(),
-		TrafficDirection: corev3.TrafficDirection_OUTBOUND,
+		Name: port.name, StatPrefix: port.name, TrafficDirection: corev3.TrafficDirection_OUTBOUND,
 	}
 	if port.listeners[0].tls() {
 		same, err := theUnvarying()
@@ -78,7 +77,12 @@ func (s *sender) gatewayPort(port *gatewayPort) (*resource, error) {
 	if len(out.FilterChains) == 0 {
 		return nil, nil
 	}
-	return newResource(kindListener, port.name, out)
+	packed, err := pack(out)
+	if err != nil {
+		return nil, err
+	}
+	key := gatewayPartKey{name: port.name, port: port.port, config: string(packed.Value)}
+	return s.target.shared.gatewayParts.put(key, &gatewayPart{key}), nil
 }
 
 // gatewayChain builds the filter chain of a listener; nil if it cannot be served.
@@ -137,14 +141,14 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 	if err != nil {
 		return nil, err
 	}
-	rule := s.timeouts.For(matching.MeshKey(s.target.dataplane.Mesh))
+	rule := s.timeouts.For(matching.MeshKey(s.target.match.Key.Mesh))
 	limits := s.timeoutsOf(rule)
 	headers := gatewayHeadersTimeout
 	if limits.requestHeaders != nil {
 		headers = *limits.requestHeaders
 	}
 	out := &hcmv3.HttpConnectionManager{
-		AccessLog:                    s.gatewayLogs(true, matching.MeshKey(s.target.dataplane.Mesh)),
+		AccessLog:                    s.gatewayLogs(true, matching.MeshKey(s.target.match.Key.Mesh)),
 		StatPrefix:                   name,
 		CodecType:                    hcmv3.HttpConnectionManager_AUTO,
 		NormalizePath:                wrapperspb.Bool(true),
@@ -177,7 +181,7 @@ func (s *sender) gatewayManager(name string) (*hcmv3.HttpConnectionManager, erro
 
 // gatewayTCP sends connections to the services of a route.
 func (s *sender) gatewayTCP(name string, r *gatewayRoute) *tcpv3.TcpProxy {
-	key, main := matching.MeshKey(s.target.dataplane.Mesh), r.main()
+	key, main := matching.MeshKey(s.target.match.Key.Mesh), r.main()
 	if main != nil {
 		key = main.key()
 	}
@@ -212,13 +216,12 @@ func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	from := s.target.logSource()
-	return s.logged(from.logger(http, false, s.target.logFiles, from.service, "%UPSTREAM_CLUSTER%"), rule)
+	return s.logged(s.from.logger(http, false, s.target.logFiles, s.from.service, "%UPSTREAM_CLUSTER%"), rule)
 }
 
 // unlogged reports logs for only some services or routes.
 func (s *sender) unlogged() {
-	all := s.logs.For(matching.MeshKey(s.target.dataplane.Mesh))
+	all := s.logs.For(matching.MeshKey(s.target.match.Key.Mesh))
 	for _, r := range s.gateway.http {
 		for _, w := range r.shares {
 			if w.backend == nil {

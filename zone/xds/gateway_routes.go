@@ -144,7 +144,7 @@ func (s *sender) parted(r *gatewayRoute) []requestConfs {
 
 // confsOf returns the confs of a rule's requests to a service; nil means none.
 func (s *sender) confsOf(rule *matching.RouteRule, b *backend) requestConfs {
-	key, grpc := matching.MeshKey(s.target.dataplane.Mesh), false
+	key, grpc := matching.MeshKey(s.target.match.Key.Mesh), false
 	if b != nil {
 		key, grpc = b.key(), b.protocol == "grpc"
 	}

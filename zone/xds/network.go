@@ -56,6 +56,7 @@ type scope uint8
 const (
 	onlySending  scope = iota
 	onlyObserved       // the effect of policies on the whole proxy, and what it sends
+	ofGateway          // the MeshGateway that it serves, and what onlyObserved means
 	everything
 )
 

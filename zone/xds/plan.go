@@ -13,14 +13,17 @@ import (
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
-// plan is what proxies with the same outbounds and policies share of their outgoing configuration: everything except
-// their own identities in clusters, and logs and traces in listeners. It is immutable.
+// plan is what proxies with the same outbounds, gateway and policies share of their outgoing configuration: everything
+// except their own identities in clusters, their addresses in a gateway's listeners, and logs and traces in other
+// listeners. It is immutable.
 type plan struct {
-	// out holds the rest: routes, clusters of services outside the mesh, and the listeners of a gateway or an egress.
+	// out holds the rest: routes, clusters of services outside the mesh, and the listeners of an egress.
 	out sending
 	// found holds the outbounds, clusters the parts of the clusters to services of the mesh.
 	found    []*destined
 	clusters []*clusterPart
+	// gateway holds the parts of a gateway's listeners.
+	gateway []*gatewayPart
 	// needed holds the backends whose endpoints the proxy requests.
 	needed []*backend
 	// table holds the address of each name that the proxy answers for, and tableText is the same as text.
@@ -50,6 +53,7 @@ type planKey struct {
 	redirected, answers   bool
 	asked, byEgress, gone bool
 	trace                 *traceConf
+	gateway               gatewayKey
 }
 
 // outboundsText identifies the parts of a Dataplane that a plan depends on.
@@ -70,10 +74,14 @@ func (t *target) outboundsText() (string, error) {
 // plan returns the plan of the proxy.
 func (s *sender) plan() (*plan, error) {
 	t := s.target
-	if t.gateway != nil || len(t.egresses) > 0 {
+	if len(t.egresses) > 0 {
+		s.from = t.logSource()
 		return s.makePlan()
 	}
+	gateway := s.gatewayKey()
+	s.from = gateway.from
 	key := planKey{
+		gateway:   gateway,
 		policies:  matching.Selected(t.match, s.policies, planTypes...),
 		outbounds: t.outboundsID, tagged: taggedText(s.tagged), mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
 		dests: s.dests, names: s.names, redirected: t.capture.port != 0,
@@ -95,7 +103,8 @@ func (s *sender) common() *sender {
 	return &sender{
 		target: &target{match: t.match, outbounds: t.outbounds, unserved: t.unserved, reachable: t.reachable, dns: t.dns,
 			capture: capture{port: min(t.capture.port, 1)}, shared: t.shared, logFiles: &logFiles{},
-			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless},
+			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless, gateway: t.gateway},
+		from:  s.from,
 		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
 		gone: s.gone, asked: s.asked, tagged: s.tagged, sharing: true,
 	}
@@ -131,7 +140,8 @@ func (s *sender) makePlan() (*plan, error) {
 	if s.target.gateway != nil {
 		input.Type = resources.TypeMeshAccessLog
 		s.logs = matching.To(input)
-		p.logs = &s.logs
+		logs := s.logs // a copy: a plan must not keep the sender in memory
+		p.logs = &logs
 	}
 	if err := errors.Join(s.make(p), s.makeEgress(outside)); err != nil {
 		return nil, err
@@ -159,7 +169,7 @@ func sorted(texts []string) []string {
 	return slices.Compact(texts)
 }
 
-// make builds routes and clusters, and a gateway's listeners.
+// make builds routes and clusters, and the parts of a gateway's listeners.
 func (s *sender) make(p *plan) error {
 	for _, d := range p.found {
 		s.prepare(d)
@@ -172,7 +182,7 @@ func (s *sender) make(p *plan) error {
 		}
 		s.out.sets[kindRoute] = append(s.out.sets[kindRoute], s.target.shared.alike.one(kindRoute, route))
 	}
-	if err := s.makeGateway(); err != nil {
+	if err := s.makeGateway(p); err != nil {
 		return err
 	}
 	for _, b := range s.backends {

@@ -34,6 +34,7 @@ type sending struct {
 	// The inputs that it was built from. clusters are in the order of the plan's.
 	plan     *plan
 	clusters []identified
+	placed   []placed
 	listened []*listened
 	logs     *logRules
 }
@@ -65,11 +66,12 @@ type sender struct {
 	backends map[string]*backend
 	// table holds the address of each name that the proxy answers for.
 	table map[string]netip.Addr
-	// gateway holds the routes of the gateway that the proxy serves. last is the proxy's current configuration; nil for
-	// none.
+	// gateway holds the routes of the gateway that the proxy serves, and from the proxy's fields in its logs.
 	gateway gatewayRoutes
-	last    *sending
-	out     sending
+	from    logSource
+	// last is the proxy's current configuration; nil for none.
+	last *sending
+	out  sending
 	// sharing means that the results are shared with other proxies. private means that they cannot be.
 	sharing, private bool
 }
@@ -103,7 +105,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	for k := range out.sets {
 		out.sets[k] = slices.Clone(out.sets[k])
 	}
-	if err := errors.Join(s.listenTo(p, &out), s.identify(p, &out)); err != nil {
+	if err := errors.Join(s.listenTo(p, &out), s.place(p, &out), s.identify(p, &out)); err != nil {
 		return nil, nil, err
 	}
 	for k := range out.sets {

@@ -16,6 +16,8 @@ type shared struct {
 	sockets   table[socketKey, socket]
 	outbounds table[listenedKey, listened]
 	names     table[namesKey, resource]
+	// For gateways: gateway_shared.go.
+	gatewayParts table[gatewayPartKey, gatewayPart]
 	// For MeshTraces: tracing.go.
 	traces     table[string, traceConf]
 	traceRules table[string, matching.ProxyRule]
