@@ -34,10 +34,21 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
   const begin = () => ({ ...(kept.get(key) as { data: T; at: Date } | undefined), key, asking: true });
   const [state, setState] = useState<{ key: string; data?: T; at?: Date; refusal?: Refusal; asking: boolean }>(begin);
   const [round, setRound] = useState(0);
-  const again = useCallback(() => setRound((r) => r + 1), []);
+  // What is asked again while an answer is under way is asked after it: changes may follow each other faster than answers.
+  const doing = useRef<"nothing" | "asking" | "asking, then again">("nothing");
+  const again = useCallback(() => {
+    if (doing.current === "nothing") setRound((r) => r + 1);
+    else doing.current = "asking, then again";
+  }, []);
 
   useEffect(() => {
     const control = new AbortController();
+    doing.current = "asking";
+    const ended = () => {
+      const more = doing.current === "asking, then again";
+      doing.current = "nothing";
+      if (more && document.visibilityState === "visible") again();
+    };
     setState((old) => (old.key !== key ? begin() : old.asking ? old : { ...old, asking: true }));
     ask(control.signal).then(
       (data) => {
@@ -45,9 +56,11 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
         const at = new Date();
         keep(key, data, at);
         setState({ key, data, at, asking: false });
+        ended();
       },
       (failure: unknown) => {
         if (control.signal.aborted) return;
+        ended();
         const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
         if (refusal.status !== 401 && refusal.status !== 403) return setState((old) => ({ ...old, refusal, asking: false }));
         // What a person may read no longer goes.
@@ -62,11 +75,11 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
 
   useEffect(() => {
     const seen = () => {
-      if (document.visibilityState === "visible") again();
+      if (document.visibilityState === "visible") setRound((r) => r + 1); // what was under way may never come
     };
     document.addEventListener("visibilitychange", seen);
     return () => document.removeEventListener("visibilitychange", seen);
-  }, [again]);
+  }, []);
 
   const shown = state.key === key ? state : begin();
   return { ...shown, again };

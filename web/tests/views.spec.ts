@@ -125,6 +125,40 @@ test("a change appears by itself, its rollout is followed, and an idle page asks
   expect((await page.request.delete(at)).ok()).toBe(true);
 });
 
+test("changes that follow each other faster than the server answers are shown while they do", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtimeouts/storm?namespace=backend-ns`;
+  await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
+  await page.route((url) => url.pathname === "/meshtimeouts" && !url.searchParams.has("watch"), async (route) => {
+    const response = await route.fetch();
+    setTimeout(() => void route.fulfill({ response }).catch(() => undefined), 1500); // the page may have given it up
+  });
+  let over = false;
+  const storm = (async () => {
+    for (let i = 1; !over; i++) {
+      expect((await page.request.put(at, { data: { ...timeouts(i), name: "storm" } })).ok()).toBe(true);
+      await new Promise((done) => setTimeout(done, 250));
+    }
+  })();
+  try {
+    await expect(page.getByRole("link", { name: "storm", exact: true })).toBeVisible({ timeout: 10_000 });
+  } finally {
+    over = true;
+    await storm;
+  }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  expect((await page.request.delete(at)).ok()).toBe(true);
+});
+
+test("to choose the zone that is asked leaves what a person has typed", async ({ watched: page, mesh }) => {
+  await page.goto(`${mesh.global}/ui/why`);
+  const client = page.getByLabel("Client (SPIFFE ID)");
+  await client.fill(frontend);
+  await page.getByRole("combobox", { name: "Zone" }).selectOption("zone-1");
+  await expect(page.getByText("choose the zone that is asked")).toHaveCount(0);
+  await expect(client).toHaveValue(frontend);
+});
+
 test("a resource's history tells who changed what", async ({ watched: page, mesh }) => {
   const at = `${mesh.zone1}/meshes/default/meshtimeouts/told?namespace=backend-ns`;
   for (const seconds of [3, 4]) expect((await page.request.put(at, { data: { ...timeouts(seconds), name: "told" } })).ok()).toBe(true);

@@ -32,7 +32,7 @@ export function Why({ query, server }: { query: URLSearchParams; server: Server 
   return (
     <section>
       <h1>Why 403?</h1>
-      <Form key={query.toString()} asked={asked} zone={zone} denied={denied.data?.items ?? []} />
+      <Form key={JSON.stringify(asked)} asked={asked} zone={zone} denied={denied.data?.items ?? []} />
       {(asked.from ?? "") !== "" && (asked.to ?? "") !== "" && <Verdict asked={asked} zone={server.mode === "zone"} />}
       <h2>Recent denials</h2>
       {zone !== undefined && <ZoneChoice zone={zone} onChange={(name) => go(href("why", { ...asked, zone: name }))} />}
