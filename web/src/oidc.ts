@@ -31,7 +31,7 @@ export async function howToSignIn(signal?: AbortSignal): Promise<How | undefined
 
 /** begin leaves the page for the identity provider. */
 export async function begin(how: How): Promise<void> {
-  const begun: Begun = { how, verifier: random(), state: random(), nonce: random(), back: location.pathname + location.search };
+  const begun: Begun = { how, verifier: random(), state: random(), nonce: random(), back: location.pathname + location.search + location.hash };
   sessionStorage.setItem(kept, JSON.stringify(begun));
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(begun.verifier));
   const to = new URL(how.authorizationEndpoint);

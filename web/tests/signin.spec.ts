@@ -100,6 +100,13 @@ test("a person signs in at the identity provider, comes back to her view, and st
   expect(await page.evaluate(() => JSON.stringify([history.state, window.name, { ...localStorage }, { ...sessionStorage }, document.cookie]))).toBe('[null,"",{},{},""]');
 });
 
+test("who signs in from a link with a text comes back to the text", async ({ page }) => {
+  await page.goto(`${global}/ui/try#${new URLSearchParams({ text: "type: Mesh\nname: from-a-link\n" })}`);
+  await signIn(page, "nora");
+  await expect(page.getByText("oidc:nora")).toBeVisible();
+  await expect(page.locator(".cm-content")).toContainText("from-a-link");
+});
+
 test("a refused sign-in, a foreign one and one that another tab began sign nobody in", async ({ page }) => {
   await page.goto(`${global}/ui/`);
   await signIn(page, "nobody");
