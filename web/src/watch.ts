@@ -60,6 +60,7 @@ async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () =
     if (shown.signal.aborted) continue;
     if (step.final) {
       say({ live: false, why: step.why });
+      if (revision !== "0") changed(); // what could be read until now: the view asks, and shows why it may no longer
       return;
     }
     if (step.why !== undefined) {

@@ -118,6 +118,25 @@ test("a role that is taken away takes what it showed from an open page, which sa
   await expect(page.getByRole("link", { name: "of-orders", exact: true })).toHaveCount(0);
 });
 
+test("a role that is taken away takes what it showed from a page that nobody touches", async ({ page }) => {
+  const auditor = { type: "AccessRole", name: "auditors", spec: { rules: [{ verbs: ["read"], types: ["AuditLog"] }] } };
+  await ask(global, "PUT", "/accessroles/auditors", auditor, admin);
+  for (const [view, shows] of [["resources?type=meshtimeouts", page.getByRole("link", { name: "of-orders", exact: true })], ["", page.locator("ul.recent").getByText("of-orders-3")]] as const) {
+    await ask(global, "PUT", "/meshes/orders/meshtimeouts/of-orders-3", timeout("of-orders-3"), admin);
+    const binding = { type: "AccessRoleBinding", name: "tim", spec: { subjects: [{ type: "User", name: "tim" }], roles: ["orders", "auditors"] } };
+    await ask(global, "PUT", "/accessrolebindings/tim", binding, admin);
+    await page.goto(`${global.url}/ui/${view}`);
+    const waits = page.waitForRequest((r) => /watch=[1-9]|after=/.test(r.url()));
+    await signIn(page, await token("tim", "1h"));
+    await expect(shows).toBeVisible();
+    await waits;
+    await ask(global, "DELETE", "/accessrolebindings/tim", undefined, admin);
+    await ask(global, "DELETE", "/meshes/orders/meshtimeouts/of-orders-3", undefined, admin); // what waits wakes
+    await expect(shows).toHaveCount(0);
+    await expect(page.locator("main")).not.toContainText("of-orders");
+  }
+});
+
 test("before a change, who sees a part of the mesh is told of that part, and that there is more", async ({ page }) => {
   const zone = await servers.start("causeway-zone", "zone-9", ["--zone", "zone-9", "--api-require-credential"]);
   const theirs = servers.admin(zone);

@@ -90,6 +90,7 @@ test("the overview checks twenty zones, and the others when it is asked to", asy
   await expect(page.getByText("12 deletions of MeshService are held.")).toBeVisible();
   await expect(page.getByRole("button", { name: /Check the other/ })).toHaveCount(0);
   await expect(page.getByText(/zones was checked/)).toHaveCount(0);
+  await expect(page.getByText(/^5 other zones were checked .*; they are not rechecked automatically\.$/)).toBeVisible();
 });
 
 test("deletions that are held are accepted by clicks, and only then happen", async ({ page }) => {

@@ -7,6 +7,7 @@ import { href } from "../view";
 import { AsOf } from "./AsOf";
 import { Link } from "./Link";
 import { store } from "./Replicas";
+import { Time } from "./Time";
 
 /** Finding is what needs attention, with what to do. */
 interface Finding {
@@ -42,6 +43,7 @@ export function Findings({ global, turn }: { global: boolean; turn: number }) {
           <Button onPress={others.ask} isDisabled={others.asking}>{others.asking ? "Checking…" : `Check the other ${rest}`}</Button>
         </p>
       )}
+      {others.at !== undefined && <p className="note">{others.asked - most} other zones were checked <Time at={others.at} />; they are not rechecked automatically.</p>}
       <p className="note">{unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
     </section>
   );
@@ -70,20 +72,20 @@ function List({ all }: { all: Finding[] }) {
   );
 }
 
-/** useOthers asks about the zones beyond the first, a few at a time, once a person wants it. asked counts those that were. */
+/** useOthers asks about the zones beyond the first, a few at a time, once a person wants it. asked counts those that were, and at is since when. */
 function useOthers(zones: number) {
-  const [state, setState] = useState<{ found: Found; asked: number; asking: boolean }>({ found: nothing(), asked: most, asking: false });
+  const [state, setState] = useState<{ found: Found; asked: number; asking: boolean; at?: Date }>({ found: nothing(), asked: most, asking: false });
   const control = useRef<AbortController>(undefined);
   useEffect(() => () => control.current?.abort(), []);
   const ask = async () => {
     const { signal } = (control.current = new AbortController());
-    const found = nothing();
+    const [found, begun] = [nothing(), new Date()];
     setState({ found, asked: most, asking: true });
     for (let at = most; at < zones && !signal.aborted; at += most) {
       await zonesFrom(at, found, signal).catch((failure: unknown) => {
         if (!signal.aborted) found.unchecked.push(`Zones from ${at + 1}: ${failure instanceof Error ? failure.message : String(failure)}.`);
       });
-      if (!signal.aborted) setState({ found: { ...found }, asked: Math.min(zones, at + most), asking: at + most < zones });
+      if (!signal.aborted) setState({ found: { ...found }, asked: Math.min(zones, at + most), asking: at + most < zones, at: begun });
     }
   };
   return { ...state, ask: () => void ask() };

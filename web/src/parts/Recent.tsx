@@ -112,7 +112,8 @@ function useLog(): Log {
           if (signal.aborted) return;
           if (shown.signal.aborted) continue;
           const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
-          setLog((old) => ({ ...old, refusal }));
+          // What a person may read no longer goes.
+          setLog((old) => (refusal.status === 401 || refusal.status === 403 ? { refusal } : { ...old, refusal }));
           if (refusal.status >= 400 && refusal.status < 500 && refusal.status !== 429) return;
           after = undefined;
           await sleep(pause, signal);
