@@ -33,12 +33,14 @@ function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Liv
   const [state, setState] = useState<Live>({ live: false });
   const tell = useRef(changed);
   tell.current = changed;
+  // Where the view learns what to watch after it has asked, a change may have come between.
+  const late = useRef(key === "");
 
   useEffect(() => {
     if (key === "") return;
     const control = new AbortController();
     const say = (now: Live) => setState((old) => (old.live === now.live && old.why === now.why ? old : now));
-    void follow(ask, rest, control.signal, () => tell.current(), say);
+    void follow(ask, rest, control.signal, () => tell.current(), say, late.current);
     return () => control.abort();
     // The key stands for everything that ask reads.
     // eslint-disable-next-line react-hooks/exhaustive-deps
@@ -47,7 +49,8 @@ function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Liv
   return state;
 }
 
-async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () => void, say: (l: Live) => void) {
+/** follow tells of each change after the first revision, and of that revision if it comes late. */
+async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () => void, say: (l: Live) => void, late: boolean) {
   let revision = "0";
   let wait = 1000;
   while (!signal.aborted) {
@@ -65,6 +68,7 @@ async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () =
     }
     if (step.why !== undefined) {
       say({ live: false, why: step.why });
+      late = true;
       await sleep(wait, signal);
       wait = Math.min(longest, 2 * wait);
       continue;
@@ -75,7 +79,8 @@ async function follow(ask: Ask, rest: number, signal: AbortSignal, changed: () =
       await sleep(Math.max(0, 1000 - (Date.now() - begun)), signal);
       continue;
     }
-    if (revision !== "0") changed();
+    if (revision !== "0" || late) changed();
+    late = false;
     // A revision that does not move on is not asked for again at once.
     await sleep(step.revision !== revision ? rest : Math.max(1000, rest), signal);
     revision = step.revision;

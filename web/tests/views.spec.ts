@@ -150,6 +150,25 @@ test("changes that follow each other faster than the server answers are shown wh
   expect((await page.request.delete(at)).ok()).toBe(true);
 });
 
+test("a change that comes before a view waits for changes is shown", async ({ watched: page, mesh }) => {
+  const at = `${mesh.zone1}/meshes/default/meshtimeouts/early?namespace=backend-ns`;
+  const put = async (seconds: number) => expect((await page.request.put(at, { data: { ...timeouts(seconds), name: "early" } })).ok()).toBe(true);
+  await put(3);
+  let release = () => {};
+  const released = new Promise<void>((done) => (release = done));
+  await page.route("**/_resources", async (route) => { // by these a view knows what to wait for
+    await released;
+    await route.continue();
+  });
+  await page.goto(`${mesh.zone1}/ui/resource?kri=kri_mt_default_zone-1_backend-ns_early_`);
+  await expect(page.locator("pre").last()).toContainText(`"3s"`);
+  await put(4);
+  release();
+  await expect(page.getByText("Updates automatically.")).toBeVisible();
+  await expect(page.locator("pre").last()).toContainText(`"4s"`);
+  expect((await page.request.delete(at)).ok()).toBe(true);
+});
+
 test("to choose the zone that is asked leaves what a person has typed", async ({ watched: page, mesh }) => {
   await page.goto(`${mesh.global}/ui/why`);
   const client = page.getByLabel("Client (SPIFFE ID)");
