@@ -63,6 +63,30 @@ func (w *tagsAre) has(k kind, tags, text string) bool {
 	return strings.Contains(string(asYAML(w.T, all[at])), text)
 }
 
+// TestTagsFollowPorts: a policy for a port of the MeshService of the same Dataplanes holds once the port has the name,
+// and no longer than it is the only one.
+func TestTagsFollowPorts(t *testing.T) {
+	t.Parallel()
+	w := newTagsAre(t)
+	w.connect()
+	w.put(resources.TypeMeshTimeout, "of-port",
+		`{to: [{targetRef: {kind: MeshService, name: shop, sectionName: web}, default: {connectionTimeout: 9s}}]}`)
+	const service = `{selector: {dataplaneTags: {kuma.io/service: backend}}, ports: [`
+	for _, c := range []struct {
+		ports string
+		want  bool
+	}{
+		{`{port: 80, targetPort: 80, appProtocol: http}`, false},
+		{`{name: web, port: 80, targetPort: 80, appProtocol: http}`, true},
+		{`{name: web, port: 80, targetPort: 80, appProtocol: http}, {name: more, port: 81, targetPort: 80, appProtocol: http}`, false},
+	} {
+		w.put(resources.TypeMeshService, "shop", service+c.ports+`]}`)
+		if got := w.has(kindCluster, "kuma.io/service=backend", "connect_timeout: 9s"); got != c.want {
+			t.Errorf("ports %s: the limit holds: %t", c.ports, got)
+		}
+	}
+}
+
 // TestTagsOfManyZones: what a policy says of other zones holds for an outbound by tags, which may lead to several.
 func TestTagsOfManyZones(t *testing.T) {
 	t.Parallel()
