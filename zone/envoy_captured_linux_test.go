@@ -179,19 +179,6 @@ func (h *host) envoy(cfg zone.BootstrapConfig) {
 	})
 }
 
-// linkEnvoy puts Envoy where the proxy's user may run it: the repository may be in a home folder, which that user cannot enter.
-func linkEnvoy(t *testing.T, at string) {
-	t.Helper()
-	path, err := filepath.EvalSymlinks(envoyBinary(t))
-	must(t, err)
-	if os.Link(path, at) == nil {
-		return
-	}
-	binary, err := os.ReadFile(path) // the folder is on another file system
-	must(t, err)
-	must(t, os.WriteFile(at, binary, 0o755)) //nolint:gosec // another user runs it
-}
-
 // web answers each request with 200.
 func web(c net.Conn) {
 	for requests := bufio.NewReader(c); ; {

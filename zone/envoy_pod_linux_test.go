@@ -12,6 +12,8 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -130,4 +132,17 @@ func (w *world) shows(from *host, address string) {
 	if got := get(w.certificate("caller")); got != 0 {
 		w.t.Errorf("the proxy shows itself to a workload: %d", got)
 	}
+}
+
+// linkEnvoy puts Envoy where the proxy's user may run it: the repository may be in a home folder, which that user cannot enter.
+func linkEnvoy(t *testing.T, at string) {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(envoyBinary(t))
+	must(t, err)
+	if os.Link(path, at) == nil {
+		return
+	}
+	binary, err := os.ReadFile(path) // the folder is on another file system
+	must(t, err)
+	must(t, os.WriteFile(at, binary, 0o755)) //nolint:gosec // another user runs it
 }

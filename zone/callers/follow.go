@@ -19,30 +19,9 @@ func (m *mesh) follow(c *Config, snap store.Snapshot) *mesh {
 	next := *m
 	next.revision = snap.Revision()
 	var added, gone []*matching.Policy
-	for key := range keys {
-		r, old := snap.Get(key), m.policies[key]
-		if old != nil && old.Resource == r {
-			continue
-		}
-		if old != nil {
-			gone = append(gone, old)
-		}
-		if r != nil {
-			added = append(added, matching.NewPolicy(r, c.SystemNamespace))
-		}
-	}
+	next.policies, next.index, added, gone = matching.PoliciesAfter(m.policies, m.index, keys, snap.Get, c.SystemNamespace)
 	if len(added)+len(gone) == 0 {
 		return &next
-	}
-	next.policies = maps.Clone(m.policies)
-	for _, p := range gone {
-		delete(next.policies, p.Resource.Key)
-	}
-	for _, p := range added {
-		next.policies[p.Resource.Key] = p
-	}
-	if next.index, ok = m.index.With(added, gone); !ok {
-		next.index = matching.NewIndex(slices.Collect(maps.Values(next.policies)))
 	}
 	next.replaceInbounds(slices.Concat(added, gone))
 	return &next

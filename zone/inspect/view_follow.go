@@ -1,9 +1,6 @@
 package inspect
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -21,32 +18,7 @@ func (v *view) follow(snap store.Snapshot, mesh string) *view {
 	}
 	next := *v
 	next.snap = snap
-	var added, gone []*matching.Policy
-	for key := range keys {
-		r, old := snap.Get(key), v.policies[key]
-		if old != nil && old.Resource == r {
-			continue
-		}
-		if old != nil {
-			gone = append(gone, old)
-		}
-		if r != nil {
-			added = append(added, matching.NewPolicy(r, v.config.SystemNamespace))
-		}
-	}
-	if len(added)+len(gone) == 0 {
-		return &next
-	}
-	next.policies = maps.Clone(v.policies)
-	for _, p := range gone {
-		delete(next.policies, p.Resource.Key)
-	}
-	for _, p := range added {
-		next.policies[p.Resource.Key] = p
-	}
-	if next.index, ok = v.index.With(added, gone); !ok {
-		next.index = matching.NewIndex(slices.Collect(maps.Values(next.policies)))
-	}
+	next.policies, next.index, _, _ = matching.PoliciesAfter(v.policies, v.index, keys, snap.Get, v.config.SystemNamespace)
 	return &next
 }
 

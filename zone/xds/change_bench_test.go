@@ -168,25 +168,8 @@ func BenchmarkChangeOfAll(b *testing.B) {
 	putText(b, s, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "bench"}, nil,
 		`{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://"}}]}}]}`)
 	x := testProxies(s)
-	var streams []*askingStream
-	for i := range *changeProxies {
-		a := &askingStream{s: connectWhole(b, x, fmt.Sprintf("dp-%d", i))}
-		defer a.s.end()
-		for k := range kinds {
-			if k != kindSecret {
-				a.ask(b, k)
-			}
-		}
-		streams = append(streams, a)
-	}
-	settle := func() (n int) {
-		x.catchUp()
-		for _, a := range streams {
-			n += a.take(b)
-		}
-		return n
-	}
-	settle()
+	settle, end := askingProxies(b, x)
+	defer end()
 	for i := range changedConfs {
 		c := &changedConfs[i]
 		n := 0
@@ -203,5 +186,34 @@ func BenchmarkChangeOfAll(b *testing.B) {
 			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N)/float64(*changeProxies), "cpu-us/proxy")
 			b.ReportMetric(float64(sent)/float64(b.N)/float64(*changeProxies), "responses/proxy")
 		})
+	}
+}
+
+// askingProxies connects the proxies of a benchmark of changes. settle applies what has changed, and returns how many responses
+// they got; they have got what is there. end disconnects them.
+func askingProxies(b *testing.B, x *Proxies) (settle func() int, end func()) {
+	b.Helper()
+	streams := make([]*askingStream, *changeProxies)
+	for i := range streams {
+		a := &askingStream{s: connectWhole(b, x, fmt.Sprintf("dp-%d", i))}
+		for k := range kinds {
+			if k != kindSecret {
+				a.ask(b, k)
+			}
+		}
+		streams[i] = a
+	}
+	settle = func() (n int) {
+		x.catchUp()
+		for _, a := range streams {
+			n += a.take(b)
+		}
+		return n
+	}
+	settle()
+	return settle, func() {
+		for _, a := range streams {
+			a.s.end()
+		}
 	}
 }

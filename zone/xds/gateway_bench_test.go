@@ -37,25 +37,8 @@ func BenchmarkChangeOfAGateway(b *testing.B) {
 	putGateway(b, s, "all", `"kuma.io/service": "edge"`, 0)
 	putGateway(b, s, "one", tags(0), 0)
 	x := testProxies(s)
-	var streams []*askingStream
-	for i := range *changeProxies {
-		a := &askingStream{s: connectWhole(b, x, fmt.Sprintf("dp-%d", i))}
-		defer a.s.end()
-		for k := range kinds {
-			if k != kindSecret {
-				a.ask(b, k)
-			}
-		}
-		streams = append(streams, a)
-	}
-	settle := func() (n int) {
-		x.catchUp()
-		for _, a := range streams {
-			n += a.take(b)
-		}
-		return n
-	}
-	settle()
+	settle, end := askingProxies(b, x)
+	defer end()
 	for name, tag := range map[string]string{"all": `"kuma.io/service": "edge"`, "one": tags(0)} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
