@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { Refusal } from "./api";
+import { Kept } from "./kept";
 
 /** Answer is what is known of a question: the last answer, when it came, and why there is no newer one. */
 export interface Answer<T> {
@@ -10,16 +11,7 @@ export interface Answer<T> {
   again: () => void;
 }
 
-// The last answers, by their questions: a view that was shown before is there at once, as old as it says.
-const kept = new Map<string, { data: unknown; at: Date }>();
-const most = 32;
-
-function keep(key: string, data: unknown, at: Date): void {
-  kept.delete(key);
-  kept.set(key, { data, at });
-  const oldest = kept.keys().next().value;
-  if (kept.size > most && oldest !== undefined) kept.delete(oldest);
-}
+const kept = new Kept(32);
 
 /** forget drops all answers: another person may not read them. */
 export function forget(): void {
@@ -27,11 +19,13 @@ export function forget(): void {
 }
 
 /**
- * useAnswer asks at once, when the key changes, and when the person returns to the page. Nothing is asked by a clock. An
- * older answer stays, with its time, while a newer one is on its way or is refused.
+ * useAnswer asks at once, when the question changes, and when the person returns to the page. Nothing is asked by a clock.
+ * An older answer stays, with its time, while a newer one is on its way or is refused. A question about something that
+ * changes has a version, which says what of it the answer is about.
  */
-export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<T>): Answer<T> {
-  const begin = () => ({ ...(kept.get(key) as { data: T; at: Date } | undefined), key, asking: true });
+export function useAnswer<T>(question: string, ask: (signal: AbortSignal) => Promise<T>, version = ""): Answer<T> {
+  const key = `${question} ${version}`;
+  const begin = () => ({ ...(kept.get(question, version) as { data: T; at: Date } | undefined), key, asking: true });
   const [state, setState] = useState<{ key: string; data?: T; at?: Date; refusal?: Refusal; asking: boolean }>(begin);
   const [round, setRound] = useState(0);
   // What is asked again while an answer is under way is asked after it: changes may follow each other faster than answers.
@@ -54,7 +48,7 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
       (data) => {
         if (control.signal.aborted) return;
         const at = new Date();
-        keep(key, data, at);
+        kept.keep(question, version, data, at);
         setState({ key, data, at, asking: false });
         ended();
       },
@@ -64,12 +58,12 @@ export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<
         const refusal = failure instanceof Refusal ? failure : new Refusal(0, String(failure));
         if (refusal.status !== 401 && refusal.status !== 403) return setState((old) => ({ ...old, refusal, asking: false }));
         // What a person may read no longer goes.
-        kept.delete(key);
+        kept.drop(question);
         setState({ key, refusal, asking: false });
       },
     );
     return () => control.abort();
-    // The key stands for everything that ask reads.
+    // The question and its version stand for everything that ask reads.
     // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [key, round]);
 

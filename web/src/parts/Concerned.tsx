@@ -27,8 +27,8 @@ export function Concerned(props: Props) {
 
 function Proxies({ of: r, plural }: Props) {
   const path = { mesh: r.mesh ?? "", plural, name: r.kri ?? "" };
-  const found = useAnswer(`concerned ${path.name} ${r.modificationTime ?? ""}`, (signal) =>
-    answered(api.GET("/meshes/{mesh}/{plural}/{name}/_resources/dataplanes", { params: { path, query: { size: most } }, signal })));
+  const found = useAnswer(`concerned ${path.name}`, (signal) =>
+    answered(api.GET("/meshes/{mesh}/{plural}/{name}/_resources/dataplanes", { params: { path, query: { size: most } }, signal })), r.modificationTime);
   const d = found.data;
   return (
     <>

@@ -1,66 +1,54 @@
 import { useRef } from "react";
 import { answered, api, type Resource, type Schema } from "../api";
 import { useAnswer } from "../ask";
+import { changesOf, longer, type Past } from "../past";
 import { date } from "../text";
 import { AsOf } from "./AsOf";
 import { Time } from "./Time";
 
-/** asked is how many entries of the audit log are read, refusals among them; shown is how many of them are shown. */
+/** asked is how many entries of the audit log are read, refusals among them; shown is how many of them are kept and shown. */
 const asked = 200;
 const shown = 20;
 
 /** History tells who changed a resource on this server, when, and what: from the audit log, newest first. */
 export function History({ of: r }: { of: Resource }) {
-  const known = useRef<{ kri?: string; log?: Schema["AuditPage"] }>({});
-  const log = useAnswer(`history ${r.kri} ${r.modificationTime}`, async (signal) => {
+  const known = useRef<{ kri?: string; log?: Past }>({});
+  const log = useAnswer(`history ${r.kri}`, async (signal) => {
     const before = known.current.kri === r.kri ? known.current.log : undefined;
-    const newer = await entriesOf(r, before, signal);
+    const newer = await pastOf(r, before, signal);
     known.current = { kri: r.kri, log: newer };
     return newer;
-  });
-  const all = log.data === undefined ? [] : changes(log.data.entries, r).reverse();
+  }, r.modificationTime);
+  const all = [...(log.data?.changes ?? [])].reverse();
   return (
     <>
       <h2>History</h2>
       {log.refusal?.status === 403 ? <p className="note">It is in the audit log, which you may not read: {log.refusal.message}</p> : <AsOf answer={log} />}
-      {log.data !== undefined && all.length === 0 && <p>{log.data.entries.length < asked ? "The audit log of this server has" : `The newest ${asked} entries about it in the audit log of this server have`} no change of it. What came from elsewhere is in the log of the server where it was written; old entries go.</p>}
+      {log.data !== undefined && all.length === 0 && <p>{log.data.read < asked ? "The audit log of this server has" : `The newest ${asked} entries about it in the audit log of this server have`} no change of it. What came from elsewhere is in the log of the server where it was written; old entries go.</p>}
       <ol className="history">
-        {all.slice(0, shown).map(({ entry, change }) => (
-          <li key={entry.seq}>
-            <b>{change.result}</b> by {entry.user ?? "an unknown user"} <Time at={date(entry.time)} />
-            {entry.outcome !== "done" && <>: {entry.outcome}{entry.reason !== undefined && `, ${entry.reason}`}</>}
-            <Difference change={change} />
+        {all.map((p) => (
+          <li key={p.seq}>
+            <b>{p.change.result}</b> by {p.user ?? "an unknown user"} <Time at={date(p.time)} />
+            {p.outcome !== "done" && <>: {p.outcome}{p.reason !== undefined && `, ${p.reason}`}</>}
+            <Difference change={p.change} />
           </li>
         ))}
       </ol>
-      {all.length > shown && <p className="note">Older changes: <code>causewayctl audit --type {r.type} --name {r.name} -o wide</code>.</p>}
+      {log.data?.more === true && <p className="note">Older changes: <code>causewayctl audit --type {r.type} --name {r.name} -o wide</code>.</p>}
     </>
   );
 }
 
 /**
- * entriesOf reads what the audit log has of a resource. After a change it reads only what is new: to go through the whole log
- * costs the server more than everything else that an open page asks.
+ * pastOf reads what the audit log has of a resource. After a change it reads only what is new: to go through the whole log
+ * costs the server more than everything else that an open page asks. Of what it reads it keeps what is shown: an entry of a
+ * large batch tells of thousands of other resources.
  */
-async function entriesOf(r: Resource, before: Schema["AuditPage"] | undefined, signal: AbortSignal): Promise<Schema["AuditPage"]> {
+async function pastOf(r: Resource, before: Past | undefined, signal: AbortSignal): Promise<Past> {
   const about = { type: r.type, mesh: r.mesh, namespace: r.namespace, name: r.name };
-  if (before === undefined) return answered(api.GET("/_audit", { params: { query: { ...about, last: String(asked) } }, signal }));
-  const page = await answered(api.GET("/_audit", { params: { query: { ...about, after: String(before.next) } }, signal }));
-  return { ...page, entries: [...before.entries, ...page.entries].slice(-asked) };
-}
-
-interface Change {
-  entry: Schema["AuditEntry"];
-  change: Schema["AuditChange"];
-}
-
-/** changes selects what entries tell of one resource: the log may have others of that name. */
-function changes(entries: Schema["AuditEntry"][], r: Resource): Change[] {
-  return entries.flatMap((entry) =>
-    (entry.changes ?? [])
-      .filter((c) => c.type === r.type && c.name === r.name && (c.mesh ?? "") === (r.mesh ?? "") && (c.namespace ?? "") === (r.namespace ?? ""))
-      .map((change) => ({ entry, change })),
-  );
+  const query = before === undefined ? { ...about, last: String(asked) } : { ...about, after: String(before.next) };
+  const page = await answered(api.GET("/_audit", { params: { query }, signal }));
+  return longer(before, { next: page.next, read: page.entries.length, changes: changesOf(page.entries, r), more: false }, shown);
 }
 
 function Difference({ change }: { change: Schema["AuditChange"] }) {

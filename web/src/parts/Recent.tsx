@@ -40,6 +40,11 @@ function keyOf(c: Schema["AuditChange"]): string {
   return [c.type, c.mesh, c.namespace, c.name].join("/");
 }
 
+/** namesOf is an entry without what it says of fields, which nothing here shows: an open page keeps no more than it shows. */
+function namesOf(e: Schema["AuditEntry"]): Schema["AuditEntry"] {
+  return { ...e, changes: (e.changes ?? []).map(({ diff: _diff, ...what }) => what) };
+}
+
 /** latest returns the newest change of each resource, the newest first. */
 function latest(entries: Schema["AuditEntry"][]): Change[] {
   const all = new Map<string, Change>();
@@ -65,9 +70,9 @@ function Row({ change: { what, by, at }, turn }: { change: Change; turn: number 
 
 function Progress({ of, at, turn }: { of: Schema["AuditChange"]; at: Date | undefined; turn: number }) {
   const path = { type: of.type, mesh: of.mesh ?? "default", name: of.name };
-  const change = `${keyOf(of)} ${at?.toISOString() ?? ""}`;
-  const rollout = useAnswer(`progress ${change}`, (signal) =>
-    answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path, query: of.namespace === undefined ? {} : { namespace: of.namespace } }, signal })));
+  const change = at?.toISOString() ?? "";
+  const rollout = useAnswer(`progress ${keyOf(of)}`, (signal) =>
+    answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path, query: of.namespace === undefined ? {} : { namespace: of.namespace } }, signal })), change);
   const r = rollout.data;
   useAgain(rollout, turn);
   useFollowed(change, at, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
@@ -104,7 +109,7 @@ function useLog(): Log {
         try {
           const page = await read(after === undefined ? { last: String(asked) } : { after: String(after), wait }, shown.signal);
           const known = after !== undefined;
-          setLog((old) => ({ entries: [...(known ? (old.entries ?? []) : []), ...page.entries].slice(-asked) }));
+          setLog((old) => ({ entries: [...(known ? (old.entries ?? []) : []), ...page.entries.map(namesOf)].slice(-asked) }));
           if (known) await sleep(500, signal); // a burst of changes is one answer, and a server that ends answers at once
           after = page.next;
           pause = 1000;

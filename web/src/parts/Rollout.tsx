@@ -8,9 +8,9 @@ import { useFollowed } from "../watch";
 
 /** Rollout says which zones have a policy and which proxies enforce it, and of which neither is known. */
 export function Rollout({ type, mesh, kri, change }: { type: string; mesh: string; kri: string; change: string }) {
-  const rollout = useAnswer(`rollout ${kri} ${change}`, (signal) =>
+  const rollout = useAnswer(`rollout ${kri}`, (signal) =>
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path: { type, mesh, name: kri } }, signal })),
-  );
+  change);
   const r = rollout.data;
   useFollowed(change, date(change), r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
   return (
