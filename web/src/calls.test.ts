@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callerName, cellText, countOf, edgesOf, has, mark, windowOf, type Access, type Cell, type Kind, type Service } from "./calls";
+import { callerName, cellText, countOf, edgesOf, has, mark, named, placed, windowOf, type Access, type Cell, type Kind, type Service } from "./calls";
 
 const service: Service = { kri: "kri_msvc_default_z_ns_s_http", name: "s", port: "http", protocol: "http", proxies: 2, cells: [] };
 const cell = (c: Partial<Cell>): Cell => ({ caller: 0, verdict: "allow", policy: 0, ...c });
@@ -47,4 +47,17 @@ test("the graph has a line for who may call, or tried to; what was seen is thick
   expect(drawn("all")).toEqual(["c0 s0 allow 1", "c1 s0 depends 3", "c3 s0 deny 3"]);
   expect(drawn("unused")).toEqual(["c0 s0 allow 1"]);
   expect(drawn("tried")).toEqual(["c3 s0 deny 3"]);
+});
+
+test("a URL names a cell by its service and its caller, wherever they stand", () => {
+  const services = ["a", "b"].map((name) => ({ ...service, name, kri: `kri_msvc_default_z_ns_${name}_http` }));
+  const callers = ["spiffe://d/x", "", "spiffe://d/y"].map((spiffeId) => ({ spiffeId, proxies: 1 }));
+  const a = { services, callers } as unknown as Access;
+  const later = { services: [{ ...service, kri: "kri_msvc_default_z_ns_0_http" }, ...services], callers: [{ spiffeId: "spiffe://d/0", proxies: 1 }, ...callers] } as unknown as Access;
+  expect(named(a, 1, 2)).toEqual({ to: "kri_msvc_default_z_ns_b_http", from: "spiffe://d/y" });
+  expect(placed(a, named(a, 1, 2))).toEqual({ row: 1, column: 2 });
+  expect(placed(later, named(a, 1, 2))).toEqual({ row: 2, column: 3 });
+  expect(placed(later, named(a, 0, 1)), "a caller without an identity").toEqual({ row: 1, column: 2 });
+  expect(placed(a, named(later, 0, 0)), "what is not there").toEqual({ row: -1, column: -1 });
+  expect([placed(a, {}), named(a, 9, 0)]).toEqual([{ row: -1, column: -1 }, {}]);
 });

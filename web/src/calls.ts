@@ -57,6 +57,21 @@ export function callerName(c: Access["callers"][number]): string {
   return zone === undefined || zone === "" ? name : `${zone}/${name}`;
 }
 
+// A caller that proves no identity has this name in a URL. A SPIFFE ID is a URI, and never this.
+const nobody = "none";
+
+/** named is a cell as a URL names it: by its service and its caller. Their places change with the mesh and with what is asked. */
+export function named(a: Access, row: number, column: number): { to?: string; from?: string } {
+  const [service, caller] = [a.services[row], a.callers[column]];
+  return service === undefined || caller === undefined ? {} : { to: service.kri, from: caller.spiffeId || nobody };
+}
+
+/** placed returns where the cell that a URL names is, -1 where its service or its caller is not in the answer. */
+export function placed(a: Access, asked: { to?: string; from?: string }): { row: number; column: number } {
+  const id = asked.from === nobody ? "" : asked.from;
+  return { row: a.services.findIndex((s) => s.kri === asked.to), column: a.callers.findIndex((c) => c.spiffeId === id) };
+}
+
 /** cellText is a cell in words. Without a cell, nothing allows the caller. seen says whether it is known who called. */
 export function cellText(service: Service, cell: Cell | undefined, seen: boolean): string {
   if (service.proxies === 0) return "Nobody answers for this service";

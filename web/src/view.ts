@@ -39,7 +39,7 @@ export function go(to: string, replace = false): void {
 }
 
 /** amend changes a part of the question of the view that is shown. */
-export function amend(change: Record<string, string>): void {
+export function amend(change: Values): void {
   const { page, query } = parseView(window.location.href);
   go(href(page, { ...Object.fromEntries(query), ...change }), true);
 }

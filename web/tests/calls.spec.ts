@@ -10,12 +10,35 @@ test("the matrix tells who may call whom, and a cell leads to why", async ({ wat
   await expect(cell).toHaveAttribute("aria-label", /Allowed|Depends|Denied/);
   await cell.click();
   await expect(page.getByText("Decided by")).toBeVisible();
-  expect(page.url()).toContain("row=");
+  expect(page.url()).toContain(`from=${encodeURIComponent(frontend)}`);
   await page.reload();
   await expect(page.getByText("Decided by")).toBeVisible();
   await page.locator(".chosen").getByRole("link", { name: "Why?" }).click();
   await expect(page.getByRole("heading", { name: "Verdict" })).toBeVisible();
   await expect(page.locator(".verdict")).toBeVisible();
+});
+
+test("a shared URL means the same cell when the mesh has changed, and says so where the cell is not shown", async ({ watched: page, mesh }) => {
+  await page.goto(`${mesh.zone1}/ui/calls?service=backend`);
+  await page.getByRole("button", { name: new RegExp(`^${frontend} to backend`) }).first().click();
+  const chosen = page.locator(".chosen").getByRole("heading");
+  await expect(chosen).toHaveText(/^backend from /);
+  const [shared, title] = [page.url(), (await chosen.textContent()) ?? ""];
+
+  // A caller whose name comes first moves all others by one place.
+  const at = `${mesh.zone1}/meshes/default/dataplanes/aaa?namespace=aaa`;
+  const data = { type: "Dataplane", mesh: "default", namespace: "aaa", name: "aaa", labels: { app: "aaa", "k8s.kuma.io/service-account": "aaa" }, networking: { address: "192.0.2.9", inbound: [{ port: 9, name: "http-port", tags: { "kuma.io/service": "aaa", "kuma.io/protocol": "http" } }] } };
+  const answer = await page.request.put(at, { data });
+  expect(answer.ok(), await answer.text()).toBe(true);
+  await page.goto(shared);
+  await expect(page.locator("button.cell[aria-pressed='true']")).toHaveAttribute("title", new RegExp(`^${frontend} to backend`));
+  await expect(chosen).toHaveText(title);
+  await page.goto(`${shared}&caller=aaa`);
+  await expect(chosen).toHaveCount(0);
+  await expect(page.getByText(`${frontend} is not among the services and callers above.`)).toBeVisible();
+  await page.getByRole("link", { name: "Look for it" }).click();
+  await expect(chosen).toHaveText(title);
+  expect((await page.request.delete(at)).ok()).toBe(true);
 });
 
 test("what was denied and tried is laid over, and a policy changes the matrix", async ({ watched: page, mesh }) => {
@@ -121,8 +144,8 @@ test("a click on a line of the graph shows its cell", async ({ watched: page, me
   const box = await graph.boundingBox();
   await expect(async () => {
     // The lines go from the left column to the right one, around the middle.
-    for (let y = -60; y <= 60 && !page.url().includes("row="); y += 3) await graph.click({ position: { x: (box?.width ?? 0) / 2, y: (box?.height ?? 0) / 2 + y } });
-    expect(page.url()).toContain("row=");
+    for (let y = -60; y <= 60 && !page.url().includes("from="); y += 3) await graph.click({ position: { x: (box?.width ?? 0) / 2, y: (box?.height ?? 0) / 2 + y } });
+    expect(page.url()).toContain("from=");
   }).toPass();
   await expect(page.locator(".chosen").getByText("Decided by")).toBeVisible();
   expect((await page.request.delete(at)).ok()).toBe(true);

@@ -48,7 +48,8 @@ async function types(server: string): Promise<Type[]> {
 }
 
 // The zone of a zone's own page is that of its server.
-const views = ["", "calls", "calls?view=graph", "calls?row=0&column=3", "why?from=a&to=b&zone=z", "shadow", "shadow?policy=p&zone=z", "zone", "proxy?kri=kri_dp_default_zone-1_ns_x_",
+const views = ["", "calls", "calls?view=graph", `calls?${new URLSearchParams({ to: `kri_dp_default_zone-1_ns_${payload}_${payload}`, from: payload })}`, `calls?${new URLSearchParams({ to: payload, from: "x" })}`,
+  "why?from=a&to=b&zone=z", "shadow", "shadow?policy=p&zone=z", "zone", "proxy?kri=kri_dp_default_zone-1_ns_x_",
   "resources?type=meshtimeouts", "resource?kri=kri_mt_default_zone-1_ns_x_", "try?kri=kri_mt_default_zone-1_ns_x_"];
 
 for (const mode of ["global", "zone"] as const) {

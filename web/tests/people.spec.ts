@@ -18,8 +18,15 @@ const policy = `type: MeshTrafficPermission\nmesh: default\nnamespace: backend-n
 
 /** judged are all views, some with what a person opens in them first. */
 const judged: { server: keyof Mesh; view: string; open?: (page: Page) => Promise<void> }[] = [
-  ...["", "calls?row=0&column=0", "calls?view=graph", why, "shadow", "zone", `resource?${backend}`, "resources?type=dataplanes", "nowhere", "resource?kri=kri_mt_default___none_"].map((view) => ({ server: "zone1" as const, view })),
+  ...["", "calls?view=graph", why, "shadow", "zone", `resource?${backend}`, "resources?type=dataplanes", "nowhere", "resource?kri=kri_mt_default___none_"].map((view) => ({ server: "zone1" as const, view })),
   ...["", "zone?name=zone-1", "calls?zone=zone-1", "why?zone=zone-1", "shadow?zone=zone-1", "resources?type=meshes"].map((view) => ({ server: "global" as const, view })),
+  {
+    server: "zone1", view: "calls",
+    open: async (page) => {
+      await page.locator("button.cell").first().click();
+      await expect(page.getByText("Decided by")).toBeVisible();
+    },
+  },
   {
     server: "zone1", view: `proxy?${backend}`,
     open: async (page) => {

@@ -2,14 +2,14 @@ import { lazy, Suspense, useMemo, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
-import { cellText, countOf, kinds, type Kind } from "../calls";
+import { cellText, countOf, kinds, placed, type Kind } from "../calls";
 import type { Server } from "../server";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Matrix } from "../parts/Matrix";
 import { Time } from "../parts/Time";
-import { date } from "../text";
+import { date, shortKRI } from "../text";
 import { go, href } from "../view";
 import { useChanges, useFollowed } from "../watch";
 
@@ -26,7 +26,7 @@ const fields = [
   { key: "mesh", label: "Mesh" },
 ] as const;
 
-type Asked = Partial<Record<(typeof fields)[number]["key"] | "view" | "only" | "offset" | "callersOffset" | "row" | "column", string>>;
+type Asked = Partial<Record<(typeof fields)[number]["key"] | "view" | "only" | "offset" | "callersOffset" | "to" | "from", string>>;
 
 const pageSize = 500;
 
@@ -54,7 +54,7 @@ function Form({ asked }: { asked: Asked }) {
       className="question"
       onSubmit={(e) => {
         e.preventDefault();
-        go(href("calls", { ...typed, offset: undefined, callersOffset: undefined, row: undefined, column: undefined }));
+        go(href("calls", { ...typed, offset: undefined, callersOffset: undefined, to: undefined, from: undefined }));
       }}
     >
       {fields.map((f) => (
@@ -99,7 +99,7 @@ function Answered({ asked, global }: { asked: Asked; global: boolean }) {
               <Graph a={a} only={onlyOf(asked)} />
             </Suspense>
           ) : (
-            <Matrix a={a} only={onlyOf(asked)} row={Number(asked.row ?? -1)} column={Number(asked.column ?? -1)} />
+            <Matrix a={a} only={onlyOf(asked)} {...placed(a, asked)} />
           )}
           {asked.view !== "graph" && <Legend seen={a.seen.unknown === undefined} />}
           <Chosen a={a} asked={asked} />
@@ -167,10 +167,11 @@ function Legend({ seen }: { seen: boolean }) {
 
 /** Chosen tells all of one cell, and leads to explain. */
 function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
-  const service = a.services[Number(asked.row ?? -1)];
-  const caller = a.callers[Number(asked.column ?? -1)];
-  if (service === undefined || caller === undefined) return <p className="note">Select a cell to see which policy decides.</p>;
-  const cell = service.cells.find((c) => c.caller === Number(asked.column));
+  const { row, column } = placed(a, asked);
+  const [service, caller] = [a.services[row], a.callers[column]];
+  if (asked.to === undefined || asked.from === undefined) return <p className="note">Select a cell to see which policy decides.</p>;
+  if (service === undefined || caller === undefined) return <Elsewhere asked={asked} missing={service === undefined ? shortKRI(asked.to) : asked.from} />;
+  const cell = service.cells.find((c) => c.caller === column);
   const decider = cell === undefined ? "default" : (a.policies[cell.policy] ?? "");
   return (
     <div className="chosen" aria-live="polite">
@@ -189,10 +190,20 @@ function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
   );
 }
 
+/** Elsewhere says that what the URL names is not on this page of the answer, and may be on another. */
+function Elsewhere({ asked, missing }: { asked: Asked; missing: string }) {
+  const [service, caller] = [asked.to?.split("_")[5], asked.from === "none" ? undefined : asked.from];
+  return (
+    <p className="note">
+      {missing} is not among the services and callers above. <Link to={href("calls", { mesh: asked.mesh, service, caller, to: asked.to, from: asked.from })}>Look for it</Link>.
+    </p>
+  );
+}
+
 function Pages({ asked, a }: { asked: Asked; a: Schema["Access"] }) {
   const at = Number(asked.offset ?? 0) || 0;
   const column = Number(asked.callersOffset ?? 0) || 0;
-  const to = (change: Asked) => href("calls", { ...asked, row: undefined, column: undefined, ...change });
+  const to = (change: Asked) => href("calls", { ...asked, to: undefined, from: undefined, ...change });
   return (
     <p className="row">
       <span>Services {at + 1} to {at + a.services.length} of {a.total}, callers {column + 1} to {column + a.callers.length} of {a.totalCallers}.</span>

@@ -1,6 +1,6 @@
 import cytoscape from "cytoscape";
 import { useEffect, useMemo, useRef } from "react";
-import { callerName, edgesOf, type Access, type Edge, type Kind } from "../calls";
+import { callerName, edgesOf, named, type Access, type Edge, type Kind } from "../calls";
 import { visible } from "../text";
 import { amend } from "../view";
 
@@ -46,7 +46,7 @@ export default function Graph({ a, only }: { a: Access; only: Kind }) {
     graph.center();
     graph.on("tap", "edge", (e) => {
       const data = e.target.data() as Edge;
-      amend({ row: `${data.row}`, column: `${data.column}` });
+      amend(named(a, data.row, data.column));
     });
     return () => graph.destroy();
     // eslint-disable-next-line react-hooks/exhaustive-deps

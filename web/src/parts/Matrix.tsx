@@ -1,5 +1,5 @@
 import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
-import { callerName, cellText, has, mark, windowOf, type Access, type Cell, type Kind } from "../calls";
+import { callerName, cellText, has, mark, named, windowOf, type Access, type Cell, type Kind } from "../calls";
 import { amend } from "../view";
 
 const side = 28;
@@ -106,7 +106,7 @@ export const Matrix = memo(function Matrix({ a, only, row, column }: Props) {
                         aria-label={`${c.spiffeId} to ${s.name}: ${text}`}
                         onClick={() => {
                           setCursor(at);
-                          amend({ row: `${at.row}`, column: `${at.column}` });
+                          amend(named(a, at.row, at.column));
                         }}
                       >{s.proxies === 0 ? "·" : mark(cell)}</button>
                     </td>
