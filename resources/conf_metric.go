@@ -5,6 +5,8 @@ import (
 	"path"
 	"regexp/syntax"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 // MetricConf is the `default` of a MeshMetric, in Kuma's format.
@@ -254,7 +256,7 @@ func (a *MetricApplication) Check() (field string, err error) {
 	if err != nil {
 		return "address", fmt.Errorf("%q is not an IP address", shorten(*a.Address))
 	}
-	if why := NoApplication(ip); why != "" {
+	if why := reach.NoApplication(ip); why != "" {
 		return "address", fmt.Errorf("%s %s: give the application's, or leave it out for 127.0.0.1", *a.Address, why)
 	}
 	return "", nil

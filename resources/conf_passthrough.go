@@ -75,25 +75,6 @@ func (m *PassthroughMatch) Prefix() (netip.Prefix, error) {
 	return prefix.Masked(), err
 }
 
-// NeverPassed returns the destinations outside the mesh to which no proxy connects for its application, whatever a
-// policy says: the machine itself, where the server and the proxy trust loopback callers, link-local addresses, and
-// clouds' metadata services with their credentials, at any address.
-func NeverPassed() []netip.Prefix {
-	return slices.Clone(neverPassed)
-}
-
-var neverPassed = prefixes("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8", "224.0.0.0/4", "::1/128", "::/128", "fe80::/10",
-	"ff00::/8", "::ffff:0:0/96", "64:ff9b::127.0.0.0/104", "64:ff9b::169.254.0.0/112",
-	"fd00:ec2::/32", "fd20:ce::254/128", "168.63.129.16/32", "100.100.100.200/32") // AWS, Google, Azure, Alibaba
-
-func prefixes(texts ...string) []netip.Prefix {
-	out := make([]netip.Prefix, len(texts))
-	for i, text := range texts {
-		out[i] = netip.MustParsePrefix(text)
-	}
-	return out
-}
-
 // isDomain reports whether a value is a host name, or `*.` and the end of one.
 func isDomain(value string) bool {
 	name := strings.TrimPrefix(value, "*.")

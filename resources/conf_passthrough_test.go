@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 // TestNeverPassed checks that no spelling of loopback, link-local or cloud metadata addresses is a match, and that
@@ -22,7 +24,7 @@ func TestNeverPassed(t *testing.T) {
 			t.Errorf("%s: problem %q", value, problem)
 		}
 		at := netip.MustParseAddr(value)
-		within := slices.ContainsFunc(NeverPassed(), func(p netip.Prefix) bool { return p.Contains(at) || p.Contains(at.Unmap()) })
+		within := slices.ContainsFunc(reach.NeverPassed(), func(p netip.Prefix) bool { return p.Contains(at) || p.Contains(at.Unmap()) })
 		if never && !within {
 			t.Errorf("%s is in none of the ranges that proxies refuse", value)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 const maxPort = 65535
@@ -179,23 +180,9 @@ func (v *validation) application(s string, at *fieldPath) {
 	if err != nil || v.peer {
 		return
 	}
-	if why := NoApplication(ip); why != "" {
+	if why := reach.NoApplication(ip); why != "" {
 		v.fail(at, "%s %s: give the application's address, or leave it out for 127.0.0.1", s, why)
 	}
-}
-
-// NoApplication returns the reason why no application can be at an address, or "". Such an address belongs to the
-// machine or the cloud, for example its metadata with credentials, and is not for a proxy's clients.
-func NoApplication(ip netip.Addr) string {
-	switch ip = ip.Unmap(); {
-	case ip.IsLinkLocalUnicast():
-		return "is link-local"
-	case ip.IsMulticast():
-		return "is multicast"
-	case ip.IsUnspecified():
-		return "is every address"
-	}
-	return ""
 }
 
 // looksNumeric reports whether s consists of digits and dots. A malformed IPv4 address, such as 300.1.2.3, has the form

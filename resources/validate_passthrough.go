@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 // maxPassthroughMatches bounds the matches of one policy.
@@ -67,10 +69,8 @@ func (m *PassthroughMatch) Problem() (text, field string) {
 	case err != nil:
 		return "want a range of addresses, such as 192.0.2.0/24", "value"
 	}
-	for _, never := range neverPassed {
-		if never.Bits() <= prefix.Bits() && never.Contains(prefix.Addr()) {
-			return "is within " + never.String() + ", where proxies let nothing through", "value"
-		}
+	if why := reach.Within(prefix); why != "" {
+		return why, "value"
 	}
 	return "", ""
 }

@@ -1,6 +1,7 @@
 package proxypatch
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	limitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	tagsv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -25,6 +27,8 @@ type danger struct {
 	reason string
 	// unit is the list or map item that contains it, such as a filter or a route, or the whole message.
 	unit protoreflect.Message
+	// what is the extension or source itself if reason does not say all of it, or nil.
+	what proto.Message
 }
 
 // dangers lists the dangers in a message, one per occurrence. It looks into packed messages.
@@ -37,8 +41,9 @@ func dangers(m proto.Message, at exposure, protected map[string]bool) []danger {
 }
 
 // gained returns the first reason in after that is neither in before, in the same unit, nor as often in the proxy's own
-// configuration. The proxy's own dangers may be in a changed unit, because a list says what may change there. Those of
-// another patch may not: the text of a script, for example, belongs to its author.
+// configuration. The proxy's own dangers may be in a changed unit, because a list says what may change there, but stay
+// what they are: routes do not begin to come from another server. Those of another patch may not be in a changed unit:
+// the text of a script, for example, belongs to its author.
 func gained(own, before, after []danger) string {
 	before, left := slices.Clone(before), slices.Clone(own)
 	var changed []danger
@@ -54,7 +59,7 @@ func gained(own, before, after []danger) string {
 		}
 	}
 	for _, d := range changed {
-		i := slices.IndexFunc(left, func(o danger) bool { return o.reason == d.reason })
+		i := slices.IndexFunc(left, d.alike)
 		if i < 0 {
 			return d.reason
 		}
@@ -68,6 +73,19 @@ func (d danger) same(o danger) bool {
 	return d.reason == o.reason && (d.unit == o.unit || proto.Equal(d.unit.Interface(), o.unit.Interface()))
 }
 
+// alike reports whether two dangers are the same, in whatever units. A packed message may be encoded in several ways.
+func (d danger) alike(o danger) bool {
+	if d.reason != o.reason || (d.what == nil) != (o.what == nil) {
+		return false
+	}
+	if d.what == nil || proto.Equal(d.what, o.what) {
+		return true
+	}
+	a, errA := protojson.Marshal(d.what)
+	b, errB := protojson.Marshal(o.what)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
 // search collects dangers.
 type search struct {
 	at        exposure
@@ -77,7 +95,13 @@ type search struct {
 }
 
 func (s *search) note(format string, args ...any) {
-	s.found = append(s.found, danger{fmt.Sprintf(format, args...), s.unit})
+	s.found = append(s.found, danger{reason: fmt.Sprintf(format, args...), unit: s.unit})
+}
+
+// noteAs notes a danger whose reason does not say all of it.
+func (s *search) noteAs(what proto.Message, format string, args ...any) {
+	s.note(format, args...)
+	s.found[len(s.found)-1].what = what
 }
 
 // message searches a message that belongs to a unit.
@@ -110,13 +134,16 @@ func (s *search) message(m, unit protoreflect.Message) {
 }
 
 func (s *search) extension(a *anypb.Any, unit protoreflect.Message) {
-	if name := typeName(a); !mayBring(name, s.at) {
-		s.note("brings the extension %s, which not everybody may add here", name)
-	}
 	inner, err := open(a)
 	if err != nil {
-		s.note("brings %s, which this server cannot read", typeName(a))
+		s.noteAs(a, "brings %s, which this server cannot read", typeName(a))
 		return
+	}
+	if name := typeName(a); !mayBring(name, s.at) {
+		s.note("brings the extension %s, which not everybody may add here", name)
+		if _, elsewhere := allowed[name]; !elsewhere { // lists say what of the others may change
+			s.found[len(s.found)-1].what = inner
+		}
 	}
 	s.message(inner.ProtoReflect(), unit)
 }
@@ -131,13 +158,13 @@ func (s *search) fields(m protoreflect.Message) {
 	case *corev3.Pipe:
 		s.note("names the socket %s of the machine", v.GetPath())
 	case *corev3.EnvoyInternalAddress:
-		s.note("names an internal listener")
+		s.noteAs(v, "names an internal listener")
 	case *corev3.ConfigSource:
-		s.note("names a source of configuration")
+		s.noteAs(v, "names a source of configuration")
 	case *tlsv3.SdsSecretConfig:
 		s.note("names the secret %s", v.GetName())
 	case *corev3.GrpcService_GoogleGrpc:
-		s.note("calls a gRPC service with credentials of the machine")
+		s.noteAs(v, "calls a gRPC service with credentials of the machine")
 	case *tlsv3.TlsKeyLog:
 		s.note("writes the keys of connections to the file %s of the machine", v.GetPath())
 	case *limitv3.LocalRateLimit:

@@ -5,13 +5,14 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 // added returns why an ordinary patch may not add a cluster or listener, or "".
@@ -23,12 +24,19 @@ func (g *Guard) added(m proto.Message) string {
 	case *clusterv3.Cluster:
 		return g.addedCluster(v)
 	case *listenerv3.Listener:
-		return addedListener(v)
+		return g.addedListener(v)
 	}
 	return ""
 }
 
+// addedFields are the fields of a new cluster: those of any cluster, and what makes one.
+var addedFields = append([]string{"name", "type", "load_assignment", "transport_socket", "transport_socket_matches", "metadata",
+	"upstream_http_protocol_options", "protocol_selection", "lb_subset_config", "use_tcp_for_dns_lookups"}, clusterFields...)
+
 func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
+	if field := differs(&clusterv3.Cluster{}, c, addedFields...); field != "" && field != "eds_cluster_config" {
+		return "has the field " + field
+	}
 	_, plain := c.GetClusterDiscoveryType().(*clusterv3.Cluster_Type)
 	static := c.GetType() == clusterv3.Cluster_STATIC || c.GetType() == clusterv3.Cluster_STRICT_DNS ||
 		c.GetType() == clusterv3.Cluster_LOGICAL_DNS
@@ -79,25 +87,17 @@ func (g *Guard) leadsHere(a *corev3.Address) string {
 	if g.Trusted != nil && g.Trusted(host, at.GetPortValue()) {
 		return fmt.Sprintf("may lead to the zone's own server, at %s port %d", host, at.GetPortValue())
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		if name := strings.ToLower(strings.TrimSuffix(host, ".")); name == "localhost" || strings.HasSuffix(name, ".localhost") ||
-			!strings.Contains(name, ".") || name[strings.LastIndexByte(name, '.')+1:] == "" ||
-			strings.IndexFunc(name[strings.LastIndexByte(name, '.')+1:], isLetter) != 0 {
-			return fmt.Sprintf("leads to %q, which may be the proxy's own machine: want a full domain name or an IP address", host)
-		}
-		return ""
+	if why := reach.NoDestination(host); why != "" {
+		return fmt.Sprintf("leads to %q, which %s", host, why)
 	}
-	if ip = ip.Unmap().WithZone(""); ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || slices.Contains(g.Own, ip) {
+	if ip, err := netip.ParseAddr(host); err == nil && slices.Contains(g.Own, ip.Unmap().WithZone("")) {
 		return fmt.Sprintf("leads to %s, which is the proxy's own machine", host)
 	}
 	return ""
 }
 
-func isLetter(r rune) bool { return r >= 'a' && r <= 'z' }
-
 // addedListener returns why an ordinary patch may not add a listener, or "": only local clients may reach it.
-func addedListener(l *listenerv3.Listener) string {
+func (g *Guard) addedListener(l *listenerv3.Listener) string {
 	at := l.GetAddress().GetSocketAddress()
 	ip, err := netip.ParseAddr(at.GetAddress())
 	switch {
@@ -108,6 +108,8 @@ func addedListener(l *listenerv3.Listener) string {
 		l.GetUseOriginalDst().GetValue() || len(l.GetListenerFilters()) > 0 || len(l.GetSocketOptions()) > 0 ||
 		l.GetEnableReusePort().GetValue():
 		return "has more than an address and filter chains"
+	case g.Trusted != nil && g.Trusted(at.GetAddress(), at.GetPortValue()):
+		return fmt.Sprintf("listens on port %d of the zone's own server", at.GetPortValue())
 	}
 	return ""
 }

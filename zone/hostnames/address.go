@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
 // firstOctet is the first octet of MeshServices' addresses; those of the other kinds follow. Source: Kuma's ranges.
@@ -80,7 +81,7 @@ func ownAddresses(r *resources.Resource) (out []netip.Addr) {
 	if len(r.Status) == 0 || json.Unmarshal(r.Status, &status) != nil {
 		return nil
 	}
-	never := append(resources.NeverPassed(), Ranges()...)
+	never := append(reach.NeverPassed(), Ranges()...)
 	for _, vip := range status.VIPs {
 		at, err := netip.ParseAddr(vip.IP)
 		if at = at.Unmap(); err == nil && len(out) < maxAddresses && !slices.Contains(out, at) &&

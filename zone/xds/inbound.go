@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/reach"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -184,7 +185,7 @@ func resolve(address string, field *meshpb.Dataplane_Networking_Inbound, port *m
 		if err != nil {
 			return in, fmt.Errorf("address %q: want an IP address", e.address)
 		}
-		if why := resources.NoApplication(ip); why != "" && e == in.service {
+		if why := reach.NoApplication(ip); why != "" && e == in.service {
 			return in, fmt.Errorf("serviceAddress %s %s: want the application's", e.address, why)
 		}
 		if e.port == 0 || e.port > 65535 {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/reach"
 	"github.com/causeway-mesh/causeway/zone/hostnames"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -95,7 +96,7 @@ func (t *target) newPassing(conf *resources.PassthroughConf, origin string) (*pa
 		return nil, err
 	}
 	p.chains = append(p.chains, refused)
-	p.rules = append(p.rules, chainRule{chain: refusedChain, prefixes: append(resources.NeverPassed(),
+	p.rules = append(p.rules, chainRule{chain: refusedChain, prefixes: append(reach.NeverPassed(),
 		hostnames.Ranges()...)})
 	switch conf.PassthroughMode {
 	case resources.PassthroughAll:

@@ -156,3 +156,24 @@ func TestPatchesAreReadOnce(t *testing.T) {
 		t.Error("a new version is not read, or by each proxy")
 	}
 }
+
+// TestPatchesOfLogs: an ordinary patch may change a listener in which another policy has the proxy write a log, but not
+// where the log goes.
+func TestPatchesOfLogs(t *testing.T) {
+	t.Parallel()
+	log := testResource(resources.Key{Type: resources.TypeMeshAccessLog, Mesh: "default", Name: "log"}, nil, map[string]any{
+		"to": []any{map[string]any{"targetRef": map[string]any{"kind": "Mesh"}, "default": map[string]any{"backends": []any{
+			map[string]any{"type": "File", "file": map[string]any{"path": "/var/log/mesh.log"}}}}}}})
+	manager := func(jsonPatch string) *resources.Resource {
+		return patchOf(&patchCase{Modifications: json.RawMessage(mustJSON(t, `[{networkFilter: {operation: Patch, `+
+			`match: {name: envoy.filters.network.http_connection_manager, origin: outbound}, jsonPatches: [`+jsonPatch+`]}}]`))}, nil)
+	}
+	sent, problems := patchedBy(t, log, manager(`{op: replace, path: /accessLog/0/typedConfig/path, value: /etc/cron.d/evil}`))
+	if strings.Contains(sent, "/etc/cron.d/evil") || !strings.Contains(problems, "FileAccessLog") || !strings.Contains(problems, "unguard") {
+		t.Errorf("the log goes elsewhere: problems %q", problems)
+	}
+	sent, problems = patchedBy(t, log, manager(`{op: add, path: /serverName, value: mine}`))
+	if !strings.Contains(sent, "/var/log/mesh.log") || !strings.Contains(sent, "server_name: mine") || problems != "" {
+		t.Errorf("beside the log, nothing may change: problems %q", problems)
+	}
+}
