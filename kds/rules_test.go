@@ -102,6 +102,12 @@ var rulesOfReach = []ruleOfReach{
 		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"File","file":{"path":"/dev/stdout"}}]}}]}`,
 	},
 	{
+		rule: "logs to others' machines", t: resources.TypeMeshAccessLog, namespace: "cats",
+		says:  "which is loopback",
+		wrong: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"OpenTelemetry","openTelemetry":{"endpoint":"127.0.0.1:4317"}}]}}]}`,
+		right: `{"to":[{"targetRef":{"kind":"MeshService","name":"a"},"default":{"backends":[{"type":"OpenTelemetry","openTelemetry":{"endpoint":"192.0.2.1:4317"}}]}}]}`,
+	},
+	{
 		rule: "a grant of another zone's services", t: resources.TypeMeshReferenceGrant, namespace: "cats",
 		says:  "is not the grant's own zone",
 		wrong: `{"from":[{"kind":"MeshHTTPRoute","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-2"}]}`,

@@ -79,6 +79,7 @@ func (v *validation) accessLog(c *AccessLogConf, at *fieldPath) {
 	if RoleOf(v.resource, v.home.systemNamespace()) == RoleProducer {
 		v.filesOfOthers(c, at.field("backends"))
 	}
+	v.collectors(c, at)
 	if v.peer {
 		return // the code that configures proxies skips invalid parts
 	}

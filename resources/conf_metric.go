@@ -116,6 +116,7 @@ const (
 
 // metric checks a MeshMetric.
 func (v *validation) metric(c *MetricConf, at *fieldPath) {
+	v.collectors(c, at)
 	if v.peer {
 		return // the code that configures proxies skips invalid parts
 	}

@@ -89,6 +89,7 @@ const defaultOTLPPort = 4317
 
 // trace checks a MeshTrace. The code that configures proxies skips what else a peer sends.
 func (v *validation) trace(c *TraceConf, at *fieldPath) {
+	v.collectors(c, at)
 	if v.peer {
 		return
 	}

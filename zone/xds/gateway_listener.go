@@ -216,7 +216,7 @@ func (s *sender) gatewayLogs(http bool, key matching.ResourceKey) []*accesslogv3
 	if rule == nil || len(rule.Conf) == 0 {
 		return nil
 	}
-	return s.logged(s.from.logger(http, false, s.target.logFiles, s.from.service, "%UPSTREAM_CLUSTER%"), rule)
+	return s.logged(s.from.logger(http, false, s.target.logFiles, nearby{s.own, s.target.measured.adminPort}, s.from.service, "%UPSTREAM_CLUSTER%"), rule)
 }
 
 // unlogged reports logs for only some services or routes.

@@ -20,6 +20,8 @@ type gatewayKey struct {
 	// logs identifies the policies for its logs, and from holds the proxy's fields in them.
 	logs string
 	from logSource
+	// admin is the port of the proxy's admin interface, to which no log goes.
+	admin uint32
 	// by is the provider of its spans; nil for none.
 	by *provider
 }
@@ -33,7 +35,7 @@ func (s *sender) gatewayKey() gatewayKey {
 	key := gatewayKey{resource: t.gateway.resource, problems: strings.Join(t.gateway.problems, "\n"), by: t.spans(),
 		logs: matching.Selected(t.match, s.policies, resources.TypeMeshAccessLog)}
 	if key.logs != "" {
-		key.from = t.logSource()
+		key.from, key.admin = t.logSource(), t.measured.adminPort
 		if !slices.ContainsFunc(s.policies, logsAddress) {
 			key.from.address = ""
 		}

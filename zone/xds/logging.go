@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/reach"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -37,6 +38,7 @@ type logger struct {
 	prefix string
 	// files may be nil: the proxy is then assumed to open all files.
 	files *logFiles
+	near  nearby
 }
 
 // logSource holds a proxy's own fields in logs. service is plain text.
@@ -48,12 +50,12 @@ func (t *target) logSource() logSource {
 }
 
 // logger returns a logger for traffic from source to destination, as formats name them.
-func (from *logSource) logger(http, inbound bool, files *logFiles, source, destination string) *logger {
+func (from *logSource) logger(http, inbound bool, files *logFiles, near nearby, source, destination string) *logger {
 	direction, prefix := "OUTBOUND", "causeway_log_to:"
 	if inbound {
 		direction, prefix = "INBOUND", "causeway_log:"
 	}
-	return &logger{http: http, prefix: prefix, files: files, values: strings.NewReplacer(
+	return &logger{http: http, prefix: prefix, files: files, near: near, values: strings.NewReplacer(
 		"%KUMA_MESH%", from.mesh, "%KUMA_ZONE%", from.zone,
 		"%KUMA_TRAFFIC_DIRECTION%", direction,
 		"%KUMA_SOURCE_SERVICE%", source, "%KUMA_DESTINATION_SERVICE%", destination,
@@ -82,6 +84,9 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 		if err == nil && b.WritesFile() && slices.ContainsFunc(origins, ofProducer) {
 			field, err = "file.path", errFileOfOthers
 		}
+		if err == nil && b.OpenTelemetry != nil {
+			field, err = "openTelemetry.endpoint", l.refuses(b.OpenTelemetry, origins)
+		}
 		if err == nil && b.WritesFile() && l.files != nil {
 			if problem := l.files.use(b.File.Path); problem != "" {
 				field, err = "file.path", errors.New(problem)
@@ -102,6 +107,18 @@ func (l *logger) logs(conf json.RawMessage, origins []matching.Origin) (logs []*
 		}
 	}
 	return logs, collectors, problems
+}
+
+// refuses returns why the proxy sends no logs to a collector, or nil.
+func (l *logger) refuses(o *resources.OpenTelemetryLog, origins []matching.Origin) error {
+	host, port, err := resources.ParseCollectorEndpoint(o.Endpoint)
+	if err != nil {
+		return err
+	}
+	if why := reach.NoDestination(host); why != "" && slices.ContainsFunc(origins, ofProducer) {
+		return fmt.Errorf("%s %s, and a policy of the service's producer may not send its clients' logs there", host, why)
+	}
+	return l.near.refuses(host, port)
 }
 
 // errFileOfOthers reports a producer's policy that writes to a file. The server refuses such a policy on write and on

@@ -22,13 +22,14 @@ type inboundLogsKey struct {
 	policies string
 	http     bool
 	from     logSource
+	admin    uint32
 }
 
 // logInbounds adds the logs that MeshAccessLogs configure to inbounds.
 func (t *target) logInbounds(policies []*matching.Policy) error {
 	for i := range t.inbounds {
 		in := &t.inbounds[i]
-		key := inboundLogsKey{http: in.http(),
+		key := inboundLogsKey{http: in.http(), admin: t.measured.adminPort,
 			policies: matching.SelectedInbound(t.match, in.port, policies, resources.TypeMeshAccessLog)}
 		if key.policies == "" {
 			continue
@@ -41,13 +42,13 @@ func (t *target) logInbounds(policies []*matching.Policy) error {
 			key.from = t.logSource()
 		}
 		made, err := t.shared.inboundLogs.get(key, func() (*inboundLogs, error) {
-			return rules.logs(&key, &logFiles{}), nil
+			return rules.logs(&key, t.own, &logFiles{}), nil
 		})
 		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(made.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			made = rules.logs(&key, t.logFiles)
+			made = rules.logs(&key, t.own, t.logFiles)
 		}
 		in.logged, t.observed.kept = made, append(t.observed.kept, rules)
 		in.logs = append(in.logs, made.logs...)
@@ -76,14 +77,14 @@ func (t *target) inboundLogRules(in *inbound, selected string, policies []*match
 }
 
 // logs builds the logs of an inbound.
-func (r *inboundLogRules) logs(k *inboundLogsKey, files *logFiles) *inboundLogs {
+func (r *inboundLogRules) logs(k *inboundLogsKey, own OwnFunc, files *logFiles) *inboundLogs {
 	out, from := &inboundLogs{}, &k.from
 	for j := range r.Items {
 		rule := &r.Items[j]
 		if rule.Match != nil {
 			continue // apply and rollout status report that requests cannot be distinguished
 		}
-		logs, collectors, problems := from.logger(k.http, true, files, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
+		logs, collectors, problems := from.logger(k.http, true, files, nearby{own, k.admin}, "%FILTER_STATE("+verifiedClient+":PLAIN)%",
 			from.service).logs(rule.Conf, rule.Origins)
 		out.logs, out.collectors = append(out.logs, logs...), append(out.collectors, collectors...)
 		for _, p := range problems {

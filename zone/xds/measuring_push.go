@@ -41,6 +41,9 @@ func measuredOf(node *corev3.Node) measured {
 // pushMetrics makes the proxy send its metrics to a collector.
 func (t *target) pushMetrics(origin string, push *resources.MetricPush, conf *resources.MetricConf) error {
 	host, port, err := resources.ParseCollectorEndpoint(push.Endpoint)
+	if near := t.nearby(); err == nil {
+		err = near.refuses(host, port)
+	}
 	switch {
 	case err != nil:
 		t.observed.problem(origin, "openTelemetry.endpoint: "+err.Error())

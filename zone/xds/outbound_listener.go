@@ -57,6 +57,8 @@ type listenedKey struct {
 	// logs is the rule for its logs, and from holds the proxy's fields in them; nil for none.
 	logs *matching.ResourceRule
 	from logSource
+	// admin is the port of the proxy's admin interface, to which no log goes; 0 without logs.
+	admin uint32
 	// by is the provider of its spans; nil for none.
 	by *provider
 }
@@ -86,7 +88,7 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 	for _, d := range p.found {
 		key := listenedKey{listens: d.listens}
 		if rule := logs.For(d.key()); rule != nil && len(rule.Conf) > 0 {
-			key.logs = rule
+			key.logs, key.admin = rule, t.measured.adminPort
 			if out.logs == nil || !out.logs.same[rule] {
 				key.from = t.logSource()
 			}
@@ -94,9 +96,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		if d.listens.http {
 			key.by = t.spans()
 		}
-		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, &logFiles{}) })
+		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, t.own, &logFiles{}) })
 		if err == nil && slices.ContainsFunc(l.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			l, err = listen(&key, d.tcpRoutes, t.logFiles)
+			l, err = listen(&key, d.tcpRoutes, t.own, t.logFiles)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.field, err)
@@ -124,9 +126,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 // listen builds the listener for the application's traffic to a service. HTTP routes, and the forwarder of TCP, are
 // resources of their own, so policies do not replace the listener. The exceptions are what only a connection manager has:
 // the time limit for request headers, logs, and the provider of spans.
-func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, error) {
+func listen(k *listenedKey, shares []weighted, own OwnFunc, files *logFiles) (*listened, error) {
 	made := &listened{}
-	last, err := made.last(k, made.log(k, files), shares)
+	last, err := made.last(k, made.log(k, own, files), shares)
 	if err != nil {
 		return nil, err
 	}
@@ -146,11 +148,11 @@ func listen(k *listenedKey, shares []weighted, files *logFiles) (*listened, erro
 }
 
 // log returns the logs of the listener, and keeps what they need.
-func (l *listened) log(k *listenedKey, files *logFiles) []*accesslogv3.AccessLog {
+func (l *listened) log(k *listenedKey, own OwnFunc, files *logFiles) []*accesslogv3.AccessLog {
 	if k.logs == nil {
 		return nil
 	}
-	logs, collectors, problems := k.from.logger(k.http, false, files, k.from.service,
+	logs, collectors, problems := k.from.logger(k.http, false, files, nearby{own, k.admin}, k.from.service,
 		plainText(k.service)).logs(k.logs.Conf, k.logs.Origins)
 	l.collectors = collectors
 	for _, p := range problems {

@@ -90,7 +90,7 @@ func (s *sender) plan() (*plan, error) {
 	if trace := t.observed.trace; trace != nil {
 		key.trace = trace.conf
 	}
-	p, err := t.shared.plans.get(key, func() (*plan, error) { return s.common().makePlan() })
+	p, err := t.shared.plans.get(key, func() (*plan, error) { return s.common(&gateway).makePlan() })
 	if err != nil || !p.private {
 		return p, err
 	}
@@ -98,12 +98,13 @@ func (s *sender) plan() (*plan, error) {
 }
 
 // common returns a sender with the content of planKey, and nothing else of the proxy.
-func (s *sender) common() *sender {
+func (s *sender) common(gateway *gatewayKey) *sender {
 	t := s.target
 	return &sender{
 		target: &target{match: t.match, outbounds: t.outbounds, unserved: t.unserved, reachable: t.reachable, dns: t.dns,
 			capture: capture{port: min(t.capture.port, 1)}, shared: t.shared, logFiles: &logFiles{},
-			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless, gateway: t.gateway},
+			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless, gateway: t.gateway,
+			measured: measured{adminPort: gateway.admin}},
 		from:  s.from,
 		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
 		gone: s.gone, asked: s.asked, tagged: s.tagged, sharing: true,

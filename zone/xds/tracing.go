@@ -62,6 +62,13 @@ func (t *target) traceBy(rule *matching.ProxyRule) error {
 	if conf.problem != "" || len(conf.Backends) == 0 {
 		return nil
 	}
+	if host, port, err := conf.Backends[0].Collector(); err == nil {
+		near := t.nearby()
+		if err := near.refuses(host, port); err != nil {
+			t.observed.problem(origin, "backends[0]: "+err.Error())
+			return nil
+		}
+	}
 	service := workloadOf(t.dataplane)
 	by, err := t.shared.providers.get(providerKey{conf.backend, service}, func() (*provider, error) {
 		return providerTo(&conf.Backends[0], service), nil
