@@ -2,7 +2,10 @@
 // strings and imports nothing of Causeway.
 package hashing
 
-import "hash/fnv"
+import (
+	"hash/fnv"
+	"strings"
+)
 
 // MaxNameLength is the longest name, in bytes, that Name returns.
 const MaxNameLength = 253
@@ -27,12 +30,16 @@ func Name(mesh, displayName string, extra ...string) string {
 	for _, e := range extra {
 		_, _ = h.Write([]byte(e))
 	}
-	prefix := displayName
-	if len(prefix) > maxPrefixLength {
-		prefix = prefix[:maxPrefixLength]
-	}
-	return prefix + "-" + suffix(h.Sum64())
+	return prefixOf(displayName) + "-" + suffix(h.Sum64())
 }
+
+// MayBeOf reports whether a name could be what Name returns for a display name. It costs less than Name.
+func MayBeOf(name, displayName string) bool {
+	rest, ok := strings.CutPrefix(name, prefixOf(displayName))
+	return ok && len(rest) == 1+suffixLength && rest[0] == '-'
+}
+
+func prefixOf(displayName string) string { return displayName[:min(len(displayName), maxPrefixLength)] }
 
 // suffix encodes sum, big-endian, as 16 letters of alphabet.
 func suffix(sum uint64) string {

@@ -41,6 +41,11 @@ func TestNameVectors(t *testing.T) {
 		if got := hashing.Name(tt.mesh, tt.name, tt.extra...); got != tt.want {
 			t.Errorf("Name(%q, %.20q, %q) = %q, want %q", tt.mesh, tt.name, tt.extra, got, tt.want)
 		}
+		for _, other := range []string{tt.want + "x", tt.want[1:], tt.name, "other" + tt.want} {
+			if !hashing.MayBeOf(tt.want, tt.name) || hashing.MayBeOf(other, tt.name) {
+				t.Errorf("MayBeOf(%.20q, %.20q) = %v, and of %.20q", tt.want, tt.name, hashing.MayBeOf(tt.want, tt.name), other)
+			}
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package matching
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -25,6 +26,8 @@ const (
 	byName
 	byLabel
 	byTag
+	// byGateway is for policies of a MeshGateway: key is one of the names by which they mean it.
+	byGateway
 )
 
 type label struct{ key, value string }
@@ -42,6 +45,10 @@ func conditionOf(p *Policy, common map[label]int) Condition {
 	switch ref.KindOrMesh() {
 	case resources.KindMeshService, resources.KindMeshServiceSubset:
 		return Condition{mesh, byTag, tagService, ref.Name}
+	case resources.KindMeshGateway:
+		if ref.Name != "" {
+			return Condition{mesh, byGateway, ref.Name, ""}
+		}
 	}
 	switch p.Role {
 	case resources.RoleConsumer, resources.RoleWorkloadOwner:
@@ -97,8 +104,14 @@ func Conditions(proxy *Proxy) iter.Seq[Condition] {
 				return
 			}
 		}
-		if name := proxy.gatewayTags[tagService]; !proxy.serves(name, len(proxy.Inbounds)) {
-			yield(Condition{mesh, byTag, tagService, name})
+		if name := proxy.gatewayTags[tagService]; !proxy.serves(name, len(proxy.Inbounds)) &&
+			!yield(Condition{mesh, byTag, tagService, name}) {
+			return
+		}
+		for i, name := range proxy.servedAs {
+			if !slices.Contains(proxy.servedAs[:i], name) && !yield(Condition{mesh, byGateway, name, ""}) {
+				return
+			}
 		}
 	}
 }

@@ -3,17 +3,29 @@ package matching
 import (
 	"fmt"
 
+	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // MaySelect reports whether the policy could select the Dataplane, by its labels and names alone. It never returns
 // false if Selects returns true, and costs less.
 func MaySelect(p *Policy, dataplane *resources.Resource) bool {
 	ref := p.Target
-	if ref.KindOrMesh() == resources.KindDataplane && ref.Name != "" && dataplane.DisplayName() != ref.Name &&
-		dataplane.Name != ref.Name {
-		proxy, err := NewProxy(dataplane)
-		return err == nil && proxy.HashedName == ref.Name
+	switch ref.KindOrMesh() {
+	case resources.KindDataplane:
+		if ref.Name == "" {
+			break
+		}
+		display := dataplane.DisplayName()
+		if display != ref.Name && dataplane.Name != ref.Name && (!hashing.MayBeOf(ref.Name, display) || ref.Name !=
+			hashing.Name(dataplane.Mesh, display, dataplane.Zone(), dataplane.HomeNamespace())) {
+			return false
+		}
+	case resources.KindMeshGateway:
+		if spec, err := resources.SpecAs[meshpb.Dataplane](dataplane); err != nil || !isBuiltin(spec) {
+			return false
+		}
 	}
 	for key, value := range ref.Labels {
 		if have, ok := dataplane.Labels[key]; !ok || have != value {

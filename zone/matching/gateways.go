@@ -33,13 +33,33 @@ func (p *Proxy) WithGateways(all []*resources.Resource, systemNamespace string) 
 		return p
 	}
 	out := *p
-	out.served = best
+	out.served, out.servedAs = best, nil
+	if best != nil {
+		out.servedAs = namesOf(best)
+	}
 	return &out
 }
 
 // MayServe reports whether the proxy may serve a gateway: another one may win. It serves none that is nil.
 func (p *Proxy) MayServe(g *resources.Resource, systemNamespace string) bool {
 	return g != nil && p.servesGateway(g, systemNamespace) > 0
+}
+
+// mayServe is MayServe for a Dataplane, of which it reads only what MayServe needs: there are many.
+func mayServe(dataplane, gateway *resources.Resource, systemNamespace string) bool {
+	spec, err := resources.SpecAs[meshpb.Dataplane](dataplane)
+	if err != nil || !isBuiltin(spec) {
+		return false
+	}
+	p := Proxy{Key: dataplane.Key, Zone: dataplane.Zone(), Namespace: dataplane.HomeNamespace(), builtin: true,
+		gatewayTags: spec.GetNetworking().GetGateway().GetTags()}
+	return p.MayServe(gateway, systemNamespace)
+}
+
+// isBuiltin reports whether a MeshGateway configures the proxy of a Dataplane.
+func isBuiltin(dataplane *meshpb.Dataplane) bool {
+	gateway := dataplane.GetNetworking().GetGateway()
+	return gateway != nil && gateway.GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN
 }
 
 // Served returns the MeshGateway that the proxy serves, according to WithGateways; nil if there is none.
@@ -103,7 +123,7 @@ func (p *Proxy) meetsTags(match map[string]string) bool {
 // what enters the mesh, so only those of operators count. Tags select listeners, which only routes can. Source: seed
 // 004, "Referencing MeshGateway".
 func selectsGateway(p *Policy, proxy *Proxy) bool {
-	if proxy.served == nil || !meansGateway(p, proxy.served) {
+	if proxy.served == nil || !meansGateway(p, proxy.served, proxy.servedAs) {
 		return false
 	}
 	if isRouteType(p.Resource.Type) {
@@ -142,7 +162,7 @@ func (x *Destinations) gatewayProblems(p *Policy) (out []Warning) {
 	if !onGateway(p) {
 		return nil
 	}
-	meant := func(g *resources.Resource) bool { return meansGateway(p, g) }
+	meant := func(g *resources.Resource) bool { return meansGateway(p, g, namesOf(g)) }
 	if !slices.ContainsFunc(x.gateways[p.Resource.Mesh], meant) {
 		out = append(out, Warning{Policy: p.KRI, Field: "targetRef", Text: describe(p.Target) + " resolves to nothing"})
 	}
@@ -161,17 +181,22 @@ func (x *Destinations) gatewayProblems(p *Policy) (out []Warning) {
 	return out
 }
 
-// meansGateway reports whether the targetRef of p means g, by its display name, its hashed name or its labels: a
-// gateway of the global, or one of the policy's own zone. A policy of the global can mean a gateway of any zone,
-// because gateways belong to no namespace.
-func meansGateway(p *Policy, g *resources.Resource) bool {
+// meansGateway reports whether the targetRef of p means g, by one of its names or its labels: a gateway of the global,
+// or one of the policy's own zone. A policy of the global can mean a gateway of any zone, because gateways belong to no
+// namespace.
+func meansGateway(p *Policy, g *resources.Resource, names []string) bool {
 	if g.Zone() != "" && p.zone != "" && g.Zone() != p.zone {
 		return false
 	}
-	name := p.Target.Name
-	if name == "" {
+	if p.Target.Name == "" {
 		return carries(g.Labels, p.Target.Labels)
 	}
-	return name == g.DisplayName() || name == g.Name || name == hashing.Name(g.Mesh, g.DisplayName(), g.Zone(),
-		g.HomeNamespace())
+	return slices.Contains(names, p.Target.Name)
+}
+
+// namesOf returns the names by which policies may mean a MeshGateway: its display name, its name here, and its hashed
+// name. Some of them may be the same.
+func namesOf(g *resources.Resource) []string {
+	display := g.DisplayName()
+	return []string{display, g.Name, hashing.Name(g.Mesh, display, g.Zone(), g.HomeNamespace())}
 }

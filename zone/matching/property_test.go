@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -27,7 +28,8 @@ func drawTarget(t *rapid.T) map[string]any {
 			"kuma.io/display-name"): pick("value", "x", "y", "zone-1", "zone-2", "a", "b", "one")}
 	}
 	ref := map[string]any{}
-	switch pick("kind", "none", "Mesh", "by labels", "by name", "MeshSubset", "MeshService", "MeshServiceSubset") {
+	switch pick("kind", "none", "Mesh", "by labels", "by name", "MeshSubset", "MeshService", "MeshServiceSubset",
+		"MeshGateway", "MeshGateway by labels") {
 	case "none":
 		return ref
 	case "Mesh":
@@ -42,6 +44,10 @@ func drawTarget(t *rapid.T) map[string]any {
 		ref["kind"], ref["name"] = "MeshService", pick("service", apps...)
 	case "MeshServiceSubset":
 		ref["kind"], ref["name"], ref["tags"] = "MeshServiceSubset", pick("service", apps...), labels()
+	case "MeshGateway":
+		ref["kind"], ref["name"] = "MeshGateway", pick("name", append(names, hashing.Name("default", "one", "zone-1"))...)
+	case "MeshGateway by labels":
+		ref["kind"], ref["labels"] = "MeshGateway", labels()
 	}
 	if rapid.IntRange(0, 3).Draw(t, "has section") == 0 {
 		ref["sectionName"] = pick("section", "main", "81")
@@ -69,15 +75,45 @@ func drawPolicy(t *rapid.T) document {
 func drawDataplane(t *rapid.T) document {
 	app := rapid.SampledFrom(apps).Draw(t, "app")
 	tags := map[string]any{"kuma.io/service": app, "kuma.io/zone": "zone-1", "k8s.kuma.io/namespace": "a"}
+	networking := map[string]any{"inbound": []any{
+		map[string]any{"name": "main", "port": 80, "tags": tags}, map[string]any{"port": 81}}}
+	if rapid.IntRange(0, 2).Draw(t, "is a gateway") == 0 {
+		networking = map[string]any{"gateway": map[string]any{"tags": map[string]any{"kuma.io/service": app,
+			"edge": rapid.SampledFrom(apps).Draw(t, "edge")}, "type": rapid.SampledFrom([]string{"BUILTIN", "BUILTIN", "DELEGATED"}).Draw(t, "gateway")}}
+	}
 	return document{
 		Name:      rapid.SampledFrom(names).Draw(t, "name"),
 		Namespace: rapid.SampledFrom(namespaces[:3]).Draw(t, "namespace"),
 		Zone:      rapid.SampledFrom(zones).Draw(t, "zone"),
 		Labels:    map[string]string{"app": app},
-		Spec: map[string]any{"networking": map[string]any{"inbound": []any{
-			map[string]any{"name": "main", "port": 80, "tags": tags}, map[string]any{"port": 81},
-		}}},
+		Spec:      map[string]any{"networking": networking},
 	}
+}
+
+// drawProxy draws a Dataplane, and the MeshGateways of its mesh.
+func drawProxy(t *testing.T, rt *rapid.T) (document, *matching.Proxy) {
+	dp := drawDataplane(rt)
+	proxy, err := matching.NewProxy(dp.resource(t, resources.TypeDataplane))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return dp, proxy.WithGateways(drawGateways(t, rt), resources.DefaultSystemNamespace)
+}
+
+// drawGateways draws MeshGateways, some of the same name.
+func drawGateways(t *testing.T, rt *rapid.T) (out []*resources.Resource) {
+	for range rapid.IntRange(0, 5).Draw(rt, "gateways") {
+		var selectors []any
+		for range rapid.IntRange(0, 2).Draw(rt, "selectors") {
+			selectors = append(selectors, map[string]any{"match": rapid.MapOfN(
+				rapid.SampledFrom([]string{"kuma.io/service", "edge", "kuma.io/zone", "k8s.kuma.io/namespace"}),
+				rapid.SampledFrom([]string{"x", "y", "*", "zone-1", "a", "kuma-system"}), 0, 3).Draw(rt, "match")})
+		}
+		d := document{Name: rapid.SampledFrom(names).Draw(rt, "name"), Zone: rapid.SampledFrom(append(zones, "")).Draw(rt, "zone"),
+			Spec: map[string]any{"selectors": selectors}}
+		out = append(out, d.resource(t, resources.TypeMeshGateway))
+	}
+	return out
 }
 
 func readPolicies(t *testing.T, documents []document) []*matching.Policy {
@@ -92,12 +128,9 @@ func readPolicies(t *testing.T, documents []document) []*matching.Policy {
 // TestContainment: whatever its targetRef is, a policy changes no inbound outside the reach of its home.
 func TestContainment(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		d, dp := drawPolicy(rt), drawDataplane(rt)
+		d := drawPolicy(rt)
 		policy := readPolicies(t, []document{d})[0]
-		proxy, err := matching.NewProxy(dp.resource(t, resources.TypeDataplane))
-		if err != nil {
-			rt.Fatal(err)
-		}
+		dp, proxy := drawProxy(t, rt)
 		for i := range proxy.Inbounds {
 			if !matching.SelectsInbound(policy, proxy, &proxy.Inbounds[i]) {
 				continue
@@ -119,10 +152,7 @@ func TestContainment(t *testing.T) {
 func TestIndexAgreesWithSelects(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policies := distinct(readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 0, 12).Draw(rt, "policies")))
-		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
-		if err != nil {
-			rt.Fatal(err)
-		}
+		_, proxy := drawProxy(t, rt)
 		index := matching.NewIndex(policies)
 		for i := range proxy.Inbounds {
 			in := &proxy.Inbounds[i]
@@ -149,10 +179,7 @@ func distinct(policies []*matching.Policy) []*matching.Policy {
 func TestSetSelectsWhatPoliciesSelect(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		drawn := readPolicies(t, rapid.SliceOfN(rapid.Custom(drawPolicy), 1, 12).Draw(rt, "policies"))
-		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
-		if err != nil {
-			rt.Fatal(err)
-		}
+		_, proxy := drawProxy(t, rt)
 		set, kept := matching.NewSet(), map[resources.Key]*matching.Policy{}
 		for _, i := range rapid.SliceOfN(rapid.IntRange(-len(drawn), len(drawn)-1), 0, 40).Draw(rt, "changes") {
 			if i < 0 {
@@ -216,14 +243,13 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 		id := func(d document) string { return d.Zone + "/" + d.Namespace + "/" + d.Name }
 		documents := rapid.SliceOfNDistinct(rapid.Custom(drawPolicy), 0, 8, id).Draw(rt, "policies")
 		policies := readPolicies(t, documents)
-		proxy, err := matching.NewProxy(drawDataplane(rt).resource(t, resources.TypeDataplane))
-		if err != nil {
-			rt.Fatal(err)
-		}
-		want := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[0], policies))
+		_, proxy := drawProxy(t, rt)
 		shuffled := rapid.Permutation(slices.Clone(policies)).Draw(rt, "shuffled")
-		if got := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[0], shuffled)); got != want {
-			rt.Fatalf("got %s, want %s", got, want)
+		for i := range proxy.Inbounds {
+			want := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[i], policies))
+			if got := fmt.Sprint(matching.Inbound(proxy, &proxy.Inbounds[i], shuffled)); got != want {
+				rt.Fatalf("got %s, want %s", got, want)
+			}
 		}
 	})
 }

@@ -59,9 +59,10 @@ type Proxy struct {
 	Inbounds []InboundPort
 
 	gatewayTags map[string]string
-	// builtin means that a MeshGateway configures the proxy: served, if there is one.
-	builtin bool
-	served  *resources.Resource
+	// builtin means that a MeshGateway configures the proxy: served, if there is one. servedAs holds its names.
+	builtin  bool
+	served   *resources.Resource
+	servedAs []string
 }
 
 // InboundPort is one inbound of a Proxy.
@@ -101,7 +102,7 @@ func NewProxy(r *resources.Resource) (*Proxy, error) {
 	p := &Proxy{
 		Key: r.Key, Labels: r.Labels, Name: r.DisplayName(), Zone: r.Zone(), Namespace: r.HomeNamespace(),
 		Gateway: gateway != nil, gatewayTags: gateway.GetTags(),
-		builtin: gateway != nil && gateway.GetType() == meshpb.Dataplane_Networking_Gateway_BUILTIN,
+		builtin: isBuiltin(spec),
 	}
 	p.HashedName = hashing.Name(r.Mesh, p.Name, p.Zone, p.Namespace)
 	for _, in := range spec.GetNetworking().GetInbound() {

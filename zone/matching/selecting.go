@@ -57,13 +57,13 @@ func (s *Selection) Has(dataplane *resources.Resource) bool {
 	if dataplane.Mesh != s.Mesh || s.policy != nil && !MaySelect(s.policy, dataplane) {
 		return false
 	}
+	ofGateway := s.Resource.Type == resources.TypeMeshGateway
+	if ofGateway && !mayServe(dataplane, s.Resource, s.systemNamespace) {
+		return false // the others need not be looked at
+	}
 	proxy, err := NewProxy(dataplane)
 	if err != nil {
 		return false
-	}
-	ofGateway := s.Resource.Type == resources.TypeMeshGateway
-	if ofGateway && !proxy.MayServe(s.Resource, s.systemNamespace) {
-		return false // the others need not be looked at
 	}
 	proxy = proxy.WithGateways(s.gateways, s.systemNamespace)
 	switch {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -38,8 +39,9 @@ type list struct {
 	items any
 }
 
-// changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses.
-var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc"}
+// changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses. The last two
+// are gateways.
+var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc", "edge-1", "edge-2"}
 
 func newChanging(t *testing.T, seed uint64) *changing {
 	t.Helper()
@@ -159,6 +161,10 @@ func (c *changing) chance(n int) bool { return c.dice.IntN(n) == 0 }
 // dataplane writes a Dataplane anew.
 func (c *changing) dataplane(name string) {
 	at := slices.Index(changedProxies, name)
+	if strings.HasPrefix(name, "edge") {
+		c.edge(name, at)
+		return
+	}
 	inbounds := []any{map[string]any{"name": "main", "port": 80, "servicePort": c.one(8080, 8080, 8090), "protocol": "http",
 		"tags": map[string]any{"team": c.one("a", "a", "b"), "kuma.io/service": "svc"}}}
 	if name == "tcp" || name == "backend-1" {
@@ -206,6 +212,7 @@ func (c *changing) policy() {
 		map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": c.one("backend", "other")}},
 		map[string]any{"kind": "Dataplane", "labels": map[string]any{"app": "other"}, "sectionName": c.one("main", "db")},
 		map[string]any{"kind": "MeshSubset", "tags": map[string]any{"team": "a"}},
+		map[string]any{"kind": "MeshGateway", "name": c.one("g", "h")},
 	)}
 	for range 1 + c.dice.IntN(2) {
 		of := c.lists[typ][c.dice.IntN(len(c.lists[typ]))]
@@ -248,7 +255,7 @@ func (c *changing) less(v any) any {
 func (c *changing) change() {
 	name := changedProxies[c.dice.IntN(len(changedProxies))]
 	service := c.one("backend", "database", "streams", "plain").(string)
-	switch c.dice.IntN(16) {
+	switch c.dice.IntN(18) {
 	case 0:
 		c.dataplane(name)
 	case 1:
@@ -270,6 +277,8 @@ func (c *changing) change() {
 			spec["networking"] = map[string]any{"outbound": map[string]any{"passthrough": c.chance(2)}}
 		}
 		c.apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMesh, Name: "default"}, nil, spec)})
+	case 4, 5:
+		c.gateway()
 	default:
 		c.policy()
 	}

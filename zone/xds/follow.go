@@ -31,7 +31,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshReferenceGrant:
 		x.workInGrantLocked(key)
 	case resources.TypeMeshGateway:
-		x.workInGatewayLocked(c)
+		x.workInGatewayLocked(revision, c)
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
 		x.network.forget(key)
 		x.workInConfLocked(revision, key, c.New)

@@ -36,7 +36,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	})
 	var next *state
 	if err == nil {
-		x.serveGatewayLocked(t)
+		p.mesh.serveGateway(t, x.cfg.Home.SystemNamespace)
 		err = x.cfg.Own.checkServices(t)
 	}
 	if err == nil {
@@ -86,7 +86,7 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 func (x *Proxies) observeLocked(p *proxy, how scope) {
 	t := p.target.again()
 	if how == ofGateway {
-		x.serveGatewayLocked(t)
+		p.mesh.serveGateway(t, x.cfg.Home.SystemNamespace)
 	}
 	err := t.observe(p.mesh.whole.Candidates(t.match))
 	var next *state
@@ -103,7 +103,13 @@ func (x *Proxies) observeLocked(p *proxy, how scope) {
 		x.failed(p, partAll, err)
 		return
 	}
+	if how == ofGateway { // the conditions that it meets depend on it
+		p.mesh.removeProxy(p)
+	}
 	p.target = t
+	if how == ofGateway {
+		p.mesh.addProxy(p)
+	}
 	p.unbuilt.built(partAll)
 	x.publishLocked(p, next)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
-	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // gateway describes the listeners of a MeshGateway's proxy. It is immutable.
@@ -74,17 +73,6 @@ func (p *gatewayPort) chain(l *gatewayListener) string {
 func (g *gateway) listensOn(at endpoint) bool {
 	return g != nil && g.address == at.address &&
 		slices.ContainsFunc(g.ports, func(p *gatewayPort) bool { return p.port == at.port })
-}
-
-// serveGatewayLocked makes a built-in gateway's target serve the MeshGateway that selects it.
-func (x *Proxies) serveGatewayLocked(t *target) {
-	if !t.match.BuiltinGateway() || t.proxyless {
-		return
-	}
-	all := slices.Collect(x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeMeshGateway,
-		Mesh: t.dataplane.Mesh}))
-	t.match = t.match.WithGateways(all, x.cfg.Home.SystemNamespace)
-	t.gateway = gatewayOf(t)
 }
 
 // gatewayOf reads the MeshGateway that the target serves.
@@ -169,39 +157,4 @@ func merged(all, own map[string]string) map[string]string {
 		}
 	}
 	return out
-}
-
-// workInGatewayLocked marks the proxies that may have served a MeshGateway before its change, or may now.
-func (x *Proxies) workInGatewayLocked(c *store.Change) {
-	m := x.meshes[c.Key().Mesh]
-	if m == nil {
-		return
-	}
-	for p := range m.proxies {
-		if p.target == nil || p.target.gateway == nil {
-			continue
-		}
-		served := p.target.match.Served()
-		if served != nil && served.Key == c.Key() || p.target.match.MayServe(c.Old, x.cfg.Home.SystemNamespace) ||
-			p.target.match.MayServe(c.New, x.cfg.Home.SystemNamespace) {
-			x.network.mark(p, ofGateway)
-		}
-	}
-}
-
-// certificatesChangedLocked marks the proxies of a mesh's gateways whose certificates are in secrets or files.
-func (x *Proxies) certificatesChangedLocked(mesh string) {
-	m := x.meshes[mesh]
-	if m == nil {
-		return
-	}
-	for p := range m.proxies {
-		if p.target == nil || p.target.gateway == nil || p.target.gateway.resource == nil {
-			continue
-		}
-		if resources.RefersToSources(p.target.gateway.resource) {
-			x.network.forget(p.target.gateway.resource.Key) // plans know a mesh's sources by its destinations
-			x.network.mark(p, onlySending)
-		}
-	}
 }

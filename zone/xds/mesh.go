@@ -32,31 +32,53 @@ type mesh struct {
 	// meeting holds the proxies with a Dataplane by each condition that they meet.
 	meeting map[matching.Condition]map[*proxy]struct{}
 
+	// gateways holds the mesh's MeshGateways, and atGateway the proxies of built-in gateways by each tag that they have.
+	gateways  *matching.Gateways
+	atGateway map[matching.GatewayTag]map[*proxy]struct{}
+
 	trust atomic.Pointer[trust] // nil while the mesh trusts nobody
 }
 
 func newMesh(name string) *mesh {
 	return &mesh{
 		name: name, received: matching.NewSet(), confs: matching.NewSet(), whole: matching.NewSet(),
-		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, unready: map[*proxy]struct{}{}, meeting: map[matching.Condition]map[*proxy]struct{}{},
+		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, unready: map[*proxy]struct{}{},
+		meeting: map[matching.Condition]map[*proxy]struct{}{}, atGateway: map[matching.GatewayTag]map[*proxy]struct{}{},
+		gateways: matching.NewGateways(func(func(*resources.Resource) bool) {}),
 	}
 }
 
 func (m *mesh) addProxy(p *proxy) {
 	for c := range matching.Conditions(p.target.match) {
-		if m.meeting[c] == nil {
-			m.meeting[c] = map[*proxy]struct{}{}
+		file(m.meeting, c, p)
+	}
+	if p.target.gateway != nil {
+		for tag := range p.target.match.GatewayTags() {
+			file(m.atGateway, tag, p)
 		}
-		m.meeting[c][p] = struct{}{}
 	}
 }
 
 func (m *mesh) removeProxy(p *proxy) {
 	for c := range matching.Conditions(p.target.match) {
-		delete(m.meeting[c], p)
-		if len(m.meeting[c]) == 0 {
-			delete(m.meeting, c)
-		}
+		unfile(m.meeting, c, p)
+	}
+	for tag := range p.target.match.GatewayTags() {
+		unfile(m.atGateway, tag, p)
+	}
+}
+
+// file adds a proxy to those under a key.
+func file[K comparable](index map[K]map[*proxy]struct{}, under K, p *proxy) {
+	if index[under] == nil {
+		index[under] = map[*proxy]struct{}{}
+	}
+	index[under][p] = struct{}{}
+}
+
+func unfile[K comparable](index map[K]map[*proxy]struct{}, under K, p *proxy) {
+	if delete(index[under], p); len(index[under]) == 0 {
+		delete(index, under)
 	}
 }
 

@@ -163,6 +163,7 @@ func (x *Proxies) loadMeshLocked(name string, snap store.Snapshot) *mesh {
 }
 
 func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
+	m.gateways = matching.NewGateways(snap.List(store.Query{Type: resources.TypeMeshGateway, Mesh: m.name}))
 	m.asked = resources.HasInitialPolicies(snap.Get(resources.Key{Type: resources.TypeMesh, Name: m.name}))
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
 		m.received.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))

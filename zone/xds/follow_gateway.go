@@ -1,0 +1,80 @@
+package xds
+
+import (
+	"iter"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// serveGateway makes a built-in gateway's target serve the MeshGateway that selects it.
+func (m *mesh) serveGateway(t *target, systemNamespace string) {
+	if t.match.BuiltinGateway() && !t.proxyless {
+		t.match = t.match.WithGateways(m.gateways.Candidates(t.match), systemNamespace)
+		t.gateway = gatewayOf(t)
+	}
+}
+
+// workInGatewayLocked marks the proxies that may have served a MeshGateway before its change, or may now.
+func (x *Proxies) workInGatewayLocked(revision uint64, c *store.Change) {
+	m := x.meshes[c.Key().Mesh]
+	if m == nil || m.since >= revision {
+		return
+	}
+	m.gateways.Remove(c.Key())
+	if c.New != nil {
+		m.gateways.Add(c.New)
+	}
+	for _, r := range []*resources.Resource{c.Old, c.New} {
+		for p := range m.mayServe(r, x.cfg.Home.SystemNamespace) {
+			x.network.mark(p, ofGateway)
+		}
+	}
+}
+
+// mayServe yields the proxies that may serve a MeshGateway, some of them twice: none if it is nil.
+func (m *mesh) mayServe(g *resources.Resource, systemNamespace string) iter.Seq[*proxy] {
+	return func(yield func(*proxy) bool) {
+		if g == nil {
+			return
+		}
+		for tags := range matching.SelectorsOf(g) {
+			for p := range m.withTags(tags) {
+				if p.target.match.MayServe(g, systemNamespace) && !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withTags returns the proxies of built-in gateways that have the rarest of some tags.
+func (m *mesh) withTags(tags []matching.GatewayTag) map[*proxy]struct{} {
+	rarest := m.atGateway[tags[0]]
+	for _, tag := range tags[1:] {
+		if some := m.atGateway[tag]; len(some) < len(rarest) {
+			rarest = some
+		}
+	}
+	return rarest
+}
+
+// certificatesChangedLocked marks the proxies of a mesh's gateways whose certificates are in secrets or files.
+func (x *Proxies) certificatesChangedLocked(mesh string) {
+	m := x.meshes[mesh]
+	if m == nil {
+		return
+	}
+	for g := range m.gateways.All() {
+		if !resources.RefersToSources(g) {
+			continue
+		}
+		for p := range m.mayServe(g, x.cfg.Home.SystemNamespace) {
+			if served := p.target.gateway.resource; served != nil && served.Key == g.Key {
+				x.network.forget(g.Key) // plans know a mesh's sources by its destinations
+				x.network.mark(p, onlySending)
+			}
+		}
+	}
+}
