@@ -29,6 +29,9 @@ const (
 	MaxServicePorts = 256
 	// MaxServiceIdentities bounds the identities of one MeshService: each client's proxy gets all of them for each port.
 	MaxServiceIdentities = 1000
+	// MaxPolicyItems bounds `to`, `from` and `rules` of one policy: each proxy that it selects merges all of them, while
+	// the changes of others wait.
+	MaxPolicyItems = 1000
 	// MaxZoneTrustBytes bounds the spec of a MeshTrust of a zone, which has its own authorities only: a few, of about 1
 	// KiB each.
 	MaxZoneTrustBytes = 32 << 10

@@ -17,6 +17,9 @@ func (v *validation) policy() {
 	}
 	spec := top("spec")
 	v.lists(p, spec)
+	if !v.peer && !v.fewItems(p, spec) {
+		return
+	}
 	v.targetRef(p.TargetRef, spec.field("targetRef"), v.topLevelRef())
 	for i := range p.To {
 		v.to(&p.To[i], spec.field("to").item(i))
@@ -50,6 +53,13 @@ func (v *validation) strictly() {
 		c.problems[i].Line = 0
 	}
 	v.problems = append(v.problems, c.problems...)
+}
+
+// fewItems checks the number of items of each list.
+func (v *validation) fewItems(p *Policy, spec *fieldPath) bool {
+	to := v.few(len(p.To), MaxPolicyItems, spec.field("to"))
+	from := v.few(len(p.From), MaxPolicyItems, spec.field("from"))
+	return v.few(len(p.Rules), MaxPolicyItems, spec.field("rules")) && to && from
 }
 
 // lists checks that the shape of a policy allows its `to`, `from`, `rules` and `default`, and allows them together.

@@ -33,6 +33,39 @@ type Config struct {
 	Open func(from any) (proto.Message, error)
 }
 
+// resourceKind is a kind of patchable resources.
+type resourceKind int
+
+const (
+	clusters resourceKind = iota
+	listeners
+	routes
+	resourceKinds
+)
+
+// all returns the resources of a kind.
+func (c *Config) all(k resourceKind) map[string]*Resource {
+	return [...]map[string]*Resource{clusters: c.Clusters, listeners: c.Listeners, routes: c.Routes}[k]
+}
+
+// differing returns the names of a kind whose resources differ from those of another configuration, in order. It sorts
+// no others: a patch changes few.
+func (c *Config) differing(from *Config, k resourceKind) (names []string) {
+	now, then := c.all(k), from.all(k)
+	for name, r := range now {
+		if then[name] != r {
+			names = append(names, name)
+		}
+	}
+	for name := range then {
+		if now[name] == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // clone returns a copy that shares the resources.
 func (c *Config) clone() *Config {
 	next := *c
@@ -183,7 +216,14 @@ func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) err
 
 // selected returns the resources that a change selects by origin, name and tags, sorted by name.
 func selected(all map[string]*Resource, c *change, name *string) (out []*Resource) {
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	keys := maps.Keys(all)
+	if name != nil {
+		if all[*name] == nil {
+			return nil
+		}
+		keys = slices.Values([]string{*name}) // the rest need not be looked at
+	}
+	for _, key := range slices.Sorted(keys) {
 		r := all[key]
 		if !is(c.origin, r.Origin) || !is(name, r.Name) {
 			continue
@@ -229,5 +269,10 @@ func nameOf(m proto.Message) string {
 
 // Same reports whether two configurations have the same resources.
 func (c *Config) Same(o *Config) bool {
-	return maps.Equal(c.Clusters, o.Clusters) && maps.Equal(c.Listeners, o.Listeners) && maps.Equal(c.Routes, o.Routes)
+	for k := range resourceKinds {
+		if len(c.differing(o, k)) > 0 {
+			return false
+		}
+	}
+	return true
 }

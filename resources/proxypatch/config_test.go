@@ -1,6 +1,7 @@
 package proxypatch
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -61,5 +62,37 @@ func TestPatchesReadWhatTheyChange(t *testing.T) {
 		if after.Same(before) {
 			t.Errorf("%s: changes nothing", name)
 		}
+	}
+}
+
+// TestAPatchLooksOnlyAtWhatItEdits: to check one cluster costs the same beside many.
+func TestAPatchLooksOnlyAtWhatItEdits(t *testing.T) { // it counts allocations, so it runs alone
+	cost := func(clusters int) float64 {
+		before := &Config{Clusters: map[string]*Resource{}, Open: func(from any) (proto.Message, error) {
+			return from.(proto.Message), nil
+		}}
+		for i := range clusters {
+			name := fmt.Sprintf("cluster-%d", i)
+			before.Clusters[name] = &Resource{Name: name, Origin: OriginOutbound, From: &clusterv3.Cluster{Name: name}}
+		}
+		name, value := "cluster-7", "{connect_timeout: 7s}"
+		edits, err := (&Conf{AppendModifications: []Modification{{Cluster: &ClusterChange{Match: &ClusterMatch{Name: &name},
+			Change: Change{Operation: Patch, Value: &value}}}}}).Read(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := before.Apply("p", edits)
+		if err != nil || after.Same(before) {
+			t.Fatal(after, err)
+		}
+		guard := &Guard{Original: before}
+		return testing.AllocsPerRun(10, func() {
+			if err := guard.Check(before, after); err != nil || after.Same(before) {
+				t.Error(err)
+			}
+		})
+	}
+	if few, many := cost(10), cost(2000); many > few {
+		t.Errorf("%v allocations beside 2000 clusters, %v beside 10", many, few)
 	}
 }

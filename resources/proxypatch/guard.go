@@ -2,9 +2,7 @@ package proxypatch
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -32,22 +30,20 @@ func (g *Guard) Check(before, after *Config) error {
 	protected := protectedClusters(g.Original)
 	// Most patches change no routes.
 	judges := sync.OnceValues(func() (map[string]bool, error) { return discoveredFilters(g.Original) })
-	for _, of := range []struct {
-		kind               string
-		own, before, after map[string]*Resource
-		why                func(*judged) (string, error)
+	for k, of := range [resourceKinds]struct {
+		kind string
+		why  func(*judged) (string, error)
 	}{
-		{kindCluster, g.Original.Clusters, before.Clusters, after.Clusters, func(j *judged) (string, error) { return g.cluster(j), nil }},
-		{kindListener, g.Original.Listeners, before.Listeners, after.Listeners, func(j *judged) (string, error) { return g.listener(j, protected) }},
-		{"route configuration", g.Original.Routes, before.Routes, after.Routes, func(j *judged) (string, error) {
-			return g.routes(j, protected, judges)
-		}},
+		clusters:  {kindCluster, func(j *judged) (string, error) { return g.cluster(j), nil }},
+		listeners: {kindListener, func(j *judged) (string, error) { return g.listener(j, protected) }},
+		routes:    {"route configuration", func(j *judged) (string, error) { return g.routes(j, protected, judges) }},
 	} {
-		for _, name := range slices.Sorted(maps.Keys(of.after)) {
-			if of.before[name] == of.after[name] {
+		k := resourceKind(k)
+		for _, name := range after.differing(before, k) {
+			if after.all(k)[name] == nil {
 				continue
 			}
-			j, err := g.judge(of.own[name], of.before[name], of.after[name])
+			j, err := g.judge(g.Original.all(k)[name], before.all(k)[name], after.all(k)[name])
 			if err != nil {
 				return err
 			}

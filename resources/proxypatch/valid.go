@@ -2,8 +2,6 @@ package proxypatch
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -12,11 +10,9 @@ import (
 
 // valid checks the resources that differ from before, so that Envoy receives nothing that its own field rules reject.
 func (e *editor) valid(before *Config) error {
-	for _, pair := range []struct{ now, then map[string]*Resource }{
-		{e.Clusters, before.Clusters}, {e.Listeners, before.Listeners}, {e.Routes, before.Routes},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(pair.now)) {
-			if r := pair.now[name]; r != pair.then[name] && !r.checked {
+	for k := range resourceKinds {
+		for _, name := range e.differing(before, k) {
+			if r := e.all(k)[name]; r != nil && !r.checked {
 				if err := Validate(r.message); err != nil {
 					return &Problem{Path: []string{"appendModifications"}, Text: fmt.Sprintf("the result is not a %s that Envoy takes: %s: %v",
 						r.message.ProtoReflect().Descriptor().Name(), name, err)}

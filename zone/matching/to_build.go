@@ -2,6 +2,7 @@ package matching
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -49,6 +50,7 @@ func (b *toBuilder) read(policies []*Policy) []Warning {
 	sortItems(b.items)
 	b.real = make([]bool, len(b.items))
 	var warnings []Warning
+	known := map[reference]resolved{}
 	for at, it := range b.items {
 		if it.ref.KindOrMesh() == resources.KindMesh {
 			b.onMesh = append(b.onMesh, at)
@@ -57,7 +59,7 @@ func (b *toBuilder) read(policies []*Policy) []Warning {
 		if !IsDestination(resources.Type(it.ref.Kind)) {
 			continue // only the legacy rules support subsets
 		}
-		targets, problem := b.destinations.resolveContained(it.policy.Referrer(), it.ref)
+		targets, problem := b.resolve(it, known)
 		if problem != "" {
 			warnings = append(warnings, it.referenceProblem(problem))
 		}
@@ -67,6 +69,34 @@ func (b *toBuilder) read(policies []*Policy) []Warning {
 		}
 	}
 	return warnings
+}
+
+// reference is everything that the meaning of a reference by labels depends on.
+type reference struct {
+	from                           Referrer
+	kind, name, namespace, section string
+	labels                         string
+}
+
+// resolved is the meaning of a reference.
+type resolved struct {
+	targets []Target
+	problem string
+}
+
+// resolve returns the targets of an item. Items with the same labels, which may mean many services, share them.
+func (b *toBuilder) resolve(it *item, known map[reference]resolved) ([]Target, string) {
+	from, ref := it.policy.Referrer(), it.ref
+	if len(ref.Labels) == 0 {
+		return b.destinations.resolveContained(from, ref)
+	}
+	of := reference{from, ref.Kind, ref.Name, ref.Namespace, ref.SectionName, fmt.Sprintf("%q", ref.Labels)} // sorted
+	out, ok := known[of]
+	if !ok {
+		out.targets, out.problem = b.destinations.resolveContained(from, ref)
+		known[of] = out
+	}
+	return out.targets, out.problem
 }
 
 func (b *toBuilder) name(t Target, at int) {

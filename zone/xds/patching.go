@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -52,13 +53,25 @@ func (s *state) served(k kind) set {
 	return s.sets[k]
 }
 
+// maxOwnersPatches limits the MeshProxyPatches of owners of namespaces for one proxy: each of them costs every change of
+// that proxy.
+const maxOwnersPatches = 128
+
 // patchBy finds the MeshProxyPatches of a target. An invalid one, which only a peer can send, has no effect.
 func (t *target) patchBy(policies []*matching.Policy) error {
+	owners := 0
 	for _, policy := range matching.ProxyPolicies(resources.TypeMeshProxyPatch, t.match, policies) {
 		if read := t.patches.read(policy, t.dataplane); read.problem != "" {
 			t.observed.problem(policy.KRI.String(), read.problem)
 			t.observed.closed = t.observed.closed || resources.Required(policy.Resource)
+		} else if !read.patch.ofOperator && owners == maxOwnersPatches {
+			t.observed.problem(policy.KRI.String(), fmt.Sprintf(
+				"%d other MeshProxyPatches of owners of namespaces apply before it, the maximum for one proxy: put their appendModifications into fewer", maxOwnersPatches))
+			t.observed.closed = t.observed.closed || resources.Required(policy.Resource)
 		} else {
+			if !read.patch.ofOperator {
+				owners++
+			}
 			t.observed.patches = append(t.observed.patches, read.patch)
 		}
 	}

@@ -1,0 +1,47 @@
+package matching_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/zone/matching"
+)
+
+// TestItemsOfTheSameLabelsAreResolvedOnce: many items that mean the same many services by labels do not each look for
+// them.
+func TestItemsOfTheSameLabelsAreResolvedOnce(t *testing.T) { // it counts allocations, so it runs alone
+	const services, items = 500, 500
+	var all []*matching.Destination
+	for i := range services {
+		d, err := matching.NewDestination(document{Name: fmt.Sprintf("s%d", i), Zone: "zone-1", Labels: map[string]string{"app": "x"},
+			Spec: fields(t, "{ports: [{port: 80}]}")}.resource(t, resources.TypeMeshService))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	destinations := matching.NewDestinations(matching.DestinationsConfig{Zone: "zone-1"}, all)
+	proxy, err := matching.NewProxy(document{Name: "one", Zone: "zone-1", Spec: fields(t, "{networking: {address: 192.0.2.1}}")}.
+		resource(t, resources.TypeDataplane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(items int) float64 {
+		item := "{targetRef: {kind: MeshService, labels: {app: x}}, default: {idleTimeout: 1s}}"
+		policy := matching.NewPolicy(document{Name: "p", Zone: "zone-1", Spec: fields(t,
+			"{to: ["+strings.Repeat(item+",", items-1)+item+"]}")}.resource(t, resources.TypeMeshTimeout), "")
+		in := matching.ToInput{Type: resources.TypeMeshTimeout, Proxy: proxy, Policies: []*matching.Policy{policy},
+			Destinations: destinations, Only: map[matching.ResourceKey]bool{all[0].Key(): true}}
+		if rules := matching.To(in).ResourceRules; len(rules) != 1 || len(rules[all[0].Key()].Origins) != items {
+			t.Fatalf("%d rules", len(rules))
+		}
+		return testing.AllocsPerRun(2, func() { matching.To(in) })
+	}
+	// Each service keeps the positions of the items that name it, and each item is merged.
+	one, many := cost(1), cost(items)
+	if perItem := (many - one) / items; perItem > 20 {
+		t.Errorf("%.1f allocations for each item beside %d services: %.0f for one, %.0f for %d", perItem, services, one, many, items)
+	}
+}
