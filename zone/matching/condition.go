@@ -75,6 +75,27 @@ func rarest(labels map[string]string, common map[label]int) label {
 	return best
 }
 
+// ServedBy returns conditions of which a proxy meets all if a MeshService selects one of its inbounds.
+func ServedBy(service *resources.Resource) []Condition {
+	mesh := service.Mesh
+	out := []Condition{{mesh, byHome, service.Zone(), service.HomeNamespace()}}
+	spec, err := resources.SpecAs[resources.MeshService](service)
+	if err != nil {
+		return out
+	}
+	switch of := spec.Selector; {
+	case of.DataplaneRef != nil:
+		out = append(out, Condition{mesh, byName, of.DataplaneRef.Name, ""})
+	case of.DataplaneLabels != nil:
+		for k, v := range of.DataplaneLabels.MatchLabels {
+			out = append(out, Condition{mesh, byLabel, k, v})
+		}
+	case of.DataplaneTags[tagService] != "":
+		out = append(out, Condition{mesh, byTag, tagService, of.DataplaneTags[tagService]})
+	}
+	return out
+}
+
 // Conditions yields the conditions that a proxy meets, each once. A policy can only select the proxy if its own
 // condition is among them.
 func Conditions(proxy *Proxy) iter.Seq[Condition] {

@@ -101,7 +101,7 @@ func TestAGatewayIsComparedWithFewProxies(t *testing.T) {
 		t.Errorf("a change of one gateway's builds %d proxies", visited)
 	}
 	for tags := range matching.SelectorsOf(changed) {
-		if n := len(m.withTags(tags)); n != 1 {
+		if n := len(fewest(m.atGateway, tags)); n != 1 {
 			t.Errorf("a MeshGateway of one proxy is held against %d", n)
 		}
 	}

@@ -53,14 +53,19 @@ func newChanging(t *testing.T, seed uint64) *changing {
 			c.dataplane(name)
 		}
 	}
-	c.put(resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, nil, map[string]any{
-		"match":     map[string]any{"type": "HostnameGenerator", "port": 80, "protocol": "http"},
-		"endpoints": []any{map[string]any{"address": "192.0.2.200", "port": 8080}}})
+	c.external()
 	c.x = pinned(c.store)
 	for _, name := range changedProxies {
 		c.sessions[name] = connectWhole(t, c.x, name)
 	}
 	return c
+}
+
+// external writes the service outside the mesh anew.
+func (c *changing) external() {
+	c.put(resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, nil, map[string]any{
+		"match":     map[string]any{"type": "HostnameGenerator", "port": 80, "protocol": "http"},
+		"endpoints": []any{map[string]any{"address": "192.0.2.200", "port": 8080 + c.dice.IntN(3)}}})
 }
 
 // connectWhole opens a stream of a proxy that can do all that policies ask for.
@@ -179,6 +184,9 @@ func (c *changing) dataplane(name string) {
 		ref := map[string]any{"kind": "MeshService", "name": service}
 		if service == "out" {
 			ref["kind"] = "MeshExternalService"
+		} else if c.chance(4) {
+			ref = map[string]any{"kind": "MeshService", "labels": map[string]any{resources.LabelDisplayName: service,
+				resources.LabelZone: testHome.Zone}}
 		}
 		outbounds = append(outbounds, map[string]any{"port": 10001 + i, "backendRef": ref})
 	}
@@ -255,7 +263,7 @@ func (c *changing) less(v any) any {
 func (c *changing) change() {
 	name := changedProxies[c.dice.IntN(len(changedProxies))]
 	service := c.one("backend", "database", "streams", "plain").(string)
-	switch c.dice.IntN(18) {
+	switch c.dice.IntN(19) {
 	case 0:
 		c.dataplane(name)
 	case 1:
@@ -279,6 +287,8 @@ func (c *changing) change() {
 		c.apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMesh, Name: "default"}, nil, spec)})
 	case 4, 5:
 		c.gateway()
+	case 6:
+		c.external()
 	default:
 		c.policy()
 	}

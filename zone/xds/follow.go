@@ -134,6 +134,7 @@ func (x *Proxies) publishLocked(p *proxy, next *state) {
 	}
 	old := p.state.Load()
 	p.state.Store(next)
+	p.mesh.follow(p, next.sending)
 	if len(next.accesses) > 0 {
 		x.keepAccessesLocked(p.key, next.accesses)
 	}

@@ -40,24 +40,13 @@ func (m *mesh) mayServe(g *resources.Resource, systemNamespace string) iter.Seq[
 			return
 		}
 		for tags := range matching.SelectorsOf(g) {
-			for p := range m.withTags(tags) {
+			for p := range fewest(m.atGateway, tags) {
 				if p.target.match.MayServe(g, systemNamespace) && !yield(p) {
 					return
 				}
 			}
 		}
 	}
-}
-
-// withTags returns the proxies of built-in gateways that have the rarest of some tags.
-func (m *mesh) withTags(tags []matching.GatewayTag) map[*proxy]struct{} {
-	rarest := m.atGateway[tags[0]]
-	for _, tag := range tags[1:] {
-		if some := m.atGateway[tag]; len(some) < len(rarest) {
-			rarest = some
-		}
-	}
-	return rarest
 }
 
 // certificatesChangedLocked marks the proxies of a mesh's gateways whose certificates are in secrets or files.

@@ -110,16 +110,12 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 			both = append(both, referentOf(r))
 		}
 	}
-	for p := range m.proxies {
-		if p.target == nil {
-			continue
+	for _, r := range both {
+		for p := range m.servedBy(r.Resource) {
+			x.network.mark(p, everything)
 		}
-		for _, r := range both {
-			if r.Type == resources.TypeMeshService && serves(r.Resource, p.target.match) {
-				x.network.mark(p, everything)
-			} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.concerned(r) {
-				x.network.mark(p, onlySending)
-			}
+		for p := range m.followers(r) {
+			x.network.mark(p, onlySending)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"cmp"
+	"slices"
 	"sync/atomic"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -36,6 +38,9 @@ type mesh struct {
 	gateways  *matching.Gateways
 	atGateway map[matching.GatewayTag]map[*proxy]struct{}
 
+	// following holds the proxies by what they follow of services.
+	following map[followed]map[*proxy]struct{}
+
 	trust atomic.Pointer[trust] // nil while the mesh trusts nobody
 }
 
@@ -44,7 +49,8 @@ func newMesh(name string) *mesh {
 		name: name, received: matching.NewSet(), confs: matching.NewSet(), whole: matching.NewSet(),
 		patches: newPatchReader(), proxies: map[*proxy]struct{}{}, unready: map[*proxy]struct{}{},
 		meeting: map[matching.Condition]map[*proxy]struct{}{}, atGateway: map[matching.GatewayTag]map[*proxy]struct{}{},
-		gateways: matching.NewGateways(func(func(*resources.Resource) bool) {}),
+		following: map[followed]map[*proxy]struct{}{},
+		gateways:  matching.NewGateways(func(func(*resources.Resource) bool) {}),
 	}
 }
 
@@ -80,6 +86,11 @@ func unfile[K comparable](index map[K]map[*proxy]struct{}, under K, p *proxy) {
 	if delete(index[under], p); len(index[under]) == 0 {
 		delete(index, under)
 	}
+}
+
+// fewest returns the proxies under that one of some keys which has fewest.
+func fewest[K comparable](index map[K]map[*proxy]struct{}, keys []K) map[*proxy]struct{} {
+	return index[slices.MinFunc(keys, func(a, b K) int { return cmp.Compare(len(index[a]), len(index[b])) })]
 }
 
 // add adds p to a set and collects the proxies that it selects.

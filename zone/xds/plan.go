@@ -158,6 +158,7 @@ func (s *sender) makePlan() (*plan, error) {
 	slices.SortFunc(p.needed, func(a, b *backend) int { return strings.Compare(a.name, b.name) })
 	slices.SortFunc(p.clusters, func(a, b *clusterPart) int { return strings.Compare(a.name, b.name) })
 	s.out.ofGateway = sorted(s.out.ofGateway)
+	s.out.follows = s.out.followsOf()
 	p.out, p.private, p.files = s.out, s.private, s.target.logFiles.paths()
 	if s.out.named {
 		p.table, p.tableText = s.table, tableText(s.table)

@@ -210,6 +210,7 @@ func (x *Proxies) detach(p *proxy, s *session) {
 		p.mesh.removeProxy(p)
 	}
 	x.network.drop(p)
+	p.mesh.follow(p, nil)
 	delete(p.mesh.proxies, p)
 	delete(p.mesh.unready, p)
 	if len(p.mesh.proxies) == 0 {

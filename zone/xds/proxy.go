@@ -34,6 +34,7 @@ type proxy struct {
 	ingress  *resources.Resource // set for the proxy of a ZoneIngress
 	unbuilt  unbuilt             // the parts in which the config is older than the store
 	ports    []*usedPort         // its destinations
+	follows  []followed          // the keys under which the mesh has it
 	logFiles logFiles
 	// unpatchable holds the patches that the proxy refused.
 	unpatchable unpatchable

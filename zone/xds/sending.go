@@ -26,6 +26,8 @@ type sending struct {
 	// egress means that the proxy is an egress: a change of any service outside the mesh affects it. outside means that
 	// it sends to such services itself.
 	egress, outside bool
+	// follows lists these as keys, by which a change finds the proxy: see followsOf.
+	follows []followed
 	// problems names outbounds without a listener, and parts of policies without effect. ofGateway names those of a
 	// MeshGateway and its routes.
 	problems, ofGateway []string
