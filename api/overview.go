@@ -17,17 +17,24 @@ func insightOf(t resources.Type) resources.Type {
 	return resources.TypeDataplaneInsight
 }
 
-// overviews lists resources together with their insights.
+// overviews lists resources together with their insights. With `brief=true` it leaves out what a list does not show.
 func (s *Server) overviews(t resources.Type) HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		l, err := parseSelection(r, t)
 		if err != nil {
 			return err
 		}
+		brief, err := BoolQuery(r.URL.Query(), briefQuery)
+		if err != nil {
+			return err
+		}
 		l.overviews, l.liveFrom = true, s.liveFrom
-		v, reader := s.view(), s.Reader(r)
+		v, reader, encode := s.view(), s.Reader(r), s.appendOverview
+		if brief {
+			encode = s.appendBrief
+		}
 		return s.writeList(w, r, l,
-			func(dst []byte, found *resources.Resource) []byte { return s.appendOverview(dst, v, found, reader) })
+			func(dst []byte, found *resources.Resource) []byte { return encode(dst, v, found, reader) })
 	}
 }
 

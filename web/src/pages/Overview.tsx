@@ -89,7 +89,7 @@ function subjectsOf(all: Schema["Overview"][]): Subject[] {
 
 function Zones({ changed }: { changed: () => void }) {
   const zones = useAnswer("zones", (signal) =>
-    answered(api.GET("/zones/_overview", { params: { query: { size: pageSize } }, signal })),
+    answered(api.GET("/zones/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
   );
   const live = useConnections("zones", () => {
     zones.again();
@@ -100,7 +100,7 @@ function Zones({ changed }: { changed: () => void }) {
 
 function Proxies({ changed }: { changed: () => void }) {
   const proxies = useAnswer("proxies", (signal) =>
-    answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize } }, signal })),
+    answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
   );
   const live = useConnections("dataplanes", () => {
     proxies.again();
