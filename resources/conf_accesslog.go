@@ -121,7 +121,7 @@ func (b *AccessLogBackend) WritesFile() bool {
 
 // Check returns the first problem of a backend, and its field, with dots.
 func (b *AccessLogBackend) Check() (field string, err error) {
-	if err := b.tooManyCommands(); err != nil {
+	if err := b.tooLarge(); err != nil {
 		return backendNames[b.Type], err
 	}
 	switch {

@@ -1,6 +1,10 @@
 package resources
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
 
 // BreakerConf is the `default` of a MeshCircuitBreaker, in Kuma's format. Durations are Go duration strings.
 type BreakerConf struct {
@@ -37,6 +41,42 @@ type OutlierDetectors struct {
 	LocalOriginFailures *ConsecutiveFailures  `json:"localOriginFailures,omitempty"`
 	SuccessRate         *SuccessRateDetector  `json:"successRate,omitempty"`
 	FailurePercentage   *FailureShareDetector `json:"failurePercentage,omitempty"`
+}
+
+// LeastSweep keeps proxies from doing nothing but judging the endpoints of a service, which its producer may ask of its
+// clients'.
+const LeastSweep = 100 * time.Millisecond
+
+// sweeps is a period of at least LeastSweep.
+func sweeps(value any) string {
+	if problem := period(value); problem != "" {
+		return problem
+	}
+	text, _ := value.(string)
+	if d, err := time.ParseDuration(text); err != nil || d < LeastSweep {
+		return fmt.Sprintf("want at least %s, got %s", LeastSweep, written(value))
+	}
+	return ""
+}
+
+// breaker checks what the values of a MeshCircuitBreaker are to each other. Merged policies may still differ: then the
+// proxy ejects for the first time as long as baseEjectionTime says.
+func (v *validation) breaker(c *BreakerConf, at *fieldPath) {
+	if o := c.OutlierDetection; o != nil && !v.peer {
+		v.atLeast(o.MaxEjectionTime, o.BaseEjectionTime, "baseEjectionTime", at.field("outlierDetection").field("maxEjectionTime"))
+	}
+}
+
+// atLeast refuses a duration that is shorter than another of the same conf.
+func (v *validation) atLeast(most, least *string, name string, at *fieldPath) {
+	if most == nil || least == nil {
+		return
+	}
+	m, errM := time.ParseDuration(*most)
+	l, errL := time.ParseDuration(*least)
+	if errM == nil && errL == nil && m > 0 && m < l {
+		v.fail(at, "want at least the %s, %s, got %s", name, shorten(*least), shorten(*most))
+	}
 }
 
 // ConsecutiveFailures ejects an endpoint after so many failures in a row.

@@ -134,6 +134,15 @@ func (v *validation) healthCheck(c *HealthCheckConf, at *fieldPath) {
 		v.fail(at.field("eventLogPath"), "%q would be written on the machines of the service's clients: use /dev/stdout, or have the operator write it",
 			shorten(*c.EventLogPath))
 	}
+	if c.TCP != nil {
+		n := 0
+		for _, text := range c.TCP.Receive {
+			n += base64.StdEncoding.DecodedLen(len(text))
+		}
+		if n > 2*maxHealthPayload {
+			v.fail(at.field("tcp").field("receive"), "want at most %d bytes in all, got %d: a proxy has a copy for each service", 2*maxHealthPayload, n)
+		}
+	}
 	if v.peer {
 		return
 	}

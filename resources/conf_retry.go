@@ -83,6 +83,9 @@ func (v *validation) retry(c *RetryConf, at *fieldPath) {
 		for i := range r.RetriableResponseHeaders {
 			required(r.RetriableResponseHeaders[i].Name, at.field("retriableResponseHeaders").item(i))
 		}
+		if b := r.BackOff; b != nil {
+			v.atLeast(b.MaxInterval, b.BaseInterval, "baseInterval", at.field("backOff").field("maxInterval"))
+		}
 		if b := r.RateLimitedBackOff; b != nil {
 			for i := range b.ResetHeaders {
 				required(b.ResetHeaders[i].Name, at.field("rateLimitedBackOff").field("resetHeaders").item(i))

@@ -20,7 +20,7 @@ var confValues = map[Type]map[string]valueKind{
 		"connectionLimits.maxPendingRequests": count,
 		"connectionLimits.maxRetries":         count, "connectionLimits.maxRequests": count,
 		"outlierDetection.disabled": flag, "outlierDetection.splitExternalAndLocalErrors": flag,
-		"outlierDetection.interval": period, "outlierDetection.baseEjectionTime": period,
+		"outlierDetection.interval": sweeps, "outlierDetection.baseEjectionTime": period,
 		"outlierDetection.maxEjectionTime":    period,
 		"outlierDetection.maxEjectionPercent": wholePercentage, "outlierDetection.healthyPanicThreshold": percentage,
 		"outlierDetection.detectors.totalFailures.consecutive":           count,
@@ -46,14 +46,14 @@ var confValues = map[Type]map[string]valueKind{
 func retryValues(protocol string) map[string]valueKind {
 	out := map[string]valueKind{}
 	for name, kind := range map[string]valueKind{
-		"numRetries": repeats, "perTryTimeout": duration, "backOff.baseInterval": duration, "backOff.maxInterval": duration,
+		"numRetries": repeats, "perTryTimeout": duration, "backOff.baseInterval": period, "backOff.maxInterval": period,
 		"rateLimitedBackOff.maxInterval": period, "rateLimitedBackOff.resetHeaders[].format": among("Seconds",
 			"UnixTimestamp"),
 		"rateLimitedBackOff.resetHeaders[].name": texts(MatchableHeader, "the name of a header"),
 		"retriableRequestHeaders[].name":         texts(MatchableHeader, "the name of a header"),
 		"retriableResponseHeaders[].name":        texts(MatchableHeader, "the name of a header"),
 		"hostSelection[].predicate":              among(OmitPreviousHosts, OmitPreviousPriorities, OmitHostsWithTags),
-		"hostSelection[].updateFrequency":        positive,
+		"hostSelection[].updateFrequency":        positive32,
 		"hostSelectionMaxAttempts":               oneOrMore, "retryOn[]": retryCondition,
 		"retriableRequestHeaders[].type": among(headerMatch...), "retriableResponseHeaders[].type": among(headerMatch...),
 	} {
@@ -85,6 +85,17 @@ func count(value any) string {
 func positive(value any) string {
 	if problem := count(value); problem != "" || value.(float64) == 0 {
 		return "want a whole number of at least 1, got " + written(value)
+	}
+	return ""
+}
+
+// positive32 is a positive whole number that Envoy reads as a signed one of 32 bits.
+func positive32(value any) string {
+	if problem := positive(value); problem != "" {
+		return problem
+	}
+	if value.(float64) > math.MaxInt32 {
+		return fmt.Sprintf("want at most %d, got %s", math.MaxInt32, written(value))
 	}
 	return ""
 }

@@ -10,11 +10,15 @@ import (
 // service that a producer's policy logs says: without a limit, one request costs its client's proxy gigabytes.
 const maxLogCommands = 128
 
+// maxLogBytes bounds one backend as JSON. Each outbound that it is for has a copy.
+const maxLogBytes = 64 << 10
+
 // commandBegins matches the begin of a command. It may also match a text behind a percent sign that is written as two.
 var commandBegins = regexp.MustCompile(`%[A-Z][A-Z0-9_]+[(%:]`)
 
-// tooManyCommands reports that a backend's formats have more commands than maxLogCommands.
-func (b *AccessLogBackend) tooManyCommands() error {
+// tooLarge reports that a backend's formats have more commands than maxLogCommands, or that it has more bytes than
+// maxLogBytes.
+func (b *AccessLogBackend) tooLarge() error {
 	n := 0
 	for _, format := range b.formats() {
 		n += len(commandBegins.FindAllStringIndex(format, -1))
@@ -22,7 +26,11 @@ func (b *AccessLogBackend) tooManyCommands() error {
 	if n > maxLogCommands {
 		return fmt.Errorf("want at most %d commands in all formats, got %d", maxLogCommands, n)
 	}
-	return nil
+	raw, err := json.Marshal(b)
+	if len(raw) > maxLogBytes {
+		return fmt.Errorf("want at most %d bytes, got %d", maxLogBytes, len(raw))
+	}
+	return err
 }
 
 // formats returns the texts in which commands may stand.

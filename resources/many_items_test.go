@@ -1,6 +1,7 @@
 package resources_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -52,6 +53,52 @@ func TestListsThatProxiesPayFor(t *testing.T) {
 		if want := fmt.Sprintf("%s: has %d items, want at most %d", row.field, row.most+1, row.most); err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s of a %s, %d items: %v", row.field, row.typ, row.most+1, err)
+		}
+	}
+}
+
+// TestTextsThatProxiesPayFor checks the limits on texts of which a proxy has a copy for each outbound that a policy is
+// for.
+func TestTextsThatProxiesPayFor(t *testing.T) {
+	t.Parallel()
+	receive := fmt.Sprintf("%q", base64.StdEncoding.EncodeToString(make([]byte, 60<<10)))
+	plain := fmt.Sprintf("%q", strings.Repeat("a", 4000))
+	for name, row := range map[string]struct {
+		typ        resources.Type
+		spec, item string
+		most       int
+		says       string
+		peers      bool
+	}{
+		"answers of health checks": {resources.TypeMeshHealthCheck, `{"tcp":{"receive":[%s]}}`, receive, 2,
+			"tcp.receive: want at most 131072 bytes in all", true},
+		"bodies of logs": {resources.TypeMeshAccessLog,
+			`{"backends":[{"type":"OpenTelemetry","openTelemetry":{"endpoint":"a.example:4317","body":{"arrayValue":{"values":[%s]}}}}]}`,
+			`{"stringValue":` + plain + `}`, 16, "want at most 65536 bytes, got", false},
+		"attributes of logs": {resources.TypeMeshAccessLog,
+			`{"backends":[{"type":"OpenTelemetry","openTelemetry":{"endpoint":"a.example:4317","attributes":[%s]}}]}`,
+			`{"key":"%d","value":` + plain + `}`, 16, "want at most 65536 bytes, got", false},
+	} {
+		for n, says := range map[int]string{row.most: "", row.most + 1: row.says, 2 * row.most: row.says} {
+			var items []string
+			for i := range n {
+				items = append(items, strings.ReplaceAll(row.item, "%d", fmt.Sprint(i)))
+			}
+			spec, err := resources.NewSpec(row.typ, fmt.Appendf(nil, `{"to":[{"targetRef":{"kind":"Mesh"},"default":`+row.spec+`}]}`, strings.Join(items, ",")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			home := resources.Home{Zone: "zone-1"}
+			r := home.Labelled(&resources.Resource{Key: resources.Key{Type: row.typ, Mesh: "default", Name: "r"}, Spec: spec})
+			for who, err := range map[string]error{"users": resources.Validate(r, home), "peers": resources.ValidatePeer(r, "")} {
+				want := says
+				if who == "peers" && !row.peers {
+					want = ""
+				}
+				if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s of %s, %d: %v", name, who, n, err)
+				}
+			}
 		}
 	}
 }

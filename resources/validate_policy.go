@@ -174,6 +174,8 @@ func (v *validation) conf(place string, raw json.RawMessage, at *fieldPath) {
 		decodeConf(v, raw, at, (*validation).balancing)
 	case TypeMeshHealthCheck:
 		decodeConf(v, raw, at, (*validation).healthCheck)
+	case TypeMeshCircuitBreaker:
+		decodeConf(v, raw, at, (*validation).breaker)
 	case TypeMeshRetry:
 		decodeConf(v, raw, at, (*validation).retry)
 	case TypeMeshTLS:

@@ -62,9 +62,14 @@ func outliers(o *resources.OutlierDetection) *clusterv3.OutlierDetection {
 		EnforcingSuccessRate:                   off, EnforcingLocalOriginSuccessRate: off, EnforcingFailurePercentage: off,
 	}
 	if longest := period(o.MaxEjectionTime); longest != nil { // Envoy accepts none below the first
-		first := defaultEjection
-		override(&first, o.BaseEjectionTime)
-		out.MaxEjectionTime = durationpb.New(max(*longest, first))
+		first := min(defaultEjection, *longest)
+		if base := period(o.BaseEjectionTime); base != nil {
+			first = *base
+		}
+		out.BaseEjectionTime, out.MaxEjectionTime = durationpb.New(first), durationpb.New(max(*longest, first))
+	}
+	if out.Interval != nil && out.Interval.AsDuration() < resources.LeastSweep { // servers refuse it from users
+		out.Interval = durationpb.New(resources.LeastSweep)
 	}
 	detect(out, o.Detectors)
 	return out

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -35,12 +37,7 @@ func (s *sender) retryOf(rule *matching.ResourceRule, b *backend) *routev3.Retry
 func (s *sender) retryBy(r *resources.RequestRetry, otherwise string, rule *matching.ResourceRule) *routev3.RetryPolicy {
 	out := &routev3.RetryPolicy{NumRetries: uint32Of(s.repeats("numRetries", r.NumRetries, rule)), PerTryTimeout: durationOf(optional(r.PerTryTimeout))}
 	if b := r.BackOff; b != nil {
-		if base := optional(b.BaseInterval); base != nil && *base > 0 {
-			out.RetryBackOff = &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationOf(base)}
-			if most := optional(b.MaxInterval); most != nil && *most >= *base {
-				out.RetryBackOff.MaxInterval = durationOf(most)
-			}
-		}
+		out.RetryBackOff = backOff(period(b.BaseInterval), period(b.MaxInterval))
 	}
 	rateLimitedBackOff(out, r.RateLimitedBackOff)
 	retryConditions(out, r, otherwise)
@@ -52,6 +49,25 @@ func (s *sender) retryBy(r *resources.RequestRetry, otherwise string, rule *matc
 	out.RetriableRequestHeaders = append(out.RetriableRequestHeaders, requests...)
 	out.RetriableHeaders = retriable(r.RetriableResponseHeaders)
 	return out
+}
+
+// defaultBackOff is how long Envoy waits first, unless a conf sets it.
+const defaultBackOff = 25 * time.Millisecond
+
+// backOff returns the pauses between attempts. Envoy takes none without a first one, and no longest one below it: merged
+// policies may say so, and then the longest counts.
+func backOff(base, most *time.Duration) *routev3.RetryPolicy_RetryBackOff {
+	if base == nil && most == nil {
+		return nil
+	}
+	first := defaultBackOff
+	if base != nil {
+		first = *base
+	}
+	if most != nil {
+		first = min(first, *most)
+	}
+	return &routev3.RetryPolicy_RetryBackOff{BaseInterval: durationpb.New(first), MaxInterval: durationOf(most)}
 }
 
 // retriable drops header matches that Envoy would refuse, such as one with an empty prefix.

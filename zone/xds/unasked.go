@@ -60,8 +60,8 @@ func (s *sender) notPreviousHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 // notPreviousPriorities excludes the failed priorities, after this number of attempts; nil means 2.
 func (s *sender) notPreviousPriorities(after *uint32) *routev3.RetryPolicy_RetryPriority {
 	config := &prioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 2}
-	if after != nil && 0 < *after && *after <= math.MaxInt32 {
-		config.UpdateFrequency = int32(*after)
+	if after != nil && 0 < *after {
+		config.UpdateFrequency = int32(min(*after, math.MaxInt32))
 	}
 	priorities := s.packed(config)
 	if priorities == nil {
