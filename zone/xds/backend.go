@@ -65,11 +65,14 @@ func (b *backend) of(subset map[string]string) *backend {
 // maxSubsetText bounds the tags in the names of clusters.
 const maxSubsetText = 256
 
+// plainTag escapes what separates tags, so that no others have the same text.
+var plainTag = strings.NewReplacer("%", "%25", ",", "%2C", "=", "%3D")
+
 // subsetText returns the tags for the name of a cluster, or their hash if they are long.
 func subsetText(subset map[string]string) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(subset)) {
-		parts = append(parts, key+"="+subset[key])
+		parts = append(parts, plainTag.Replace(key)+"="+plainTag.Replace(subset[key]))
 	}
 	text := strings.Join(parts, ",")
 	if len(text) > maxSubsetText {
