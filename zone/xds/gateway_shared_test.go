@@ -87,12 +87,13 @@ func TestReplicasOfAGatewayShareItsPlan(t *testing.T) {
 			for _, name := range []string{"caller", "other"} {
 				defer connect(x, name).end()
 			}
+			addresses := map[string]string{"caller": "192.0.2.1", "other": "192.0.2.9"}
 			check := func() {
 				t.Helper()
 				plans := map[*plan]bool{}
 				for id, p := range x.proxies {
 					plans[p.state.Load().sending.plan] = true
-					at := map[string]string{"caller": "192.0.2.1", "other": "192.0.2.9"}[id.Name]
+					at := addresses[id.Name]
 					for _, r := range p.state.Load().sending.placed {
 						var l listenerv3.Listener
 						if err := proto.Unmarshal(r.delta.GetResource().GetValue(), &l); err != nil {
@@ -111,6 +112,12 @@ func TestReplicasOfAGatewayShareItsPlan(t *testing.T) {
 			check()
 			putEdge(t, s, `{"port": 8080, "protocol": "HTTP", "hostname": "new.example"}`)
 			x.catchUp()
+			check()
+			addresses["other"] = "192.0.2.10"
+			putText(t, s, dataplaneKey("other"), map[string]string{resources.LabelWorkload: "edge"},
+				`{"networking": {"address": "192.0.2.10", "gateway": {"type": "BUILTIN", "tags": {"kuma.io/service": "edge"}}}}`)
+			x.catchUp()
+			c.shared = c.shared || c.other != "" // what only that proxy had is gone
 			check()
 		})
 	}
