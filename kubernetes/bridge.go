@@ -124,7 +124,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 		})
 	}
 	for _, run := range []func(context.Context) error{b.feed, b.reports, b.projection, b.followStore,
-		b.learnSelf} {
+		b.learnSelf, b.tendSchemas} {
 		group.Go(func() error { return run(ctx) })
 	}
 	if b.listener != nil {
@@ -153,6 +153,8 @@ type kindState struct {
 	Kind
 	// listed is set once there was a complete list. absent is set while the API server does not know the kind.
 	listed, absent bool
+	// differs is set while the definition is of another version than this server.
+	differs bool
 	// failed is why the API server cannot be followed now, and since when.
 	failed error
 	since  time.Time

@@ -14,13 +14,16 @@ var (
 	heldDesc = prometheus.NewDesc("causeway_kubernetes_held_deletions",
 		"Resources that the store keeps although their objects are gone, until an operator accepts it: kubectl annotate crd NAME causeway.io/accept-deletions=REASON.",
 		[]string{"type"}, nil)
+	differsDesc = prometheus.NewDesc("causeway_kubernetes_definition_differs",
+		"1 while the CustomResourceDefinition of the type is of another version than the server: causewayctl install crds prints the server's.",
+		[]string{"type"}, nil)
 	copiesDesc = prometheus.NewDesc("causeway_kubernetes_copies_pending",
 		"Resources of other authors whose copies in the Kubernetes cluster wait to be compared.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (b *Bridge) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{followedDesc, objectsDesc, refusedDesc, heldDesc, copiesDesc} {
+	for _, d := range []*prometheus.Desc{followedDesc, objectsDesc, refusedDesc, heldDesc, differsDesc, copiesDesc} {
 		out <- d
 	}
 }
@@ -47,6 +50,9 @@ func (b *Bridge) Collect(out chan<- prometheus.Metric) {
 			}
 		}
 		gauge(followedDesc, followed, string(t))
+		if k.differs {
+			gauge(differsDesc, 1, string(t))
+		}
 		for d, n := range map[*prometheus.Desc]int{objectsDesc: objects, refusedDesc: refused, heldDesc: len(k.held)} {
 			if n > 0 {
 				gauge(d, n, string(t))

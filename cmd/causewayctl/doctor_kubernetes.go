@@ -51,6 +51,18 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 			"kubectl get them: the condition Accepted says what is wrong",
 		})
 	}
+	var others []string
+	for _, s := range seriesOf(string(answer), "causeway_kubernetes_definition_differs") {
+		others = append(others, s.typ)
+	}
+	if len(others) > 0 {
+		healthy = false
+		e.add(finding{
+			findingWarning, "kubernetes", strings.Join(shortList(others), ", "), "the CustomResourceDefinitions are of another version than the server",
+			"kubectl may refuse fields that the server has, or explain fields that it does not have; all objects and what they say stay",
+			"install those of the newest server: helm upgrade causeway-crds, or its causewayctl install crds | kubectl apply --server-side -f -",
+		})
+	}
 	if e.discovery(string(answer)) && healthy {
 		e.note("kubernetes", "", "users write in a cluster; %d types are followed", len(followed))
 	}

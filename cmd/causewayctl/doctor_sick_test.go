@@ -47,6 +47,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 	pages.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "# TYPE causeway_panics_total counter\ncauseway_panics_total{serving=\"xds\"} 0\ncauseway_panics_total{serving=\"kds\"} 2\n"+
 			"causeway_kubernetes_followed{type=\"Mesh\"} 0\ncauseway_kubernetes_held_deletions{type=\"MeshTimeout\"} 7\n"+
+			"causeway_kubernetes_definition_differs{type=\"MeshRetry\"} 1\n"+
 			"causeway_discovery_behind_seconds{kind=\"Pod\"} 75.2\ncauseway_discovery_behind_seconds{kind=\"Node\"} 0\n"+
 			"causeway_discovery_held_objects{kind=\"Service\"} 12\ncauseway_discovery_held_objects{kind=\"Pod\"} 0\n"+
 			"causeway_discovery_problems{reason=\"NoMesh\"} 3\n")
@@ -67,7 +68,7 @@ func TestDoctorOfASickServer(t *testing.T) {
 	if err := d.print(&all); err != nil {
 		t.Fatal(err)
 	}
-	for _, what := range []string{"not followed for 1m15s", "left out of a list and kept: 12", "as written: 3", "reason=NoMesh"} {
+	for _, what := range []string{"not followed for 1m15s", "left out of a list and kept: 12", "as written: 3", "reason=NoMesh", "MeshRetry", "of another version than the server"} {
 		if !strings.Contains(all.String(), what) {
 			t.Errorf("it does not say %q", what)
 		}

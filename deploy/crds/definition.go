@@ -72,9 +72,12 @@ func definition(k *kubernetes.Kind, describe func(string) string) object {
 		"apiVersion": "apiextensions.k8s.io/v1",
 		"kind":       "CustomResourceDefinition",
 		"metadata": object{
-			"name":        k.Plural + "." + k.Group,
-			"labels":      partOf(nil),
-			"annotations": object{"helm.sh/resource-policy": "keep"}, // with a definition all of its objects would go
+			"name":   k.Plural + "." + k.Group,
+			"labels": partOf(nil),
+			"annotations": object{
+				"helm.sh/resource-policy":   "keep", // with a definition all of its objects would go
+				kubernetes.AnnotationSchema: kubernetes.Schema(k.Type),
+			},
 		},
 		"spec": object{
 			"group": k.Group, "scope": scope, "names": names,
