@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,6 +30,8 @@ type ClientConfig struct {
 	// TokenSource, if set, is called for the token of each request, in place of Token. Several goroutines may call it at
 	// once.
 	TokenSource func(context.Context) (string, error)
+	// Dial, if set, makes the connections, in place of the system and of a proxy.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// TLS configures https. If nil, the client verifies against the system's roots.
 	TLS *tls.Config
 	// Timeout bounds one request. Default: 30 s.
@@ -86,6 +89,9 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
+	if c.Dial != nil {
+		transport.DialContext, transport.Proxy = c.Dial, nil
+	}
 	return &Client{config: c, base: base, http: &http.Client{Timeout: c.Timeout, Transport: transport,
 		CheckRedirect: stay}}, nil
 }

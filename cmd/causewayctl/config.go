@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
@@ -49,7 +50,7 @@ func newGetContexts(c *cli) *cobra.Command {
 				if row.Current {
 					mark = "*"
 				}
-				t.add(mark, one.Name, one.Address, credentialText(one))
+				t.add(mark, one.Name, addressText(one), credentialText(one))
 			}
 			return failed(c.printAnswer(rows, func() error {
 				if len(rows) == 0 {
@@ -60,6 +61,14 @@ func newGetContexts(c *cli) *cobra.Command {
 			}))
 		},
 	}
+}
+
+// addressText returns the address, and how it is reached.
+func addressText(one *contexts.Context) string {
+	if one.KubeContext == "" {
+		return one.Address
+	}
+	return one.Address + " (Kubernetes " + one.KubeContext + ")"
 }
 
 func credentialText(one *contexts.Context) string {
@@ -125,13 +134,17 @@ func newSetContext(c *cli) *cobra.Command {
 		Short: "Add a context, or replace it",
 		Long: "The context gets the values of --address, --ca or --ca-sha256, and --token-file or --client-cert\n" +
 			"with --client-key. Paths are stored as absolute ones. The first context becomes the current one.\n" +
-			"Nothing is sent to the server.",
+			"Nothing is sent to the server.\n\n" +
+			"With --kube-context, the address is that of a Service in a cluster, and commands reach it by\n" +
+			"kubectl port-forward. Without --ca, the context trusts the CA that the server shows now, by way of\n" +
+			"the cluster.",
 		Example: "  causewayctl config set-context global --address https://global.example:5681 --ca ca.crt --token-file admin.token\n" +
-			"  causewayctl config set-context zone-1 --address http://127.0.0.1:15681 --use",
+			"  causewayctl config set-context zone-1 --address http://127.0.0.1:15681 --use\n" +
+			"  causewayctl config set-context prod --kube-context prod --address https://global-causeway-global-api.causeway.svc:5681 --token-file admin.token",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			set, err := c.contextOfFlags(args[0])
+			set, err := c.contextOfFlags(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -164,16 +177,16 @@ func newSetContext(c *cli) *cobra.Command {
 }
 
 // contextOfFlags returns the context that the flags describe. It ignores the environment.
-func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
+func (c *cli) contextOfFlags(ctx context.Context, name string) (*contexts.Context, error) {
 	flags := c.credential.flags
 	if !flags.Changed("address") {
-		return nil, usagef("--address is missing: the URL of the server's HTTP API")
+		return nil, usagef("--address is missing: the URL of the server's HTTP API%s", c.kube.addressHint())
 	}
 	if flags.Changed("token") {
 		return nil, usagef("--token: contexts hold no secrets; write it to a file that only you may read, and give --token-file")
 	}
-	set := &contexts.Context{Name: name, Address: c.address}
-	for flag, field := range map[string]*string{"ca": &set.CA, "token-file": &set.TokenFile,
+	set := &contexts.Context{Name: name, Address: c.address, KubeContext: c.kube.context}
+	for flag, field := range map[string]*string{"kubeconfig": &set.Kubeconfig, "ca": &set.CA, "token-file": &set.TokenFile,
 		"client-cert": &set.ClientCert, "client-key": &set.ClientKey} {
 		if !flags.Changed(flag) {
 			continue
@@ -189,11 +202,17 @@ func (c *cli) contextOfFlags(name string) (*contexts.Context, error) {
 	}
 	// A command would refuse these with the same errors: an unreadable file, two credentials, a plaintext address with
 	// a token.
-	trial := &cli{address: set.Address, timeout: c.timeout, context: contextFlags{chosen: true}, credential: c.credential}
+	trial := &cli{address: set.Address, timeout: c.timeout, context: contextFlags{chosen: true}, credential: c.credential, kube: kubeFlags{context: c.kube.context, kubeconfig: c.kube.kubeconfig}}
 	trial.credential.noEnv = true
 	trial.caFile, trial.credential.pin, trial.credential.tokenFile = set.CA, set.CASHA256, set.TokenFile
 	if _, err := trial.connect(); err != nil {
 		return nil, err
+	}
+	if set.KubeContext != "" && set.CA == "" && set.CASHA256 == "" {
+		var err error
+		if set.CASHA256, err = c.learnCA(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if err := set.Validate(); err != nil {
 		return nil, usagef("%w", err)

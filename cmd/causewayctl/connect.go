@@ -15,6 +15,10 @@ func (c *cli) connect() (*api.Client, error) {
 	}
 	config := api.ClientConfig{Address: c.address, Timeout: c.timeout, UserAgent: "causewayctl/" + server.Version(),
 		LeftOut: c.left.add, Warned: c.left.warn}
+	var err error
+	if config.Dial, err = c.kube.dialer(c); err != nil {
+		return nil, err
+	}
 	if err := c.credential.apply(&config, c.caFile); err != nil {
 		return nil, err
 	}

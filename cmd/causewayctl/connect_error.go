@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/causeway-mesh/causeway/api"
+	"github.com/causeway-mesh/causeway/kubernetes/portforward"
 )
 
 // explainTransport adds advice to an error of the connection, not of the server.
@@ -20,6 +21,13 @@ func explainTransport(address string, err error) error {
 	var answer *api.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusBadRequest && strings.Contains(answer.Detail, "HTTP request to an HTTPS server") {
 		return &advised{fmt.Errorf("%s speaks TLS", address), "use an https:// address; as the server's user or root of its machine, --config DATA-DIR/context.yaml has all of it"}
+	}
+	if forward := (*portforward.Error)(nil); errors.As(err, &forward) {
+		what := forward.What
+		if e := (*url.Error)(nil); forward.Established && errors.As(err, &e) {
+			what += unknownIn(e)
+		}
+		return &advised{errors.New(what), forward.Advice}
 	}
 	var transport *url.Error
 	if !errors.As(err, &transport) || errors.Is(err, context.Canceled) {

@@ -125,6 +125,9 @@ func (c *cli) apply(found *contexts.Context) error {
 		return false
 	}
 	values := map[string]string{"address": found.Address}
+	if !given("kube-context", "kubeconfig") {
+		values["kube-context"], values["kubeconfig"] = found.KubeContext, found.Kubeconfig
+	}
 	if !given("ca", "ca-sha256") {
 		c.caFile, c.credential.pin = "", "" // from the environment
 		values["ca"], values["ca-sha256"] = found.CA, found.CASHA256

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"regexp"
@@ -201,7 +200,11 @@ func (c *cli) diagnosticsAddress(flag string) string {
 
 // diagnosticsClient returns a client for the diagnostics port, which accepts no credentials.
 func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
-	config := api.ClientConfig{Address: address, Diagnostics: true, Timeout: c.timeout,
+	dial, err := c.kube.dialer(c)
+	if err != nil {
+		return nil, err
+	}
+	config := api.ClientConfig{Address: address, Dial: dial, Diagnostics: true, Timeout: c.timeout,
 		UserAgent: "causewayctl/" + server.Version()}
 	if c.caFile != "" || c.credential.pin != "" {
 		if err := c.credential.trust(&config, c.caFile); err != nil {
@@ -219,7 +222,7 @@ func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 func (e *examination) readiness(ctx context.Context) error {
 	address := e.cli.diagnosticsAddress(e.flags.diagnostics)
 	if address == "" {
-		e.unknown("readiness", "", errors.New("the diagnostics port is unknown"), "give --diagnostics URL")
+		e.unknown("readiness", "", errors.New("the diagnostics port is unknown"), "give --diagnostics URL"+e.cli.kube.diagnosticsHint())
 		return nil
 	}
 	client, err := e.cli.diagnosticsClient(address)
@@ -256,14 +259,14 @@ func (e *examination) readiness(ctx context.Context) error {
 // otherPorts connects to the addresses that --port names, and checks the certificates there.
 func (e *examination) otherPorts(ctx context.Context) {
 	for _, address := range e.flags.ports {
-		e.add(portFinding(ctx, address))
+		e.add(e.cli.portFinding(ctx, address))
 	}
 }
 
-func portFinding(ctx context.Context, address string) finding {
+func (c *cli) portFinding(ctx context.Context, address string) finding {
 	ctx, cancel := context.WithTimeout(ctx, portTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	conn, err := c.kube.dial(ctx, address)
 	if err != nil {
 		return finding{
 			findingProblem, "port", address, err.Error(), "zones or proxies cannot connect",

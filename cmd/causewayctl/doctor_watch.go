@@ -48,12 +48,12 @@ func sameFindings(a, b string) bool {
 }
 
 // unexamined says why there are no findings: the server did not respond, or refused a request.
-func unexamined(address string, err error) string {
+func (c *cli) unexamined(err error) string {
 	var answer *api.Error
 	if errors.As(err, &answer) {
 		return "not examined, how it is is unknown: " + err.Error()
 	}
-	return "the server did not answer: " + explainTransport(address, err).Error()
+	return "the server did not answer: " + explainTransport(c.address, c.kube.about(err)).Error()
 }
 
 // examined returns the findings of one examination as text.
@@ -64,7 +64,7 @@ func (c *cli) examined(ctx context.Context, client *api.Client, flags *doctorFla
 	defer c.waiting.stop()
 	found, err := c.diagnose(ctx, client, flags)
 	if err != nil {
-		return unexamined(c.address, err) + "\n"
+		return c.unexamined(err) + "\n"
 	}
 	var text strings.Builder
 	if err := found.print(&text); err != nil {

@@ -13,11 +13,11 @@ import (
 // TestUnexamined checks that a server's refusal is not reported as a missing answer.
 func TestUnexamined(t *testing.T) {
 	refusal := fmt.Errorf("zones: %w", api.NewError(403, "Forbidden", "you may not list zones"))
-	if got := unexamined("http://a", refusal); strings.Contains(got, "did not answer") || !strings.Contains(got, "may not") {
+	if got := (&cli{address: "http://a"}).unexamined(refusal); strings.Contains(got, "did not answer") || !strings.Contains(got, "may not") {
 		t.Errorf("a refusal: %s", got)
 	}
 	gone := &url.Error{Op: "Get", URL: "http://a", Err: errors.New("connection reset")}
-	if got := unexamined("http://a", gone); !strings.Contains(got, "did not answer") {
+	if got := (&cli{address: "http://a"}).unexamined(gone); !strings.Contains(got, "did not answer") {
 		t.Errorf("no answer: %s", got)
 	}
 }

@@ -82,7 +82,7 @@ func (c *cli) watch(ctx context.Context, client *api.Client, flags *getFlags, ar
 		default:
 			pause = min(time.Second<<min(failures, 10), watchTimeout)
 			failures++
-			fmt.Fprintf(c.errOut, "asking %s again in %s: %v\n", c.address, pause, err)
+			fmt.Fprintf(c.errOut, "asking %s again in %s: %v\n", c.address, pause, c.kube.about(err))
 		}
 		select {
 		case <-time.After(pause):

@@ -43,7 +43,7 @@ func newLogin(c *cli) *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: c.completeContext,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return failed(explainTransport(c.address, c.login(cmd.Context(), flags, args)))
+			return failed(explainTransport(c.address, c.kube.about(c.login(cmd.Context(), flags, args))))
 		},
 	}
 	cmd.Flags().BoolVar(&flags.device, "device", false, "show a code to enter in a browser on any machine")
@@ -60,7 +60,7 @@ func (c *cli) login(ctx context.Context, flags *loginFlags, args []string) error
 	if err != nil {
 		return usagef("%w", err)
 	}
-	target, err := c.loginTarget(files, args)
+	target, err := c.loginTarget(ctx, files, args)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c *cli) login(ctx context.Context, flags *loginFlags, args []string) error
 }
 
 // loginTarget returns the context to sign in to, and applies it without its session.
-func (c *cli) loginTarget(files *contexts.Files, args []string) (*contexts.Context, error) {
+func (c *cli) loginTarget(ctx context.Context, files *contexts.Files, args []string) (*contexts.Context, error) {
 	given := c.credential.flags.Changed
 	for _, flag := range []string{"token", "token-file", "client-cert", "client-key"} {
 		if given(flag) {
@@ -112,7 +112,7 @@ func (c *cli) loginTarget(files *contexts.Files, args []string) (*contexts.Conte
 		}
 		return nil, usagef("there is no context %q: %scausewayctl login %s --address URL makes it", name, known, name)
 	case err != nil:
-		if found, err = c.contextOfFlags(name); err != nil {
+		if found, err = c.contextOfFlags(ctx, name); err != nil {
 			return nil, err
 		}
 	case given("address") && found.Address != c.address:
@@ -184,6 +184,10 @@ func (c *cli) signIn(ctx context.Context, provider *session.Provider, flags *log
 // whoIs returns who the server says that a session is.
 func (c *cli) whoIs(ctx context.Context, s *session.Session) (*api.WhoAmI, error) {
 	config := api.ClientConfig{Address: c.address, Timeout: c.timeout}
+	var err error
+	if config.Dial, err = c.kube.dialer(c); err != nil {
+		return nil, err
+	}
 	if err := c.credential.apply(&config, c.caFile); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out, errOut := printing.NewWriter(colours), printing.NewWriter(stderr)
 	defer func() { _ = errors.Join(out.Close(), colours.Close(), errOut.Close()) }()
 	c := &cli{in: stdin, out: out, errOut: errOut, raw: stdout, painter: colours}
+	defer c.kube.close()
 	root := newRoot(c)
 	settings.Narrow(root)
 	root.SetArgs(args)

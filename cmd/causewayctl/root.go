@@ -35,6 +35,7 @@ type cli struct {
 	caFile     string
 	credential credentialFlags
 	context    contextFlags
+	kube       kubeFlags
 	timeout    time.Duration
 	revision   uint64
 	output     outputFormat
@@ -88,6 +89,8 @@ func newRoot(c *cli) *cobra.Command {
 	c.credential.add(f)
 	c.context.add(f)
 	_ = root.RegisterFlagCompletionFunc("context", c.completeContext)
+	c.kube.add(f)
+	_ = root.RegisterFlagCompletionFunc("kube-context", c.kube.complete)
 	f.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long one command may take")
 	f.Uint64Var(&c.revision, "revision", 0, "read only once the server has this `revision`, which apply -o json prints: for what was written on another replica")
 	f.VarP(&c.output, "output", "o", "`format` of the output: table, wide, yaml or json; get has more")
@@ -175,6 +178,6 @@ func (c *cli) endlessOperation(run operationFunc) func(*cobra.Command, []string)
 		c.sayLeftOut()
 		err = c.said(err)
 		end(err)
-		return failed(c.aboutContext(explainTransport(c.address, err)))
+		return failed(c.aboutContext(explainTransport(c.address, c.kube.about(err))))
 	}
 }

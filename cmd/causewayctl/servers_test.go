@@ -32,6 +32,7 @@ import (
 // store in memory.
 func startServer(env *testscript.Env) error {
 	env.Setenv("PATH", programs+string(os.PathListSeparator)+env.Getenv("PATH"))
+	env.Setenv("PROGRAMS", programs) // for a PATH with nothing else
 	switch kind, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"), "_"); kind {
 	case "zone":
 		return startZoneAlone(env)

@@ -40,7 +40,7 @@ func startForUsers(env *testscript.Env) error {
 	if err := strangers.issue(env.WorkDir, "stranger", access.AdminGroup); err != nil {
 		return err
 	}
-	config := zone.Config{APIAddress: "0.0.0.0:0"}
+	config := zone.Config{APIAddress: "0.0.0.0:0", TLSNames: []string{"zone-1-api.causeway.svc"}}
 	config.Access.ClientCAFile = filepath.Join(env.WorkDir, "users.pem")
 	if config.DataDir, err = serverDir(env); err != nil {
 		return err

@@ -27,6 +27,10 @@ type Context struct {
 	Name string `json:"name"`
 	// Address is the URL of the server's HTTP API.
 	Address string `json:"address"`
+	// KubeContext is the context of a kubeconfig by which the address, that of a Service in a cluster, is reached; empty
+	// for an address that is reached directly. Kubeconfig is that file; kubectl's own choice if it is empty.
+	KubeContext string `json:"kubeContext,omitempty"`
+	Kubeconfig  string `json:"kubeconfig,omitempty"`
 	// CA is a PEM file of the CA that signed the server's certificate; CASHA256 is the hash of the CA's certificate. At
 	// most one is set.
 	CA       string `json:"ca,omitempty"`
@@ -130,6 +134,8 @@ func (c *Context) Validate() error {
 		return fmt.Errorf("name: %q: want 1 to 63 letters, digits, dots, dashes and underscores", c.Name)
 	case c.Address == "":
 		return errors.New("address: missing: want the URL of the server's HTTP API, such as https://global.example:5681")
+	case c.Kubeconfig != "" && c.KubeContext == "":
+		return errors.New("kubeconfig: kubeContext is missing: want the name of a context of that file")
 	case c.CA != "" && c.CASHA256 != "":
 		return errors.New("ca: caSha256 is set too: one of the two is enough")
 	case (c.ClientCert == "") != (c.ClientKey == ""):
@@ -149,7 +155,7 @@ func (f *File) Find(name string) *Context {
 		return nil
 	}
 	c := f.Contexts[i]
-	for _, p := range []*string{&c.CA, &c.TokenFile, &c.ClientCert, &c.ClientKey, &c.SessionFile} {
+	for _, p := range []*string{&c.Kubeconfig, &c.CA, &c.TokenFile, &c.ClientCert, &c.ClientKey, &c.SessionFile} {
 		if *p != "" && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(f.path), *p)
 		}
