@@ -26,6 +26,7 @@ func want(t *testing.T, attempts map[string][2]string) {
 
 // TestInbound: whatever comes from another machine meets the proxy.
 func TestInbound(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return
@@ -66,6 +67,7 @@ func TestInbound(t *testing.T) {
 
 // TestOutbound: what the machine's processes dial meets the proxy, but for what is excluded.
 func TestOutbound(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return
@@ -93,6 +95,7 @@ func TestOutbound(t *testing.T) {
 
 // TestFailsClosed: without a proxy nothing is reached, and IPv6 is no way around one that has IPv4 only.
 func TestFailsClosed(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return
@@ -130,6 +133,7 @@ func TestFailsClosed(t *testing.T) {
 
 // TestGuard: a guarded port is reached by the proxy alone, even where capture does not look.
 func TestGuard(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return
@@ -177,6 +181,7 @@ func TestGuard(t *testing.T) {
 
 // TestUninstall: the application is reached as before, without a rule of ours.
 func TestUninstall(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return
@@ -193,6 +198,7 @@ func TestUninstall(t *testing.T) {
 }
 
 func TestNotAllowed(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	if m == nil {
 		return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -52,6 +53,29 @@ func newMachine(t *testing.T) *machine {
 	}
 	m.ip("link set lo up")
 	return m
+}
+
+// another returns another thread of the same machine, for what takes its time beside other things.
+func (m *machine) another() *machine {
+	other := &machine{t: m.t, work: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked, as above
+		network, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", m.tid))
+		if err == nil {
+			err = errors.Join(unix.Setns(int(network.Fd()), unix.CLONE_NEWNET), network.Close())
+		}
+		other.tid = unix.Gettid()
+		ready <- err
+		for f := range other.work {
+			f()
+		}
+	}()
+	m.t.Cleanup(func() { close(other.work) })
+	if err := <-ready; err != nil {
+		m.t.Error(err)
+	}
+	return other
 }
 
 // do runs f on the machine.

@@ -109,6 +109,7 @@ func (r *raw) answer(within time.Duration) (flags byte) {
 // TestPackets: no sequence of packets opens a connection to the application. There is no proxy, so that whoever
 // answers a SYN with a SYN is the application.
 func TestPackets(t *testing.T) {
+	t.Parallel()
 	server, client := newPair(t)
 	if server == nil {
 		return

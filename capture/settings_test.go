@@ -10,6 +10,7 @@ import (
 
 // TestRefusedSettings: what would not do what it says is refused before the kernel is asked.
 func TestRefusedSettings(t *testing.T) {
+	t.Parallel()
 	one := []capture.Ports{{First: 80, Last: 80}}
 	for name, s := range map[string]capture.Settings{
 		"root":                {InboundPort: 15006},
@@ -31,6 +32,7 @@ func TestRefusedSettings(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"", "0", "65536", "10-9", "a", "1-", "-1", "1-2-3"} {
 		if p, err := capture.ParsePorts(text); err == nil {
 			t.Errorf("%q is %s", text, p)

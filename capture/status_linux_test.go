@@ -14,6 +14,7 @@ import (
 
 // TestStatus: it is installed, partly there, changed by somebody or absent, and others' rules stay as they are.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	m := newMachine(t)
 	if m == nil {
 		return
