@@ -1,12 +1,13 @@
 import { defineConfig } from "@playwright/test";
 
-// The browser is CHROMIUM, or the machine's. One worker: all tests look at one mesh. In the gate, where much else runs, a
-// test that failed runs again, and is listed as flaky.
+// The browser is CHROMIUM, or the machine's. Each of the two workers has a mesh of its own (tests/mesh.ts): the tests wait
+// for servers, leases and tokens for much of their time. In the gate, where much else runs, a test that failed runs again,
+// and is listed as flaky.
 const gate = process.env["CI"] !== undefined;
 
 export default defineConfig({
   testDir: "tests",
-  workers: 1,
+  workers: 2,
   retries: gate ? 1 : 0,
   timeout: gate ? 120_000 : 60_000,
   expect: { timeout: gate ? 30_000 : 15_000 },

@@ -17,6 +17,7 @@ test("a page that is left open keeps no listener of the changes that it was told
   await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
   await expect(page.getByText("Updates automatically.")).toBeVisible();
   for (let i = 1; i <= 3; i++) await change(i);
+  await expect(page.getByText("Refreshing…")).toHaveCount(0);
   const before = await listeners();
   const changes = 15;
   for (let i = 1; i <= changes; i++) await change(10 + i);

@@ -1,3 +1,4 @@
+import type { Response } from "@playwright/test";
 import { Client } from "./client";
 import { expect, test } from "./mesh";
 
@@ -104,17 +105,33 @@ test("a policy's page lists the proxies that it concerns, and where it is", asyn
   expect((await page.request.delete(at)).ok()).toBe(true);
 });
 
+/** isComplete reports whether an answer says that all zones and proxies have what was stored after a revision. */
+async function isComplete(answer: Response, after: number): Promise<boolean> {
+  const rollout = (await answer.json().catch(() => undefined)) as
+    | { revision: number; zones: { acknowledged: number; total: number }; proxies: { enforced: number; total: number } }
+    | undefined;
+  if (rollout === undefined || rollout.revision <= after) return false;
+  return rollout.zones.acknowledged === rollout.zones.total && rollout.proxies.enforced === rollout.proxies.total;
+}
+
 test("a change appears by itself, its rollout is followed, and an idle page asks nothing", async ({ watched: page, mesh }) => {
   const at = `${mesh.zone1}/meshes/default/meshtimeouts/live?namespace=backend-ns`;
   await page.goto(`${mesh.zone1}/ui/resources?type=meshtimeouts`);
   await expect(page.getByText("Updates automatically.")).toBeVisible();
-  expect((await page.request.put(at, { data: timeouts(3) })).ok()).toBe(true);
+  const put = async (seconds: number) => {
+    const stored = await page.request.put(at, { data: timeouts(seconds) });
+    expect(stored.ok()).toBe(true);
+    return Number(stored.headers()["causeway-revision"]);
+  };
+  const first = await put(3);
   await page.getByRole("link", { name: "live", exact: true }).click();
   await expect(page.getByText("Updates automatically.")).toBeVisible();
   await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
-  expect((await page.request.put(at, { data: timeouts(4) })).ok()).toBe(true);
+  const complete = page.waitForResponse(async (r) => r.url().includes("/_rollout/") && (await isComplete(r, first)));
+  expect(await put(4)).toBeGreaterThan(first);
   await expect(page.locator("pre").last()).toContainText(`"4s"`);
   await expect(page.getByText(/enforced by 1 of 1 proxies/)).toBeVisible();
+  await complete; // a page asks until then
 
   await expect(page.getByText("Refreshing…")).toHaveCount(0);
   let asked = 0;
