@@ -93,8 +93,8 @@ func (s *story) request(protocol matching.Protocol) rbac.Request {
 	return req
 }
 
-// TestStories runs the stories with the evaluator, both forms under the interpreter, and both forms in a real Envoy.
-func TestStories(t *testing.T) {
+// TestStoriesInEnvoy runs the stories with the evaluator, both forms under the interpreter, and both forms in a real Envoy.
+func TestStoriesInEnvoy(t *testing.T) {
 	t.Parallel()
 	var sets []matching.Rules
 	for i := range stories {
