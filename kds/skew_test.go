@@ -23,6 +23,7 @@ func TestZonesWithoutAFeature(t *testing.T) {
 	const spec = `{"targetRef":{"kind":"Mesh"},"to":[{"targetRef":{"kind":"Mesh"},"default":{"idleTimeout":"1s"}}]}`
 	for name, features := range lacking {
 		t.Run("without "+name, func(t *testing.T) {
+			t.Parallel()
 			g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 			put(t, g.store, written(t, globalHome, timeout, spec))
 			for _, session := range []string{"first", "second"} {
@@ -63,6 +64,7 @@ func TestSkewInBothDirections(t *testing.T) {
 			{"both", all &^ feature, all &^ feature},
 		} {
 			t.Run(name+"/"+tt.who, func(t *testing.T) {
+				t.Parallel()
 				ofGlobal, ofZone := store.NewMemory(), store.NewMemory()
 				g := startGlobalWith(t, ofGlobal, tt.global, func(c *GlobalConfig) { c.Validate = resources.ValidatePeer })
 				for session := range 2 {
