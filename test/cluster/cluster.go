@@ -97,12 +97,17 @@ func (c *Cluster) process(name, program string, args []string) (*Process, error)
 // Output runs one of the cluster's programs to its end. An error includes the program's stderr, and wraps an
 // *exec.ExitError if the status was not 0.
 func (c *Cluster) Output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
-	return output(ctx, stdin, filepath.Join(c.cfg.Bin, program), args...)
+	return c.OutputWith(ctx, nil, stdin, program, args...)
 }
 
-func output(ctx context.Context, stdin io.Reader, program string, args ...string) ([]byte, error) {
+// OutputWith runs a program as Output does, with variables (NAME=value) in addition to the environment of the test.
+func (c *Cluster) OutputWith(ctx context.Context, env []string, stdin io.Reader, program string, args ...string) ([]byte, error) {
+	return output(ctx, env, stdin, filepath.Join(c.cfg.Bin, program), args...)
+}
+
+func output(ctx context.Context, env []string, stdin io.Reader, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.SysProcAttr = processAttributes()
+	cmd.SysProcAttr, cmd.Env = processAttributes(), append(os.Environ(), env...)
 	var out, errOut bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
 	if err := cmd.Run(); err != nil {

@@ -34,6 +34,7 @@ type Server struct {
 	hosts     map[string]string
 	clock     *Clock
 	in        *Namespace
+	env       []string
 	readyFile string
 	addresses map[string]string
 }
@@ -50,6 +51,8 @@ type GlobalConfig struct {
 	Clock *Clock
 	// In, if set, is the network that the server runs in. Its loopback is that network's.
 	In *Namespace
+	// Env are variables (NAME=value) in addition to the environment of the test.
+	Env []string
 	// Args are further flags.
 	Args []string
 }
@@ -76,7 +79,7 @@ func (c *Cluster) StartGlobal(ctx context.Context, cfg GlobalConfig) (*Server, e
 		settings = append([]string{"--kds-insecure-anonymous"}, settings...)
 	}
 	return c.startServer(ctx, &Server{program: "causeway-global", settings: settings, hosts: cfg.Hosts,
-		clock: cfg.Clock, in: cfg.In, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
+		clock: cfg.Clock, in: cfg.In, env: cfg.Env, ports: []string{"api", "kds", "diagnostics"}}, cmp.Or(cfg.Name, "global"))
 }
 
 // JoinString returns a join string with which a zone can join the global.
@@ -114,7 +117,7 @@ func (c *Cluster) startServer(ctx context.Context, s *Server, name string) (*Ser
 	if err != nil {
 		return nil, err
 	}
-	p.env, p.in = s.clock.environment(), s.in
+	p.env, p.in = append(s.clock.environment(), s.env...), s.in
 	s.Process = p
 	return s, s.Start(ctx)
 }

@@ -111,7 +111,7 @@ func (s *Spire) start(ctx context.Context, program, config, socket string, args 
 		if _, err := os.Stat(socket); errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		_, err := output(ctx, nil, filepath.Join(s.bin, program), "healthcheck", "-socketPath", socket)
+		_, err := output(ctx, nil, nil, filepath.Join(s.bin, program), "healthcheck", "-socketPath", socket)
 		return err
 	})
 }
@@ -152,7 +152,7 @@ func (s *Spire) Socket() string { return s.socket }
 
 // ask runs a command of the server.
 func (s *Spire) ask(ctx context.Context, args ...string) ([]byte, error) {
-	return output(ctx, nil, filepath.Join(s.bin, "spire-server"), append(args, "-socketPath", s.serverAPI)...)
+	return output(ctx, nil, nil, filepath.Join(s.bin, "spire-server"), append(args, "-socketPath", s.serverAPI)...)
 }
 
 // The intervals determine how long a change of an entry takes to reach a proxy. SPIRE's defaults are 5 s. Programs are

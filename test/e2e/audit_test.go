@@ -80,6 +80,7 @@ func TestAuditLogThatFailsInBetween(t *testing.T) {
 // TestJoinThatIsNotTakenDown checks that a zone whose join could not be written to the log does not get its
 // certificate. After a kill, the log reports that it is unknown whether the zone joined.
 func TestJoinThatIsNotTakenDown(t *testing.T) {
+	t.Parallel()
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--audit-file-bytes", "1"}})
 	join, err := m.JoinString(t.Context(), m.global, "zone-1")
 	m.must(err)

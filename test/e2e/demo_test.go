@@ -13,6 +13,7 @@ import (
 
 // TestDemo runs the demo as `make demo ONCE=1` does. Its status reports whether all rows were as expected.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, programs.demo, "-once", "-bin", programs.bin, "-envoy", programs.envoy)

@@ -14,6 +14,7 @@ import (
 // TestDisasterGuide runs the commands of docs/operations/disaster-recovery.md: a global that has lost its store, with
 // and without a backup.
 func TestDisasterGuide(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

@@ -139,6 +139,7 @@ func TestSettings(t *testing.T) {
 
 // TestPages checks the pages that other tools expect of both servers.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	for _, s := range []*cluster.Server{m.global, m.zones["zone-1"]} {
 		var index struct{ Product, Version, InstanceID, ClusterID string }

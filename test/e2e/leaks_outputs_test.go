@@ -119,26 +119,24 @@ func (l *leaks) wrongKeys() {
 	l.must(os.WriteFile(noKey, []byte(ofGlobal), 0o600))
 	addresses := []string{"--api-address", "127.0.0.1:0", "--kds-address", "127.0.0.1:0", "--diagnostics-address",
 		"127.0.0.1:0"}
-	l.t.Setenv(secrets.PassphraseEnv, wrongWords)
-	l.fails("a wrong passphrase", "", "causeway-global",
+	l.fails("a wrong passphrase", "", passphrase(wrongWords), "causeway-global",
 		append([]string{"run", "--log-level", "debug", "--data-dir", copied}, addresses...)...)
-	l.t.Setenv(secrets.PassphraseEnv, ofGlobal[:8])
-	l.fails("a short passphrase", "", "causeway-global", append([]string{"run", "--data-dir", copied}, addresses...)...)
-	unsetPassphrase(l.t)
-	l.fails("a key file that is none", "", "causeway-global",
+	l.fails("a short passphrase", "", passphrase(ofGlobal[:8]), "causeway-global",
+		append([]string{"run", "--data-dir", copied}, addresses...)...)
+	l.fails("a key file that is none", "", nil, "causeway-global",
 		append([]string{"run", "--data-dir", copied, "--secrets-key-file", noKey}, addresses...)...)
-	l.fails("a token that is none", "", "causeway-zone", "bootstrap", "--dataplane", "backend", "--token-file", noKey)
+	l.fails("a token that is none", "", nil, "causeway-zone", "bootstrap", "--dataplane", "backend", "--token-file", noKey)
 	command, _, _ := strings.Cut(l.zones["zone-1"].Log(), "\n")
 	_, used, _ := strings.Cut(command, "--join ")
 	used, _, _ = strings.Cut(used, " ")
-	l.fails("a used join string", used, "causeway-zone", "join", "-", "--data-dir", filepath.Join(l.Dir(), "late"))
-	l.fails("half a join string", used[:len(used)-6], "causeway-zone", "join", "-", "--data-dir",
+	l.fails("a used join string", used, nil, "causeway-zone", "join", "-", "--data-dir", filepath.Join(l.Dir(), "late"))
+	l.fails("half a join string", used[:len(used)-6], nil, "causeway-zone", "join", "-", "--data-dir",
 		filepath.Join(l.Dir(), "late"))
 }
 
-func (l *leaks) fails(name, stdin, program string, args ...string) {
+func (l *leaks) fails(name, stdin string, env []string, program string, args ...string) {
 	l.t.Helper()
-	out, err := l.Output(l.t.Context(), strings.NewReader(stdin), program, args...)
+	out, err := l.OutputWith(l.t.Context(), env, strings.NewReader(stdin), program, args...)
 	if err == nil {
 		l.t.Fatalf("%s: it does not fail", name)
 	}

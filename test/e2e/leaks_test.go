@@ -40,10 +40,9 @@ type leaks struct {
 // TestNothingGivesKeysAway searches all output of two servers and an Envoy for every key, token and passphrase:
 // answers, errors, metrics, logs, configuration, backups and files. One planted key proves that the search works.
 func TestNothingGivesKeysAway(t *testing.T) {
-	t.Setenv(secrets.PassphraseEnv, ofGlobal)
+	t.Parallel()
 	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--log-level", "debug", "--kds-zone-tokens"},
-		Hosts: map[string]string{"diagnostics": "0.0.0.0"}})
-	unsetPassphrase(t) // the zone creates a key file
+		Hosts: map[string]string{"diagnostics": "0.0.0.0"}, Env: passphrase(ofGlobal)}) // the zone creates a key file
 	l := &leaks{mesh: m, loot: newLoot(), given: map[string][]byte{}, answered: map[string]bool{}}
 	l.loot.addText("passphrase", ofGlobal)
 	l.loot.addText("passphrase", wrongWords)
@@ -256,10 +255,5 @@ func (l *leaks) hasOwn() bool {
 	})
 }
 
-// unsetPassphrase unsets the variable until the test ends. An empty variable would be an error.
-func unsetPassphrase(t *testing.T) {
-	t.Helper()
-	if err := os.Unsetenv(secrets.PassphraseEnv); err != nil {
-		t.Fatal(err)
-	}
-}
+// passphrase returns the variable with a passphrase.
+func passphrase(words string) []string { return []string{secrets.PassphraseEnv + "=" + words} }

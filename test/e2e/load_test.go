@@ -16,6 +16,7 @@ import (
 
 // TestManyProxies checks that proxies get what concerns them and nothing else, in both forms of the protocol.
 func TestManyProxies(t *testing.T) {
+	t.Parallel()
 	for _, form := range []struct {
 		name            string
 		stateOfTheWorld bool

@@ -19,6 +19,7 @@ var readmePorts = []string{"25681", "25680", "25678", "15681", "15680", "5681", 
 
 // TestREADME runs the commands in the README for newcomers, and expects the output that it shows.
 func TestREADME(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -46,6 +47,7 @@ func (r *reader) onlyListed() {
 // TestInstallOnOneMachine runs the commands of docs/install/one-machine.md: settings in files, doctor, a backup, a
 // restart, a support bundle.
 func TestInstallOnOneMachine(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +57,7 @@ func TestInstallOnOneMachine(t *testing.T) {
 
 // TestProxylessGRPCGuide runs the commands of docs/proxyless-grpc: a grpc-go server that gets permissions from a zone.
 func TestProxylessGRPCGuide(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)

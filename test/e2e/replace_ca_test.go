@@ -17,6 +17,7 @@ import (
 // TestServerCAGuide runs the commands of docs/operations/rotation.md that replace a global's CA: the zone is locked out
 // until it has joined again, loses nothing, and receives changes afterwards.
 func TestServerCAGuide(t *testing.T) {
+	t.Parallel()
 	m := newMesh(t, "zone-1")
 	zone := m.zones["zone-1"]
 	m.apply(m.global, timeout("before", "10s"))

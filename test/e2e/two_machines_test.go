@@ -16,6 +16,7 @@ const mostCommands = 5
 // TestTwoMachines runs the commands of docs/install/README.md for a mesh of two machines unchanged, except for addresses,
 // folders and the join string. The two machines are two sets of ports.
 func TestTwoMachines(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +53,7 @@ func TestTwoMachines(t *testing.T) {
 // TestInstallOnTwoMachines runs the commands of docs/install/two-machines.md, each on its machine. It runs the
 // installed programs, and carries the join string from one machine to the other as a file.
 func TestInstallOnTwoMachines(t *testing.T) {
+	t.Parallel()
 	root, err := cluster.Root()
 	if err != nil {
 		t.Fatal(err)
