@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -67,16 +63,9 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 				address = ts.Getenv(addressEnv)
 			}
 			full := append(strings.Fields(path), strings.Fields(one.args)...)
-			cmd := exec.Command(filepath.Join(programs, "causewayctl"), full...) //nolint:gosec // the program under test
-			cmd.Env = append(cmd.Environ(), addressEnv+"="+address)
-			var out, said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &said
-			status := 0
-			if exit := (*exec.ExitError)(nil); errors.As(cmd.Run(), &exit) {
-				status = exit.ExitCode()
-			}
-			if status != exitNoAnswer || out.Len() > 0 || !strings.Contains(said.String(), one.want) {
-				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s%s", full, status, exitNoAnswer, one.want, &out, &said)
+			status, said, toOut := called(address, full)
+			if status != exitNoAnswer || toOut > 0 || !strings.Contains(said, one.want) {
+				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s", full, status, exitNoAnswer, one.want, said)
 				failed = append(failed, path)
 			}
 		}

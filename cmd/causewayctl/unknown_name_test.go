@@ -2,9 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -105,17 +102,9 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		for _, one := range tried[path] {
 			full := append(strings.Fields(path), one.args...)
-			cmd := exec.Command(filepath.Join(programs, "causewayctl"), full...) //nolint:gosec // the program under test
-			cmd.Env = append(cmd.Environ(), addressEnv+"="+ts.Getenv(addressEnv))
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &said, &said
-			err := cmd.Run()
-			status := 0
-			if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-				status = exit.ExitCode()
-			}
-			if status != exitUsage || !strings.Contains(said.String(), one.near) {
-				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s", full, status, exitUsage, one.near, &said)
+			status, said, _ := called(ts.Getenv(addressEnv), full)
+			if status != exitUsage || !strings.Contains(said, one.near) {
+				ts.Logf("FAILED %v: status %d, want %d and %q:\n%s", full, status, exitUsage, one.near, said)
 				failed = append(failed, path)
 			}
 		}
@@ -123,6 +112,17 @@ func unknownNames(ts *testscript.TestScript, neg bool, args []string) {
 	if len(failed) > 0 {
 		ts.Fatalf("unknown names are not told as such by %q", failed)
 	}
+}
+
+// called calls what main calls, as the program at an address, and returns its status, all that it prints, and how much of
+// that goes to the standard output. The scripts beside it start the program.
+func called(address string, args []string) (status int, said string, toOut int) {
+	var out, errOut bytes.Buffer
+	if !slices.Contains(args, "--address") {
+		args = append(slices.Clone(args), "--address", address)
+	}
+	status = run(args, strings.NewReader(""), &out, &errOut)
+	return status, out.String() + errOut.String(), out.Len()
 }
 
 // leaves returns the commands without subcommands, by their path.
