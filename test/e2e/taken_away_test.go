@@ -43,14 +43,19 @@ func TestRightsThatAreTakenAway(t *testing.T) {
 			f.role(s, user, "MeshRetry", "read")
 		},
 	} {
-		for _, s := range []*cluster.Server{m.global, zone} {
-			for what, args := range map[string][]string{
-				"a watch": {"get", "meshtimeouts", "--watch"}, "a watch in JSON": {"get", "meshtimeouts", "--watch", "-o", "json"},
-				"the audit log": {"audit", "--follow"},
-			} {
-				t.Run(strings.Join([]string{name, s.Name(), what}, "/"), func(t *testing.T) { f.follow(t, s, args, take) })
+		t.Run(name, func(t *testing.T) {
+			f.t = t
+			var all []*follower
+			for _, s := range []*cluster.Server{m.global, zone} {
+				for what, args := range map[string][]string{
+					"a watch": {"get", "meshtimeouts", "--watch"}, "a watch in JSON": {"get", "meshtimeouts", "--watch", "-o", "json"},
+					"the audit log": {"audit", "--follow"},
+				} {
+					all = append(all, f.begin(s, s.Name()+", "+what, args))
+				}
 			}
-		}
+			f.takeAway(all, take)
+		})
 	}
 }
 
@@ -61,38 +66,63 @@ type followers struct {
 	ids map[string]string // of their tokens
 }
 
-func (f *followers) follow(t *testing.T, s *cluster.Server, args []string, take func(*cluster.Server, string)) {
+// follower is a user with a command, and a twin with the same one, whose rights stay.
+type follower struct {
+	server         *cluster.Server
+	what           string
+	user           string
+	before, after  string // what is written there
+	command, twins *cluster.Process
+}
+
+// begin starts a command twice, and waits until both show what is written on their server.
+func (f *followers) begin(s *cluster.Server, what string, args []string) *follower {
 	f.n++
-	user, twin := fmt.Sprintf("user-%d", f.n), fmt.Sprintf("twin-%d", f.n)
-	before, after := fmt.Sprintf("before-%d", f.n), fmt.Sprintf("after-%d", f.n)
-	follows, goesOn := f.start(s, user, args), f.start(s, twin, args)
-	write := func(name string) {
-		f.must(s.API.Put(t.Context(), "/meshes/default/meshtimeouts/"+name, timeoutOf(name, "1")))
+	o := &follower{server: s, what: what, user: fmt.Sprintf("user-%d", f.n), before: fmt.Sprintf("before-%d", f.n),
+		after: fmt.Sprintf("after-%d", f.n)}
+	o.command, o.twins = f.start(s, o.user, args), f.start(s, fmt.Sprintf("twin-%d", f.n), args)
+	f.write(s, o.before)
+	f.shows(o.command, o.before)
+	f.shows(o.twins, o.before)
+	return o
+}
+
+// takeAway takes the rights of all users, and then waits: nothing is written until all of their commands have ended.
+func (f *followers) takeAway(all []*follower, take func(*cluster.Server, string)) {
+	f.t.Helper()
+	for _, o := range all {
+		take(o.server, o.user)
 	}
-	shows := func(p *cluster.Process, name string) {
-		f.must(cluster.Until(t.Context(), reconnectPatience, p.Name()+" to show "+name, func(context.Context) error {
-			if !strings.Contains(p.Log(), name) {
-				return fmt.Errorf("it shows:\n%s", p.Log())
-			}
-			return p.Alive()
-		}))
-	}
-	write(before)
-	shows(follows, before)
-	shows(goesOn, before)
-	take(s, user)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	ctx, cancel := context.WithTimeout(f.t.Context(), soon)
 	defer cancel()
-	if err := follows.Wait(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("without the right: %v", err)
+	for _, o := range all {
+		if err := o.command.Wait(ctx); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			f.t.Errorf("%s: without the right: %v", o.what, err)
+		}
 	}
-	write(after)
-	shows(goesOn, after)
-	if log := follows.Log(); strings.Contains(log, after) || !strings.Contains(log, "401") && !strings.Contains(log, "403") &&
-		!strings.Contains(log, "lacks the permission") && !strings.Contains(log, "not valid here") {
-		t.Errorf("it shows:\n%s", log)
+	for _, o := range all {
+		f.write(o.server, o.after)
+		f.shows(o.twins, o.after)
+		if log := o.command.Log(); strings.Contains(log, o.after) || !strings.Contains(log, "401") && !strings.Contains(log, "403") &&
+			!strings.Contains(log, "lacks the permission") && !strings.Contains(log, "not valid here") {
+			f.t.Errorf("%s: it shows:\n%s", o.what, log)
+		}
+		o.twins.Kill()
 	}
-	goesOn.Kill()
+}
+
+func (f *followers) write(s *cluster.Server, name string) {
+	f.must(s.API.Put(f.t.Context(), "/meshes/default/meshtimeouts/"+name, timeoutOf(name, "1")))
+}
+
+func (f *followers) shows(p *cluster.Process, name string) {
+	f.t.Helper()
+	f.must(cluster.Until(f.t.Context(), reconnectPatience, p.Name()+" to show "+name, func(context.Context) error {
+		if !strings.Contains(p.Log(), name) {
+			return fmt.Errorf("it shows:\n%s", p.Log())
+		}
+		return p.Alive()
+	}))
 }
 
 // start gives a user a token and a role, and runs a command as this user.
