@@ -2,11 +2,37 @@ package inspect
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
+
+// selected remembers a Dataplane that served each MeshGateway at its last write, which probably still does: no other
+// need be looked at then. The zero value remembers nothing.
+type selected struct {
+	mu  sync.Mutex
+	all map[resources.Key]resources.Key // guarded by mu
+}
+
+// mostSelected limits the MeshGateways that selected remembers.
+const mostSelected = 4096
+
+func (s *selected) get(gateway resources.Key) resources.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[gateway]
+}
+
+func (s *selected) set(gateway, dataplane resources.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil || len(s.all) >= mostSelected {
+		s.all = map[resources.Key]resources.Key{}
+	}
+	s.all[gateway] = dataplane
+}
 
 // gatewayTexts reports that no Dataplane that this server knows serves a MeshGateway.
 func (h *handlers) gatewayTexts(snap store.Snapshot, r *resources.Resource) []string {
@@ -16,9 +42,19 @@ func (h *handlers) gatewayTexts(snap store.Snapshot, r *resources.Resource) []st
 	}
 	selection := matching.NewSelection(r, c.SystemNamespace, snap.List(store.Query{Type: resources.TypeMeshGateway,
 		Mesh: r.Mesh}))
+	if last := snap.Get(h.views.selected.get(r.Key)); last != nil && selection.Has(last) {
+		return nil
+	}
+	all := snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh})
 	known := 0
-	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh}) {
-		if known++; known > mostLookedAt || selection.Has(dataplane) {
+	for range all {
+		if known++; known > mostLookedAt {
+			return nil // not all would be looked at
+		}
+	}
+	for dataplane := range all {
+		if selection.Has(dataplane) {
+			h.views.selected.set(r.Key, dataplane.Key)
 			return nil
 		}
 	}

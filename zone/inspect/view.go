@@ -21,6 +21,8 @@ type views struct {
 	meshes   map[string]*view
 	// before holds the views of the previous revision, whose unchanged parts are reused.
 	before map[string]*view
+	// selected has its own lock.
+	selected selected
 }
 
 // view is one mesh at one revision. Only its seen changes after it is made.
