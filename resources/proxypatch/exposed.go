@@ -160,31 +160,6 @@ func sameHTTPFilter(before, after *hcmv3.HttpFilter) string {
 	return ""
 }
 
-// discoveredFilters are the names of the filters that come by extension discovery.
-func discoveredFilters(c *Config) (map[string]bool, error) {
-	out := map[string]bool{}
-	for _, r := range c.Listeners {
-		listener, err := readAs[*listenerv3.Listener](c, r)
-		if err != nil {
-			return nil, err
-		}
-		for _, chain := range chainsOf(listener) {
-			for _, f := range chain.GetFilters() {
-				manager := &hcmv3.HttpConnectionManager{}
-				if !f.GetTypedConfig().MessageIs(manager) || f.GetTypedConfig().UnmarshalTo(manager) != nil {
-					continue
-				}
-				for _, hf := range manager.GetHttpFilters() {
-					if discovers(hf) {
-						out[hf.GetName()] = true
-					}
-				}
-			}
-		}
-	}
-	return out, nil
-}
-
 // exposedRoutes returns why an ordinary patch may not change exposed routes, or "". judges are the filters that no
 // route may turn off.
 func exposedRoutes(before, after *routev3.RouteConfiguration, judges map[string]bool) string {
@@ -199,8 +174,8 @@ func exposedRoutes(before, after *routev3.RouteConfiguration, judges map[string]
 		if field := differs(then, now, hostFields...); field != "" {
 			return fmt.Sprintf("would change the %s of its virtual host %s", field, then.GetName())
 		}
-		if !sameJudges(then.GetTypedPerFilterConfig(), now.GetTypedPerFilterConfig(), judges) {
-			return "would change how its permissions judge"
+		if why := sameJudges(then.GetTypedPerFilterConfig(), now.GetTypedPerFilterConfig(), judges); why != "" {
+			return why
 		}
 		if len(then.GetRoutes()) != len(now.GetRoutes()) {
 			return "would have other routes"
@@ -218,8 +193,8 @@ func sameRoute(before, after *routev3.Route, judges map[string]bool) string {
 	if field := differs(before, after, routeFields...); field != "" {
 		return fmt.Sprintf("would change the %s of its route %s", field, before.GetName())
 	}
-	if !sameJudges(before.GetTypedPerFilterConfig(), after.GetTypedPerFilterConfig(), judges) {
-		return "would change how its permissions judge"
+	if why := sameJudges(before.GetTypedPerFilterConfig(), after.GetTypedPerFilterConfig(), judges); why != "" {
+		return why
 	}
 	if (before.GetRoute() == nil) != (after.GetRoute() == nil) {
 		return fmt.Sprintf("would change the action of its route %s", before.GetName())
@@ -233,14 +208,14 @@ func sameRoute(before, after *routev3.Route, judges map[string]bool) string {
 	return ""
 }
 
-// sameJudges reports whether two maps agree on the filters that judge.
-func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) bool {
-	for name := range judges {
+// sameJudges returns why two maps do not agree on the filters that judge, or "".
+func sameJudges(before, after map[string]*anypb.Any, judges map[string]bool) string {
+	for _, name := range slices.Sorted(maps.Keys(judges)) {
 		if !proto.Equal(before[name], after[name]) {
-			return false
+			return fmt.Sprintf("would change how its permissions judge, or what an operator closes: the filter %s", name)
 		}
 	}
-	return true
+	return ""
 }
 
 // optionFields are the fields of a cluster's HTTP options that an ordinary patch may change. All others, such as

@@ -2,6 +2,7 @@ package proxypatch
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 
@@ -23,6 +24,9 @@ type Guard struct {
 	// Trusted reports whether an address or name with a port may lead to a port of the server that trusts callers on
 	// loopback. It may be nil.
 	Trusted func(address string, port uint32) bool
+	// Kept are names of HTTP filters that the patch does not configure for routes that others reach: those that
+	// operators' patches added, if an owner of a namespace wrote it.
+	Kept map[string]bool
 }
 
 // Check returns why an ordinary patch may not change before to after, or nil if it may.
@@ -206,6 +210,8 @@ func (g *Guard) routes(j *judged, protected map[string]bool, judges func() (map[
 	if err != nil {
 		return "", err
 	}
+	filters = maps.Clone(filters)
+	maps.Copy(filters, g.Kept)
 	if why := exposedRoutes(j.then.(*routev3.RouteConfiguration), j.now.(*routev3.RouteConfiguration), filters); why != "" {
 		return why, nil
 	}

@@ -2,6 +2,7 @@ package xds
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -143,6 +144,7 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 // applyPatches returns the configuration after all patches that may apply.
 func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
 	guard := proxypatch.Guard{Original: config, Own: p.target.addresses(), Trusted: p.target.own}
+	ofOperators := map[string]bool{}
 	now, closed := config, p.target.observed.closed
 	for _, one := range p.target.observed.patches {
 		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }
@@ -152,8 +154,16 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 			continue
 		}
 		next, err := now.Apply(one.id, one.conf)
+		if guard.Kept = nil; !one.ofOperator {
+			guard.Kept = ofOperators
+		}
 		if err == nil && !one.unguarded {
 			err = guard.Check(now, next)
+		}
+		if err == nil && one.ofOperator {
+			var added map[string]bool
+			added, err = proxypatch.AddedFilters(now, next)
+			maps.Copy(ofOperators, added)
 		}
 		switch {
 		case err != nil:

@@ -3,6 +3,7 @@ package xds
 import (
 	"encoding/json"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -175,5 +176,50 @@ func TestPatchesOfLogs(t *testing.T) {
 	sent, problems = patchedBy(t, log, manager(`{op: add, path: /serverName, value: mine}`))
 	if !strings.Contains(sent, "/var/log/mesh.log") || !strings.Contains(sent, "server_name: mine") || problems != "" {
 		t.Errorf("beside the log, nothing may change: problems %q", problems)
+	}
+}
+
+// TestPatchesOfOperatorsFilters: an owner's patch does not configure, for a route, a filter by which an operator's patch
+// closes something. It configures its own.
+func TestPatchesOfOperatorsFilters(t *testing.T) {
+	t.Parallel()
+	named := func(name, namespace, modifications string) *resources.Resource {
+		c := patchOf(&patchCase{Modifications: json.RawMessage(mustJSON(t, modifications))}, nil).Clone()
+		c.Name, c.Namespace = name, namespace
+		return testHome.Labelled(c)
+	}
+	limit := func(name string) string {
+		return `{httpFilter: {operation: AddBefore, match: {name: envoy.filters.http.router, origin: inbound}, value: "{name: ` + name +
+			`, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 7}}"}}`
+	}
+	off := func(name string) string {
+		return `{virtualHost: {operation: Patch, match: {origin: inbound}, value: "{typed_per_filter_config: {` + name +
+			`: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}"}}`
+	}
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "mesh.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	of := strings.Replace(string(raw), "name: caller\nlabels: {node: n1}", "name: caller\nlabels: {node: n1, k8s.kuma.io/namespace: shop}", 1)
+	if err := os.WriteFile(file, []byte(of), 0o600); err != nil || of == string(raw) {
+		t.Fatal("the proxy has no owner: ", err)
+	}
+	operators := named("o", "", "["+limit("of-operator")+"]")
+	only, problems := patchedIn(t, file, operators)
+	if problems != "" || !strings.Contains(only, "of-operator") {
+		t.Fatal(problems)
+	}
+	sent, problems := patchedIn(t, file, operators, named("a", "shop", "["+off("of-operator")+"]"))
+	if sent != only || !strings.Contains(problems, "of-operator") {
+		t.Errorf("an owner turns off what an operator closes: problems %q", problems)
+	}
+	sent, problems = patchedIn(t, file, operators, named("a", "shop", "["+limit("own")+", "+off("own")+"]"))
+	if problems != "" || !strings.Contains(sent, "BufferPerRoute") {
+		t.Errorf("an owner does not configure a filter of her own: problems %q", problems)
+	}
+	sent, problems = patchedIn(t, file, operators, named("p", "", "["+off("of-operator")+"]"))
+	if problems != "" || !strings.Contains(sent, "BufferPerRoute") {
+		t.Errorf("an operator does not change what operators wrote: problems %q", problems)
 	}
 }
