@@ -15,8 +15,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/kubernetes/node"
 )
 
-// patience is how long anything that happens by itself may take.
-const patience = 90 * time.Second
+// patience is how long anything that happens by itself may take. A machine with much else to do needs more.
+var patience time.Duration
 
 // root is the repository, scratch a folder for what all tests share.
 var root, scratch string
@@ -24,6 +24,7 @@ var root, scratch string
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
 
 func TestMain(m *testing.M) {
+	flag.DurationVar(&patience, "patience", 90*time.Second, "how long anything that happens by itself may take")
 	flag.Parse()
 	os.Exit(runTests(m))
 }
@@ -70,7 +71,7 @@ func newKube(t *testing.T) *kube {
 	t.Helper()
 	shared.once.Do(func() {
 		shared.node, shared.err = node.Start(context.Background(), node.Config{
-			Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: filepath.Join(scratch, "node")})
+			Programs: filepath.Join(root, ".tools", "kubernetes"), Dir: filepath.Join(scratch, "node"), Patience: patience})
 	})
 	must(t, shared.err)
 	return &kube{Node: shared.node, t: t}

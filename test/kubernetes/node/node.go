@@ -16,8 +16,8 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// patience is how long a step of the start may take.
-const patience = 2 * time.Minute
+// leastPatience is how long a step of the start may take, if the configuration does not allow more.
+const leastPatience = 2 * time.Minute
 
 // Config says what a node is made of.
 type Config struct {
@@ -25,6 +25,8 @@ type Config struct {
 	Programs string
 	// Dir is a folder for the node's state, logs, certificates and volumes. The caller removes it.
 	Dir string
+	// Patience is how long a step of the start may take; two minutes, if it is less.
+	Patience time.Duration
 }
 
 // Node is a running cluster.
@@ -44,6 +46,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if _, err := os.Stat(filepath.Join(c.Programs, "pause")); err != nil {
 		return nil, fmt.Errorf("no programs of Kubernetes: run make tools-kubernetes (%w)", err)
 	}
+	c.Patience = max(c.Patience, leastPatience)
 	n := &Node{Config: c, ended: make(chan error, 1)}
 	var err error
 	if n.network, err = claimNetwork(ctx); err != nil {
@@ -95,7 +98,7 @@ func (n *Node) start(ctx context.Context) error {
 
 // until runs kubectl until it succeeds.
 func (n *Node) until(ctx context.Context, what string, command ...string) error {
-	return cluster.Until(ctx, patience, what, func(ctx context.Context) error {
+	return cluster.Until(ctx, n.Patience, what, func(ctx context.Context) error {
 		select {
 		case err := <-n.ended:
 			n.ended <- err
@@ -150,7 +153,7 @@ func (n *Node) Stop() error {
 		select {
 		case err := <-n.ended:
 			n.ended <- err // for whoever stops it once more
-		case <-time.After(patience):
+		case <-time.After(n.Patience):
 			return fmt.Errorf("the first process of %s does not end", n.name)
 		}
 	}
