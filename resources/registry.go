@@ -47,6 +47,8 @@ type PolicyShape struct {
 	Single bool
 	// Route means that `to` items have `rules` (matches and backends) instead of a `default`.
 	Route bool
+	// ByRoute means that the routes of an inbound select its `rules`, by what they match of a request.
+	ByRoute bool
 }
 
 // Descriptor is one row of the registry. It must not be changed.
@@ -128,10 +130,11 @@ var table = []Descriptor{
 		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
 	withStatus(policy(TypeMeshTrace, "meshtraces", "mtr", PolicyShape{Single: true})),
 	policy(TypeMeshFaultInjection, "meshfaultinjections", "mfi",
-		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
-	policy(TypeMeshRateLimit, "meshratelimits", "mrl", PolicyShape{To: true, From: true, Rules: true, FromAsRules: true}),
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true, ByRoute: true}),
+	policy(TypeMeshRateLimit, "meshratelimits", "mrl",
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true, ByRoute: true}),
 	withoutSecrets(policy(TypeMeshTimeout, "meshtimeouts", "mt",
-		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true})),
+		PolicyShape{To: true, From: true, Rules: true, FromAsRules: true, ByRoute: true})),
 	withoutSecrets(policy(TypeMeshTrafficPermission, "meshtrafficpermissions", "mtp",
 		PolicyShape{From: true, Rules: true})),
 	policy(TypeMeshHealthCheck, "meshhealthchecks", "mhc", PolicyShape{To: true}),

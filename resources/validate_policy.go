@@ -235,7 +235,8 @@ func (v *validation) matches(matches []json.RawMessage, at *fieldPath) {
 
 // byRoute reports whether the rules of a policy type are selected by an inbound's routes.
 func byRoute(t Type) bool {
-	return t == TypeMeshTimeout || t == TypeMeshRateLimit || t == TypeMeshFaultInjection
+	d, ok := Lookup(t)
+	return ok && d.Policy != nil && d.Policy.ByRoute
 }
 
 // refRules are the rules for a targetRef at one place.

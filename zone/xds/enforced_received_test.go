@@ -117,3 +117,18 @@ func TestWholeFieldsThatAreCalledEnforced(t *testing.T) {
 		}
 	}
 }
+
+// TestReceivedTypesAreByRoute: the types whose rules become routes of inbounds are those whose matches are checked for
+// that.
+func TestReceivedTypesAreByRoute(t *testing.T) {
+	t.Parallel()
+	applied := map[resources.Type]bool{}
+	for i := range receivedTypes {
+		applied[receivedTypes[i].Type] = true
+	}
+	for _, d := range resources.Descriptors() {
+		if byRoute := d.Policy != nil && d.Policy.ByRoute; byRoute != applied[d.Type] {
+			t.Errorf("%s: its row in the registry has ByRoute: %v, and receivedTypes has it: %v", d.Type, byRoute, applied[d.Type])
+		}
+	}
+}
