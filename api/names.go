@@ -17,7 +17,8 @@ const noMesh = "-"
 
 // checkNames refuses invalid names in the path and the query of a request, before any lookup or access decision, and
 // query parameters that the route does not use. Parameters other than tag and revision must not be repeated, because
-// two readers could use different values.
+// two readers could use different values. An empty parameter of a change is refused: what narrows a change, such as the
+// mark of held deletions, must not widen it where a script had no value for it.
 func checkNames(r *http.Request, row *Row) error {
 	for _, part := range row.parts() {
 		if err := checkPart(row, part, r.PathValue(part)); err != nil {
@@ -46,6 +47,10 @@ func checkNames(r *http.Request, row *Row) error {
 			}
 			if err := CheckName(key, key, values[0]); err != nil {
 				return err
+			}
+		default:
+			if values[0] == "" && changes(r.Method) {
+				return BadField(key, "is empty: give it a value, or leave it out")
 			}
 		}
 	}

@@ -4,7 +4,37 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/causeway-mesh/causeway/api"
+	"github.com/causeway-mesh/causeway/resources"
 )
+
+// TestEmptyParametersOfChanges sends parameters without a value, which a script does that has lost it. A change must not be
+// larger by that: the mark of held deletions, left empty, would accept all of them.
+func TestEmptyParametersOfChanges(t *testing.T) {
+	done := func(w http.ResponseWriter, r *http.Request) error {
+		t.Errorf("%s was done", r.URL)
+		return nil
+	}
+	f := serve(t, resources.Home{}, func(s *api.Server) {
+		s.Handle(api.RouteZoneAcceptDeletes, done)
+		s.Handle(api.RouteZoneResync, done)
+	})
+	for _, tt := range []struct{ method, path, body, field string }{
+		{"POST", "/zones/zone-1/_accept-deletes?held=", "", "held"},
+		{"POST", "/zones/zone-1/_accept-deletes?held", "", "held"},
+		{"POST", "/zones/zone-1/_accept-deletes?type=", "", "type"},
+		{"POST", "/zones/zone-1/_resync?type=", "", "type"},
+		{"POST", "/_batch?dryRun=", permission("p"), "dryRun"},
+		{"PUT", "/meshes/default/meshtrafficpermissions/p?dryRun=", permission("p"), "dryRun"},
+	} {
+		_, e := f.call(t, tt.method, tt.path, tt.body)
+		if e == nil || e.Status != http.StatusBadRequest || len(e.InvalidParameters) == 0 ||
+			e.InvalidParameters[0].Field != tt.field {
+			t.Errorf("%s %s: got %v", tt.method, tt.path, e)
+		}
+	}
+}
 
 // TestUnknownParameters sends parameters that the request does not take. Each is refused by name, with the nearest
 // valid one, and nothing is done.

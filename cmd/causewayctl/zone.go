@@ -72,6 +72,12 @@ func newZoneAction(c *cli, a zoneAction) *cobra.Command {
 			"  causewayctl zone %s zone-1 --type meshtrafficpermission", a.verb, a.verb),
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: c.completeName(resources.TypeZone, &scopeFlags{}),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("type") && typeName == "" { // a script that has lost the type must not act on all
+				return usagef("--type is empty: name a type, or leave it out for all types")
+			}
+			return nil
+		},
 		RunE: c.operation(func(ctx context.Context, client *api.Client, args []string) error {
 			t, err := optionalType(typeName)
 			if err != nil {
