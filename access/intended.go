@@ -102,7 +102,7 @@ func (l *Log) recover() error {
 		after = min(after, line.After)
 	}
 	logged := map[string]bool{}
-	if err := l.done.lines(after, func(e Entry) bool {
+	if err := l.done.lines(after, sieve{}, func(e Entry) bool {
 		logged[e.Intent] = true
 		return true
 	}); err != nil {

@@ -39,8 +39,9 @@ func lastLine(path string) (last uint64, end int64, err error) {
 	}
 }
 
-// lines yields the whole lines of all files with a seq above after, oldest first, until yield returns false.
-func (j *journal) lines(after uint64, yield func(Entry) bool) error {
+// lines yields the whole lines of all files with a seq above after, oldest first, until yield returns false. It leaves out
+// some of those that the sieve rules out.
+func (j *journal) lines(after uint64, of sieve, yield func(Entry) bool) error {
 	names, err := j.files()
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func (j *journal) lines(after uint64, yield func(Entry) bool) error {
 		if i+1 < len(names) && firstSeq(names[i+1]) <= after+1 {
 			continue
 		}
-		if more, err := readFile(path, after, yield); err != nil || !more {
+		if more, err := readFile(path, after, of, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -57,7 +58,7 @@ func (j *journal) lines(after uint64, yield func(Entry) bool) error {
 }
 
 // readFile is lines for one file. It skips what is before its first line.
-func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err error) {
+func readFile(path string, after uint64, of sieve, yield func(Entry) bool) (more bool, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil // it was removed while we were reading
@@ -75,7 +76,7 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 		return false, err
 	}
 	in := bufio.NewReaderSize(f, 64<<10)
-	before := Entry{Seq: max(seq, firstSeq(path)) - 1}
+	before, ruledOut := Entry{Seq: max(seq, firstSeq(path)) - 1}, []byte(nil)
 	skipped := sync.OnceValues(func() (int, error) { return linesBefore(f, at) })
 	for number := 1; ; number++ {
 		line, err := in.ReadBytes('\n')
@@ -84,6 +85,13 @@ func readFile(path string, after uint64, yield func(Entry) bool) (more bool, err
 		}
 		if err != nil {
 			return false, err
+		}
+		if of.rulesOut(line) {
+			ruledOut = line
+			continue
+		}
+		if ruledOut != nil && json.Unmarshal(ruledOut, &before) == nil {
+			ruledOut = nil
 		}
 		var e Entry
 		if json.Unmarshal(bytes.TrimSpace(line), &e) != nil || e.Seq == 0 {

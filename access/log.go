@@ -224,7 +224,7 @@ func (l *Log) Read(q LogQuery, yield func(Entry) bool) error {
 	end := l.Settled()
 	err := l.done.inPlace()
 	if err == nil && q.After < end {
-		err = merge(q.After, l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
+		err = merge(q.After, q.sieve(), l.done, l.refused, func(e Entry) bool { return e.Seq <= end && (!q.matches(&e) || yield(e)) })
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)

@@ -2,12 +2,12 @@ package access
 
 import "iter"
 
-// merge yields the lines of two journals in the order of their numbers.
-func merge(after uint64, a, b *journal, yield func(Entry) bool) error {
+// merge yields the lines of two journals in the order of their numbers, without some of those that the sieve rules out.
+func merge(after uint64, of sieve, a, b *journal, yield func(Entry) bool) error {
 	var failed error
-	nextA, stopA := iter.Pull(pull(a, after, &failed))
+	nextA, stopA := iter.Pull(pull(a, after, of, &failed))
 	defer stopA()
-	nextB, stopB := iter.Pull(pull(b, after, &failed))
+	nextB, stopB := iter.Pull(pull(b, after, of, &failed))
 	defer stopB()
 	left, okLeft := nextA()
 	right, okRight := nextB()
@@ -27,9 +27,9 @@ func merge(after uint64, a, b *journal, yield func(Entry) bool) error {
 	return failed
 }
 
-func pull(j *journal, after uint64, failed *error) iter.Seq[Entry] {
+func pull(j *journal, after uint64, of sieve, failed *error) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		if err := j.lines(after, yield); err != nil {
+		if err := j.lines(after, of, yield); err != nil {
 			*failed = err
 		}
 	}
