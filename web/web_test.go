@@ -83,6 +83,9 @@ func TestNonceIsNewEachTime(t *testing.T) {
 		if strings.Contains(policy, "unsafe") || !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") {
 			t.Errorf("policy %q lets in more than the page's own files", policy)
 		}
+		if !strings.Contains(policy, "; require-trusted-types-for 'script'; trusted-types 'none'") {
+			t.Errorf("policy %q lets a text become markup", policy)
+		}
 	}
 }
 

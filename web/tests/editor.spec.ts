@@ -17,7 +17,8 @@ test("the editor offers keys, values and names by the keyboard alone, and Tab le
       await expect(offered.filter({ hasText: option }).first()).toBeVisible({ timeout: 3000 });
     }).toPass();
     await expect(editor).toHaveAttribute("aria-activedescendant", /.+/);
-    await page.waitForTimeout(100); // a list that has just opened takes no Enter: who typed on meant a new line
+    // A list takes no Enter until it has been open for 75 ms by the page's clock: who typed on meant a new line.
+    await page.waitForFunction((seen) => Date.now() > seen + 75, await page.evaluate(() => Date.now()));
     while (!((await page.locator("[role=option][aria-selected=true]").textContent()) ?? "").startsWith(option)) await page.keyboard.press("ArrowDown");
     await page.keyboard.press("Enter");
     await expect(offered).toHaveCount(0);

@@ -127,3 +127,29 @@ test("each text of each type of resource stays a text, at any depth, and is the 
     expect(await made(page), `${type}, in the editor`).toEqual([]);
   }
 });
+
+test("the browser refuses to make markup or a script of a text, whoever tries", async ({ page, mesh }) => {
+  for (const view of ["", "try", "calls?view=graph"]) {
+    await page.goto(`${mesh.zone1}/ui/${view}`);
+    await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+    const done = await page.evaluate(() => {
+      const tried = (what: () => void) => {
+        try {
+          what();
+          return "done";
+        } catch (failure) {
+          return (failure as Error).name;
+        }
+      };
+      const into = document.createElement("div");
+      return {
+        innerHTML: tried(() => { into.innerHTML = "<i>x</i>"; }),
+        insertAdjacentHTML: tried(() => into.insertAdjacentHTML("beforeend", "<i>x</i>")),
+        script: tried(() => { document.createElement("script").text = "1"; }),
+        policy: tried(() => void (window as unknown as { trustedTypes: { createPolicy: (name: string, rules: object) => object } }).trustedTypes.createPolicy("own", { createHTML: (s: string) => s })),
+        text: tried(() => { into.textContent = "<i>x</i>"; }),
+      };
+    });
+    expect(done, view).toEqual({ innerHTML: "TypeError", insertAdjacentHTML: "TypeError", script: "TypeError", policy: "TypeError", text: "done" });
+  }
+});
