@@ -3,6 +3,7 @@ package deploy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -130,6 +131,7 @@ func functions(all *template.Template) template.FuncMap {
 			}
 			return out
 		},
+		"fail":   func(why string) (string, error) { return "", errors.New(why) },
 		"lookup": func(_, _, _, _ string) map[string]any { return nil },
 		"dig":    dig,
 	}

@@ -120,6 +120,8 @@ type Holder struct {
 	now func() time.Time
 	// InPlace, if set, returns an error if the data folder is not in its place. A write elsewhere would be lost.
 	InPlace func() error
+	// Keep, if set, is called after each write of a file. A write counts once it returns nil.
+	Keep func() error
 	// current is the newest credential, nil before the zone has joined.
 	current atomic.Pointer[HeldCredential]
 }
@@ -180,7 +182,10 @@ func (s *Holder) write(name, purpose string, v any) error {
 	if err := os.Mkdir(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("membership: %w", err)
 	}
-	return server.WriteFile(filepath.Join(s.dir, name), sealed, 0o600)
+	if err := server.WriteFile(filepath.Join(s.dir, name), sealed, 0o600); err != nil || s.Keep == nil {
+		return err
+	}
+	return s.Keep()
 }
 
 // nextKey is a key without a certificate.

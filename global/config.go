@@ -14,6 +14,7 @@ import (
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/kubernetes/leader"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -91,6 +92,8 @@ type Config struct {
 	clusterID string
 	// folder is DataDir, held open from the start.
 	folder *place.Folder
+	// term is this replica's lead; nil for a global without replicas of this kind.
+	term *leader.Term
 }
 
 func (c *Config) fill() error {
@@ -110,6 +113,9 @@ func (c *Config) fill() error {
 	}
 	if c.Kubernetes != nil && c.Store.Kind == backend.Etcd {
 		return errors.New("--kubernetes: want --store bolt: replicas that share etcd would all write the status of the same objects")
+	}
+	if err := c.validateReplicas(); err != nil {
+		return err
 	}
 	if _, err := server.ParseTLSVersion(c.TLSMinVersion); err != nil {
 		return err

@@ -22,7 +22,7 @@ func newBridge(c *Config, durable store.Reader, spread *rollout, box *secrets.Bo
 	return kubernetes.Open(kubernetes.Config{
 		Settings: *c.Kubernetes, Home: c.home(), Store: durable, Routes: spread.routes,
 		Rollout: func(r *resources.Resource) *tracker.Rollout { return spread.of(r, nil) },
-		Pulse:   spread.pulse, Panics: c.Panics, Now: c.Now, Log: c.Log,
+		Pulse:   spread.pulse, Term: c.term, Panics: c.Panics, Now: c.Now, Log: c.Log,
 	}, kubernetes.Host{DataDir: c.DataDir, Box: box, Agent: "causeway-global"}, diagnostics)
 }
 

@@ -27,6 +27,9 @@ var errNotShared = errors.New("the store has no shared CA: only replicas with --
 // next start reports that the folder and the store have different CAs, and take repairs that. Errors come from the
 // files and the store, which is locked while a server with a file of its own runs.
 func ReplaceCA(ctx context.Context, c Config, take bool) (done *ReplacedCA, err error) {
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
 	box, err := prepare(&c)
 	if err != nil {
 		return nil, err

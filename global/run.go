@@ -27,22 +27,34 @@ import (
 // Run serves zones and the HTTP API until ctx ends, then drains and returns nil. It returns startup errors before it
 // serves anything but startup progress.
 func Run(ctx context.Context, c Config) error {
-	box, err := prepare(&c)
-	if err != nil {
+	if err := c.fill(); err != nil {
 		return err
 	}
-	defer c.folder.Close()
-	sockets, err := listenFirst(&c)
+	return whileLeading(ctx, &c, runOn)
+}
+
+// runOn runs the global on its data folder. It returns the store, if it was opened, which is closed then.
+func runOn(ctx context.Context, c *Config) (store.Reader, error) {
+	box, err := prepare(c)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	defer c.folder.Close()
+	sockets, err := listenFirst(c)
+	if err != nil {
+		return nil, err
 	}
 	defer sockets.close()
 	diagnostics := server.NewDiagnostics()
 	diagnostics.Guard(c.Panics)
 	diagnostics.SetStarting(errors.New("the store is not open yet"))
-	return server.Together(ctx,
+	var from store.Reader
+	err = server.Together(ctx,
 		func(ctx context.Context) error { return sockets.serveDiagnostics(ctx, diagnostics) },
-		func(ctx context.Context) error { return run(ctx, &c, box, sockets, diagnostics) })
+		func(ctx context.Context) error {
+			return run(ctx, c, box, sockets, diagnostics, func(s store.Reader) { from = s })
+		})
+	return from, err
 }
 
 // opened holds what the start opens first.
@@ -56,9 +68,9 @@ type opened struct {
 
 func (o *opened) close() error { return errors.Join(o.store.Close(), o.guard.Audit().Close()) }
 
-// run opens the store and serves it.
-func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets,
-	diagnostics *server.Diagnostics) (err error) {
+// run opens the store and serves it. It tells which one.
+func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets, diagnostics *server.Diagnostics,
+	tell func(store.Reader)) (err error) {
 	c.Store.Registerer = diagnostics.Registry
 	var o *opened
 	err = c.Store.Insist(ctx, diagnostics.SetStarting, func() error {
@@ -71,6 +83,7 @@ func run(ctx context.Context, c *Config, box *secrets.Box, sockets *sockets,
 		}
 		return err
 	}
+	tell(o.store)
 	defer func() { err = errors.Join(err, o.close()) }()
 	diagnostics.AddCheck("data folder", c.folder.Check)
 	diagnostics.AddCheck("store", o.store.Healthy)
@@ -119,8 +132,11 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 		return err
 	}
 
+	if err := c.term.Start(ctx, durable); err != nil {
+		return err
+	}
 	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
-	return server.Together(ctx, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run, bridge.Run,
+	return server.Together(ctx, func(ctx context.Context) error { return c.term.Run(ctx, durable) }, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run, bridge.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return certificate.Run(ctx, c.Log) },
 		func(ctx context.Context) error { return gate.run(ctx, sync, replicas.leads) },
@@ -220,11 +236,8 @@ func open(ctx context.Context, c *Config, box *secrets.Box) (o *opened, err erro
 	return o, nil
 }
 
-// prepare completes the configuration, creates the data directory and opens the box for its secrets.
+// prepare creates the data directory and opens the box for its secrets.
 func prepare(c *Config) (*secrets.Box, error) {
-	if err := c.fill(); err != nil {
-		return nil, err
-	}
 	if err := errors.Join(server.MakeDataDir(c.DataDir, c.Log), archive.Unfinished(c.DataDir)); err != nil {
 		return nil, err
 	}
@@ -245,7 +258,7 @@ func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
 		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
-		c.Store.Held = c.folder.Check
+		c.Store.Held, c.Store.Keep = c.held, c.keep()
 	}
 	return err
 }

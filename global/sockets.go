@@ -43,6 +43,8 @@ func (s *sockets) listen(c *Config) (err error) {
 	if s.kds, err = server.Listen(c.KDSAddress); err != nil {
 		return fmt.Errorf("--kds-address: %w", err)
 	}
+	c.term.Fence(s.api)
+	c.term.Fence(s.kds)
 	return nil
 }
 

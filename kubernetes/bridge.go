@@ -16,6 +16,7 @@ import (
 	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 	"github.com/causeway-mesh/causeway/kubernetes/injection"
+	"github.com/causeway-mesh/causeway/kubernetes/leader"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
@@ -33,6 +34,9 @@ type Settings struct {
 	WebhookConfiguration string
 	// RequestsPerSecond limits the requests to the API server; a default when zero.
 	RequestsPerSecond float64
+	// Lease is the Lease by which the replicas of a StatefulSet choose the one that serves; a server without replicas
+	// has none. Pod is the name of this replica's pod, the host name when empty.
+	Lease, Pod string
 }
 
 // Config configures New. All fields are required, unless they say otherwise.
@@ -56,6 +60,8 @@ type Config struct {
 	Serving *Certificate
 	// Injection returns the settings that the proxies of all pods share. Nil if pods get none.
 	Injection func() *injection.Settings
+	// Term is this replica's lead; nil for a server without replicas.
+	Term *leader.Term
 	// Panics may be nil.
 	Panics *panics.Guard
 	Now    func() time.Time
@@ -108,6 +114,7 @@ func New(c Config) (*Bridge, error) {
 	if b.listener, err = server.Listen(c.Settings.WebhookAddress); err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
+	c.Term.Fence(b.listener)
 	return b, nil
 }
 

@@ -25,7 +25,8 @@ func Open(c Config, at Host, diagnostics *server.Diagnostics) (*Bridge, error) {
 	var err error
 	for _, client := range []**apiserver.Client{&c.Client, &c.Prompt} {
 		if *client, err = apiserver.Connect(apiserver.Config{Kubeconfig: c.Settings.Kubeconfig,
-			UserAgent: at.Agent + "/" + server.Version(), RequestsPerSecond: c.Settings.RequestsPerSecond}); err != nil {
+			UserAgent: at.Agent + "/" + server.Version(), RequestsPerSecond: c.Settings.RequestsPerSecond,
+			Held: c.Term.Held}); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -67,6 +68,8 @@ type crowd struct {
 	net.Listener
 	limits crowdLimits
 	taker  sync.WaitGroup
+	// fence is the function of Fence.
+	fence atomic.Pointer[func() error]
 
 	mu        sync.Mutex
 	changed   sync.Cond        // on mu: ready, or err

@@ -194,6 +194,17 @@ func (g *Guest) awaitProof() error {
 	return nil
 }
 
+// Write implements net.Conn.
+func (g *Guest) Write(b []byte) (int, error) {
+	if held := g.crowd.fence.Load(); held != nil {
+		if err := (*held)(); err != nil {
+			_ = g.Close()
+			return 0, err
+		}
+	}
+	return g.Conn.Write(b)
+}
+
 // Close implements net.Conn.
 func (g *Guest) Close() error {
 	err := g.Conn.Close()

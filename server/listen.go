@@ -29,6 +29,14 @@ func listen(addr string, limits crowdLimits) (net.Listener, error) {
 	return limited(l, limits), nil
 }
 
+// Fence makes the connections of l, a listener of Listen, send nothing while held returns an error: the first attempt
+// closes them. held must be quick.
+func Fence(l net.Listener, held func() error) {
+	if c, ok := l.(*crowd); ok {
+		c.fence.Store(&held)
+	}
+}
+
 // IsLoopback reports whether only this machine can reach a listener on a.
 func IsLoopback(a net.Addr) bool {
 	host, _, err := net.SplitHostPort(a.String())

@@ -26,6 +26,10 @@ import (
 
 var errNoXDSCA = errors.New("xds CA: required with TLS: the zone keeps it in <data-dir>/tls/ca.crt")
 
+// mostBackOff is the longest pause between two attempts to reach the zone. Where replicas stand in for each other, proxies
+// find the next one within seconds; an attempt that is refused costs both sides little.
+const mostBackOff = time.Second
+
 func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 	overADS := func() *corev3.ConfigSource {
 		return &corev3.ConfigSource{ResourceApiVersion: corev3.ApiVersion_V3,
@@ -40,7 +44,7 @@ func dynamicResources() *bootstrapv3.Bootstrap_DynamicResources {
 			GrpcServices: []*corev3.GrpcService{{TargetSpecifier: &corev3.GrpcService_EnvoyGrpc_{EnvoyGrpc: &corev3.GrpcService_EnvoyGrpc{
 				ClusterName: xds.ServerCluster,
 				RetryPolicy: &corev3.RetryPolicy{RetryBackOff: &corev3.BackoffStrategy{
-					BaseInterval: durationpb.New(500 * time.Millisecond), MaxInterval: durationpb.New(10 * time.Second),
+					BaseInterval: durationpb.New(500 * time.Millisecond), MaxInterval: durationpb.New(mostBackOff),
 				}},
 			}}}},
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/kubernetes/leader"
 	"github.com/causeway-mesh/causeway/panics"
 	"github.com/causeway-mesh/causeway/place"
 	"github.com/causeway-mesh/causeway/resources"
@@ -97,6 +98,8 @@ type Config struct {
 	clusterID string
 	// folder is DataDir. It is held open from the start.
 	folder *place.Folder
+	// term is this replica's lead; nil for a zone without replicas.
+	term *leader.Term
 	// Access configures who may use the HTTP API.
 	Access access.Settings
 	// Tracer receives the spans; nil turns tracing off.
@@ -167,6 +170,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("--tls-names: %w", err))
 	}
 	if err := c.Store.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := c.validateReplicas(); err != nil {
 		errs = append(errs, err)
 	}
 	if err := c.Injection.validate(c.Kubernetes != nil && c.Kubernetes.WebhookAddress != ""); err != nil {

@@ -73,7 +73,7 @@ func newBridge(cfg *Config, o *opened, p *ports, spread *rollout, diagnostics *s
 		Pulse: func() string {
 			return fmt.Sprint(spread.status.Snapshot().Revision(), spread.link != nil && spread.link.Connected())
 		},
-		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
+		Term: cfg.term, Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
 	}, kubernetes.Host{DataDir: cfg.DataDir, Box: o.box, Agent: "causeway-zone"}, diagnostics)
 }
 

@@ -118,7 +118,7 @@ func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
 		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
-		c.Store.Held = c.folder.Check
+		c.Store.Held, c.Store.Keep = c.held, c.keep()
 	}
 	return err
 }

@@ -56,6 +56,7 @@ func (p *ports) listen(ctx context.Context, cfg *Config, box *secrets.Box, guard
 		if *one.into, err = server.Listen(one.address); err != nil {
 			return fmt.Errorf("%s: %w", one.flag, err)
 		}
+		cfg.term.Fence(*one.into)
 		p.bare = append(p.bare, *one.into)
 	}
 	if cfg.DNSAddress != "" {

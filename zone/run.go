@@ -24,22 +24,33 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	cfg = cfg.withDefaults()
-	box, err := prepare(&cfg)
+	return whileLeading(ctx, &cfg, run)
+}
+
+// run runs the zone on its data folder. It returns the store, if it was opened.
+func run(ctx context.Context, cfg *Config) (*opened, error) {
+	box, err := prepare(cfg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer cfg.folder.Close()
-	ports, err := listenFirst(&cfg, box)
+	ports, err := listenFirst(cfg, box)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer ports.close()
 	diagnostics := server.NewDiagnostics()
 	diagnostics.Guard(cfg.Panics)
 	diagnostics.SetStarting(errNotOpen)
-	return server.Together(ctx,
+	var o *opened
+	err = server.Together(ctx,
 		func(ctx context.Context) error { return diagnostics.Serve(ctx, ports.diagnostics) },
-		func(ctx context.Context) error { return start(ctx, &cfg, box, ports, diagnostics) })
+		func(ctx context.Context) error {
+			var err error
+			o, err = start(ctx, cfg, box, ports, diagnostics)
+			return err
+		})
+	return o, err
 }
 
 // Why a zone is not ready while it starts.
@@ -48,18 +59,19 @@ var (
 	errNotJoined = errors.New("the zone has not joined its global yet; the log has the reason")
 )
 
-// start joins if necessary, opens the store and serves it.
-func start(ctx context.Context, cfg *Config, box *secrets.Box, ports *ports, diagnostics *server.Diagnostics) error {
+// start joins if necessary, opens the store and serves it. It returns what it opened, which is closed then.
+func start(ctx context.Context, cfg *Config, box *secrets.Box, ports *ports,
+	diagnostics *server.Diagnostics) (*opened, error) {
 	memberships, err := enrolment.OpenHolder(cfg.DataDir, box, cfg.Now)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	memberships.InPlace = cfg.folder.Check
+	memberships.InPlace, memberships.Keep = cfg.held, cfg.term.KeepFiles
 	if cfg.Join != "" {
 		diagnostics.SetStarting(errNotJoined)
 	}
 	if err := settle(ctx, memberships, cfg); err != nil {
-		return err
+		return nil, err
 	}
 	diagnostics.SetStarting(errNotOpen)
 	cfg.Store.Registerer = diagnostics.Registry
@@ -71,14 +83,14 @@ func start(ctx context.Context, cfg *Config, box *secrets.Box, ports *ports, dia
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.memberships = memberships
 	diagnostics.AddCheck("data folder", cfg.folder.Check)
 	diagnostics.AddCheck("store", o.store.Healthy)
 	diagnostics.AddCheck("audit log", func() error { return o.guard.Audit().Ready(ctx) })
 	diagnostics.AddResources(cfg.DataDir)
-	return errors.Join(serve(ctx, cfg, o, ports, diagnostics), o.close())
+	return o, errors.Join(serve(ctx, cfg, o, ports, diagnostics), o.close())
 }
 
 // serve wires the parts, in order of dependency, and runs them until ctx ends.
@@ -130,8 +142,11 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(o.memberships, authorities, o.store) })
 	service := newProxyService(ctx, cfg, o, ports, routes, proxies, authorities, link, bridge)
 
+	if err := cfg.term.Start(ctx, o.store); err != nil {
+		return err
+	}
 	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
-	return server.Together(ctx, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
+	return server.Together(ctx, func(ctx context.Context) error { return cfg.term.Run(ctx, o.store) }, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
 		newDiscovery(cfg, o, bridge, authorities, diagnostics).Run, held.Run,
 		func(ctx context.Context) error { return cfg.folder.Run(ctx, cfg.Log) },
 		func(ctx context.Context) error { return ports.certificate.Run(ctx, cfg.Log) },

@@ -48,7 +48,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 		Example: "  causeway-global run --data-dir /var/lib/causeway\n" +
 			"  causeway-global run --data-dir ./data --kds-address 127.0.0.1:5685 --kds-tls=false",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: settings.Again(func(cmd *cobra.Command, _ []string) error {
 			if err := settings.Load(cmd.Flags()); err != nil {
 				return err
 			}
@@ -70,7 +70,7 @@ func newRun(cfg *global.Config) *cobra.Command {
 			}
 			defer server.SaveMemory()()
 			return global.Run(cmd.Context(), *cfg)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.DataDir, "data-dir", "", "`folder` for the store and the certificates (required)")

@@ -35,7 +35,7 @@ func newRun() *cobra.Command {
 			"  causeway-zone run --data-dir /var/lib/causeway-zone\n" +
 			"  causeway-zone run --zone alone --data-dir ./data",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: settings.Again(func(cmd *cobra.Command, _ []string) error {
 			if err := settings.Load(cmd.Flags()); err != nil {
 				return err
 			}
@@ -59,7 +59,7 @@ func newRun() *cobra.Command {
 			}
 			defer server.SaveMemory()()
 			return zone.Run(cmd.Context(), cfg)
-		},
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Zone, "zone", "", "`name` of the zone (required, unless it joins or has joined)")

@@ -3,9 +3,11 @@ package settings
 import (
 	"errors"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/causeway-mesh/causeway/kubernetes"
+	"github.com/causeway-mesh/causeway/kubernetes/leader"
 )
 
 // Kubernetes are the flags of a server whose users write in a Kubernetes cluster.
@@ -20,15 +22,25 @@ func (k *Kubernetes) Add(f *pflag.FlagSet, name string) {
 	f.StringVar(&k.settings.Kubeconfig, "kubernetes-kubeconfig", "", "`file` as kubectl reads it, for a server outside of the cluster; implies --kubernetes")
 	f.StringVar(&k.settings.WebhookAddress, "kubernetes-webhook-address", ":9443", "`address` on which the API server asks what users may write; empty: it does not ask, and what is not valid is noticed only once it is there")
 	f.StringVar(&k.settings.WebhookConfiguration, "kubernetes-webhook-configuration", name, "`name` of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, into which the server writes its CA")
+	f.StringVar(&k.settings.Lease, "kubernetes-lease", "", "`name` of the Lease, in the system namespace, by which the replicas of a StatefulSet choose the one that serves; empty for a server without replicas")
+	f.StringVar(&k.settings.Pod, "kubernetes-pod", "", "`name` of this replica's pod; default: the host name")
 }
 
 // Settings returns the settings, or nil for a server without a cluster.
 func (k *Kubernetes) Settings() (*kubernetes.Settings, error) {
 	if !k.on && k.settings.Kubeconfig == "" {
+		if k.settings.Lease != "" {
+			return nil, errors.New("--kubernetes-lease: needs --kubernetes")
+		}
 		return nil, nil
 	}
 	if k.settings.WebhookAddress != "" && k.settings.WebhookConfiguration == "" {
 		return nil, errors.New("--kubernetes-webhook-configuration: want the name of the configurations of the webhook")
 	}
 	return &k.settings, nil
+}
+
+// Again returns a command that starts again, in the same process, as a replica that waits when it leads no longer.
+func Again(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return leader.Again(run(cmd, args)) }
 }

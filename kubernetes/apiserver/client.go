@@ -24,6 +24,8 @@ type Config struct {
 	UserAgent string
 	// RequestsPerSecond limits the requests; 100 when zero. A watch counts when it begins.
 	RequestsPerSecond float64
+	// Held, if set, is called before each request that writes. Its error refuses the request.
+	Held func() error
 }
 
 const (
@@ -47,6 +49,7 @@ type Client struct {
 	http          *http.Client
 	limit         *rate.Limiter
 	access        *access
+	held          func() error
 
 	mu    sync.Mutex
 	token string    // guarded by mu
@@ -69,7 +72,7 @@ func Connect(c Config) (*Client, error) {
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 	}
 	return &Client{server: strings.TrimSuffix(a.server, "/"), agent: c.UserAgent, http: &http.Client{Transport: transport, CheckRedirect: stay},
-		limit: rate.NewLimiter(rate.Limit(c.RequestsPerSecond), int(c.RequestsPerSecond)), access: a}, nil
+		limit: rate.NewLimiter(rate.Limit(c.RequestsPerSecond), int(c.RequestsPerSecond)), access: a, held: c.Held}, nil
 }
 
 // stay refuses redirects: another server must not get the credential.
@@ -188,6 +191,11 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	if c.held != nil && method != http.MethodGet {
+		if err := c.held(); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return nil, err
@@ -220,4 +228,22 @@ func (c *Client) credential() (string, error) {
 	}
 	c.token, c.read = token, time.Now()
 	return c.token, nil
+}
+
+// Apply creates an object, or merges a document into it, by server-side apply. Unlike Create, it needs no right to
+// create objects of any name. It fails with a conflict if the object has other values that another manager set.
+func (c *Client) Apply(ctx context.Context, k Kind, n Name, manager string, document []byte) (*Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	answer, err := c.send(ctx, http.MethodPatch, k.path(n.Namespace, n.Name, ""), url.Values{"fieldManager": {manager}},
+		"application/apply-patch+yaml", document)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	raw, err := readAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(raw)
 }

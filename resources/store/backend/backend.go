@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/archive"
 	"github.com/causeway-mesh/causeway/resources/store/bolt"
@@ -57,6 +58,8 @@ type Config struct {
 	// Held, if set, is called by Healthy, and before each write; in a bolt store once for each group of batches. Its
 	// error refuses the write. It must be quick.
 	Held func() error
+	// Keep is bolt.Config.Keep. A store in etcd does not call it.
+	Keep func(revision uint64, changes map[resources.Key]*resources.Resource) error
 	// Owner describes the owner of the store, for later programs that open it and for the backup in the folder of Path
 	// that is made before the contents of etcd are migrated to a newer format. Without a Server, an older format in
 	// etcd is refused and nothing is recorded.
@@ -196,7 +199,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		if err := c.checkLost(); err != nil {
 			return nil, err
 		}
-		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Program: c.Owner.Version,
+		s, err := bolt.Open(ctx, bolt.Config{Path: c.Path, Held: c.Held, Keep: c.Keep, Program: c.Owner.Version,
 			View: c.view(), Registerer: c.Registerer, Log: c.Log})
 		if err != nil {
 			return nil, err

@@ -32,6 +32,13 @@ func (s *Store) commit(group []*store.Request) {
 	if commits := t.Commits(); len(commits) > 0 {
 		changes := store.Net(commits)
 		revision := commits[len(commits)-1].Revision
+		if s.keep != nil {
+			if err := s.keep(revision, changes); err != nil {
+				t.Abort()
+				fail(group, fmt.Errorf("%w (%w)", store.ErrUnavailable, err))
+				return
+			}
+		}
 		if err := s.file.write(revision, changes); err != nil {
 			t.Abort()
 			s.refused.Store(&err)

@@ -32,6 +32,9 @@ type Config struct {
 	// Held, if set, is called once before each group of batches is written. Its error refuses them all with
 	// store.ErrUnavailable. It must be quick.
 	Held func() error
+	// Keep, if set, is called with the changes of each group of batches before they are written, and before anybody sees
+	// them. Its error refuses the group with store.ErrUnavailable. A nil resource is a deletion.
+	Keep func(revision uint64, changes map[resources.Key]*resources.Resource) error
 	// Registerer receives the store's metrics until Close; nil means none.
 	Registerer prometheus.Registerer
 	// Log receives write failures; default slog.Default().
@@ -67,6 +70,7 @@ type Store struct {
 	*store.View
 	file    *file
 	held    func() error
+	keep    func(uint64, map[resources.Key]*resources.Resource) error
 	log     *slog.Logger
 	metrics *store.Metrics
 
@@ -102,6 +106,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		View:  store.NewView(config.View),
 		file:  f,
 		held:  config.Held,
+		keep:  config.Keep,
 		log:   config.Log,
 		queue: store.NewQueue(config.QueueSize),
 	}

@@ -48,3 +48,20 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "causeway-global.namespaced" -}}
 dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreakers,meshexternalservices,meshfaultinjections,meshhealthchecks,meshhttproutes,meshidentities,meshloadbalancingstrategies,meshmetrics,meshmultizoneservices,meshpassthroughs,meshproxypatches,meshratelimits,meshreferencegrants,meshretries,meshservices,meshtcproutes,meshtimeouts,meshtlses,meshtraces,meshtrafficpermissions,meshtrusts,zoneingresses
 {{- end }}
+
+{{/* Whether replicas choose a leader by a Lease: several of them, with a store in a file each. */}}
+{{- define "causeway-global.lease" -}}
+{{- if and (gt (int .Values.replicas) 1) (eq .Values.store.kind "bolt") }}
+{{- if not .Values.kubernetes.enabled }}{{ fail "replicas: more than one needs kubernetes.enabled, or store.kind etcd" }}{{ end }}
+{{- if not .Values.secretsKey.secretName }}{{ fail "replicas: more than one needs secretsKey.secretName: what the replicas share is sealed with that key" }}{{ end }}
+{{- include "causeway-global.name" . }}
+{{- end }}
+{{- end }}
+
+{{/* What selects the pod that serves. */}}
+{{- define "causeway-global.serving" -}}
+{{ include "causeway-global.selector" . }}
+{{- if include "causeway-global.lease" . }}
+causeway.io/leader: "true"
+{{- end }}
+{{- end }}

@@ -48,3 +48,21 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "causeway-zone.namespaced" -}}
 dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreakers,meshexternalservices,meshfaultinjections,meshhealthchecks,meshhttproutes,meshidentities,meshloadbalancingstrategies,meshmetrics,meshmultizoneservices,meshpassthroughs,meshproxypatches,meshratelimits,meshreferencegrants,meshretries,meshservices,meshtcproutes,meshtimeouts,meshtlses,meshtraces,meshtrafficpermissions,meshtrusts,zoneingresses
 {{- end }}
+
+{{/* Whether replicas choose a leader by a Lease: several of them, with a store in a file each. */}}
+{{- define "causeway-zone.lease" -}}
+{{- if and (gt (int .Values.replicas) 1) (eq .Values.store.kind "etcd") }}{{ fail "replicas: a zone on etcd has one" }}{{ end }}
+{{- if and (gt (int .Values.replicas) 1) (eq .Values.store.kind "bolt") }}
+{{- if not .Values.kubernetes.enabled }}{{ fail "replicas: more than one needs kubernetes.enabled" }}{{ end }}
+{{- if not .Values.secretsKey.secretName }}{{ fail "replicas: more than one needs secretsKey.secretName: what the replicas share is sealed with that key" }}{{ end }}
+{{- include "causeway-zone.name" . }}
+{{- end }}
+{{- end }}
+
+{{/* What selects the pod that serves. */}}
+{{- define "causeway-zone.serving" -}}
+{{ include "causeway-zone.selector" . }}
+{{- if include "causeway-zone.lease" . }}
+causeway.io/leader: "true"
+{{- end }}
+{{- end }}
