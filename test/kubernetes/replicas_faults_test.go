@@ -43,7 +43,7 @@ func (r *replicas) checkKilled(keys string) {
 		address := r.address(other)
 		must(r.t, r.process(leader).Kill())
 		began := time.Now()
-		r.serves(other, 2, takeover)
+		r.serves(other, 2, *takeover)
 		took := time.Since(began)
 		close(stop)
 		<-done
@@ -179,7 +179,7 @@ func (r *replicas) checkDeletedSecrets() {
 	})
 	leader, other := r.leader()
 	must(r.t, r.process(leader).Kill())
-	r.serves(other, 2, 2*takeover)
+	r.serves(other, 2, patience)
 }
 
 // checkRestarted restarts both, as an upgrade does: a leader that is told to end gives the lead away.
