@@ -66,23 +66,29 @@ func (k *kube) followPage(page string) {
 	if len(commands) < 6 {
 		k.t.Fatalf("%s has only %d commands", page, len(commands))
 	}
+	k.run(page, commands)
+}
+
+// run runs commands of a page.
+func (k *kube) run(page string, commands []pages.Command) {
+	k.t.Helper()
 	dir := k.t.TempDir()
+	for _, folder := range []string{filepath.Join("deploy", "charts"), filepath.Join("docs", "kubernetes")} {
+		must(k.t, os.MkdirAll(filepath.Join(dir, filepath.Dir(folder)), 0o700))
+		must(k.t, os.Symlink(filepath.Join(root, folder), filepath.Join(dir, folder)))
+	}
 	for _, c := range commands {
-		k.eventually(fmt.Sprintf("line %d: %s", c.Line, c.Text), func(ctx context.Context) error {
+		k.eventually(fmt.Sprintf("%s, line %d: %s", page, c.Line, c.Text), func(ctx context.Context) error {
 			cmd := exec.CommandContext(ctx, "bash", "-ec", "set -o pipefail; "+c.Text)
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+k.Kubeconfig(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir,
 				"PATH="+filepath.Join(root, ".tools", "bin")+":"+k.Programs+":"+os.Getenv("PATH"))
-			must(k.t, os.MkdirAll(filepath.Join(dir, "deploy"), 0o700))
-			if _, err := os.Lstat(filepath.Join(dir, "deploy", "charts")); err != nil {
-				must(k.t, os.Symlink(filepath.Join(root, "deploy", "charts"), filepath.Join(dir, "deploy", "charts")))
-			}
 			out, err := cmd.CombinedOutput()
 			if err == nil && len(c.Output) > 0 {
 				err = pages.Shows(c.Output, string(out), strings.NewReplacer())
 			}
 			if err != nil && len(c.Output) == 0 { // it is not a question, and is asked once
-				k.t.Fatalf("line %d: %s: %v\n%s", c.Line, c.Text, err, out)
+				k.t.Fatalf("%s, line %d: %s: %v\n%s", page, c.Line, c.Text, err, out)
 			}
 			if err != nil {
 				return fmt.Errorf("%w\n%s", err, out)

@@ -24,8 +24,13 @@ func (k *kube) loadApp() {
 	if out, err := build.CombinedOutput(); err != nil {
 		k.t.Fatalf("%v: %s", err, out)
 	}
-	must(k.t, k.Load(k.t.Context(), &node.Image{Name: "localhost/app:dev", Entrypoint: "/usr/bin/app", User: "65532:65532",
-		Files: map[string]string{"usr/bin/app": binary}, Folders: map[string]int{"tmp": 65532}}))
+	must(k.t, k.Load(k.t.Context(), appImage()))
+}
+
+// appImage is the image of the program that loadApp builds.
+func appImage() *node.Image {
+	return &node.Image{Name: "localhost/app:dev", Entrypoint: "/usr/bin/app", User: "65532:65532",
+		Files: map[string]string{"usr/bin/app": filepath.Join(scratch, "app")}, Folders: map[string]int{"tmp": 65532}}
 }
 
 // probedPod is a pod with the program, one kind of probe, and a hook.
