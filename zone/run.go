@@ -145,6 +145,7 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	if err := cfg.term.Start(ctx, o.store); err != nil {
 		return err
 	}
+	cfg.term.Register(diagnostics.Registry)
 	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
 	return server.Together(ctx, func(ctx context.Context) error { return cfg.term.Run(ctx, o.store) }, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
 		newDiscovery(cfg, o, bridge, authorities, diagnostics).Run, held.Run,
