@@ -32,16 +32,21 @@ func BoolQuery(q url.Values, name string) (bool, error) {
 // briefOverview is an overview without labels, times, the Dataplane, and all but the last session. Its fields have the
 // names and forms of the whole one.
 type briefOverview struct {
-	Type             string          `json:"type"`
-	Mesh             string          `json:"mesh,omitempty"`
-	Name             string          `json:"name"`
-	Namespace        string          `json:"namespace,omitempty"`
-	KRI              string          `json:"kri,omitempty"`
+	briefName
 	Zone             json.RawMessage `json:"zone,omitempty"`
 	ZoneInsight      json.RawMessage `json:"zoneInsight,omitempty"`
 	DataplaneInsight json.RawMessage `json:"dataplaneInsight,omitempty"`
 	LeftOut          int             `json:"leftOut,omitempty"`
 	Unknown          *Unknown        `json:"unknown,omitempty"`
+}
+
+// briefName says which resource an overview is of.
+type briefName struct {
+	Type      string `json:"type"`
+	Mesh      string `json:"mesh,omitempty"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	KRI       string `json:"kri,omitempty"`
 }
 
 // briefSession is what a list shows of a session.
@@ -72,8 +77,8 @@ type namedVersion struct {
 
 // appendBrief is appendOverview for a brief one.
 func (s *Server) appendBrief(dst []byte, v view, r *resources.Resource, reader *Reader) []byte {
-	o := briefOverview{Type: string(r.Type) + "Overview", Mesh: r.Mesh, Name: r.Name, Namespace: r.Namespace,
-		KRI: resources.KRIOf(r).String(), Unknown: s.unknown(r)}
+	o := briefOverview{briefName: briefName{Type: string(r.Type) + "Overview", Mesh: r.Mesh, Name: r.Name, Namespace: r.Namespace,
+		KRI: resources.KRIOf(r).String()}, Unknown: s.unknown(r)}
 	into := &o.DataplaneInsight
 	if r.Type == resources.TypeZone {
 		o.Zone, into = r.Spec.JSON(), &o.ZoneInsight
