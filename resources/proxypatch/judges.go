@@ -20,29 +20,29 @@ func discoveredFilters(c *Config) (map[string]bool, error) {
 	return out, nil
 }
 
-// AddedFilters returns the names of the HTTP filters that the listeners of a configuration have, and did not have
-// before.
-func AddedFilters(before, after *Config) (map[string]bool, error) {
-	out := map[string]bool{}
+// AddedFilters returns the names of the HTTP filters of which the listeners of a configuration have more than before: an
+// author may add one that has the name of another's.
+func AddedFilters(before, after *Config) (added []string, err error) {
 	for name, r := range after.Listeners {
 		if r == before.Listeners[name] {
 			continue
 		}
-		had := map[string]bool{}
+		more := map[string]int{}
 		if old := before.Listeners[name]; old != nil {
-			if err := before.eachFilter(old, func(f *hcmv3.HttpFilter) { had[f.GetName()] = true }); err != nil {
+			if err := before.eachFilter(old, func(f *hcmv3.HttpFilter) { more[f.GetName()]-- }); err != nil {
 				return nil, err
 			}
 		}
-		if err := after.eachFilter(r, func(f *hcmv3.HttpFilter) {
-			if !had[f.GetName()] {
-				out[f.GetName()] = true
-			}
-		}); err != nil {
+		if err := after.eachFilter(r, func(f *hcmv3.HttpFilter) { more[f.GetName()]++ }); err != nil {
 			return nil, err
 		}
+		for name, n := range more {
+			if n > 0 {
+				added = append(added, name)
+			}
+		}
 	}
-	return out, nil
+	return added, nil
 }
 
 // eachFilter visits the HTTP filters of a listener.

@@ -2,7 +2,6 @@ package xds
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -141,11 +140,24 @@ func (s *state) samePatches(old *state, p *proxy) bool {
 	return s.sameForwarders(old) && slices.Equal(old.patched.of, p.target.observed.patches) && old.patched.closed == p.target.observed.closed && old.patched.without == p.unpatchable.changes
 }
 
-// applyPatches returns the configuration after all patches that may apply.
+// applyPatches returns the configuration after all patches that may apply. An operator's patch may come after an owner's,
+// and add a filter that the owner's already configures: then all apply once more, and the owner's is refused.
 func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Config {
+	said, kept := s.patched.problems, map[string]bool{}
+	for {
+		now, late := s.applyKeeping(p, config, kept)
+		if !late {
+			return now
+		}
+		s.patched.problems = said
+	}
+}
+
+// applyKeeping applies all patches that may apply. Those of owners configure none of the filters that are kept, to which
+// it adds those of operators' patches. late means that one of them was added after an owner's patch.
+func (s *state) applyKeeping(p *proxy, config *proxypatch.Config, kept map[string]bool) (now *proxypatch.Config, late bool) {
 	guard := proxypatch.Guard{Original: config, Own: p.target.addresses(), Trusted: p.target.own}
-	ofOperators := map[string]bool{}
-	now, closed := config, p.target.observed.closed
+	now, closed, owners := config, p.target.observed.closed, false
 	for _, one := range p.target.observed.patches {
 		problem := func(text string) { s.patched.problems = append(s.patched.problems, one.kri+": "+oneLine(text)) }
 		if words, refused := p.unpatchable.words[one.id]; refused {
@@ -155,15 +167,18 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 		}
 		next, err := now.Apply(one.id, one.conf)
 		if guard.Kept = nil; !one.ofOperator {
-			guard.Kept = ofOperators
+			guard.Kept, owners = kept, true
 		}
 		if err == nil && !one.unguarded {
 			err = guard.Check(now, next)
 		}
 		if err == nil && one.ofOperator {
-			var added map[string]bool
+			var added []string
 			added, err = proxypatch.AddedFilters(now, next)
-			maps.Copy(ofOperators, added)
+			for _, name := range added {
+				late = late || owners && !kept[name]
+				kept[name] = true
+			}
 		}
 		switch {
 		case err != nil:
@@ -177,9 +192,9 @@ func (s *state) applyPatches(p *proxy, config *proxypatch.Config) *proxypatch.Co
 	}
 	if closed {
 		s.patched.problems = slices.Insert(s.patched.problems, 0, "a required MeshProxyPatch has no effect: the proxy is unreachable until it has")
-		return now.Closed()
+		return now.Closed(), late
 	}
-	return now
+	return now, late
 }
 
 // addresses returns the addresses of the Dataplane and its inbounds.

@@ -184,27 +184,9 @@ func TestPatchesOfLogs(t *testing.T) {
 func TestPatchesOfOperatorsFilters(t *testing.T) {
 	t.Parallel()
 	named := func(name, namespace, modifications string) *resources.Resource {
-		c := patchOf(&patchCase{Modifications: json.RawMessage(mustJSON(t, modifications))}, nil).Clone()
-		c.Name, c.Namespace = name, namespace
-		return testHome.Labelled(c)
+		return patchNamed(t, name, namespace, nil, modifications)
 	}
-	limit := func(name string) string {
-		return `{httpFilter: {operation: AddBefore, match: {name: envoy.filters.http.router, origin: inbound}, value: "{name: ` + name +
-			`, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 7}}"}}`
-	}
-	off := func(name string) string {
-		return `{virtualHost: {operation: Patch, match: {origin: inbound}, value: "{typed_per_filter_config: {` + name +
-			`: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}"}}`
-	}
-	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "mesh.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "mesh.yaml")
-	of := strings.Replace(string(raw), "name: caller\nlabels: {node: n1}", "name: caller\nlabels: {node: n1, k8s.kuma.io/namespace: shop}", 1)
-	if err := os.WriteFile(file, []byte(of), 0o600); err != nil || of == string(raw) {
-		t.Fatal("the proxy has no owner: ", err)
-	}
+	limit, off, file := bufferFilter, bufferOff, ownedMesh(t)
 	operators := named("o", "", "["+limit("of-operator")+"]")
 	only, problems := patchedIn(t, file, operators)
 	if problems != "" || !strings.Contains(only, "of-operator") {
@@ -222,4 +204,68 @@ func TestPatchesOfOperatorsFilters(t *testing.T) {
 	if problems != "" || !strings.Contains(sent, "BufferPerRoute") {
 		t.Errorf("an operator does not change what operators wrote: problems %q", problems)
 	}
+}
+
+// TestPatchesOfOperatorsFiltersThatComeLater: an owner's patch for all of her proxies applies before an operator's for some.
+// It does not configure what that will add either, also if it adds a filter of that name itself.
+func TestPatchesOfOperatorsFiltersThatComeLater(t *testing.T) {
+	t.Parallel()
+	file := ownedMesh(t)
+	some := map[string]any{"kind": "Dataplane", "labels": map[string]any{"node": "n1"}}
+	operators := patchNamed(t, "o", "", some, "["+bufferFilter("of-operator")+"]")
+	only, problems := patchedIn(t, file, operators)
+	if problems != "" || !strings.Contains(only, "of-operator") {
+		t.Fatal(problems)
+	}
+	for name, modifications := range map[string]string{
+		"its route":             bufferOff("of-operator"),
+		"its route and name":    bufferFilter("of-operator") + ", " + bufferOff("of-operator"),
+		"its route, and others": bufferFilter("own") + ", " + bufferOff("own") + ", " + bufferOff("of-operator"),
+	} {
+		sent, problems := patchedIn(t, file, operators, patchNamed(t, "a", "shop", nil, "["+modifications+"]"))
+		if sent != only || strings.Count(problems, "the filter of-operator") != 1 {
+			t.Errorf("an owner configures %s: problems %q", name, problems)
+		}
+	}
+	own := patchNamed(t, "a", "shop", nil, "["+bufferFilter("own")+", "+bufferOff("own")+"]")
+	sent, problems := patchedIn(t, file, operators, own)
+	if problems != "" || !strings.Contains(sent, "of-operator") || !strings.Contains(sent, "BufferPerRoute") {
+		t.Errorf("an owner does not configure a filter of her own: problems %q", problems)
+	}
+}
+
+// patchNamed returns a MeshProxyPatch of the zone for a target, nil for none, in a namespace.
+func patchNamed(t *testing.T, name, namespace string, target map[string]any, modifications string) *resources.Resource {
+	t.Helper()
+	spec := map[string]any{"default": map[string]any{"appendModifications": json.RawMessage(mustJSON(t, modifications))}}
+	if target != nil {
+		spec["targetRef"] = target
+	}
+	return testResource(resources.Key{Type: resources.TypeMeshProxyPatch, Mesh: "default", Namespace: namespace, Name: name}, nil, spec)
+}
+
+// bufferFilter adds an HTTP filter to inbounds, and bufferOff turns it off for their routes.
+func bufferFilter(name string) string {
+	return `{httpFilter: {operation: AddBefore, match: {name: envoy.filters.http.router, origin: inbound}, value: "{name: ` + name +
+		`, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer, max_request_bytes: 7}}"}}`
+}
+
+func bufferOff(name string) string {
+	return `{virtualHost: {operation: Patch, match: {origin: inbound}, value: "{typed_per_filter_config: {` + name +
+		`: {'@type': type.googleapis.com/envoy.extensions.filters.http.buffer.v3.BufferPerRoute, disabled: true}}}"}}`
+}
+
+// ownedMesh returns a file with the zone of patchedBy in which the caller is in the namespace shop.
+func ownedMesh(t *testing.T) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "enforced", "mesh.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mesh.yaml")
+	of := strings.Replace(string(raw), "name: caller\nlabels: {node: n1}", "name: caller\nlabels: {node: n1, k8s.kuma.io/namespace: shop}", 1)
+	if err := os.WriteFile(file, []byte(of), 0o600); err != nil || of == string(raw) {
+		t.Fatal("the proxy has no owner: ", err)
+	}
+	return file
 }
