@@ -30,17 +30,19 @@ func (g *Guard) added(m proto.Message) string {
 }
 
 // addedFields are the fields of a new cluster: those of any cluster, and what makes one.
-var addedFields = append([]string{"name", "type", "load_assignment", "transport_socket", "transport_socket_matches", "metadata",
-	"upstream_http_protocol_options", "protocol_selection", "lb_subset_config", "use_tcp_for_dns_lookups"}, clusterFields...)
+var addedFields = append([]string{
+	"name", "type", "eds_cluster_config", "load_assignment", "transport_socket", "transport_socket_matches", "metadata",
+	"upstream_http_protocol_options", "protocol_selection", "lb_subset_config", "use_tcp_for_dns_lookups",
+}, clusterFields...)
 
 func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
-	if field := differs(&clusterv3.Cluster{}, c, addedFields...); field != "" && field != "eds_cluster_config" {
+	if field := differs(&clusterv3.Cluster{}, c, addedFields...); field != "" {
 		return "has the field " + field
 	}
 	_, plain := c.GetClusterDiscoveryType().(*clusterv3.Cluster_Type)
 	static := c.GetType() == clusterv3.Cluster_STATIC || c.GetType() == clusterv3.Cluster_STRICT_DNS ||
 		c.GetType() == clusterv3.Cluster_LOGICAL_DNS
-	if c.GetClusterDiscoveryType() != nil && !plain || !static {
+	if c.GetClusterDiscoveryType() != nil && !plain || !static || c.GetEdsClusterConfig() != nil {
 		return "has endpoints that it does not list: want the type STATIC, STRICT_DNS or LOGICAL_DNS"
 	}
 	for _, locality := range c.GetLoadAssignment().GetEndpoints() {
