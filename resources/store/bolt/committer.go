@@ -32,12 +32,10 @@ func (s *Store) commit(group []*store.Request) {
 	if commits := t.Commits(); len(commits) > 0 {
 		changes := store.Net(commits)
 		revision := commits[len(commits)-1].Revision
-		if s.keep != nil {
-			if err := s.keep(revision, changes); err != nil {
-				t.Abort()
-				fail(group, fmt.Errorf("%w (%w)", store.ErrUnavailable, err))
-				return
-			}
+		if err := s.keepGroup(revision, changes); err != nil {
+			t.Abort()
+			fail(group, fmt.Errorf("%w (%w)", store.ErrUnavailable, err))
+			return
 		}
 		if err := s.file.write(revision, changes); err != nil {
 			t.Abort()
@@ -61,6 +59,14 @@ func (s *Store) commit(group []*store.Request) {
 	answers.Send()
 }
 
+// keepGroup calls Config.Keep.
+func (s *Store) keepGroup(revision uint64, changes map[resources.Key]*resources.Resource) error {
+	if s.keep == nil {
+		return nil
+	}
+	return s.keep(revision, changes)
+}
+
 func fail(group []*store.Request, err error) {
 	for _, r := range group {
 		r.Answer(nil, err)
@@ -78,9 +84,9 @@ func (s *Store) unavailable(err error) error {
 // bbolt ends a transaction by writing a meta page that points to the new pages, and syncing it. If that last sync
 // fails, the write has failed for its writers, but this process still sees the meta page in the file: the next
 // transaction would build on it and make the failed write durable after all. So before any other write, the keys that
-// the failed write touched are written again with the contents of the view. That is correct whether the failed write is
-// in the file or not. It is a transaction of its own, not part of the next group's: if it fails too, the doubt stays
-// the same and no further key is added, however long the disk is away and whatever writers try.
+// the failed write touched are kept and written again with the contents of the view. That is correct whether the failed
+// write is in the file or not. It is a transaction of its own, not part of the next group's: if it fails too, the doubt
+// stays the same and no further key is added, however long the disk is away and whatever writers try.
 //
 // Revisions of a failed write are not assigned again (store.Transaction), and settling stores the highest of them. So a
 // revision never stands for two contents, even if the process ends in between and the next one loads the failed write.
@@ -109,7 +115,11 @@ func (s *Store) settle() error {
 	for _, key := range s.doubt.keys {
 		restored[key] = view.Get(key)
 	}
-	if err := s.file.write(s.doubt.revision, restored); err != nil {
+	err := s.keepGroup(s.doubt.revision, restored)
+	if err == nil {
+		err = s.file.write(s.doubt.revision, restored)
+	}
+	if err != nil {
 		s.refused.Store(&err)
 		return s.unavailable(fmt.Errorf("undo a failed write: %w", err))
 	}

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/causeway-mesh/causeway/place"
+	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
@@ -106,6 +107,36 @@ func TestHealthAfterAFailedWrite(t *testing.T) {
 	})
 	disk.left.Store(0)
 	waitFor(t, "the store to be healthy", func() bool { return s.Healthy() == nil })
+}
+
+// TestKeptOfAFailedWriteIsTakenBack: what was kept of a write, before the disk refused it, is what the view has again.
+func TestKeptOfAFailedWriteIsTakenBack(t *testing.T) {
+	t.Parallel()
+	disk, kept, revision := &failing{}, map[resources.Key]*resources.Resource{}, uint64(0)
+	s := open(t, Config{Commit: disk.commit, Keep: func(at uint64, changes map[resources.Key]*resources.Resource) error {
+		revision = at
+		for key, r := range changes {
+			if kept[key] = r; r == nil {
+				delete(kept, key)
+			}
+		}
+		return nil
+	}})
+	disk.left.Store(0)
+	storetest.Apply(t, s, store.Batch{Ops: []store.Op{{Put: kilobyte(1, 1)}, {Put: kilobyte(2, 1)}}})
+	disk.left.Store(1)
+	bad := store.Batch{Ops: []store.Op{{Put: kilobyte(1, 2)}, {Delete: kilobyte(2, 0).Key}, {Put: kilobyte(3, 2)}}}
+	if _, err := s.Apply(t.Context(), bad); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrUnavailable", err)
+	}
+	if len(kept) != 2 || revision != 2 {
+		t.Errorf("%d resources are kept at revision %d, want 2 at 2", len(kept), revision)
+	}
+	for key, r := range kept {
+		if have := s.Snapshot().Get(key); have == nil || !have.SameContent(r) {
+			t.Errorf("%s is kept as it is not", key)
+		}
+	}
 }
 
 // asIfKilled opens a copy of the current file, and checks that it holds the same as the view.

@@ -33,7 +33,8 @@ type Config struct {
 	// store.ErrUnavailable. It must be quick.
 	Held func() error
 	// Keep, if set, is called with the changes of each group of batches before they are written, and before anybody sees
-	// them. Its error refuses the group with store.ErrUnavailable. A nil resource is a deletion.
+	// them. Its error refuses the group with store.ErrUnavailable. A nil resource is a deletion. After a write that failed
+	// it is called with what the group had changed, as it was before.
 	Keep func(revision uint64, changes map[resources.Key]*resources.Resource) error
 	// Registerer receives the store's metrics until Close; nil means none.
 	Registerer prometheus.Registerer
