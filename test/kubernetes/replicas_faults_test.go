@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (r *replicas) checkKilled(keys string) {
 		address := r.address(other)
 		must(r.t, r.process(leader).Kill())
 		began := time.Now()
-		r.serves(other, 2, *takeover)
+		r.serves(other, 2, cmp.Or(*takeover, patience))
 		took := time.Since(began)
 		close(stop)
 		<-done

@@ -21,7 +21,8 @@ import (
 
 // takeover is the longest that proxies may be without a zone after their own has died. A busy machine takes longer, so
 // that only a run by itself judges it: -takeover 5s.
-var takeover = flag.Duration("takeover", patience, "longest time without a zone after the leader of two was killed")
+var takeover = flag.Duration("takeover", 0,
+	"longest time without a zone after the leader of two was killed; 0 is that of -patience")
 
 // replicas are those of a zone, in a namespace of its own.
 type replicas struct {
