@@ -40,5 +40,8 @@ func Open(c Config, at Host, diagnostics *server.Diagnostics) (*Bridge, error) {
 	c.Routes.SetObjects(b)
 	diagnostics.AddExpiries(c.Serving.Expiries)
 	diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", b))
+	if c.Term != nil {
+		diagnostics.Registry.MustRegister(c.Panics.Collector("metrics", c.Term))
+	}
 	return b, nil
 }

@@ -40,7 +40,8 @@ func (k *Kubernetes) Settings() (*kubernetes.Settings, error) {
 	return &k.settings, nil
 }
 
-// Again returns a command that starts again, in the same process, as a replica that waits when it leads no longer.
+// Again returns a command that starts again, in the same process, as a replica that waits when it leads no longer, unless
+// it was told to end.
 func Again(run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return leader.Again(run(cmd, args)) }
+	return func(cmd *cobra.Command, args []string) error { return leader.Again(cmd.Context(), run(cmd, args)) }
 }

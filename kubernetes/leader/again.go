@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,10 +9,14 @@ import (
 )
 
 // Again replaces this process by a new one if err is ErrLost, so that nothing of the lead is left in memory. The kubelet
-// sees no failure, and waits for nothing. It returns err otherwise, or if the system refuses.
-func Again(err error) error {
+// sees no failure, and waits for nothing. It returns err otherwise, or if the system refuses. A process that was told to
+// end, which ends ctx, ends.
+func Again(ctx context.Context, err error) error {
 	if !errors.Is(err, ErrLost) {
 		return err
+	}
+	if ctx.Err() != nil {
+		return nil
 	}
 	program, failed := os.Executable()
 	if failed == nil {

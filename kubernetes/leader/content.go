@@ -109,8 +109,11 @@ const maxFiles = 512 << 10
 func apart(path, storeFile string) bool {
 	top, _, _ := strings.Cut(path, "/")
 	return strings.HasPrefix(top, ".") || strings.HasPrefix(top, filepath.Base(storeFile)) || top == holdingsFile ||
-		top == "audit" || top == "known" || top == "secrets.key" || top == "place" || top == waitingDir
+		top == "audit" || top == "known" || top == "secrets.key" || top == "place" || top == waitingDir || top == ofFileSystem
 }
+
+// ofFileSystem is a folder that only root reads, in a data folder that is a file system of its own.
+const ofFileSystem = "lost+found"
 
 // readFiles reads the small files of a data folder.
 func readFiles(dir, storeFile string) (map[string][]byte, error) {
@@ -151,7 +154,7 @@ func clearFolder(dir, storeFile string) error {
 	}
 	for _, d := range all {
 		switch d.Name() {
-		case "audit", "secrets.key", "place", waitingDir:
+		case "audit", "secrets.key", "place", waitingDir, ofFileSystem:
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, d.Name())); err != nil {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,10 +27,12 @@ const (
 type dirty struct {
 	shards          map[int]bool
 	files, holdings bool
+	// upTo is the revision up to which shards has all that changed.
+	upTo uint64
 }
 
 func all() dirty {
-	d := dirty{shards: map[int]bool{}, files: true, holdings: true}
+	d := dirty{shards: map[int]bool{}, files: true, holdings: true, upTo: math.MaxUint64}
 	for i := range storeShards {
 		d.shards[i] = true
 	}
@@ -93,6 +97,7 @@ func (d *dirty) add(from store.Reader, since uint64) uint64 {
 		}
 		since = c.Revision
 	}
+	d.upTo = since
 	return since
 }
 
@@ -107,7 +112,7 @@ func (t *Term) flush(ctx context.Context, now store.Snapshot, work dirty) error 
 	if len(work.shards) > 0 {
 		err := t.flushStore(ctx, now, work.shards)
 		if err == nil {
-			t.trim(now.Revision())
+			t.trim(min(now.Revision(), work.upTo))
 		}
 		errs = append(errs, err)
 	}
@@ -115,8 +120,8 @@ func (t *Term) flush(ctx context.Context, now store.Snapshot, work dirty) error 
 		errs = append(errs, t.flushHoldings(ctx))
 	}
 	err := errors.Join(errs...)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	if err != nil && ctx.Err() == nil && t.failing == nil {
 		t.cfg.Log.Error("cannot store what the other replicas need; trying again", "error", err)
 	} else if err == nil && t.failing != nil {
@@ -210,11 +215,8 @@ func (t *Term) put(ctx context.Context, suffix string, plain []byte, sum [32]byt
 		return err
 	}
 	next, err := t.vault.put(ctx, suffix, plain, version)
-	if isConflict(err) { // this replica leads, so what is there is older
-		if _, version, err = t.vault.get(ctx, suffix); errors.Is(err, errGone) {
-			err = nil
-		}
-		if err == nil {
+	if isConflict(err) {
+		if version, err = t.older(ctx, suffix); err == nil {
 			next, err = t.vault.put(ctx, suffix, plain, version)
 		}
 	}
@@ -227,21 +229,21 @@ func (t *Term) put(ctx context.Context, suffix string, plain []byte, sum [32]byt
 	return nil
 }
 
+// outdated is the version of no object: a write over it is a conflict. The first revision of etcd has none.
+const outdated = "1"
+
 // verify forgets the versions of Secrets that somebody deleted or changed, so that they are written again.
 func (t *Term) verify(ctx context.Context) {
 	t.mu.Lock()
-	suffixes := make([]string, 0, len(t.versions))
-	for suffix := range t.versions {
-		suffixes = append(suffixes, suffix)
-	}
+	known := maps.Clone(t.versions)
 	t.mu.Unlock()
-	for _, suffix := range suffixes {
+	for suffix, was := range known {
 		_, version, err := t.vault.get(ctx, suffix)
-		if err != nil && !errors.Is(err, errGone) {
+		if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errForeign) {
 			continue
 		}
 		t.mu.Lock()
-		if was := t.versions[suffix]; was != version {
+		if was != version && was == t.versions[suffix] { // otherwise this replica has written it meanwhile
 			t.cfg.Log.Warn("a Secret that the replicas share was changed or deleted: writing it again", "secret", t.vault.name(suffix).String())
 			t.versions[suffix] = version
 			delete(t.sums, suffix)
@@ -251,7 +253,7 @@ func (t *Term) verify(ctx context.Context) {
 			case logSuffix:
 				if err := t.putLogLocked(ctx); err != nil {
 					t.cfg.Log.Warn("the Secret is not written again yet", "error", err)
-					t.versions[suffix] = "?"
+					t.versions[suffix] = outdated
 				}
 			}
 		}

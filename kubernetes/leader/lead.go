@@ -90,6 +90,8 @@ type waiting struct {
 	vault       *vault
 	diagnostics *server.Diagnostics
 	said        string
+	// failures counts the leads in a row that could not begin.
+	failures int
 }
 
 // wait returns the lead of this replica, or nil when ctx ends.
@@ -109,21 +111,32 @@ func (w *waiting) wait(ctx context.Context) (*Term, error) {
 	}
 }
 
+// maxFailures bounds the pause after leads that could not begin: look, doubled so often. Each costs some 30 requests.
+const maxFailures = 5
+
 // pause returns the time until the next look at the Lease: a replica that could lead looks when the lead ends.
 func (w *waiting) pause(err error) time.Duration {
-	if left := w.lease.free(); err == nil && left > 0 && left < w.cfg.times.look {
+	if err != nil {
+		return w.cfg.times.look << min(w.failures, maxFailures)
+	}
+	if left := w.lease.free(); left > 0 && left < w.cfg.times.look {
 		return left
 	}
 	return w.cfg.times.look
 }
 
-// tell says what this replica waits for: in the log when it changes, and to probes.
+// tell says what this replica waits for: in the log when it changes, and to probes. One that waits for the first to begin
+// is ready: a StatefulSet restarts the first, which has no Lease yet, once the others are.
 func (w *waiting) tell(err error) {
 	text := "this replica waits: " + w.lease.seen.Spec.Holder + " leads"
 	if err != nil {
 		text = err.Error()
 	}
-	w.diagnostics.SetStarting(err)
+	if errors.Is(err, errNotFirst) {
+		w.diagnostics.SetStarting(nil)
+	} else {
+		w.diagnostics.SetStarting(err)
+	}
 	if text == w.said {
 		return
 	}
@@ -141,7 +154,11 @@ func (w *waiting) try(ctx context.Context) (*Term, error) {
 	if !ok || err != nil {
 		return nil, err
 	}
-	return w.begin(ctx, before)
+	t, err := w.begin(ctx, before)
+	if err != nil {
+		w.failures++
+	}
+	return t, err
 }
 
 // take takes the Lease if it is free, and this replica may begin.
@@ -151,8 +168,15 @@ func (w *waiting) take(ctx context.Context) (before *kept, ok bool, err error) {
 	if err := w.lease.read(ctx); err != nil || w.lease.free() > 0 {
 		return nil, false, err
 	}
+	gone := w.lease.seen.Metadata.ResourceVersion == ""
+	if gone && w.lease.unchanged() >= w.cfg.times.lease { // nobody leads: somebody deleted it, to begin anew
+		w.lease.begun.Store(false)
+	}
 	if before, err = w.read(ctx); err != nil {
 		return nil, false, err
+	}
+	if gone && before != nil && w.lease.unchanged() < w.cfg.times.lease { // a leader makes it again
+		return nil, false, nil
 	}
 	ok, err = w.lease.write(ctx, w.lease.holder)
 	return before, ok, err
@@ -194,6 +218,9 @@ func (w *waiting) begin(ctx context.Context, before *kept) (*Term, error) {
 	now, err := w.read(ctx)
 	if err == nil && before != nil && now == nil {
 		err = errGone
+	}
+	if err == nil && now != nil { // the Lease was deleted, and counts from the start
+		t.number = max(t.number, now.core.Term+1)
 	}
 	if err == nil {
 		err = t.fill(ctx, now)

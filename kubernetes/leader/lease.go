@@ -102,8 +102,11 @@ func (l *lease) free() time.Duration {
 	if l.seen.Spec.Holder == "" {
 		return 0
 	}
-	return max(0, l.times.lease-time.Since(l.observed))
+	return max(0, l.times.lease-l.unchanged())
 }
+
+// unchanged returns for how long the Lease has been as it is, or has been missing, by this replica's clock.
+func (l *lease) unchanged() time.Duration { return time.Since(l.observed) }
 
 // write stores the Lease with a holder, over the version that was read. ok is false if another was faster.
 func (l *lease) write(ctx context.Context, holder string) (ok bool, err error) {
@@ -128,16 +131,17 @@ func (l *lease) write(ctx context.Context, holder string) (ok bool, err error) {
 		return false, err
 	}
 	var o *apiserver.Object
-	if l.seen.Metadata.ResourceVersion == "" {
+	made := l.seen.Metadata.ResourceVersion == ""
+	if made {
 		o, err = l.client.Create(ctx, leases, l.name.Namespace, document)
 	} else {
 		o, err = l.client.Replace(ctx, leases, l.name, document)
 	}
-	if apiserver.IsConflict(err) || apiserver.IsExists(err) || apiserver.IsNotFound(err) {
+	if apiserver.IsConflict(err) || apiserver.IsExists(err) || apiserver.IsNotFound(err) && !made {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
+	if err != nil { // also: there is no such namespace
+		return false, fmt.Errorf("the Lease %s: %w", l.name, err)
 	}
 	if err := json.Unmarshal(o.Raw, &l.seen); err != nil {
 		return false, fmt.Errorf("the Lease %s: %w", l.name, err)

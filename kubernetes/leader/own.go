@@ -51,7 +51,7 @@ func (t *Term) putOwnLocked(ctx context.Context, suffix string, c *content) erro
 // lead if that was a later leader.
 func (t *Term) notLater(ctx context.Context, suffix string) (string, error) {
 	there, version, err := t.vault.get(ctx, suffix)
-	if errors.Is(err, errGone) {
+	if errors.Is(err, errGone) || errors.Is(err, errForeign) { // a later leader could open what it began with
 		return version, nil
 	}
 	if err != nil {
@@ -62,4 +62,17 @@ func (t *Term) notLater(ctx context.Context, suffix string) (string, error) {
 		return "", errors.Join(ErrLost, err)
 	}
 	return version, nil
+}
+
+// older returns the version of a Secret without a number of its own that somebody else wrote, or this process without an
+// answer. A later leader has written the log before anything else.
+func (t *Term) older(ctx context.Context, suffix string) (string, error) {
+	_, version, err := t.vault.get(ctx, suffix)
+	if err != nil && !errors.Is(err, errGone) && !errors.Is(err, errForeign) {
+		return "", err
+	}
+	if _, err := t.notLater(ctx, logSuffix); err != nil {
+		return "", err
+	}
+	return version, t.Held()
 }

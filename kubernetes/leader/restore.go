@@ -109,6 +109,7 @@ func (t *Term) readLog(ctx context.Context) (*content, error) {
 		if err != nil {
 			return nil, fmt.Errorf("secret %s: %w", t.vault.name(logSuffix), err)
 		}
+		t.number = max(t.number, c.Term+1)
 		c.Term = t.number
 		if raw, err = c.pack(); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,16 +30,20 @@ type cluster struct {
 	kubeconfig string
 	key        string
 
-	mu      sync.Mutex
-	away    bool
-	version int
+	mu   sync.Mutex
+	away bool
+	// readOnly refuses changes, empty has no namespace.
+	readOnly, empty bool
+	version         int
+	// looks counts the reads of the Lease.
+	looks   int
 	objects map[string]map[string]any
 	writes  []string
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, objects: map[string]map[string]any{}}
+	c := &cluster{t: t, version: 100, objects: map[string]map[string]any{}}
 	s := httptest.NewTLSServer(http.HandlerFunc(c.serve))
 	t.Cleanup(s.Close)
 	dir := t.TempDir()
@@ -80,8 +85,10 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	raw, _ := io.ReadAll(r.Body)
 	switch {
-	case c.away:
+	case c.away, c.readOnly && r.Method != http.MethodGet:
 		c.refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+	case c.empty:
+		c.refuse(w, http.StatusNotFound, "NotFound")
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods"):
 		var items []any
 		for path, o := range c.objects {
@@ -103,7 +110,12 @@ func (c *cluster) one(w http.ResponseWriter, r *http.Request, raw []byte) {
 		path += "/" + sent["metadata"].(map[string]any)["name"].(string)
 	}
 	there := c.objects[path]
+	if r.Method == http.MethodGet && strings.Contains(path, "/leases/") {
+		c.looks++
+	}
 	switch {
+	case r.Method == http.MethodPut && !isVersion(sent): // as strconv fails in the API server
+		c.refuse(w, http.StatusInternalServerError, "InternalError")
 	case r.Method == http.MethodGet && there == nil, r.Method == http.MethodPut && there == nil:
 		c.refuse(w, http.StatusNotFound, "NotFound")
 	case r.Method == http.MethodGet:
@@ -127,6 +139,12 @@ func (c *cluster) one(w http.ResponseWriter, r *http.Request, raw []byte) {
 		c.writes = append(c.writes, path)
 		c.answer(w, sent)
 	}
+}
+
+func isVersion(o map[string]any) bool {
+	text, _ := o["metadata"].(map[string]any)["resourceVersion"].(string)
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
 }
 
 func merge(into, from map[string]any) {

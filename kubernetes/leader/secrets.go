@@ -47,7 +47,10 @@ func (v *vault) name(suffix string) apiserver.Name {
 	return apiserver.Name{Namespace: v.namespace, Name: v.prefix + "-" + suffix}
 }
 
-// get returns the content of a Secret and its version, or errGone.
+// errForeign reports a Secret that no replica with this key has written.
+var errForeign = errors.New("a Secret that the replicas share cannot be opened")
+
+// get returns the content of a Secret and its version. With errGone and errForeign, it returns the version too.
 func (v *vault) get(ctx context.Context, suffix string) (plain []byte, version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, v.patience)
 	defer cancel()
@@ -68,7 +71,7 @@ func (v *vault) get(ctx context.Context, suffix string) (plain []byte, version s
 	}
 	plain, err = v.box.Open(read.Data[dataKey], v.purpose(suffix))
 	if err != nil {
-		return nil, "", fmt.Errorf("secret %s: %w", name, err)
+		return nil, read.Metadata.ResourceVersion, fmt.Errorf("%w: %s: %w", errForeign, name, err)
 	}
 	return plain, read.Metadata.ResourceVersion, nil
 }

@@ -41,7 +41,9 @@ type Term struct {
 	versions map[string]string
 	// sums are those of the plain contents that are stored.
 	sums map[string][32]byte
-	// failing is why something could not be stored at the last attempt.
+
+	telling sync.Mutex
+	// failing, guarded by telling, is why something could not be stored at the last attempt.
 	failing error
 }
 
@@ -164,7 +166,7 @@ func (t *Term) keepFilesLocked(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if maps.EqualFunc(files, t.files, func(a, b []byte) bool { return string(a) == string(b) }) {
+	if t.files != nil && maps.EqualFunc(files, t.files, func(a, b []byte) bool { return string(a) == string(b) }) {
 		return nil
 	}
 	before := t.files
@@ -224,7 +226,7 @@ func (t *Term) Collect(out chan<- prometheus.Metric) {
 
 // Stored returns why the last attempt to store something for the other replicas failed.
 func (t *Term) Stored() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.telling.Lock()
+	defer t.telling.Unlock()
 	return t.failing
 }

@@ -86,9 +86,11 @@ func TestAdvice(t *testing.T) {
 
 // TestPrograms runs programs in the place of kubectl that do what it does only in a bad moment.
 func TestPrograms(t *testing.T) {
+	t.Setenv("CAUSEWAY_TOKEN", "a secret")
 	for script, want := range map[string]string{
 		"echo 'error: lost connection to pod' >&2; exit 1": "lost connection to pod",
-		"exit 3":        "kubectl port-forward ended",
+		"exit 3": "kubectl port-forward ended",
+		"echo has ${CAUSEWAY_TOKEN:-no token} >&2; exit 1": "has no token",
 		"exec sleep 60": "does not forward in time",
 		"echo sign in at https://x >&2; exec sleep 60":                            "does not forward in time: sign in at https://x",
 		"echo Forwarding from 127.0.0.1:1 -\\> 5681; exec sleep 60":               "kubectl port-forward does not listen",
