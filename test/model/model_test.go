@@ -74,7 +74,7 @@ type play struct {
 	*cluster.Cluster
 	t       *testing.T
 	rng     *rand.Rand
-	writer  *writer
+	writer  *Writer
 	world   World
 	servers map[string]*cluster.Server
 	links   map[string]*cluster.Link
@@ -92,7 +92,7 @@ func newPlay(t *testing.T, seed uint64, zones ...string) *play {
 		Cluster: c, t: t, rng: rand.New(rand.NewPCG(seed, 0)), world: World{}, zones: zones,
 		servers: map[string]*cluster.Server{}, links: map[string]*cluster.Link{}, faults: map[string]int{},
 	}
-	p.writer = &writer{rng: rand.New(rand.NewPCG(seed, 1)), places: append([]string{Global}, zones...)}
+	p.writer = NewWriter(seed, append([]string{Global}, zones...)...)
 	t.Cleanup(func() {
 		if t.Failed() {
 			var logs strings.Builder
@@ -153,7 +153,7 @@ func TestModel(t *testing.T) {
 // operate makes one operation, and applies it to the model.
 func (p *play) operate() {
 	p.t.Helper()
-	for _, s := range p.writer.next(p.world) {
+	for _, s := range p.writer.Next(p.world) {
 		p.must(p.request(p.t.Context(), s))
 		p.world.Apply(s)
 	}
@@ -207,7 +207,7 @@ func (p *play) killWhileWriting(at string) {
 	server := p.servers[at]
 	var s Step
 	for s.ID.Home != at || s.ID.Type == "" {
-		s = p.writer.next(p.world)[0]
+		s = p.writer.Next(p.world)[0]
 	}
 	var g errgroup.Group
 	g.Go(func() error { return p.request(p.t.Context(), s) })

@@ -20,11 +20,20 @@ func (w World) Apply(s Step) {
 	w[s.ID] = *s.Written
 }
 
-// writer makes random operations. Each is one request, or two in quick succession to rename or recreate a resource.
-type writer struct {
+// Writer makes random operations. Each is one request, or two in quick succession to rename or recreate a resource.
+type Writer struct {
+	// Operators are the namespaces of operators where it is not the empty one, by place: in a cluster, each object has a
+	// namespace, and the system namespace is the operators'.
+	Operators map[string]string
+
 	rng    *rand.Rand
 	places []string
 	value  int
+}
+
+// NewWriter returns a writer that writes at the places: Global, and zones.
+func NewWriter(seed uint64, places ...string) *Writer {
+	return &Writer{rng: rand.New(rand.NewPCG(seed, 1)), places: places}
 }
 
 // The same few names everywhere, so that they collide.
@@ -33,8 +42,8 @@ func namespaces() []string { return []string{"", "ns-a", "ns-b", "ns-c"} }
 
 func pick[T any](rng *rand.Rand, all ...T) T { return all[rng.IntN(len(all))] }
 
-// next returns an operation on a world.
-func (o *writer) next(w World) []Step {
+// Next returns an operation on a world.
+func (o *Writer) Next(w World) []Step {
 	id, kind := o.identity()
 	written := o.written(kind)
 	_, there := w[id]
@@ -58,21 +67,24 @@ func (o *writer) next(w World) []Step {
 }
 
 // identity returns an identity, and a kind that it may have.
-func (o *writer) identity() (ID, Kind) {
+func (o *Writer) identity() (ID, Kind) {
 	id := ID{Home: pick(o.rng, o.places...), Name: pick(o.rng, names()...)}
 	kind := System
 	if id.Home != Global {
 		id.Namespace = pick(o.rng, namespaces()...)
 		kind = pick(o.rng, Service, Producer, Consumer, Owner)
-		if id.Namespace == "" && kind != Service {
-			kind = System
+		if id.Namespace == "" {
+			id.Namespace = o.Operators[id.Home]
+			if kind != Service {
+				kind = System
+			}
 		}
 	}
 	id.Type = kind.Type()
 	return id, kind
 }
 
-func (o *writer) written(kind Kind) Written {
+func (o *Writer) written(kind Kind) Written {
 	o.value++
 	return Written{Kind: kind, Value: o.value, Stays: o.rng.IntN(12) == 0}
 }
