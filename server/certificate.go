@@ -58,7 +58,8 @@ const (
 	leafLifetime = 365 * 24 * time.Hour
 	// renewBefore is how long before its expiry a serving certificate is replaced.
 	renewBefore = 30 * 24 * time.Hour
-	clockSkew   = 5 * time.Minute
+	// clockSkew is how far behind the clock of a client may be. Nobody gains by a certificate that is older than its key.
+	clockSkew = 24 * time.Hour
 )
 
 // Certificate is a serving certificate and the CA that signed it, kept in one folder.
