@@ -129,15 +129,8 @@ func (c *Config) fill() error {
 	if c.KDSMaxMessageSize == 0 {
 		c.KDSMaxMessageSize = kds.DefaultMaxMessageSize
 	}
-	if c.KDSMaxMessageSize < 0 || c.KDSMaxMessageSize > kds.MaxMessageSize {
-		return fmt.Errorf("--kds-max-message-size is %d: want at most %d, which is what every peer takes",
-			c.KDSMaxMessageSize, kds.MaxMessageSize)
-	}
-	if c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0 {
-		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
-	}
-	if c.KDSZoneLimits.Resources < 0 || c.KDSZoneLimits.Bytes < 0 {
-		return errors.New("--kds-zone-resources and --kds-zone-bytes: want more than zero")
+	if err := c.validateKDS(); err != nil {
+		return err
 	}
 	if c.EtcdHistory < 0 || c.EtcdHistory > 0 && c.EtcdHistory < minEtcdHistory {
 		return fmt.Errorf("--etcd-history is %s: want %s or more, or 0 to leave it to etcd", c.EtcdHistory, minEtcdHistory)
@@ -153,6 +146,20 @@ func (c *Config) fill() error {
 		if err := enrolment.CheckAddress(address); err != nil {
 			return fmt.Errorf("--kds-advertise-address %q: want host:port", address)
 		}
+	}
+	return nil
+}
+
+// validateKDS checks the limits of the streams to zones.
+func (c *Config) validateKDS() error {
+	switch {
+	case c.KDSMaxMessageSize < 0 || c.KDSMaxMessageSize > kds.MaxMessageSize:
+		return fmt.Errorf("--kds-max-message-size is %d: want at most %d, which is what every peer takes",
+			c.KDSMaxMessageSize, kds.MaxMessageSize)
+	case c.KDSSendTimeout < 0 || c.KDSFullSyncLimit < 0:
+		return errors.New("--kds-send-timeout and --kds-full-sync-limit: want more than zero")
+	case c.KDSZoneLimits.Resources < 0 || c.KDSZoneLimits.Bytes < 0:
+		return errors.New("--kds-zone-resources and --kds-zone-bytes: want more than zero")
 	}
 	return nil
 }

@@ -135,7 +135,6 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	if err := c.term.Start(ctx, durable); err != nil {
 		return err
 	}
-	c.term.Register(diagnostics.Registry)
 	c.folder.Need(append(server.CertificateFiles(certificateFolder), backend.File)...)
 	return server.Together(ctx, func(ctx context.Context) error { return c.term.Run(ctx, durable) }, guard.Issuer().Run, insights.run, zones.run, replicas.run, known.Run, bridge.Run,
 		func(ctx context.Context) error { return c.folder.Run(ctx, c.Log) },

@@ -141,12 +141,9 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 	}
 	diagnostics.AddExpiries(func() map[string]time.Time { return expiries(o.memberships, authorities, o.store) })
 	service := newProxyService(ctx, cfg, o, ports, routes, proxies, authorities, link, bridge)
-
-	if err := cfg.term.Start(ctx, o.store); err != nil {
+	if err := cfg.begin(ctx, o); err != nil {
 		return err
 	}
-	cfg.term.Register(diagnostics.Registry)
-	cfg.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
 	return server.Together(ctx, func(ctx context.Context) error { return cfg.term.Run(ctx, o.store) }, o.guard.Issuer().Run, publisher.Run, proxies.Run, bridge.Run,
 		newDiscovery(cfg, o, bridge, authorities, diagnostics).Run, held.Run,
 		func(ctx context.Context) error { return cfg.folder.Run(ctx, cfg.Log) },
@@ -159,6 +156,12 @@ func serve(ctx context.Context, cfg *Config, o *opened, ports *ports, diagnostic
 		},
 		func(ctx context.Context) error { return server.ServeHTTP(ctx, ports.api, routes, cfg.Panics) },
 		func(ctx context.Context) error { return ready(ctx, cfg, ports, diagnostics) })
+}
+
+// begin stores what a lead begins with, and says which files of the data folder must stay.
+func (c *Config) begin(ctx context.Context, o *opened) error {
+	c.folder.Need(append(server.CertificateFiles(tlsDir), enrolment.HeldPath, backend.File)...)
+	return c.term.Start(ctx, o.store)
 }
 
 // ready reports that every port is served: in the log, in the ready file and to the service manager, until ctx ends.

@@ -118,7 +118,12 @@ const ofFileSystem = "lost+found"
 // readFiles reads the small files of a data folder.
 func readFiles(dir, storeFile string) (map[string][]byte, error) {
 	out, total := map[string][]byte{}, 0
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -133,7 +138,7 @@ func readFiles(dir, storeFile string) (map[string][]byte, error) {
 		case apart(name, storeFile) || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), "."):
 			return nil
 		}
-		raw, err := os.ReadFile(path)
+		raw, err := root.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -147,7 +152,7 @@ func readFiles(dir, storeFile string) (map[string][]byte, error) {
 }
 
 // clearFolder removes what another lead left in a data folder. The audit log stays: it tells what this replica did.
-func clearFolder(dir, storeFile string) error {
+func clearFolder(dir string) error {
 	all, err := os.ReadDir(dir)
 	if err != nil {
 		return err

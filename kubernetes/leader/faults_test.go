@@ -25,7 +25,7 @@ func secretPath(suffix string) string { return "/api/v1/namespaces/mesh/secrets/
 func (l *leading) pauses() {
 	l.t.Helper()
 	l.stop()
-	<-l.ended
+	l.over()
 }
 
 // vanishes ends a leader that pauses.

@@ -46,7 +46,7 @@ func (t *Term) Run(ctx context.Context, from store.Reader) error {
 		return nil
 	}
 	since, _ := from.Changed()
-	work, pause, verified := all(), pauseTime, time.Now()
+	work, verified := all(), time.Now()
 	for {
 		_, changed := from.Changed()
 		if from.Snapshot().Revision() == since {
@@ -69,8 +69,7 @@ func (t *Term) Run(ctx context.Context, from store.Reader) error {
 		if err := t.flush(ctx, from.Snapshot(), work); err == nil {
 			work = dirty{shards: map[int]bool{}}
 		}
-		pause = max(pauseTime, time.Since(began))
-		t.sleep(ctx, pause)
+		t.sleep(ctx, max(pauseTime, time.Since(began)))
 		if ctx.Err() != nil {
 			return t.Err(nil)
 		}

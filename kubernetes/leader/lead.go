@@ -50,11 +50,8 @@ func Lead(ctx context.Context, c Config) (*Term, error) {
 	ended := errors.New("waited")
 	err = server.Together(ctx, func(ctx context.Context) error { return diagnostics.Serve(ctx, listener) },
 		func(ctx context.Context) error {
-			var err error
-			if t, err = w.wait(ctx); err == nil {
-				err = ended
-			}
-			return err
+			t = w.wait(ctx)
+			return ended
 		})
 	if errors.Is(err, ended) {
 		err = nil
@@ -95,17 +92,17 @@ type waiting struct {
 }
 
 // wait returns the lead of this replica, or nil when ctx ends.
-func (w *waiting) wait(ctx context.Context) (*Term, error) {
+func (w *waiting) wait(ctx context.Context) *Term {
 	w.hide(ctx)
 	for {
 		t, err := w.try(ctx)
 		if t != nil || ctx.Err() != nil {
-			return t, nil
+			return t
 		}
 		w.tell(err)
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			return nil
 		case <-time.After(w.pause(err)):
 		}
 	}

@@ -41,13 +41,19 @@ func (c *cluster) lead(t *testing.T, config Config) *leading {
 	return l
 }
 
+// over waits until the lead ended.
+func (l *leading) over() {
+	l.t.Helper()
+	l.t.Logf("the lead ended: %v", <-l.ended)
+}
+
 // dies ends a replica as kill -9 does: it stores nothing more, and leaves the Lease.
 func (l *leading) dies() {
 	l.t.Helper()
 	l.Term.stop(errors.New("killed"))
 	l.done.Wait()
 	l.stop()
-	<-l.ended
+	l.over()
 	must(l.t, l.store.Close())
 	l.c.expire()
 }
@@ -56,7 +62,7 @@ func (l *leading) dies() {
 func (l *leading) leaves() {
 	l.t.Helper()
 	l.stop()
-	<-l.ended
+	l.over()
 	must(l.t, l.store.Close())
 	l.Close(context.Background(), l.store)
 }
@@ -144,7 +150,7 @@ func TestLeaderWithoutTheLease(t *testing.T) {
 	c.setAway(false)
 	writes := len(c.writes)
 	l.stop()
-	<-l.ended
+	l.over()
 	must(t, l.store.Close())
 	l.Close(t.Context(), l.store)
 	if len(c.writes) != writes {
@@ -175,7 +181,7 @@ func TestLaterLeaderIsFinal(t *testing.T) {
 		t.Error("it shows what it did not store")
 	}
 	l.stop()
-	<-l.ended
+	l.over()
 	must(t, l.store.Close())
 	l.Close(t.Context(), l.store)
 }

@@ -42,7 +42,7 @@ func (t *Term) fill(ctx context.Context, k *kept) error {
 			return err
 		}
 	}
-	if err := clearFolder(dir, file); err != nil {
+	if err := clearFolder(dir); err != nil {
 		return err
 	}
 	if err := writeFiles(dir, k.core.Files); err != nil {

@@ -202,13 +202,6 @@ func (t *Term) Start(ctx context.Context, from store.Reader) error {
 	return t.show(ctx)
 }
 
-// Register has a registry serve the metrics of this lead.
-func (t *Term) Register(registry prometheus.Registerer) {
-	if t != nil {
-		registry.MustRegister(t)
-	}
-}
-
 // Describe implements prometheus.Collector.
 func (t *Term) Describe(out chan<- *prometheus.Desc) { out <- keptDesc }
 
