@@ -110,11 +110,11 @@ func TestStaleLeaderChangesNothing(t *testing.T) {
 	next.write("b", 1)
 	next.pauses()
 	must(t, next.flush(t.Context(), next.store.Snapshot(), all()))
-	before := len(c.writes)
+	before := len(c.written())
 	if err := l.flush(t.Context(), l.store.Snapshot(), all()); !errors.Is(err, ErrLost) {
 		t.Errorf("it stores what it has: %v", err)
 	}
-	if wrote := c.writes[before:]; len(wrote) > 0 {
+	if wrote := c.written()[before:]; len(wrote) > 0 {
 		t.Errorf("it wrote %v", wrote)
 	}
 	l.vanishes()

@@ -148,13 +148,13 @@ func TestLeaderWithoutTheLease(t *testing.T) {
 		t.Errorf("it writes: %v", err)
 	}
 	c.setAway(false)
-	writes := len(c.writes)
+	writes := len(c.written())
 	l.stop()
 	l.over()
 	must(t, l.store.Close())
 	l.Close(t.Context(), l.store)
-	if len(c.writes) != writes {
-		t.Errorf("it wrote %v", c.writes[writes:])
+	if all := c.written(); len(all) != writes {
+		t.Errorf("it wrote %v", all[writes:])
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,6 +101,13 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		c.one(w, r, raw)
 	}
+}
+
+// written returns the paths of the writes so far.
+func (c *cluster) written() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.writes)
 }
 
 func (c *cluster) one(w http.ResponseWriter, r *http.Request, raw []byte) {
