@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.fill(); err != nil {
 		return err
 	}
-	return whileLeading(ctx, &c, runOn)
+	return whileLeading(ctx, &c)
 }
 
 // runOn runs the global on its data folder. It returns the store, if it was opened, which is closed then.
@@ -258,7 +258,7 @@ func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
 		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
-		c.Store.Held, c.Store.Keep = c.held, c.keep()
+		c.Store.Held, c.Store.Keep = c.held, c.term.Keeper()
 	}
 	return err
 }

@@ -118,7 +118,7 @@ func (c *Config) hold() (err error) {
 	c.folder, err = place.HoldData(c.DataDir, server.ClusterIDFile,
 		secrets.KeptIn(c.SecretsKeyFile, c.SecretsPassphrase)...)
 	if err == nil {
-		c.Store.Held, c.Store.Keep = c.held, c.keep()
+		c.Store.Held, c.Store.Keep = c.held, c.term.Keeper()
 	}
 	return err
 }

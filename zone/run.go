@@ -24,7 +24,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	cfg = cfg.withDefaults()
-	return whileLeading(ctx, &cfg, run)
+	return whileLeading(ctx, &cfg)
 }
 
 // run runs the zone on its data folder. It returns the store, if it was opened.

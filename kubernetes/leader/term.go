@@ -80,6 +80,14 @@ func (t *Term) Err(err error) error {
 	return context.Cause(t.ctx)
 }
 
+// Keeper returns Keep, or nil for a server without replicas, whose store keeps nothing for others.
+func (t *Term) Keeper() func(uint64, map[resources.Key]*resources.Resource) error {
+	if t == nil {
+		return nil
+	}
+	return t.Keep
+}
+
 // Keep stores the changes of a group of batches, before the group is written to the file. Nobody has seen them yet.
 func (t *Term) Keep(revision uint64, changes map[resources.Key]*resources.Resource) error {
 	if err := t.Held(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/causeway-mesh/causeway/kubernetes/leader"
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -19,9 +18,9 @@ func (c *Config) validateReplicas() error {
 	return leader.Check(c.Kubernetes.Lease, c.SecretsKeyFile, c.SecretsPassphrase, c.Store.Kind == backend.Etcd)
 }
 
-// whileLeading calls run once this replica leads, with a context that ends with the lead; at once for a zone without
-// replicas. The error is leader.ErrLost after a lead that was lost.
-func whileLeading(ctx context.Context, cfg *Config, run func(context.Context, *Config) (*opened, error)) error {
+// whileLeading runs the zone once this replica leads, until the lead ends; at once for a zone without replicas. The
+// error is leader.ErrLost after a lead that was lost.
+func whileLeading(ctx context.Context, cfg *Config) error {
 	if cfg.Kubernetes == nil || cfg.Kubernetes.Lease == "" {
 		_, err := run(ctx, cfg)
 		return err
@@ -30,32 +29,19 @@ func whileLeading(ctx context.Context, cfg *Config, run func(context.Context, *C
 	if err != nil {
 		return err
 	}
-	cfg.term, err = leader.Lead(ctx, leader.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Agent: "causeway-zone",
+	return leader.While(ctx, leader.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Agent: "causeway-zone",
 		Namespace: cfg.SystemNamespace, Lease: cfg.Kubernetes.Lease, Pod: cfg.Kubernetes.Pod, DataDir: cfg.DataDir,
 		StoreFile: cfg.Store.Path, Box: box, DiagnosticsAddress: cfg.DiagnosticsAddress,
-		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log})
-	if cfg.term == nil || err != nil {
-		return err
-	}
-	leading, cancel := cfg.term.Context(ctx)
-	defer cancel()
-	o, err := run(leading, cfg)
-	err = cfg.term.Err(err)
-	var from store.Reader
-	if o != nil {
-		from = o.store
-	}
-	cfg.term.Close(ctx, from)
-	return err
+		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
+	}, func(ctx context.Context, term *leader.Term) (store.Reader, error) {
+		cfg.term = term
+		o, err := run(ctx, cfg)
+		if o == nil {
+			return nil, err
+		}
+		return o.store, err
+	})
 }
 
 // held returns why the zone must not write: its data folder is gone, or another replica leads.
 func (c *Config) held() error { return errors.Join(c.folder.Check(), c.term.Held()) }
-
-// keep returns the function that stores changes for the other replicas; nil for a zone without any.
-func (c *Config) keep() func(uint64, map[resources.Key]*resources.Resource) error {
-	if c.term == nil {
-		return nil
-	}
-	return c.term.Keep
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/causeway-mesh/causeway/kubernetes/leader"
-	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
@@ -19,39 +18,26 @@ func (c *Config) validateReplicas() error {
 	return leader.Check(c.Kubernetes.Lease, c.SecretsKeyFile, c.SecretsPassphrase, c.Store.Kind == backend.Etcd)
 }
 
-// whileLeading calls run once this replica leads, with a context that ends with the lead; at once for a global without
-// replicas. The error is leader.ErrLost after a lead that was lost.
-func whileLeading(ctx context.Context, cfg *Config, run func(context.Context, *Config) (store.Reader, error)) error {
+// whileLeading runs the global once this replica leads, until the lead ends; at once for a global without replicas. The
+// error is leader.ErrLost after a lead that was lost.
+func whileLeading(ctx context.Context, cfg *Config) error {
 	if cfg.Kubernetes == nil || cfg.Kubernetes.Lease == "" {
-		_, err := run(ctx, cfg)
+		_, err := runOn(ctx, cfg)
 		return err
 	}
 	box, err := secrets.OpenBox(secrets.Config{KeyFile: cfg.SecretsKeyFile, Passphrase: cfg.SecretsPassphrase, Log: cfg.Log})
 	if err != nil {
 		return err
 	}
-	cfg.term, err = leader.Lead(ctx, leader.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Agent: "causeway-global",
+	return leader.While(ctx, leader.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Agent: "causeway-global",
 		Namespace: cfg.SystemNamespace, Lease: cfg.Kubernetes.Lease, Pod: cfg.Kubernetes.Pod, DataDir: cfg.DataDir,
 		StoreFile: cfg.Store.Path, Box: box, DiagnosticsAddress: cfg.DiagnosticsAddress,
-		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log})
-	if cfg.term == nil || err != nil {
-		return err
-	}
-	leading, cancel := cfg.term.Context(ctx)
-	defer cancel()
-	from, err := run(leading, cfg)
-	err = cfg.term.Err(err)
-	cfg.term.Close(ctx, from)
-	return err
+		Panics: cfg.Panics, Now: cfg.Now, Log: cfg.Log,
+	}, func(ctx context.Context, term *leader.Term) (store.Reader, error) {
+		cfg.term = term
+		return runOn(ctx, cfg)
+	})
 }
 
 // held returns why the global must not write: its data folder is gone, or another replica leads.
 func (c *Config) held() error { return errors.Join(c.folder.Check(), c.term.Held()) }
-
-// keep returns the function that stores changes for the other replicas; nil for a global without any.
-func (c *Config) keep() func(uint64, map[resources.Key]*resources.Resource) error {
-	if c.term == nil {
-		return nil
-	}
-	return c.term.Keep
-}
