@@ -20,7 +20,7 @@ var definitions sync.Once
 func (k *kube) defineTypes() {
 	k.t.Helper()
 	definitions.Do(func() {
-		k.kubectl("apply", "--server-side", "-f", filepath.Join(root, "deploy", "crds"))
+		k.kubectl("apply", "--server-side", "--force-conflicts", "-f", filepath.Join(root, "deploy", "crds")) // helm may have them
 		k.kubectl("wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s")
 	})
 }
