@@ -17,8 +17,9 @@ const noMesh = "-"
 
 // checkNames refuses invalid names in the path and the query of a request, before any lookup or access decision, and
 // query parameters that the route does not use. Parameters other than tag and revision must not be repeated, because
-// two readers could use different values. An empty parameter of a change is refused: what narrows a change, such as the
-// mark of held deletions, must not widen it where a script had no value for it.
+// two readers could use different values. An empty parameter is refused: what narrows a change, such as the mark of held
+// deletions, or an answer, such as its mesh, must not widen it where a script had no value for it. Only where it means
+// something is an empty one taken (Row.mayBeEmpty).
 func checkNames(r *http.Request, row *Row) error {
 	for _, part := range row.parts() {
 		if err := checkPart(row, part, r.PathValue(part)); err != nil {
@@ -40,17 +41,16 @@ func checkNames(r *http.Request, row *Row) error {
 		if len(values) > 1 && key != "tag" && key != revisionQuery {
 			return BadField(key, "appears %d times: give it once", len(values))
 		}
+		if values[0] == "" {
+			if row.mayBeEmpty(key) {
+				continue
+			}
+			return BadField(key, "is empty: give it a value, or leave it out")
+		}
 		switch key {
 		case "namespace", "mesh", "zone", "dataplane":
-			if values[0] == "" {
-				continue // an empty value counts as absent
-			}
 			if err := CheckName(key, key, values[0]); err != nil {
 				return err
-			}
-		default:
-			if values[0] == "" && changes(r.Method) {
-				return BadField(key, "is empty: give it a value, or leave it out")
 			}
 		}
 	}

@@ -3,10 +3,13 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
 )
 
 // insightOf returns the insight type of a resource type.
@@ -69,6 +72,9 @@ func (s *Server) appendOverview(dst []byte, v view, r *resources.Resource, reade
 		dst = append(append(append(dst, `,"`...), lower...), `Insight":`...)
 		dst = append(dst, insight.Spec.JSON()...)
 	}
+	if refused := s.refused(v, r, reader); refused > 0 {
+		dst = strconv.AppendInt(append(dst, `,"refused":`...), int64(refused), 10)
+	}
 	if unknown := s.unknown(r); unknown != nil {
 		if raw, err := json.Marshal(unknown); err == nil {
 			dst = append(append(dst, `,"unknown":`...), raw...)
@@ -101,4 +107,40 @@ func (s *Server) unknown(r *resources.Resource) *Unknown {
 		}
 	}
 	return nil
+}
+
+// refused counts what is refused now: of a zone the resources, by it or by this server; of a proxy the kinds of its
+// configuration. The counts of a session also have what was mended since. It is 0 for a caller who may not read the insight.
+func (s *Server) refused(v view, r *resources.Resource, reader *Reader) int {
+	switch {
+	case !reader.insightOf(r):
+		return 0
+	case r.Type == resources.TypeZone:
+		if s.config.Refused == nil {
+			return 0
+		}
+		return s.config.Refused(r.Name)
+	}
+	key := r.Key
+	key.Type = insightOf(r.Type)
+	insight := v.get(key)
+	if insight == nil {
+		return 0
+	}
+	proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
+	if err != nil {
+		return 0
+	}
+	return len(refusedByProxy(proxy))
+}
+
+// refusedByProxy returns the kinds of configuration that a proxy refuses now, sorted.
+func refusedByProxy(insight *meshpb.DataplaneInsight) (kinds []string) {
+	for source := range insight.GetMetadata().GetFields()["problems"].GetStructValue().GetFields() {
+		if kind, is := strings.CutPrefix(source, "refused-"); is {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
 }

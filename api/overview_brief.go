@@ -36,6 +36,7 @@ type briefOverview struct {
 	Zone             json.RawMessage `json:"zone,omitempty"`
 	ZoneInsight      json.RawMessage `json:"zoneInsight,omitempty"`
 	DataplaneInsight json.RawMessage `json:"dataplaneInsight,omitempty"`
+	Refused          int             `json:"refused,omitempty"`
 	LeftOut          int             `json:"leftOut,omitempty"`
 	Unknown          *Unknown        `json:"unknown,omitempty"`
 }
@@ -78,7 +79,7 @@ type namedVersion struct {
 // appendBrief is appendOverview for a brief one.
 func (s *Server) appendBrief(dst []byte, v view, r *resources.Resource, reader *Reader) []byte {
 	o := briefOverview{briefName: briefName{Type: string(r.Type) + "Overview", Mesh: r.Mesh, Name: r.Name, Namespace: r.Namespace,
-		KRI: resources.KRIOf(r).String()}, Unknown: s.unknown(r)}
+		KRI: resources.KRIOf(r).String()}, Unknown: s.unknown(r), Refused: s.refused(v, r, reader)}
 	into := &o.DataplaneInsight
 	if r.Type == resources.TypeZone {
 		o.Zone, into = r.Spec.JSON(), &o.ZoneInsight

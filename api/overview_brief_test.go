@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/api"
 	"github.com/causeway-mesh/causeway/resources"
 )
 
@@ -52,6 +53,35 @@ func TestBriefOverviews(t *testing.T) {
 		for _, bad := range []string{"", "1", "yes"} {
 			if _, e := f.call(t, "GET", path+"?brief="+bad, ""); e == nil || e.Status != 400 {
 				t.Errorf("%s?brief=%s: got %v, want 400", path, bad, e)
+			}
+		}
+	}
+}
+
+// TestOverviewsCountWhatIsRefusedNow checks that whole and brief overviews tell what a zone and a proxy refuse now, and
+// nothing of what they refused earlier in the session.
+func TestOverviewsCountWhatIsRefusedNow(t *testing.T) {
+	f := serveConfig(t, api.Config{Refused: func(zone string) int { return map[string]int{"zone-1": 2}[zone] }})
+	for _, name := range []string{"zone-1", "zone-2"} {
+		write(t, f.store, resources.Key{Type: resources.TypeZone, Name: name}, nil, `{}`)
+		write(t, f.status, resources.Key{Type: resources.TypeZoneInsight, Name: name}, nil, fmt.Sprintf(sessions, "", "{}"))
+	}
+	for name, problems := range map[string]string{"d-1": `{"refused-listener":"a","refused-cluster":"b","certificate":"c"}`, "d-2": `{}`} {
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name}
+		write(t, f.store, key, nil, `{"networking":{"address":"10.0.0.1"}}`)
+		key.Type = resources.TypeDataplaneInsight
+		write(t, f.store, key, nil, `{"metadata":{"problems":`+problems+`},`+fmt.Sprintf(sessions, "", "{}")[1:])
+	}
+	for _, path := range []string{"/zones/_overview", "/dataplanes/_overview"} {
+		for _, brief := range []string{"true", "false"} {
+			var page struct {
+				Items []struct{ Refused int }
+			}
+			if err := json.Unmarshal([]byte(f.mustCall(t, "GET", path+"?brief="+brief, "")), &page); err != nil {
+				t.Fatal(err)
+			}
+			if len(page.Items) != 2 || page.Items[0].Refused != 2 || page.Items[1].Refused != 0 {
+				t.Errorf("%s?brief=%s: got %+v, want 2 and none", path, brief, page.Items)
 			}
 		}
 	}

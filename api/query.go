@@ -26,6 +26,12 @@ func (row *Row) Parameters() []string {
 	return out
 }
 
+// mayBeEmpty reports whether an empty value of a parameter means something: what is in no namespace, or a label without a
+// value.
+func (row *Row) mayBeEmpty(key string) bool {
+	return key == inNamespace && !row.EveryNamespace || strings.HasPrefix(key, filterQuery+"[")
+}
+
 // checkParameter refuses a query parameter that the route does not use. Ignoring it would do something else than the
 // caller requested: `dry_run=server` would write, and `namspace=payments` would list everything.
 func (row *Row) checkParameter(key string) error {

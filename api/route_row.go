@@ -49,6 +49,9 @@ type Row struct {
 	Conditional bool
 	// Overviews means that the response shows who is connected: a watch of it ends when that changes, too.
 	Overviews bool
+	// EveryNamespace means that the parameter namespace only narrows the answer: there is no way to ask for what is in no
+	// namespace, so an empty one is refused.
+	EveryNamespace bool
 	// Query lists the query parameters that the handler uses, separated by commas; filter stands for filter[...]. A
 	// request with any other is refused. All GET requests also accept revision.
 	Query string

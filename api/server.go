@@ -28,6 +28,8 @@ type Config struct {
 	// Absent returns since when and why a zone's state is unknown, or nil while the zone has a session with this server
 	// or, as far as is known, its replicas. Nil on a zone.
 	Absent func(zone string) *Unknown
+	// Refused returns how many resources a zone or this server refuses of the other now. Nil on a zone.
+	Refused func(zone string) int
 	// Outdated returns, as sentences, since when and why there may be newer resources than those that are shown. ofGlobal is
 	// set if those include what a zone has of its global: resources of type of, or, if that is empty, of any. Nil means that
 	// there never are.

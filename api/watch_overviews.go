@@ -3,6 +3,8 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
@@ -28,9 +30,9 @@ func readProgress(text string) (p progress, err error) {
 	return p, nil
 }
 
-// connectedAfter reports whether somebody that a list of overviews shows has connected or disconnected after a revision
-// of the live status, and if not, up to which revision nobody has. Counters alone are no change. now is the revision that
-// the status has.
+// connectedAfter reports whether somebody that a list of overviews shows has connected, disconnected, refused something or
+// taken it after all, after a revision of the live status, and if not, up to which revision nobody has. Other counters are
+// no change. now is the revision that the status has.
 func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {
@@ -63,7 +65,7 @@ func decidesPresence(insight resources.Key, t resources.Type, mesh string) bool 
 	return insight.Type == insightOf(t) && (mesh == "" || insight.Mesh == mesh)
 }
 
-// turned reports whether a change of an insight that the reader may read begins or ends a connection.
+// turned reports whether a change of an insight that the reader may read begins or ends a connection or a refusal.
 func turned(change *store.Change, reader *Reader) bool {
 	if change.New != nil && !reader.May(change.New) || change.Old != nil && !reader.May(change.Old) {
 		return false
@@ -71,10 +73,11 @@ func turned(change *store.Change, reader *Reader) bool {
 	return connectionIn(change.New) != connectionIn(change.Old)
 }
 
-// connection identifies the last connection of a subject, and whether it has ended.
+// connection identifies the last connection of a subject, whether it has ended, and what was refused in it.
 type connection struct {
-	id    string
-	ended bool
+	id      string
+	ended   bool
+	refused string
 }
 
 func connectionIn(insight *resources.Resource) connection {
@@ -82,12 +85,33 @@ func connectionIn(insight *resources.Resource) connection {
 		return connection{}
 	}
 	if zone, err := resources.SpecAs[systempb.ZoneInsight](insight); err == nil && insight.Type == resources.TypeZoneInsight {
-		return lastConnection(zone.GetSubscriptions())
+		last := lastConnection(zone.GetSubscriptions())
+		last.refused = refusedByZone(zone)
+		return last
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
-		return lastConnection(proxy.GetSubscriptions())
+		last := lastConnection(proxy.GetSubscriptions())
+		last.refused = strings.Join(refusedByProxy(proxy), "\n")
+		return last
 	}
 	return connection{}
+}
+
+// refusedByZone changes when a zone refuses something in its last session, and when it may have taken what it refused: it
+// has acknowledged something else of the type.
+func refusedByZone(insight *systempb.ZoneInsight) string {
+	all := insight.GetSubscriptions()
+	if len(all) == 0 || all[len(all)-1].GetStatus().GetTotal().GetResponsesRejected() == 0 {
+		return ""
+	}
+	var out []string
+	for t, n := range all[len(all)-1].GetStatus().GetStat() {
+		if n.GetResponsesRejected() > 0 {
+			out = append(out, fmt.Sprint(t, n.GetResponsesRejected(), n.GetResponsesAcknowledged()))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
 }
 
 // subscription is what the sessions of zones and proxies have in common.

@@ -148,7 +148,7 @@ func TestDrainEndsWatches(t *testing.T) {
 }
 
 // TestWatchOfOverviewsIsWokenByConnections checks that a list of overviews answers when a zone connects or disconnects,
-// when a zone is added, and not when only counters change.
+// when a zone refuses something or takes it after all, when a zone is added, and not when only other counters change.
 func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 	t.Parallel()
 	f := serveConfig(t, api.Config{WatchWait: time.Minute})
@@ -187,6 +187,12 @@ func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 			f.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z", disconnectTime: "2026-01-01T00:01:00Z"}`)
 		}, `"disconnectTime"`},
 		{"connected", func() { f.connect(t, "east", `{id: "2", connectTime: "2026-01-01T00:02:00Z"}`) }, `"id":"2"`},
+		{"refused", func() {
+			f.connect(t, "east", `{id: "2", status: {total: {responsesRejected: 1}, stat: {MeshTimeout: {responsesRejected: 1}}}}`)
+		}, `"responsesRejected":"1"`},
+		{"taken", func() {
+			f.connect(t, "east", `{id: "2", status: {total: {responsesRejected: 1}, stat: {MeshTimeout: {responsesRejected: 1, responsesAcknowledged: 1}}}}`)
+		}, `"responsesAcknowledged":"1"`},
 		{"added", func() { f.mustCall(t, "PUT", "/zones/west", "type: Zone\nname: west\n") }, `"west"`},
 	} {
 		woken := f.watchText(t, path, at)

@@ -177,7 +177,7 @@ func newRoutes(c *Config, o *opened, zones *zones, diagnostics *server.Diagnosti
 	shown := &presence{zones.status, sync}
 	away := func(zone string) *api.Unknown { return absent(sync, zone) }
 	routes := api.New(api.Config{
-		Store: durable, Status: shown, Absent: away, Outdated: zones.replicas.outdatedTexts,
+		Store: durable, Status: shown, Absent: away, Refused: sync.CountRefusals, Outdated: zones.replicas.outdatedTexts,
 		Home: c.home(), Guard: o.guard,
 		Fields: o.fields, Log: c.Log, Registerer: diagnostics.Registry, Version: server.Version(), ClusterID: c.clusterID,
 		InstanceID: zones.replicas.instance, Tracer: c.Tracer, Panics: c.Panics, Now: c.Now, Page: c.Page,

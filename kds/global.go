@@ -102,13 +102,28 @@ func (g *Global) Encoder() *Encoder { return g.encoder }
 
 // Refusals lists the current refusals between the global and a zone, in both directions.
 func (g *Global) Refusals(zone string) []tracker.Refusal {
-	g.mu.Lock()
-	data := g.zones[zone]
-	g.mu.Unlock()
-	if data == nil {
-		return nil
+	if f := g.refusalsOf(zone); f != nil {
+		return f.List()
 	}
-	return data.refusals.List()
+	return nil
+}
+
+// CountRefusals counts the refusals that Refusals lists.
+func (g *Global) CountRefusals(zone string) int {
+	if f := g.refusalsOf(zone); f != nil {
+		return f.Count()
+	}
+	return 0
+}
+
+// refusalsOf returns nil for a zone that was never here.
+func (g *Global) refusalsOf(zone string) *tracker.Refusals {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if data := g.zones[zone]; data != nil {
+		return data.refusals
+	}
+	return nil
 }
 
 // Pass is the credential by which a zone was admitted. It is safe for concurrent use and cheap to check.

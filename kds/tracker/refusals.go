@@ -82,12 +82,15 @@ func (f *Refusals) List() []Refusal {
 	return out
 }
 
-// None reports whether nothing is refused.
-func (f *Refusals) None() bool {
+// Count returns how many refusals there are.
+func (f *Refusals) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.byKey) == 0
+	return len(f.byKey)
 }
+
+// None reports whether nothing is refused.
+func (f *Refusals) None() bool { return f.Count() == 0 }
 
 // countLocked ends a change of ofKey.
 func (f *Refusals) countLocked() { f.own.Store(int64(len(f.ofKey))) }
