@@ -165,7 +165,7 @@ test-page: $(page) ## the page's own logic, without a browser
 
 .PHONY: test-browser
 test-browser: build $(envoy_ready) $(chromium_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
-	$(GO) build -o bin/ ./test/demo ./test/idp
+	$(GO) build -o bin/ ./test/demo ./test/idp ./test/peer/refuser ./resources/store/etcd/etcdtest/member
 	cd web && CHROMIUM="$(CHROMIUM)" $(NPM) run test-browser
 
 .PHONY: release-snapshot

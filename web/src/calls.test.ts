@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { callerName, cellText, countOf, edgesOf, has, mark, named, placed, windowOf, type Access, type Cell, type Kind, type Service } from "./calls";
+import { callerName, cellText, countOf, edgesOf, has, mark, named, placed, sought, windowOf, type Access, type Cell, type Kind, type Service } from "./calls";
 
 const service: Service = { kri: "kri_msvc_default_z_ns_s_http", name: "s", port: "http", protocol: "http", proxies: 2, cells: [] };
 const cell = (c: Partial<Cell>): Cell => ({ caller: 0, verdict: "allow", policy: 0, ...c });
@@ -60,4 +60,20 @@ test("a URL names a cell by its service and its caller, wherever they stand", ()
   expect(placed(later, named(a, 0, 1)), "a caller without an identity").toEqual({ row: 1, column: 2 });
   expect(placed(a, named(later, 0, 0)), "what is not there").toEqual({ row: -1, column: -1 });
   expect([placed(a, {}), named(a, 9, 0)]).toEqual([{ row: -1, column: -1 }, {}]);
+});
+
+test("a cell that an answer lacks is looked for, until there is nowhere else to look", () => {
+  const callers = [{ spiffeId: "spiffe://d/x", proxies: 1 }];
+  const answer = (total: number, totalCallers = 1) => ({ services: [service], callers, total, totalCallers }) as unknown as Access;
+  const asked = { to: "kri_msvc_default_z_ns_gone_http", from: "spiffe://d/y" };
+  const look = { service: "gone", namespace: "ns", caller: "spiffe://d/y" };
+  const missing = ["msvc z/ns/gone:http", "spiffe://d/y"];
+  expect(sought(answer(1), asked), "all of a mesh, without it").toEqual({ missing });
+  expect(sought(answer(2), asked), "there are more services").toEqual({ missing, look });
+  expect(sought(answer(1, 2), asked), "there are more callers").toEqual({ missing, look });
+  for (const narrow of [{ zone: "other" }, { service: "s" }, { caller: "x" }, { namespace: "other" }, { offset: "500" }, { callersOffset: "500" }]) {
+    expect(sought(answer(1), { ...asked, ...narrow }), JSON.stringify(narrow)).toEqual({ missing, look });
+  }
+  expect(sought(answer(1), { ...asked, ...look }), "it was looked for").toEqual({ missing });
+  expect(sought(answer(1), { to: service.kri, from: "none" })).toEqual({ missing: ["A caller without an identity"] });
 });

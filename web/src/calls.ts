@@ -1,4 +1,5 @@
 import type { Schema } from "./api";
+import { shortKRI } from "./text";
 
 export type Access = Schema["Access"];
 export type Service = Access["services"][number];
@@ -70,6 +71,24 @@ export function named(a: Access, row: number, column: number): { to?: string; fr
 export function placed(a: Access, asked: { to?: string; from?: string }): { row: number; column: number } {
   const id = asked.from === nobody ? "" : asked.from;
   return { row: a.services.findIndex((s) => s.kri === asked.to), column: a.callers.findIndex((c) => c.spiffeId === id) };
+}
+
+/** Question is the part of what a URL asks that decides which services and callers an answer has. */
+export type Question = Partial<Record<"service" | "caller" | "zone" | "namespace" | "offset" | "callersOffset" | "to" | "from", string>>;
+
+/**
+ * sought returns what an answer lacks of the cell that a URL names, and the question that would have it; none where that
+ * was asked, and the answer is whole: then it is gone.
+ */
+export function sought(a: Access, asked: Question): { missing: string[]; look?: Question } {
+  const { row, column } = placed(a, asked);
+  const missing = [...(row < 0 ? [shortKRI(asked.to ?? "")] : []), ...(column < 0 ? [asked.from === nobody ? "A caller without an identity" : (asked.from ?? "")] : [])];
+  const parts = asked.to?.split("_") ?? [];
+  const look: Question = { service: parts[5], namespace: parts[4], caller: asked.from === nobody ? undefined : asked.from };
+  const keys = ["service", "caller", "zone", "namespace", "offset", "callersOffset"] as const;
+  const whole = a.services.length >= a.total && a.callers.length >= a.totalCallers;
+  const widest = keys.every((k) => (asked[k] ?? "") === "" || asked[k] === look[k]);
+  return whole && widest ? { missing } : { missing, look };
 }
 
 /** cellText is a cell in words. Without a cell, nothing allows the caller. seen says whether it is known who called. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, presence, shortKRI, visible } from "./text";
+import { ago, lag, presence, shortKRI, visible } from "./text";
 import { href, parseView } from "./view";
 
 describe("presence", () => {
@@ -18,6 +18,12 @@ describe("presence", () => {
   it("does not take what may not be read for never seen", () => {
     expect(presence({ leftOut: 1 }).state).toBe("unknown");
   });
+});
+
+it("what was refused and mended since is not refused now, and not behind", () => {
+  const insight = { subscriptions: [{ status: { total: { responsesSent: "7", responsesAcknowledged: "4", responsesRejected: "2" } } }] };
+  expect(lag({ zoneInsight: insight })).toEqual({ behind: 1, refused: 0 });
+  expect(lag({ zoneInsight: insight, refused: 3 })).toEqual({ behind: 1, refused: 3 });
 });
 
 describe("text", () => {

@@ -46,6 +46,7 @@ export type Presence =
 
 interface Overview {
   leftOut?: number;
+  refused?: number;
   unknown?: { since?: string; reason: string };
   zoneInsight?: unknown;
   dataplaneInsight?: unknown;
@@ -70,11 +71,11 @@ function lastSession(o: Overview): Subscription | undefined {
   return insight?.subscriptions?.at(-1);
 }
 
-/** lag counts the messages of the last session that were not acknowledged, and those that were refused. */
+/** lag counts the messages of the last session that were not answered, and what is refused now: a session's count also has what was mended since. */
 export function lag(o: Overview): { behind: number; refused: number } {
   const total = lastSession(o)?.status?.total;
-  const [sent, acknowledged, refused] = [total?.responsesSent, total?.responsesAcknowledged, total?.responsesRejected].map((n) => Number(n ?? 0));
-  return { behind: Math.max(0, (sent ?? 0) - (acknowledged ?? 0) - (refused ?? 0)), refused: refused ?? 0 };
+  const [sent, acknowledged, rejected] = [total?.responsesSent, total?.responsesAcknowledged, total?.responsesRejected].map((n) => Number(n ?? 0));
+  return { behind: Math.max(0, (sent ?? 0) - (acknowledged ?? 0) - (rejected ?? 0)), refused: o.refused ?? 0 };
 }
 
 /** versionOf is what runs there, as it told in its last session. */

@@ -23,10 +23,10 @@ export function useChanges(plural: string, changed: () => void): Live {
   return useWatch(plural, ask, changed, pause);
 }
 
-/** useConnections calls changed when a zone or a proxy has connected, disconnected or changed. A storm of them is a few questions. */
-export function useConnections(of: "zones" | "dataplanes", changed: () => void): Live {
-  const ask: Ask = (watch, signal) => api.GET(`/${of}/_overview`, { params: { query: { watch, size: 0 } }, signal });
-  return useWatch(`${of} and who is connected`, ask, changed, 10 * pause);
+/** useConnections calls changed when a zone or a proxy has connected, disconnected, answered or changed. A storm of them is a few questions. Nothing watches nothing. */
+export function useConnections(of: "zones" | "dataplanes" | undefined, changed: () => void): Live {
+  const ask: Ask = (watch, signal) => api.GET(`/${of ?? "zones"}/_overview`, { params: { query: { watch, size: 0 } }, signal });
+  return useWatch(of === undefined ? "" : `${of} and who is connected`, ask, changed, 10 * pause);
 }
 
 function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Live {

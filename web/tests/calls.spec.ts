@@ -38,7 +38,19 @@ test("a shared URL means the same cell when the mesh has changed, and says so wh
   await expect(page.getByText(`${frontend} is not among the services and callers above.`)).toBeVisible();
   await page.getByRole("link", { name: "Look for it" }).click();
   await expect(chosen).toHaveText(title);
+
+  // The cell of a caller that is gone is nowhere, and nobody is sent to look for it.
+  await page.goto(`${mesh.zone1}/ui/calls?service=backend`);
+  await page.getByRole("button", { name: /\/sa\/aaa to backend/ }).first().click();
+  await expect(chosen).toHaveText(/from .*aaa$/);
+  const gone = page.url();
   expect((await page.request.delete(at)).ok()).toBe(true);
+  await page.goto(gone);
+  await expect(page.getByText(/sa\/aaa is not here any more, or you may not read it\./)).toBeVisible();
+  await expect(page.getByRole("link", { name: "Look for it" })).toHaveCount(0);
+  await page.goto(`${gone}&zone=zone-2`);
+  await page.getByRole("link", { name: /^Look for (it|them)$/ }).click();
+  await expect(page.getByText(/sa\/aaa is not here any more, or you may not read it\./)).toBeVisible();
 });
 
 test("what was denied and tried is laid over, and a policy changes the matrix", async ({ watched: page, mesh }) => {

@@ -10,7 +10,9 @@ export interface Started {
   /** data is its folder. */
   data: string;
   process: ChildProcess;
+  /** args are its addresses, with are its other flags. */
   args: string[];
+  with: string[];
 }
 
 /** Servers are globals and zones of one test file, in a folder that goes with them. */
@@ -44,7 +46,7 @@ export class Servers {
       }
     }, { timeout: 60_000 }).toBeDefined();
     const same = Object.entries(told).filter(([port]) => ["api", "kds", "xds", "diagnostics"].includes(port)).flatMap(([port, at]) => [`--${port}-address`, at]);
-    return { url: `http://${told.api}`, data, process, args: same };
+    return { url: `http://${told.api}`, data, process, args: same, with: args };
   }
 
   /** end stops one process, and waits until it is gone. */
@@ -57,6 +59,11 @@ export class Servers {
   async close(): Promise<void> {
     await Promise.all(this.processes.map((p) => this.end(p)));
     rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** addressOf is where a server listens for another purpose than its HTTP API. */
+  addressOf(s: Started, port: "kds" | "xds" | "diagnostics"): string {
+    return s.args[s.args.indexOf(`--${port}-address`) + 1] ?? "";
   }
 
   /** admin is the token of a server's administrator. */

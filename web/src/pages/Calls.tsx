@@ -2,14 +2,14 @@ import { lazy, Suspense, useMemo, useState } from "react";
 import { Button, Input, Label, TextField } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
-import { cellText, countOf, kinds, placed, type Kind } from "../calls";
+import { cellText, countOf, kinds, placed, sought, type Kind } from "../calls";
 import type { Server } from "../server";
 import { AsOf } from "../parts/AsOf";
 import { LeftOut } from "../parts/LeftOut";
 import { KRI, Link } from "../parts/Link";
 import { Matrix } from "../parts/Matrix";
 import { Time } from "../parts/Time";
-import { date, shortKRI } from "../text";
+import { date } from "../text";
 import { go, href } from "../view";
 import { useChanges, useFollowed } from "../watch";
 
@@ -170,7 +170,7 @@ function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
   const { row, column } = placed(a, asked);
   const [service, caller] = [a.services[row], a.callers[column]];
   if (asked.to === undefined || asked.from === undefined) return <p className="note">Select a cell to see which policy decides.</p>;
-  if (service === undefined || caller === undefined) return <Elsewhere asked={asked} missing={service === undefined ? shortKRI(asked.to) : asked.from} />;
+  if (service === undefined || caller === undefined) return <Elsewhere a={a} asked={asked} />;
   const cell = service.cells.find((c) => c.caller === column);
   const decider = cell === undefined ? "default" : (a.policies[cell.policy] ?? "");
   return (
@@ -190,14 +190,13 @@ function Chosen({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
   );
 }
 
-/** Elsewhere says that what the URL names is not on this page of the answer, and may be on another. */
-function Elsewhere({ asked, missing }: { asked: Asked; missing: string }) {
-  const [service, caller] = [asked.to?.split("_")[5], asked.from === "none" ? undefined : asked.from];
-  return (
-    <p className="note">
-      {missing} is not among the services and callers above. <Link to={href("calls", { mesh: asked.mesh, service, caller, to: asked.to, from: asked.from })}>Look for it</Link>.
-    </p>
-  );
+/** Elsewhere says that what the URL names is not in the answer, and where it may be. */
+function Elsewhere({ a, asked }: { a: Schema["Access"]; asked: Asked }) {
+  const { missing, look } = sought(a, asked);
+  const what = `${missing.join(", and ")} ${missing.length > 1 ? "are" : "is"}`;
+  if (look === undefined) return <p className="note">{what} not here any more, or you may not read {missing.length > 1 ? "them" : "it"}.</p>;
+  const { mesh, view, only, to, from } = asked;
+  return <p className="note">{what} not among the services and callers above. <Link to={href("calls", { mesh, view, only, to, from, ...look })}>Look for {missing.length > 1 ? "them" : "it"}</Link>.</p>;
 }
 
 function Pages({ asked, a }: { asked: Asked; a: Schema["Access"] }) {

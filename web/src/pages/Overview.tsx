@@ -30,7 +30,7 @@ export function Overview({ server }: { server: Server }) {
       <Findings global={global} turn={turn} />
       {global ? <Zones changed={next} /> : <Proxies changed={next} />}
       <Recent turn={turn} />
-      {global && <Replicas />}
+      {global && <Replicas turn={turn} />}
     </section>
   );
 }
@@ -204,7 +204,7 @@ function lagText(o: Schema["Overview"], is: Presence): string {
   const { behind, refused } = lag(o);
   if (is.state !== "online") return "";
   if (behind + refused === 0) return "in step";
-  return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused in this session` : ""].filter((t) => t !== "").join(", ");
+  return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused` : ""].filter((t) => t !== "").join(", ");
 }
 
 /** Versions counts what runs, so that one that is older stands out. */

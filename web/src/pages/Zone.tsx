@@ -9,6 +9,7 @@ import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { behind, doubts, over } from "../sync";
 import { date } from "../text";
+import { useConnections } from "../watch";
 
 type Types = Schema["SyncStatus"]["types"];
 type TypeSync = Types[number];
@@ -32,11 +33,12 @@ function Sync({ name, global }: { name: string; global: boolean }) {
   const sync = useAnswer(`sync ${name}`, (signal) =>
     global ? answered(api.GET("/zones/{name}/_sync", { params: { path: { name } }, signal })) : answered(api.GET("/_sync", { signal })),
   );
+  const live = useConnections(global ? "zones" : undefined, sync.again);
   const s = sync.data;
   return (
     <>
       <h2>Sync</h2>
-      <AsOf answer={sync} />
+      <AsOf answer={sync} {...(global ? { live } : {})} />
       {s !== undefined && (
         <>
           <Connection s={s} global={global} />
