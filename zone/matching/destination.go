@@ -2,6 +2,9 @@ package matching
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/causeway-mesh/causeway/hashing"
@@ -102,6 +105,17 @@ func (d *Destination) readRoute() error {
 		d.parentRefs = append(d.parentRefs, spec.To[i].TargetRef)
 	}
 	return nil
+}
+
+// IsStill reports whether references mean r, a later version of a route, exactly where they mean d, and whether it is
+// for the same services. It then needs no new Destinations.
+func (d *Destination) IsStill(r *resources.Resource) bool {
+	if !isRouteType(r.Type) || d.Resource.Key != r.Key || !maps.Equal(d.Resource.Labels, r.Labels) {
+		return false
+	}
+	spec, err := resources.SpecAs[resources.Policy](r)
+	return err == nil && slices.EqualFunc(d.parentRefs, spec.To,
+		func(ref resources.TargetRef, to resources.PolicyTo) bool { return reflect.DeepEqual(ref, to.TargetRef) })
 }
 
 // Key returns the key of the whole resource.

@@ -81,6 +81,11 @@ func (p *Policy) Enforced() bool { return p.Resource.Labels[resources.LabelEffec
 // Receives reports whether the policy has items for inbound traffic.
 func (p *Policy) Receives() bool { return len(p.items.rules)+len(p.items.from) > 0 }
 
+// Sends reports whether the policy has items for outgoing traffic.
+func (p *Policy) Sends() bool { return len(p.items.to) > 0 }
+
+func (p *Policy) onlySends() bool { return p.Sends() && !p.Receives() }
+
 // Problems returns the problems of the policy itself, independent of the proxies that it selects.
 func (p *Policy) Problems() []Warning { return p.problems }
 

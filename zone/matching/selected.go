@@ -17,9 +17,9 @@ func Selected(proxy *Proxy, policies []*Policy, types ...resources.Type) string 
 	return selected(policies, types, func(p *Policy) bool { return Selects(p, proxy) })
 }
 
-// SelectedInbound is Selected for one inbound of the proxy.
+// SelectedInbound is Selected for one inbound of the proxy. A policy for outgoing traffic only is not among them.
 func SelectedInbound(proxy *Proxy, in *InboundPort, policies []*Policy, types ...resources.Type) string {
-	return selected(policies, types, func(p *Policy) bool { return SelectsInbound(p, proxy, in) })
+	return selected(policies, types, func(p *Policy) bool { return !p.onlySends() && SelectsInbound(p, proxy, in) })
 }
 
 func selected(policies []*Policy, types []resources.Type, selects func(*Policy) bool) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/causeway-mesh/causeway/resources"
 )
@@ -36,6 +37,27 @@ type ResourceRule struct {
 	Conf json.RawMessage
 	// Origins are the merged items, in merge order.
 	Origins []Origin
+
+	read atomic.Pointer[readConf]
+}
+
+// readConf is a conf as a caller reads it.
+type readConf struct {
+	conf any
+	err  error
+}
+
+// ConfAs reads the rule's conf as a T, once for all callers: they must not change it.
+func ConfAs[T any](r *ResourceRule) (*T, error) {
+	if read := r.read.Load(); read != nil {
+		if conf, is := read.conf.(*T); is {
+			return conf, read.err
+		}
+	}
+	conf := new(T)
+	err := json.Unmarshal(r.Conf, conf)
+	r.read.Store(&readConf{conf, err})
+	return conf, err
 }
 
 // ToInput is the input of To.

@@ -78,7 +78,17 @@ func loggedWord(n int) string {
 }
 
 // put writes the n-th conf for the whole mesh.
-func (c *changedConf) put(b *testing.B, s store.Store, n int) {
+func (c *changedConf) put(b testing.TB, s store.Store, n int) {
+	c.putFor(b, s, "bench-"+c.list, `{"kind": "Mesh"}`, n)
+}
+
+// putOne writes the n-th conf for one proxy.
+func (c *changedConf) putOne(b testing.TB, s store.Store, proxy string, n int) {
+	c.putFor(b, s, "bench-"+c.list+"-"+proxy, `{"kind": "Dataplane", "labels": {"proxy": "`+proxy+`"}}`, n)
+}
+
+// putFor writes the n-th conf for the proxies that a reference selects.
+func (c *changedConf) putFor(b testing.TB, s store.Store, name, target string, n int) {
 	item := c.conf(n)
 	var body string
 	switch {
@@ -91,8 +101,7 @@ func (c *changedConf) put(b *testing.B, s store.Store, n int) {
 	default:
 		body = `"rules": [{"default": ` + item + `}]`
 	}
-	putText(b, s, resources.Key{Type: c.typ, Mesh: "default", Name: "bench-" + c.list}, nil,
-		`{"targetRef": {"kind": "Mesh"}, `+body+`}`)
+	putText(b, s, resources.Key{Type: c.typ, Mesh: "default", Name: name}, nil, `{"targetRef": `+target+`, `+body+`}`)
 }
 
 func putText(b testing.TB, s store.Store, key resources.Key, labels map[string]string, text string) {
@@ -114,7 +123,7 @@ type askingStream struct {
 	out  [kinds]chan cache.DeltaResponse
 }
 
-func (a *askingStream) ask(b *testing.B, k kind) {
+func (a *askingStream) ask(b testing.TB, k kind) {
 	if a.subs[k] == nil {
 		sub := stream.NewDeltaSubscription([]string{"*"}, nil, nil, true)
 		a.subs[k], a.out[k] = &sub, make(chan cache.DeltaResponse, 1)
@@ -126,7 +135,7 @@ func (a *askingStream) ask(b *testing.B, k kind) {
 }
 
 // take takes the responses that wait, and reports how many there were.
-func (a *askingStream) take(b *testing.B) (n int) {
+func (a *askingStream) take(b testing.TB) (n int) {
 	for more := true; more; {
 		more = false
 		for k := range kinds {
@@ -156,17 +165,7 @@ func processorTime(b *testing.B) time.Duration {
 // BenchmarkChangeOfAll measures a change of one policy that concerns all proxies of a zone, in a mesh with policies of all
 // types, for each type: from the store to the responses, without the network.
 func BenchmarkChangeOfAll(b *testing.B) {
-	s := store.NewMemory()
-	for i := range *changeProxies {
-		name := fmt.Sprintf("dp-%d", i)
-		putText(b, s, dataplaneKey(name), map[string]string{"proxy": name}, fmt.Sprintf(`{"networking": {"address": "127.1.%d.%d",
-			"inbound": [{"port": 8080, "servicePort": 9080, "name": "http-port", "tags": {"kuma.io/service": "svc-%d", "kuma.io/protocol": "http"}}],
-			"outbound": [{"port": 10000, "backendRef": {"kind": "MeshService", "name": "bench", "port": 80}}]}}`, i/250, 1+i%250, i%50))
-	}
-	putText(b, s, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "bench"}, nil,
-		`{"selector": {"dataplaneTags": {"kuma.io/service": "svc-0"}}, "ports": [{"name": "http", "port": 80, "targetPort": "http-port", "appProtocol": "http"}]}`)
-	putText(b, s, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "bench"}, nil,
-		`{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://"}}]}}]}`)
+	s := storeOfChanges(b, *changeProxies)
 	x := testProxies(s)
 	settle, end := askingProxies(b, x)
 	defer end()
@@ -189,9 +188,26 @@ func BenchmarkChangeOfAll(b *testing.B) {
 	}
 }
 
+// storeOfChanges returns a zone of proxies that all send to one service.
+func storeOfChanges(b testing.TB, proxies int) *store.Memory {
+	b.Helper()
+	s := store.NewMemory()
+	for i := range proxies {
+		name := fmt.Sprintf("dp-%d", i)
+		putText(b, s, dataplaneKey(name), map[string]string{"proxy": name}, fmt.Sprintf(`{"networking": {"address": "127.1.%d.%d",
+			"inbound": [{"port": 8080, "servicePort": 9080, "name": "http-port", "tags": {"kuma.io/service": "svc-%d", "kuma.io/protocol": "http"}}],
+			"outbound": [{"port": 10000, "backendRef": {"kind": "MeshService", "name": "bench", "port": 80}}]}}`, i/250, 1+i%250, i%50))
+	}
+	putText(b, s, resources.Key{Type: resources.TypeMeshService, Mesh: "default", Name: "bench"}, nil,
+		`{"selector": {"dataplaneTags": {"kuma.io/service": "svc-0"}}, "ports": [{"name": "http", "port": 80, "targetPort": "http-port", "appProtocol": "http"}]}`)
+	putText(b, s, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "bench"}, nil,
+		`{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://"}}]}}]}`)
+	return s
+}
+
 // askingProxies connects the proxies of a benchmark of changes. settle applies what has changed, and returns how many responses
 // they got; they have got what is there. end disconnects them.
-func askingProxies(b *testing.B, x *Proxies) (settle func() int, end func()) {
+func askingProxies(b testing.TB, x *Proxies) (settle func() int, end func()) {
 	b.Helper()
 	streams := make([]*askingStream, *changeProxies)
 	for i := range streams {

@@ -1,7 +1,6 @@
 package xds
 
 import (
-	"encoding/json"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -49,12 +48,12 @@ func decode[T any](s *sender, rule *matching.ResourceRule) (conf T) {
 	if rule == nil {
 		return conf
 	}
-	if err := json.Unmarshal(rule.Conf, &conf); err != nil {
-		var none T
+	read, err := matching.ConfAs[T](rule)
+	if err != nil {
 		s.problem(originOf(rule), "the conf does not match its type: "+err.Error())
-		return none
+		return conf
 	}
-	return conf
+	return *read
 }
 
 // originOf names the policy that contributed last.

@@ -33,7 +33,7 @@ func (x *Proxies) workInLocked(revision uint64, c *store.Change) {
 	case resources.TypeMeshGateway:
 		x.workInGatewayLocked(revision, c)
 	case resources.TypeMeshHTTPRoute, resources.TypeMeshTCPRoute:
-		x.network.forget(key)
+		x.network.routeChanged(c)
 		x.workInConfLocked(revision, key, c.New)
 		if namesSubset(c.Old) || namesSubset(c.New) {
 			x.serviceForIngressesLocked()
@@ -69,11 +69,19 @@ func (x *Proxies) workInReceivedLocked(revision uint64, key resources.Key, r *re
 	}
 }
 
+// readLocked reads a policy: once for all that follows it when it changes.
+func (x *Proxies) readLocked(r *resources.Resource) *matching.Policy {
+	if x.read == nil || x.read.Resource != r {
+		x.read = matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
+	}
+	return x.read
+}
+
 func (x *Proxies) workInPolicyLocked(m *mesh, key resources.Key, r *resources.Resource) {
 	affected := map[*proxy]struct{}{}
 	m.remove(m.received, key, affected)
 	if r != nil {
-		policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace)
+		policy := x.readLocked(r)
 		if !isReceived(key.Type) || policy.Receives() {
 			m.add(m.received, policy, affected)
 		}

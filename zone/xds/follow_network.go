@@ -3,7 +3,6 @@ package xds
 import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
-	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 // confTypes are the policies that affect outgoing traffic.
@@ -159,7 +158,9 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 	selected := map[*proxy]struct{}{}
 	m.remove(m.confs, key, selected)
 	if r != nil {
-		m.add(m.confs, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
+		if policy := x.readLocked(r); policy.Sends() {
+			m.add(m.confs, policy, selected)
+		}
 	}
 	for p := range selected {
 		if key.Type == resources.TypeMeshAccessLog || key.Type == resources.TypeMeshHealthCheck {

@@ -26,6 +26,50 @@ type logRules struct {
 	same map[*matching.ResourceRule]bool
 }
 
+// outboundLogs are the logs of an outbound. It is immutable.
+type outboundLogs struct {
+	logs       []*accesslogv3.AccessLog
+	collectors []*resource
+	// files are the files that they write.
+	files    []string
+	problems []string
+}
+
+// outboundLogsKey is everything that the logs of an outbound depend on if they do not depend on the proxy.
+type outboundLogsKey struct {
+	rule    *matching.ResourceRule
+	http    bool
+	service string
+	admin   uint32
+}
+
+// sharedLogs returns the logs of a listener, which other listeners share: the rest of a listener of HTTP has the name of
+// the proxy's workload if it is traced.
+func (t *target) sharedLogs(k *listenedKey) *outboundLogs {
+	if k.from != (logSource{}) {
+		return k.loggedBy(t.own, &logFiles{})
+	}
+	made, _ := t.shared.outboundLogs.get(outboundLogsKey{k.logs, k.http, k.service, k.admin},
+		func() (*outboundLogs, error) { return k.loggedBy(t.own, &logFiles{}), nil })
+	return made
+}
+
+// loggedBy builds the logs of a listener.
+func (k *listenedKey) loggedBy(own OwnFunc, files *logFiles) *outboundLogs {
+	out := &outboundLogs{}
+	if k.logs == nil {
+		return out
+	}
+	var problems []string
+	out.logs, out.collectors, problems = k.from.logger(k.http, false, files, nearby{own, k.admin}, k.from.service,
+		plainText(k.service)).logs(k.logs.Conf, k.logs.Origins)
+	for _, p := range problems {
+		out.problems = append(out.problems, originOf(k.logs)+": "+p)
+	}
+	out.files = files.paths()
+	return out
+}
+
 func (s *sender) logRules() (*logRules, error) {
 	of := s.target.match
 	key := logsKey{policies: matching.Selected(of, s.policies, resources.TypeMeshAccessLog), mesh: of.Key.Mesh,

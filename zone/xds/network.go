@@ -121,6 +121,14 @@ func (n *network) forget(key resources.Key) {
 	delete(n.named, key.Mesh)
 }
 
+// routeChanged drops what depends on a route. That is nothing if references to it mean the same as before: its rules
+// are read from the policy.
+func (n *network) routeChanged(c *store.Change) {
+	if known := n.known[c.Key()]; known == nil || c.New == nil || !known.IsStill(c.New) {
+		n.forget(c.Key())
+	}
+}
+
 // mark schedules a rebuild of a proxy's state.
 func (n *network) mark(p *proxy, how scope) {
 	n.dirtyProxies[p] = max(n.dirtyProxies[p], how)

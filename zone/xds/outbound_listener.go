@@ -63,15 +63,12 @@ type listenedKey struct {
 	by *provider
 }
 
-// listened is the listener of an outbound with the dependencies of its logs. It is immutable.
+// listened is the listener of an outbound with its logs. It is immutable.
 type listened struct {
 	listener *resource
 	// forwarder is what ECDS serves of its filter; nil for HTTP.
-	forwarder  *resource
-	collectors []*resource
-	// files are the files that its logs write.
-	files    []string
-	problems []string
+	forwarder *resource
+	*outboundLogs
 }
 
 // listenTo adds the listeners of a plan's outbounds.
@@ -96,9 +93,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 		if d.listens.http {
 			key.by = t.spans()
 		}
-		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, t.own, &logFiles{}) })
+		l, err := t.shared.outbounds.get(key, func() (*listened, error) { return listen(&key, d.tcpRoutes, t.sharedLogs(&key)) })
 		if err == nil && slices.ContainsFunc(l.files, func(file string) bool { return t.logFiles.use(file) != "" }) {
-			l, err = listen(&key, d.tcpRoutes, t.own, t.logFiles)
+			l, err = listen(&key, d.tcpRoutes, key.loggedBy(t.own, t.logFiles))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.field, err)
@@ -126,9 +123,9 @@ func (s *sender) listenTo(p *plan, out *sending) error {
 // listen builds the listener for the application's traffic to a service. HTTP routes, and the forwarder of TCP, are
 // resources of their own, so policies do not replace the listener. The exceptions are what only a connection manager has:
 // the time limit for request headers, logs, and the provider of spans.
-func listen(k *listenedKey, shares []weighted, own OwnFunc, files *logFiles) (*listened, error) {
-	made := &listened{}
-	last, err := made.last(k, made.log(k, own, files), shares)
+func listen(k *listenedKey, shares []weighted, logged *outboundLogs) (*listened, error) {
+	made := &listened{outboundLogs: logged}
+	last, err := made.last(k, logged.logs, shares)
 	if err != nil {
 		return nil, err
 	}
@@ -143,22 +140,7 @@ func listen(k *listenedKey, shares []weighted, own OwnFunc, files *logFiles) (*l
 		out.BindToPort = wrapperspb.Bool(false)
 	}
 	made.listener, err = newResource(kindListener, k.name, out)
-	made.files = files.paths()
 	return made, err
-}
-
-// log returns the logs of the listener, and keeps what they need.
-func (l *listened) log(k *listenedKey, own OwnFunc, files *logFiles) []*accesslogv3.AccessLog {
-	if k.logs == nil {
-		return nil
-	}
-	logs, collectors, problems := k.from.logger(k.http, false, files, nearby{own, k.admin}, k.from.service,
-		plainText(k.service)).logs(k.logs.Conf, k.logs.Origins)
-	l.collectors = collectors
-	for _, p := range problems {
-		l.problems = append(l.problems, originOf(k.logs)+": "+p)
-	}
-	return logs
 }
 
 // last returns the one filter of the listener.

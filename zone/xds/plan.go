@@ -31,6 +31,8 @@ type plan struct {
 	tableText string
 	// files are the files that health checks write.
 	files []string
+	// rules are those of its policies, which other plans share.
+	rules []*matching.ToRules
 	// logs holds the rules for outbound logs, if they were built with the plan.
 	logs *matching.ToRules
 	// private means that the plan depends on something of the proxy itself, so that it is not shared.
@@ -52,7 +54,7 @@ type planKey struct {
 	names                 *hostnames.Names
 	redirected, answers   bool
 	asked, byEgress, gone bool
-	trace                 *traceConf
+	trace                 *traceConf // of a gateway
 	gateway               gatewayKey
 }
 
@@ -87,7 +89,7 @@ func (s *sender) plan() (*plan, error) {
 		dests: s.dests, names: s.names, redirected: t.capture.port != 0,
 		answers: t.answersNames(), asked: s.asked, byEgress: s.byEgress, gone: s.gone,
 	}
-	if trace := t.observed.trace; trace != nil {
+	if trace := t.gatewayTrace(); trace != nil {
 		key.trace = trace.conf
 	}
 	p, err := t.shared.plans.get(key, func() (*plan, error) { return s.common(&gateway).makePlan() })
@@ -103,7 +105,7 @@ func (s *sender) common(gateway *gatewayKey) *sender {
 	return &sender{
 		target: &target{match: t.match, outbounds: t.outbounds, unserved: t.unserved, reachable: t.reachable, dns: t.dns,
 			capture: capture{port: min(t.capture.port, 1)}, shared: t.shared, logFiles: &logFiles{},
-			observed: observed{trace: t.observed.trace}, proxyless: t.proxyless, gateway: t.gateway,
+			observed: observed{trace: t.gatewayTrace()}, proxyless: t.proxyless, gateway: t.gateway,
 			measured: measured{adminPort: gateway.admin}},
 		from:  s.from,
 		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
@@ -130,13 +132,18 @@ func (s *sender) makePlan() (*plan, error) {
 	for _, b := range s.backends {
 		input.Only[b.service.Key()] = true
 	}
+	only := keysText(input.Only)
 	for t, rules := range map[resources.Type]*matching.ToRules{
 		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries,
 		resources.TypeMeshCircuitBreaker:        &s.breakers,
 		resources.TypeMeshLoadBalancingStrategy: &s.balancing, resources.TypeMeshHealthCheck: &s.health,
 	} {
 		input.Type = t
-		*rules = matching.To(input)
+		made, err := s.toRules(input, only)
+		if err != nil {
+			return nil, err
+		}
+		*rules, p.rules = *made, append(p.rules, made)
 	}
 	if s.target.gateway != nil {
 		input.Type = resources.TypeMeshAccessLog

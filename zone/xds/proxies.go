@@ -88,6 +88,8 @@ type Proxies struct {
 	stale map[*proxy]*store.Cause
 	// cause is the cause of the commits being applied; nil otherwise. Guarded by mu.
 	cause *store.Cause
+	// read is the policy that was read last; see readLocked. Guarded by mu.
+	read *matching.Policy
 }
 
 // New returns Proxies without a proxy. They notice changes only while Run runs.
@@ -166,11 +168,11 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	m.gateways = matching.NewGateways(snap.List(store.Query{Type: resources.TypeMeshGateway, Mesh: m.name}))
 	m.asked = resources.HasInitialPolicies(snap.Get(resources.Key{Type: resources.TypeMesh, Name: m.name}))
 	for r := range snap.List(store.Query{Type: resources.TypeMeshTrafficPermission, Mesh: m.name}) {
-		m.received.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+		m.received.Add(x.readLocked(r))
 	}
 	for i := range receivedTypes {
 		for r := range snap.List(store.Query{Type: receivedTypes[i].Type, Mesh: m.name}) {
-			if policy := matching.NewPolicy(r, x.cfg.Home.SystemNamespace); policy.Receives() {
+			if policy := x.readLocked(r); policy.Receives() {
 				m.received.Add(policy)
 			}
 		}
@@ -179,15 +181,16 @@ func (x *Proxies) loadPoliciesLocked(m *mesh, snap store.Snapshot) {
 	for _, t := range append([]resources.Type{resources.TypeMeshTimeout, resources.TypeMeshCircuitBreaker},
 		wholeTypes...) {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
-			if !isWhole(r) {
-				continue
+			if isWhole(r) {
+				m.whole.Add(x.readLocked(r))
 			}
-			m.whole.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
 		}
 	}
 	for _, t := range confTypes {
 		for r := range snap.List(store.Query{Type: t, Mesh: m.name}) {
-			m.confs.Add(matching.NewPolicy(r, x.cfg.Home.SystemNamespace))
+			if policy := x.readLocked(r); policy.Sends() {
+				m.confs.Add(policy)
+			}
 		}
 	}
 }

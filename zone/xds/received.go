@@ -191,7 +191,6 @@ type inboundRoutes struct {
 type inboundRoutesKey struct {
 	policies, section string
 	permissive        bool
-	trace             *traceConf
 }
 
 // receivedPolicies are the types of receivedTypes.
@@ -206,12 +205,8 @@ var receivedPolicies = func() (out []resources.Type) {
 func (t *target) inboundRoutes(in *inbound, policies []*matching.Policy) (*inboundRoutes, error) {
 	key := inboundRoutesKey{section: in.section, permissive: in.permissive,
 		policies: matching.SelectedInbound(t.match, in.port, policies, receivedPolicies...)}
-	if t.observed.trace != nil {
-		key.trace = t.observed.trace.conf
-	}
 	return t.shared.inboundRoutes.get(key, func() (*inboundRoutes, error) {
 		received := receive(t, in, policies)
-		t.observed.trace.onRoutes(received.routes)
 		routes, err := newInboundRoutes(in, received.routes)
 		return &inboundRoutes{routes, received.problems}, err
 	})
@@ -232,7 +227,11 @@ func (s *state) buildRoutes(t *target, policies []*matching.Policy, old *state) 
 		}
 		s.madeRoutes = append(s.madeRoutes, routes)
 		s.unrouted = append(s.unrouted, routes.problems...)
-		out = append(out, routes.resource)
+		traced, err := t.traced(routes.resource, 1) // the first one answers requests that no trace should have
+		if err != nil {
+			return fmt.Errorf("inbound %q: %w", in.section, err)
+		}
+		out = append(out, traced)
 	}
 	s.receiving[kindRoute] = newSet(append(out, t.observed.routes...)...)
 	if old != nil {

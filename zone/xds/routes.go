@@ -112,7 +112,7 @@ func (s *sender) routes(d *destined) (*resource, error) {
 	host.Routes = append(host.Routes, &routev3.Route{
 		Name: d.backend.name, Match: routeMatch(&resources.HTTPRouteMatch{}), Action: &routev3.Route_Route{Route: rest},
 	})
-	s.target.observed.trace.onRoutes(host.Routes)
+	s.target.gatewayTrace().onRoutes(host.Routes)
 	return newResource(kindRoute, d.name, &routev3.RouteConfiguration{
 		Name: d.name, ValidateClusters: wrapperspb.Bool(false), VirtualHosts: []*routev3.VirtualHost{host},
 	})

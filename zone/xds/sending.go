@@ -107,7 +107,7 @@ func (s *sender) build() (*sending, []*backend, error) {
 	for k := range out.sets {
 		out.sets[k] = slices.Clone(out.sets[k])
 	}
-	if err := errors.Join(s.listenTo(p, &out), s.place(p, &out), s.identify(p, &out)); err != nil {
+	if err := errors.Join(s.listenTo(p, &out), s.place(p, &out), s.identify(p, &out), s.traceRoutes(&out)); err != nil {
 		return nil, nil, err
 	}
 	for k := range out.sets {

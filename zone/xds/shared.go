@@ -11,15 +11,19 @@ type shared struct {
 	alike alike
 	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, outbound_listener.go, named.go.
 	plans     table[planKey, plan]
+	rules     table[rulesKey, matching.ToRules]
 	logs      table[logsKey, logRules]
 	parts     table[partKey, clusterPart]
 	sockets   table[socketKey, socket]
 	outbounds table[listenedKey, listened]
 	names     table[namesKey, resource]
+	// outboundLogs are those that say nothing of the proxy: logging_outbound.go.
+	outboundLogs table[outboundLogsKey, outboundLogs]
 	// For gateways: gateway_shared.go.
 	gatewayParts table[gatewayPartKey, gatewayPart]
-	// For MeshTraces: tracing.go.
+	// For MeshTraces: tracing.go, traced.go.
 	traces     table[string, traceConf]
+	traced     table[tracedKey, resource]
 	traceRules table[string, matching.ProxyRule]
 	providers  table[providerKey, provider]
 	// For other policies on whole proxies, by the policies that select the inbound or the proxy: whole.go,

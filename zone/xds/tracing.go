@@ -34,7 +34,9 @@ type traceConf struct {
 	// backend identifies its first backend.
 	backend string
 	route   *routev3.Tracing
-	problem string
+	// marshalled is route as a field of a route.
+	marshalled []byte
+	problem    string
 }
 
 // provider sends the spans of a workload to a backend. The workload's proxies share it.
@@ -93,6 +95,10 @@ func readTrace(raw json.RawMessage) (*traceConf, error) {
 		return &traceConf{problem: "the conf does not match its type: " + err.Error()}, nil
 	}
 	out.route = routeTracing(&out.TraceConf)
+	var err error
+	if out.marshalled, err = marshalTracing(out.route); err != nil {
+		return &traceConf{problem: "proxies refuse it: " + err.Error()}, nil
+	}
 	if len(out.Backends) == 0 {
 		return out, nil
 	}

@@ -191,12 +191,19 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 		return
 	}
 	selected := map[*proxy]struct{}{}
+	old, _ := m.whole.Get(key)
 	m.remove(m.whole, key, selected)
 	m.patches.forget(key)
+	var next *matching.Policy
 	if r != nil && isWhole(r) {
-		m.add(m.whole, matching.NewPolicy(r, x.cfg.Home.SystemNamespace), selected)
+		next = x.readLocked(r)
+		m.add(m.whole, next, selected)
 	}
+	inbounds := key.Type != resources.TypeMeshAccessLog || receives(old) || receives(next)
 	for p := range selected {
+		if !inbounds && !p.proxyless { // a proxyless one reports that it takes none
+			continue
+		}
 		if key.Type == resources.TypeMeshAccessLog {
 			p.logFiles.again()
 		}
@@ -206,6 +213,8 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 		x.network.mark(p, onlyObserved)
 	}
 }
+
+func receives(p *matching.Policy) bool { return p != nil && p.Receives() }
 
 // showObserved shows which policies for the whole proxy have no effect on it, and reports whether that changed.
 func (p *proxy) showObserved(next *state) bool {
