@@ -207,7 +207,12 @@ test("a resource's history tells who changed what", async ({ watched: page, mesh
   await entries.first().getByText("1 field").click();
   await expect(entries.first()).toContainText(`"3s"`);
   await expect(entries.first()).toContainText(`"4s"`);
+  const link = page.url();
   expect((await page.request.delete(at)).ok()).toBe(true);
+  await page.goto(link);
+  await expect(page.getByRole("alert")).toContainText("404");
+  await expect(entries, "who removed it is told, too").toHaveCount(3);
+  await expect(entries.first()).toContainText("deleted by");
 });
 
 test("a proxy's page asks the Envoy itself, or says why it cannot", async ({ watched: page, mesh }) => {

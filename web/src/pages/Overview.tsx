@@ -144,7 +144,7 @@ const Tiles = memo(function Tiles({ items, title }: { items: Subject[]; title: s
     <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
       {items.map(({ o, is }) => (
         <li key={o.kri ?? o.name} className={`tile ${is.state}`} title={tip(o, is)}>
-          <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {is.state}</span></Link>
+          <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {stateText(is)}</span></Link>
         </li>
       ))}
     </ul>
@@ -186,7 +186,7 @@ function Wrong({ items, title }: { items: Subject[]; title: string }) {
 function State({ presence: p, disabled: off }: { presence: Presence; disabled: boolean }) {
   return (
     <>
-      <span className={`dot ${p.state}`} aria-hidden="true" /> {p.state === "never" ? "not seen yet" : p.state}
+      <span className={`dot ${p.state}`} aria-hidden="true" /> {stateText(p)}
       {off && ", disabled"}
       {p.state !== "never" && p.since !== undefined && <> <Time at={p.since} lasts /></>}
       {p.state === "unknown" && <>: {p.reason}</>}
@@ -194,9 +194,13 @@ function State({ presence: p, disabled: off }: { presence: Presence; disabled: b
   );
 }
 
+function stateText(p: Presence): string {
+  return p.state === "never" ? "not seen yet" : p.state;
+}
+
 /** tip is what a tile tells when a person points at it. */
 function tip(o: Schema["Overview"], is: Presence): string {
-  return [`${o.name}: ${is.state}`, lagText(o, is), versionOf(o) === "unknown" ? "" : `version ${versionOf(o)}`].filter((t) => t !== "").join(", ");
+  return [`${o.name}: ${stateText(is)}`, lagText(o, is), versionOf(o) === "unknown" ? "" : `version ${versionOf(o)}`].filter((t) => t !== "").join(", ");
 }
 
 /** lagText says what the other side of the last session has not taken; the counts are as old as the answer. */

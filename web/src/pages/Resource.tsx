@@ -16,10 +16,12 @@ export function Resource({ kri }: { kri: string }) {
   const r = found.data as Shown | undefined;
   const plural = types.data?.resources.find((t) => t.name === r?.type)?.path ?? "";
   const live = useChanges(plural, found.again);
+  const gone = found.refusal?.status === 404 ? named(kri, types.data?.resources ?? []) : undefined;
   return (
     <section>
       <h1>{r === undefined ? (kri.split("_")[5] || kri || "Resource") : `${r.type} ${r.labels?.["kuma.io/display-name"] ?? r.name}`}</h1>
       <AsOf answer={found} live={live} />
+      {r === undefined && gone !== undefined && <History of={gone} />}
       {r !== undefined && (
         <>
           <dl className="facts">
@@ -42,6 +44,14 @@ export function Resource({ kri }: { kri: string }) {
       )}
     </section>
   );
+}
+
+/** named is what a KRI says of a resource that is not here: the audit log may know who removed it. */
+function named(kri: string, types: Schema["ResourceTypes"]["resources"]): Shown | undefined {
+  const [, short, mesh, , namespace, name] = kri.split("_");
+  const type = types.find((t) => t.shortName === short)?.name;
+  if (type === undefined || name === undefined || name === "") return undefined;
+  return { type, kri, name, ...(mesh === "" ? {} : { mesh }), ...(namespace === "" ? {} : { namespace }) } as Shown;
 }
 
 function Fact({ name, value }: { name: string; value: string | undefined }) {

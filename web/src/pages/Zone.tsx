@@ -132,7 +132,7 @@ function Table({ s }: { s: Schema["SyncStatus"] }) {
     <div className="scroll" tabIndex={0}>
       <table>
         <caption>By type</caption>
-        <thead><tr><th scope="col">Type</th><th scope="col">Way</th><th scope="col">Acknowledged</th><th scope="col">Behind</th><th scope="col">Refused</th></tr></thead>
+        <thead><tr><th scope="col">Type</th><th scope="col">Way</th><th scope="col">Messages acknowledged</th><th scope="col">Behind</th><th scope="col">Refused</th></tr></thead>
         <tbody>
           {s.types.map((t) => (
             <tr key={t.type + t.direction}>

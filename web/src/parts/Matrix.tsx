@@ -88,7 +88,7 @@ export const Matrix = memo(function Matrix({ a, only, row, column }: Props) {
           <tbody>
             {a.services.slice(top, bottom).map((s, i) => (
               <tr key={s.kri} aria-rowindex={top + i + 2}>
-                <th scope="row" title={s.kri}>{[s.zone, s.namespace, s.name].filter((p) => p !== undefined && p !== "").join("/")}:{s.port}</th>
+                <th scope="row" title={s.kri}><div><span>{[s.zone, s.namespace].filter((p) => p !== undefined && p !== "").map((p) => `${p}/`).join("")}</span>{s.name}:{s.port}</div></th>
                 {a.callers.slice(left, right).map((c, k) => {
                   const at = { row: top + i, column: left + k };
                   const cell = cells[at.row]?.get(at.column);
