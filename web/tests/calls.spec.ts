@@ -78,6 +78,21 @@ test("what was denied and tried is laid over, and a policy changes the matrix", 
   await expect(page.getByText("No service and caller that you may read matches.")).toBeVisible();
 });
 
+test("a row of the matrix shows its service and where it is, also in a narrow window", async ({ watched: page, mesh }) => {
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.goto(`${mesh.global}/ui/calls?service=backend`);
+  await expect(page.locator(".matrix tbody th").first()).toBeVisible();
+  const rows = await page.locator(".matrix tbody th").evaluateAll((all) => all.map((th) => {
+    const [place, name] = [th.querySelector("span"), document.createRange()];
+    name.selectNodeContents(th.firstElementChild ?? th);
+    if (place !== null) name.setStartAfter(place);
+    const right = th.getBoundingClientRect().right;
+    return { text: th.textContent, place: place !== null && place.scrollWidth <= place.clientWidth, name: name.getBoundingClientRect().right <= right };
+  }));
+  expect(rows.map((r) => r.text)).toContain("zone-2/backend-ns/backend:http-port");
+  expect(rows.filter((r) => !r.place || !r.name)).toEqual([]);
+});
+
 test("the arrow keys move through the matrix", async ({ watched: page, mesh }) => {
   await page.goto(`${mesh.global}/ui/calls`);
   await page.locator("button.cell").first().focus();
