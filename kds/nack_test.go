@@ -35,7 +35,10 @@ func TestRefusalOfWhatHasNoName(t *testing.T) {
 	p.subscribe(resources.TypeMeshTrafficPermission, map[string]string{"x.default": "1"})
 	m := p.receive()
 	p.nack(m, "x: no\nx.default: no")
-	eventually(t, "the refusal", func() bool { return len(g.Refusals("zone-1")) == 1 })
+	eventually(t, "the refusal", func() bool { return len(g.Refusals("zone-1")) == 1 && g.CountRefusals("zone-1") == 1 })
+	if n := g.CountRefusals("nowhere"); n != 0 {
+		t.Errorf("a zone that was never here: %d refusals", n)
+	}
 }
 
 // TestNackAttribution checks that names are found in the NACK lines of any peer.

@@ -83,7 +83,14 @@ test("the shadow report tells who would be denied, how often and when, on its zo
   await row.getByRole("link", { name: "Why?" }).click();
   await expect(page.locator(".verdict")).toContainText("Allowed by");
   await expect(page.getByText(/Shadow rules would deny, by/)).toBeVisible();
+
+  await page.goto(`${mesh.zone1}/ui/shadow?policy=kri_mtp_default_zone-1_backend-ns_shade_`);
+  await expect(row).toBeVisible();
+  const earlier = page.getByText("what it would have denied was seen earlier");
+  await expect(earlier).toHaveCount(0);
   expect((await page.request.delete(at)).ok()).toBe(true);
+  await page.getByRole("button", { name: "Refresh" }).first().click();
+  await expect(earlier, "the policy is gone, and what it would have denied is not").toBeVisible();
 });
 
 test("a policy's page lists the proxies that it concerns, and where it is", async ({ watched: page, mesh }) => {

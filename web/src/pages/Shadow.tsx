@@ -45,6 +45,9 @@ function Report({ policy, zone }: { policy: string; zone?: string }) {
           )}
           <h2>Who would be denied</h2>
           {r.items.length === 0 && r.unknown === undefined && <p>Nothing that was seen since <Time at={date(r.since)} /> would be denied.</p>}
+          {r.items.some((i) => r.readiness.every((p) => p.policy !== i.policy)) && (
+            <p className="note">A policy that is not above has no allowWithShadowDeny any more, or you may not read it: what it would have denied was seen earlier.</p>
+          )}
           {r.items.length > 0 && <Items items={r.items} since={r.since} />}
           {r.dropped > 0 && <p className="warning">{r.dropped} more requests, of any kind, are not told apart, for lack of room.</p>}
           <LeftOut count={r.leftOut} />
