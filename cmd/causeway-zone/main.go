@@ -10,6 +10,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/server"
+	_ "github.com/causeway-mesh/causeway/startup"
 )
 
 func main() { os.Exit(settings.Execute(newRoot(), os.Stderr)) }
