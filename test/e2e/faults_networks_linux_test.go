@@ -189,6 +189,7 @@ func (n *networks) keepDenied(ctx context.Context) error {
 			return fmt.Errorf("a denied request: %d %.200s, %w", status, body, err)
 		}
 		n.denied.Add(1)
+		during(ctx, pace)
 	}
 	return nil
 }
