@@ -113,7 +113,7 @@ func TestLoadGenerators(t *testing.T) {
 		t.Log("no load generators beside the repository: nothing more to run")
 		return
 	}
-	bin := t.TempDir()
+	bin := filepath.Join(root, ".run", "programs", "load") // where they are linked once, as what programtest builds is
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./...")
 	build.Dir = sources
 	if out, err := build.CombinedOutput(); err != nil {
