@@ -316,7 +316,7 @@ chaos: $(envoy_ready) ## the long forms of the fault tests: kills, broken links,
 	$(GO) test -count=1 -timeout 10m ./zone/xds -run '^TestNothingIsWithheldForGood$$' -withheld-seeds 2500
 	$(GO) test -count=1 -timeout 10m ./zone/rbac -run '^Test(Envoy|GRPC)' -live-rule-sets 25
 	$(GO) test -count=1 -timeout 10m ./secrets -run '^TestSealingThatIsKilled$$' -sealing-kills 12
-	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5
+	$(GO) test -count=1 -timeout 45m -v ./test/e2e -run '^(TestCrashes|TestMisbehavingZones|TestReplicasKilledInTurn|TestClocksAreSet|TestRestartSendsNothing)$$' -crashes 100 -replica-rounds 30 -clock-rounds 5 -restart-proxies 1000
 
 # The same tests run in their short forms with all others. OLDER are the commits from which, and to which, servers are upgraded: a recent
 # one, and the last whose servers do not know frames.

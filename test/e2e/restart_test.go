@@ -22,7 +22,7 @@ import (
 	"github.com/causeway-mesh/causeway/zone/identity"
 )
 
-var restartProxies = flag.Int("restart-proxies", 1000, "how many proxies TestRestartSendsNothing has")
+var restartProxies = flag.Int("restart-proxies", 400, "how many proxies TestRestartSendsNothing has")
 
 // restartGroups is the number of groups of proxies, each with its own permission. Even groups have an HTTP inbound, odd
 // ones a TCP inbound.
