@@ -9,12 +9,23 @@ import (
 
 // Until pauses after each check for as long as three checks take, within these bounds. A condition that starts a program
 // then leaves most of the processor to the servers that it waits for. It also pauses for a twentieth of what it has
-// waited, up to longPause, because checks took a fifth of the processor time of the tests that wait.
+// waited, up to longPause, because checks took a fifth of the processor time of the tests that wait; and for an eighth,
+// up to maxPause, if a check takes as long as a program.
 const (
 	minPause  = 10 * time.Millisecond
 	longPause = 100 * time.Millisecond
-	maxPause  = 250 * time.Millisecond
+	maxPause  = 500 * time.Millisecond
+	program   = 10 * time.Millisecond
 )
+
+// pauseAfter returns how long to pause after a check that took this long, when so much has been waited.
+func pauseAfter(check, waited time.Duration) time.Duration {
+	pause := max(3*check, minPause, min(waited/20, longPause))
+	if check >= program {
+		pause = max(pause, waited/8)
+	}
+	return min(pause, maxPause)
+}
 
 // Until calls condition until it returns nil. It fails when ctx or within ends, whichever is first. The error names
 // what was awaited and the last error of condition.
@@ -35,7 +46,7 @@ func Until(ctx context.Context, within time.Duration, what string, condition fun
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waited %s for %s: %w", time.Since(start).Round(time.Millisecond), what, last)
-		case <-time.After(min(max(3*time.Since(begun), minPause, min(time.Since(start)/20, longPause)), maxPause)):
+		case <-time.After(pauseAfter(time.Since(begun), time.Since(start))):
 		}
 		var final *finalError
 		if errors.As(err, &final) {
