@@ -15,21 +15,30 @@ import (
 )
 
 // readAhead reads the file once from front to back, so that the scattered reads of loading come from memory. With a
-// cold cache that takes a twentieth of the time.
+// cold cache that takes a twentieth of the time. It passes over holes: a file of 60 kB is 16 MiB long from its first
+// write on.
 func readAhead(path string) error {
 	f, err := os.Open(path) //nolint:gosec // the path is the operator's choice
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, f, make([]byte, 1<<20))
+	info, err := f.Stat()
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
-	if n == 0 {
+	if info.Size() == 0 {
 		return damaged(path, "the file is empty")
 	}
-	return nil
+	buffer := make([]byte, 1<<20)
+	for from, to := int64(0), int64(0); ; from = to {
+		if from, to, err = extent(f, from, info.Size()); err != nil || from == to {
+			return err
+		}
+		if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, io.NewSectionReader(f, from, to-from), buffer); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
 }
 
 // damaged returns the error for a file that cannot be used in its present state.
