@@ -114,6 +114,26 @@ func (s *session) forwardsLocked(k kind, sub cache.Subscription, versions map[st
 	}
 }
 
+// wakeLocked wakes a kind, and reports whether it has woken those that may have waited for it.
+func (s *session) wakeLocked(k kind) (woken bool) {
+	if w := s.watches[k]; w != nil {
+		s.watches[k] = nil // the consequences of the response may wake the kind again, and it responds once
+		before := s.lastSent[k]
+		done := w.respond()
+		if !done {
+			s.watches[k] = w
+		}
+		if done || !before.equal(s.lastSent[k]) { // the proxy may have a state that was sent anew
+			s.wakeWaitingLocked(k)
+			woken = true
+		}
+	}
+	if k == kindExtension && s.inliner != nil {
+		s.wakeLocked(kindListener)
+	}
+	return woken
+}
+
 // wakeWaitingLocked wakes kinds that may have waited for this one.
 func (s *session) wakeWaitingLocked(k kind) {
 	switch k {

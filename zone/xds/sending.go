@@ -33,8 +33,9 @@ type sending struct {
 	problems, ofGateway []string
 	// certificates are a gateway's serving certificates.
 	certificates set
-	// The inputs that it was built from. clusters are in the order of the plan's.
+	// The inputs that it was built from. clusters are in the order of the plan's, by is the proxy's part of them.
 	plan     *plan
+	by       presented
 	clusters []identified
 	placed   []placed
 	listened []*listened

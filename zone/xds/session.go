@@ -199,24 +199,8 @@ func (s *session) wake(k kind) {
 	defer s.endOnPanic()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wakeLocked(k)
-	s.wakeWaitingLocked(k)
-}
-
-func (s *session) wakeLocked(k kind) {
-	if w := s.watches[k]; w != nil {
-		s.watches[k] = nil // the consequences of the response may wake the kind again, and it responds once
-		before := s.lastSent[k]
-		done := w.respond()
-		if !done {
-			s.watches[k] = w
-		}
-		if done || !before.equal(s.lastSent[k]) { // the proxy may have a state that was sent anew
-			s.wakeWaitingLocked(k)
-		}
-	}
-	if k == kindExtension && s.inliner != nil {
-		s.wakeLocked(kindListener)
+	if !s.wakeLocked(k) {
+		s.wakeWaitingLocked(k)
 	}
 }
 
