@@ -24,7 +24,8 @@ func TestHolesAreNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var read int64
-	for from, to := int64(0), int64(0); ; from = to {
+	for to := int64(0); ; {
+		from := to
 		if from, to, err = extent(f, from, size); err != nil {
 			t.Fatal(err)
 		}

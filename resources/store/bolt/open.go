@@ -31,7 +31,8 @@ func readAhead(path string) error {
 		return damaged(path, "the file is empty")
 	}
 	buffer := make([]byte, 1<<20)
-	for from, to := int64(0), int64(0); ; from = to {
+	for to := int64(0); ; {
+		from := to
 		if from, to, err = extent(f, from, info.Size()); err != nil || from == to {
 			return err
 		}
