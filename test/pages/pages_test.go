@@ -90,7 +90,7 @@ func TestShows(t *testing.T) {
 	got := "NAME   PORT\nmesh-abcdefgh23456789   20001\nlast 7s\n"
 	for want, ok := range map[string]bool{
 		"mesh-zzzzzzzz23456789 5681": true, "NAME PORT\nlast 12s": true, "last 1s\nNAME PORT": false,
-		"mesh 5681": false, "last 7m": false,
+		"mesh 5681": false, "last 7m": true, "last 1m12.5s": true, "last m": false, "last 7 s": false, "last 7": false,
 	} {
 		if err := Shows(strings.Split(want, "\n"), got, replace); (err == nil) != ok {
 			t.Errorf("%q: %v", want, err)
