@@ -229,6 +229,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		}
 		req.Header.Set("Content-Type", r.ContentType)
 	}
+	if c.config.Diagnostics && c.config.Dial != nil {
+		req.Host = "localhost" // a tunnel ends at the server's loopback, where its diagnostics answer to no other name
+	}
 	req.Header.Set("User-Agent", c.config.UserAgent)
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(req.Header)) // no effect unless ctx is traced
 	token := c.config.Token

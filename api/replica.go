@@ -22,6 +22,11 @@ type Replica struct {
 	Zones int `json:"zones"`
 	// Leads means that it does the work that only one replica may do.
 	Leads bool `json:"leads"`
+	// Lease is the Lease in Kubernetes by which replicas choose the one that serves; empty for those that all serve. A
+	// replica that does not lead waits then: Instance is the name of its pod, and Started when the pod was created.
+	Lease string `json:"lease,omitempty"`
+	// Ready reports whether the pod of a replica with a Lease is ready. One that is not takes no lead.
+	Ready bool `json:"ready,omitempty"`
 	// Unheard is since when the responding replica receives nothing from this one; the other fields are as of then. Nil
 	// while it receives.
 	Unheard *time.Time `json:"unheard,omitempty"`

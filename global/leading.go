@@ -22,6 +22,9 @@ func (c *Config) validateReplicas() error {
 // error is leader.ErrLost after a lead that was lost.
 func whileLeading(ctx context.Context, cfg *Config) error {
 	if cfg.Kubernetes == nil || cfg.Kubernetes.Lease == "" {
+		if err := leader.Alone(cfg.DataDir); err != nil {
+			return err
+		}
 		_, err := runOn(ctx, cfg)
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/enrolment"
 	"github.com/causeway-mesh/causeway/kds"
+	"github.com/causeway-mesh/causeway/kubernetes/leader"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/store/backend"
@@ -79,6 +80,8 @@ type replicaParts struct {
 	instance string
 	// addresses are this replica's addresses for zones.
 	addresses []string
+	// term is this replica's lead, nil without a Lease.
+	term *leader.Term
 }
 
 func newReplicas(c *Config, p replicaParts) *replicas {

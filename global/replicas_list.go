@@ -105,6 +105,19 @@ func (r *replicas) list() []api.Replica {
 	for i := range missing {
 		add(&missing[i], false, false)
 	}
+	return r.withPeers(out)
+}
+
+// withPeers adds the replicas that wait, if a Lease chooses the one that serves, which is the only one in out.
+func (r *replicas) withPeers(out []api.Replica) []api.Replica {
+	for _, p := range r.term.Peers() {
+		if p.Leads {
+			out[0].Lease, out[0].Ready = r.term.Lease(), p.Ready
+			continue
+		}
+		out = append(out, api.Replica{Instance: p.Pod, Addresses: []string{}, Started: p.Since, Lease: r.term.Lease(), Ready: p.Ready,
+			Store: api.ReplicaStore{Kind: r.kind}})
+	}
 	return out
 }
 

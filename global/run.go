@@ -117,7 +117,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	sync := newSync(c, o, status, known, instance)
 	insights := newInsights(status, instance, sync.Has, c.Log)
 	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
-		instance: instance, addresses: port.addresses})
+		instance: instance, addresses: port.addresses, term: c.term})
 	sync.AddObservers(insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission)
 	zones := &zones{store: durable, status: status, insights: insights, replicas: replicas, sync: sync, questions: questions.NewQueue(),
 		clones: gate.clones, tombstone: gate.admission.writeTombstoneIfAdmitted, log: c.Log}

@@ -58,10 +58,13 @@ func (c *cli) collectDiagnostics(ctx context.Context, b *bundle, flag string) er
 		"readyz.txt": {Path: server.ReadyPage}, "metrics.txt": {Path: "/metrics"},
 		"goroutines.txt": {Path: "/debug/pprof/goroutine", Query: url.Values{"debug": {"1"}}},
 	}
-	address := c.diagnosticsAddress(flag)
-	if address == "" {
+	address, err := c.diagnosticsAddress(ctx, flag)
+	if err == nil && address == "" {
+		err = errors.New("unknown diagnostics port: give --diagnostics URL")
+	}
+	if err != nil {
 		for name := range pages {
-			b.miss(name, errors.New("unknown diagnostics port: give --diagnostics URL"))
+			b.miss(name, err)
 		}
 		return nil
 	}

@@ -16,6 +16,7 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 	if err != nil {
 		return // the check of panics reports it
 	}
+	e.add(replicaFindings(string(answer))...)
 	followed := seriesOf(string(answer), "causeway_kubernetes_followed")
 	if len(followed) == 0 {
 		return
@@ -66,6 +67,36 @@ func (e *examination) kubernetes(ctx context.Context, client *api.Client) {
 	if e.discovery(string(answer)) && healthy {
 		e.note("kubernetes", "", "users write in a cluster; %d types are followed", len(followed))
 	}
+}
+
+// replicaFindings says which replica leads, and whether another one could, if a Lease in Kubernetes chooses the leader.
+func replicaFindings(metrics string) []finding {
+	ready := map[string]bool{}
+	for _, s := range seriesOf(metrics, "causeway_replica_ready") {
+		ready[s.typ] = s.value == "1"
+	}
+	leads, waits, said := "", 0, []string{}
+	for _, s := range seriesOf(metrics, "causeway_replica_leads") {
+		switch {
+		case s.value == "1":
+			leads = s.typ
+		case ready[s.typ]:
+			waits++
+			said = append(said, s.typ+" waits")
+		default:
+			said = append(said, s.typ+" is not ready")
+		}
+	}
+	if leads == "" {
+		return nil
+	}
+	f := finding{Status: findingOK, Check: "replicas", What: strings.Join(append([]string{leads + " leads"}, said...), ", ")}
+	if waits == 0 {
+		f.Status = findingWarning
+		f.Why = "when it dies, nothing is served until Kubernetes has started it again"
+		f.Do = "see why no other pod is ready: kubectl get pods, kubectl describe pod; a pod that was just replaced is seen within 15 s"
+	}
+	return []finding{f}
 }
 
 // shortList returns the first few items of a list.

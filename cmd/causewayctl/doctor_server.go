@@ -185,8 +185,16 @@ func keyFindings(keys []api.SigningKey, now time.Time) []finding {
 	return out
 }
 
-// diagnosticsAddress returns the address of the diagnostics port, or an empty string if it is unknown.
-func (c *cli) diagnosticsAddress(flag string) string {
+// diagnosticsAddress returns the address of the diagnostics port, or an empty string if it is unknown. In a cluster, it is
+// that of the pod that serves.
+func (c *cli) diagnosticsAddress(ctx context.Context, flag string) (string, error) {
+	if c.kube.context != "" {
+		return c.kube.diagnostics(ctx, c, flag)
+	}
+	return c.localDiagnostics(flag), nil
+}
+
+func (c *cli) localDiagnostics(flag string) string {
 	switch {
 	case flag != "":
 		return flag
@@ -220,9 +228,12 @@ func (c *cli) diagnosticsClient(address string) (*api.Client, error) {
 
 // readiness checks whether the server is ready, which includes its store.
 func (e *examination) readiness(ctx context.Context) error {
-	address := e.cli.diagnosticsAddress(e.flags.diagnostics)
-	if address == "" {
-		e.unknown("readiness", "", errors.New("the diagnostics port is unknown"), "give --diagnostics URL"+e.cli.kube.diagnosticsHint())
+	address, err := e.cli.diagnosticsAddress(ctx, e.flags.diagnostics)
+	if err == nil && address == "" {
+		err = errors.New("the diagnostics port is unknown")
+	}
+	if err != nil {
+		e.unknown("readiness", "", err, "give --diagnostics URL"+e.cli.kube.diagnosticsHint())
 		return nil
 	}
 	client, err := e.cli.diagnosticsClient(address)

@@ -67,6 +67,11 @@ func TestFindings(t *testing.T) {
 		"little room":                     {one(spaceFinding("x", 10<<30, 100<<30)), "warning 10240 MiB free"},
 		"hardly any room":                 {one(spaceFinding("x", 3<<30, 100<<30)), "problem"},
 		"hardly any room on a small disk": {one(spaceFinding("x", 200<<20, 1<<30)), "problem"},
+		"a replica waits": {replicaFindings("causeway_replica_leads{pod=\"z-0\"} 0\ncauseway_replica_leads{pod=\"z-1\"} 1\n" +
+			"causeway_replica_ready{pod=\"z-0\"} 1\ncauseway_replica_ready{pod=\"z-1\"} 1\n"), "ok z-1 leads, z-0 waits"},
+		"no replica waits": {replicaFindings("causeway_replica_leads{pod=\"z-0\"} 1\ncauseway_replica_leads{pod=\"z-1\"} 0\n" +
+			"causeway_replica_ready{pod=\"z-1\"} 0\n"), "warning z-0 leads, z-1 is not ready"},
+		"no replicas": {replicaFindings("causeway_replica_stored 1\n"), ""},
 		"zone that was not seen": {presenceFindings(&zoneOverview{Name: "z"}, credentials(20*day), now),
 			"problem not seen since the global started at 2026-05-01T12:00:00Z; it was connected at "},
 		"zone whose join string was not used": {presenceFindings(&zoneOverview{Name: "z"},

@@ -86,6 +86,34 @@ func (k *kubeFlags) diagnosticsHint() string {
 	return ", in the cluster https://POD.SERVICE.NAMESPACE.svc:5680, where SERVICE is the headless one"
 }
 
+// portDiagnostics is the port of the diagnostics in the charts.
+const portDiagnostics = "5680"
+
+// diagnostics returns the URL of the diagnostics of the pod that the given URL leads to, or --address if it is empty: of
+// several replicas, the one that leads.
+func (k *kubeFlags) diagnostics(ctx context.Context, c *cli, flag string) (string, error) {
+	if _, err := k.dialer(c); err != nil {
+		return "", err
+	}
+	address, port := c.address, portDiagnostics
+	if flag != "" {
+		address = flag
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", usagef("--diagnostics: %w", err)
+	}
+	if flag != "" {
+		port = portOf(u)
+	}
+	host, err := k.forwarder.Pod(ctx, net.JoinHostPort(u.Hostname(), portOf(u)))
+	if err != nil {
+		return "", err
+	}
+	u = &url.URL{Scheme: u.Scheme, Host: net.JoinHostPort(host, port)}
+	return u.String(), nil
+}
+
 // dial connects to HOST:PORT, in the cluster if there is one.
 func (k *kubeFlags) dial(ctx context.Context, address string) (net.Conn, error) {
 	if k.forwarder != nil {

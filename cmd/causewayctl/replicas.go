@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/api"
+	"github.com/causeway-mesh/causeway/printing"
 )
 
 // replicaNames returns the words for replicas in get. Replicas are not resources.
@@ -56,6 +57,36 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 		func() error { return replicaTable(list.Items, c.output == formatWide, time.Now()).print(c.out) })
 }
 
+// waitsText describes a replica that does not lead.
+func waitsText(ready bool) string {
+	if ready {
+		return "waits"
+	}
+	return "not ready"
+}
+
+// sayLeader prints, below a table, which replica leads, if a Lease in Kubernetes chooses it. Of other globals, and to
+// those who may not know, it says nothing.
+func (c *cli) sayLeader(ctx context.Context, client *api.Client) {
+	var list api.ReplicaList
+	if err := client.JSON(ctx, api.Request{Path: "/_replicas"}, &list); err != nil {
+		return
+	}
+	var said []string
+	for i := range list.Items {
+		switch r := &list.Items[i]; {
+		case r.Lease == "":
+		case r.Leads:
+			said = append(said, r.Instance+" leads")
+		default:
+			said = append(said, r.Instance+" "+strings.Replace(waitsText(r.Ready), "not", "is not", 1))
+		}
+	}
+	if len(said) > 0 {
+		fmt.Fprintf(c.errOut, "replicas: %s\n", printing.Line(strings.Join(said, ", ")))
+	}
+}
+
 func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 	t := &table{header: []string{"INSTANCE", "VERSION", "AGE", "ZONES", "REVISION", "LEADS", "STORE"}}
 	if wide {
@@ -66,6 +97,9 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 		r := &replicas[i]
 		row := []string{r.Instance, r.Version, age(r.Started, now), strconv.Itoa(r.Zones),
 			strconv.FormatUint(r.Revision, 10), yes[r.Leads], storeState(&r.Store)}
+		if r.Lease != "" && !r.Leads {
+			row[1], row[3], row[4], row[6] = "", "", "", waitsText(r.Ready)
+		}
 		if r.Unheard != nil { // it is unknown whether it is there
 			row[3], row[4], row[5] = stateUnknown, stateUnknown, stateUnknown
 		}

@@ -98,7 +98,7 @@ func startZone(env *testscript.Env, config zone.Config) (ready map[string]string
 	config.Zone, config.Log, config.ReadyFile = "zone-1", slog.New(slog.DiscardHandler),
 		filepath.Join(config.DataDir, "ready.json")
 	config.APIAddress = cmp.Or(config.APIAddress, "127.0.0.1:0")
-	config.XDSAddress, config.DiagnosticsAddress = "127.0.0.1:0", "127.0.0.1:0"
+	config.XDSAddress, config.DiagnosticsAddress = "127.0.0.1:0", cmp.Or(config.DiagnosticsAddress, "127.0.0.1:0")
 	return runServer(env, config.ReadyFile, func(ctx context.Context) error { return zone.Run(ctx, config) })
 }
 

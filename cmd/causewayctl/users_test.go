@@ -40,7 +40,8 @@ func startForUsers(env *testscript.Env) error {
 	if err := strangers.issue(env.WorkDir, "stranger", access.AdminGroup); err != nil {
 		return err
 	}
-	config := zone.Config{APIAddress: "0.0.0.0:0", TLSNames: []string{"zone-1-api.causeway.svc"}}
+	config := zone.Config{APIAddress: "0.0.0.0:0", DiagnosticsAddress: "0.0.0.0:0",
+		TLSNames: []string{"zone-1-api.causeway.svc", "*.zone-1-headless.causeway.svc"}}
 	config.Access.ClientCAFile = filepath.Join(env.WorkDir, "users.pem")
 	if config.DataDir, err = serverDir(env); err != nil {
 		return err
@@ -50,7 +51,12 @@ func startForUsers(env *testscript.Env) error {
 		return err
 	}
 	_, port, err := net.SplitHostPort(ready["api"])
+	if err != nil {
+		return err
+	}
 	env.Setenv(addressEnv, "https://127.0.0.1:"+port)
+	_, port, err = net.SplitHostPort(ready["diagnostics"])
+	env.Setenv("DIAGNOSTICS_PORT", port)
 	env.Setenv(caEnv, filepath.Join(config.DataDir, "tls", "ca.crt"))
 	env.Setenv("TOKEN", filepath.Join(config.DataDir, "admin.token"))
 	env.Setenv("ADMIN_CONTEXT", filepath.Join(config.DataDir, "context.yaml"))

@@ -53,7 +53,11 @@ func (c *cli) printZones(ctx context.Context, client *api.Client, zones []*item,
 			return err
 		}
 	}
-	return zoneTable(zones, byName, sessions, time.Now()).print(c.out)
+	if err := zoneTable(zones, byName, sessions, time.Now()).print(c.out); err != nil {
+		return err
+	}
+	c.sayLeader(ctx, client)
+	return nil
 }
 
 // sessionsOf reads the progress of each zone, if the server knows it.

@@ -23,11 +23,16 @@ const (
 // List returns all objects of a kind, in all namespaces, and the revision of the list. It fails rather than return a
 // part. selector is a field selector, or empty.
 func (c *Client) List(ctx context.Context, k Kind, selector string) ([]*Object, string, error) {
-	return c.list(ctx, k, selector, nil)
+	return c.list(ctx, k, "", selector, nil)
 }
 
-// list is List with a function that trims each object as it arrives; nil trims none.
-func (c *Client) list(ctx context.Context, k Kind, selector string, trim func(*Object)) ([]*Object, string, error) {
+// ListIn is List for one namespace. It needs no rights in others.
+func (c *Client) ListIn(ctx context.Context, k Kind, namespace string) ([]*Object, string, error) {
+	return c.list(ctx, k, namespace, "", nil)
+}
+
+// list is List with a function that trims each object as it arrives; nil trims none. An empty namespace means all.
+func (c *Client) list(ctx context.Context, k Kind, namespace, selector string, trim func(*Object)) ([]*Object, string, error) {
 	var out []*Object
 	next := ""
 	for {
@@ -38,7 +43,7 @@ func (c *Client) list(ctx context.Context, k Kind, selector string, trim func(*O
 		if next != "" {
 			query.Set("continue", next)
 		}
-		page, err := c.page(ctx, k, query, trim)
+		page, err := c.page(ctx, k, namespace, query, trim)
 		if err != nil {
 			return nil, "", err
 		}
@@ -64,10 +69,10 @@ type page struct {
 	trim  func(*Object)
 }
 
-func (c *Client) page(ctx context.Context, k Kind, query url.Values, trim func(*Object)) (*page, error) {
+func (c *Client) page(ctx context.Context, k Kind, namespace string, query url.Values, trim func(*Object)) (*page, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	answer, err := c.send(ctx, http.MethodGet, k.path("", "", ""), query, "", nil)
+	answer, err := c.send(ctx, http.MethodGet, k.path(namespace, "", ""), query, "", nil)
 	if err != nil {
 		return nil, err
 	}

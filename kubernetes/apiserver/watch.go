@@ -103,7 +103,7 @@ func (f *following) once(ctx context.Context) (progressed bool, err error) {
 		if t, ok := f.sink.(Trimmer); ok {
 			trim = t.Trim
 		}
-		all, revision, err := f.client.list(ctx, f.kind, f.selector, trim)
+		all, revision, err := f.client.list(ctx, f.kind, "", f.selector, trim)
 		if err != nil {
 			return false, err
 		}

@@ -17,12 +17,12 @@ func (t *Term) show(ctx context.Context) error {
 	if err := t.label(ctx, t.cfg.Pod, true); err != nil {
 		return fmt.Errorf("label of the pod %s, by which the Services find the leader: %w", t.cfg.Pod, err)
 	}
-	all, _, err := t.client.List(ctx, pods, "metadata.namespace="+t.cfg.Namespace)
+	all, err := t.look(ctx)
 	if err != nil {
 		return fmt.Errorf("the other replicas' pods: %w", err)
 	}
 	for _, pod := range all {
-		if pod.Meta.Name == t.cfg.Pod || !t.cfg.isReplica(pod.Meta.Name) || pod.Meta.Labels[LabelLeader] == "" {
+		if pod.Meta.Name == t.cfg.Pod || pod.Meta.Labels[LabelLeader] == "" {
 			continue
 		}
 		if err := t.label(ctx, pod.Meta.Name, false); err != nil && !apiserver.IsNotFound(err) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -274,4 +275,44 @@ func TestLogIsTrimmed(t *testing.T) {
 		t.Errorf("there are %d resources, want 51", n)
 	}
 	next.leaves()
+}
+
+// TestFolderOfReplicasStartsNotAlone checks that a server without a Lease does not start on a folder that replicas have
+// used, also one that a later leader has filled.
+func TestFolderOfReplicasStartsNotAlone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	first, second := c.config(t, 0), c.config(t, 1)
+	if err := Alone(first.DataDir); err != nil {
+		t.Error(err)
+	}
+	l := c.lead(t, first)
+	l.write("a", 1)
+	l.dies()
+	l = c.lead(t, second)
+	l.leaves()
+	for _, config := range []Config{first, second} {
+		if err := Alone(config.DataDir); !errors.Is(err, ErrShared) || !strings.Contains(err.Error(), `"zone"`) {
+			t.Errorf("it may start: %v", err)
+		}
+	}
+}
+
+// TestPeers checks that a leader knows the pods of the replicas.
+func TestPeers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.mu.Lock()
+	c.objects["/api/v1/namespaces/mesh/pods/zone-1"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	c.objects["/api/v1/namespaces/mesh/pods/other-0"] = map[string]any{"metadata": map[string]any{"name": "other-0", "namespace": "mesh"}}
+	c.mu.Unlock()
+	l := c.lead(t, c.config(t, 0))
+	want := []Peer{{Pod: "zone-0", Leads: true}, {Pod: "zone-1", Ready: true}, {Pod: "zone-2"}}
+	if got := l.Peers(); !slices.Equal(got, want) {
+		t.Errorf("the replicas are %+v, want %+v", got, want)
+	}
+	l.leaves()
+	if got := (*Term)(nil).Peers(); got != nil {
+		t.Errorf("a server without replicas has %+v", got)
+	}
 }

@@ -90,6 +90,8 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 		c.refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
 	case c.empty:
 		c.refuse(w, http.StatusNotFound, "NotFound")
+	case r.Method == http.MethodGet && r.URL.Path == "/api/v1/pods":
+		c.refuse(w, http.StatusForbidden, "Forbidden")
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods"):
 		var items []any
 		for path, o := range c.objects {

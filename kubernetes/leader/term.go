@@ -45,6 +45,8 @@ type Term struct {
 	telling sync.Mutex
 	// failing, guarded by telling, is why something could not be stored at the last attempt.
 	failing error
+	// peers, guarded by telling, are the replicas' pods as they were last seen.
+	peers []Peer
 }
 
 // Context returns a context that ends with ctx, or with the lead. The cause is ErrLost then.
@@ -198,6 +200,9 @@ func (t *Term) Start(ctx context.Context, from store.Reader) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.mark(); err != nil {
+		return err
+	}
 	var err error
 	if t.files, err = readFiles(t.cfg.DataDir, t.cfg.StoreFile); err != nil {
 		return err
@@ -211,18 +216,35 @@ func (t *Term) Start(ctx context.Context, from store.Reader) error {
 }
 
 // Describe implements prometheus.Collector.
-func (t *Term) Describe(out chan<- *prometheus.Desc) { out <- keptDesc }
+func (t *Term) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{keptDesc, leadsDesc, readyDesc} {
+		out <- d
+	}
+}
 
-var keptDesc = prometheus.NewDesc("causeway_replica_stored",
-	"1 while everything that replicas share is stored for them, 0 while something could not be.", nil, nil)
+var (
+	keptDesc = prometheus.NewDesc("causeway_replica_stored",
+		"1 while everything that replicas share is stored for them, 0 while something could not be.", nil, nil)
+	leadsDesc = prometheus.NewDesc("causeway_replica_leads",
+		"1 for the pod of the replica that leads, 0 for those that wait.", []string{"pod"}, nil)
+	readyDesc = prometheus.NewDesc("causeway_replica_ready",
+		"1 for a replica whose pod is ready, so that it can lead, as of 15 seconds ago.", []string{"pod"}, nil)
+)
 
 // Collect implements prometheus.Collector.
 func (t *Term) Collect(out chan<- prometheus.Metric) {
-	value := 1.0
-	if t.Stored() != nil {
-		value = 0
+	gauge := func(d *prometheus.Desc, is bool, labels ...string) {
+		value := 0.0
+		if is {
+			value = 1
+		}
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	out <- prometheus.MustNewConstMetric(keptDesc, prometheus.GaugeValue, value)
+	gauge(keptDesc, t.Stored() == nil)
+	for _, p := range t.Peers() {
+		gauge(leadsDesc, p.Leads, p.Pod)
+		gauge(readyDesc, p.Ready, p.Pod)
+	}
 }
 
 // Stored returns why the last attempt to store something for the other replicas failed.

@@ -62,7 +62,7 @@ var reasons = []struct{ says, advice string }{
 	{"timed out waiting for the condition", "no pod of the %[2]s runs: kubectl --context %[3]s -n %[1]s get pods"},
 	{"no pods", "no pod of the %[2]s runs: kubectl --context %[3]s -n %[1]s get pods"},
 	{"does not have a service port", "the HTTP API of a chart's server has port 5681: kubectl --context %[3]s -n %[1]s get %[2]s"},
-	{"connection refused", "the server in the pod does not listen: kubectl --context %[3]s -n %[1]s get pods shows whether it is ready"},
+	{"connection refused", "the server in the pod does not listen: kubectl --context %[3]s -n %[1]s get pods -L causeway.io/leader shows whether it is ready and, of several replicas, which one leads and serves"},
 	{"lost connection", "the pod has ended or its node is away: kubectl --context %[3]s -n %[1]s get pods; then repeat the command"},
 }
 

@@ -54,11 +54,15 @@ func start(c *Config, to target) *kubectl {
 	}
 	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // the caller's own cluster, by names that targetOf checks
 	cmd.SysProcAttr = attributes()
-	// A token for the server may be there, which is for nobody on the way.
-	cmd.Env = slices.DeleteFunc(cmd.Environ(), func(one string) bool { return strings.HasPrefix(one, "CAUSEWAY_") })
+	cmd.Env = withoutOurs(cmd.Environ())
 	cmd.WaitDelay = time.Second // a credential plugin may outlive kubectl, with its outputs
 	go k.run(cmd)
 	return k
+}
+
+// withoutOurs drops our variables: a token for the server may be there, which is for nobody on the way.
+func withoutOurs(env []string) []string {
+	return slices.DeleteFunc(env, func(one string) bool { return strings.HasPrefix(one, "CAUSEWAY_") })
 }
 
 // run runs the process until it ends. The thread stays: attributes bind the process to it.
