@@ -119,7 +119,12 @@ func functions(all *template.Template) template.FuncMap {
 			}
 			return v
 		},
-		"int":    toInt,
+		"int": toInt,
+		"max": func(a, b any) (int, error) {
+			one, err := toInt(a)
+			other, err2 := toInt(b)
+			return max(one, other), errors.Join(err, err2)
+		},
 		"until":  func(n int) []int { return slices.Collect(upTo(n)) },
 		"list":   func(v ...any) []any { return v },
 		"concat": func(lists ...[]any) []any { return slices.Concat(lists...) },

@@ -49,12 +49,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 dataplaneinsights,dataplanes,hostnamegenerators,meshaccesslogs,meshcircuitbreakers,meshexternalservices,meshfaultinjections,meshhealthchecks,meshhttproutes,meshidentities,meshloadbalancingstrategies,meshmetrics,meshmultizoneservices,meshpassthroughs,meshproxypatches,meshratelimits,meshreferencegrants,meshretries,meshservices,meshtcproutes,meshtimeouts,meshtlses,meshtraces,meshtrafficpermissions,meshtrusts,zoneingresses
 {{- end }}
 
-{{/* Whether replicas choose a leader by a Lease: several of them, with a store in a file each. */}}
+{{/* Whether there has been a Lease: what its replicas shared is in Secrets, and may be newer than any volume. */}}
+{{- define "causeway-zone.shared" -}}
+{{- $lease := lookup "coordination.k8s.io/v1" "Lease" .Release.Namespace (include "causeway-zone.name" .) }}
+{{- if and .Values.kubernetes.enabled (or .Values.kubernetes.lease (dig "metadata" "annotations" "causeway.io/begun" "" $lease)) }}true{{ end }}
+{{- end }}
+
+{{/* Whether replicas choose a leader by a Lease: several of them, with a store in a file each, or one that is left. */}}
 {{- define "causeway-zone.lease" -}}
 {{- if and (gt (int .Values.replicas) 1) (eq .Values.store.kind "etcd") }}{{ fail "replicas: a zone on etcd has one" }}{{ end }}
-{{- if and (gt (int .Values.replicas) 1) (eq .Values.store.kind "bolt") }}
+{{- if and (or (gt (int .Values.replicas) 1) (include "causeway-zone.shared" .)) (eq .Values.store.kind "bolt") }}
 {{- if not .Values.kubernetes.enabled }}{{ fail "replicas: more than one needs kubernetes.enabled" }}{{ end }}
-{{- if not .Values.secretsKey.secretName }}{{ fail "replicas: more than one needs secretsKey.secretName: what the replicas share is sealed with that key" }}{{ end }}
+{{- if not .Values.secretsKey.secretName }}{{ fail "replicas: more than one, and one that is left of several, need secretsKey.secretName: what the replicas share is sealed with that key" }}{{ end }}
 {{- include "causeway-zone.name" . }}
 {{- end }}
 {{- end }}
