@@ -24,7 +24,7 @@ import (
 var takeover = flag.Duration("takeover", 0,
 	"longest time without a zone after the leader of two was killed; 0 is that of -patience")
 
-// replicas are those of a zone, in a namespace of its own.
+// replicas are those of a zone or of a global, in a namespace of its own.
 type replicas struct {
 	*kube
 
@@ -40,6 +40,7 @@ func TestKubernetesReplicas(t *testing.T) {
 	r.serves(first, 2, patience)
 	keys := r.keys()
 
+	t.Run("by causewayctl from outside", func(t *testing.T) { r.as(t).checkOutside() })
 	t.Run("killed while users write", func(t *testing.T) { r.as(t).checkKilled(keys) })
 	t.Run("stopped for longer than its lease", func(t *testing.T) { r.as(t).checkStopped() })
 	t.Run("without the API server", func(t *testing.T) { r.as(t).checkAlone() })
@@ -53,15 +54,25 @@ func TestKubernetesReplicas(t *testing.T) {
 // newReplicas installs a zone with a key in a Secret.
 func newReplicas(t *testing.T, namespace, name string, more ...string) *replicas {
 	t.Helper()
+	r := prepareReplicas(t, namespace, name+"-causeway-zone")
+	r.install("zone", name, namespace, append([]string{"zone=zone-1", "kubernetes.enabled=true", "injection.enabled=true",
+		"injection.envoyImage=localhost/envoy:dev", "secretsKey.secretName=the-key"}, more...)...)
+	r.ready(namespace, r.set)
+	return r
+}
+
+// prepareReplicas makes a namespace for a StatefulSet, with a key in a Secret.
+func prepareReplicas(t *testing.T, namespace, set string) *replicas {
+	t.Helper()
 	k := newKube(t)
 	k.loadServers()
 	k.defineTypes()
-	r := &replicas{kube: k, namespace: namespace, set: name + "-causeway-zone"}
+	r := &replicas{kube: k, namespace: namespace, set: set}
 	_, _ = k.tryHelm("uninstall", "z", "--namespace", "mesh-system") // an object has one server
 	k.namespace(namespace)
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
-	k.apply(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "zone-key", "namespace": %q}, "stringData": {"key": %q}}`,
+	k.apply(fmt.Sprintf(`{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "the-key", "namespace": %q}, "stringData": {"key": %q}}`,
 		namespace, base64.StdEncoding.EncodeToString(key)))
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -75,16 +86,13 @@ func newReplicas(t *testing.T, namespace, name string, more ...string) *replicas
 			t.Error(out)
 		}
 	})
-	k.install(name, namespace, append([]string{"zone=zone-1", "kubernetes.enabled=true", "injection.enabled=true",
-		"injection.envoyImage=localhost/envoy:dev", "secretsKey.secretName=zone-key"}, more...)...)
-	k.ready(namespace, r.set)
 	return r
 }
 
 // install applies what causewayctl install prints, which is what the chart gives.
-func (k *kube) install(name, namespace string, set ...string) {
+func (k *kube) install(server, name, namespace string, set ...string) {
 	k.t.Helper()
-	args := []string{"install", "zone", "--name", name, "--namespace", namespace}
+	args := []string{"install", server, "--name", name, "--namespace", namespace}
 	for _, one := range set {
 		args = append(args, "--set", one)
 	}
@@ -159,10 +167,12 @@ func (r *replicas) ctl(args ...string) (out string) {
 	return out
 }
 
-// keys names the keys that the zone signs with.
-func (r *replicas) keys() string {
+// keys names the keys that the server signs with.
+func (r *replicas) keys() string { return keysOf(r.ctl("keys", "list")) }
+
+func keysOf(list string) string {
 	var out []string
-	for _, line := range strings.Split(r.ctl("keys", "list"), "\n") {
+	for _, line := range strings.Split(list, "\n") {
 		if words := strings.Fields(line); len(words) > 2 {
 			out = append(out, strings.Join(words[:3], " "))
 		}

@@ -173,6 +173,11 @@ func (n *Node) Apply(ctx context.Context, manifests string, args ...string) (str
 	return n.kubectl(ctx, strings.NewReader(manifests), append([]string{"apply", "-f", "-"}, args...)...)
 }
 
+// Feed runs kubectl as an administrator with a standard input, and returns all that it prints.
+func (n *Node) Feed(ctx context.Context, in string, args ...string) (string, error) {
+	return n.kubectl(ctx, strings.NewReader(in), args...)
+}
+
 func (n *Node) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(n.Programs, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+n.Kubeconfig())
