@@ -12,7 +12,7 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// conf returns the changed conf of a type in a list.
+// confOf returns the changed conf of a type in a list.
 func confOf(t *testing.T, typ resources.Type, list string) *changedConf {
 	t.Helper()
 	i := slices.IndexFunc(changedConfs, func(c changedConf) bool { return c.typ == typ && c.list == list })
