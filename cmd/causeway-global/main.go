@@ -17,7 +17,6 @@ import (
 	"github.com/causeway-mesh/causeway/resources/store/backend"
 	"github.com/causeway-mesh/causeway/secrets"
 	"github.com/causeway-mesh/causeway/server"
-	_ "github.com/causeway-mesh/causeway/startup"
 	"github.com/causeway-mesh/causeway/web"
 )
 

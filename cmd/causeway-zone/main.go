@@ -10,7 +10,6 @@ import (
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/server"
-	_ "github.com/causeway-mesh/causeway/startup"
 )
 
 func main() { os.Exit(settings.Execute(newRoot(), os.Stderr)) }

@@ -12,8 +12,6 @@ import (
 
 	"github.com/causeway-mesh/causeway/cmd/settings"
 	"github.com/causeway-mesh/causeway/printing"
-	"github.com/causeway-mesh/causeway/server"
-	_ "github.com/causeway-mesh/causeway/startup"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -22,7 +20,6 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer server.SaveMemory()()
 	// All output passes through these two writers, which escape control characters in text from other authors. Colours
 	// are added after that.
 	colours := newPainter(stdout)
