@@ -25,16 +25,6 @@ func Required(r *Resource) bool {
 	return r.Type == TypeMeshProxyPatch && r.Labels[LabelRequired] == "true"
 }
 
-// requiredLabel checks LabelRequired.
-func (v *validation) requiredLabel(at *fieldPath, value string) {
-	switch {
-	case v.resource.Type != TypeMeshProxyPatch:
-		v.fail(at, "only a MeshProxyPatch may carry it")
-	case value != "true":
-		v.fail(at, "want %q, got %q", "true", shorten(value))
-	}
-}
-
 // proxyPatch checks a MeshProxyPatch alone. Its effect on a proxy is checked where proxies are configured.
 func (v *validation) proxyPatch(c *proxypatch.Conf, at *fieldPath) {
 	if v.peer {
@@ -50,17 +40,5 @@ func (v *validation) proxyPatch(c *proxypatch.Conf, at *fieldPath) {
 			}
 		}
 		v.fail(at, "%s", problem.Text)
-	}
-}
-
-// unguardedLabel checks LabelUnguarded.
-func (v *validation) unguardedLabel(at *fieldPath, value string) {
-	switch {
-	case v.resource.Type != TypeMeshProxyPatch:
-		v.fail(at, "only a MeshProxyPatch may carry it")
-	case value != "true":
-		v.fail(at, "want %q, got %q", "true", shorten(value))
-	case v.home.Zone == "":
-		v.fail(at, "counts only in the zone where the policy is written: write it to that zone's API")
 	}
 }

@@ -34,10 +34,8 @@ func (v *validation) labels() {
 			}
 		case isReserved(key):
 			v.reservedLabel(at, key, value)
-		case key == LabelUnguarded:
-			v.unguardedLabel(at, value)
-		case key == LabelRequired:
-			v.requiredLabel(at, value)
+		case key == LabelUnguarded, key == LabelRequired:
+			v.proxyPatchLabel(at, key, value)
 		default:
 			v.labelSyntax(at, key, value)
 		}
@@ -55,13 +53,9 @@ func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 	onDataplane := v.resource.Type == TypeDataplane
 	switch key {
 	case LabelSync:
-		if value != SyncDisabled && value != SyncEnabled {
-			v.fail(at, "want %q or %q, got %q", SyncEnabled, SyncDisabled, shorten(value))
-		}
+		v.valueIsOneOf(at, value, SyncEnabled, SyncDisabled)
 	case LabelEffect:
-		if value != EffectShadow {
-			v.fail(at, "want %q, got %q", EffectShadow, shorten(value))
-		}
+		v.valueIsOneOf(at, value, EffectShadow)
 	case LabelWorkload, LabelServiceAccount:
 		if !onDataplane {
 			v.fail(at, "only a Dataplane may carry it")
@@ -80,6 +74,26 @@ func (v *validation) reservedLabel(at *fieldPath, key, value string) {
 		v.fail(at, "unknown label in a reserved namespace%s",
 			Suggestion(key, []string{LabelSync, LabelEffect, LabelWorkload, LabelServiceAccount}))
 	}
+}
+
+// proxyPatchLabel checks a label that only a MeshProxyPatch may carry.
+func (v *validation) proxyPatchLabel(at *fieldPath, key, value string) {
+	if v.resource.Type != TypeMeshProxyPatch {
+		v.fail(at, "only a MeshProxyPatch may carry it")
+		return
+	}
+	if v.valueIsOneOf(at, value, "true") && key == LabelUnguarded && v.home.Zone == "" {
+		v.fail(at, "counts only in the zone where the policy is written: write it to that zone's API")
+	}
+}
+
+// valueIsOneOf checks the value of a label that has few.
+func (v *validation) valueIsOneOf(at *fieldPath, value string, want ...string) bool {
+	if slices.Contains(want, value) {
+		return true
+	}
+	v.fail(at, "want \"%s\", got %q", strings.Join(want, `" or "`), shorten(value))
+	return false
 }
 
 // labelSyntax checks a key and value by the rules of Kubernetes for qualified names and label values.
