@@ -105,7 +105,7 @@ func (k *kube) wipe() {
 			k.t.Fatalf("%s: %v: %s", release, err, out)
 		}
 	}
-	for _, args := range [][]string{{"namespace", "shop", namespace}, {"pv", namespace + "-data-" + zoneSet + "-0", namespace + "-data-" + globalSet + "-0"}} {
+	for _, args := range [][]string{{"namespace", "shop", "team", namespace}, {"pv", namespace + "-data-" + zoneSet + "-0", namespace + "-data-" + globalSet + "-0"}} {
 		if out, err := k.Kubectl(ctx, append([]string{"delete", "--ignore-not-found", "--timeout=90s"}, args...)...); err != nil {
 			k.t.Fatalf("%v: %v: %s", args, err, out)
 		}
