@@ -16,6 +16,8 @@ func extent(f *os.File, from, size int64) (int64, int64, error) {
 		return size, size, nil
 	case err != nil: // a file system that knows no holes
 		return from, size, nil
+	case begins >= size: // another process has made the file longer since
+		return size, size, nil
 	}
 	ends, err := f.Seek(begins, unix.SEEK_HOLE)
 	if err != nil {
