@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -86,7 +85,7 @@ func connectionIn(insight *resources.Resource) connection {
 	}
 	if zone, err := resources.SpecAs[systempb.ZoneInsight](insight); err == nil && insight.Type == resources.TypeZoneInsight {
 		last := lastConnection(zone.GetSubscriptions())
-		last.refused = refusedByZone(zone)
+		last.refused = insight.Labels[resources.LabelRefused]
 		return last
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
@@ -95,23 +94,6 @@ func connectionIn(insight *resources.Resource) connection {
 		return last
 	}
 	return connection{}
-}
-
-// refusedByZone changes when a zone refuses something in its last session, and when it may have taken what it refused: it
-// has acknowledged something else of the type.
-func refusedByZone(insight *systempb.ZoneInsight) string {
-	all := insight.GetSubscriptions()
-	if len(all) == 0 || all[len(all)-1].GetStatus().GetTotal().GetResponsesRejected() == 0 {
-		return ""
-	}
-	var out []string
-	for t, n := range all[len(all)-1].GetStatus().GetStat() {
-		if n.GetResponsesRejected() > 0 {
-			out = append(out, fmt.Sprint(t, n.GetResponsesRejected(), n.GetResponsesAcknowledged()))
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
 }
 
 // subscription is what the sessions of zones and proxies have in common.

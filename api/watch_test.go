@@ -187,12 +187,9 @@ func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 			f.connect(t, "east", `{id: "1", connectTime: "2026-01-01T00:00:00Z", disconnectTime: "2026-01-01T00:01:00Z"}`)
 		}, `"disconnectTime"`},
 		{"connected", func() { f.connect(t, "east", `{id: "2", connectTime: "2026-01-01T00:02:00Z"}`) }, `"id":"2"`},
-		{"refused", func() {
-			f.connect(t, "east", `{id: "2", status: {total: {responsesRejected: 1}, stat: {MeshTimeout: {responsesRejected: 1}}}}`)
-		}, `"responsesRejected":"1"`},
-		{"taken", func() {
-			f.connect(t, "east", `{id: "2", status: {total: {responsesRejected: 1}, stat: {MeshTimeout: {responsesRejected: 1, responsesAcknowledged: 1}}}}`)
-		}, `"responsesAcknowledged":"1"`},
+		{"refused", func() { f.refuse(t, "east", `{id: "2", status: {total: {responsesSent: 5}}}`, "1-a") }, `"responsesSent":"5"`},
+		{"something else refused", func() { f.refuse(t, "east", `{id: "2", status: {total: {responsesSent: 6}}}`, "1-b") }, `"responsesSent":"6"`},
+		{"taken", func() { f.connect(t, "east", `{id: "2", status: {total: {responsesSent: 7}}}`) }, `"responsesSent":"7"`},
 		{"added", func() { f.mustCall(t, "PUT", "/zones/west", "type: Zone\nname: west\n") }, `"west"`},
 	} {
 		woken := f.watchText(t, path, at)
@@ -217,9 +214,18 @@ func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 // connect gives a zone one session, as its insight shows it.
 func (f *fixture) connect(t *testing.T, zone, session string) {
 	t.Helper()
+	f.refuse(t, zone, session, "")
+}
+
+// refuse is connect for a zone of which something is refused.
+func (f *fixture) refuse(t *testing.T, zone, session, refused string) {
+	t.Helper()
 	docs, err := resources.DecodeDocuments([]byte("{type: ZoneInsight, name: "+zone+", subscriptions: ["+session+"]}"), resources.DecodeOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if refused != "" {
+		docs[0].Labels = map[string]string{resources.LabelRefused: refused}
 	}
 	if _, err := f.status.Apply(t.Context(), store.Batch{Ops: []store.Op{{Put: docs[0]}}}); err != nil {
 		t.Fatal(err)

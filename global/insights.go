@@ -31,6 +31,8 @@ type insights struct {
 	log      *slog.Logger
 	// has reports whether this replica has a zone. Other replicas write the insights of theirs. Nil means all zones.
 	has func(zone string) bool
+	// refused returns a text that changes with what a zone and this server refuse of each other; empty if that is nothing.
+	refused func(zone string) string
 	// encode makes the spec of an insight; tests replace it.
 	encode func(resources.Type, proto.Message) (*resources.Spec, error)
 	// wake holds one signal: a zone is dirty. urgent signals what operators wait for: a zone connected or disconnected.
@@ -52,12 +54,15 @@ type zoneInsight struct {
 	healthChecked time.Time
 	// dirty is set if it must be written.
 	dirty bool
+	// refusing is set if something was refused when it was last written.
+	refusing bool
 }
 
 func newInsights(status store.Store, instance string, has func(zone string) bool, log *slog.Logger) *insights {
 	return &insights{
 		status: status, instance: instance, has: has, log: log, encode: resources.NewStatusSpec,
-		wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1),
+		refused: func(string) string { return "" },
+		wake:    make(chan struct{}, 1), urgent: make(chan struct{}, 1),
 		zones: map[string]*zoneInsight{}, sessions: map[uint64]*subscription{},
 	}
 }
@@ -130,6 +135,10 @@ func (i *insights) note(e kds.Event) *zoneInsight {
 		}
 		z.streams[e.Direction] = e.Time
 		return z
+	case kds.Received, kds.Withheld:
+		if z.refusing || len(e.Refusals) > 0 {
+			return z
+		}
 	}
 	return nil
 }
@@ -223,7 +232,7 @@ func (i *insights) flush(ctx context.Context) {
 			continue
 		}
 		b.Ops = append(b.Ops,
-			store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: map[string]string{}, Spec: spec}})
+			store.Op{Put: &resources.Resource{Key: insightKey(zone), Labels: i.labels(zone), Spec: spec}})
 	}
 	if len(b.Ops) == 0 {
 		return
@@ -241,11 +250,25 @@ func (i *insights) taken(zone string) *systempb.ZoneInsight {
 	if z == nil || !z.dirty {
 		return nil
 	}
-	z.dirty = false
+	z.dirty, z.refusing = false, true // until it is known
 	if i.has != nil && !i.has(zone) {
 		return nil
 	}
 	return i.insight(zone, z)
+}
+
+// labels returns the labels of a zone's insight. What is refused from now on marks the zone again.
+func (i *insights) labels(zone string) map[string]string {
+	refused := i.refused(zone)
+	if refused != "" {
+		return map[string]string{resources.LabelRefused: refused}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if z := i.zones[zone]; z != nil {
+		z.refusing = false
+	}
+	return map[string]string{}
 }
 
 // forget removes a deleted zone's status.

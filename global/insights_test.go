@@ -11,6 +11,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds"
 	"github.com/causeway-mesh/causeway/kds/exchange"
+	"github.com/causeway-mesh/causeway/kds/tracker"
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 	"github.com/causeway-mesh/causeway/resources/systempb"
@@ -86,6 +87,42 @@ func TestStatusIsWrittenUnread(t *testing.T) {
 	insight, err := resources.SpecAs[systempb.ZoneInsight](status.Snapshot().Get(insightKey("zone-1")))
 	if err != nil || insight.GetSubscriptions()[0].GetStatus().GetTotal().GetResponsesSent() != 3*sent {
 		t.Errorf("got %v, %v; want %d sent", insight, err, 3*sent)
+	}
+}
+
+// TestInsightsTellWhatIsRefused: the insight of a zone changes when this server refuses something of the zone or cannot send
+// it something, when it refuses something else, and when it refuses nothing any more: nothing else wakes who waits for that.
+func TestInsightsTellWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	status, refused := store.NewMemory(), ""
+	i := newInsights(status, "instance", nil, slog.New(slog.DiscardHandler))
+	i.refused = func(string) string { return refused }
+	event := func(kind kds.EventKind, refusals ...tracker.Refusal) {
+		i.Observe(kds.Event{Kind: kind, Zone: "zone-1", Session: 1, Time: time.Now(), Direction: exchange.ZoneToGlobal,
+			Type: resources.TypeMeshService, Refusals: refusals})
+		i.flush(t.Context())
+	}
+	event(kds.SessionStarted)
+	for _, step := range []struct {
+		what, refused string
+		kind          kds.EventKind
+		refusals      []tracker.Refusal
+	}{
+		{"refused", "1-a", kds.Received, []tracker.Refusal{{Name: "a"}}},
+		{"something else", "1-b", kds.Received, []tracker.Refusal{{Name: "b"}}},
+		{"taken", "", kds.Received, nil},
+		{"cannot be sent", "1-c", kds.Withheld, []tracker.Refusal{{Name: "c"}}},
+		{"taken again", "", kds.Received, nil},
+	} {
+		refused = step.refused
+		event(step.kind, step.refusals...)
+		if got := status.Snapshot().Get(insightKey("zone-1")).Labels[resources.LabelRefused]; got != refused {
+			t.Errorf("%s: the insight tells %q, want %q", step.what, got, refused)
+		}
+	}
+	before := status.Snapshot().Revision()
+	if event(kds.Received); status.Snapshot().Revision() != before {
+		t.Error("what the zone sends writes its insight although nothing is refused")
 	}
 }
 

@@ -116,6 +116,7 @@ func serve(ctx context.Context, c *Config, box *secrets.Box, o *opened, sockets 
 	known := kds.NewVersionFiles(c.knownDir(), c.Log, durable, status)
 	sync := newSync(c, o, status, known, instance)
 	insights := newInsights(status, instance, sync.Has, c.Log)
+	insights.refused = sync.DigestRefusals
 	replicas := newReplicas(c, replicaParts{durable: durable, status: status, sync: sync, clones: gate.clones,
 		instance: instance, addresses: port.addresses, term: c.term})
 	sync.AddObservers(insights, replicas, kds.NewMetrics(diagnostics.Registry), gate.clones, gate.admission)

@@ -116,6 +116,14 @@ func (g *Global) CountRefusals(zone string) int {
 	return 0
 }
 
+// DigestRefusals returns a text that changes with the refusals that Refusals lists; empty if there are none.
+func (g *Global) DigestRefusals(zone string) string {
+	if f := g.refusalsOf(zone); f != nil {
+		return f.Digest()
+	}
+	return ""
+}
+
 // refusalsOf returns nil for a zone that was never here.
 func (g *Global) refusalsOf(zone string) *tracker.Refusals {
 	g.mu.Lock()

@@ -49,6 +49,10 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 	if find(own, good.Type, "good") == nil || len(g.Refused(good)) != 0 {
 		t.Error("the good one was held up")
 	}
+	both := g.DigestRefusals("zone-1")
+	if both == "" || g.DigestRefusals("zone-2") != "" {
+		t.Errorf("the digest of two refusals is %q, that of a zone that was never here %q", both, g.DigestRefusals("zone-2"))
+	}
 	by := g.Refused(bad)[0]
 	if by.Zone != "zone-1" || !strings.Contains(by.Reason, "poisoned") || by.Since.IsZero() {
 		t.Errorf("refused by %+v", by)
@@ -78,6 +82,9 @@ func TestRefusalsAreShownWhereTheResourceIsFrom(t *testing.T) {
 	}
 	remove(t, s, bad)
 	eventually(t, "the refusal to end", func() bool { return len(g.Refused(bad)) == 0 })
+	if one := g.DigestRefusals("zone-1"); one == "" || one == both {
+		t.Errorf("with one refusal less the digest is %q, before it was %q", one, both)
+	}
 }
 
 func TestLagIsZeroOnceAcknowledged(t *testing.T) {

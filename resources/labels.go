@@ -25,6 +25,10 @@ const (
 	LabelManagedBy = "kuma.io/managed-by"
 )
 
+// LabelRefused is on a ZoneInsight while the zone and its global refuse something of each other: an opaque value that
+// changes whenever that does. Nobody else can set it.
+const LabelRefused = "causeway.io/refused"
+
 // ManagedByDiscovery is the value of LabelManagedBy on resources that a zone makes from its cluster's pods and
 // Services.
 const ManagedByDiscovery = "k8s-controller"

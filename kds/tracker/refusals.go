@@ -2,6 +2,8 @@ package tracker
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
@@ -87,6 +89,22 @@ func (f *Refusals) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.byKey)
+}
+
+// Digest returns a text that changes with what is refused, and why; empty if nothing is.
+func (f *Refusals) Digest() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.byKey) == 0 {
+		return ""
+	}
+	var all uint64 // in no order
+	for key, r := range f.byKey {
+		one := fnv.New64a()
+		fmt.Fprintf(one, "%d %s %q %t %q %q", key.direction, key.typ, key.name, key.byPeer, r.Version, r.Reason)
+		all += one.Sum64()
+	}
+	return fmt.Sprintf("%d-%x", len(f.byKey), all)
 }
 
 // None reports whether nothing is refused.
