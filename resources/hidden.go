@@ -1,11 +1,17 @@
 package resources
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // KeepShown returns r with each shown hash of a secret replaced by the corresponding secret of old, the stored
 // resource. A document that was read, edited and applied thus keeps the secrets that it does not change. KeepShown
 // fails with an *InvalidError that names the fields whose hash matches no secret of old.
 func KeepShown(r, old *Resource) (*Resource, error) {
+	if !bytes.Contains(r.Spec.JSON(), []byte(shownMark)) {
+		return r, nil
+	}
 	var there map[string]string
 	var problems []FieldProblem
 	spec, err := EditSecrets(r, func(path, value string) (string, error) {

@@ -48,10 +48,29 @@ var headerLists = []string{"eaderModifier", "eadersToAdd", ".headers"}
 // hints are substrings, of which every text with a secret contains at least one. Most policies contain none and need no
 // further check.
 var hints = []string{"key", "Key", "KEY", "assword", "assphrase", "ecret", "oken", "redential", "PASS", "TOKEN",
-	"SECRET", "CREDENTIAL", "eader", sealedMark, hiddenMark, shownMark}
+	"SECRET", "CREDENTIAL", sealedMark, hiddenMark, shownMark}
 
+// headerHint is in the name of every list of headers.
+const headerHint = "eader"
+
+// hinted expects canonical JSON, in which names and values are as they are, except for quotes and control characters.
 func (s *Sensitive) hinted(raw []byte) bool {
-	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) })
+	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) }) ||
+		bytes.Contains(raw, []byte(headerHint)) && mayNameSecretHeader(raw)
+}
+
+// mayNameSecretHeader reports whether secretHeader can be true for a text in raw. Most policies that set headers name none
+// that carries a credential, and need not be decoded.
+func mayNameSecretHeader(raw []byte) bool {
+	lower := bytes.ToLower(raw)
+	for i, c := range lower {
+		if c == '_' {
+			lower[i] = '-'
+		}
+	}
+	return slices.ContainsFunc(secretHeaders, func(part string) bool {
+		return bytes.Contains(lower, []byte(strings.TrimSuffix(part, "-"))) // the name may end there
+	})
 }
 
 // EditSecrets returns r's spec with each secret replaced by the result of f. If f changes nothing, it returns the same
