@@ -3,7 +3,6 @@ package resources
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -262,12 +261,17 @@ func (c *valueCheck) look(value any, path string, at *fieldPath) {
 		if path != "" {
 			path += "[]"
 		}
+		here := at.item(0)
 		for i, item := range v {
-			c.look(item, path, at.item(i))
+			here.index = i
+			c.look(item, path, here)
 		}
 	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			c.look(v[name], strings.TrimPrefix(path+"."+strings.ToLower(name), "."), at.field(name))
+		var room [fewNames]string
+		here := at.field("")
+		for _, name := range sortedNames(room[:0], v) {
+			here.name = name
+			c.look(v[name], strings.TrimPrefix(path+"."+strings.ToLower(name), "."), here)
 		}
 	default:
 		if c.kinds[path+"[]"] != nil {

@@ -59,22 +59,27 @@ type leftOut struct {
 func (o *leftOut) look(value any, known confField, at *fieldPath, path string) {
 	switch v := value.(type) {
 	case []any:
+		here := at.item(0)
 		for i, item := range v {
-			o.look(item, known, at.item(i), path)
+			here.index = i
+			o.look(item, known, here, path)
 		}
 		return
 	case map[string]any:
 		if len(known) == 0 {
 			break
 		}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
+		var room [fewNames]string
+		here := at.field("")
+		for _, name := range sortedNames(room[:0], v) {
 			path := strings.TrimPrefix(path+"."+name, ".")
+			here.name = name
 			if below, ok := known.of(name); ok {
 				if name != "type" { // it only selects the type of the other fields
-					o.look(v[name], below, at.field(name), path)
+					o.look(v[name], below, here, path)
 				}
 			} else {
-				text := fmt.Sprintf("%s: this version does not configure proxies by it%s", at.field(name), reasonOf(o.of, path))
+				text := fmt.Sprintf("%s: this version does not configure proxies by it%s", here, reasonOf(o.of, path))
 				if !o.typed {
 					text += Suggestion(name, slices.Collect(maps.Keys(known)))
 				}
@@ -84,6 +89,18 @@ func (o *leftOut) look(value any, known confField, at *fieldPath, path string) {
 		return
 	}
 	o.taken = true
+}
+
+// fewNames is how many names an object of a conf has at most, in most cases.
+const fewNames = 16
+
+// sortedNames appends the names of an object, in order.
+func sortedNames(names []string, object map[string]any) []string {
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (f confField) of(name string) (confField, bool) {

@@ -6,10 +6,20 @@ import (
 	"io"
 )
 
-// jsonTokens yields the tokens of a json.Decoder that uses json.Number.
+// jsonToken is a token of a JSON text: one of `{}[]` with the kind of its value, or a value with its text.
+type jsonToken struct {
+	kind nodeKind
+	// delim is one of `{}[]`, or zero.
+	delim byte
+	// text is that of a node.
+	text string
+}
+
+// jsonTokens yields the tokens of a text.
 type jsonTokens interface {
 	More() bool
-	Token() (json.Token, error)
+	// token returns io.EOF after the last token.
+	token() (jsonToken, error)
 	InputOffset() int64
 }
 
@@ -21,7 +31,44 @@ func tokensOf(data []byte) jsonTokens {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	return dec
+	return decodedTokens{dec}
+}
+
+// decodedTokens are the tokens of a json.Decoder that uses json.Number.
+type decodedTokens struct{ *json.Decoder }
+
+func (d decodedTokens) token() (jsonToken, error) {
+	tok, err := d.Token()
+	switch t := tok.(type) {
+	case bool:
+		return wordToken(map[bool]string{false: "false", true: "true"}[t]), err
+	case json.Number:
+		return jsonToken{kind: numberNode, text: t.String()}, err
+	case string:
+		return jsonToken{kind: stringNode, text: t}, err
+	case json.Delim:
+		return delimToken(byte(t)), err
+	}
+	return jsonToken{}, err
+}
+
+func delimToken(c byte) jsonToken {
+	if c == '[' || c == ']' {
+		return jsonToken{kind: arrayNode, delim: c}
+	}
+	return jsonToken{kind: objectNode, delim: c}
+}
+
+// wordToken is the token of a value that is not a string.
+func wordToken(word string) jsonToken {
+	switch word {
+	case "null":
+		return jsonToken{}
+	case "true", "false":
+		return jsonToken{kind: boolNode, text: word}
+	default:
+		return jsonToken{kind: numberNode, text: word}
+	}
 }
 
 // validTokens are the tokens of one value that json.Valid accepts, in UTF-8.
@@ -48,37 +95,30 @@ func (v *validTokens) next() int {
 	return at
 }
 
-// Token returns io.EOF after the last token.
-func (v *validTokens) Token() (json.Token, error) {
+func (v *validTokens) token() (jsonToken, error) {
 	begin := v.next()
 	if begin == len(v.data) {
 		v.at = begin
-		return nil, io.EOF
+		return jsonToken{}, io.EOF
 	}
 	switch c := v.data[begin]; c {
 	case '{', '}', '[', ']':
 		v.at = begin + 1
-		return json.Delim(c), nil
+		return delimToken(c), nil
 	case '"':
-		return v.text(begin)
+		text, err := v.text(begin)
+		return jsonToken{kind: stringNode, text: text}, err
 	}
 	end := begin
 	for end < len(v.data) && bytes.IndexByte([]byte(" \t\r\n,:]}"), v.data[end]) < 0 {
 		end++
 	}
 	v.at = end
-	switch word := string(v.data[begin:end]); word {
-	case "null":
-		return nil, nil
-	case "true", "false":
-		return word == "true", nil
-	default:
-		return json.Number(word), nil
-	}
+	return wordToken(string(v.data[begin:end])), nil
 }
 
 // text reads the string that begins at begin.
-func (v *validTokens) text(begin int) (json.Token, error) {
+func (v *validTokens) text(begin int) (string, error) {
 	end, escaped := begin+1, false
 	for v.data[end] != '"' {
 		if v.data[end] == '\\' {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // syntaxError reports the line at which a body is not valid YAML or JSON.
@@ -25,6 +26,23 @@ type jsonParser struct {
 	counted, line int
 	// values counts the created nodes.
 	values int
+	// nodes are those for the next values, which are discarded together.
+	nodes []node
+	// open are the members so far of the objects that the parser is in.
+	open []nodeField
+}
+
+// someNodes is how many nodes are allocated at once.
+const someNodes = 32
+
+func (p *jsonParser) node() *node {
+	if len(p.nodes) == 0 {
+		p.nodes = make([]node, someNodes)
+	}
+	n := &p.nodes[0]
+	p.nodes = p.nodes[1:]
+	n.line = p.line
+	return n
 }
 
 // parseJSON reads the concatenated values of data. data must be UTF-8.
@@ -55,34 +73,26 @@ func (p *jsonParser) value(depth int) (*node, error) {
 	if p.values++; p.values > MaxValues {
 		return nil, p.errorf("more than %d values: split it", MaxValues)
 	}
-	n := &node{line: p.line}
-	switch t := tok.(type) {
-	case nil:
-		n.kind = nullNode
-	case bool:
-		n.kind, n.text = boolNode, fmt.Sprint(t)
-	case json.Number:
-		n.kind, n.text = numberNode, t.String()
-	case string:
-		n.kind, n.text = stringNode, t
-	case json.Delim:
-		if depth >= MaxDepth {
-			return nil, p.errorf("nested deeper than %d levels", MaxDepth)
-		}
-		if t == '[' {
-			err = p.array(n, depth+1)
-		} else {
-			err = p.object(n, depth+1)
-		}
-		if errors.Is(err, io.EOF) {
-			err = p.errorf("not JSON: the text ends inside %s", n.kind)
-		}
+	n := p.node()
+	n.kind, n.text = tok.kind, tok.text
+	if tok.delim == 0 {
+		return n, nil
+	}
+	if depth >= MaxDepth {
+		return nil, p.errorf("nested deeper than %d levels", MaxDepth)
+	}
+	if tok.delim == '[' {
+		err = p.array(n, depth+1)
+	} else {
+		err = p.object(n, depth+1)
+	}
+	if errors.Is(err, io.EOF) {
+		err = p.errorf("not JSON: the text ends inside %s", n.kind)
 	}
 	return n, err
 }
 
 func (p *jsonParser) array(n *node, depth int) error {
-	n.kind = arrayNode
 	for p.dec.More() {
 		item, err := p.value(depth)
 		if err != nil {
@@ -95,20 +105,21 @@ func (p *jsonParser) array(n *node, depth int) error {
 }
 
 func (p *jsonParser) object(n *node, depth int) error {
-	n.kind = objectNode
+	before := len(p.open)
 	for p.dec.More() {
 		tok, err := p.token()
 		if err != nil {
 			return err
 		}
-		name, _ := tok.(string)
 		line := p.line
 		v, err := p.value(depth)
 		if err != nil {
 			return err
 		}
-		n.fields = append(n.fields, nodeField{name: name, line: line, value: v})
+		p.open = append(p.open, nodeField{name: tok.text, line: line, value: v})
 	}
+	n.fields = slices.Clone(p.open[before:])
+	p.open = p.open[:before]
 	if name, line, twice := repeatedKey(n.fields); twice {
 		return &syntaxError{line: line, reason: fmt.Sprintf("the key %q appears twice", name)}
 	}
@@ -116,15 +127,15 @@ func (p *jsonParser) object(n *node, depth int) error {
 	return err
 }
 
-func (p *jsonParser) token() (json.Token, error) {
-	tok, err := p.dec.Token()
+func (p *jsonParser) token() (jsonToken, error) {
+	tok, err := p.dec.token()
 	offset := int(p.dec.InputOffset())
 	p.line += bytes.Count(p.data[p.counted:offset], []byte("\n"))
 	p.counted = offset
 	if err == nil || errors.Is(err, io.EOF) {
 		return tok, err
 	}
-	return nil, p.refused(err)
+	return jsonToken{}, p.refused(err)
 }
 
 // refused returns an error with the line of the refused token.

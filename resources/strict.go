@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// fieldPath is the path of a value in its document. It becomes text only if there is a problem at that path.
+// fieldPath is the path of a value in its document. It becomes text only if there is a problem at that path. A walk has one
+// for each level, and changes its name or index from value to value.
 type fieldPath struct {
 	parent *fieldPath
 	name   string
@@ -66,14 +67,18 @@ func (c *strict) check(n *node, s *schema, at *fieldPath) {
 		c.object(n, s, at)
 	case mapShape:
 		if c.want(n, objectNode, at) {
+			here := at.field("")
 			for i := range n.fields {
-				c.check(n.fields[i].value, s.elem, at.field(n.fields[i].name))
+				here.name = n.fields[i].name
+				c.check(n.fields[i].value, s.elem, here)
 			}
 		}
 	case listShape:
 		if c.want(n, arrayNode, at) {
+			here := at.item(0)
 			for i, item := range n.items {
-				c.check(item, s.elem, at.item(i))
+				here.index = i
+				c.check(item, s.elem, here)
 			}
 		}
 	case stringShape:
@@ -112,21 +117,23 @@ func (c *strict) object(n *node, s *schema, at *fieldPath) {
 	if !c.want(n, objectNode, at) {
 		return
 	}
-	kept := n.fields[:0:0]
+	kept := n.fields[:0]
 	var respelled []string // canonical names of fields in another spelling
+	here := at.field("")
 	for _, f := range n.fields {
+		here.name = f.name
 		known, ok := s.fields[f.name]
 		if !ok {
-			c.failLine(f.line, at.field(f.name), "unknown field%s", Suggestion(f.name, s.names()))
+			c.failLine(f.line, here, "unknown field%s", Suggestion(f.name, s.names()))
 			continue
 		}
 		if f.value.kind == nullNode {
 			if s.noNull {
-				c.failLine(f.line, at.field(f.name), "is null: give its values, or leave it out to mean all")
+				c.failLine(f.line, here, "is null: give its values, or leave it out to mean all")
 			}
 			continue
 		}
-		c.check(f.value, known.schema, at.field(f.name))
+		c.check(f.value, known.schema, here)
 		if f.name != known.name {
 			respelled = append(respelled, known.name)
 		}

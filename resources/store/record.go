@@ -48,16 +48,21 @@ func DecodeKey(b []byte) (resources.Key, error) {
 	return resources.Key{Type: resources.Type(parts[0]), Mesh: parts[1], Namespace: parts[2], Name: parts[3]}, nil
 }
 
+// roomAround is about how long the JSON around spec and status is.
+const roomAround = 1 << 10
+
 // EncodeValue returns the value that a durable store keeps for r. key must be the encoded key of r.
 func EncodeValue(key []byte, r *resources.Resource) ([]byte, error) {
+	spec := r.Spec.JSON()
 	var out bytes.Buffer
+	out.Grow(len(spec) + len(r.Status) + roomAround)
 	out.Write(make([]byte, ChecksumSize))
 	enc := json.NewEncoder(&out)
 	// Spec and status must come back byte for byte: they are compared as bytes.
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(record{
 		Revision: r.Revision, Created: r.CreationTime, Modified: r.ModificationTime,
-		Labels: r.Labels, Spec: r.Spec.JSON(), Status: r.Status, Version: r.Version,
+		Labels: r.Labels, Spec: spec, Status: r.Status, Version: r.Version,
 		Object: r.Object,
 	})
 	if err != nil {
