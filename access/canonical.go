@@ -7,7 +7,7 @@ import (
 
 // member is a member of an object.
 type member struct {
-	name  string
+	name  []byte
 	value json.RawMessage
 }
 
@@ -15,9 +15,12 @@ func isObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
 func isArray(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
 
+// fewMembers is how many members an object has at most, in most cases.
+const fewMembers = 8
+
 // members splits a canonical object: it has no blanks, and its names are sorted.
 func members(object json.RawMessage) []member {
-	var out []member
+	out := make([]member, 0, fewMembers)
 	for rest := object[1:]; len(rest) > 0 && rest[0] != '}'; {
 		n := valueEnd(rest)
 		m := member{name: nameOf(rest[:n])}
@@ -30,15 +33,16 @@ func members(object json.RawMessage) []member {
 	return out
 }
 
-func nameOf(raw json.RawMessage) string {
+// nameOf returns the name that raw is the text of, as a part of raw if it can.
+func nameOf(raw json.RawMessage) []byte {
 	if len(raw) > 1 && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
+		return raw[1 : len(raw)-1]
 	}
 	var name string
 	if json.Unmarshal(raw, &name) != nil {
-		return string(raw)
+		return raw
 	}
-	return name
+	return []byte(name)
 }
 
 // elements splits a canonical array.

@@ -105,7 +105,9 @@ func (d *differ) compare(path string, from, to json.RawMessage) {
 			return
 		}
 		for i := range a {
-			d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
+			if !bytes.Equal(a[i], b[i]) {
+				d.compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])
+			}
 		}
 	default:
 		d.add(path, from, to)
@@ -116,14 +118,16 @@ func (d *differ) compare(path string, from, to json.RawMessage) {
 func (d *differ) objects(path string, a, b []member) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].name < b[0].name:
-			d.compare(path+"."+a[0].name, a[0].value, nil)
+		case len(b) == 0 || len(a) > 0 && bytes.Compare(a[0].name, b[0].name) < 0:
+			d.compare(path+"."+string(a[0].name), a[0].value, nil)
 			a = a[1:]
-		case len(a) == 0 || b[0].name < a[0].name:
-			d.compare(path+"."+b[0].name, nil, b[0].value)
+		case len(a) == 0 || bytes.Compare(b[0].name, a[0].name) < 0:
+			d.compare(path+"."+string(b[0].name), nil, b[0].value)
 			b = b[1:]
 		default:
-			d.compare(path+"."+a[0].name, a[0].value, b[0].value)
+			if !bytes.Equal(a[0].value, b[0].value) {
+				d.compare(path+"."+string(a[0].name), a[0].value, b[0].value)
+			}
 			a, b = a[1:], b[1:]
 		}
 	}
