@@ -47,7 +47,7 @@ func (h *handlers) conditions(r *resources.Resource) []resources.Condition {
 	}
 	var out []resources.Condition
 	x := v.destinations(v.home())
-	for _, w := range append(x.Problems(p), v.config.emptySubsets(v.snap, x, p)...) {
+	for _, w := range v.config.allProblems(v.snap, x, p) {
 		c := resources.Condition{Type: resources.ConditionAccepted, Status: resources.ConditionFalse,
 			Reason: reasonIneffective, Message: w.Text}
 		if isPermission(r.Type) && r.Descriptor().Policy == nil && w.Field != "" || isReference(w.Field) {

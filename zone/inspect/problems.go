@@ -64,7 +64,7 @@ func (c *Config) problemsOf(snap store.Snapshot, p *matching.Policy) []matching.
 	}
 	x := matching.NewDestinations(matching.DestinationsConfig{Zone: c.Zone, SystemNamespace: c.SystemNamespace,
 		Gateways: list(resources.TypeMeshGateway), Grants: list(resources.TypeMeshReferenceGrant)}, all)
-	return append(x.Problems(p), c.emptySubsets(snap, x, p)...)
+	return c.allProblems(snap, x, p)
 }
 
 // hashSuffix is the length that the name of a copy adds to the display name.
@@ -98,11 +98,11 @@ func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *
 	}
 }
 
-// emptySubsets reports the backends of a route that name a subset without Dataplanes, of a service of this server's
-// zone or, on the global, of any zone.
-func (c *Config) emptySubsets(snap store.Snapshot, x *matching.Destinations, p *matching.Policy) []matching.Warning {
-	var out []matching.Warning
-	for _, s := range x.Subsets(p) {
+// allProblems returns the problems of a policy. Those include the backends of a route that name a subset without
+// Dataplanes, of a service of this server's zone or, on the global, of any zone.
+func (c *Config) allProblems(snap store.Snapshot, x *matching.Destinations, p *matching.Policy) []matching.Warning {
+	out, subsets := x.ProblemsAndSubsets(p)
+	for _, s := range subsets {
 		if zone := s.Service.Zone(); c.Zone != "" && zone != c.Zone {
 			continue
 		}

@@ -278,6 +278,12 @@ func describe(ref *resources.TargetRef) string {
 // what does not decode, references in `to` that resolve to nothing or to more than one thing, backends of routes that
 // no proxy sends to, and clients in `from` that cannot be distinguished.
 func (x *Destinations) Problems(p *Policy) []Warning {
+	problems, _ := x.ProblemsAndSubsets(p)
+	return problems
+}
+
+// ProblemsAndSubsets returns, besides Problems, the subsets of services that the policy sends to, if it is a route.
+func (x *Destinations) ProblemsAndSubsets(p *Policy) (problems []Warning, subsets []Subset) {
 	out := slices.Concat(p.problems, p.items.problems, x.gatewayProblems(p))
 	for i := range p.items.to {
 		it := &p.items.to[i]
@@ -286,9 +292,10 @@ func (x *Destinations) Problems(p *Policy) []Warning {
 				out = append(out, it.referenceProblem(problem))
 			}
 		}
-		out = append(out, x.backendProblems(it)...)
+		warnings, sent := x.checkBackends(it)
+		out, subsets = append(out, warnings...), append(subsets, sent...)
 	}
-	return append(out, p.ByTags()...)
+	return append(out, p.ByTags()...), subsets
 }
 
 func (i *item) referenceProblem(problem string) Warning {

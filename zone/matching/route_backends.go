@@ -32,16 +32,6 @@ type Subset struct {
 	Tags    map[string]string
 }
 
-// Subsets returns the subsets of services that a policy sends to, if it is a route.
-func (x *Destinations) Subsets(p *Policy) []Subset {
-	var out []Subset
-	for i := range p.items.to {
-		_, subsets := x.checkBackends(&p.items.to[i])
-		out = append(out, subsets...)
-	}
-	return out
-}
-
 // checkBackends does backendProblems's work, and returns the subsets that resolve.
 func (x *Destinations) checkBackends(it *item) ([]Warning, []Subset) {
 	t := it.policy.Resource.Type
