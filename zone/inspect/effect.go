@@ -26,10 +26,6 @@ const mostLookedAt = 1000
 // has an effect, and skips those for which may returns false. It examines at most mostLookedAt of those with the labels
 // that the policy requires; if there are more, the effect is unknown.
 func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) (e effect) {
-	for range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
-		e.known = true
-		break
-	}
 	var services []*resources.Resource
 	gateways := slices.Collect(snap.List(store.Query{Type: resources.TypeMeshGateway, Mesh: p.Resource.Mesh}))
 	looked := 0
@@ -38,6 +34,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 		if looked++; looked > mostLookedAt {
 			return effect{}
 		}
+		e.known = true
 		if !matching.MaySelect(p, dataplane) || !c.crosses(p.Resource, dataplane.Zone()) {
 			continue
 		}
@@ -61,6 +58,12 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 		}
 		if e.without == "" && (may == nil || may(dataplane)) {
 			e.without = without
+		}
+	}
+	if !e.known {
+		for range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
+			e.known = true
+			break
 		}
 	}
 	return e

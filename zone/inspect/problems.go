@@ -93,7 +93,11 @@ func (c *Config) addMeant(snap store.Snapshot, policy *resources.Resource, ref *
 	if n := len(ref.Name) - hashSuffix; n > 0 { // a hashed name
 		labelled(t, map[string]string{resources.LabelDisplayName: ref.Name[:n]})
 	}
-	for _, ns := range []string{"", policy.Namespace, c.SystemNamespace, ref.Namespace} {
+	namespaces := []string{"", policy.Namespace, c.SystemNamespace, ref.Namespace}
+	for i, ns := range namespaces {
+		if slices.Contains(namespaces[:i], ns) {
+			continue
+		}
 		add(snap.Get(resources.Key{Type: t, Mesh: mesh, Namespace: ns, Name: ref.Name}))
 	}
 }
