@@ -39,9 +39,9 @@ type list struct {
 	items any
 }
 
-// changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses. The last two
-// are gateways.
-var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc", "edge-1", "edge-2"}
+// changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses. Then come
+// two gateways and an egress.
+var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc", "edge-1", "edge-2", "egress-1"}
 
 func newChanging(t *testing.T, seed uint64) *changing {
 	t.Helper()
@@ -73,7 +73,11 @@ func connectWhole(t testing.TB, x *Proxies, name string) *session {
 	t.Helper()
 	s := newSession(x)
 	node := testNode(name)
-	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewNumberValue(9901),
+	admin := 9901.0
+	if name == "caller-2" { // otherwise a replica of caller
+		admin = 9903
+	}
+	node.Metadata = &structpb.Struct{Fields: map[string]*structpb.Value{AdminKey: structpb.NewNumberValue(admin),
 		PushKey: structpb.NewBoolValue(true)}}
 	if name == "grpc" {
 		node.UserAgentName = "gRPC Go"
@@ -137,6 +141,7 @@ func listsOfAll(t *testing.T) map[resources.Type][]list {
 			}
 		}
 	}
+	addNear(out)
 	for _, lists := range out {
 		slices.SortStableFunc(lists, func(a, b list) int { return bytes.Compare(textOfList(a), textOfList(b)) })
 	}
@@ -166,6 +171,10 @@ func (c *changing) chance(n int) bool { return c.dice.IntN(n) == 0 }
 // dataplane writes a Dataplane anew.
 func (c *changing) dataplane(name string) {
 	at := slices.Index(changedProxies, name)
+	if name == "egress-1" {
+		c.egress()
+		return
+	}
 	if strings.HasPrefix(name, "edge") {
 		c.edge(name, at)
 		return
@@ -189,6 +198,9 @@ func (c *changing) dataplane(name string) {
 				resources.LabelZone: testHome.Zone}}
 		}
 		outbounds = append(outbounds, map[string]any{"port": 10001 + i, "backendRef": ref})
+	}
+	if c.chance(3) {
+		outbounds = append(outbounds, map[string]any{"port": 10011, "tags": map[string]any{"kuma.io/service": c.one("svc", "backend", "none")}})
 	}
 	networking := map[string]any{"address": fmt.Sprintf("192.0.2.%d", 10+at), "inbound": inbounds, "outbound": outbounds}
 	if c.chance(2) && name != "grpc" {
@@ -231,39 +243,22 @@ func (c *changing) policy() {
 		labels[resources.LabelEffect] = "shadow"
 	}
 	r := testResource(key, labels, spec)
-	if resources.Validate(r, testHome) != nil {
-		return // no server would store it
+	if resources.Validate(r, testHome) != nil && !c.chance(8) { // a server of another version may store and send it
+		return
 	}
 	c.drawn++
 	c.apply(store.Op{Put: r})
-}
-
-// less returns a value without some of its fields.
-func (c *changing) less(v any) any {
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = c.less(v[i])
-		}
-		return out
-	case map[string]any:
-		out := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if slices.Contains([]string{"targetRef", "default", "kind", "name", "type"}, name) || !c.chance(8) {
-				out[name] = c.less(v[name])
-			}
-		}
-		return out
-	}
-	return v
 }
 
 // change makes one change, of a policy for the most part.
 func (c *changing) change() {
 	name := changedProxies[c.dice.IntN(len(changedProxies))]
 	service := c.one("backend", "database", "streams", "plain").(string)
-	switch c.dice.IntN(19) {
+	switch c.dice.IntN(24) {
+	case 7, 8:
+		c.half()
+	case 9:
+		c.egress()
 	case 0:
 		c.dataplane(name)
 	case 1:
@@ -283,6 +278,9 @@ func (c *changing) change() {
 		spec := map[string]any{}
 		if c.chance(2) {
 			spec["networking"] = map[string]any{"outbound": map[string]any{"passthrough": c.chance(2)}}
+		}
+		if c.chance(3) {
+			spec["routing"] = map[string]any{"zoneEgress": true}
 		}
 		c.apply(store.Op{Put: testResource(resources.Key{Type: resources.TypeMesh, Name: "default"}, nil, spec)})
 	case 4, 5:
