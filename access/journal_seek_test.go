@@ -44,6 +44,10 @@ func longLog(t *testing.T, files, lines int, damaged func(seq int, line []byte))
 // are damaged: at their beginning, where their seq is, or after it.
 func TestReadersFindTheirPlace(t *testing.T) {
 	const files, lines = 3, 700
+	step := 31
+	if testing.Short() {
+		step = 97
+	}
 	for name, damaged := range map[string]func(seq int, line []byte){
 		"whole": nil,
 		"damaged": func(seq int, line []byte) {
@@ -66,7 +70,7 @@ func TestReadersFindTheirPlace(t *testing.T) {
 			if len(whole) != files*lines {
 				t.Fatalf("%d entries, want %d", len(whole), files*lines)
 			}
-			for after := 0; after <= files*lines; after += 31 {
+			for after := 0; after <= files*lines; after += step {
 				got := entriesOf(t, l, access.LogQuery{After: uint64(after)})
 				if !reflect.DeepEqual(got, append([]access.Entry(nil), whole[after:]...)) {
 					t.Fatalf("after %d: %d entries, want %d, or they differ", after, len(got), len(whole)-after)

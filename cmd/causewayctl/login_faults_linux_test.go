@@ -44,7 +44,7 @@ func TestFaultsSessions(t *testing.T) {
 			if left := s.secrets(); done && len(left) > 0 {
 				s.t.Errorf("%s: it said that it is done, and %s have tokens", after, left)
 			}
-			if said, err := s.run(nil, "logout"); err != nil || len(s.secrets()) > 0 {
+			if said, err := s.call("logout"); err != nil || len(s.secrets()) > 0 {
 				s.t.Errorf("%s: it cannot be repeated, or leaves %s: %v, %s", after, s.secrets(), err, said)
 			}
 		}},
@@ -153,7 +153,7 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	if s.issued.Load() != before {
 		t.Error("the provider gave a refresh token that nobody keeps")
 	}
-	if said, err := s.run(nil, "auth", "whoami"); err != nil {
+	if said, err := s.call("auth", "whoami"); err != nil {
 		t.Errorf("with room: %v, %s", err, said)
 	}
 }
@@ -173,13 +173,13 @@ func TestSessionFileThatIsCut(t *testing.T) {
 			if err := os.WriteFile(s.kept, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if said, err := s.run(nil, "auth", "whoami"); err == nil || !strings.Contains(err.Error(), "exit status 3") ||
+			if said, err := s.call("auth", "whoami"); err == nil || !strings.Contains(err.Error(), "exit status 3") ||
 				!strings.Contains(said, "run causewayctl login prod") {
 				t.Errorf("of %d bytes %d are left: %v, %s", len(whole), size, err, said)
 			}
 		}
 	}
-	if said, err := s.run(nil, "login", "prod", "--device", "--provider-ca", s.provider.ca); err != nil {
+	if said, err := s.call("login", "prod", "--device", "--provider-ca", s.provider.ca); err != nil {
 		t.Fatalf("%v, %s", err, said)
 	}
 	s.who("signed in again")
@@ -189,7 +189,7 @@ func TestSessionFileThatIsCut(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	said, err := s.run(nil, "logout")
+	said, err := s.call("logout")
 	if err == nil || !strings.Contains(said, "is removed") || len(s.secrets()) > 0 {
 		t.Errorf("logout: %v, %s", err, said)
 	}

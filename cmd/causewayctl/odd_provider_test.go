@@ -97,15 +97,17 @@ func (p *oddProvider) signed() (string, error) {
 	return token.SignedString(p.key)
 }
 
-// oddKey returns a key for a provider.
+// oddKey returns the key of all providers: making one takes longer than most that is done with it.
 func oddKey(t *testing.T) *rsa.PrivateKey {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	key, err := oneKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return key
 }
+
+var oneKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 // server is a control plane that names a provider and accepts any token.
 func (p *oddProvider) server(t *testing.T, issuer string) string {
