@@ -136,11 +136,24 @@ func (s *Server) refused(v view, r *resources.Resource, reader *Reader) int {
 
 // refusedByProxy returns the kinds of configuration that a proxy refuses now, sorted.
 func refusedByProxy(insight *meshpb.DataplaneInsight) (kinds []string) {
-	for source := range insight.GetMetadata().GetFields()["problems"].GetStructValue().GetFields() {
+	for source := range problemsOf(insight) {
 		if kind, is := strings.CutPrefix(source, "refused-"); is {
 			kinds = append(kinds, kind)
 		}
 	}
 	slices.Sort(kinds)
 	return kinds
+}
+
+// problemsOf returns the problems of a proxy by their source, nil if there are none.
+func problemsOf(insight *meshpb.DataplaneInsight) map[string]string {
+	fields := insight.GetMetadata().GetFields()["problems"].GetStructValue().GetFields()
+	if len(fields) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(fields))
+	for source, text := range fields {
+		out[source] = text.GetStringValue()
+	}
+	return out
 }

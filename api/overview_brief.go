@@ -29,8 +29,8 @@ func BoolQuery(q url.Values, name string) (bool, error) {
 	}
 }
 
-// briefOverview is an overview without labels, times, the Dataplane, and all but the last session. Its fields have the
-// names and forms of the whole one.
+// briefOverview is an overview without labels, times, the Dataplane, and all of the insight but the last session and the
+// problems of a proxy. Its fields have the names and forms of the whole one.
 type briefOverview struct {
 	briefName
 	Zone             json.RawMessage `json:"zone,omitempty"`
@@ -48,6 +48,11 @@ type briefName struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
 	KRI       string `json:"kri,omitempty"`
+}
+
+// briefMetadata is what a list shows of what a zone says of a proxy: why something has no effect on it, by source.
+type briefMetadata struct {
+	Problems map[string]string `json:"problems,omitempty"`
 }
 
 // briefSession is what a list shows of a session.
@@ -99,9 +104,10 @@ func (s *Server) appendBrief(dst []byte, v view, r *resources.Resource, reader *
 	return append(dst, raw...)
 }
 
-// briefInsight returns an insight with the last session only, or the whole one if it does not decode.
+// briefInsight returns an insight with the last session and the problems only, or the whole one if it does not decode.
 func briefInsight(insight *resources.Resource) json.RawMessage {
 	var last []briefSession
+	var metadata briefMetadata
 	if insight.Type == resources.TypeZoneInsight {
 		zone, err := resources.SpecAs[systempb.ZoneInsight](insight)
 		if err != nil {
@@ -118,10 +124,12 @@ func briefInsight(insight *resources.Resource) json.RawMessage {
 		if all := proxy.GetSubscriptions(); len(all) > 0 {
 			last = append(last, briefProxySession(all[len(all)-1]))
 		}
+		metadata.Problems = problemsOf(proxy)
 	}
 	raw, err := json.Marshal(struct {
+		Metadata      briefMetadata  `json:"metadata,omitzero"`
 		Subscriptions []briefSession `json:"subscriptions,omitempty"`
-	}{last})
+	}{metadata, last})
 	if err != nil {
 		return insight.Spec.JSON()
 	}

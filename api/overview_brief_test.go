@@ -24,13 +24,14 @@ func TestBriefOverviews(t *testing.T) {
 	labels := map[string]string{resources.LabelOrigin: resources.OriginZone, resources.LabelZone: "zone-1"}
 	write(t, f.store, proxy, labels, `{"networking":{"address":"10.0.0.1"}}`)
 	proxy.Type = resources.TypeDataplaneInsight
-	write(t, f.store, proxy, labels, fmt.Sprintf(sessions, `,"cds":{"responsesSent":"7"}`, `{"envoy":{"version":"1.40.0"},"kumaDp":{"version":"x"}}`))
+	write(t, f.store, proxy, labels, `{"metadata":{"problems":{"policies":"p has no effect"},"other":"o"},`+
+		fmt.Sprintf(sessions, `,"cds":{"responsesSent":"7"}`, `{"envoy":{"version":"1.40.0"},"kumaDp":{"version":"x"}}`)[1:])
 
 	last := `[{"connectTime":"2026-01-01T02:00:00Z","status":{"total":{"responsesSent":"7","responsesAcknowledged":"5","responsesRejected":"1"}},"version":%s}]`
 	for path, want := range map[string]string{
 		"/zones/_overview": `{"type":"ZoneOverview","name":"zone-1","kri":"kri_z____zone-1_","zone":{"enabled":false},"zoneInsight":{"subscriptions":` +
 			fmt.Sprintf(last, `{"kumaCp":{"version":"1.2.3"}}`) + `}}`,
-		"/dataplanes/_overview": `{"type":"DataplaneOverview","mesh":"default","name":"d-hash","kri":"kri_dp_default_zone-1__d-hash_","dataplaneInsight":{"subscriptions":` +
+		"/dataplanes/_overview": `{"type":"DataplaneOverview","mesh":"default","name":"d-hash","kri":"kri_dp_default_zone-1__d-hash_","dataplaneInsight":{"metadata":{"problems":{"policies":"p has no effect"}},"subscriptions":` +
 			fmt.Sprintf(last, `{"envoy":{"version":"1.40.0"}}`) + `}}`,
 	} {
 		var page struct{ Items []any }

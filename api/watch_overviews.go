@@ -2,7 +2,9 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -64,7 +66,7 @@ func decidesPresence(insight resources.Key, t resources.Type, mesh string) bool 
 	return insight.Type == insightOf(t) && (mesh == "" || insight.Mesh == mesh)
 }
 
-// turned reports whether a change of an insight that the reader may read begins or ends a connection or a refusal.
+// turned reports whether a change of an insight that the reader may read begins or ends a connection, a refusal or a problem.
 func turned(change *store.Change, reader *Reader) bool {
 	if change.New != nil && !reader.May(change.New) || change.Old != nil && !reader.May(change.Old) {
 		return false
@@ -72,7 +74,7 @@ func turned(change *store.Change, reader *Reader) bool {
 	return connectionIn(change.New) != connectionIn(change.Old)
 }
 
-// connection identifies the last connection of a subject, whether it has ended, and what was refused in it.
+// connection identifies the last connection of a subject, whether it has ended, and what was refused in it or has no effect.
 type connection struct {
 	id      string
 	ended   bool
@@ -90,10 +92,20 @@ func connectionIn(insight *resources.Resource) connection {
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
 		last := lastConnection(proxy.GetSubscriptions())
-		last.refused = strings.Join(refusedByProxy(proxy), "\n")
+		last.refused = problemsText(proxy)
 		return last
 	}
 	return connection{}
+}
+
+// problemsText changes when a problem of a proxy begins, ends, or is another one.
+func problemsText(insight *meshpb.DataplaneInsight) string {
+	problems := problemsOf(insight)
+	var out strings.Builder
+	for _, source := range slices.Sorted(maps.Keys(problems)) {
+		fmt.Fprintf(&out, "%s: %s\n", source, problems[source])
+	}
+	return out.String()
 }
 
 // subscription is what the sessions of zones and proxies have in common.

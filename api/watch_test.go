@@ -211,6 +211,38 @@ func TestWatchOfOverviewsIsWokenByConnections(t *testing.T) {
 	}
 }
 
+// TestWatchOfOverviewsIsWokenByProblems checks that a list of overviews answers when something has no effect on a proxy any
+// more, for another reason than before, or has an effect again.
+func TestWatchOfOverviewsIsWokenByProblems(t *testing.T) {
+	t.Parallel()
+	f := serveConfig(t, api.Config{WatchWait: time.Minute})
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "d"}
+	write(t, f.store, key, nil, `{"networking":{"address":"10.0.0.1"}}`)
+	key.Type = resources.TypeDataplaneInsight
+	says := func(problems string) {
+		write(t, f.status, key, nil, `{"metadata":{"problems":`+problems+`},`+fmt.Sprintf(sessions, "", "{}")[1:])
+	}
+	says(`{}`)
+	revision := func(body string) (at string) {
+		t.Helper()
+		var list struct{ Revision string }
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			t.Fatal(err)
+		}
+		return list.Revision
+	}
+	at := revision(f.mustCall(t, "GET", "/dataplanes/_overview?watch=0", ""))
+	for _, problems := range []string{`{"policies":"one"}`, `{"policies":"another"}`, `{"inbounds":"another"}`, `{}`} {
+		woken := f.watchText(t, "/dataplanes/_overview", at)
+		says(problems)
+		got, err := woken()
+		if err != nil || got == "" {
+			t.Fatalf("%s: the answer is %q, %v", problems, got, err)
+		}
+		at = revision(got)
+	}
+}
+
 // connect gives a zone one session, as its insight shows it.
 func (f *fixture) connect(t *testing.T, zone, session string) {
 	t.Helper()
