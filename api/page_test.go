@@ -116,3 +116,20 @@ func TestSignInThatIsAwayFillsNoLog(t *testing.T) {
 		t.Errorf("a stranger wrote: %s", log.String())
 	}
 }
+
+// A server without an identity provider says so without an error: browsers write those to their consoles.
+func TestSignInWithoutAProviderIsNull(t *testing.T) {
+	memory := store.NewMemory()
+	guard, err := access.Open(t.Context(), access.Settings{},
+		access.Parts{DataDir: t.TempDir(), Store: memory, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Audit().Close()
+	s := api.New(api.Config{Store: memory, Guard: guard, Page: web.New(), Log: slog.New(slog.DiscardHandler)})
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/ui/signin.json", nil))
+	if w.Code != http.StatusOK || strings.TrimSpace(w.Body.String()) != "null" {
+		t.Errorf("%d %s, want null", w.Code, w.Body)
+	}
+}

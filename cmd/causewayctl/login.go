@@ -141,7 +141,7 @@ func (c *cli) providerOf(ctx context.Context, client *api.Client, flags *loginFl
 		ClientID string `json:"clientId"`
 	}
 	err := client.JSON(ctx, api.Request{Path: "/ui/signin.json"}, &how)
-	if answer := (*api.Error)(nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound {
+	if answer := (*api.Error)(nil); errors.As(err, &answer) && answer.Status == http.StatusNotFound || err == nil && how.Issuer == "" {
 		return nil, &advised{fmt.Errorf("%s has no identity provider", c.address),
 			"name a token or a client certificate: causewayctl config set-context; a server gets a provider by --api-oidc-issuer"}
 	}

@@ -26,7 +26,7 @@ const view = "signin";
 /** howToSignIn asks the server for its identity provider; undefined if it has none. */
 export async function howToSignIn(signal?: AbortSignal): Promise<How | undefined> {
   const answer = await fetch(`${href(view)}.json`, { credentials: "omit", signal }).catch(() => undefined);
-  return answer?.ok === true ? ((await answer.json()) as How) : undefined;
+  return answer?.ok === true ? ((await answer.json()) as How | null) ?? undefined : undefined;
 }
 
 /** begin leaves the page for the identity provider. */
