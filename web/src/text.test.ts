@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, lag, presence, shortKRI, visible } from "./text";
+import { ago, lag, presence, problemsOf, shortKRI, visible } from "./text";
 import { href, parseView } from "./view";
 
 describe("presence", () => {
@@ -57,4 +57,14 @@ it("what shows no glyph is written out, and as JSON means the same", () => {
   expect(visible("admin\u3164\ufe0f\u034f")).toBe("admin\\u3164\\ufe0f\\u034f");
   expect(JSON.parse(visible(JSON.stringify({ text })))).toEqual({ text });
   expect(visible("plain <b> ümläut 漢字")).toBe("plain <b> ümläut 漢字");
+});
+
+describe("problemsOf", () => {
+  it("reads what has no effect on a proxy, in an order that lasts", () => {
+    expect(problemsOf({ dataplaneInsight: { metadata: { problems: { policies: "b", inbounds: "a" } } } })).toEqual([["inbounds", "a"], ["policies", "b"]]);
+  });
+  it("takes none for none", () => {
+    for (const insight of [undefined, {}, { metadata: {} }]) expect(problemsOf({ dataplaneInsight: insight })).toEqual([]);
+    expect(problemsOf(undefined)).toEqual([]);
+  });
 });

@@ -78,6 +78,12 @@ export function lag(o: Overview): { behind: number; refused: number } {
   return { behind: Math.max(0, (sent ?? 0) - (acknowledged ?? 0) - (rejected ?? 0)), refused: o.refused ?? 0 };
 }
 
+/** problemsOf is why something has no effect on a proxy, by its source: what its Envoy refuses, and what its zone withheld. */
+export function problemsOf(o: { dataplaneInsight?: unknown } | undefined): [source: string, text: string][] {
+  const insight = o?.dataplaneInsight as { metadata?: { problems?: Record<string, unknown> } } | undefined;
+  return Object.entries(insight?.metadata?.problems ?? {}).map(([source, text]): [string, string] => [source, String(text)]).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
 /** versionOf is what runs there, as it told in its last session. */
 export function versionOf(o: Overview): string {
   const version = lastSession(o)?.version;

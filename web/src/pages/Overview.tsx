@@ -1,4 +1,5 @@
 import { memo, useCallback, useMemo, useState } from "react";
+import { Button } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
 import { useAgain, useAnswer } from "../ask";
@@ -9,13 +10,14 @@ import { Replicas } from "../parts/Replicas";
 import { LeftOut } from "../parts/LeftOut";
 import { Link } from "../parts/Link";
 import { Time } from "../parts/Time";
-import { lag, presence, versionOf, type Presence } from "../text";
+import { lag, presence, problemsOf, versionOf, type Presence } from "../text";
 import { href } from "../view";
 import { useConnections, type Live } from "../watch";
 
 const pageSize = 1000;
-// So few have room for their names.
+// So few have room for their names, and so many are small.
 const few = 40;
+const many = 400;
 
 /** Overview is one screen: what is there, and first of all what is not as it should be. */
 export function Overview({ server }: { server: Server }) {
@@ -27,12 +29,15 @@ export function Overview({ server }: { server: Server }) {
     <section>
       <h1>Overview</h1>
       <Totals global={global} turn={turn} />
-      <Findings global={global} turn={turn} />
-      {global ? <Zones changed={next} /> : <Proxies changed={next} />}
-      <Recent turn={turn} />
+      {global ? <OfGlobal turn={turn} changed={next} /> : <OfZone turn={turn} changed={next} />}
       {global && <Replicas turn={turn} />}
     </section>
   );
+}
+
+interface Turn {
+  turn: number;
+  changed: () => void;
 }
 
 function Totals({ global, turn }: { global: boolean; turn: number }) {
@@ -87,7 +92,7 @@ function subjectsOf(all: Schema["Overview"][]): Subject[] {
   return subjects.sort((a, b) => urgency[a.is.state] - urgency[b.is.state] || byName.compare(a.o.name, b.o.name));
 }
 
-function Zones({ changed }: { changed: () => void }) {
+function OfGlobal({ turn, changed }: Turn) {
   const zones = useAnswer("zones", (signal) =>
     answered(api.GET("/zones/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
   );
@@ -95,10 +100,18 @@ function Zones({ changed }: { changed: () => void }) {
     zones.again();
     changed();
   });
-  return <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />;
+  return (
+    <>
+      <div className="beside">
+        <Findings global turn={turn} />
+        <Recent turn={turn} />
+      </div>
+      <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />
+    </>
+  );
 }
 
-function Proxies({ changed }: { changed: () => void }) {
+function OfZone({ turn, changed }: Turn) {
   const proxies = useAnswer("proxies", (signal) =>
     answered(api.GET("/dataplanes/_overview", { params: { query: { size: pageSize, brief: "true" } }, signal })),
   );
@@ -106,7 +119,15 @@ function Proxies({ changed }: { changed: () => void }) {
     proxies.again();
     changed();
   });
-  return <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />;
+  return (
+    <>
+      <div className="beside">
+        <Findings global={false} turn={turn} proxies={proxies.data?.items} />
+        <Recent turn={turn} />
+      </div>
+      <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />
+    </>
+  );
 }
 
 function Subjects({ title, answer, live, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; live: Live; none: string }) {
@@ -135,13 +156,13 @@ function Subjects({ title, answer, live, none }: { title: string; answer: Return
 
 function isWrong({ o, is }: Subject): boolean {
   const { behind, refused } = lag(o);
-  return is.state !== "online" || disabled(o) || behind + refused > 0;
+  return is.state !== "online" || disabled(o) || behind + refused > 0 || problemsOf(o).length > 0;
 }
 
 /** Tiles are drawn again only when there is another answer: there may be a thousand. */
 const Tiles = memo(function Tiles({ items, title }: { items: Subject[]; title: string }) {
   return (
-    <ul className={items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
+    <ul className={items.length > many ? "tiles small" : items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
       {items.map(({ o, is }) => (
         <li key={o.kri ?? o.name} className={`tile ${is.state}`} title={tip(o, is)}>
           <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {stateText(is)}</span></Link>
@@ -161,13 +182,14 @@ function disabled(o: Schema["Overview"]): boolean {
 }
 
 function Wrong({ items, title }: { items: Subject[]; title: string }) {
+  const [rows, setRows] = useState(10);
   return (
     <div className="scroll" tabIndex={0}>
       <table>
         <caption>{title} that need a look</caption>
         <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Sync</th><th scope="col">Version</th><th scope="col">What to do</th></tr></thead>
         <tbody>
-          {items.slice(0, 100).map(({ o, is }) => (
+          {items.slice(0, rows).map(({ o, is }) => (
             <tr key={o.kri ?? o.name}>
               <th scope="row"><Link to={about(o)}>{o.name}</Link></th>
               <td><State presence={is} disabled={disabled(o)} /></td>
@@ -178,7 +200,7 @@ function Wrong({ items, title }: { items: Subject[]; title: string }) {
           ))}
         </tbody>
       </table>
-      {items.length > 100 && <p className="note">{items.length - 100} more.</p>}
+      {items.length > rows && <p className="row"><span className="note">{items.length - rows} more.</span><Button onPress={() => setRows((n) => n + 100)}>Show {Math.min(100, items.length - rows)} of them</Button></p>}
     </div>
   );
 }
@@ -207,8 +229,10 @@ function tip(o: Schema["Overview"], is: Presence): string {
 function lagText(o: Schema["Overview"], is: Presence): string {
   const { behind, refused } = lag(o);
   if (is.state !== "online") return "";
-  if (behind + refused === 0) return "in step";
-  return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused` : ""].filter((t) => t !== "").join(", ");
+  const problems = problemsOf(o).filter(([source]) => !source.startsWith("refused-")).length;
+  if (behind + refused + problems === 0) return "in step";
+  const withheld = problems === 0 ? "" : "something has no effect";
+  return [behind > 0 ? `${behind} not acknowledged` : "", refused > 0 ? `${refused} refused` : "", withheld].filter((t) => t !== "").join(", ");
 }
 
 /** Versions counts what runs, so that one that is older stands out. */
@@ -222,7 +246,7 @@ function Versions({ items }: { items: Subject[] }) {
 function remedy(o: Schema["Overview"], p: Presence) {
   if (disabled(o)) return <code>causewayctl zone enable {o.name}</code>;
   if (o.leftOut !== undefined) return "Ask for the right to read its insight.";
-  if (o.type === "DataplaneOverview" && p.state === "online") return "Open its page: Envoy's log says why it refuses.";
+  if (o.type === "DataplaneOverview" && p.state === "online") return "Open its page: it says why.";
   if (o.type === "DataplaneOverview") return p.state === "never" ? "Start its Envoy with causeway-zone bootstrap." : "Look at its Envoy's log.";
   if (p.state === "online") return "Open its page: it names what is refused or behind.";
   if (p.state === "never") return <code>causewayctl zone create {o.name}</code>;

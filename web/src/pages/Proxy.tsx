@@ -3,9 +3,10 @@ import { useAnswer, type Answer } from "../ask";
 import { AsOf } from "../parts/AsOf";
 import { Envoy } from "../parts/Envoy";
 import { LeftOut } from "../parts/LeftOut";
+import { Linked } from "../parts/Linked";
 import { KRI, Link } from "../parts/Link";
 import { Time } from "../parts/Time";
-import { date, presence, shortKRI } from "../text";
+import { date, presence, problemsOf, shortKRI } from "../text";
 import { href } from "../view";
 
 interface At {
@@ -65,7 +66,20 @@ function Connection({ overview }: { overview: Answer<Schema["Overview"]> }) {
           <div><dt>Envoy</dt><dd>{insight?.subscriptions?.at(-1)?.version?.envoy?.version ?? "unknown"}</dd></div>
         </dl>
       )}
+      <Problems of={problemsOf(o)} />
       <LeftOut count={o?.leftOut} />
+    </>
+  );
+}
+
+function Problems({ of }: { of: [source: string, text: string][] }) {
+  if (of.length === 0) return null;
+  return (
+    <>
+      <h3 id="problems">Without effect on it</h3>
+      <ul className="findings" aria-labelledby="problems">
+        {of.map(([source, text]) => <li key={source}><b>{source.startsWith("refused-") ? "Its Envoy refuses" : source}</b>: <Linked text={text} /></li>)}
+      </ul>
     </>
   );
 }

@@ -33,7 +33,7 @@ export function Resource({ kri }: { kri: string }) {
             <Fact name="From" value={r.labels?.["kuma.io/zone"] ?? r.labels?.["kuma.io/origin"]} />
           </dl>
           <Conditions conditions={r.status?.conditions ?? []} />
-          {isPolicy(r) && <Rollout type={r.type ?? ""} mesh={r.mesh ?? "default"} kri={r.kri ?? ""} change={r.modificationTime ?? ""} />}
+          {isPolicy(r) && <Rollout type={r.type ?? ""} mesh={r.mesh ?? "default"} kri={r.kri ?? ""} change={r.modificationTime ?? ""} judged={found.again} />}
           {(isPolicy(r) || r.type === "MeshService") && plural !== "" && <Concerned key={r.kri} of={r} plural={plural} />}
           {r.type === "Dataplane" && r.kri !== undefined && <p><Link to={href("proxy", { kri: r.kri })}>Its proxy: connection, certificate, inbounds and rules</Link></p>}
           <h2>Source</h2>

@@ -1,11 +1,13 @@
-import { useEffect, useRef, useState, type ReactNode } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
 import { useAgain, useAnswer } from "../ask";
 import { doubts, over } from "../sync";
+import { problemsOf } from "../text";
 import { href } from "../view";
 import { AsOf } from "./AsOf";
 import { Link } from "./Link";
+import { Linked } from "./Linked";
 import { store } from "./Replicas";
 import { Time } from "./Time";
 
@@ -18,16 +20,17 @@ interface Finding {
 
 // The zones that are asked about at once, each for its sync. A person may ask for the others.
 const most = 20;
-const shown = 20;
+const shown = 5;
 
-/** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below. */
-export function Findings({ global, turn }: { global: boolean; turn: number }) {
+/** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below, and what has no effect on the proxies of a zone. */
+export function Findings({ global, turn, proxies }: { global: boolean; turn: number; proxies?: Schema["Overview"][] | undefined }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   useAgain(found, turn);
   const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
-  const all = [...(d?.all ?? []), ...others.found.all];
+  const ofProxies = useMemo(() => (proxies ?? []).flatMap(ofProxy), [proxies]);
+  const all = [...(d?.all ?? []), ...others.found.all, ...(d === undefined ? [] : ofProxies)];
   const unchecked = [...(d?.unchecked ?? []), ...others.found.unchecked];
   const rest = (d?.zones ?? 0) - others.asked;
   return (
@@ -146,6 +149,15 @@ async function ofZone(signal: AbortSignal): Promise<Found> {
     if (failure.status !== 404) found.unchecked.push(`Sync: ${failure.message}.`); // a zone without a global has none
   }
   return found;
+}
+
+/** ofProxy is what has no effect on a proxy, or is refused by its Envoy. */
+function ofProxy(o: Schema["Overview"]): Finding[] {
+  const problems = problemsOf(o);
+  const first = problems[0];
+  if (first === undefined) return [];
+  const more = problems.length > 1 && ` And ${problems.length - 1} more.`;
+  return [{ about: <Link to={href("proxy", { kri: o.kri })}>Proxy {o.name}</Link>, what: <><Linked text={first[1]} />.{more}</>, todo: "Mend the policy that it names, or the proxy." }];
 }
 
 /** ofSync is what is held, refused, or not known of one zone. */

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
 import { useAgain, useAnswer } from "../ask";
 import { date } from "../text";
@@ -8,7 +9,7 @@ import { Link } from "./Link";
 import { Time } from "./Time";
 
 const asked = 50;
-const shown = 5;
+const shown = 3;
 const lately = 15 * 60_000;
 const wait = "25s";
 
@@ -22,6 +23,7 @@ interface Change {
 /** Recent is what was changed on this server a short time ago, and how far each change has come. A new turn asks that again. */
 export function Recent({ turn }: { turn: number }) {
   const { entries, refusal } = useLog();
+  const [whole, setWhole] = useState(false);
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const policies = new Set((types.data?.resources ?? []).filter((t) => t.policy !== undefined).map((t) => t.name));
   const changes = latest(entries ?? []).filter((c) => policies.has(c.what.type));
@@ -30,8 +32,8 @@ export function Recent({ turn }: { turn: number }) {
       <h2 id="recent">Rolling out</h2>
       {refusal !== undefined && <p className="note">{refusal.status === 403 ? "What was changed is in the audit log, which you may not read." : `What was changed is unknown: ${refusal.message}`}</p>}
       {refusal === undefined && (entries === undefined ? <p role="status" className="pending">Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
-      {changes.length > 0 && <ul className="recent">{changes.slice(0, shown).map((c) => <Row key={keyOf(c.what)} change={c} turn={turn} />)}</ul>}
-      {changes.length > shown && <p className="note">{changes.length - shown} more were changed in the last 15 minutes: <code>causewayctl audit --since 15m</code>.</p>}
+      {changes.length > 0 && <ul className="recent">{(whole ? changes : changes.slice(0, shown)).map((c) => <Row key={keyOf(c.what)} change={c} turn={turn} />)}</ul>}
+      {!whole && changes.length > shown && <p><Button onPress={() => setWhole(true)}>Show {changes.length - shown} more</Button></p>}
     </section>
   );
 }
@@ -75,13 +77,15 @@ function Progress({ of, at, turn }: { of: Schema["AuditChange"]; at: Date | unde
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path, query: of.namespace === undefined ? {} : { namespace: of.namespace } }, signal })), change);
   const r = rollout.data;
   useAgain(rollout, turn);
-  useFollowed(change, at, r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
+  const complete = r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total;
+  useFollowed(change, at, complete, rollout.again);
   if (r === undefined) return <p className="note">{rollout.refusal === undefined ? "Asking how far it has come…" : `How far it has come is unknown: ${rollout.refusal.message}`}</p>;
   const name = of.name;
   return (
     <p className="row">
-      {r.zone === undefined && r.zones.total > 0 && <span><progress max={r.zones.total} value={r.zones.acknowledged} aria-label={`zones that have ${name}`} /> {r.zones.acknowledged} of {r.zones.total} zones</span>}
-      {r.proxies.total > 0 ? <span><progress max={r.proxies.total} value={r.proxies.enforced} aria-label={`proxies that enforce ${name}`} /> {r.proxies.enforced} of {r.proxies.total} proxies</span> : <span>it concerns no proxy that {r.proxies.leftOut === undefined ? "is known here" : "you may read"}</span>}
+      {complete && <span>Complete:</span>}
+      {r.zone === undefined && r.zones.total > 0 && <span>{!complete && <progress max={r.zones.total} value={r.zones.acknowledged} aria-label={`zones that have ${name}`} />} {r.zones.acknowledged} of {r.zones.total} zones</span>}
+      {r.proxies.total > 0 ? <span>{!complete && <progress max={r.proxies.total} value={r.proxies.enforced} aria-label={`proxies that enforce ${name}`} />} {r.proxies.enforced} of {r.proxies.total} proxies</span> : <span>no proxy that {r.proxies.leftOut === undefined ? "is known here" : "you may read"}</span>}
       {r.zones.refused.length > 0 && <span className="bad">refused by {r.zones.refused.length} {r.zones.refused.length === 1 ? "zone" : "zones"}</span>}
       {r.kri !== undefined && <Link to={href("resource", { kri: r.kri })}>Details</Link>}
     </p>

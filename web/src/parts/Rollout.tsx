@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { answered, api, type Schema } from "../api";
 import { useAnswer } from "../ask";
 import { AsOf } from "./AsOf";
@@ -6,13 +7,34 @@ import { Time } from "./Time";
 import { date } from "../text";
 import { useFollowed } from "../watch";
 
+// The conditions of a resource are up to a second older than its rollout.
+const conditionsAge = 1500;
+
+interface Props {
+  type: string;
+  mesh: string;
+  kri: string;
+  change: string;
+  /** judged is called when somebody refuses the policy for another reason than before, or no longer does. */
+  judged: () => void;
+}
+
 /** Rollout says which zones have a policy and which proxies enforce it, and of which neither is known. */
-export function Rollout({ type, mesh, kri, change }: { type: string; mesh: string; kri: string; change: string }) {
+export function Rollout({ type, mesh, kri, change, judged }: Props) {
   const rollout = useAnswer(`rollout ${kri}`, (signal) =>
     answered(api.GET("/_rollout/{type}/{mesh}/{name}", { params: { path: { type, mesh, name: kri } }, signal })),
   change);
   const r = rollout.data;
   useFollowed(change, date(change), r !== undefined && r.zones.acknowledged === r.zones.total && r.proxies.enforced === r.proxies.total, rollout.again);
+  const judgement = r === undefined ? undefined : JSON.stringify([r.zones.refused, r.notEnforced ?? []]);
+  const before = useRef(judgement);
+  useEffect(() => {
+    const old = before.current;
+    before.current = judgement ?? old;
+    if (judgement === undefined || old === undefined || judgement === old) return;
+    const timer = setTimeout(judged, conditionsAge);
+    return () => clearTimeout(timer);
+  }, [judgement, judged]);
   return (
     <>
       <h2>Rollout</h2>
