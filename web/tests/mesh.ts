@@ -5,6 +5,7 @@ import { test as base, expect, type Page } from "@playwright/test";
 export interface Mesh {
   global: string;
   zone1: string;
+  zone2: string;
 }
 
 async function start(): Promise<{ mesh: Mesh; process: ChildProcess }> {
@@ -22,9 +23,9 @@ async function start(): Promise<{ mesh: Mesh; process: ChildProcess }> {
     const answer = await fetch(`${address}/`).then((r) => r.json() as Promise<{ mode?: string; zone?: string }>).catch(() => undefined);
     if (answer?.mode !== undefined) servers.set(answer.zone ?? answer.mode, address);
   }
-  const [global, zone1] = [servers.get("global"), servers.get("zone-1")];
-  if (global === undefined || zone1 === undefined) throw new Error(`no global and zone-1 in:\n${told}`);
-  return { mesh: { global, zone1 }, process };
+  const [global, zone1, zone2] = ["global", "zone-1", "zone-2"].map((name) => servers.get(name));
+  if (global === undefined || zone1 === undefined || zone2 === undefined) throw new Error(`no global, zone-1 and zone-2 in:\n${told}`);
+  return { mesh: { global, zone1, zone2 }, process };
 }
 
 /** watched is a page whose every request to another host, error and refused script fails the test. */

@@ -57,6 +57,31 @@ test("a zone that goes away is shown as away, since when, and comes back, in a p
   await shows(page, /The zone is connected/);
 });
 
+test("a change is shown while it is rolled out, to a zone that does not move, and when it is everywhere, in a page that nobody touches", async ({ page }) => {
+  test.setTimeout(120_000);
+  await page.clock.install();
+  await page.goto(`${global.url}/ui/`);
+  const row = page.getByRole("region", { name: "Rolling out" }).getByRole("listitem").filter({ hasText: "MeshTimeout moving" });
+  const bar = row.getByRole("progressbar", { name: "zones that have moving" });
+  await expect(page.getByRole("region", { name: "Rolling out" }).getByText("No policy was changed on this server")).toBeVisible();
+  zone.process.kill("SIGSTOP");
+  const spec = { targetRef: { kind: "Mesh" }, to: [{ targetRef: { kind: "Mesh" }, default: { connectionTimeout: "3s" } }] };
+  try {
+    await ask(global, "PUT", "/meshes/default/meshtimeouts/moving", { type: "MeshTimeout", mesh: "default", name: "moving", spec });
+    await expect(row).toContainText("0 of 1 zones");
+    await expect(bar).toHaveJSProperty("position", 0);
+    await expect(row).not.toContainText("Complete");
+  } finally {
+    zone.process.kill("SIGCONT");
+  }
+  await expect(row).toContainText(/Complete: *1 of 1 zones/);
+  await expect(bar).toHaveCount(0);
+  await page.clock.fastForward("16:00");
+  await expect(row, "the page asks the log again within half a minute").toHaveCount(0, { timeout: 60_000 });
+  await expect(page.getByText("No policy was changed on this server in the last 15 minutes.")).toBeVisible();
+  await ask(global, "DELETE", "/meshes/default/meshtimeouts/moving");
+});
+
 test("a zone's own page answers while its global is away, and says since when", async ({ page }) => {
   test.setTimeout(240_000);
   await page.goto(`${zone.url}/ui/resources?type=meshservices`);
@@ -114,4 +139,35 @@ test("deletions that are held are accepted by clicks, and only then happen", asy
   await expect(page.getByRole("status").filter({ hasText: "11 deletions of MeshService accepted." })).toBeVisible();
   await expect(rest).toHaveCount(0);
   await expect.poll(() => total(global, "meshservices"), { timeout: 60_000 }).toBe(1);
+});
+
+test("with a thousand zones the overview is one screen", async ({ page }) => {
+  const zones = Array.from({ length: 975 }, (_, i) => ({ type: "Zone", name: `zone-${String(i).padStart(3, "0")}` }));
+  await ask(global, "POST", "/_batch", zones);
+  const policies = Array.from({ length: 5 }, (_, i) => ({
+    type: "MeshTimeout", mesh: "default", name: `wide-${i}`,
+    spec: { targetRef: { kind: "Mesh" }, to: [{ targetRef: { kind: "Mesh" }, default: { connectionTimeout: "3s" } }] },
+  }));
+  await ask(global, "POST", "/_batch", policies);
+  await page.goto(`${global.url}/ui/`);
+  await expect(page.getByText("1 of 1000")).toBeVisible();
+  await expect(page.getByText(/^(Asking|Refreshing|Loading|Waiting|Checking)/)).toHaveCount(0);
+  await expect(page.getByText("The sync of 20 of 1000 zones was checked.")).toBeVisible();
+  const tiles = page.getByRole("list", { name: "Zones by state" });
+  await expect(tiles.getByRole("listitem")).toHaveCount(1000);
+  await expect(page.getByRole("region", { name: "Rolling out" }).getByText(/of 1000 zones/)).toHaveCount(3);
+  const parts = [page.getByRole("region", { name: "Needs attention" }), page.getByRole("region", { name: "Rolling out" }), tiles];
+  const ends = await Promise.all(parts.map((part) => part.evaluate((e) => Math.round(e.getBoundingClientRect().bottom))));
+  expect(Math.max(...ends), `where what needs attention, what is rolled out and the zones end: ${ends.join(", ")}`).toBeLessThanOrEqual(800);
+  const height = await page.evaluate(() => document.documentElement.scrollHeight);
+  expect(height, "with the ten that most need a look, and the replicas").toBeLessThanOrEqual(1600);
+  expect(await page.evaluate(() => document.querySelectorAll("*").length), "elements").toBeLessThan(5500);
+  const narrow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  expect(narrow, "wider than its window").toBeLessThanOrEqual(0);
+  const wrong = page.getByRole("table", { name: "Zones that need a look" }).getByRole("row");
+  await expect(wrong).toHaveCount(11);
+  await page.getByRole("button", { name: "Show 100 of them" }).click();
+  await expect(wrong).toHaveCount(111);
+  await page.getByRole("region", { name: "Rolling out" }).getByRole("button", { name: "Show 3 more" }).click();
+  await expect(page.getByRole("region", { name: "Rolling out" }).getByText(/of 1000 zones/)).toHaveCount(5);
 });
