@@ -53,7 +53,10 @@ func TestLoginAtOddProviders(t *testing.T) {
 			})
 		}, says: "500"},
 		{name: "silence", odd: func(p *oddProvider) {
-			p.answer = at(discovery, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+			p.answer = at(discovery, func(_ http.ResponseWriter, r *http.Request) {
+				<-r.Context().Done()
+				panic(http.ErrAbortHandler) // to return would answer, with nothing
+			})
 		}, says: "did not answer in"},
 		{name: "a document elsewhere", odd: func(p *oddProvider) {
 			p.answer = at(discovery, func(w http.ResponseWriter, r *http.Request) {
