@@ -57,7 +57,7 @@ test("pictures of the views", async ({ watched: page, mesh }) => {
     await page.emulateMedia({ colorScheme: dark === true ? "dark" : "light" });
     await page.goto(url);
     if (name !== "try") await expect(page.getByText(/^Updated/).first()).toBeVisible();
-    await expect(page.getByText("Refreshing…")).toHaveCount(0);
+    await expect(page.getByText(/^(Refreshing|Loading).*…$/)).toHaveCount(0);
     await open?.();
     const picture = await page.screenshot({ path: `${folder}/${name}.png` });
     expect(picture.length, name).toBeGreaterThan(10_000);
