@@ -62,6 +62,9 @@ func TestGatewayPolicies(t *testing.T) {
 	w.apply("{type: MeshTimeout, mesh: default, name: patient, spec: {targetRef: {kind: MeshGateway, name: edge}, to: [{targetRef: {kind: MeshHTTPRoute, name: patient}, default: {http: {requestTimeout: 5s}}}]}}")
 	w.gets(port, "a.example", "/patient/slow", http.StatusOK, "backend-")
 	w.gets(port, "a.example", "/slow", http.StatusGatewayTimeout, "")
+	// What follows has nothing to do with time.
+	w.policy(resources.TypeMeshTimeout, toMesh, "{connectionTimeout: 3s, http: {requestTimeout: 15s}}")
+	w.gets(port, "a.example", "/slow", http.StatusOK, "backend-")
 
 	w.policy(resources.TypeMeshRetry, toBackend, "{http: {numRetries: 5, retryOn: [5xx]}}")
 	eventually(t, "retries", func() bool {
