@@ -63,7 +63,7 @@ func (t *Term) Run(ctx context.Context, from store.Reader) error {
 		if time.Since(verified) > verifyEvery {
 			verified = time.Now()
 			t.verify(ctx)
-			_, _ = t.look(ctx) // shown only: what was seen before stays
+			_, _ = t.look(ctx) // shown only
 			work = all()
 		}
 		began := time.Now()

@@ -311,6 +311,11 @@ func TestPeers(t *testing.T) {
 	if got := l.Peers(); !slices.Equal(got, want) {
 		t.Errorf("the replicas are %+v, want %+v", got, want)
 	}
+	c.setAway(true)
+	if _, err := l.look(t.Context()); err == nil || l.Peers() != nil {
+		t.Errorf("%v: without the API server it still knows %+v", err, l.Peers())
+	}
+	c.setAway(false)
 	l.leaves()
 	if got := (*Term)(nil).Peers(); got != nil {
 		t.Errorf("a server without replicas has %+v", got)

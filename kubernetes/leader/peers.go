@@ -29,7 +29,8 @@ func (t *Term) Lease() string {
 	return t.cfg.Lease
 }
 
-// Peers returns the replicas' pods, by number, as of at most verifyEvery ago; none for a server without replicas.
+// Peers returns the replicas' pods, by number, as of at most verifyEvery ago; none for a server without replicas, and none
+// while the pods cannot be listed.
 func (t *Term) Peers() []Peer {
 	if t == nil {
 		return nil
@@ -49,10 +50,13 @@ type podStatus struct {
 	} `json:"status"`
 }
 
-// look lists the replicas' pods.
+// look lists the replicas' pods. If it fails, nothing is known of them.
 func (t *Term) look(ctx context.Context) ([]*apiserver.Object, error) {
 	all, _, err := t.client.ListIn(ctx, pods, t.cfg.Namespace) // a global may list no others
 	if err != nil {
+		t.telling.Lock()
+		defer t.telling.Unlock()
+		t.peers = nil
 		return nil, err
 	}
 	var own []*apiserver.Object
