@@ -91,7 +91,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo recording unit lint-go docs bench bench-page test-browser test-deploy: export CGO_ENABLED := 0
+build demo recording unit lint-go docs bench bench-page test-browser test-deploy test-page: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -131,9 +131,13 @@ UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNot
 	MatrixOfRights WhatAProxyHasTheZoneKeep AZoneWithManyRefusedNames DisguisesOfWhatIsDenied RouteOfATakenOverZone
 unraced    := '^Test($(subst $(space),|,$(strip $(UNRACED))))$$'
 
-# The programs that tests start, linked before the go command decides which results still hold. A test lists them with their
-# times, so that its result holds until one of them changes.
-programs = $(if $(PKG),,CGO_ENABLED=0 $(GO) run ./test/programs)
+# The programs that tests start, linked before the go command decides which results still hold. What a result depends on
+# is the test's binary, the environment variables that it read, and the times and sizes of the files and folders that it
+# looked at. A test lists the programs that it starts, and a program keeps its time while its content is the same
+# (server/programtest). So a result holds until one of these changes, and no longer: a program that nothing has linked
+# before is refused. No version, no commit and no page is in these programs and in the binaries of tests: a commit that
+# changes none of their sources changes none of them.
+programs = $(if $(CAUSEWAY_TEST_PROGRAMS),:,$(MAKE) --no-print-directory programs; export CAUSEWAY_TEST_PROGRAMS=linked)
 
 # Test binaries stay in .run/tests: one is linked again when something in it changes, not each time that its tests run.
 linked = -ldflags '-s -w' -o .run/tests$1/
@@ -142,14 +146,19 @@ linked = -ldflags '-s -w' -o .run/tests$1/
 # a moment that its writer did not think of. It is listed as failed all the same, and is to be mended. More than six
 # failures, or a data race, are final.
 RERUN ?= 0
-# Vet is a part of lint.
-TESTFLAGS := -vet=off
+# Vet is a part of lint. make test-page has the tests of the page.
+TESTFLAGS := -vet=off -tags=withoutpage
 rerun := --rerun-fails=$(RERUN) --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race --rerun-fails-run-root-test
 GOTESTSUM := $(TOOLS)/bin/gotestsum --format pkgname --hide-summary skipped $(if $(filter-out 0,$(RERUN)),$(rerun))
 
 .PHONY: help
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# CGO_ENABLED=0, -trimpath and -buildvcs=false: the program that links is linked once, too.
+.PHONY: programs
+programs: ## link what the tests start, where it has changed
+	@CGO_ENABLED=0 $(GO) run -buildvcs=false -ldflags '-s -w' ./test/programs
 
 .PHONY: build
 build: $(page) ## build the page, and the three programs with it in them, static, into bin/
@@ -160,8 +169,9 @@ ui-dev: $(page_types) ## the page with hot reload, in front of the server at CAU
 	cd web && $(NPM) run dev
 
 .PHONY: test-page
-test-page: $(page) ## the page's own logic, without a browser
+test-page: $(page) ## the page's own logic, without a browser, and how servers serve it
 	cd web && $(NPM) test
+	$(GO) test -vet=off -ldflags '-s -w' -o .run/tests/page/ -run 'Page|SignIn|Browsers|Nonce|Compression|Catalog' ./web ./api ./test/abuse
 
 .PHONY: test-browser
 test-browser: build $(envoy_ready) $(chromium_ready) ## the page in a real Chromium, in front of the demo's servers and Envoys (minutes)
@@ -188,13 +198,12 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 
 .PHONY: test
 test: ## all tests, with the race detector where it sees servers, end-to-end tests against a real Envoy last
-	status=0; for part in test-packages test-abuse test-servers; do $(MAKE) $$part || status=1; done; exit $$status
+	status=0; for part in test-packages test-abuse test-servers test-sources; do $(MAKE) $$part || status=1; done; exit $$status
 
 # -p 3: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector where it can find something (PKG=./kds/... narrows)
-	$(programs)
-	@$(packages); packages=$$($(GO) list $$packages); status=0; \
+	@$(programs); $(packages); packages=$$($(GO) list $$packages); status=0; \
 	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 "$$@" $(ARGS) || status=1; }; \
 	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(call linked,/race) $(if $(SHORT),-skip $(unraced)); \
 	export CGO_ENABLED=0; \
@@ -202,19 +211,30 @@ test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests b
 	$(if $(SHORT),some=$$(printf '%s\n' $$packages | grep -xF $(UNRACED_IN:%=-e $(MODULE)/%)) && run "$$some" $(linked) -run $(unraced);) \
 	exit $$status
 
-# -count=1: they build the servers and start them, which the go command does not see when it decides whether a result still
-# holds. -parallel 6: they wait for servers two thirds of their time. No race detector: the servers are processes, built like a
+# Tests in files named page_..._test.go do what a document says: a change of the document runs them again, and no others.
+of_pages = ^($(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(wildcard test/e2e/page_*_test.go) | cut -c6- | paste -sd '|'))$$
+
+# -parallel 6: they wait for servers two thirds of their time. No race detector: the servers are processes, built like a
 # release, so it would see the tests only.
 .PHONY: test-servers
 test-servers: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests of whole servers
-	packages=$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | grep -v '/test/abuse$$'); \
-	CGO_ENABLED=0 $(GOTESTSUM) --packages="./test/e2e $$packages" -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -count=1 -p 2 -parallel 6 -skip '$(TOOLED)' $(ARGS)
+	@$(programs); packages=$$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./test/... | \
+		grep -v -e '/test/abuse$$' $(OF_SOURCES:./%=-e '/%$$')); status=0; export CGO_ENABLED=0; \
+	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -p 2 -parallel 6 "$$@" $(ARGS) || status=1; }; \
+	run "./test/e2e $$packages" -skip '$(TOOLED)$(if $(findstring -run,$(ARGS)),,|$(of_pages))'; \
+	$(if $(findstring -run,$(ARGS)),,run ./test/e2e -run '$(of_pages)';) \
+	exit $$status
+
+# -count=1: they read the whole repository, or run git and scripts, which the go command does not see.
+OF_SOURCES := ./test/docs ./test/gate ./test/pages ./test/purity
+.PHONY: test-sources
+test-sources: $(gotestsum_ready) ## what holds for sources, documents and the gate itself
+	$(programs); CGO_ENABLED=0 $(GOTESTSUM) --packages="$(OF_SOURCES)" -- $(TESTFLAGS) $(call linked,/servers) -timeout 10m -count=1 $(ARGS)
 
 # Attempts on servers that are a part of the test: the go command sees a change of them.
 .PHONY: test-abuse
 test-abuse: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## attempts that must fail, with the race detector
-	$(programs)
-	status=0; \
+	@$(programs); status=0; \
 	$(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) $(RACE) $(call linked,/race) -timeout 20m -parallel 6 $(if $(SHORT),-skip $(unraced)) $(ARGS) || status=1; \
 	$(if $(SHORT),CGO_ENABLED=0 $(GOTESTSUM) --packages=./test/abuse -- $(TESTFLAGS) $(linked) -timeout 20m -parallel 6 -run $(unraced) $(ARGS) || status=1;) \
 	exit $$status
@@ -263,8 +283,7 @@ with_envoy = '^($(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(wildcard zone/envo
 # -p 4 -parallel 4: most tests wait for processes and for time.
 .PHONY: unit
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector and most of those with a real Envoy (PKG=./kds/... narrows)
-	$(programs)
-	$(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip $(with_envoy)) $(ARGS) $$packages
+	@$(programs); $(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip $(with_envoy)) $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/rand"
-	"embed"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -22,11 +21,6 @@ import (
 
 // Path is the path of the page at the address of the HTTP API.
 const Path = "/ui/"
-
-// built holds dist/page, if the page was built before the program, and dist/unbuilt.html.
-//
-//go:embed all:dist
-var built embed.FS
 
 const (
 	index   = "index.html"

@@ -27,7 +27,7 @@ import (
 
 // grpcProgram returns the guide's program, a grpc-go server.
 var grpcProgram = sync.OnceValues(func() (string, error) {
-	return programtest.Helper(context.Background(), "proxyless-grpc")
+	return programtest.Program(context.Background(), "proxyless-grpc")
 })
 
 // grpcServer is a running grpc-go server that reads its configuration from the zone.

@@ -67,7 +67,7 @@ func TestHostileServers(t *testing.T) {
 			t.Cleanup(hostile.Close)
 			for _, command := range commands {
 				var out bytes.Buffer
-				cmd := exec.Command(filepath.Join(programs, "causewayctl"),
+				cmd := exec.Command(filepath.Join(programs(), "causewayctl"),
 					append(append([]string{}, command...), "--address", hostile.URL, "--timeout", "20s")...)
 				cmd.Stdout, cmd.Stderr = &out, &out
 				if err := cmd.Run(); err == nil || out.Len() > maxHostile || !strings.Contains(out.String(), c.says) {
@@ -81,7 +81,7 @@ func TestHostileServers(t *testing.T) {
 			t.Errorf("%d requests went to another server", n)
 		}
 	})
-	if out, err := exec.Command(filepath.Join(programs, "causewayctl"), "get", "zones", "--address",
+	if out, err := exec.Command(filepath.Join(programs(), "causewayctl"), "get", "zones", "--address",
 		victim.URL).CombinedOutput(); err != nil || reached.Swap(0) == 0 {
 		t.Errorf("the twin: %v: %s", err, out)
 	}

@@ -107,7 +107,7 @@ func TestSessionsAtOnce(t *testing.T) {
 	s := newSignedIn(t)
 	s.begin()
 	run := func(args ...string) (string, error) {
-		said, err := exec.CommandContext(t.Context(), filepath.Join(programs, "causewayctl"), //nolint:gosec // the program under test
+		said, err := exec.CommandContext(t.Context(), filepath.Join(programs(), "causewayctl"), //nolint:gosec // the program under test
 			append(args, "--config", s.config, "--timeout", "60s")...).CombinedOutput()
 		return string(said), err
 	}
@@ -144,7 +144,7 @@ func TestRenewalWithoutRoom(t *testing.T) {
 	s := newSignedIn(t)
 	s.begin()
 	before := s.issued.Load()
-	program := filepath.Join(programs, "causewayctl")
+	program := filepath.Join(programs(), "causewayctl")
 	said, err := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -f 0 && exec "$0" "$@"`, program, //nolint:gosec // the program under test
 		"auth", "whoami", "--config", s.config).CombinedOutput()
 	if err == nil || !strings.Contains(string(said), "is not renewed, as the next one cannot be kept") {

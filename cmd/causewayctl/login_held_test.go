@@ -41,7 +41,7 @@ func TestSessionThatIsBeingRenewed(t *testing.T) {
 		}
 	}
 	run := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "causewayctl"), args...) //nolint:gosec // the program under test
+		cmd := exec.CommandContext(t.Context(), filepath.Join(programs(), "causewayctl"), args...) //nolint:gosec // the program under test
 		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+home)
 		said, err := cmd.CombinedOutput()
 		return string(said), err
@@ -77,7 +77,7 @@ func TestContextThatChangesDuringSignIn(t *testing.T) {
 	p, home := startOddProvider(t, oddKey(t)), t.TempDir()
 	server := p.server(t, p.URL)
 	run := func(args ...string) (string, error) {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, "causewayctl"), args...) //nolint:gosec // the program under test
+		cmd := exec.CommandContext(t.Context(), filepath.Join(programs(), "causewayctl"), args...) //nolint:gosec // the program under test
 		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+home)
 		said, err := cmd.CombinedOutput()
 		return string(said), err

@@ -18,7 +18,7 @@ import (
 )
 
 // provider returns the program of the identity provider, test/idp.
-var provider = sync.OnceValues(func() (string, error) { return programtest.Helper(context.Background(), "idp") })
+var provider = sync.OnceValues(func() (string, error) { return programtest.Program(context.Background(), "idp") })
 
 // startForLogin runs an identity provider, whose tokens hold for 5 s and in which nora enters each device code, and the
 // zone zone-1, which trusts it, until the script ends. SERVER is the zone's address, ISSUER the provider's,

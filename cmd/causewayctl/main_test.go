@@ -17,11 +17,19 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/causeway-mesh/causeway/credential"
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// programs is the folder with the program under test. TestMain sets it.
-var programs string
+// built is the folder with the program under test. TestMain sets it.
+var built string
+
+// programs returns the folder with the program under test. What TestMain looks at is no input of a test's result, so each
+// test that starts the program looks again.
+func programs() string {
+	programtest.Look(programtest.Release)
+	return built
+}
 
 // TestMain builds the programs separately from the tests. The test binary includes a whole zone and the race detector,
 // which would burden each of the many processes that the scripts start.
@@ -38,7 +46,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		return
 	}
-	programs = dir
+	built = dir
 	status = m.Run()
 }
 

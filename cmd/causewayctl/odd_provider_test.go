@@ -126,7 +126,7 @@ func (p *oddProvider) server(t *testing.T, issuer string) string {
 
 // login prepares a causewayctl login whose home is dir.
 func (p *oddProvider) login(ctx context.Context, dir, server string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, filepath.Join(programs, "causewayctl"), append([]string{"login", "prod", "--address", server, //nolint:gosec // the program under test
+	cmd := exec.CommandContext(ctx, filepath.Join(programs(), "causewayctl"), append([]string{"login", "prod", "--address", server, //nolint:gosec // the program under test
 		"--provider-ca", p.ca, "--timeout", "2s"}, args...)...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir, "DISPLAY=", "WAYLAND_DISPLAY=")
 	return cmd

@@ -122,7 +122,7 @@ func runSnippet(t *testing.T, dir string, block []string) (now []string, command
 		if args[0] != "causewayctl" {
 			t.Fatalf("%s: want a command of causewayctl", command)
 		}
-		cmd := exec.Command(filepath.Join(programs, "causewayctl"), args[1:]...)
+		cmd := exec.Command(filepath.Join(programs(), "causewayctl"), args[1:]...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		now = append(now, line)

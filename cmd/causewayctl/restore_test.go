@@ -94,7 +94,7 @@ func TestCraftedBackups(t *testing.T) {
 }
 
 func restored(backup, dir string) (string, error) {
-	out, err := exec.Command(filepath.Join(programs, "causewayctl"), "restore", backup, "--data-dir", dir).CombinedOutput()
+	out, err := exec.Command(filepath.Join(programs(), "causewayctl"), "restore", backup, "--data-dir", dir).CombinedOutput()
 	return string(out), err
 }
 

@@ -32,8 +32,8 @@ import (
 // store in memory.
 func startServer(env *testscript.Env) error {
 	env.Setenv("GOGC", "off") // what runs for 20 ms spends a tenth of that on collecting what it needs
-	env.Setenv("PATH", programs+string(os.PathListSeparator)+env.Getenv("PATH"))
-	env.Setenv("PROGRAMS", programs) // for a PATH with nothing else
+	env.Setenv("PATH", programs()+string(os.PathListSeparator)+env.Getenv("PATH"))
+	env.Setenv("PROGRAMS", programs()) // for a PATH with nothing else
 	switch kind, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"), "_"); kind {
 	case "zone":
 		return startZoneAlone(env)

@@ -33,7 +33,7 @@ type signedIn struct {
 
 func newSignedIn(t *testing.T) *signedIn {
 	t.Helper()
-	c, err := cluster.New(cluster.Config{Bin: programs, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestTokenFilesReplaceOnlyFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := func(out string) (string, error) {
-		said, err := exec.Command(filepath.Join(programs, "causewayctl"), "dataplane", "token", "a",
+		said, err := exec.Command(filepath.Join(programs(), "causewayctl"), "dataplane", "token", "a",
 			"--address", zone.URL, "--out", out, "--timeout", "20s").CombinedOutput()
 		return string(said), err
 	}

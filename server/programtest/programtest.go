@@ -5,12 +5,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
-	"time"
 )
+
+// Linked is the environment variable that make sets after LinkAll: Build then compiles nothing.
+const Linked = "CAUSEWAY_TEST_PROGRAMS"
+
+// Names of sets of programs.
+const (
+	// Release is the three programs of the repository, like a release without the page.
+	Release = "release"
+	// SettableClock is the same programs, with a clock that a test sets.
+	SettableClock = "settableclock"
+	// Load is the load generators beside the repository. There may be none.
+	Load = "load"
+)
+
+// set is a folder of programs.
+type set struct {
+	// packages are the folders of the programs. A program has the name of its folder.
+	packages []string
+	// tags are build tags beside withoutPage.
+	tags string
+	// module, if set, is another module that has the packages, relative to the repository. It need not be there.
+	module string
+}
+
+// withoutPage is the build tag that leaves the page out. A change of the page then changes no program that tests of
+// servers start. make test-page and make test-browser test the page.
+const withoutPage = "withoutpage"
+
+var ours = []string{"./cmd/causeway-global", "./cmd/causeway-zone", "./cmd/causewayctl"}
+
+// sets are all programs that tests start, by the names of their folders. Build knows no others, and LinkAll links all.
+var sets = map[string]set{
+	Release:          {packages: ours},
+	SettableClock:    {packages: ours, tags: "settableclock"},
+	Load:             {packages: []string{"./kdsload", "./proxyload"}, module: "../shared/load"},
+	"demo":           {packages: []string{"./test/demo"}},
+	"idp":            {packages: []string{"./test/idp"}},
+	"member":         {packages: []string{"./resources/store/etcd/etcdtest/member"}},
+	"proxyless-grpc": {packages: []string{"./docs/proxyless-grpc"}},
+}
 
 // Root returns the folder of the repository, searched from the working directory upwards.
 func Root() (string, error) {
@@ -30,102 +68,43 @@ func Root() (string, error) {
 	}
 }
 
-// Build compiles packages, with these flags of go build, into the folder NAME of .run/programs, statically linked like
-// a release, and returns the folder. A program is linked once, until its sources change, and keeps its time until then:
-// the go command looks at the time when it decides whether the result of a test that used the program still holds.
-func Build(ctx context.Context, name string, flags []string, packages ...string) (string, error) {
+// Build returns the folder of a set of programs in .run/programs, and lists it, so that the go command runs a test again
+// when a program of the set has changed. It links the programs first, unless Linked says that LinkAll has.
+func Build(ctx context.Context, name string) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, ".run", "programs", name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	l := linkerOf(root)
+	s, known := l.sets[name]
+	if !known {
+		return "", fmt.Errorf("no set of programs is named %s: name it in package programtest", name)
+	}
+	if os.Getenv(Linked) == "" {
+		if err := l.link(ctx, name); err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(l.dir, name)
+	switch found, err := os.ReadDir(dir); {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", err
+	case len(found) < len(s.packages) && s.module == "":
+		return "", fmt.Errorf("%s lacks programs: run go run ./test/programs before %s is set", dir, Linked)
 	}
-	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("%s: %w", lock.Name(), err)
-	}
-	before, err := openAll(dir)
-	defer before.close()
-	if err != nil {
-		return "", err
-	}
-	args := append([]string{"build", "-o", dir + string(filepath.Separator), "-buildvcs=false", "-ldflags=-s -w"}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...) //nolint:gosec // packages of ours
-	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the programs: %w\n%s", err, out)
-	}
-	return dir, before.restoreTimes()
+	return dir, nil
 }
 
-// Helpers are the packages of the programs that tests start beside those in cmd, by the names of the programs.
-var Helpers = map[string]string{
-	"demo":           "./test/demo",
-	"idp":            "./test/idp",
-	"member":         "./resources/store/etcd/etcdtest/member",
-	"proxyless-grpc": "./docs/proxyless-grpc",
+// Look lists a set of programs that Build returned before, and that a test uses now. The go command learns of what a test
+// looks at, and not of what TestMain looks at before it runs the tests.
+func Look(name string) {
+	if root, err := Root(); err == nil {
+		_, _ = os.ReadDir(filepath.Join(linkerOf(root).dir, name))
+	}
 }
 
-// Helper compiles one of Helpers as Build does, and returns its path.
-func Helper(ctx context.Context, name string) (string, error) {
-	dir, err := Build(ctx, name, nil, Helpers[name])
+// Program is Build for a set of one program of the same name. It returns the program's path.
+func Program(ctx context.Context, name string) (string, error) {
+	dir, err := Build(ctx, name)
 	return filepath.Join(dir, name), err
-}
-
-// program is a program before a build. It is open, so that no new file gets the number of the old one.
-type program struct {
-	*os.File
-	before os.FileInfo
-}
-
-type programs []program
-
-func openAll(dir string) (programs, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var all programs
-	for _, e := range entries {
-		f, err := os.Open(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return all, err
-		}
-		info, err := f.Stat()
-		all = append(all, program{f, info})
-		if err != nil {
-			return all, err
-		}
-	}
-	return all, nil
-}
-
-func (all programs) close() {
-	for _, p := range all {
-		_ = p.Close()
-	}
-}
-
-// restoreTimes gives each program that was not linked anew the time that it had. The go command changes the time of a
-// program that it finds up to date.
-func (all programs) restoreTimes() error {
-	for _, p := range all {
-		now, err := os.Stat(p.Name())
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err == nil && os.SameFile(p.before, now) && p.before.Size() == now.Size() {
-			err = os.Chtimes(p.Name(), time.Time{}, p.before.ModTime())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"os"
 	"time"
+
+	"github.com/causeway-mesh/causeway/server/programtest"
 )
 
 // Clock is the wall clock of servers that BuildWithClocks compiled: the machine's clock plus an offset that the test
@@ -45,11 +47,8 @@ func (c *Clock) environment() []string {
 // ClockVariable is the variable that names the file of a Clock for programs of BuildWithClocks.
 const ClockVariable = "CAUSEWAY_TEST_CLOCK"
 
-// clockTag builds cmd/settings with a clock that can be set.
-const clockTag = "settableclock"
-
 // BuildWithClocks is Build for programs whose wall clock a Clock sets. Programs of Build use the machine's clock,
 // whatever the environment says.
 func BuildWithClocks(ctx context.Context, bin string) error {
-	return build(ctx, bin, clockTag, "-tags", clockTag)
+	return build(ctx, bin, programtest.SettableClock)
 }

@@ -17,15 +17,16 @@ import (
 func Root() (string, error) { return programtest.Root() }
 
 // Build compiles the three programs from the repository's sources into the folder bin, statically linked like a
-// release. Test packages that call it share the work: each program is linked once, in .run/, until its sources change.
-func Build(ctx context.Context, bin string) error { return build(ctx, bin, "release") }
+// release, but without the page. Test packages that call it share the work: each program is linked once, in .run/, until
+// its sources change.
+func Build(ctx context.Context, bin string) error { return build(ctx, bin, programtest.Release) }
 
-// build compiles the named variant of the programs, with these flags.
-func build(ctx context.Context, bin, variant string, flags ...string) error {
+// build compiles a set of the programs.
+func build(ctx context.Context, bin, set string) error {
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		return err
 	}
-	shared, err := programtest.Build(ctx, variant, flags, "./cmd/...")
+	shared, err := programtest.Build(ctx, set)
 	if err != nil {
 		return err
 	}

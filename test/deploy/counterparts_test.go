@@ -38,7 +38,7 @@ func newObserved(t *testing.T, protocol string, application int) *observed {
 	t.Helper()
 	envoy, err := cluster.FindEnvoy("")
 	must(t, err)
-	c, err := cluster.New(cluster.Config{Bin: programs, Envoy: envoy, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Envoy: envoy, Dir: t.TempDir()})
 	must(t, err)
 	o := &observed{Cluster: c, t: t}
 	t.Cleanup(func() {

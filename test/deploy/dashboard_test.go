@@ -55,7 +55,7 @@ var quiet = map[string]bool{"Refused now": true, "Refusals": true, "Refusals of 
 func TestCounterpartsDashboard(t *testing.T) {
 	envoy, err := cluster.FindEnvoy("")
 	must(t, err)
-	c, err := cluster.New(cluster.Config{Bin: programs, Envoy: envoy, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Envoy: envoy, Dir: t.TempDir()})
 	must(t, err)
 	t.Cleanup(func() { must(t, c.Close()) })
 	o := &observed{Cluster: c, t: t}

@@ -19,7 +19,7 @@ func TestHealthcheck(t *testing.T) {
 	must(t, err)
 	for program, s := range map[string]*cluster.Server{"causeway-global": global, "causeway-zone": zone} {
 		ask := func(args ...string) (string, error) {
-			cmd := exec.CommandContext(t.Context(), filepath.Join(programs, program),
+			cmd := exec.CommandContext(t.Context(), filepath.Join(programs(), program),
 				append([]string{"healthcheck"}, args...)...)
 			cmd.Env = append(os.Environ(), "CAUSEWAY_DIAGNOSTICS_ADDRESS="+s.Address("diagnostics"))
 			out, err := cmd.CombinedOutput()

@@ -16,7 +16,7 @@ import (
 func TestHelmInstallsTheSame(t *testing.T) {
 	for values, chart := range cases(t) {
 		kind := strings.TrimPrefix(chart, "causeway-")
-		printed := output(t, filepath.Join(programs, "causewayctl"), "install", kind, "--name", "mesh", "--namespace", "causeway", "--values", values)
+		printed := output(t, filepath.Join(programs(), "causewayctl"), "install", kind, "--name", "mesh", "--namespace", "causeway", "--values", values)
 		rendered, err := os.ReadFile(golden(values))
 		must(t, err)
 		got, want := documents(t, strings.ReplaceAll(printed, "managed-by: causewayctl", "managed-by: Helm")), documents(t, string(rendered))

@@ -45,7 +45,8 @@ func newMachine(t *testing.T) *machine {
 	for _, folder := range []string{"etc", "usr/bin", "run", "var/lib"} {
 		m.folder(folder)
 	}
-	must(t, os.Symlink(programs, filepath.Join(m.dir, "bin")))
+	must(t, os.Symlink(programs(), filepath.Join(m.dir, "bin")))
+	must(t, lookAt(filepath.Join(root, "deploy")))
 	must(t, os.Symlink(filepath.Join(root, "deploy"), filepath.Join(m.dir, "deploy")))
 	return m
 }

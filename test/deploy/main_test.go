@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,15 +13,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // patience bounds the wait for any background event.
 const patience = 60 * time.Second
 
-// programs is the folder of the programs under test, and root is the repository. They are set once, before the first
-// test.
-var programs, root string
+// built is the folder of the programs under test, and root is the repository. They are set once, before the first test.
+var built, root string
+
+// programs returns the folder of the programs under test. What TestMain looks at is no input of a test's result, so each
+// test looks again.
+func programs() string {
+	programtest.Look(programtest.Release)
+	return built
+}
 
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
 
@@ -36,9 +44,9 @@ func runTests(m *testing.M) int {
 		root, err = cluster.Root()
 	}
 	if err == nil {
-		if programs = *binFlag; programs == "" {
-			programs = filepath.Join(dir, "bin")
-			err = cluster.Build(context.Background(), programs)
+		if built = *binFlag; built == "" {
+			built = filepath.Join(dir, "bin")
+			err = cluster.Build(context.Background(), built)
 		}
 	}
 	if err != nil {
@@ -48,10 +56,21 @@ func runTests(m *testing.M) int {
 	return cluster.Leaks(m.Run())
 }
 
+// lookAt looks at each file of a folder. Commands of pages read them in processes of their own, of which the go command
+// learns nothing when it decides whether the result of these tests still holds.
+func lookAt(folder string) error {
+	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+}
+
 // newCluster returns the cluster of one test. On a failure it shows the ends of the logs.
 func newCluster(t *testing.T) *cluster.Cluster {
 	t.Helper()
-	c, err := cluster.New(cluster.Config{Bin: programs, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Dir: t.TempDir()})
 	must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -97,7 +116,7 @@ var flagName = regexp.MustCompile(`(?m)^\s+(?:-\w, )?--([a-z0-9-]+)`)
 func flagsOf(t *testing.T, program string, command ...string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	for _, m := range flagName.FindAllStringSubmatch(output(t, filepath.Join(programs, program),
+	for _, m := range flagName.FindAllStringSubmatch(output(t, filepath.Join(programs(), program),
 		append(command, "--help")...), -1) {
 		all[m[1]] = true
 	}

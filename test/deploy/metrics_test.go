@@ -129,7 +129,7 @@ func scrape(t *testing.T) map[string]bool {
 	t.Helper()
 	envoy, err := cluster.FindEnvoy("")
 	must(t, err)
-	c, err := cluster.New(cluster.Config{Bin: programs, Envoy: envoy, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Envoy: envoy, Dir: t.TempDir()})
 	must(t, err)
 	defer func() { must(t, c.Close()) }()
 	global, err := c.StartGlobal(t.Context(), cluster.GlobalConfig{})

@@ -103,7 +103,7 @@ func (k *kube) run(manifests string) {
 	program, _, _ := strings.Cut(filepath.Base(c.Image), ":")
 	p := &pod{machine: m, set: s, ended: make(chan error, 1)}
 	for _, name := range []string{program, "causewayctl"} {
-		m.write("usr/bin/"+name, readFile(k.t, programs, name))
+		m.write("usr/bin/"+name, readFile(k.t, programs(), name))
 	}
 	m.write("etc/hosts", "127.0.0.1 localhost global-causeway-global.causeway.svc\n") // the name of its Service
 	for _, v := range c.VolumeMounts {

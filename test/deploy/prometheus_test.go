@@ -69,7 +69,7 @@ func TestScrapeConfig(t *testing.T) {
 	must(t, yaml.Unmarshal([]byte(text), &parsed))
 	for _, program := range []string{"causeway-global", "causeway-zone"} {
 		port := regexp.MustCompile(`(?s)--diagnostics-address.*?default\s+"127\.0\.0\.1:(\d+)"`).FindStringSubmatch(output(t,
-			filepath.Join(programs, program), "run", "--help"))
+			filepath.Join(programs(), program), "run", "--help"))
 		if port == nil || !strings.Contains(text, ".example:"+port[1]) || !strings.Contains(text, "job_name: "+program) {
 			t.Errorf("%s listens on %v", program, port)
 		}

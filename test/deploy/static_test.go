@@ -21,7 +21,7 @@ const nobody = 65532
 // TestStatic checks that the programs need no interpreter and no library.
 func TestStatic(t *testing.T) {
 	for _, program := range []string{"causeway-global", "causeway-zone", "causewayctl"} {
-		f, err := elf.Open(filepath.Join(programs, program))
+		f, err := elf.Open(filepath.Join(programs(), program))
 		must(t, err)
 		libraries, err := f.ImportedLibraries()
 		if err != nil || len(libraries) > 0 {
@@ -41,7 +41,7 @@ func TestStatic(t *testing.T) {
 func TestInAnEmptyRoot(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755)) //nolint:gosec // another user runs in it
-	program, err := os.ReadFile(filepath.Join(programs, "causeway-global"))
+	program, err := os.ReadFile(filepath.Join(programs(), "causeway-global"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "causeway-global"), program, 0o755)) //nolint:gosec // another user runs it
 	must(t, os.Mkdir(filepath.Join(dir, "state"), 0o700))

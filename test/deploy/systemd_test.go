@@ -108,7 +108,7 @@ func TestUnitsBySystemd(t *testing.T) {
 	}
 	for _, file := range units(t) {
 		// The program must exist at the unit's path, but is in another folder.
-		content := strings.ReplaceAll(read(t, "deploy", "systemd", filepath.Base(file)), "/usr/bin/", programs+"/")
+		content := strings.ReplaceAll(read(t, "deploy", "systemd", filepath.Base(file)), "/usr/bin/", programs()+"/")
 		placed := filepath.Join(t.TempDir(), filepath.Base(file))
 		must(t, os.WriteFile(placed, []byte(content), 0o600))
 		if said := output(t, analyze, "verify", "--man=no", placed); strings.Contains(said, filepath.Base(file)) {

@@ -64,7 +64,7 @@ func TestClocksAreSet(t *testing.T) {
 // who can set their environment sets their time.
 func TestShippedProgramsHaveTheMachinesClock(t *testing.T) {
 	t.Parallel()
-	m := newClusterOf(t, programs.bin)
+	m := newClusterOf(t, programs.bin())
 	clock, err := cluster.NewClock(filepath.Join(t.TempDir(), "clock"))
 	m.must(err)
 	t.Cleanup(func() { _ = clock.Close() })
@@ -77,7 +77,7 @@ func TestShippedProgramsHaveTheMachinesClock(t *testing.T) {
 		t.Errorf("the global's clock is %s from the machine's", off)
 	}
 	for _, program := range []string{"causeway-global", "causeway-zone", "causewayctl"} {
-		raw, err := os.ReadFile(filepath.Join(programs.bin, program))
+		raw, err := os.ReadFile(filepath.Join(programs.bin(), program))
 		m.must(err)
 		if bytes.Contains(raw, []byte(cluster.ClockVariable)) {
 			t.Errorf("%s knows of %s", program, cluster.ClockVariable)

@@ -11,17 +11,6 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// TestDisasterGuide runs the commands of docs/operations/disaster-recovery.md: a global that has lost its store, with
-// and without a backup.
-func TestDisasterGuide(t *testing.T) {
-	t.Parallel()
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	newReader(t, root, "operations").read("docs/operations/disaster-recovery.md", "## Step by step")
-}
-
 const (
 	earlyTimeout = `{type: MeshTimeout, mesh: default, name: early, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 9s}}}]}}`
 	lateTimeout  = `{type: MeshTimeout, mesh: default, name: late, spec: {to: [{targetRef: {kind: Mesh}, default: {http: {requestTimeout: 8s}}}]}}`

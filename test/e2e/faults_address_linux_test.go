@@ -23,7 +23,7 @@ func (m *mesh) withHosts(s *cluster.Server, hosts string) bool {
 	}
 	bin := m.t.TempDir()
 	script := fmt.Sprintf("#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && exec %s \"$@\"' sh \"$@\"\n",
-		hosts, filepath.Join(programs.bin, "causeway-zone"))
+		hosts, filepath.Join(programs.bin(), "causeway-zone"))
 	m.must(os.WriteFile(filepath.Join(bin, "causeway-zone"), []byte(script), 0o700)) //nolint:gosec // a program
 	s.SetPrograms(bin)
 	return true

@@ -76,7 +76,7 @@ func startUnread(t *testing.T, program string, args ...string) *unread {
 	t.Cleanup(func() { _ = reader.Close() })
 	ready := filepath.Join(dir, "ready")
 	l := &unread{t: t, reader: reader, done: make(chan error, 1),
-		cmd: exec.Command(filepath.Join(programs.bin, program), append([]string{"run", "--data-dir", filepath.Join(dir, "data"),
+		cmd: exec.Command(filepath.Join(programs.bin(), program), append([]string{"run", "--data-dir", filepath.Join(dir, "data"),
 			"--api-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--log-level", "debug",
 			"--ready-file", ready}, args...)...)}
 	l.cmd.Stderr = writer

@@ -32,7 +32,7 @@ func TestFaultsVersions(t *testing.T) {
 	t.Parallel()
 	commits := strings.FieldsFunc(*olderCommits, func(r rune) bool { return r == ',' })
 	if len(commits) == 0 {
-		switchVersions(t, programs.bin)
+		switchVersions(t, programs.bin())
 		return
 	}
 	for _, commit := range commits {
@@ -54,13 +54,13 @@ func switchVersions(t *testing.T, older string) {
 		server *cluster.Server
 		bin    string
 	}{
-		{"the global is newer", v.global, programs.bin},
-		{"zone-1 is newer too", v.zone1, programs.bin},
+		{"the global is newer", v.global, programs.bin()},
+		{"zone-1 is newer too", v.zone1, programs.bin()},
 		{"the global is older again", v.global, older},
 		{"zone-1 is older again", v.zone1, older},
-		{"zone-1 alone is newer", v.zone1, programs.bin},
-		{"the global is newer for good", v.global, programs.bin},
-		{"zone-2 is newer", v.zone2, programs.bin},
+		{"zone-1 alone is newer", v.zone1, programs.bin()},
+		{"the global is newer for good", v.global, programs.bin()},
+		{"zone-2 is newer", v.zone2, programs.bin()},
 	} {
 		v.change(step.what, step.server, step.bin)
 	}
@@ -93,7 +93,7 @@ func (v *versions) change(what string, s *cluster.Server, bin string) {
 		}
 		v.t.Logf("%s: it does not start: %s", what,
 			strings.TrimSpace(said[strings.LastIndex(strings.TrimSpace(said), "\n")+1:]))
-		s.SetPrograms(programs.bin)
+		s.SetPrograms(programs.bin())
 		v.must(s.Start(v.t.Context()))
 	}
 	stop()

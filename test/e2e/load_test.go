@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/test/peer"
 )
@@ -104,20 +105,13 @@ func knows(p *peer.Proxy, mark string) error {
 // our own peers.
 func TestLoadGenerators(t *testing.T) {
 	t.Parallel()
-	root, err := cluster.Root()
+	bin, err := programtest.Build(t.Context(), programtest.Load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := filepath.Join(root, "..", "shared", "load")
-	if _, err := os.Stat(filepath.Join(sources, "go.mod")); err != nil {
+	if _, err := os.Stat(filepath.Join(bin, "kdsload")); err != nil {
 		t.Log("no load generators beside the repository: nothing more to run")
 		return
-	}
-	bin := filepath.Join(root, ".run", "programs", "load") // where they are linked once, as what programtest builds is
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./...")
-	build.Dir = sources
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the load generators: %v\n%s", err, out)
 	}
 	m := newAnonymousMesh(t)
 	m.generate(filepath.Join(bin, "kdsload"), "-kds", "grpcs://"+m.global.Address("kds"), "-api", m.global.API.URL(),

@@ -12,8 +12,28 @@ import (
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
-// programs are the programs under test. They are set once, before the first test.
-var programs struct{ bin, envoy, demo string }
+// programs are the programs under test.
+var programs tested
+
+// tested has the paths of programs, which are set once, before the first test. What TestMain looks at is no input of a
+// test's result, so each test that asks for a path looks again.
+type tested struct{ binPath, envoyPath, demoPath string }
+
+// bin returns the folder of the servers and of causewayctl.
+func (p *tested) bin() string {
+	programtest.Look(programtest.Release)
+	return p.binPath
+}
+
+func (p *tested) demo() string {
+	programtest.Look("demo")
+	return p.demoPath
+}
+
+func (p *tested) envoy() string {
+	_, _ = os.Stat(p.envoyPath)
+	return p.envoyPath
+}
 
 var binFlag = flag.String("bin", "", "folder of causeway-global, causeway-zone and causewayctl; built when empty")
 
@@ -38,16 +58,16 @@ func runTests(m *testing.M) int {
 // prepare builds the programs once. It fails without an Envoy, because nothing could be tested.
 func prepare(ctx context.Context, dir string) error {
 	var err error
-	if programs.envoy, err = cluster.FindEnvoy(""); err != nil {
+	if programs.envoyPath, err = cluster.FindEnvoy(""); err != nil {
 		return err
 	}
-	programs.bin = *binFlag
-	if programs.bin == "" {
-		programs.bin = filepath.Join(dir, "bin")
-		if err := cluster.Build(ctx, programs.bin); err != nil {
+	programs.binPath = *binFlag
+	if programs.binPath == "" {
+		programs.binPath = filepath.Join(dir, "bin")
+		if err := cluster.Build(ctx, programs.binPath); err != nil {
 			return err
 		}
 	}
-	programs.demo, err = programtest.Helper(ctx, "demo")
+	programs.demoPath, err = programtest.Program(ctx, "demo")
 	return err
 }

@@ -49,13 +49,13 @@ func startMesh(t *testing.T, config cluster.GlobalConfig, zones ...string) *mesh
 
 func newCluster(t *testing.T) *mesh {
 	t.Helper()
-	return newClusterOf(t, programs.bin)
+	return newClusterOf(t, programs.bin())
 }
 
 // newClusterOf is newCluster with the programs of a folder.
 func newClusterOf(t *testing.T, bin string) *mesh {
 	t.Helper()
-	c, err := cluster.New(cluster.Config{Bin: bin, Envoy: programs.envoy, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: bin, Envoy: programs.envoy(), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

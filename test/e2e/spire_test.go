@@ -85,7 +85,7 @@ func TestSpireServerAndAgent(t *testing.T) {
 // envoy copies the Envoy to a separate path.
 func (s *spireMesh) envoy(name string) string {
 	s.t.Helper()
-	raw, err := os.ReadFile(programs.envoy)
+	raw, err := os.ReadFile(programs.envoy())
 	s.must(err)
 	path := filepath.Join(s.Dir(), "envoy-of-"+name)
 	s.must(os.WriteFile(path, raw, 0o700)) //nolint:gosec // it is a program

@@ -13,7 +13,7 @@ import (
 
 // makefile has the targets that .ci/run makes. Its packages fail if a file is there that an earlier commit made.
 const makefile = `
-tools test-servers lint docs-site test-page test-deploy test-abuse:
+tools programs test-servers lint docs-site test-page test-deploy test-abuse test-sources:
 build:
 	mkdir -p bin && touch bin/kept made-$(shell git rev-parse HEAD)
 test-packages:
@@ -126,7 +126,7 @@ func TestGateFails(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.gate(0)
-	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse"}
+	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse", "test-sources"}
 	for _, stage := range stages {
 		c.commit(strings.Replace(makefile, stage, "others", 1) + stage + ":\n\tfalse\n")
 		if stage == "docs-site" {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
@@ -32,7 +33,15 @@ const (
 	operatorComes = 10 * time.Second
 )
 
-var programs string // set once, before the first test
+// built is the folder of the programs. TestMain sets it.
+var built string
+
+// programs returns the folder of the programs. What TestMain looks at is no input of a test's result, so each test looks
+// again.
+func programs() string {
+	programtest.Look(programtest.Release)
+	return built
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -43,9 +52,9 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "causeway-model-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		if programs = *binFlag; programs == "" {
-			programs = filepath.Join(dir, "bin")
-			err = cluster.Build(context.Background(), programs)
+		if built = *binFlag; built == "" {
+			built = filepath.Join(dir, "bin")
+			err = cluster.Build(context.Background(), built)
 		}
 	}
 	if err != nil {
@@ -84,7 +93,7 @@ type play struct {
 
 func newPlay(t *testing.T, seed uint64, zones ...string) *play {
 	t.Helper()
-	c, err := cluster.New(cluster.Config{Bin: programs, Dir: t.TempDir()})
+	c, err := cluster.New(cluster.Config{Bin: programs(), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

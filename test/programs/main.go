@@ -4,30 +4,15 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/causeway-mesh/causeway/server/programtest"
-	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 func main() {
-	if err := prepare(context.Background()); err != nil {
+	if err := programtest.LinkAll(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func prepare(ctx context.Context) error {
-	bin, err := os.MkdirTemp("", "programs-")
-	if err != nil {
-		return err
-	}
-	err = errors.Join(cluster.Build(ctx, bin), os.RemoveAll(bin))
-	for name := range programtest.Helpers {
-		_, failed := programtest.Helper(ctx, name)
-		err = errors.Join(err, failed)
-	}
-	return err
 }

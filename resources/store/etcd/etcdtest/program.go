@@ -15,7 +15,7 @@ import (
 // program returns the path of the program of a member. It is linked once, in .run/, for all test packages, until its
 // sources change.
 var program = sync.OnceValues(func() (string, error) {
-	return programtest.Helper(context.Background(), "member")
+	return programtest.Program(context.Background(), "member")
 })
 
 // command returns a command that runs a member with arguments of package member. The member ends with this process,

@@ -16,7 +16,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, programs.demo, "-once", "-bin", programs.bin, "-envoy", programs.envoy)
+	cmd := exec.CommandContext(ctx, programs.demo(), "-once", "-bin", programs.bin(), "-envoy", programs.envoy())
 	cmd.Env = append(cmd.Environ(), "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {

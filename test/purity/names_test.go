@@ -1,4 +1,4 @@
-package e2e
+package purity
 
 import (
 	"io/fs"
@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // quoted matches text in backquotes, linked the target of a link, and testName a possible test name.
@@ -23,10 +21,6 @@ var (
 // TestNamesInDocuments checks that the files, folders and tests named in the documents for newcomers exist.
 func TestNamesInDocuments(t *testing.T) {
 	t.Parallel()
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := testsOf(t, root)
 	for _, document := range []string{"README.md", "ARCHITECTURE.md", "docs/reliability.md", "docs/security.md"} {
 		raw, err := os.ReadFile(filepath.Join(root, document))

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/server/porttest"
+	"github.com/causeway-mesh/causeway/server/programtest"
 	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/test/pages"
 )
@@ -45,8 +46,8 @@ func newReader(t *testing.T, root, folder string) *reader {
 	}
 	r.ports = strings.NewReplacer(pairs...)
 	r.must(os.MkdirAll(filepath.Join(r.dir, ".tools", "bin"), 0o700))
-	r.must(os.Symlink(programs.envoy, filepath.Join(r.dir, ".tools", "bin", "envoy")))
-	r.must(os.Symlink(programs.bin, filepath.Join(r.dir, "bin")))
+	r.must(os.Symlink(programs.envoy(), filepath.Join(r.dir, ".tools", "bin", "envoy")))
+	r.must(os.Symlink(programs.bin(), filepath.Join(r.dir, "bin")))
 	files, err := filepath.Glob(filepath.Join(root, "docs", folder, "*.yaml"))
 	r.must(err)
 	r.must(os.MkdirAll(filepath.Join(r.dir, "docs", folder), 0o700))
@@ -110,14 +111,14 @@ func (r *reader) kill(job string) {
 	r.must(r.jobs[n-1].Wait())
 }
 
-// build compiles a program of the repository.
+// build brings a program of docs to where a page has it built.
 func (r *reader) build(args []string) {
 	r.t.Helper()
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(r.dir, args[0]), args[1])
-	cmd.Dir, cmd.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		r.t.Fatalf("%v\n%s", err, out)
-	}
+	program, err := programtest.Program(r.t.Context(), filepath.Base(args[1]))
+	r.must(err)
+	built := filepath.Join(r.dir, args[0])
+	r.must(os.MkdirAll(filepath.Dir(built), 0o700))
+	r.must(os.Symlink(program, built))
 }
 
 // background starts a command that keeps running. If it is a server, background waits until its log reports that it is
@@ -164,7 +165,7 @@ func (r *reader) background(command string) {
 // environment replaces the default ports that the section does not name.
 func (r *reader) environment() []string {
 	// The machine's own folder for programs comes first; ours is for pages that assume installed programs.
-	path := strings.Join([]string{filepath.Join(r.dir, "usr", "local", "bin"), programs.bin, os.Getenv("PATH")}, ":")
+	path := strings.Join([]string{filepath.Join(r.dir, "usr", "local", "bin"), programs.bin(), os.Getenv("PATH")}, ":")
 	env := append(os.Environ(), "PATH="+path)
 	if r.path != "" {
 		env = []string{"PATH=" + r.path, "HOME=" + r.dir}

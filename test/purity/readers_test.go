@@ -1,4 +1,4 @@
-package e2e
+package purity
 
 import (
 	"io/fs"
@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // opens matches code that opens a file directly.
@@ -42,7 +40,7 @@ var noCredentials = map[string]string{
 	"server/cluster_id.go":                      "an id",
 	"server/peer_linux.go":                      "the kernel's table of connections",
 	"server/birth.go":                           "says which folder it is in",
-	"server/programtest/programtest.go":         "the lock of a build, for tests",
+	"server/programtest/link.go":                "programs for tests, and the lock of a build",
 	"server/resources_linux.go":                 "counts open files",
 	"zone/external_sources.go":                  "the folder that package credential reads in",
 	"zone/checkpoint/file.go":                   "what proxies hold, sealed, of any size",
@@ -53,10 +51,6 @@ var noCredentials = map[string]string{
 // credentials.
 func TestCredentialsAreReadInOnePlace(t *testing.T) {
 	t.Parallel()
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	found := map[string]bool{}
 	for _, folder := range []string{"access", "api", "cmd", "enrolment", "global", "kds", "panics", "place", "printing",
 		"questions", "resources", "secrets", "server", "tokens", "zone"} {
@@ -92,10 +86,6 @@ var byHand = regexp.MustCompile(`json\.NewEncoder\((w|printing\.NewWriter\(w\))\
 
 // TestBodiesAndAnswersHaveOneWay checks that no handler reads or writes JSON directly.
 func TestBodiesAndAnswersHaveOneWay(t *testing.T) {
-	root, err := cluster.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
 	ways := map[string]bool{"api/body.go": true, "api/body_json.go": true}
 	for _, folder := range []string{"access", "global", "api", "server", "zone"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, e fs.DirEntry, err error) error {

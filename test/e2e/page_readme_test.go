@@ -65,6 +65,17 @@ func TestProxylessGRPCGuide(t *testing.T) {
 	newReader(t, root, "proxyless-grpc").read("docs/proxyless-grpc/README.md", "## Step by step")
 }
 
+// TestDisasterGuide runs the commands of docs/operations/disaster-recovery.md: a global that has lost its store, with
+// and without a backup.
+func TestDisasterGuide(t *testing.T) {
+	t.Parallel()
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	newReader(t, root, "operations").read("docs/operations/disaster-recovery.md", "## Step by step")
+}
+
 // read runs the commands of a section of a page.
 func (r *reader) read(page, section string) {
 	r.t.Helper()
