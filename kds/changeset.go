@@ -194,7 +194,10 @@ func (v *receiver) prepareOne(p *changeset, d *resources.Descriptor, wire *disco
 	}
 	arrival := v.arrival
 	arrival.Lookup = func(t resources.Type, mesh, name string) *resources.Resource {
-		return lookup(p.snapshot, t, mesh, name)
+		if found := lookup(p.snapshot, t, mesh, name); found != nil {
+			return found
+		}
+		return p.snapshot.Get(resources.Key{Type: t, Mesh: mesh, Namespace: arrival.OwnNamespace, Name: name})
 	}
 	r, err := v.mapping.Inbound(decoded, &arrival)
 	if err != nil {

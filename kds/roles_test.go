@@ -109,3 +109,48 @@ func TestOwnersCross(t *testing.T) {
 	check("on the global, after an upgrade", g.store, resources.DefaultSystemNamespace)
 	check("in the other zone, after an upgrade", s2, "shop")
 }
+
+// TestGlobalOfAnotherNamespace checks that a global whose users write in its system namespace, as those of a global in
+// Kubernetes do, works with zones that call theirs something else. Everything arrives as the operator's. A zone's
+// reference to a service of the global leads to its copy in every zone.
+func TestGlobalOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	home := resources.Home{SystemNamespace: "causeway-system"}
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
+		c.SystemNamespace, c.Validate = home.SystemNamespace, resources.ValidatePeer
+	})
+	specs := map[resources.Type]string{
+		resources.TypeMeshTimeout:          `{"rules":[{"default":{"idleTimeout":"1s"}}]}`,
+		resources.TypeMeshIdentity:         `{"provider":{"type":"Bundled"}}`,
+		resources.TypeMeshExternalService:  `{"match":{"type":"HostnameGenerator","port":443,"protocol":"http"},"endpoints":[{"address":"example.com","port":443}]}`,
+		resources.TypeMeshMultiZoneService: `{"selector":{"meshService":{"matchLabels":{"a":"b"}}},"ports":[{"port":80}]}`,
+		resources.TypeMeshReferenceGrant:   `{"from":[{"kind":"MeshHTTPRoute","zone":"zone-2","namespace":"cats"}],"to":[{"kind":"MeshService","zone":"zone-1","namespace":"shop"}]}`,
+	}
+	for typ, spec := range specs {
+		put(t, g.store, written(t, home, resources.Key{Type: typ, Mesh: "default", Namespace: home.SystemNamespace, Name: "of-global"}, spec))
+	}
+	own := store.NewMemory()
+	kind := map[string]resources.Type{"multi": resources.TypeMeshMultiZoneService, "external": resources.TypeMeshExternalService}
+	for name, to := range kind {
+		put(t, own, written(t, zoneHome("zone-1"), resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: name},
+			fmt.Sprintf(`{"to":[{"targetRef":{"kind":%q,"name":"of-global"},"default":{"idleTimeout":"1s"}}]}`, to)))
+	}
+	for name, s := range map[string]store.Store{resources.DefaultSystemNamespace: own, "mesh-two": store.NewMemory()} {
+		startZone(t, map[bool]string{true: "zone-1", false: "zone-2"}[s == own], g.address, s, func(c *ZoneConfig) {
+			c.SystemNamespace, c.Validate = name, resources.PeerValidation(name)
+		})
+		for typ := range specs {
+			eventually(t, fmt.Sprintf("the %s in the zone with %s", typ, name), func() bool {
+				r := find(s, typ, "of-global")
+				return r != nil && resources.OwnerOf(r, name) == resources.Owner{} && r.Labels[resources.LabelNamespace] == home.SystemNamespace
+			})
+		}
+	}
+	for name, to := range kind {
+		want := find(own, to, "of-global").Name
+		eventually(t, "the reference to the copy of a "+string(to), func() bool {
+			r := find(g.store, resources.TypeMeshTimeout, name)
+			return r != nil && contains(r, `"name":"`+want+`"`) && contains(r, `"namespace":"causeway-system"`)
+		})
+	}
+}

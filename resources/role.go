@@ -1,5 +1,7 @@
 package resources
 
+import "cmp"
+
 // Role identifies whose intent a policy expresses, and thereby how far the policy reaches.
 type Role string
 
@@ -51,9 +53,13 @@ func RoleOf(r *Resource, systemNamespace string) Role {
 const noNamespace = "the system namespace"
 
 // systemNamespaceOf returns the name of the system namespace at r's home, as far as it matters for reading r. It is
-// own, unless r is a copy whose role contradicts that. All copies of what a zone wrote that has an owner carry a role,
-// except for those that came by a server that computes none.
+// own, unless r is a copy that contradicts that. A global has no other namespace, so what it wrote itself names it. All
+// copies of what a zone wrote that has an owner carry a role, except for those that came by a server that computes
+// none.
 func systemNamespaceOf(r *Resource, own string) string {
+	if r.ofGlobal() {
+		return cmp.Or(r.HomeNamespace(), own)
+	}
 	if !r.isCopy() || r.Zone() == "" {
 		return own
 	}
@@ -68,6 +74,12 @@ func systemNamespaceOf(r *Resource, own string) string {
 		}
 	}
 	return own
+}
+
+// ofGlobal reports whether the operator of the mesh wrote r, on the global. Resources of the Service Mesh Interface
+// may be in any namespace there, which is that of the service accounts they name.
+func (r *Resource) ofGlobal() bool {
+	return r.Zone() == "" && r.Labels[LabelOrigin] == OriginGlobal && !isSMI(r.Type)
 }
 
 // producerReference reports whether ref stays in the policy's own namespace.

@@ -13,7 +13,8 @@ import (
 // resources.LabelReferences. Each server sets the namespace in which its own copies live, its system namespace, so a
 // reference means the same in any policy that repeats it. References by labels are left as they are.
 
-// Lookup returns a resource of this server's store by its name here; nil if there is none.
+// Lookup returns a resource of this server's store by its name here; nil if there is none. The server's own may be in
+// its system namespace; copies have none.
 type Lookup func(t resources.Type, mesh, name string) *resources.Resource
 
 // resolveReferences resolves the references of a zone's policy on the global: r's labels must be pinned already, its
@@ -50,13 +51,16 @@ func resolveReferences(r *resources.Resource, here *Arrival) error {
 // means the same here as in the zone, whatever comes later. No such policy crosses to other zones.
 func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenReference, here *Arrival) (name string,
 	settled bool) {
+	held := here.Lookup(kind, r.Mesh, ref.Name)
 	if d, ok := resources.Lookup(kind); ok && d.WrittenOn == resources.OnGlobal {
-		if isCopyOfOwn(kind, r.Mesh, ref.Name, here.Lookup) {
+		switch {
+		case isCopyOfOwn(kind, r.Mesh, ref.Name, here.Lookup):
 			return ref.Name, true
+		case held != nil:
+			return HashedName(held), true
 		}
 		return hashing.Name(r.Mesh, ref.Name), true
 	}
-	held := here.Lookup(kind, r.Mesh, ref.Name)
 	if held != nil && held.Zone() != "" || isCopyOfOwn(kind, r.Mesh, ref.Name, here.Lookup) {
 		return ref.Name, true
 	}
@@ -70,7 +74,7 @@ func copyName(r *resources.Resource, kind resources.Type, ref resources.WrittenR
 		}
 	}
 	if held != nil {
-		return hashing.Name(r.Mesh, ref.Name), true
+		return HashedName(held), true
 	}
 	if open {
 		return "", false

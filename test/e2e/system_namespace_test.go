@@ -102,3 +102,28 @@ func sameRoles(ctx context.Context, s *cluster.Server, want map[string]string) e
 	}
 	return err
 }
+
+// TestGlobalOfAnotherNamespace has the operator of a global write in its system namespace, as everybody does with a
+// global in Kubernetes, and zones whose system namespaces have other names: Envoys of both enforce it, and the owner of a
+// namespace of that name gains nothing.
+func TestGlobalOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	m := startMesh(t, cluster.GlobalConfig{Args: []string{"--system-namespace", "causeway-system"}})
+	one := m.startZone("zone-1")
+	two := m.startZoneWith("zone-2", "--system-namespace", "mesh-two")
+	http := cluster.InboundConfig{Name: "http", Protocol: cluster.ProtocolHTTP}
+	const permission = `{type: MeshTrafficPermission, mesh: default, namespace: %s, name: %s, spec: {default: {%s: [{spiffeId: {type: Prefix, value: "spiffe://default.zone-1.mesh.local/"}}]}}}`
+	m.apply(m.global, fmt.Sprintf(permission, "causeway-system", "of-operator", "allow"))
+	client, _ := m.client(one, "client")
+	for _, zone := range []*cluster.Server{one, two} {
+		m.apply(zone, fmt.Sprintf(permission, "causeway-system", "of-namespace", "deny")) // of nobody here
+		backend := m.workload(zone, http)
+		m.eventually(zone.Name()+" to let the client in", func(ctx context.Context) error {
+			got, err := backend.Judge(ctx, client, "http", "/")
+			if err == nil && (!got.Allowed() || got.DecidedBy != "kri_mtp_default__causeway-system_of-operator_") {
+				err = fmt.Errorf("it is %s", got)
+			}
+			return err
+		})
+	}
+}

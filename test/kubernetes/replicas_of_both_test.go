@@ -13,7 +13,7 @@ func TestKubernetesReplicasOfAGlobal(t *testing.T) {
 	r := prepareReplicas(t, "two-globals", "g-causeway-global")
 	r.install("global", "g", r.namespace, "replicas=2", "persistence.enabled=false", "kubernetes.enabled=true", "secretsKey.secretName=the-key")
 	r.ready(r.namespace, r.set)
-	r.member("zone-9", "z", r.set, "persistence.enabled=false", "extraArgs={--system-namespace="+r.namespace+"}")
+	r.member("zone-9", "z", r.set, "persistence.enabled=false")
 	keys := r.keys()
 	written := 0
 	for round := range rounds {

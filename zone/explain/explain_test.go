@@ -138,3 +138,25 @@ func stored(t *testing.T, list []*resources.Resource) store.Snapshot {
 	}
 	return s.Snapshot()
 }
+
+// TestGlobalsPolicyInAFile checks that a policy as kubectl prints it in the cluster of a global is the global's, whatever
+// its system namespace is called, and not that of a zone's namespace.
+func TestGlobalsPolicyInAFile(t *testing.T) {
+	docs, err := resources.DecodeDocuments([]byte(`
+apiVersion: kuma.io/v1alpha1
+kind: MeshTrafficPermission
+metadata: {name: of-global, namespace: causeway-system, labels: {kuma.io/origin: global}}
+spec: {default: {deny: [{spiffeId: {type: Prefix, value: "spiffe://trust-domain.mesh/"}}]}}
+`), resources.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := explain.Query{To: "backend-1", Inbound: "http-port", From: td + "default/sa/frontend", Path: "/x"}
+	answer, err := explain.FromFiles(append(load(t, "testdata/backend.yaml"), docs...), explain.Options{}).Explain(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "kri_mtp_default__causeway-system_of-global_"; answer.Allowed() || answer.Policy != want {
+		t.Errorf("%+v, want a denial by %s", answer, want)
+	}
+}

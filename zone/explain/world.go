@@ -65,7 +65,7 @@ func FromSnapshot(snap store.Snapshot, o Options) *World {
 
 // FromFiles reads resources as resources.DecodeDocuments returns them. They get the labels that they would have on
 // their own server: that of the zone that their labels name, else of Options.Zone for types that exist only in zones
-// and for policies in a namespace, else of the global.
+// and for policies in a namespace that no label calls the global's, else of the global.
 func FromFiles(list []*resources.Resource, o Options) *World {
 	o.Zone = cmp.Or(o.Zone, localZone)
 	o.SystemNamespace = cmp.Or(o.SystemNamespace, resources.DefaultSystemNamespace)
@@ -94,7 +94,8 @@ func newWorld(o Options, list func(resources.Type, string) iter.Seq[*resources.R
 // atHome adds computed labels. It keeps those that a server computed: a copy keeps its display name and role.
 func atHome(r *resources.Resource, o Options) *resources.Resource {
 	home := resources.Home{Zone: r.Labels[resources.LabelZone], SystemNamespace: o.SystemNamespace}
-	custom := r.Namespace != "" && r.Namespace != o.SystemNamespace
+	custom := r.Namespace != "" && r.Namespace != o.SystemNamespace &&
+		r.Labels[resources.LabelOrigin] != resources.OriginGlobal
 	if home.Zone == "" && (r.Descriptor().WrittenOn&resources.OnGlobal == 0 || custom ||
 		r.Labels[resources.LabelOrigin] == resources.OriginZone) {
 		home.Zone = o.Zone

@@ -23,6 +23,12 @@ func (p *Policy) Referrer() Referrer {
 	return Referrer{Type: p.Resource.Type, Mesh: p.Resource.Mesh, Zone: p.zone, Namespace: p.namespace, Role: p.Role}
 }
 
+// ofGlobal reports whether the operator of the mesh wrote the policy, on the global: its namespace is the global's
+// system namespace.
+func (r Referrer) ofGlobal() bool {
+	return r.Type != "" && r.Zone == "" && r.Role == resources.RoleSystem
+}
+
 // Referrer returns the referrer for the references of a proxy's outbounds. They have no namespace: a resource in the
 // proxy's own namespace wins, otherwise the only one of the name.
 func (p *Proxy) Referrer() Referrer {
@@ -175,7 +181,7 @@ func (x *Destinations) byName(from Referrer, ref *resources.TargetRef) (*Destina
 	at := nameKey{resources.Type(ref.Kind), from.Mesh, ref.Name}
 	fits := func(d *Destination) bool {
 		return ref.Namespace == "" || ref.Namespace == d.namespace || ref.Namespace == d.Resource.Namespace ||
-			ref.Namespace == x.systemNamespace
+			x.isSystem(from, ref.Namespace)
 	}
 	if found := keep(x.objects[at], fits); len(found) > 0 {
 		if len(found) > 1 { // two owners can share a hash: a zone's policy prefers its own zone's
@@ -208,17 +214,26 @@ func (x *Destinations) zonesFor(from Referrer) []string {
 	return []string{from.Zone, ""}
 }
 
+// isSystem reports whether a reference means a system namespace, in which copies live: the reader's, or that of the
+// global in the global's own policies.
+func (x *Destinations) isSystem(from Referrer, namespace string) bool {
+	return namespace == x.systemNamespace || from.ofGlobal() && namespace == from.Namespace
+}
+
 // bestNamespace keeps the destinations in the namespace that the reference means. Without a namespace, it means the
 // referrer's own. System policies, and references to types that live only in the system namespace, fall back to the
-// system namespace; system policies then to all others.
+// system namespace; system policies then to all others. A namespace of a zone is not the global's, whatever its name.
 func (x *Destinations) bestNamespace(from Referrer, ref *resources.TargetRef, named []*Destination) []*Destination {
 	system := func(d *Destination) bool { return resources.OwnerOf(d.Resource, x.systemNamespace).IsOperator() }
 	if ref.Namespace != "" {
 		return keep(named, func(d *Destination) bool {
-			return d.namespace == ref.Namespace || ref.Namespace == x.systemNamespace && d.namespace == ""
+			return d.namespace == ref.Namespace ||
+				x.isSystem(from, ref.Namespace) && (d.namespace == "" || d.zone == "" && system(d))
 		})
 	}
-	found := keep(named, func(d *Destination) bool { return d.namespace == from.Namespace })
+	found := keep(named, func(d *Destination) bool {
+		return d.namespace == from.Namespace && (d.namespace == "" || d.zone == "" || !from.ofGlobal())
+	})
 	if len(found) > 0 {
 		return found
 	}

@@ -59,3 +59,49 @@ func TestResolveBackend(t *testing.T) {
 		}
 	}
 }
+
+// TestReferencesOfTheGlobal resolves references of a policy that the global's operator wrote in the global's system
+// namespace, in a zone with a namespace of that name, which is somebody else's.
+func TestReferencesOfTheGlobal(t *testing.T) {
+	outside := map[string]any{"match": map[string]any{"port": 443}, "endpoints": []any{map[string]any{"address": "example.com", "port": 443}}}
+	c := resourceCase{Resources: []document{
+		{Type: "MeshService", Name: "backend", Zone: "zone-1", Namespace: "causeway-system", Spec: sections},
+		{Type: "MeshService", Name: "backend", Zone: "zone-1", Spec: sections},
+		{Type: "MeshService", Name: "far", Zone: "zone-2", Namespace: "shop", Copy: true, Spec: sections},
+		{Type: "MeshExternalService", Name: "outside", Namespace: "causeway-system", Copy: true, Spec: outside},
+		{Type: "MeshTimeout", Name: "of-global", Namespace: "causeway-system", Copy: true, Spec: map[string]any{}},
+		{Type: "MeshTimeout", Name: "of-zone", Zone: "zone-1", Namespace: "kuma-system", Spec: map[string]any{}},
+		{Type: "MeshTimeout", Name: "of-owner", Zone: "zone-1", Namespace: "causeway-system", Spec: map[string]any{}},
+	}}
+	w := c.world(t)
+	hashed := func(text string) string { return string(hashNames([]byte(text))) }
+	external := hashed("MeshExternalService default/HASH(default outside causeway-system)")
+	for _, test := range []struct {
+		policy int
+		ref    resources.TargetRef
+		want   string
+	}{
+		// Without a namespace: the operator's, not that of the namespace with the name of the global's.
+		{0, resources.TargetRef{Kind: "MeshService", Name: "backend"}, "MeshService default/backend"},
+		{0, resources.TargetRef{Kind: "MeshExternalService", Name: "outside"}, external},
+		// The global's system namespace is where copies live, by any of their names.
+		{0, resources.TargetRef{Kind: "MeshExternalService", Name: "outside", Namespace: "causeway-system"}, external},
+		{0, resources.TargetRef{Kind: "MeshService", Name: hashed("HASH(default far zone-2 shop)"), Namespace: "causeway-system"},
+			hashed("MeshService default/HASH(default far zone-2 shop)")},
+		// So is the zone's for its own users.
+		{1, resources.TargetRef{Kind: "MeshExternalService", Name: "outside", Namespace: "kuma-system"}, external},
+		{2, resources.TargetRef{Kind: "MeshExternalService", Name: "outside"}, external},
+		// What a namespace of that name has in a zone means nothing more.
+		{2, resources.TargetRef{Kind: "MeshService", Name: hashed("HASH(default far zone-2 shop)"), Namespace: "causeway-system"}, ""},
+		{2, resources.TargetRef{Kind: "MeshService", Name: "backend"}, "MeshService default/causeway-system/backend"},
+	} {
+		targets, problem := w.destinations.Resolve(w.policies[test.policy].Referrer(), &test.ref)
+		got := ""
+		if len(targets) == 1 {
+			got = targets[0].Key().String()
+		}
+		if got != test.want || len(targets) > 1 {
+			t.Errorf("%s, %+v: want %q, got %q (%s)", w.policies[test.policy].KRI, test.ref, test.want, got, problem)
+		}
+	}
+}

@@ -79,7 +79,8 @@ func isNamed(p *Policy, proxy *Proxy) bool {
 		}
 		return ref.Namespace == proxy.Namespace
 	case proxy.HashedName:
-		return ref.Namespace == "" || ref.Namespace == proxy.Namespace || ref.Namespace == p.systemNamespace
+		return ref.Namespace == "" || ref.Namespace == proxy.Namespace || ref.Namespace == p.systemNamespace ||
+			p.Referrer().ofGlobal() && ref.Namespace == p.namespace
 	}
 	return false
 }

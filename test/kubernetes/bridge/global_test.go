@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/causeway-mesh/causeway/hashing"
 	"github.com/causeway-mesh/causeway/kubernetes/apiserver"
 )
 
@@ -144,4 +145,42 @@ func (w *world) statusWrites() int {
 		n += int(one)
 	}
 	return n
+}
+
+// TestKubernetesGlobalOfAnotherNamespace runs a global in a system namespace that no zone has: what its users write there
+// holds in all of them, and what zones write about it leads to it.
+func TestKubernetesGlobalOfAnotherNamespace(t *testing.T) {
+	const system = "causeway-system"
+	w := newWorld(t)
+	w.kubectl("create", "namespace", system)
+	g := w.global(append(w.fed(), "--system-namespace", system)...)
+	g.webhooks("Fail")
+	first := w.plainZone("zone-1", g.join("zone-1")...)
+	w.plainZone("zone-2", append(g.join("zone-2"), "--system-namespace", "mesh-two")...)
+
+	w.apply(permission("by-operator", system, "Exact"))
+	w.apply(fmt.Sprintf(`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshMultiZoneService", "metadata": {"name": "everywhere", "namespace": %q},
+ "spec": {"selector": {"meshService": {"matchLabels": {"app": "backend"}}}, "ports": [{"port": 80, "appProtocol": "http"}]}}`, system))
+	for _, policy := range []string{"by-operator"} {
+		if got := w.condition("mtp", system, policy, "Programmed", "True"); !strings.Contains(got, "acknowledged by 2 of 2 zones") {
+			t.Errorf("Programmed says %q", got)
+		}
+	}
+	if out := w.refused(permission("by-operator", "backend-ns", "Exact")); !strings.Contains(out, "the global has no namespaces but "+system) {
+		t.Errorf("a policy of another namespace: %s", out)
+	}
+	// What a zone writes about the service of the global is shown with the name that the service has in zones.
+	status, text, err := first.call(t.Context(), http.MethodPut, "/meshes/default/meshtimeouts/to-everywhere", `{"type": "MeshTimeout", "mesh": "default", "name": "to-everywhere",
+ "spec": {"to": [{"targetRef": {"kind": "MeshMultiZoneService", "name": "everywhere"}, "default": {"connectionTimeout": "1s"}}]}}`)
+	if err != nil || status >= http.StatusMultipleChoices {
+		t.Fatalf("%d %v: %s", status, err, text)
+	}
+	name := hashing.Name("default", "everywhere", "", system)
+	w.eventually("the reference to be "+name, func(ctx context.Context) error {
+		out, err := w.tryKubectl(ctx, admin, "get", "mt", "-n", system, "-l", "kuma.io/display-name=to-everywhere", "-o", "jsonpath={.items[*].spec.to[*].targetRef}")
+		if err == nil && (!strings.Contains(out, `"`+name+`"`) || !strings.Contains(out, `"`+system+`"`)) {
+			err = fmt.Errorf("it is %s", out)
+		}
+		return err
+	})
 }
