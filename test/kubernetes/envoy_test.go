@@ -36,7 +36,7 @@ networking: {address: 192.0.2.9, inbound: [{port: 8080, tags: {kuma.io/service: 
 		return path
 	}
 	token := write("token", k.kubectl("-n", namespace, "exec", zoneSet+"-0", "--", "/usr/bin/causewayctl", "dataplane", "token", "envoy-1"))
-	bootstrap := exec.CommandContext(k.t.Context(), filepath.Join(images.bin, "causeway-zone"), "bootstrap", "--dataplane", "envoy-1", "--xds-address",
+	bootstrap := exec.CommandContext(k.t.Context(), filepath.Join(servers.bin, "causeway-zone"), "bootstrap", "--dataplane", "envoy-1", "--xds-address",
 		address, "--xds-ca", filepath.Join(scratch, "volumes", namespace+"-data-"+zoneSet+"-0", "tls", "ca.crt"), "--token-file", token)
 	var said bytes.Buffer
 	bootstrap.Stderr = &said

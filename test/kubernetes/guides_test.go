@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/causeway-mesh/causeway/test/kubernetes/images"
 	"github.com/causeway-mesh/causeway/test/pages"
 )
 
@@ -87,10 +88,10 @@ func (k *kube) loadShop() {
 	backend := appImage()
 	backend.Name = "docker.io/library/shop-backend:1.0"
 	must(k.t, k.Load(ctx, backend))
-	frontend, err := linked(ctx, "docker.io/library/shop-frontend:1.0", "curl", "sleep")
+	frontend, err := images.Linked(ctx, "docker.io/library/shop-frontend:1.0", "curl", "sleep")
 	must(k.t, err)
 	must(k.t, k.Load(ctx, frontend))
-	envoy, err := envoyImage(ctx)
+	envoy, err := images.Envoy(ctx, root)
 	must(k.t, err)
 	envoy.Name = "docker.io/envoyproxy/envoy:v1.40.0"
 	must(k.t, k.Load(ctx, envoy))

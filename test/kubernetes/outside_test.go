@@ -34,7 +34,7 @@ func (r *replicas) fromOutside() *outside {
 
 // run runs causewayctl.
 func (o *outside) run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(images.bin, "causewayctl"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(servers.bin, "causewayctl"), args...)
 	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+o.home, "HOME="+o.home, "KUBECONFIG="+o.Kubeconfig(), "PATH="+o.Programs+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {

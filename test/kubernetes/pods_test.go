@@ -3,38 +3,10 @@ package kubernetes
 import (
 	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
 
-	"github.com/causeway-mesh/causeway/test/kubernetes/node"
+	"github.com/causeway-mesh/causeway/test/kubernetes/images"
 )
-
-// linked is an image of programs of this machine with the libraries that they are linked with.
-func linked(ctx context.Context, name string, binaries ...string) (*node.Image, error) {
-	image := &node.Image{Name: name, Files: map[string]string{}, Folders: map[string]int{"tmp": nobody}}
-	for _, binary := range binaries {
-		path, err := exec.LookPath(binary)
-		if err == nil {
-			path, err = filepath.EvalSymlinks(path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		image.Entrypoint = "/usr/bin/" + filepath.Base(binary) // of the last one
-		image.Files[strings.TrimPrefix(image.Entrypoint, "/")] = path
-		out, err := exec.CommandContext(ctx, "ldd", path).Output()
-		if err != nil {
-			return nil, fmt.Errorf("ldd %s: %w", path, err)
-		}
-		for _, word := range strings.Fields(string(out)) {
-			if strings.HasPrefix(word, "/") {
-				image.Files[strings.TrimPrefix(word, "/")] = word
-			}
-		}
-	}
-	return image, nil
-}
 
 // stalls are a backend, which is an Envoy that answers, and callers: with the proxy and permission, with the proxy alone,
 // and without a proxy.
@@ -104,7 +76,7 @@ func caller(namespace, name, account string) string {
 // checkPods has the zone give pods their proxies, and calls between them: who may is what the permission says, and nobody
 // comes past the proxy.
 func (k *kube) checkPods() {
-	image, err := linked(k.t.Context(), "localhost/curl:dev", "curl", "sleep")
+	image, err := images.Linked(k.t.Context(), "localhost/curl:dev", "curl", "sleep")
 	must(k.t, err)
 	must(k.t, k.Load(k.t.Context(), image))
 	k.eventually("the pods to be taken", func(ctx context.Context) error {

@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/test/kubernetes/images"
 )
 
 // takeover is the longest that proxies may be without a zone after their own has died. A busy machine takes longer, so
@@ -96,7 +98,7 @@ func (k *kube) install(server, name, namespace string, set ...string) {
 	for _, one := range set {
 		args = append(args, "--set", one)
 	}
-	out, err := exec.CommandContext(k.t.Context(), filepath.Join(images.bin, "causewayctl"), args...).Output()
+	out, err := exec.CommandContext(k.t.Context(), filepath.Join(servers.bin, "causewayctl"), args...).Output()
 	must(k.t, err)
 	k.apply(string(out))
 }
@@ -119,7 +121,7 @@ func (r *replicas) history() string {
 
 // workload starts pods with proxies: those of checkPods.
 func (r *replicas) workload() {
-	image, err := linked(r.t.Context(), "localhost/curl:dev", "curl", "sleep")
+	image, err := images.Linked(r.t.Context(), "localhost/curl:dev", "curl", "sleep")
 	must(r.t, err)
 	must(r.t, r.Load(r.t.Context(), image))
 	for _, manifests := range []string{stalls, caller("stalls", "client", "client")} {

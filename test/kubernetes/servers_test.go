@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -11,10 +10,10 @@ import (
 	"sync"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
-	"github.com/causeway-mesh/causeway/test/kubernetes/node"
+	"github.com/causeway-mesh/causeway/test/kubernetes/images"
 )
 
-var images struct {
+var servers struct {
 	once sync.Once
 	err  error
 	bin  string
@@ -24,61 +23,27 @@ var images struct {
 // the names that the charts have by default.
 func (k *kube) loadServers() {
 	k.t.Helper()
-	images.once.Do(func() { images.err = k.buildImages(context.Background()) })
-	must(k.t, images.err)
+	servers.once.Do(func() { servers.err = k.buildImages(context.Background()) })
+	must(k.t, servers.err)
 }
 
 func (k *kube) buildImages(ctx context.Context) error {
-	if images.bin = *binFlag; images.bin == "" {
-		images.bin = filepath.Join(scratch, "bin")
-		if err := cluster.Build(ctx, images.bin); err != nil {
+	if servers.bin = *binFlag; servers.bin == "" {
+		servers.bin = filepath.Join(scratch, "bin")
+		if err := cluster.Build(ctx, servers.bin); err != nil {
 			return err
 		}
 	}
 	for _, program := range []string{"causeway-global", "causeway-zone"} {
-		if err := k.Load(ctx, &node.Image{
-			Name: "docker.io/library/" + program + ":dev", Entrypoint: "/usr/bin/" + program, Cmd: []string{"run"}, User: "65532:65532",
-			Env: []string{"CAUSEWAY_DATA_DIR=/var/lib/causeway"},
-			Files: map[string]string{
-				"usr/bin/" + program:      filepath.Join(images.bin, program),
-				"usr/bin/causewayctl":     filepath.Join(images.bin, "causewayctl"),
-				"etc/ssl/certs/README.md": filepath.Join(root, "deploy", "README.md"), // a folder that every image has
-			},
-			Folders: map[string]int{"var/lib/causeway": 65532, "run/causeway": 65532},
-		}); err != nil {
+		if err := k.Load(ctx, images.Server(root, servers.bin, program)); err != nil {
 			return err
 		}
 	}
-	envoy, err := envoyImage(ctx)
+	envoy, err := images.Envoy(ctx, root)
 	if err != nil {
 		return err
 	}
 	return k.Load(ctx, envoy)
-}
-
-// envoyImage is Envoy with the libraries of this machine that it is linked with.
-func envoyImage(ctx context.Context) (*node.Image, error) {
-	binary, err := exec.LookPath(cmp.Or(os.Getenv("ENVOY"), filepath.Join(root, ".tools", "bin", "envoy")))
-	if err == nil {
-		binary, err = filepath.EvalSymlinks(binary)
-	}
-	if err != nil {
-		return nil, err
-	}
-	image := &node.Image{Name: "localhost/envoy:dev", Entrypoint: "/usr/bin/envoy",
-		Files: map[string]string{"usr/bin/envoy": binary}, Folders: map[string]int{"tmp": 65532}}
-	out, err := exec.CommandContext(ctx, "ldd", binary).Output()
-	if err != nil {
-		return nil, fmt.Errorf("ldd %s: %w", binary, err)
-	}
-	for _, line := range strings.Split(string(out), "\n") {
-		for _, word := range strings.Fields(line) {
-			if strings.HasPrefix(word, "/") {
-				image.Files[strings.TrimPrefix(word, "/")] = word
-			}
-		}
-	}
-	return image, nil
 }
 
 // helm runs helm, which must succeed.
