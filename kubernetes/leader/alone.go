@@ -28,7 +28,20 @@ func Alone(dataDir string) error {
 		ErrShared, raw[:min(len(raw), maxLed)])
 }
 
-// mark makes the folder one that Alone refuses.
+// mark makes the folder one that Alone refuses. It returns once that survives the loss of power, since another replica
+// may lead before this one starts again.
 func (t *Term) mark() error {
-	return os.WriteFile(filepath.Join(t.cfg.DataDir, ledFile), []byte(t.cfg.Lease), 0o600)
+	f, err := os.OpenFile(filepath.Join(t.cfg.DataDir, ledFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(t.cfg.Lease)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	folder, err := os.Open(t.cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
