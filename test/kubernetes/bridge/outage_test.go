@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -18,10 +19,10 @@ import (
 )
 
 // outage is how long the API server is away.
-const outage = time.Minute
+var outage = flag.Duration("outage", time.Minute, "how long TestKubernetesAPIServerAwayForLong keeps the API server away; 10m is the long form")
 
-// TestKubernetesAPIServerAwayForLong keeps the API server away for a minute, in which another server's users write: all of
-// that arrives in the zone at once, and is shown when the API server is back.
+// TestKubernetesAPIServerAwayForLong keeps the API server away, in which another server's users write: all of that
+// arrives in the zone at once, and is shown when the API server is back.
 func TestKubernetesAPIServerAwayForLong(t *testing.T) {
 	w := newWorld(t)
 	g := w.global()
@@ -30,7 +31,7 @@ func TestKubernetesAPIServerAwayForLong(t *testing.T) {
 	z.holds("backend-ns/own")
 	w.api.Kill()
 	written := 0
-	for began := time.Now(); time.Since(began) < outage; written++ {
+	for began := time.Now(); time.Since(began) < *outage; written++ {
 		name := fmt.Sprintf("while-away-%d", written)
 		g.put(name, "spiffe://a/b")
 		z.has(name)
