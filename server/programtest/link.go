@@ -29,14 +29,25 @@ func linkerOf(root string) linker {
 // made is the folder, beside those of the sets, in which the go command builds. It sets the times of programs there.
 const made = ".made"
 
-// LinkAll links the programs of all sets, and removes what is left of sets that are gone.
+// LinkForBrowser links the programs of the tests of the page, which has to be built before, and returns their folder.
+func LinkForBrowser(ctx context.Context) (string, error) {
+	root, err := Root()
+	if err != nil {
+		return "", err
+	}
+	l := linkerOf(root)
+	return filepath.Join(l.dir, Browser), l.link(ctx, Browser)
+}
+
+// LinkAll links the programs of all sets but Browser, and removes what is left of sets that are gone.
 func LinkAll(ctx context.Context) error {
 	root, err := Root()
 	if err != nil {
 		return err
 	}
 	l := linkerOf(root)
-	if err := l.link(ctx, slices.Sorted(maps.Keys(l.sets))...); err != nil {
+	names := slices.Sorted(maps.Keys(l.sets))
+	if err := l.link(ctx, slices.DeleteFunc(names, func(name string) bool { return name == Browser })...); err != nil {
 		return err
 	}
 	there, err := os.ReadDir(l.dir)
@@ -87,10 +98,10 @@ func (l linker) linkTogether(ctx context.Context, module, tags string, names []s
 		}
 		return failed
 	}
-	into := filepath.Join(l.dir, made, path.Base(module)+"-"+tags)
+	into := filepath.Join(l.dir, made, path.Base(module)+"-"+strings.ReplaceAll(tags, ",", "-"))
 	// Without -buildvcs=false, the commit would be in each program.
 	args := []string{"build", "-o", into + string(filepath.Separator), "-trimpath", "-buildvcs=false", "-ldflags=-s -w",
-		"-tags=" + strings.TrimSuffix(withoutPage+","+tags, ",")}
+		"-tags=" + tags}
 	for _, name := range names {
 		args = append(args, l.sets[name].packages...)
 	}

@@ -21,33 +21,37 @@ const (
 	SettableClock = "settableclock"
 	// Load is the load generators beside the repository. There may be none.
 	Load = "load"
+	// Browser is all programs that the tests of the page start, with the page.
+	Browser = "browser"
 )
 
 // set is a folder of programs.
 type set struct {
 	// packages are the folders of the programs. A program has the name of its folder.
 	packages []string
-	// tags are build tags beside withoutPage.
-	tags string
+	tags     string // build tags
 	// module, if set, is another module that has the packages, relative to the repository. It need not be there.
 	module string
 }
 
 // withoutPage is the build tag that leaves the page out. A change of the page then changes no program that tests of
-// servers start. make test-page and make test-browser test the page.
+// servers start. make test-page and make test-browser test the page. What is built together has the same tags.
 const withoutPage = "withoutpage"
 
 var ours = []string{"./cmd/causeway-global", "./cmd/causeway-zone", "./cmd/causewayctl"}
 
-// sets are all programs that tests start, by the names of their folders. Build knows no others, and LinkAll links all.
+// sets are all programs that tests start, by the names of their folders. Build knows no others, and LinkAll links all but
+// Browser.
 var sets = map[string]set{
-	Release:          {packages: ours},
-	SettableClock:    {packages: ours, tags: "settableclock"},
+	Release:          {packages: ours, tags: withoutPage},
+	SettableClock:    {packages: ours, tags: withoutPage + ",settableclock"},
 	Load:             {packages: []string{"./kdsload", "./proxyload"}, module: "../shared/load"},
-	"demo":           {packages: []string{"./test/demo"}},
-	"idp":            {packages: []string{"./test/idp"}},
-	"member":         {packages: []string{"./resources/store/etcd/etcdtest/member"}},
-	"proxyless-grpc": {packages: []string{"./docs/proxyless-grpc"}},
+	"demo":           {packages: []string{"./test/demo"}, tags: withoutPage},
+	"idp":            {packages: []string{"./test/idp"}, tags: withoutPage},
+	"member":         {packages: []string{"./resources/store/etcd/etcdtest/member"}, tags: withoutPage},
+	"proxyless-grpc": {packages: []string{"./docs/proxyless-grpc"}, tags: withoutPage},
+	Browser: {packages: append([]string{"./test/demo", "./test/idp", "./test/peer/refuser",
+		"./resources/store/etcd/etcdtest/member"}, ours...)},
 }
 
 // Root returns the folder of the repository, searched from the working directory upwards.

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { programs } from "./programs";
 
 /** Client is a program without a proxy that calls into the demo's mesh, with the identity of a Dataplane of its own. */
 export class Client {
@@ -12,7 +13,7 @@ export class Client {
   static async of(server: string, name: string, namespace: string): Promise<Client> {
     const dir = mkdtempSync(join(tmpdir(), "client-"));
     try {
-      execFileSync("../bin/causewayctl", ["--address", server, "svid", name, "--namespace", namespace, "--out-dir", dir], { stdio: "pipe" });
+      execFileSync(`${programs}/causewayctl`, ["--address", server, "svid", name, "--namespace", namespace, "--out-dir", dir], { stdio: "pipe" });
       const backend = (await (await fetch(`${server}/meshes/default/dataplanes/backend?namespace=backend-ns`)).json()) as { networking: { inbound: { name: string; port: number }[] } };
       const port = backend.networking.inbound.find((i) => i.name === "http-port")?.port ?? 0;
       return new Client(readFileSync(join(dir, "svid.pem")), readFileSync(join(dir, "svid_key.pem")), port);

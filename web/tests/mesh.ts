@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { test as base, expect, type Page } from "@playwright/test";
+import { programs } from "./programs";
 
 /** Mesh is the demo: a global, two zones and real Envoys. */
 export interface Mesh {
@@ -9,7 +10,7 @@ export interface Mesh {
 }
 
 async function start(): Promise<{ mesh: Mesh; process: ChildProcess }> {
-  const process = spawn("../bin/demo", { stdio: ["ignore", "pipe", "inherit"] });
+  const process = spawn(`${programs}/demo`, { stdio: ["ignore", "pipe", "inherit"] });
   const told = await new Promise<string>((resolve, reject) => {
     let text = "";
     process.stdout.on("data", (chunk: Buffer) => {

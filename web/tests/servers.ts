@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "@playwright/test";
+import { programs } from "./programs";
 
 /** Started is a server that runs, or has run. */
 export interface Started {
@@ -21,7 +22,7 @@ export class Servers {
   private readonly processes: ChildProcess[] = [];
 
   program(name: string, args: string[]): ChildProcess {
-    const process = spawn(`../bin/${name}`, args, { stdio: ["ignore", "pipe", "ignore"] });
+    const process = spawn(`${programs}/${name}`, args, { stdio: ["ignore", "pipe", "ignore"] });
     process.stdout?.on("data", () => undefined); // a full pipe would stop it
     this.processes.push(process);
     return process;

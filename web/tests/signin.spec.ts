@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test, type Page, type Route } from "@playwright/test";
+import { programs } from "./programs";
 
 // A global that everybody has to sign in at, and an identity provider with a certificate of its own.
 test.use({ ignoreHTTPSErrors: true });
@@ -11,7 +12,7 @@ const processes: ChildProcess[] = [];
 let dir: string, global: string, issuer: string;
 
 function start(program: string, args: string[]): ChildProcess {
-  const process = spawn(`../bin/${program}`, args, { stdio: ["ignore", "pipe", "ignore"] });
+  const process = spawn(`${programs}/${program}`, args, { stdio: ["ignore", "pipe", "ignore"] });
   processes.push(process);
   return process;
 }

@@ -4,7 +4,8 @@ import { write } from "./editor";
 import { expect, test, type Mesh } from "./mesh";
 
 // The stories of the mesh operator, of service owners, and of policies in namespaces, each done by clicks: a policy is
-// tried, applied, and asked about.
+// tried, applied, and asked about. Each leaves the mesh as it found it.
+test.describe.configure({ mode: "parallel" });
 
 const id = (zone: number, namespace: string, account: string) => `spiffe://default.zone-${zone}.mesh.local/ns/${namespace}/sa/${account}`;
 const frontend = id(1, "default", "frontend");
