@@ -101,13 +101,15 @@ function OfGlobal({ turn, changed }: Turn) {
     changed();
   });
   return (
-    <>
-      <div className="beside">
+    <div className="columns">
+      <div>
         <Findings global turn={turn} />
         <Recent turn={turn} />
       </div>
-      <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />
-    </>
+      <div>
+        <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />
+      </div>
+    </div>
   );
 }
 
@@ -120,13 +122,15 @@ function OfZone({ turn, changed }: Turn) {
     changed();
   });
   return (
-    <>
-      <div className="beside">
+    <div className="columns">
+      <div>
         <Findings global={false} turn={turn} proxies={proxies.data?.items} />
         <Recent turn={turn} />
       </div>
-      <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />
-    </>
+      <div>
+        <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />
+      </div>
+    </div>
   );
 }
 
@@ -165,7 +169,7 @@ const Tiles = memo(function Tiles({ items, title }: { items: Subject[]; title: s
     <ul className={items.length > many ? "tiles small" : items.length > few ? "tiles" : "tiles named"} aria-label={`${title} by state`}>
       {items.map(({ o, is }) => (
         <li key={o.kri ?? o.name} className={`tile ${is.state}`} title={tip(o, is)}>
-          <Link to={about(o)}>{items.length <= few && <span aria-hidden="true">{o.name}</span>}<span className="hidden">{o.name}: {stateText(is)}</span></Link>
+          <Link to={about(o)} name={`${o.name}: ${stateText(is)}`}>{items.length <= few && o.name}</Link>
         </li>
       ))}
     </ul>
