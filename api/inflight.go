@@ -74,7 +74,7 @@ func (t *inflightLimit) leave(user string, one *inflight) {
 
 // limited calls h, within the user's limit if the request is expensive.
 func (s *Server) limited(w http.ResponseWriter, r *http.Request, row *Row, h HandlerFunc) error {
-	if r.URL.Query().Has(watchQuery) {
+	if r.URL.Query().Has(watchQuery) && !row.Waits {
 		if changed, err := s.awaitChange(r, row); err != nil || !changed {
 			if err == nil {
 				w.WriteHeader(http.StatusNoContent)

@@ -30,6 +30,8 @@ type selection struct {
 	// overviews means that who is connected is shown, too. liveFrom is the server's.
 	overviews bool
 	liveFrom  uint64
+	// problems is nil for a list that is not narrowed to proxies with problems.
+	problems *withProblems
 }
 
 // revision returns the revision of what a list shows, as JSON, for the next watch.
@@ -132,7 +134,7 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	more := false
 	items := []byte{'['}
 	for found := range v.list(l.query) {
-		if !l.matches(found) || !reader.May(found) {
+		if !l.matches(found) || !reader.May(found) || l.problems != nil && !l.problems.match(found) {
 			continue
 		}
 		switch {
@@ -161,7 +163,11 @@ func (s *Server) writeList(w http.ResponseWriter, r *http.Request, l *selection,
 	if r.URL.Query().Has(watchQuery) {
 		raw = append(append(raw, `,"revision":`...), l.revision(v)...)
 	}
-	if hidden := reader.hidden(v, l.query); hidden > 0 {
+	hidden := reader.hidden(v, l.query)
+	if l.problems != nil {
+		hidden += l.problems.unseen
+	}
+	if hidden > 0 {
 		raw = strconv.AppendInt(append(raw, `,"leftOut":`...), int64(hidden), 10)
 	}
 	return writeRaw(w, append(raw, '}'))

@@ -31,8 +31,15 @@ func (s *Server) overviews(t resources.Type) HandlerFunc {
 		if err != nil {
 			return err
 		}
+		problems, err := BoolQuery(r.URL.Query(), problemsQuery)
+		if err != nil {
+			return err
+		}
 		l.overviews, l.liveFrom = true, s.liveFrom
 		v, reader, encode := s.view(), s.Reader(r), s.appendOverview
+		if problems {
+			l.problems = &withProblems{view: v, reader: reader}
+		}
 		if brief {
 			encode = s.appendBrief
 		}
@@ -127,16 +134,12 @@ func (s *Server) refused(v view, r *resources.Resource, reader *Reader) int {
 	if insight == nil {
 		return 0
 	}
-	proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
-	if err != nil {
-		return 0
-	}
-	return len(refusedByProxy(proxy))
+	return len(refusedByProxy(proxyProblems(insight)))
 }
 
-// refusedByProxy returns the kinds of configuration that a proxy refuses now, sorted.
-func refusedByProxy(insight *meshpb.DataplaneInsight) (kinds []string) {
-	for source := range problemsOf(insight) {
+// refusedByProxy returns the kinds of configuration that a proxy with these problems refuses now, sorted.
+func refusedByProxy(problems map[string]string) (kinds []string) {
+	for source := range problems {
 		if kind, is := strings.CutPrefix(source, "refused-"); is {
 			kinds = append(kinds, kind)
 		}

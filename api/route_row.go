@@ -49,6 +49,8 @@ type Row struct {
 	Conditional bool
 	// Overviews means that the response shows who is connected: a watch of it ends when that changes, too.
 	Overviews bool
+	// Waits means that the handler itself waits for what `watch` names (AwaitOther).
+	Waits bool
 	// EveryNamespace means that the parameter namespace only narrows the answer: there is no way to ask for what is in no
 	// namespace, so an empty one is refused.
 	EveryNamespace bool

@@ -76,6 +76,10 @@ func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error
 	if _, err := s.mayReadSome(r, t); err != nil {
 		return false, err
 	}
+	problems, err := BoolQuery(r.URL.Query(), problemsQuery)
+	if err != nil {
+		return false, err
+	}
 	seen, err := watchProgress(r, t, overviews)
 	if err != nil || seen == (progress{}) {
 		return err == nil, err
@@ -90,6 +94,9 @@ func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error
 	for {
 		now, next := s.config.Store.Changed()
 		live, nextLive := s.config.Status.Changed()
+		if problems { // what is stored has none
+			seen.stored = max(seen.stored, now)
+		}
 		if now >= seen.stored {
 			if changed, seen.stored, err = s.changedAfter(r, t, seen.stored); err != nil || changed {
 				return changed, err
@@ -97,7 +104,7 @@ func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error
 		}
 		if !overviews {
 			nextLive = nil
-		} else if changed, seen.live, err = s.connectedAfter(r, t, seen.live, live); err != nil || changed {
+		} else if changed, seen.live, err = s.connectedAfter(r, t, seen.live, live, problems); err != nil || changed {
 			return changed, err
 		}
 		select {

@@ -33,8 +33,8 @@ func readProgress(text string) (p progress, err error) {
 
 // connectedAfter reports whether somebody that a list of overviews shows has connected, disconnected, refused something or
 // taken it after all, after a revision of the live status, and if not, up to which revision nobody has. Other counters are
-// no change. now is the revision that the status has.
-func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64) (changed bool, until uint64, err error) {
+// no change, and with problems nothing is but the problems of proxies. now is the revision that the status has.
+func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uint64, problems bool) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {
 		return false, seen, err
@@ -48,7 +48,7 @@ func (s *Server) connectedAfter(r *http.Request, t resources.Type, seen, now uin
 	}
 	for _, commit := range commits {
 		for _, change := range commit.Changes {
-			if decidesPresence(change.Key(), t, r.PathValue("mesh")) && turned(&change, reader) {
+			if decidesPresence(change.Key(), t, r.PathValue("mesh")) && turned(&change, reader, problems) {
 				return true, seen, nil
 			}
 		}
@@ -66,10 +66,14 @@ func decidesPresence(insight resources.Key, t resources.Type, mesh string) bool 
 	return insight.Type == insightOf(t) && (mesh == "" || insight.Mesh == mesh)
 }
 
-// turned reports whether a change of an insight that the reader may read begins or ends a connection, a refusal or a problem.
-func turned(change *store.Change, reader *Reader) bool {
+// turned reports whether a change of an insight that the reader may read begins or ends a connection, a refusal or a
+// problem, or with problems only the last.
+func turned(change *store.Change, reader *Reader, problems bool) bool {
 	if change.New != nil && !reader.May(change.New) || change.Old != nil && !reader.May(change.Old) {
 		return false
+	}
+	if problems {
+		return problemsIn(change.New) != problemsIn(change.Old)
 	}
 	return connectionIn(change.New) != connectionIn(change.Old)
 }
@@ -92,15 +96,14 @@ func connectionIn(insight *resources.Resource) connection {
 	}
 	if proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight); err == nil && insight.Type == resources.TypeDataplaneInsight {
 		last := lastConnection(proxy.GetSubscriptions())
-		last.refused = problemsText(proxy)
+		last.refused = problemsText(problemsOf(proxy))
 		return last
 	}
 	return connection{}
 }
 
 // problemsText changes when a problem of a proxy begins, ends, or is another one.
-func problemsText(insight *meshpb.DataplaneInsight) string {
-	problems := problemsOf(insight)
+func problemsText(problems map[string]string) string {
 	var out strings.Builder
 	for _, source := range slices.Sorted(maps.Keys(problems)) {
 		fmt.Fprintf(&out, "%s: %s\n", source, problems[source])

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -240,6 +241,69 @@ func TestWatchOfOverviewsIsWokenByProblems(t *testing.T) {
 			t.Fatalf("%s: the answer is %q, %v", problems, got, err)
 		}
 		at = revision(got)
+	}
+}
+
+// TestWatchOfProblems checks that a list of what has problems shows nothing else, and that a watch of it sleeps through
+// proxies that connect, change or leave without any.
+func TestWatchOfProblems(t *testing.T) {
+	t.Parallel()
+	f := serveConfig(t, api.Config{WatchWait: time.Minute})
+	says := func(name, problems string) {
+		key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: name}
+		write(t, f.store, key, nil, `{"networking":{"address":"10.0.0.1"}}`)
+		key.Type = resources.TypeDataplaneInsight
+		write(t, f.status, key, nil, `{"metadata":{"problems":`+problems+`},`+fmt.Sprintf(sessions, "", "{}")[1:])
+	}
+	says("a", `{}`)
+	says("b", `{"policies":"one"}`)
+	for _, path := range []string{"/dataplanes/_overview", "/meshes/default/dataplanes/_overview"} {
+		var list struct {
+			Total    int
+			Items    []struct{ Name string }
+			Revision string
+		}
+		read := func(body string) string {
+			t.Helper()
+			list.Items = nil
+			if err := json.Unmarshal([]byte(body), &list); err != nil {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return fmt.Sprint(list.Total, list.Items)
+		}
+		if got := read(f.mustCall(t, "GET", path+"?problems=true&watch=0", "")); got != "1 [{b}]" {
+			t.Errorf("%s: got %s, want b", path, got)
+		}
+		woken := f.watchText(t, path, list.Revision+"&problems=true")
+		says("c", `{}`)
+		says("b", `{"policies":"one"}`)
+		says("a", `{"refused-listener":"two"}`)
+		got, err := woken()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read(got) != "2 [{a} {b}]" {
+			t.Errorf("%s: got %s, want a and b", path, got)
+		}
+		woken = f.watchText(t, path, list.Revision+"&problems=true")
+		says("a", `{}`)
+		if got, err := woken(); err != nil || read(got) != "1 [{b}]" {
+			t.Errorf("%s: got %s, %v, want b", path, got, err)
+		}
+		if _, err := f.call(t, "GET", path+"?watch=0&problems=1", ""); err == nil || err.Status != 400 {
+			t.Errorf("%s: problems=1: %v, want 400", path, err)
+		}
+	}
+	// A proxy without problems wakes nobody.
+	quiet := serveConfig(t, api.Config{WatchWait: 300 * time.Millisecond})
+	at := func(body string) string { return regexp.MustCompile(`[0-9]+\.[0-9]+`).FindString(body) }
+	revision := at(quiet.mustCall(t, "GET", "/dataplanes/_overview?problems=true&watch=0&size=0", ""))
+	key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "d"}
+	write(t, quiet.store, key, nil, `{"networking":{"address":"10.0.0.1"}}`)
+	key.Type = resources.TypeDataplaneInsight
+	write(t, quiet.status, key, nil, `{`+fmt.Sprintf(sessions, "", "{}")[1:])
+	if got := quiet.mustCall(t, "GET", "/dataplanes/_overview?problems=true&size=0&watch="+revision, ""); got != "" {
+		t.Errorf("a proxy without problems: the answer is %q", got)
 	}
 }
 

@@ -16,9 +16,11 @@ type operator struct {
 	sync  *kds.Global
 	// outdated returns since when the data of this replica may be old, or nil if it is current.
 	outdated func() *tracker.RolloutOffline
+	routes   *api.Server
 }
 
 func (o *operator) register(routes *api.Server) {
+	o.routes = routes
 	routes.Handle(api.RouteZoneSync, o.status)
 	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
 	routes.Handle(api.RouteZoneResync, o.resync)
@@ -40,11 +42,20 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	status, _ := o.sync.Status(zone, t)
-	if store := o.outdated(); store != nil {
-		status.OutdatedSince, status.WhyOutdated = store.Since, store.Reason
+	var status tracker.SyncStatus
+	look := func() string {
+		status, _ = o.sync.Status(zone, t)
+		if store := o.outdated(); store != nil {
+			status.OutdatedSince, status.WhyOutdated = store.Since, store.Reason
+		}
+		status.Mark()
+		return status.Revision
 	}
-	return api.WriteJSON(w, http.StatusOK, status)
+	if answer, err := o.routes.AwaitOther(w, r, o.sync.Changing(zone), look); err != nil || !answer {
+		return err
+	}
+	look()
+	return api.WriteJSON(w, http.StatusOK, &status)
 }
 
 func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {

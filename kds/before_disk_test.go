@@ -39,7 +39,7 @@ func (h *hangingStore) Apply(ctx context.Context, _ store.Batch) (*store.Commit,
 func TestAnswersDoNotWaitForANote(t *testing.T) {
 	t.Parallel()
 	h := &hangingStore{Store: store.NewMemory(), entered: make(chan struct{}), hangs: make(chan struct{})}
-	a := &peerStore{kept: &notingInBatch{}, store: h, ledger: tracker.NewLedger(time.Now), now: time.Now, log: testLog(),
+	a := &peerStore{kept: &notingInBatch{}, store: h, ledger: tracker.NewLedger(time.Now, nil), now: time.Now, log: testLog(),
 		from: exchange.GlobalToZone, noted: Before{resources.TypeMeshTimeout: 30},
 		compared: map[resources.Type]bool{resources.TypeMeshTimeout: true}}
 	reviewed := make(chan error, 1)

@@ -49,6 +49,7 @@ func (g *Global) Adopt(zone string, s *tracker.ZoneState) {
 		report := *s.Report
 		report.Received = s.Reported
 		data.report.Store(&report)
+		data.pulse.Beat()
 	}
 }
 
@@ -56,15 +57,17 @@ func (g *Global) Adopt(zone string, s *tracker.ZoneState) {
 func (g *Global) zoneDataLocked(zone string) *zoneData {
 	data := g.zones[zone]
 	if data == nil {
+		pulse := &tracker.Pulse{}
 		data = &zoneData{zone: zone, allowance: newAllowance(g.config.Limits.filled().Changes, g.config.Now()),
-			ledger: tracker.NewLedger(g.config.Now), versions: g.config.Versions.of(zone),
-			refusals: tracker.NewRefusals(g.config.Now), over: tracker.NewOver(g.config.Now)}
+			ledger: tracker.NewLedger(g.config.Now, pulse), versions: g.config.Versions.of(zone),
+			refusals: tracker.NewRefusals(g.config.Now, pulse), over: tracker.NewOver(g.config.Now, pulse), pulse: pulse}
 		data.met = &peerStore{store: g.config.Store, ledger: data.ledger, log: g.config.Log.With("zone", zone),
-			from: exchange.ZoneToGlobal, now: g.config.Now}
+			from: exchange.ZoneToGlobal, now: g.config.Now, pulse: pulse}
 		if g.config.StoreOf != nil {
 			data.met.kept = g.config.StoreOf(zone)
 		}
 		g.zones[zone] = data
+		g.first.Beat()
 	}
 	return data
 }

@@ -65,6 +65,9 @@ type peerStore struct {
 	// from is the direction in which the peer sends.
 	from exchange.Direction
 
+	// pulse beats when status changes.
+	pulse *tracker.Pulse
+
 	mu sync.Mutex
 	// strange is not nil while the announced store is not the accepted one; guarded by mu.
 	strange *tracker.NewStore
@@ -208,6 +211,7 @@ func (a *peerStore) see(ctx context.Context, said progress) ([]store.Op, error) 
 
 // settle begins a session, with a strange store or with the known one.
 func (a *peerStore) settle(strange *tracker.NewStore) {
+	defer a.pulse.Beat()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if strange != nil && a.strange != nil && a.strange.Known == strange.Known {
@@ -271,6 +275,7 @@ func (a *peerStore) review(ctx context.Context) error {
 	a.log.Info("accepted the store of the "+a.peer()+": it lacks nothing that this "+a.here()+" has of it",
 		"epoch", a.announced)
 	a.strange = nil
+	a.pulse.Beat()
 	return nil
 }
 

@@ -24,7 +24,7 @@ func testReceiver(d exchange.Direction, s store.Store) *receiver {
 	return newReceiver(receiverConfig{
 		arrival: exchange.Arrival{Origin: exchange.Origin{Direction: d, Zone: "zone-1"},
 			SystemNamespace: resources.DefaultSystemNamespace},
-		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(time.Now),
+		store: s, mapping: exchange.NewMapping(), validate: resources.ValidateSpec, refusals: tracker.NewRefusals(time.Now, nil),
 		versions: newCopyVersions(),
 		node:     nodeOf("zone-1", Peer{}), sendTimeout: time.Second, session: session, log: testLog(),
 	})
@@ -210,7 +210,7 @@ func FuzzRequest(f *testing.F) {
 		sender := newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
 			filter: exchange.NewFilter(), encoder: newEncoder(exchange.NewMapping(), nil),
-			refusals: tracker.NewRefusals(time.Now), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+			refusals: tracker.NewRefusals(time.Now, nil), maxMessage: 512, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 			answerTimeout: time.Minute,
 			now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),
 			inspect: checkInvariants(t),

@@ -41,6 +41,7 @@ type Global struct {
 	sessions map[string]*session                 // guarded by mu: the current session of each zone
 	zones    map[string]*zoneData                // guarded by mu: what outlives sessions
 	held     map[string]map[*heldStream]struct{} // guarded by mu: streams that zones hold open beside those of their sessions
+	first    tracker.Pulse                       // beats when a zone gets its data
 }
 
 // zoneData is the global's data about a zone, for the life of the process.
@@ -50,6 +51,7 @@ type zoneData struct {
 	refusals *tracker.Refusals
 	ledger   *tracker.Ledger
 	over     *tracker.Over
+	pulse    *tracker.Pulse // beats with all of these
 	report   atomic.Pointer[tracker.Report]
 	// met tracks the epoch of the zone's store.
 	met *peerStore

@@ -31,6 +31,14 @@ func (g *Global) Status(zone string, t resources.Type) (status tracker.SyncStatu
 	return status, true
 }
 
+// Changing returns what beats when the Status of a zone may have changed, but for what the store has.
+func (g *Global) Changing(zone string) *tracker.Pulse {
+	if data := g.data(zone); data != nil {
+		return data.pulse
+	}
+	return &g.first
+}
+
 // Zones lists the zones that have connected since this server started.
 func (g *Global) Zones() []string {
 	g.mu.Lock()
@@ -177,6 +185,9 @@ func (z *Zone) Status(t resources.Type) tracker.SyncStatus {
 		z.over.List(), z.started
 	return status
 }
+
+// Changing returns what beats when the Status may have changed, but for what the store has.
+func (z *Zone) Changing() *tracker.Pulse { return z.pulse }
 
 // AcceptDeletes makes the deletions that the mass-deletion guard holds among the global's resources; if seen is not
 // empty, those of that mark.

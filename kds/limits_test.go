@@ -45,7 +45,7 @@ func TestRefusedNamesAreBounded(t *testing.T) {
 	s := store.NewMemory()
 	put(t, s, written(t, globalHome, ZoneKey("zone-1"), `{}`))
 	v := testReceiver(exchange.ZoneToGlobal, s)
-	v.over = tracker.NewOver(time.Now)
+	v.over = tracker.NewOver(time.Now, nil)
 	before := inUse()
 	for i := range parts {
 		m := &discovery.DeltaDiscoveryResponse{TypeUrl: string(resources.TypeMeshService), Nonce: "1",
@@ -89,7 +89,7 @@ func wordsOf(f *tracker.Refusals) (n int) {
 
 // TestRefusalsKeepNoMessage checks that a kept reason does not keep its message in memory.
 func TestRefusalsKeepNoMessage(t *testing.T) {
-	f := tracker.NewRefusals(time.Now)
+	f := tracker.NewRefusals(time.Now, nil)
 	before := inUse()
 	for i := range 20 {
 		name := fmt.Sprintf("p-%d.default", i)

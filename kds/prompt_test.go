@@ -22,7 +22,7 @@ func promptSender(t *testing.T, s store.Store) (*sender, *recordingStream) {
 	out := newSender(senderConfig{
 		direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, pace: unpaced{s},
 		filter: exchange.NewFilter(), encoder: newEncoder(exchange.NewMapping(), nil),
-		refusals: tracker.NewRefusals(time.Now), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
+		refusals: tracker.NewRefusals(time.Now, nil), maxMessage: MaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second,
 		answerTimeout: time.Minute,
 		now:           time.Now, session: newSession(context.Background(), 1, "zone-1", silent{}, time.Now), log: testLog(),
 		inspect: checkInvariants(t),

@@ -98,7 +98,7 @@ const maxConflicts = 8
 
 func newReceiver(c receiverConfig) *receiver {
 	if c.ledger == nil {
-		c.ledger = tracker.NewLedger(c.session.now)
+		c.ledger = tracker.NewLedger(c.session.now, nil)
 	}
 	return &receiver{receiverConfig: c, types: map[resources.Type]*reception{}}
 }

@@ -41,6 +41,7 @@ func (g *Global) Report(ctx context.Context, in *kdspb.ReportRequest) (*kdspb.Re
 	report.Received = g.config.Now()
 	if data := g.data(zone); data != nil {
 		data.report.Store(report)
+		data.pulse.Beat()
 		g.config.Observer.Observe(Event{Kind: Reported, Time: report.Received, Zone: zone})
 	}
 	return &kdspb.ReportResponse{}, nil

@@ -121,7 +121,7 @@ type sender struct {
 
 func newSender(c senderConfig) *sender {
 	if c.ledger == nil {
-		c.ledger = tracker.NewLedger(c.now)
+		c.ledger = tracker.NewLedger(c.now, nil)
 	}
 	s := &sender{
 		senderConfig:  c,

@@ -41,7 +41,7 @@ func benchSenders(b *testing.B, s store.Store) ([]*sender, []*lastResponse) {
 		put(b, s, written(b, globalHome, ZoneKey(zone), `{}`))
 		senders[i] = newSender(senderConfig{
 			direction: exchange.GlobalToZone, zone: zone, identifier: "global", store: s, pace: unpaced{s},
-			filter: filter, encoder: encoder, refusals: tracker.NewRefusals(time.Now),
+			filter: filter, encoder: encoder, refusals: tracker.NewRefusals(time.Now, nil),
 			maxMessage: DefaultMaxMessageSize, maxWhole: MaxMessageSize, sendTimeout: time.Second, answerTimeout: time.Minute,
 			now: time.Now, session: newSession(context.Background(), 1, zone, silent{}, time.Now), log: testLog(),
 		})

@@ -213,7 +213,7 @@ func TestSenderModel(t *testing.T) {
 		m := &senderModel{tb: t, store: s, peer: &modelPeer{has: map[resources.Type]map[string]string{}},
 			config: senderConfig{direction: exchange.GlobalToZone, zone: "zone-1", identifier: "global", store: s, features: exchange.OwnFeatures(),
 				pace: unpaced{s}, slots: newSyncSlots(1, nil), filter: exchange.NewFilter(),
-				encoder: newEncoder(exchange.NewMapping(), nil), refusals: tracker.NewRefusals(time.Now),
+				encoder: newEncoder(exchange.NewMapping(), nil), refusals: tracker.NewRefusals(time.Now, nil),
 				maxMessage: rapid.SampledFrom([]int{1, 512, DefaultMaxMessageSize}).Draw(rt, "size of messages"),
 				maxWhole:   MaxMessageSize, sendTimeout: time.Minute, answerTimeout: time.Hour, now: time.Now, log: testLog()}}
 		m.connect(rt)

@@ -127,7 +127,7 @@ func TestProgressSurvivesAnything(t *testing.T) {
 // TestTracingOffCostsNothing checks that tracing costs no allocation while it is off.
 func TestTracingOffCostsNothing(t *testing.T) {
 	s := newSender(senderConfig{store: store.NewMemory(), features: exchange.OwnFeatures()})
-	v := newReceiver(receiverConfig{ledger: tracker.NewLedger(time.Now)})
+	v := newReceiver(receiverConfig{ledger: tracker.NewLedger(time.Now, nil)})
 	d, _ := resources.Lookup(resources.TypeMesh)
 	sub := &subscription{descriptor: d}
 	cause := store.Cause{Written: time.Now()}

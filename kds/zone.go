@@ -30,6 +30,7 @@ type Zone struct {
 	refusals  *tracker.Refusals
 	over      *tracker.Over
 	ledger    *tracker.Ledger
+	pulse     *tracker.Pulse
 	met       *peerStore
 	current   atomic.Pointer[session]
 	conn      atomic.Pointer[grpc.ClientConn] // of the current session
@@ -73,13 +74,15 @@ func NewZone(c ZoneConfig) *Zone {
 	}
 	news := make(wakeReports, 1)
 	c.Observer = Observers{c.Observer, news}
+	pulse := &tracker.Pulse{}
 	z := &Zone{started: c.Now(), config: c, news: news, mapping: exchange.NewMapping(),
-		filter: exchange.NewFilter(), versions: c.Versions.of("global"), refusals: tracker.NewRefusals(c.Now),
-		over: tracker.NewOver(c.Now), ledger: tracker.NewLedger(c.Now)}
+		filter: exchange.NewFilter(), versions: c.Versions.of("global"), pulse: pulse,
+		refusals: tracker.NewRefusals(c.Now, pulse), over: tracker.NewOver(c.Now, pulse),
+		ledger: tracker.NewLedger(c.Now, pulse)}
 	z.encoder = newEncoder(z.mapping, c.Open)
 	z.encoder.panics = c.Panics
 	z.met = &peerStore{kept: c.Epochs, store: c.Store, ledger: z.ledger, log: c.Log,
-		from: exchange.GlobalToZone, now: c.Now}
+		from: exchange.GlobalToZone, now: c.Now, pulse: pulse}
 	return z
 }
 

@@ -12,11 +12,13 @@ import (
 // operator serves the state of the sync with the global, and the decisions that only an operator may make. link is nil
 // for a zone that runs alone.
 type operator struct {
-	zone string
-	link *kds.Zone
+	zone   string
+	link   *kds.Zone
+	routes *api.Server
 }
 
 func (o *operator) register(routes *api.Server) {
+	o.routes = routes
 	routes.Handle(api.RouteZoneSyncHere, o.status)
 	routes.Handle(api.RouteZoneAcceptDeletes, o.acceptDeletes)
 	routes.Handle(api.RouteZoneResync, o.resync)
@@ -31,10 +33,24 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if o.link == nil {
-		return api.WriteJSON(w, http.StatusOK, tracker.SyncStatus{Zone: o.zone, Types: []tracker.TypeSync{}})
+	var status tracker.SyncStatus
+	look := func() string {
+		status = tracker.SyncStatus{Zone: o.zone, Types: []tracker.TypeSync{}}
+		if o.link != nil {
+			status = o.link.Status(t)
+		}
+		status.Mark()
+		return status.Revision
 	}
-	return api.WriteJSON(w, http.StatusOK, o.link.Status(t))
+	changing := &tracker.Pulse{} // a zone that runs alone has none
+	if o.link != nil {
+		changing = o.link.Changing()
+	}
+	if answer, err := o.routes.AwaitOther(w, r, changing, look); err != nil || !answer {
+		return err
+	}
+	look()
+	return api.WriteJSON(w, http.StatusOK, &status)
 }
 
 // linked rejects requests that are meant for another zone or need a global.

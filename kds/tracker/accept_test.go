@@ -34,7 +34,7 @@ func TestAcceptsNothingThatCameMeanwhile(t *testing.T) {
 	}
 	more := maps.Clone(shown)
 	more[late] = commit.Revision
-	ledger := NewLedger(time.Now)
+	ledger := NewLedger(time.Now, nil)
 	line := ledger.Line(exchange.GlobalToZone, late.Type, false)
 
 	var wait sync.WaitGroup

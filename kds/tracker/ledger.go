@@ -18,6 +18,7 @@ type Ledger struct {
 	unheard    bool      // guarded by mu: nothing is known of it since then
 	whyUnheard string    // guarded by mu
 	lines      map[LineKey]*Line
+	pulse      *Pulse
 }
 
 // LineKey is the key of a line of a Ledger.
@@ -26,11 +27,14 @@ type LineKey struct {
 	Type      resources.Type
 }
 
-// NewLedger returns an empty ledger; now is its clock.
-func NewLedger(now func() time.Time) *Ledger { return &Ledger{now: now, lines: map[LineKey]*Line{}} }
+// NewLedger returns an empty ledger; now is its clock, and pulse beats with its changes.
+func NewLedger(now func() time.Time, pulse *Pulse) *Ledger {
+	return &Ledger{now: now, lines: map[LineKey]*Line{}, pulse: pulse}
+}
 
 // Session records that a session began or ended.
 func (l *Ledger) Session(connected bool, now time.Time) {
+	defer l.pulse.Beat()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.connected, l.since, l.unheard = connected, now, false
@@ -38,6 +42,7 @@ func (l *Ledger) Session(connected bool, now time.Time) {
 
 // Doubt records that this server no longer hears of the peer, whose session another replica had, and why.
 func (l *Ledger) Doubt(now time.Time, why string) {
+	defer l.pulse.Beat()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.unheard {
@@ -80,6 +85,7 @@ func (l *Ledger) Away() (since time.Time, away bool) {
 // Forget records that the peer has another store: revisions of the previous one do not count for it. What is held stays
 // held.
 func (l *Ledger) Forget(now time.Time) {
+	defer l.pulse.Beat()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range l.lines {
@@ -98,7 +104,7 @@ func (l *Ledger) Line(d exchange.Direction, t resources.Type, sending bool) *Lin
 	defer l.mu.Unlock()
 	key := LineKey{d, t}
 	if l.lines[key] == nil {
-		l.lines[key] = &Line{sending: sending}
+		l.lines[key] = &Line{sending: sending, pulse: l.pulse}
 	}
 	return l.lines[key]
 }

@@ -37,10 +37,12 @@ type Over struct {
 	now func() time.Time
 	mu  sync.Mutex
 	met map[overKey]*OverLimit // guarded by mu
+
+	pulse *Pulse
 }
 
-// NewOver returns an Over that has met no limit; now is its clock.
-func NewOver(now func() time.Time) *Over { return &Over{now: now} }
+// NewOver returns an Over that has met no limit; now is its clock, and pulse beats with its changes.
+func NewOver(now func() time.Time, pulse *Pulse) *Over { return &Over{now: now, pulse: pulse} }
 
 type overKey struct {
 	limit string
@@ -52,6 +54,7 @@ func (o *Over) Meet(limit string, t resources.Type, most int64, n int) {
 	if o == nil || n == 0 {
 		return
 	}
+	defer o.pulse.Beat()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.met == nil {
@@ -83,6 +86,7 @@ func (o *Over) End(limit string, t resources.Type) {
 	if o == nil {
 		return
 	}
+	defer o.pulse.Beat()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.met, overKey{limit, t})
@@ -90,6 +94,7 @@ func (o *Over) End(limit string, t resources.Type) {
 
 // Replace replaces all limits by another replica's.
 func (o *Over) Replace(list []OverLimit) {
+	defer o.pulse.Beat()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.met = make(map[overKey]*OverLimit, len(list))

@@ -34,7 +34,8 @@ func (n *Line) accept(ctx context.Context, s store.Store, waiting held) (int, er
 
 // Line is the state of one type in one direction. Safe for concurrent use.
 type Line struct {
-	mu sync.Mutex
+	pulse *Pulse
+	mu    sync.Mutex
 	// sending is set if this side sends.
 	sending bool // guarded by mu
 	// acknowledged is the sender's revision up to which the receiver has answered. revision is the newest one that
@@ -56,6 +57,7 @@ type held struct {
 
 // Sent records a message that goes up to revision.
 func (n *Line) Sent(revision uint64, now time.Time) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.messages++
@@ -68,6 +70,7 @@ func (n *Line) Sent(revision uint64, now time.Time) {
 // Answered records the answer to a message; behind is the time since which more waits for the peer, zero if nothing
 // does.
 func (n *Line) Answered(revision uint64, behind time.Time) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acks++
@@ -83,6 +86,7 @@ func (n *Line) Newest() uint64 {
 
 // UpToDate records that the peer lacks nothing up to revision, without a message.
 func (n *Line) UpToDate(revision uint64) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acknowledged, n.behind = max(n.acknowledged, revision), time.Time{}
@@ -91,6 +95,7 @@ func (n *Line) UpToDate(revision uint64) {
 // Waits records that a message of the peer, up to revision, waits for a store that cannot write; a zero time ends that
 // without the message, with the session.
 func (n *Line) Waits(revision uint64, since time.Time) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.revision, n.behind = max(n.revision, revision), since
@@ -118,6 +123,7 @@ func (n *Line) late() time.Time {
 
 // Applied records a message of the peer; mute is set if it has no revision.
 func (n *Line) Applied(revision uint64, mute bool) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.messages++
@@ -127,6 +133,7 @@ func (n *Line) Applied(revision uint64, mute bool) {
 
 // Hold replaces the held deletions by those of a new list.
 func (n *Line) Hold(keys map[resources.Key]uint64, now time.Time) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(keys) == 0 {
@@ -141,6 +148,7 @@ func (n *Line) Hold(keys map[resources.Key]uint64, now time.Time) {
 
 // Release removes a copy that came back or is gone from the held deletions.
 func (n *Line) Release(key resources.Key) {
+	defer n.pulse.Beat()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if delete(n.held.keys, key); len(n.held.keys) == 0 {

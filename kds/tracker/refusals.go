@@ -65,12 +65,13 @@ type Refusals struct {
 	bytes int                          // guarded by mu: approximate size of all
 	// own is the size of ofKey, for Of: a thousand Refusals are asked about each resource of a list. Whoever changes ofKey
 	// sets it at the end, under mu.
-	own atomic.Int64
+	own   atomic.Int64
+	pulse *Pulse
 }
 
-// NewRefusals returns empty Refusals; now is their clock.
-func NewRefusals(now func() time.Time) *Refusals {
-	return &Refusals{now: now, byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
+// NewRefusals returns empty Refusals; now is their clock, and pulse beats with their changes.
+func NewRefusals(now func() time.Time, pulse *Pulse) *Refusals {
+	return &Refusals{now: now, pulse: pulse, byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
 }
 
 // List returns the current refusals, ordered by type and name.
@@ -111,7 +112,10 @@ func (f *Refusals) Digest() string {
 func (f *Refusals) None() bool { return f.Count() == 0 }
 
 // countLocked ends a change of ofKey.
-func (f *Refusals) countLocked() { f.own.Store(int64(len(f.ofKey))) }
+func (f *Refusals) countLocked() {
+	f.own.Store(int64(len(f.ofKey)))
+	f.pulse.Beat()
+}
 
 // Settle records one message: names are all names in it, refused its refusals. A refusal of the same version keeps its
 // time. It returns the number of refusals that there is no room for.

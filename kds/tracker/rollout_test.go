@@ -25,7 +25,7 @@ func TestRolloutOfMoreThanIsRemembered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, over, f := NewLedger(time.Now), NewOver(time.Now), NewRefusals(time.Now)
+			l, over, f := NewLedger(time.Now, nil), NewOver(time.Now, nil), NewRefusals(time.Now, nil)
 			l.Session(true, time.Now())
 			key := LineKey{Direction: exchange.GlobalToZone, Type: "MeshTimeout"}
 			l.Line(key.Direction, key.Type, true).UpToDate(7)

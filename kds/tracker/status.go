@@ -2,6 +2,9 @@ package tracker
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -32,6 +35,8 @@ type SyncStatus struct {
 	// Reported, on the global, is the time of the zone's last report on its proxies; zero if there is none.
 	Reported time.Time  `json:"reported,omitzero"`
 	Types    []TypeSync `json:"types"`
+	// Revision stands for this status: it is another one once anything but LagSeconds is. Empty if nobody asked for it.
+	Revision string `json:"revision,omitempty"`
 	// Over are the limits that the peer has met: what exceeds them is refused, or not recorded.
 	Over []OverLimit `json:"over,omitempty"`
 	// NewStore, in a zone and in its last report to the global, is set while the global's store is not the known one.
@@ -90,6 +95,22 @@ type HeldDeletions struct {
 
 // MaxHeldNames bounds the names in HeldDeletions and Replaced.
 const MaxHeldNames = 100
+
+// Mark sets Revision.
+func (s *SyncStatus) Mark() {
+	whole := *s
+	whole.Revision, whole.Types = "", slices.Clone(s.Types)
+	for i := range whole.Types {
+		whole.Types[i].LagSeconds = 0 // grows without a change
+	}
+	raw, err := json.Marshal(&whole)
+	if err != nil { // a time out of range: such a status changes with each look
+		raw = fmt.Append(nil, err, time.Now())
+	}
+	digest := fnv.New64a()
+	_, _ = digest.Write(raw) // never fails
+	s.Revision = fmt.Sprintf("%016x", digest.Sum64())
+}
 
 // Status returns the ledger's status, for one type or, if t is empty, for all.
 func (l *Ledger) Status(zone string, t resources.Type, refusals *Refusals, s store.Reader) SyncStatus {

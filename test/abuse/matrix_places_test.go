@@ -73,7 +73,8 @@ var asksForMore = map[string]string{
 	"dataplane": "orders", "policy": "kri_mtp_default_zone-1_orders_orders_", "type": "MeshTimeout",
 	"filter": "filter[labels.mark]=plain", "tag": "tag=kuma.io/service:orders", "gateway": "false",
 	"size": "1000", "offset": "0", "callers": "500", "callersOffset": "0", "watch": "0", "grouped": "true", "reported": "true", "brief": "true",
-	"method": "GET", "path": "/", "since": "24h", "paths": "prefix", "form": "explicit", "format": "kubernetes",
+	"problems": "true",
+	"method":   "GET", "path": "/", "since": "24h", "paths": "prefix", "form": "explicit", "format": "kubernetes",
 	"match": ".*", "unused": "true", "dryRun": "server", "user": "payments", "event": "write", "outcome": "done",
 	"after": "0", "held": "x", "last": "1000", "limit": "1000", "wait": "1ms",
 }

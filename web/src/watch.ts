@@ -29,6 +29,18 @@ export function useConnections(of: "zones" | "dataplanes" | undefined, changed: 
   return useWatch(of === undefined ? "" : `${of} and who is connected`, ask, changed, 10 * pause);
 }
 
+/** useProblems calls changed when a problem of a proxy anywhere begins, ends or is another one. Without enabled it watches nothing. */
+export function useProblems(enabled: boolean, changed: () => void): Live {
+  const ask: Ask = (watch, signal) => api.GET("/dataplanes/_overview", { params: { query: { watch, size: 0, problems: "true" } }, signal });
+  return useWatch(enabled ? "problems of proxies" : "", ask, changed, 10 * pause);
+}
+
+/** useSync calls changed when anything of the sync of a zone with its global has changed. Without a name it is the asked zone's own. */
+export function useSync(name: string | undefined, changed: () => void): Live {
+  const ask: Ask = (watch, signal) => name === undefined ? api.GET("/_sync", { params: { query: { watch } }, signal }) : api.GET("/zones/{name}/_sync", { params: { path: { name }, query: { watch } }, signal });
+  return useWatch(`sync ${name ?? ""}`, ask, changed, 10 * pause);
+}
+
 function useWatch(key: string, ask: Ask, changed: () => void, rest: number): Live {
   const [state, setState] = useState<Live>({ live: false });
   const tell = useRef(changed);

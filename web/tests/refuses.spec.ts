@@ -27,6 +27,9 @@ test("a policy that an Envoy refuses is named wherever a person looks, and no mo
     return one;
   };
   const overview = await open("");
+  const globally = await page.context().newPage(); // nobody touches it
+  await globally.goto(`${mesh.global}/ui/`);
+  const told = globally.getByRole("region", { name: "Needs attention" }).getByRole("listitem").filter({ hasText: "Proxy backend" });
   const policy = await open(`resource?kri=kri_mpp_default_zone-1_backend-ns_refused_`);
   const attention = overview.getByRole("region", { name: "Needs attention" }).getByRole("listitem").filter({ hasText: "refused" });
   const row = overview.getByRole("table", { name: "Proxies that need a look" }).getByRole("row").filter({ hasText: "backend" });
@@ -38,6 +41,7 @@ test("a policy that an Envoy refuses is named wherever a person looks, and no mo
     await expect(policy.getByRole("heading", { name: "Not enforced by anybody" })).toHaveCount(0);
     await expect(conditions).toHaveCount(0);
     await expect(attention).toHaveCount(0);
+    await expect(told).toHaveCount(0);
     await expect(row).toHaveCount(0);
     await page.goto(`${mesh.zone1}/ui/proxy?kri=${kri}`);
     await expect(page.getByText(/online for/).first()).toBeVisible();
@@ -48,6 +52,7 @@ test("a policy that an Envoy refuses is named wherever a person looks, and no mo
   await put(unknown);
   await expect(attention).toHaveText(new RegExp(`^Proxy backend: mpp zone-1/backend-ns/refused: ${reason.source}.*Mend the policy`));
   await expect(row).toContainText("something has no effect");
+  await expect(told, "an operator of the global sees it, too").toHaveText(reason);
   await expect(policy.getByText("enforced by 0 of 1 proxies")).toBeVisible();
   await expect(policy.getByText(reason).first()).toBeVisible();
   await expect(conditions.filter({ hasText: "Accepted False" })).toHaveText(reason);

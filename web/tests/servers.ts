@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "@playwright/test";
@@ -55,6 +55,13 @@ export class Servers {
     if (process.exitCode !== null || process.signalCode !== null) return;
     const ended = new Promise((resolve) => process.once("exit", resolve));
     if (process.kill(signal)) await ended;
+  }
+
+  /** stop sends SIGSTOP, and waits until every thread of the process stands still: a busy machine takes a while. */
+  async stop(process: ChildProcess): Promise<void> {
+    process.kill("SIGSTOP");
+    const threads = `/proc/${process.pid}/task`;
+    await expect.poll(() => readdirSync(threads).filter((id) => !/\) T /.test(readFileSync(join(threads, id, "stat"), "utf8")))).toEqual([]);
   }
 
   async close(): Promise<void> {

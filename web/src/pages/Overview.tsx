@@ -1,4 +1,4 @@
-import { memo, useCallback, useMemo, useState } from "react";
+import { memo, useCallback, useMemo, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, type Schema } from "../api";
 import type { Server } from "../server";
@@ -101,15 +101,10 @@ function OfGlobal({ turn, changed }: Turn) {
     changed();
   });
   return (
-    <div className="columns">
-      <div>
-        <Findings global turn={turn} />
-        <Recent turn={turn} />
-      </div>
-      <div>
-        <Subjects title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does." />
-      </div>
-    </div>
+    <Columns title="Zones" answer={zones} live={live} none="No zone has joined: causewayctl zone create prints how one does.">
+      <Findings global turn={turn} />
+      <Recent turn={turn} />
+    </Columns>
   );
 }
 
@@ -122,38 +117,46 @@ function OfZone({ turn, changed }: Turn) {
     changed();
   });
   return (
-    <div className="columns">
-      <div>
-        <Findings global={false} turn={turn} proxies={proxies.data?.items} />
-        <Recent turn={turn} />
-      </div>
-      <div>
-        <Subjects title="Proxies" answer={proxies} live={live} none="No Dataplane is known here." />
-      </div>
-    </div>
+    <Columns title="Proxies" answer={proxies} live={live} none="No Dataplane is known here.">
+      <Findings global={false} turn={turn} proxies={proxies.data?.items} />
+      <Recent turn={turn} />
+    </Columns>
   );
 }
 
-function Subjects({ title, answer, live, none }: { title: string; answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>; live: Live; none: string }) {
+interface Listed {
+  title: string;
+  answer: ReturnType<typeof useAnswer<Schema["Overviews"]>>;
+  live: Live;
+  none: string;
+}
+
+/** Columns shows zones or proxies beside what is above all, and below both those that need a look. */
+function Columns({ title, answer, live, none, children }: Listed & { children: ReactNode }) {
   const items = useMemo(() => subjectsOf(answer.data?.items ?? []), [answer.data]);
   const wrong = useMemo(() => items.filter(isWrong), [items]);
   return (
     <>
-      <h2>{title}</h2>
-      <AsOf answer={answer} live={live} />
-      {answer.data !== undefined && (
-        <>
-          {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
-          {items.length > 0 && <Tiles items={items} title={title} />}
-          {answer.data.total > items.length && (
-            <p className="note">The first {items.length} of {answer.data.total} are shown.</p>
+      <div className="columns">
+        <div>{children}</div>
+        <div>
+          <h2>{title}</h2>
+          <AsOf answer={answer} live={live} />
+          {answer.data !== undefined && (
+            <>
+              {answer.data.total === 0 && answer.data.leftOut === undefined && <p>{none}</p>}
+              {items.length > 0 && <Tiles items={items} title={title} />}
+              {answer.data.total > items.length && (
+                <p className="note">The first {items.length} of {answer.data.total} are shown.</p>
+              )}
+              <LeftOut count={answer.data.leftOut} />
+              {items.length > 0 && wrong.length === 0 && <p>All {items.length} shown are online.</p>}
+              {items.length > 0 && <Versions items={items} />}
+            </>
           )}
-          <LeftOut count={answer.data.leftOut} />
-          {items.length > 0 && wrong.length === 0 && <p>All {items.length} shown are online.</p>}
-          {items.length > 0 && <Versions items={items} />}
-          {wrong.length > 0 && <Wrong items={wrong} title={title} />}
-        </>
-      )}
+        </div>
+      </div>
+      {wrong.length > 0 && <Wrong items={wrong} title={title} />}
     </>
   );
 }

@@ -9,7 +9,7 @@ import { KRI } from "../parts/Link";
 import { Time } from "../parts/Time";
 import { behind, doubts, over } from "../sync";
 import { date } from "../text";
-import { useConnections } from "../watch";
+import { useSync } from "../watch";
 
 type Types = Schema["SyncStatus"]["types"];
 type TypeSync = Types[number];
@@ -33,12 +33,12 @@ function Sync({ name, global }: { name: string; global: boolean }) {
   const sync = useAnswer(`sync ${name}`, (signal) =>
     global ? answered(api.GET("/zones/{name}/_sync", { params: { path: { name } }, signal })) : answered(api.GET("/_sync", { signal })),
   );
-  const live = useConnections(global ? "zones" : undefined, sync.again);
+  const live = useSync(global ? name : undefined, sync.again);
   const s = sync.data;
   return (
     <>
       <h2>Sync</h2>
-      <AsOf answer={sync} {...(global ? { live } : {})} />
+      <AsOf answer={sync} live={live} />
       {s !== undefined && (
         <>
           <Connection s={s} global={global} />

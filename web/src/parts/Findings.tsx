@@ -5,6 +5,7 @@ import { useAgain, useAnswer } from "../ask";
 import { doubts, over } from "../sync";
 import { problemsOf } from "../text";
 import { href } from "../view";
+import { useProblems } from "../watch";
 import { AsOf } from "./AsOf";
 import { Link } from "./Link";
 import { Linked } from "./Linked";
@@ -26,6 +27,7 @@ const shown = 5;
 export function Findings({ global, turn, proxies }: { global: boolean; turn: number; proxies?: Schema["Overview"][] | undefined }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   useAgain(found, turn);
+  useProblems(global, found.again);
   const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
@@ -119,10 +121,13 @@ async function tried<T>(asked: Promise<T>, what: string, into: Found): Promise<T
 
 async function ofGlobal(signal: AbortSignal): Promise<Found> {
   const found = nothing();
-  const [replicas] = await Promise.all([
+  const [replicas, proxies] = await Promise.all([
     tried(answered(api.GET("/_replicas", { signal })), "Replicas", found),
+    tried(answered(api.GET("/dataplanes/_overview", { params: { query: { problems: "true", brief: "true", size: most } }, signal })), "Proxies", found),
     zonesFrom(0, found, signal),
   ]);
+  found.all.push(...(proxies?.items ?? []).flatMap(ofProxy));
+  if (proxies !== undefined && proxies.total > proxies.items.length) found.all.push({ about: "Proxies", what: `${proxies.total - proxies.items.length} more have a problem.`, todo: "Look at the page of each zone." });
   for (const r of replicas?.items ?? []) {
     if (r.unheard !== undefined) found.all.push({ about: `Replica ${r.instance}`, what: `nothing was heard of it since ${r.unheard}${r.whyUnheard === undefined ? "" : `: ${r.whyUnheard}`}.`, todo: "Look at its log." });
     if (r.store.reachable === false || r.store.writable === false) found.all.push({ about: `Replica ${r.instance}`, what: `its store: ${store(r)}.`, todo: "Free its disk, or start etcd again." });

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/meshpb"
+)
+
+// problemsQuery narrows a list of the overviews of Dataplanes to those with a problem: something that has no effect on the
+// proxy, or that its Envoy refuses. A watch of it wakes only when a problem begins, ends or is another one: in a large
+// mesh, proxies connect all the time.
+const problemsQuery = "problems"
+
+// withProblems selects the Dataplanes with a problem, as one caller may know them.
+type withProblems struct {
+	view   view
+	reader *Reader
+	// unseen counts the Dataplanes whose insight the caller may not read: whether they have problems is not for them.
+	unseen int
+}
+
+// match reports whether a Dataplane that the caller may read has a problem.
+func (p *withProblems) match(r *resources.Resource) bool {
+	if !p.reader.insightOf(r) {
+		p.unseen++
+		return false
+	}
+	key := r.Key
+	key.Type = insightOf(r.Type)
+	insight := p.view.get(key)
+	return insight != nil && len(proxyProblems(insight)) > 0
+}
+
+// proxyProblems returns the problems in the insight of a proxy by their source, nil if there are none.
+func proxyProblems(insight *resources.Resource) map[string]string {
+	if insight.Type != resources.TypeDataplaneInsight {
+		return nil
+	}
+	proxy, err := resources.SpecAs[meshpb.DataplaneInsight](insight)
+	if err != nil {
+		return nil
+	}
+	return problemsOf(proxy)
+}
+
+// problemsIn is problemsText of an insight, empty for none and for one of a zone.
+func problemsIn(insight *resources.Resource) string {
+	if insight == nil {
+		return ""
+	}
+	return problemsText(proxyProblems(insight))
+}
