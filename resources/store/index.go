@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -58,13 +59,15 @@ func (keyIndexer) PrefixFromArgs(args ...any) ([]byte, error) { return prefixArg
 // labelIndexer has one entry for each label of a resource; memdb appends the key to each.
 type labelIndexer struct{}
 
-// FromObject is called by memdb, which appends to the entries: each must have its own bytes.
+// FromObject is called by memdb, which appends to the entries: each must have its own bytes. Their order is that of the
+// labels: of a resource that changes, memdb removes the entries that differ from the new one in the same place.
 func (labelIndexer) FromObject(raw any) (bool, [][]byte, error) {
 	r := raw.(*resources.Resource)
 	entries := make([][]byte, 0, len(r.Labels))
 	for label, value := range r.Labels {
 		entries = append(entries, appendLabel(nil, r.Type, label, value))
 	}
+	slices.SortFunc(entries, bytes.Compare)
 	return len(entries) > 0, entries, nil
 }
 
