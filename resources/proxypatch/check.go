@@ -141,7 +141,7 @@ func (k *checker) value(c *change, whole bool) {
 	if c.Operation != Add {
 		return
 	}
-	if why := (&Guard{}).added(m); why != "" {
+	if why := (&Guard{}).added(m, nil); why != "" {
 		k.fail("value", "%s%s", why, NeedsVerb)
 	}
 }

@@ -23,6 +23,9 @@ type Resource struct {
 	// policy, which was validated with the policy.
 	message proto.Message
 	checked bool
+	// forbidden returns why an ordinary patch may not add the message, wherever the proxy is; nil if the message is not the
+	// value of a policy.
+	forbidden func() string
 }
 
 // Config holds the patchable resources of one proxy, by name. It is not for concurrent use.
@@ -64,13 +67,6 @@ func (c *Config) differing(from *Config, k resourceKind) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// clone returns a copy that shares the resources.
-func (c *Config) clone() *Config {
-	next := *c
-	next.Clusters, next.Listeners, next.Routes = maps.Clone(c.Clusters), maps.Clone(c.Listeners), maps.Clone(c.Routes)
-	return &next
 }
 
 // Read returns the message of a resource, or nil for no resource. It must not be changed.
@@ -126,12 +122,27 @@ type editor struct {
 	*Config
 	policy string
 	budget *budget
+	// own marks the maps that are the editor's own; it shares the others with the configuration before.
+	own [resourceKinds]bool
+}
+
+// edit returns the resources of a kind, to change them.
+func (e *editor) edit(k resourceKind) map[string]*Resource {
+	all := [...]*map[string]*Resource{clusters: &e.Clusters, listeners: &e.Listeners, routes: &e.Routes}[k]
+	if !e.own[k] {
+		e.own[k] = true
+		if *all = maps.Clone(*all); *all == nil {
+			*all = map[string]*Resource{}
+		}
+	}
+	return *all
 }
 
 // Apply returns the configuration after the modifications of a policy, or c itself if they match nothing. The error is
 // a *Problem that names the modification; then nothing of the policy is applied.
 func (c *Config) Apply(policy string, edits *Edits) (*Config, error) {
-	e := &editor{Config: c.clone(), policy: policy, budget: newBudget()}
+	next := *c
+	e := &editor{Config: &next, policy: policy, budget: newBudget()}
 	for i := range edits.changes {
 		one := &edits.changes[i]
 		if err := e.apply(one); err != nil {
@@ -152,9 +163,9 @@ func (e *editor) apply(c *readChange) error {
 	}
 	switch c.kind {
 	case kindCluster:
-		return e.whole(e.Clusters, &c.change, c.message)
+		return e.whole(clusters, c)
 	case kindListener:
-		return e.whole(e.Listeners, &c.change, c.message)
+		return e.whole(listeners, c)
 	case kindNetworkFilter, kindHTTPFilter:
 		return e.filters(&c.change, c.message)
 	}
@@ -162,35 +173,37 @@ func (e *editor) apply(c *readChange) error {
 }
 
 // whole adds, patches and removes clusters or listeners.
-func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message) error {
+func (e *editor) whole(k resourceKind, c *readChange) error {
+	all := e.all(k)
 	if c.Operation == Add {
-		name := nameOf(value)
+		name := nameOf(c.message)
 		if name == "" {
 			return fmt.Errorf("value.name: is required")
 		}
 		if all[name] != nil {
 			return fmt.Errorf("value.name: there is a %s %q already: use the operation Patch", c.kind, name)
 		}
-		all[name] = &Resource{Name: name, Origin: OriginPatch, message: value, checked: true, PatchedBy: []string{e.policy}}
+		e.edit(k)[name] = &Resource{Name: name, Origin: OriginPatch, message: c.message, checked: true, forbidden: c.forbidden,
+			PatchedBy: []string{e.policy}}
 		return nil
 	}
-	for _, r := range selected(all, c, c.name) {
+	for _, r := range selected(all, &c.change, c.name) {
 		if c.Operation == Remove {
-			delete(all, r.Name)
+			delete(e.edit(k), r.Name)
 			continue
 		}
 		before, err := e.Read(r)
 		if err != nil {
 			return err
 		}
-		next, err := patched(before, c, value, e.budget)
+		next, err := patched(before, &c.change, c.message, e.budget)
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
 		if nameOf(next) != r.Name {
 			return fmt.Errorf("%s: its name cannot be changed, as others refer to it by that", r.Name)
 		}
-		if err := e.set(all, r, next); err != nil {
+		if err := e.set(k, r, next); err != nil {
 			return err
 		}
 	}
@@ -198,7 +211,7 @@ func (e *editor) whole(all map[string]*Resource, c *change, value proto.Message)
 }
 
 // set replaces the message of a resource, which was read.
-func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) error {
+func (e *editor) set(k resourceKind, r *Resource, m proto.Message) error {
 	if err := e.budget.spend(proto.Size(m)); err != nil {
 		return fmt.Errorf("%s: %w", r.Name, err)
 	}
@@ -206,11 +219,11 @@ func (e *editor) set(all map[string]*Resource, r *Resource, m proto.Message) err
 		return nil
 	}
 	next := *r
-	next.message, next.checked = m, false
+	next.message, next.checked, next.forbidden = m, false, nil
 	if !slices.Contains(r.PatchedBy, e.policy) {
 		next.PatchedBy = append(slices.Clone(r.PatchedBy), e.policy)
 	}
-	all[r.Name] = &next
+	e.edit(k)[r.Name] = &next
 	return nil
 }
 
@@ -252,11 +265,12 @@ func patched(m proto.Message, c *change, value proto.Message, b *budget) (proto.
 
 // Closed returns the configuration without the listeners that others besides the application reach.
 func (c *Config) Closed() *Config {
-	out := c.clone()
+	out := *c
+	out.Listeners = maps.Clone(c.Listeners)
 	maps.DeleteFunc(out.Listeners, func(_ string, r *Resource) bool {
 		return r.Origin == OriginInbound || r.Origin == OriginGateway || r.Origin == OriginOther
 	})
-	return out
+	return &out
 }
 
 // nameOf returns the `name` of a resource.

@@ -33,7 +33,7 @@ func (e *editor) filters(c *change, value proto.Message) error {
 				return fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
-		if err := e.set(e.Listeners, r, listener); err != nil {
+		if err := e.set(listeners, r, listener); err != nil {
 			return err
 		}
 	}

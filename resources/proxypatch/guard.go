@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -31,19 +30,14 @@ type Guard struct {
 
 // Check returns why an ordinary patch may not change before to after, or nil if it may.
 func (g *Guard) Check(before, after *Config) error {
-	protected := protectedClusters(g.Original)
-	// Most patches change no routes.
-	judges := sync.OnceValues(func() (map[string]bool, error) { return discoveredFilters(g.Original) })
-	for k, of := range [resourceKinds]struct {
-		kind string
-		why  func(*judged) (string, error)
-	}{
-		clusters:  {kindCluster, func(j *judged) (string, error) { return g.cluster(j), nil }},
-		listeners: {kindListener, func(j *judged) (string, error) { return g.listener(j, protected) }},
-		routes:    {"route configuration", func(j *judged) (string, error) { return g.routes(j, protected, judges) }},
-	} {
-		k := resourceKind(k)
-		for _, name := range after.differing(before, k) {
+	nouns := [resourceKinds]string{clusters: kindCluster, listeners: kindListener, routes: "route configuration"}
+	var protected, judges map[string]bool
+	for k := range resourceKinds {
+		names := after.differing(before, k)
+		if k != clusters && len(names) > 0 && protected == nil {
+			protected = protectedClusters(g.Original)
+		}
+		for _, name := range names {
 			if after.all(k)[name] == nil {
 				continue
 			}
@@ -51,12 +45,25 @@ func (g *Guard) Check(before, after *Config) error {
 			if err != nil {
 				return err
 			}
-			why, err := of.why(j)
+			var why string
+			switch k {
+			case clusters:
+				why = g.cluster(j)
+			case listeners:
+				why, err = g.listener(j, protected)
+			default:
+				if j.exposed() && judges == nil { // most patches change no routes
+					judges, err = discoveredFilters(g.Original)
+				}
+				if err == nil {
+					why = g.routes(j, protected, judges)
+				}
+			}
 			if err != nil {
 				return err
 			}
 			if why != "" {
-				return refusal(of.kind, name, why)
+				return refusal(nouns[k], name, why)
 			}
 		}
 	}
@@ -133,7 +140,7 @@ func (g *Guard) cluster(j *judged) string {
 		if j.own != nil {
 			return takenAway
 		}
-		return g.added(j.now)
+		return g.added(j.now, j.forbidden)
 	}
 	if field := differs(j.then, j.now, clusterFields...); field != "" {
 		return "would change its " + field
@@ -141,7 +148,7 @@ func (g *Guard) cluster(j *judged) string {
 	switch j.first {
 	case OriginOutbound:
 	case OriginPatch:
-		if why := g.added(j.now); why != "" {
+		if why := g.added(j.now, j.forbidden); why != "" {
 			return why
 		}
 	default:
@@ -181,7 +188,7 @@ func (g *Guard) listener(j *judged, protected map[string]bool) (why string, err 
 		if j.own != nil {
 			return takenAway, nil
 		}
-		if why := g.added(now); why != "" {
+		if why := g.added(now, j.forbidden); why != "" {
 			return why, nil
 		}
 		if why := gained(nil, nil, dangers(now, ofCallers, protected)); why != "" {
@@ -202,18 +209,14 @@ func (g *Guard) listener(j *judged, protected map[string]bool) (why string, err 
 	return j.more(ofCallers, protected), nil
 }
 
-func (g *Guard) routes(j *judged, protected map[string]bool, judges func() (map[string]bool, error)) (why string, err error) {
+func (g *Guard) routes(j *judged, protected, judges map[string]bool) (why string) {
 	if !j.exposed() {
-		return j.more(ofCallers, protected), nil
+		return j.more(ofCallers, protected)
 	}
-	filters, err := judges()
-	if err != nil {
-		return "", err
-	}
-	filters = maps.Clone(filters)
+	filters := maps.Clone(judges)
 	maps.Copy(filters, g.Kept)
 	if why := exposedRoutes(j.then.(*routev3.RouteConfiguration), j.now.(*routev3.RouteConfiguration), filters); why != "" {
-		return why, nil
+		return why
 	}
-	return j.more(exposed, nil), nil
+	return j.more(exposed, nil)
 }

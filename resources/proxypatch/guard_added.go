@@ -15,9 +15,24 @@ import (
 	"github.com/causeway-mesh/causeway/resources/reach"
 )
 
-// added returns why an ordinary patch may not add a cluster or listener, or "".
-func (g *Guard) added(m proto.Message) string {
+// forbidden returns why an ordinary patch may not add a cluster or listener to any proxy, or "".
+func forbidden(m proto.Message) string {
 	if why := gained(nil, nil, dangers(m, ofCallers, nil)); why != "" {
+		return why
+	}
+	if c, is := m.(*clusterv3.Cluster); is {
+		return forbiddenCluster(c)
+	}
+	return ""
+}
+
+// added returns why an ordinary patch may not add a cluster or listener, or "". known returns what forbidden does; it may
+// be nil.
+func (g *Guard) added(m proto.Message, known func() string) string {
+	if known == nil {
+		known = func() string { return forbidden(m) }
+	}
+	if why := known(); why != "" {
 		return why
 	}
 	switch v := m.(type) {
@@ -35,7 +50,7 @@ var addedFields = append([]string{
 	"upstream_http_protocol_options", "protocol_selection", "lb_subset_config", "use_tcp_for_dns_lookups",
 }, clusterFields...)
 
-func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
+func forbiddenCluster(c *clusterv3.Cluster) string {
 	if field := differs(&clusterv3.Cluster{}, c, addedFields...); field != "" {
 		return "has the field " + field
 	}
@@ -45,6 +60,10 @@ func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
 	if c.GetClusterDiscoveryType() != nil && !plain || !static || c.GetEdsClusterConfig() != nil {
 		return "has endpoints that it does not list: want the type STATIC, STRICT_DNS or LOGICAL_DNS"
 	}
+	return ""
+}
+
+func (g *Guard) addedCluster(c *clusterv3.Cluster) string {
 	for _, locality := range c.GetLoadAssignment().GetEndpoints() {
 		if locality.GetLbConfig() != nil {
 			return "has endpoints that it does not list"

@@ -17,11 +17,11 @@ func (e *editor) hosts(c *change, value proto.Message) error {
 		if err != nil {
 			return err
 		}
-		routes := proto.CloneOf(before)
-		if err := editHosts(routes, c, value, e.budget); err != nil {
+		table := proto.CloneOf(before)
+		if err := editHosts(table, c, value, e.budget); err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
-		if err := e.set(e.Routes, r, routes); err != nil {
+		if err := e.set(routes, r, table); err != nil {
 			return err
 		}
 	}
@@ -42,7 +42,7 @@ func (e *editor) hosts(c *change, value proto.Message) error {
 				return fmt.Errorf("%s: %w", r.Name, err)
 			}
 		}
-		if err := e.set(e.Listeners, r, listener); err != nil {
+		if err := e.set(listeners, r, listener); err != nil {
 			return err
 		}
 	}

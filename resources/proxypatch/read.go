@@ -2,6 +2,7 @@ package proxypatch
 
 import (
 	"fmt"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -15,6 +16,8 @@ type readChange struct {
 	change
 	index   int
 	message proto.Message
+	// forbidden is Resource.forbidden of a value that is added, computed once for all proxies.
+	forbidden func() string
 }
 
 // Read parses a conf. The error is a *Problem: the first that Problems returns, or that of a value.
@@ -31,6 +34,7 @@ func (c *Conf) Read(guarded bool) (*Edits, error) {
 				if read.message, err = parse(one.kind, *one.Value); err != nil {
 					return nil, &Problem{Path: []string{"appendModifications", fmt.Sprint(i), one.kind, "value"}, Text: err.Error()}
 				}
+				read.forbidden = sync.OnceValue(func() string { return forbidden(read.message) })
 			}
 			out.changes = append(out.changes, read)
 		}

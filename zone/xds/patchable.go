@@ -16,8 +16,14 @@ import (
 // patchable returns the resources of a state. Their messages are decoded when a patch needs them: a patch for one cluster
 // costs the decoding of that one.
 func (s *state) patchable(t *target) (*proxypatch.Config, error) {
-	out := &proxypatch.Config{Clusters: map[string]*proxypatch.Resource{}, Listeners: map[string]*proxypatch.Resource{},
-		Routes: map[string]*proxypatch.Resource{}, Open: func(from any) (proto.Message, error) { return s.open(t, from.(*resource)) }}
+	made := make([]proxypatch.Resource, 0, len(s.sets[kindListener])+len(s.sets[kindCluster])+len(s.sets[kindRoute]))
+	add := func(to map[string]*proxypatch.Resource, r proxypatch.Resource) {
+		made = append(made, r)
+		to[r.Name] = &made[len(made)-1]
+	}
+	out := &proxypatch.Config{Clusters: make(map[string]*proxypatch.Resource, len(s.sets[kindCluster])),
+		Listeners: make(map[string]*proxypatch.Resource, len(s.sets[kindListener])),
+		Routes:    make(map[string]*proxypatch.Resource, len(s.sets[kindRoute])), Open: func(from any) (proto.Message, error) { return s.open(t, from.(*resource)) }}
 	tags := map[string]map[string]string{}
 	for i := range t.inbounds {
 		tags[t.inbounds[i].name()] = t.inbounds[i].port.Tags
@@ -40,10 +46,10 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 				origin = proxypatch.OriginOther
 			}
 		}
-		out.Listeners[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], From: r}
+		add(out.Listeners, proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], From: r})
 	}
 	for _, r := range s.sets[kindCluster] {
-		out.Clusters[r.name] = &proxypatch.Resource{Name: r.name, Origin: s.originOf(kindCluster, r.name), From: r}
+		add(out.Clusters, proxypatch.Resource{Name: r.name, Origin: s.originOf(kindCluster, r.name), From: r})
 	}
 	for _, r := range s.sets[kindRoute] {
 		origin := s.originOf(kindRoute, r.name)
@@ -52,7 +58,7 @@ func (s *state) patchable(t *target) (*proxypatch.Config, error) {
 		} else if origin == proxypatch.OriginOutbound && !outbound[r.name] {
 			origin = proxypatch.OriginOther
 		}
-		out.Routes[r.name] = &proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], From: r}
+		add(out.Routes, proxypatch.Resource{Name: r.name, Origin: origin, Tags: tags[r.name], From: r})
 	}
 	return out, nil
 }
