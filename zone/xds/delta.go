@@ -2,7 +2,6 @@ package xds
 
 import (
 	"context"
-	"maps"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -35,18 +34,18 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 			delete(sub.ReturnedResources(), name) // a client that asks again has dropped what it had, possibly within one round
 		}
 	}
+	var last selection
 	cancel := s.await(k, func() bool {
-		response := s.deltaResponseLocked(k, sub, first)
+		response, changed := s.deltaResponseLocked(k, sub, first, &last)
 		if response == nil {
 			return false
 		}
-		known := sub.ReturnedResources()
 		out <- response // out has room for more than one response per type, and there is never more than one
 		if k == kindCluster {
 			for _, name := range response.DeltaDiscoveryResponse.GetRemovedResources() {
 				delete(s.again, name)
 			}
-			s.repeatLocked(changedAmong(response.DeltaDiscoveryResponse, known))
+			s.repeatLocked(changed)
 		}
 		return true
 	})
@@ -56,67 +55,77 @@ func (s *session) CreateDeltaWatch(req *cache.DeltaRequest, sub cache.Subscripti
 	return cancel, nil
 }
 
-// deltaResponseLocked returns the response to send, or nil. It answers a first wildcard request even if there is
-// nothing to send, because the proxy waits for that.
-func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool) *cache.DeltaPassthroughResponse {
-	want, ok := s.selectedByLocked(k, sub)
+// deltaResponseLocked returns the response to send, or nil, and which of its clusters the proxy has in another version.
+// It answers a first wildcard request even if there is nothing to send, because the proxy waits for that. What the proxy
+// has, according to the subscription, then includes the response.
+func (s *session) deltaResponseLocked(k kind, sub cache.Subscription, first bool,
+	last *selection) (response *cache.DeltaPassthroughResponse, changed []string) {
+	want, ok := s.selectedByLocked(k, sub, last)
 	if !ok {
-		return nil
+		return nil, nil
+	}
+	if last.nothing && len(s.suspects.alone[k]) == 0 && (k != kindEndpoint || len(s.again) == 0) {
+		s.causes.due[k] = nil
+		return nil, nil
 	}
 	known := sub.ReturnedResources()
 	s.forwardsLocked(k, sub, known)
-	response := &discovery.DeltaDiscoveryResponse{TypeUrl: typeURLs[k]}
+	var send []*discovery.Resource
+	var remove []string
+	kept := false // what it must not lose yet
 	if suspect := s.nextSuspectLocked(k, want); suspect != nil {
-		response.Resources = append(response.Resources, suspect)
+		send = append(send, suspect)
 	} else {
-		compare(k, response, want, known)
-		if k == kindCluster && !s.mayRemoveLocked() {
-			response.RemovedResources = nil // removed later: routes and listeners must stop referring to them first
+		send, remove = compare(k, want, known)
+		if k == kindCluster && len(remove) > 0 && !s.mayRemoveLocked() {
+			remove, kept = nil, true // removed later: routes and listeners must stop referring to them first
 		}
-		s.addRepeatedLocked(k, response, want, known)
+		send = s.addRepeatedLocked(k, send, want, known)
 	}
-	empty := len(response.Resources)+len(response.RemovedResources) == 0
-	if empty && !(first && len(known) == 0 && sub.IsWildcard()) {
+	if empty := len(send)+len(remove) == 0; empty && !(first && len(known) == 0 && sub.IsWildcard()) {
 		s.causes.due[k] = nil // the proxy has what it asks for
-		return nil
+		last.nothing = !kept
+		return nil, nil
 	}
 	s.leaveLocked(k)
-	next := maps.Clone(known)
-	if next == nil {
-		next = map[string]string{}
+	if k == kindCluster {
+		changed = changedAmong(send, known)
 	}
-	for _, r := range response.Resources {
-		next[r.Name] = r.Version
+	if known == nil {
+		known = map[string]string{}
 	}
-	for _, name := range response.RemovedResources {
-		delete(next, name)
+	for _, r := range send {
+		known[r.Name] = r.Version
 	}
-	s.forwardsLocked(k, sub, next)
-	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: next,
-		DeltaDiscoveryResponse: response}
+	for _, name := range remove {
+		delete(known, name)
+	}
+	s.forwardsLocked(k, sub, known)
+	return &cache.DeltaPassthroughResponse{DeltaRequest: deltaRequests[k], NextVersionMap: known,
+		DeltaDiscoveryResponse: &discovery.DeltaDiscoveryResponse{TypeUrl: typeURLs[k], Resources: send, RemovedResources: remove}}, changed
 }
 
 // addRepeatedLocked adds endpoints that the proxy has but must receive again. Those that do not exist now follow when
 // they exist again.
-func (s *session) addRepeatedLocked(k kind, response *discovery.DeltaDiscoveryResponse, want set,
-	known map[string]string) {
+func (s *session) addRepeatedLocked(k kind, send []*discovery.Resource, want set, known map[string]string) []*discovery.Resource {
 	if k != kindEndpoint || len(s.again) == 0 {
-		return
+		return send
 	}
 	for _, r := range want {
 		if _, due := s.again[clusterOf(r.name)]; due && known[r.name] == r.version {
-			response.Resources = append(response.Resources, r.delta)
+			send = append(send, r.delta)
 		}
 	}
 	for _, r := range want {
 		delete(s.again, clusterOf(r.name))
 	}
+	return send
 }
 
-// changedAmong returns the resources of a response that the proxy has in another version.
-func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]string) []string {
+// changedAmong returns those of some resources that the proxy has in another version.
+func changedAmong(some []*discovery.Resource, known map[string]string) []string {
 	var out []string
-	for _, r := range response.Resources {
+	for _, r := range some {
 		if _, has := known[r.Name]; has {
 			out = append(out, r.Name)
 		}
@@ -124,22 +133,27 @@ func changedAmong(response *discovery.DeltaDiscoveryResponse, known map[string]s
 	return out
 }
 
-// compare adds to a response what the proxy lacks of want, and removes what the proxy has beyond want. known is what
-// the proxy has.
-func compare(k kind, response *discovery.DeltaDiscoveryResponse, want set, known map[string]string) {
+// compare returns what the proxy lacks of want, and the names that it has beyond want. known is what the proxy has.
+func compare(k kind, want set, known map[string]string) (send []*discovery.Resource, remove []string) {
+	has := 0
 	for _, r := range want {
-		if known[r.name] != r.version {
-			response.Resources = append(response.Resources, r.delta)
+		version, there := known[r.name]
+		if there {
+			has++
+		}
+		if version != r.version {
+			send = append(send, r.delta)
 		}
 	}
-	if k.keptByName() {
-		return
+	if k.keptByName() || has == len(known) {
+		return send, nil
 	}
 	for name := range known {
 		if want.get(name) == nil {
-			response.RemovedResources = append(response.RemovedResources, name)
+			remove = append(remove, name)
 		}
 	}
+	return send, remove
 }
 
 // OnDeltaStreamOpen and OnDeltaStreamClosed do nothing: the session begins and ends with the handler.

@@ -86,14 +86,23 @@ func resourceOf(name string, a *anypb.Any) *resource {
 	}
 }
 
-// pack validates m and marshals it into an Any, deterministically.
-func pack(m message) (*anypb.Any, error) {
+// marshalled validates m and marshals it, deterministically.
+func marshalled(m message) ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return b, nil
+}
+
+// pack validates m and marshals it into an Any, deterministically.
+func pack(m message) (*anypb.Any, error) {
+	b, err := marshalled(m)
+	if err != nil {
+		return nil, err
 	}
 	return &anypb.Any{TypeUrl: typeURLOf(m), Value: b}, nil
 }
@@ -121,8 +130,11 @@ func (s set) get(name string) *resource {
 
 // equal reports whether both hold the same names in the same versions.
 func (s set) equal(o set) bool {
-	return slices.EqualFunc(s, o, func(a, b *resource) bool { return a.name == b.name && a.version == b.version })
+	return slices.EqualFunc(s, o, func(a, b *resource) bool { return a == b || a.name == b.name && a.version == b.version })
 }
+
+// is reports whether both are the same slice.
+func (s set) is(o set) bool { return len(s) == len(o) && (len(s) == 0 || &s[0] == &o[0]) }
 
 // keepOf replaces resources by equal ones of old, so that unchanged ones stay shared and no bytes are held twice.
 func (s set) keepOf(old set) set {

@@ -230,9 +230,16 @@ func (s *session) prepare(k kind, sub cache.Subscription) error {
 	return nil
 }
 
+// selection is what a watch has selected: out of all resources of its kind. nothing means that the proxy has it.
+type selection struct {
+	is       bool
+	all, out set
+	nothing  bool
+}
+
 // selectedByLocked returns the resources of a kind that a subscription covers and that can be sent now; ok is false
-// while they are unknown.
-func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok bool) {
+// while they are unknown. last is what the same watch has selected before, and then what it has selected now.
+func (s *session) selectedByLocked(k kind, sub cache.Subscription, last *selection) (out set, ok bool) {
 	if k == kindCluster {
 		s.ordered = sub.IsWildcard() // also while there are none: others may be woken first when there are
 	}
@@ -251,6 +258,10 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 	if !ok {
 		return nil, false
 	}
+	if last.is && last.all.is(all) {
+		return last.out, true
+	}
+	*last = selection{is: true, all: all, out: all}
 	if sub.IsWildcard() {
 		s.dropRefusals(k, all)
 		s.lastSent[k] = all
@@ -262,6 +273,7 @@ func (s *session) selectedByLocked(k kind, sub cache.Subscription) (out set, ok 
 		}
 	}
 	out = newSet(out...)
+	last.out = out
 	s.dropRefusals(k, out)
 	if k != kindExtension { // no kind waits for these
 		s.lastSent[k] = out

@@ -48,7 +48,7 @@ func (s *session) CreateWatch(req *cache.Request, sub cache.Subscription, out ch
 // Later the subscription holds what was sent, which is not sent again after a refusal.
 func (s *session) fullResponseLocked(k kind, sub cache.Subscription, first bool,
 	version string) *cache.PassthroughResponse {
-	want, ok := s.selectedByLocked(k, sub)
+	want, ok := s.selectedByLocked(k, sub, &selection{})
 	if !ok {
 		return nil
 	}
