@@ -212,9 +212,9 @@ func (x *Proxies) workInMeshLocked(key resources.Key) {
 	}
 	for p := range m.proxies {
 		if p.target != nil && p.target.capture.port != 0 {
-			x.network.mark(p, everything)
+			x.network.mark(p, allScope)
 		} else if s := p.state.Load(); s != nil && s.sending != nil && s.sending.outside {
-			x.network.mark(p, onlySending)
+			x.network.mark(p, sendingScope)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package xds
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -27,11 +28,11 @@ func (c *changeOfOne) proxy() *proxy { return c.stream.s.proxy }
 // allocationsOfOne are the most allocations of a change of each type for one proxy, from the store to the response. A
 // change of one half of a policy, or of one type, leaves what depends on the others.
 var allocationsOfOne = map[string]float64{
-	"MeshTimeout in to": 1150, "MeshRetry in to": 1130, "MeshCircuitBreaker in to": 1140, "MeshHealthCheck in to": 1130,
-	"MeshLoadBalancingStrategy in to": 1130, "MeshHTTPRoute in to": 1150, "MeshAccessLog in to": 920,
-	"MeshTimeout in rules": 900, "MeshCircuitBreaker in rules": 750, "MeshRateLimit in rules": 960,
-	"MeshFaultInjection in rules": 850, "MeshAccessLog in rules": 950, "MeshTLS in rules": 740,
-	"MeshTrace in default": 800, "MeshMetric in default": 760, "MeshProxyPatch in default": 960,
+	"MeshTimeout in to": 1035, "MeshRetry in to": 1015, "MeshCircuitBreaker in to": 1015, "MeshHealthCheck in to": 1005,
+	"MeshLoadBalancingStrategy in to": 1005, "MeshHTTPRoute in to": 1035, "MeshAccessLog in to": 800,
+	"MeshTimeout in rules": 790, "MeshCircuitBreaker in rules": 600, "MeshRateLimit in rules": 850,
+	"MeshFaultInjection in rules": 745, "MeshAccessLog in rules": 815, "MeshTLS in rules": 605,
+	"MeshTrace in default": 680, "MeshMetric in default": 615, "MeshProxyPatch in default": 820,
 }
 
 func TestAChangeOfOneAllocatesLittle(t *testing.T) { // it counts allocations, so it runs alone
@@ -63,9 +64,12 @@ func TestAHalfOfAPolicyChangesThatHalf(t *testing.T) {
 			t.Errorf("%s in rules: sent nothing, or has another plan", typ)
 		}
 	}
-	listened := p.state.Load().sending.listened[0]
-	if one.change(t, confOf(t, resources.TypeMeshAccessLog, "rules"), 2) == 0 || p.state.Load().sending.listened[0] != listened {
-		t.Error("MeshAccessLog in rules: sent nothing, or built the listener of an outbound")
+	for _, c := range []*changedConf{confOf(t, resources.TypeMeshAccessLog, "rules"), confOf(t, resources.TypeMeshCircuitBreaker, "rules"),
+		confOf(t, resources.TypeMeshMetric, "default"), confOf(t, resources.TypeMeshProxyPatch, "default")} {
+		sending := p.state.Load().sending
+		if one.change(t, c, 4) == 0 || p.state.Load().sending != sending {
+			t.Errorf("%s in %s: sent nothing, or built what the proxy sends", c.typ, c.list)
+		}
 	}
 	target := p.target
 	if one.change(t, confOf(t, resources.TypeMeshAccessLog, "to"), 2) == 0 || p.target != target {
@@ -81,6 +85,34 @@ func TestAHalfOfAPolicyChangesThatHalf(t *testing.T) {
 	plan := p.state.Load().sending.plan
 	if one.x.catchUp(); one.stream.take(t) == 0 || p.state.Load().sending.plan == plan {
 		t.Error("a MeshTimeout in rules that becomes one in to has no effect")
+	}
+}
+
+// TestFilesOfOutboundsStayNamed: a change of the logs of inbounds makes a proxy try all files once more, those of outbounds
+// among them, and what it says of these is understood without another listener.
+func TestFilesOfOutboundsStayNamed(t *testing.T) {
+	t.Parallel()
+	one := newChangeOfOne(t, 3)
+	p, logs := one.proxy(), changedConf{typ: resources.TypeMeshAccessLog, list: "to", conf: func(n int) string {
+		return fmt.Sprintf(`{"backends": [{"type": "File", "file": {"path": "/var/log/out-%d"}}]}`, n)
+	}}
+	words := func(n int) string {
+		return fmt.Sprintf("unable to open file '/var/log/out-%d': No such file or directory", n)
+	}
+	one.change(t, &logs, 1)
+	sending := p.state.Load().sending
+	if one.change(t, confOf(t, resources.TypeMeshAccessLog, "rules"), 5) == 0 || p.state.Load().sending != sending {
+		t.Error("MeshAccessLog in rules: sent nothing, or built what the proxy sends")
+	}
+	left := func() bool {
+		return slices.ContainsFunc(p.state.Load().sending.problems, func(text string) bool { return strings.Contains(text, "out-1") })
+	}
+	if one.x.configRefused(p, kindListener, words(1)); !left() {
+		t.Errorf("a file that the proxy cannot open is not left out: %q", p.state.Load().sending.problems)
+	}
+	// The next change makes it try that file again.
+	if one.change(t, confOf(t, resources.TypeMeshAccessLog, "rules"), 6) == 0 || left() {
+		t.Errorf("the file is not tried again: %q", p.state.Load().sending.problems)
 	}
 }
 

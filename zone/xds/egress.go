@@ -222,7 +222,7 @@ func (n *network) egressChanged(mesh string) {
 		if port.egress && port.mesh() == mesh {
 			n.dirtyPorts[port] = struct{}{}
 			for p := range port.users {
-				n.mark(p, onlySending)
+				n.mark(p, sendingScope)
 			}
 		}
 	}

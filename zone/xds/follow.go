@@ -128,7 +128,7 @@ func (x *Proxies) rebuildPermissionsLocked(p *proxy) {
 	p.unbuilt.built(partReceives)
 	x.publishLocked(p, next)
 	if len(p.target.egresses) > 0 && next.accesses.replaced(old.accesses) { // its listeners belong to what it sends
-		x.network.mark(p, onlySending)
+		x.network.mark(p, sendingScope)
 	}
 }
 

@@ -81,21 +81,29 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	x.publishLocked(p, next)
 }
 
-// observeLocked applies the policies of wholeTypes again, and rebuilds what depends on them. For ofGateway, it first
+// observeLocked applies the policies of wholeTypes again, and rebuilds what depends on them. For gatewayScope, it first
 // finds the MeshGateway again.
-func (x *Proxies) observeLocked(p *proxy, how scope) {
+func (x *Proxies) observeLocked(p *proxy, parts scope) {
 	t := p.target.again()
-	if how == ofGateway {
+	if parts&gatewayScope != 0 {
 		p.mesh.serveGateway(t, x.cfg.Home.SystemNamespace)
 	}
-	err := t.observe(p.mesh.whole.Candidates(t.match))
+	err, old := t.observe(p.mesh.whole.Candidates(t.match)), p.state.Load()
 	var next *state
 	if err == nil {
 		next, err = built(x, func() (*state, error) {
-			return build(t, p.mesh.received.Candidates(t.match), p.state.Load(), x.accessesLocked(p.key))
+			policies := p.mesh.received.Candidates(t.match)
+			if parts&gatewayScope == 0 && p.extends(t) {
+				return buildObserved(t, policies, old)
+			}
+			return build(t, policies, old, x.accessesLocked(p.key))
 		})
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case parts == observedScope && p.sendsSame(t):
+		next.send(old.sending, old)
+	default:
 		next, err = x.sendLocked(p, t, next)
 	}
 	if err != nil {
@@ -103,11 +111,11 @@ func (x *Proxies) observeLocked(p *proxy, how scope) {
 		x.failed(p, partAll, err)
 		return
 	}
-	if how == ofGateway { // the conditions that it meets depend on it
+	if parts&gatewayScope != 0 { // the conditions that it meets depend on it
 		p.mesh.removeProxy(p)
 	}
 	p.target = t
-	if how == ofGateway {
+	if parts&gatewayScope != 0 {
 		p.mesh.addProxy(p)
 	}
 	p.unbuilt.built(partAll)

@@ -28,7 +28,7 @@ func (x *Proxies) workInGatewayLocked(revision uint64, c *store.Change) {
 	}
 	for _, r := range []*resources.Resource{c.Old, c.New} {
 		for p := range m.mayServe(r, x.cfg.Home.SystemNamespace) {
-			x.network.mark(p, ofGateway)
+			x.network.mark(p, gatewayScope)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (x *Proxies) certificatesChangedLocked(mesh string) {
 		for p := range m.mayServe(g, x.cfg.Home.SystemNamespace) {
 			if served := p.target.gateway.resource; served != nil && served.Key == g.Key {
 				x.network.forget(g.Key) // plans know a mesh's sources by its destinations
-				x.network.mark(p, onlySending)
+				x.network.mark(p, sendingScope)
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package xds
 
 import (
+	"slices"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
 )
@@ -83,6 +85,26 @@ func (p *proxy) reach(out *sending) {
 		newSet(append(identities, out.certificates...)...)
 }
 
+// sendsSame reports whether what the proxy sends is the same for a target that differs only in the policies of wholeTypes.
+// The log files of its outbounds then count as named.
+func (p *proxy) sendsSame(t *target) bool {
+	old := p.state.Load()
+	if t.proxyless || t.gateway != nil || len(t.egresses) > 0 || p.unbuilt != (unbuilt{}) || old == nil || old.sending == nil ||
+		old.sending.plan.private || !t.observed.sendsLike(&p.target.observed) {
+		return false
+	}
+	files := [][]string{old.sending.plan.files}
+	for _, l := range old.sending.listened {
+		files = append(files, l.files)
+	}
+	for _, file := range slices.Concat(files...) {
+		if t.logFiles.use(file) != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // sends reports whether a proxy has listeners for outgoing traffic, or leads out of the mesh.
 func (t *target) sends() bool {
 	return len(t.outbounds) > 0 || t.gateway != nil || t.listensOnNames() || len(t.egresses) > 0
@@ -111,10 +133,10 @@ func (x *Proxies) workInServiceLocked(c *store.Change) {
 	}
 	for _, r := range both {
 		for p := range m.servedBy(r.Resource) {
-			x.network.mark(p, everything)
+			x.network.mark(p, allScope)
 		}
 		for p := range m.followers(r) {
-			x.network.mark(p, onlySending)
+			x.network.mark(p, sendingScope)
 		}
 	}
 }
@@ -128,7 +150,7 @@ func (x *Proxies) workInInitialPoliciesLocked(key resources.Key, r *resources.Re
 	m.asked = asked
 	for p := range m.proxies {
 		if p.sends() {
-			x.network.mark(p, onlySending)
+			x.network.mark(p, sendingScope)
 		}
 	}
 }
@@ -144,7 +166,7 @@ func (x *Proxies) workInGrantLocked(key resources.Key) {
 	}
 	for p := range m.proxies {
 		if s := p.state.Load(); s != nil && s.sending != nil && s.sending.granted {
-			x.network.mark(p, onlySending)
+			x.network.mark(p, sendingScope)
 		}
 	}
 }
@@ -167,7 +189,7 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 			p.logFiles.again()
 		}
 		if p.sends() {
-			x.network.mark(p, onlySending)
+			x.network.mark(p, sendingScope)
 		}
 	}
 }
@@ -176,14 +198,14 @@ func (x *Proxies) workInConfLocked(revision uint64, key resources.Key, r *resour
 func (x *Proxies) settleLocked() {
 	x.settlePermissionsLocked()
 	x.network.reconsider()
-	for p, how := range x.network.dirtyProxies {
+	for p, parts := range x.network.dirtyProxies {
 		switch {
 		case p.ingress != nil:
 			x.setIngressLocked(p, p.ingress)
-		case p.target != nil && (how == everything || p.unbuilt.dataplane != nil):
+		case p.target != nil && (parts&allScope != 0 || p.unbuilt.dataplane != nil):
 			x.setDataplaneLocked(p, p.newest())
-		case p.target != nil && how != onlySending:
-			x.observeLocked(p, how)
+		case p.target != nil && parts&(observedScope|gatewayScope) != 0:
+			x.observeLocked(p, parts)
 		case p.target != nil:
 			x.resendLocked(p)
 		}

@@ -79,7 +79,7 @@ func (x *Proxies) workInIdentitiesLocked(m *mesh) {
 	for p := range m.proxies {
 		switch {
 		case p.target != nil && x.names(p, p.target.dataplane) != p.target.secrets:
-			x.network.mark(p, everything)
+			x.network.mark(p, allScope)
 		case x.outdated(p):
 			x.renewals.plan(p, now, now)
 		}

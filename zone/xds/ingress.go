@@ -71,7 +71,7 @@ func (x *Proxies) serviceForIngressesLocked() {
 		return
 	}
 	for p := range m.proxies {
-		x.network.mark(p, everything)
+		x.network.mark(p, allScope)
 	}
 }
 

@@ -66,34 +66,40 @@ func (t *target) listener(i int, clients accesses) (*resource, error) {
 // settings of MeshTLS and, for HTTP, those of MeshTimeout, MeshTrace and MeshAccessLog. When one of them changes,
 // connections drain.
 func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
-	var chains []*listenerv3.FilterChain
+	// The parts of the message, in the order of its fields: proxies share the chains, except for their own secrets.
+	head, err := marshalled(&listenerv3.Listener{Name: in.name(), Address: in.listen.proto()})
+	if err != nil {
+		return nil, err
+	}
+	parts := [][]byte{head}
 	for _, side := range in.judged() {
 		chain, err := side.chain(t, clients[side.accessKey()])
 		if err != nil {
 			return nil, err
 		}
-		chains = append(chains, chain)
+		parts = append(parts, chain...)
 	}
 	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
 	}
-	out := &listenerv3.Listener{
-		Name:             in.name(),
+	rest := &listenerv3.Listener{
 		StatPrefix:       in.name(),
-		Address:          in.listen.proto(),
 		TrafficDirection: corev3.TrafficDirection_INBOUND,
 		AccessLog:        in.refused,
 		ListenerFilters: []*listenerv3.ListenerFilter{{
 			Name:       "envoy.filters.listener.tls_inspector",
 			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
-		FilterChains: chains,
 	}
 	if t.capture.redirects(in) { // the application may have the address itself
-		out.BindToPort = wrapperspb.Bool(false)
+		rest.BindToPort = wrapperspb.Bool(false)
 	}
-	return newResource(kindListener, in.name(), out)
+	tail, err := marshalled(rest)
+	if err != nil {
+		return nil, err
+	}
+	return listenerOf(in.name(), append(parts, tail)), nil
 }
 
 // overADS returns the source of resources that come on the ADS stream. The result must not be changed.

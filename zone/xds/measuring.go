@@ -121,36 +121,58 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 	if backend.Path != nil {
 		key.path = *backend.Path
 	}
-	var limit *wrapperspb.UInt32Value
 	if changes != nil {
-		key.changes, limit = string(changes.GetTypedConfig().GetValue()), wrapperspb.UInt32(maxMetrics)
+		key.changes = string(changes.GetTypedConfig().GetValue())
 	}
-	manager, err := t.shared.metrics.get(key, func() (*anypb.Any, error) { return key.manager(changes) })
+	shown, err := t.shared.metrics.get(key, func() (*shownMetrics, error) { return key.shown(changes) })
 	if err != nil {
 		return nil, err
 	}
-	t.observed.kept = append(t.observed.kept, manager)
-	chain := &listenerv3.FilterChain{Name: metricsListener, Filters: []*listenerv3.Filter{{
-		Name:       "envoy.filters.network.http_connection_manager",
-		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
-	}}}
+	t.observed.kept = append(t.observed.kept, shown)
+	chain := shown.chain
 	if backend.TLS != nil && backend.TLS.Mode == resources.MetricsInTheMesh {
-		tls, err := pack(downstreamTLS(t, []string{"h2", "http/1.1"}))
+		tls, err := t.answers(true)
 		if err != nil {
 			return nil, err
 		}
-		chain.TransportSocket = &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",
-			ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}}
+		chain.handshakes = tls.field
 	}
-	return newResource(kindListener, metricsListener, &listenerv3.Listener{
-		Name: metricsListener, StatPrefix: metricsListener, Address: listen.proto(),
-		TrafficDirection: corev3.TrafficDirection_INBOUND, PerConnectionBufferLimitBytes: limit,
-		FilterChains: []*listenerv3.FilterChain{chain},
-	})
+	head, err := marshalled(&listenerv3.Listener{Name: metricsListener, Address: listen.proto()})
+	if err != nil {
+		return nil, err
+	}
+	return listenerOf(metricsListener, append(append([][]byte{head}, chain.field()...), shown.tail)), nil
 }
 
-// metricsKey is everything that the connection manager of metricsListener depends on. changes identifies the filter.
+// metricsKey is everything that metricsListener depends on, apart from its address and handshakes. changes identifies the
+// filter.
 type metricsKey struct{ path, from, changes string }
+
+// shownMetrics is that part of it. Proxies share it.
+type shownMetrics struct {
+	chain chainParts
+	tail  []byte
+}
+
+func (k *metricsKey) shown(changes *hcmv3.HttpFilter) (*shownMetrics, error) {
+	manager, err := k.manager(changes)
+	if err != nil {
+		return nil, err
+	}
+	chain, err := newChainParts(&listenerv3.FilterChain{Name: metricsListener, Filters: []*listenerv3.Filter{{
+		Name:       "envoy.filters.network.http_connection_manager",
+		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	rest := &listenerv3.Listener{StatPrefix: metricsListener, TrafficDirection: corev3.TrafficDirection_INBOUND}
+	if changes != nil {
+		rest.PerConnectionBufferLimitBytes = wrapperspb.UInt32(maxMetrics)
+	}
+	tail, err := marshalled(rest)
+	return &shownMetrics{*chain, tail}, err
+}
 
 func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
 	same, err := theUnvarying()

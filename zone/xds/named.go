@@ -200,7 +200,7 @@ func (x *Proxies) workInGeneratorLocked() {
 	for _, m := range x.meshes {
 		for p := range m.proxies {
 			if p.target != nil && p.target.listensOnNames() {
-				x.network.mark(p, onlySending)
+				x.network.mark(p, sendingScope)
 			}
 		}
 	}

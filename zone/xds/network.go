@@ -50,14 +50,14 @@ type usedPort struct {
 	endpoints, identities *resource
 }
 
-// scope is the part of a proxy's state that must be rebuilt.
+// scope holds the parts of a proxy's state that must be rebuilt.
 type scope uint8
 
 const (
-	onlySending  scope = iota
-	onlyObserved       // the effect of policies on the whole proxy, and what it sends
-	ofGateway          // the MeshGateway that it serves, and what onlyObserved means
-	everything
+	sendingScope  scope = 1 << iota
+	observedScope       // the effect of policies on the whole proxy, and what depends on it
+	gatewayScope        // the MeshGateway that it serves, and everything but the Dataplane's own parts
+	allScope
 )
 
 func newNetwork(reader store.Reader, home resources.Home, assignments func(mesh string) *identity.Assignments,
@@ -129,10 +129,8 @@ func (n *network) routeChanged(c *store.Change) {
 	}
 }
 
-// mark schedules a rebuild of a proxy's state.
-func (n *network) mark(p *proxy, how scope) {
-	n.dirtyProxies[p] = max(n.dirtyProxies[p], how)
-}
+// mark schedules a rebuild of parts of a proxy's state.
+func (n *network) mark(p *proxy, parts scope) { n.dirtyProxies[p] |= parts }
 
 // use makes the proxy a user of exactly these backends. p.ports then holds their ports, in the same order.
 func (n *network) use(p *proxy, backends []*backend, trusted func(mesh string) *trust) {

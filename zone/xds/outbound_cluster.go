@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -45,8 +46,11 @@ type socketKey struct {
 	tls     string
 }
 
-// socket is the end of a marshalled cluster: its handshake settings.
-type socket struct{ config []byte }
+// socket is the end of a marshalled cluster: its handshake settings. It keeps what it was made with.
+type socket struct {
+	config []byte
+	alike  *stencil
+}
 
 // presented is what the clusters of a proxy have of the proxy itself.
 type presented struct {
@@ -105,7 +109,7 @@ func (s *sender) identify(p *plan, out *sending) error {
 			continue
 		}
 		key := socketKey{part.asks, s.secrets, s.target.observed.tls.id}
-		tls, err := s.target.shared.sockets.get(key, func() (*socket, error) { return s.socket(part.asks) })
+		tls, err := s.target.shared.sockets.get(key, func() (*socket, error) { return s.socket(&key) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -136,15 +140,33 @@ func (s *sending) identified(i int, of *clusterPart, tls *socket) *resource {
 	return nil
 }
 
-// socket requests the service by its server name, which ingresses route by, and presents the proxy's own identity. The
-// other spelling is for endpoints that need it. Its bytes follow the rest of the marshalled cluster, which makes one
-// message.
-func (s *sender) socket(as asks) (*socket, error) {
+// socket returns the end of a cluster. Its bytes follow the rest of the marshalled cluster, which makes one message.
+func (s *sender) socket(k *socketKey) (*socket, error) {
+	identity := k.secrets.identity
+	if !utf8.ValidString(identity) {
+		return nil, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, identity)
+	}
+	of := *k
+	of.secrets.identity = gap(identity)
+	alike, err := s.target.shared.socketStencils.get(of, func() (*stencil, error) {
+		config, err := of.config(s.target.observed.tls.params())
+		return newStencil(config, len(identity)), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &socket{alike.with(identity), alike}, nil
+}
+
+// config requests the service by its server name, which ingresses route by, and presents the proxy's own identity. The
+// other spelling is for endpoints that need it.
+func (k *socketKey) config(params *tlsv3.TlsParameters) ([]byte, error) {
+	as := &k.asks
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: as.sni,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
-			TlsParams:                      s.target.observed.tls.params(),
-			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: s.secrets.identity, SdsConfig: s.secrets.source()}},
+			TlsParams:                      params,
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: k.secrets.identity, SdsConfig: k.secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: as.trust, SdsConfig: overADS()},
 			},
@@ -164,8 +186,7 @@ func (s *sender) socket(as asks) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
-	return &socket{config}, err
+	return proto.MarshalOptions{Deterministic: true}.Marshal(c)
 }
 
 // addMatch adds the handshake with endpoints whose metadata asks for another server name.

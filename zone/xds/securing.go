@@ -2,12 +2,13 @@ package xds
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
@@ -155,41 +156,92 @@ type answersKey struct {
 	secrets secretNames
 }
 
+// answers are the field of a marshalled filter chain that says how a proxy answers handshakes. They keep what they were
+// made with, and are immutable.
+type answers struct {
+	field []byte
+	alike *stencil
+}
+
 // answers returns how the proxy answers the handshakes of an inbound's clients.
-func (t *target) answers(http bool) (*anypb.Any, error) {
-	made, err := t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*anypb.Any, error) {
-		var alpn []string
-		if http {
-			alpn = []string{"h2", "http/1.1"}
+func (t *target) answers(http bool) (*answers, error) {
+	made, err := t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*answers, error) {
+		identity := t.secrets.identity
+		if !utf8.ValidString(identity) {
+			return nil, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, identity)
 		}
-		return pack(downstreamTLS(t, alpn))
+		secrets := t.secrets
+		secrets.identity = gap(identity)
+		alike, err := t.shared.answerStencils.get(answersKey{http, t.observed.tls.id, secrets}, func() (*stencil, error) {
+			of := *t
+			of.secrets = secrets
+			field, err := of.answering(http)
+			return newStencil(field, len(identity)), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return &answers{alike.with(identity), alike}, nil
 	})
 	t.observed.kept = append(t.observed.kept, made)
 	return made, err
 }
 
-// chain returns the filter chain of an inbound. The plaintext chain is beside the TLS chain, which takes everything
-// else and does not change: clients with TLS keep their connections when the mode changes.
-func (in *inbound) chain(t *target, clients access) (*listenerv3.FilterChain, error) {
+// answering marshals the field of a chain with the handshakes of clients.
+func (t *target) answering(http bool) ([]byte, error) {
+	var alpn []string
+	if http {
+		alpn = []string{"h2", "http/1.1"}
+	}
+	tls, err := pack(downstreamTLS(t, alpn))
+	if err != nil {
+		return nil, err
+	}
+	return marshalled(&listenerv3.FilterChain{TransportSocket: &corev3.TransportSocket{
+		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}}})
+}
+
+// chainKey is everything that a filter chain depends on, apart from handshakes.
+type chainKey struct {
+	filters *filterList
+	mark    string
+}
+
+// chain returns the filter chain of an inbound as a field of a marshalled listener, in parts. The plaintext chain is beside
+// the TLS chain, which takes everything else and does not change: clients with TLS keep their connections when the mode
+// changes.
+func (in *inbound) chain(t *target, clients access) ([][]byte, error) {
 	list, err := in.filters(t)
 	if err != nil {
 		return nil, err
 	}
-	t.observed.kept = append(t.observed.kept, list)
+	key := chainKey{filters: list}
+	if !in.http() {
+		key.mark = clients.mark
+	}
+	parts, err := t.shared.chains.get(key, func() (*chainParts, error) { return in.chainParts(list, clients) })
+	if err != nil {
+		return nil, err
+	}
+	t.observed.kept = append(t.observed.kept, list, parts)
+	chain := *parts
+	if !in.plaintext {
+		made, err := t.answers(in.http())
+		if err != nil {
+			return nil, err
+		}
+		chain.handshakes = made.field
+	}
+	return chain.field(), nil
+}
+
+func (in *inbound) chainParts(list *filterList, clients access) (*chainParts, error) {
 	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list.filters, TransportSocketConnectTimeout: handshakeTime}
 	if !in.http() {
 		chain.Metadata = clients.metadata()
 	}
 	if in.plaintext {
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer"}
-		return chain, nil
 	}
-	tls, err := t.answers(in.http())
-	if err != nil {
-		return nil, err
-	}
-	chain.TransportSocket = &corev3.TransportSocket{
-		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls},
-	}
-	return chain, nil
+	return newChainParts(chain)
 }

@@ -1,8 +1,6 @@
 package xds
 
 import (
-	"google.golang.org/protobuf/types/known/anypb"
-
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
@@ -31,21 +29,25 @@ type shared struct {
 	passed          table[passedKey, observedPart]
 	measured        table[measureKey, observedPart]
 	metricRules     table[string, metricRule]
-	metrics         table[metricsKey, anypb.Any]
+	metrics         table[metricsKey, shownMetrics]
 	limits          table[string, connectionLimits]
 	breakers        table[string, inboundBreaker]
 	tls             table[string, tlsRule]
 	inboundLogs     table[inboundLogsKey, inboundLogs]
 	inboundLogRules table[string, inboundLogRules]
 	// For inbounds: cluster.go, listener.go, admin.go, connection_rate.go, permissions.go, received.go.
-	applications  table[applicationKey, resource]
-	inbounds      table[listenerKey, resource]
-	fixed         table[fixedKey, fixedListeners]
-	filters       table[filtersKey, filterList]
-	answers       table[answersKey, anypb.Any]
-	rates         table[rateKey, rateLimiter]
-	permitted     table[permittedKey, permitted]
-	inboundRoutes table[inboundRoutesKey, inboundRoutes]
+	applications table[applicationKey, resource]
+	inbounds     table[listenerKey, resource]
+	fixed        table[fixedKey, fixedListeners]
+	filters      table[filtersKey, filterList]
+	answers      table[answersKey, answers]
+	chains       table[chainKey, chainParts]
+	// Those of which only the names of a proxy's secrets are left out: stencil.go.
+	answerStencils table[answersKey, stencil]
+	socketStencils table[socketKey, stencil]
+	rates          table[rateKey, rateLimiter]
+	permitted      table[permittedKey, permitted]
+	inboundRoutes  table[inboundRoutesKey, inboundRoutes]
 	// For MeshProxyPatches: patchable.go, patching.go.
 	opened table[openedKey, opened]
 	added  table[addedKey, resource]

@@ -38,28 +38,37 @@ type state struct {
 // with returns s with the resources of its outbounds replaced. Resources equal to those of old stay shared.
 func (s *state) with(out *sending, old *state) *state {
 	next := *s
-	next.sets, next.sending, next.unsent, next.patched = s.receiving, out, nil, patched{}
+	next.send(out, old)
+	return &next
+}
+
+// send is with for a state that nobody has yet.
+func (s *state) send(out *sending, old *state) {
+	s.sets, s.sending, s.unsent, s.patched = s.receiving, out, nil, patched{}
 	if out == nil {
-		return &next
+		return
 	}
 	sets := out.sets
 	switch {
 	case s.proxyless:
-		sets, next.unsent = forGRPC(out.sets)
+		sets, s.unsent = forGRPC(out.sets)
 	case s.secrets.spire:
-		sets, next.unsent = forSpire(out.sets, &s.secrets)
+		sets, s.unsent = forSpire(out.sets, &s.secrets)
 		sets[kindSecret] = out.certificates
 	}
 	for k := range kinds {
 		if len(sets[k]) == 0 {
 			continue
 		}
-		next.sets[k] = newSet(slices.Concat(s.receiving[k], sets[k])...)
+		if old != nil && out == old.sending && !s.proxyless && !s.secrets.spire && slices.Equal(s.receiving[k], old.receiving[k]) {
+			s.sets[k] = old.sets[k]
+			continue
+		}
+		s.sets[k] = newSet(slices.Concat(s.receiving[k], sets[k])...)
 		if old != nil {
-			next.sets[k] = next.sets[k].keepOf(old.sets[k])
+			s.sets[k] = s.sets[k].keepOf(old.sets[k])
 		}
 	}
-	return &next
 }
 
 // changed lists the kinds in which s and o differ, in the order in which the proxy should get them: new resources
@@ -103,10 +112,26 @@ func build(t *target, policies []*matching.Policy, old *state, before accesses) 
 // accesses.
 func buildAll(t *target, policies []*matching.Policy, old *state, before accesses) (*state, error) {
 	s := &state{secrets: t.secrets}
+	if err := s.buildExtensions(t, policies, old, before); err != nil {
+		return nil, err
+	}
+	return s, s.buildBeside(t, policies, old)
+}
+
+// buildObserved builds the state that succeeds old after a change only of policies of wholeTypes that act on nothing that
+// ECDS serves.
+func buildObserved(t *target, policies []*matching.Policy, old *state) (*state, error) {
+	s := &state{secrets: t.secrets, accesses: old.accesses, unrated: old.unrated, made: old.made}
+	s.receiving[kindExtension] = old.receiving[kindExtension]
+	return s, s.buildBeside(t, policies, old)
+}
+
+// buildBeside builds what a state has of the inbounds beside extensions.
+func (s *state) buildBeside(t *target, policies []*matching.Policy, old *state) error {
 	for i := range t.inbounds {
 		cluster, err := t.behind(&t.inbounds[i])
 		if err != nil {
-			return nil, fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
+			return fmt.Errorf("inbound %q: %w", t.inbounds[i].section, err)
 		}
 		s.receiving[kindCluster] = append(s.receiving[kindCluster], cluster)
 	}
@@ -114,18 +139,15 @@ func buildAll(t *target, policies []*matching.Policy, old *state, before accesse
 	if old != nil {
 		s.receiving[kindCluster] = s.receiving[kindCluster].keepOf(old.sets[kindCluster])
 	}
-	if err := s.buildExtensions(t, policies, old, before); err != nil {
-		return nil, err
-	}
 	if err := s.buildListeners(t, old); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.buildRoutes(t, policies, old); err != nil {
-		return nil, err
+		return err
 	}
 	s.routed = routed(policies)
 	s.sets = s.receiving
-	return s, nil
+	return nil
 }
 
 // buildReceived builds the state that succeeds old after a change only of policies for inbound traffic. Only filters,

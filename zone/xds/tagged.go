@@ -178,7 +178,7 @@ func (n *network) reconsider() {
 				continue
 			}
 			for p := range port.users {
-				n.mark(p, onlySending)
+				n.mark(p, sendingScope)
 			}
 		}
 	}

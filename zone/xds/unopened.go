@@ -66,7 +66,7 @@ func (x *Proxies) configRefused(p *proxy, k kind, words string) {
 	switch {
 	case p.target == nil:
 	case (k == kindListener || k == kindCluster || k == kindExtension) && p.logFiles.refused(words):
-		x.network.mark(p, everything)
+		x.network.mark(p, allScope)
 		x.settleLocked()
 	case p.unpatchable.refused(p.state.Load(), k, words):
 		next := *p.state.Load()

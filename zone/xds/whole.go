@@ -47,6 +47,25 @@ type observed struct {
 	problems, unsupported []string
 }
 
+// extends reports whether ECDS serves the same of the inbounds of a target that differs only in the policies of wholeTypes.
+func (p *proxy) extends(t *target) bool {
+	if p.proxyless || p.unbuilt != (unbuilt{}) || p.state.Load() == nil || t.spans() != p.target.spans() {
+		return false
+	}
+	return slices.EqualFunc(t.inbounds, p.target.inbounds, func(a, b inbound) bool {
+		return a.permissive == b.permissive && a.logged == b.logged && a.limits == b.limits
+	})
+}
+
+// sendsLike reports whether o and before have the same effect on what a proxy without a gateway sends: on handshakes and
+// traces.
+func (o *observed) sendsLike(before *observed) bool {
+	if o.tls.id != before.tls.id || (o.trace == nil) != (before.trace == nil) {
+		return false
+	}
+	return o.trace == nil || *o.trace == *before.trace
+}
+
 // observe applies the policies of wholeTypes to a target.
 func (t *target) observe(policies []*matching.Policy) error {
 	t.observed = observed{}
@@ -205,12 +224,15 @@ func (x *Proxies) workInWholeLocked(revision uint64, key resources.Key, r *resou
 			continue
 		}
 		if key.Type == resources.TypeMeshAccessLog {
+			if len(p.logFiles.unopened) > 0 {
+				x.network.mark(p, sendingScope) // the logs of outbounds may write to these files again
+			}
 			p.logFiles.again()
 		}
 		if key.Type == resources.TypeMeshProxyPatch {
 			p.unpatchable.again()
 		}
-		x.network.mark(p, onlyObserved)
+		x.network.mark(p, observedScope)
 	}
 }
 
