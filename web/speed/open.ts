@@ -24,7 +24,7 @@ const views: [Sign, Sign][] = [
   [nav("Shadow report"), heading("Shadow report")],
   [nav("Try a change"), { selector: "main .editor" }],
   [nav("Overview"), { selector: ".tile", count: zones }],
-  [{ selector: ".tile a", text: "bench-1:" }, { selector: "caption", text: "By type" }],
+  [{ selector: '.tile a[aria-label^="bench-1:"]' }, { selector: "caption", text: "By type" }],
   [nav("Overview"), { selector: ".tile", count: zones }],
 ];
 
