@@ -202,11 +202,11 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 test: ## all tests, with the race detector where it sees servers, end-to-end tests against a real Envoy last
 	status=0; for part in test-packages test-abuse test-servers test-sources; do $(MAKE) $$part || status=1; done; exit $$status
 
-# -p 3: many packages wait for processes and for time more than they compute.
+# -p 3 -parallel 4: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector where it can find something (PKG=./kds/... narrows)
 	@$(programs); $(packages); packages=$$($(GO) list $$packages); status=0; \
-	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 "$$@" $(ARGS) || status=1; }; \
+	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 -parallel 4 "$$@" $(ARGS) || status=1; }; \
 	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(call linked,/race) $(if $(SHORT),-skip $(unraced)); \
 	export CGO_ENABLED=0; \
 	some=$$(printf '%s\n' $$packages | grep -xF $(pure)) && run "$$some" $(linked); \
@@ -280,12 +280,19 @@ test-spire: $(envoy_ready) $(spire_ready) $(gotestsum_ready) ## identities by a 
 	$(GOTESTSUM) --packages=./test/e2e -- $(RACE) -timeout 10m -count=1 -run '^TestSpire' $(ARGS)
 
 # Tests in files named envoy_..._test.go start a real Envoy: test-packages runs them, and unit only if ARGS name one.
-with_envoy = '^($(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(wildcard zone/envoy_*_test.go zone/*/envoy_*_test.go) | cut -c6- | paste -sd '|'))$$'
+with_envoy = $(shell grep -hoE '^func Test[A-Za-z0-9_]+' $(wildcard zone/envoy_*_test.go zone/*/envoy_*_test.go) | cut -c6- | paste -sd '|')
+
+# Tests that take 40 of the 140 s of processor time of make unit. It runs them only if PKG names packages, and
+# test-packages runs them always. TestSlowTestsExist checks the list.
+SLOW := Scripts FaultsSessions SessionsAtOnce WhatIsPrintedIsText HistoryIsLinearizable MembersKilledInTurn \
+	ScanOfDamage FlippedBits Kill ManyChunks WholeFieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded \
+	NamesOfOneProxyAreBounded WhatMovesListeners ManyNamesOfOneOwner
+slow := Test($(subst $(space),|,$(strip $(SLOW))))
 
 # -p 4 -parallel 4: most tests wait for processes and for time.
 .PHONY: unit
-unit: $(envoy_ready) ## the tests beside the code only, without the race detector and most of those with a real Envoy (PKG=./kds/... narrows)
-	@$(programs); $(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip $(with_envoy)) $(ARGS) $$packages
+unit: $(envoy_ready) ## the tests beside the code only, without the race detector, most of those with a real Envoy and the slowest (PKG=./kds/... narrows, and runs these)
+	@$(programs); $(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip '^($(with_envoy)$(if $(PKG),,|$(slow)))$$') $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words

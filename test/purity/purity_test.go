@@ -69,6 +69,18 @@ func TestTestsWithoutRaceDetectorExist(t *testing.T) {
 	}
 }
 
+// TestSlowTestsExist checks the names in SLOW of the Makefile: each is one test beside the code.
+func TestSlowTestsExist(t *testing.T) {
+	t.Parallel()
+	found := testFiles(t)
+	for _, name := range listed(t, "SLOW") {
+		files := slices.DeleteFunc(found[name], func(file string) bool { return strings.HasPrefix(file, "test/") })
+		if len(files) != 1 {
+			t.Errorf("Test%s is in %q, want it in one file beside the code", name, files)
+		}
+	}
+}
+
 // TestTestsOfARealEnvoyHaveNamesOfTheirOwn checks the files whose tests make unit passes over by name: no other file beside
 // the code has a test of such a name, which make unit would pass over, too.
 func TestTestsOfARealEnvoyHaveNamesOfTheirOwn(t *testing.T) {
