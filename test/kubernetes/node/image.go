@@ -137,6 +137,7 @@ func addFolders(w *tar.Writer, name string, made map[string]bool) error {
 	return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755})
 }
 
+// addFile adds a file, which every user of the image may read, and run if its owner may here.
 func addFile(w *tar.Writer, name, from string) error {
 	f, err := os.Open(from)
 	if err != nil {
@@ -147,7 +148,11 @@ func addFile(w *tar.Writer, name, from string) error {
 	if err != nil {
 		return err
 	}
-	return add(w, &tar.Header{Name: name, Mode: int64(info.Mode().Perm()), Size: info.Size()}, f)
+	mode := int64(0o644)
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
+	}
+	return add(w, &tar.Header{Name: name, Mode: mode, Size: info.Size()}, f)
 }
 
 func add(w *tar.Writer, h *tar.Header, content io.Reader) error {
