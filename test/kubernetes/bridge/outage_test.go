@@ -30,8 +30,11 @@ func TestKubernetesAPIServerAwayForLong(t *testing.T) {
 	w.apply(permission("own", "backend-ns", "Exact"))
 	z.holds("backend-ns/own")
 	w.api.Kill()
-	written := 0
+	const most = 300 // a page of a list has them all
+	written, next := 0, time.NewTicker(*outage/most)
+	defer next.Stop()
 	for began := time.Now(); time.Since(began) < *outage; written++ {
+		<-next.C
 		name := fmt.Sprintf("while-away-%d", written)
 		g.put(name, "spiffe://a/b")
 		z.has(name)
