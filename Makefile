@@ -91,7 +91,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # One set of flags for all that is compiled here, also by the tests that build programs: it is compiled once.
 export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 # The programs have no cgo; what else is compiled without the race detector has none either, so that it is compiled once.
-build demo recording unit lint-go docs bench bench-page test-browser test-deploy test-page: export CGO_ENABLED := 0
+build demo demo-kubernetes recording unit lint-go docs bench bench-page test-browser test-deploy test-page: export CGO_ENABLED := 0
 LDFLAGS := -s -w -X $(MODULE)/server.version=$(VERSION)
 
 # RACE= switches the race detector off; ARGS="-run TestX" reaches go test; PKG=./kds/... narrows `unit`.
@@ -269,6 +269,11 @@ test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian wi
 .PHONY: test-kubernetes
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
 	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
+
+.PHONY: demo-kubernetes
+demo-kubernetes: build tools-kubernetes $(envoy_ready) ## two real clusters, of a global and of a zone, and a zone beside them: policies by kubectl, and what Envoys make of them (ONCE=1: check and end; as root)
+	$(GO) build -o bin/demo-kubernetes ./test/kubernetes/demo
+	exec bin/demo-kubernetes -bin bin
 
 .PHONY: bench-kubernetes
 bench-kubernetes: tools-kubernetes $(envoy_ready) ## from a write by kubectl until an Envoy of another zone enforces it, and 100 changes a second for a minute (BENCHES: which)

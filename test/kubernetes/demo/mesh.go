@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
+	"github.com/causeway-mesh/causeway/test/kubernetes/images"
+	"github.com/causeway-mesh/causeway/test/kubernetes/node"
+)
+
+// patience is how long anything that happens by itself may take.
+const patience = 2 * time.Minute
+
+// The system namespaces: each server has one of its own. zone-2 has the usual one.
+const (
+	globalNamespace = "mesh-global"
+	zoneNamespace   = "mesh-one"
+)
+
+const (
+	globalSet = "global-causeway-global"
+	zoneSet   = "zone-1-causeway-zone"
+	meshName  = "default"
+)
+
+// pods are the workloads of zone-1.
+//
+//go:embed pods.yaml
+var pods string
+
+// mesh is everything that the demo starts.
+type mesh struct {
+	out                   io.Writer
+	root, dir, bin, envoy string
+	// global and one are clusters, of the global and of zone-1.
+	global, one *node.Node
+	door        *door
+	// beside are the processes on this machine: zone-2 and its Envoys.
+	beside    *cluster.Cluster
+	two       *cluster.Server
+	workloads map[string]*cluster.Workload
+	clients   map[string]*cluster.Client
+}
+
+func (m *mesh) start(ctx context.Context) error {
+	for _, step := range []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"starting two clusters", m.startClusters},
+		{"loading the images of servers and Envoy", m.loadImages},
+		{"installing the global in the namespace " + globalNamespace, m.installGlobal},
+		{"installing zone-1 in the namespace " + zoneNamespace, m.installZone},
+		{"starting zone-2 beside the clusters, with an Envoy and clients", m.startBeside},
+		{"starting pods with proxies in zone-1", m.startPods},
+	} {
+		if err := m.step(step.what, func() error { return step.do(ctx) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mesh) startClusters(ctx context.Context) error {
+	start := func(name string) (*node.Node, error) {
+		return node.Start(ctx, node.Config{Programs: filepath.Join(m.root, ".tools", "kubernetes"), Dir: filepath.Join(m.dir, name), Patience: patience})
+	}
+	var err error
+	if m.global, err = start("global"); err == nil {
+		m.one, err = start("zone-1")
+	}
+	return err
+}
+
+func (m *mesh) loadImages(ctx context.Context) error {
+	envoy, err := images.Envoy(ctx, m.root)
+	if err != nil {
+		return err
+	}
+	curl, err := images.Linked(ctx, "localhost/curl:dev", "curl", "sleep")
+	if err != nil {
+		return err
+	}
+	if err := m.global.Load(ctx, images.Server(m.root, m.bin, "causeway-global")); err != nil {
+		return err
+	}
+	for _, image := range []*node.Image{images.Server(m.root, m.bin, "causeway-zone"), envoy, curl} {
+		if err := m.one.Load(ctx, image); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ctl runs causewayctl on this machine.
+func (m *mesh) ctl(ctx context.Context, args ...string) (string, error) {
+	c, err := cluster.New(cluster.Config{Bin: m.bin, Dir: m.dir})
+	if err != nil {
+		return "", err
+	}
+	out, err := c.Output(ctx, nil, "causewayctl", args...)
+	return string(out), err
+}
+
+// install gives a cluster the definitions, and a server whose users write by kubectl.
+func (m *mesh) install(ctx context.Context, k *node.Node, server, name, namespace string, set ...string) error {
+	definitions, err := m.ctl(ctx, "install", "crds")
+	if err != nil {
+		return err
+	}
+	args := []string{"install", server, "--name", name, "--namespace", namespace}
+	for _, one := range append(set, "image.tag=dev", "kubernetes.enabled=true", "persistence.enabled=false") {
+		args = append(args, "--set", one)
+	}
+	manifests, err := m.ctl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, k, definitions, "--server-side"); err != nil {
+		return err
+	}
+	if _, err := kubectl(ctx, k, "wait", "--for=condition=Established", "crd", "-l", "app.kubernetes.io/part-of=causeway", "--timeout=60s"); err != nil {
+		return err
+	}
+	if err := apply(ctx, k, manifests); err != nil {
+		return err
+	}
+	_, err = kubectl(ctx, k, "-n", namespace, "rollout", "status", "statefulset/"+name+"-causeway-"+server, "--timeout=120s")
+	return err
+}
+
+// installGlobal also opens the door by which zones reach the global: pods of one cluster do not reach the other.
+func (m *mesh) installGlobal(ctx context.Context) error {
+	address := m.one.Machine + ":5685"
+	if err := m.install(ctx, m.global, "global", "global", globalNamespace, "kds.advertiseAddress="+address); err != nil {
+		return err
+	}
+	service, err := kubectl(ctx, m.global, "-n", globalNamespace, "get", "service", globalSet, "-o", "jsonpath={.spec.clusterIP}")
+	if err != nil {
+		return err
+	}
+	m.door, err = open(address, service+":5685")
+	return err
+}
+
+// join is a join string for a zone.
+func (m *mesh) join(ctx context.Context, zone string) (string, error) {
+	out, err := kubectl(ctx, m.global, "-n", globalNamespace, "exec", globalSet+"-0", "--", "/usr/bin/causewayctl", "zone", "create", zone)
+	if err != nil {
+		return "", err
+	}
+	for _, word := range strings.Fields(out) {
+		if strings.HasPrefix(word, "causeway-join:") {
+			return word, nil
+		}
+	}
+	return "", fmt.Errorf("no join string in: %s", out)
+}
+
+func (m *mesh) installZone(ctx context.Context) error {
+	join, err := m.join(ctx, zone1)
+	if err != nil {
+		return err
+	}
+	if err := apply(ctx, m.one, fmt.Sprintf(`{"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %[1]q}},
+ {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "join", "namespace": %[1]q}, "stringData": {"join": %[2]q}}]}`, zoneNamespace, join)); err != nil {
+		return err
+	}
+	return m.install(ctx, m.one, "zone", "zone-1", zoneNamespace, "join.secretName=join", "injection.enabled=true", "injection.envoyImage=localhost/envoy:dev")
+}
+
+func (m *mesh) startBeside(ctx context.Context) error {
+	join, err := m.join(ctx, zone2)
+	if err != nil {
+		return err
+	}
+	if m.beside, err = cluster.New(cluster.Config{Bin: m.bin, Envoy: m.envoy, Dir: filepath.Join(m.dir, "beside")}); err != nil {
+		return err
+	}
+	if m.two, err = m.beside.StartZone(ctx, cluster.ZoneConfig{Name: zone2, Args: []string{"--join", join}}); err != nil {
+		return err
+	}
+	workload := func(namespace, name string) cluster.WorkloadConfig {
+		return cluster.WorkloadConfig{Zone: m.two, Mesh: meshName, Namespace: namespace, Name: name, ServiceAccount: name}
+	}
+	backend := workload("backend-ns", "backend")
+	backend.Labels = map[string]string{"app": "backend"}
+	backend.Inbounds = []cluster.InboundConfig{{Name: httpPort, Protocol: cluster.ProtocolHTTP}}
+	if m.workloads[backend2], err = m.beside.StartWorkload(ctx, backend); err != nil {
+		return err
+	}
+	for key, namespace := range map[string]string{gateway: "default", malicious: "default", prometheus2: "observability"} {
+		_, name, _ := strings.Cut(key, "/")
+		dataplane := workload(namespace, name)
+		id, err := cluster.RegisterClient(ctx, dataplane, zone2)
+		if err != nil {
+			return err
+		}
+		m.clients[key] = cluster.NewClient(id, false)
+		// It has no proxy: policies would wait for one.
+		if err := m.two.API.Delete(ctx, dataplane.Path()+dataplane.Query()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *mesh) startPods(ctx context.Context) error {
+	if err := cluster.Until(ctx, patience, "the pods to be taken", func(ctx context.Context) error { return apply(ctx, m.one, pods) }); err != nil {
+		return err
+	}
+	_, err := kubectl(ctx, m.one, "wait", "--for=condition=Ready", "pod", "-A", "-l", "demo=workload", "--timeout=120s")
+	return err
+}
+
+// apply applies manifests.
+func apply(ctx context.Context, k *node.Node, manifests string, args ...string) error {
+	if out, err := k.Apply(ctx, manifests, args...); err != nil {
+		return fmt.Errorf("kubectl apply: %w: %s", err, out)
+	}
+	return nil
+}
+
+// kubectl runs a command and returns what it prints.
+func kubectl(ctx context.Context, k *node.Node, args ...string) (string, error) {
+	out, err := k.Kubectl(ctx, args...)
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return out, nil
+}
+
+// close stops everything.
+func (m *mesh) close() error {
+	for _, c := range m.clients {
+		c.Close()
+	}
+	for _, w := range m.workloads {
+		if w != nil {
+			w.Close()
+		}
+	}
+	var group errgroup.Group
+	if m.beside != nil {
+		group.Go(m.beside.Close)
+	}
+	for _, k := range []*node.Node{m.global, m.one} {
+		if k != nil {
+			group.Go(k.Stop)
+		}
+	}
+	err := group.Wait()
+	if m.door != nil {
+		err = errors.Join(err, m.door.close())
+	}
+	return err
+}
+
+// tails shows what the servers said last, and what became of their pods.
+func (m *mesh) tails(w io.Writer) {
+	ctx := context.Background()
+	for _, s := range []struct {
+		k              *node.Node
+		namespace, pod string
+	}{{m.global, globalNamespace, globalSet + "-0"}, {m.one, zoneNamespace, zoneSet + "-0"}} {
+		if s.k == nil {
+			continue
+		}
+		for _, args := range [][]string{{"describe", "pod", s.pod}, {"logs", s.pod, fmt.Sprint("--tail=", tailLines)}} {
+			out, _ := s.k.Kubectl(ctx, append([]string{"-n", s.namespace}, args...)...)
+			fmt.Fprintln(w, out)
+		}
+	}
+	if m.beside != nil {
+		m.beside.Tails(w, tailLines)
+	}
+}
