@@ -13,21 +13,26 @@ type Changing interface {
 	Wait() (next func() <-chan struct{}, end func())
 }
 
-// AwaitOther waits, if the query has `watch`, until the revision of a state is not the one that the query names, and reports
-// whether to answer: if not, it has answered 204 after Config.WatchWait. revision is called again after each change, at most
-// every 200 ms. A waiting request costs the server only an entry and a channel. Its errors are those of the caller's rights
-// and budget.
-func (s *Server) AwaitOther(w http.ResponseWriter, r *http.Request, of Changing, revision func() string) (answer bool, err error) {
+// shareOfLooks bounds the looks of one waiting request: the time between two is so many times as long as one takes. A peer
+// may make a state large, and change it all the time.
+const shareOfLooks = 50
+
+// AwaitOther answers with a state, which look returns with its revision. If the query has `watch`, it first looks until the
+// revision is not the one that the query names: again after each change, at most every 200 ms, and a last time after
+// Config.WatchWait. Then it answers 204. A waiting request costs the server only an entry and a channel: it keeps nothing
+// of what it saw. Its errors are those of the caller's rights and budget.
+func (s *Server) AwaitOther(w http.ResponseWriter, r *http.Request, of Changing, look func() (state any, revision string)) error {
 	if !r.URL.Query().Has(watchQuery) {
-		return true, nil
+		state, _ := look()
+		return WriteJSON(w, http.StatusOK, state)
 	}
 	seen := r.URL.Query().Get(watchQuery)
 	if seen == "" || len(seen) > maxStateRevision {
-		return false, BadField(watchQuery, "want the revision of an earlier answer, or 0 for what is there now, got %q", seen)
+		return BadField(watchQuery, "want the revision of an earlier answer, or 0 for what is there now, got %q", seen)
 	}
 	leave, err := s.watches.enter(r.Context())
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.WatchWait)
@@ -35,29 +40,31 @@ func (s *Server) AwaitOther(w http.ResponseWriter, r *http.Request, of Changing,
 	next, end := of.Wait()
 	defer end()
 	for {
-		changed := next()
-		if revision() != seen {
-			return true, nil
+		changed, begun, over := next(), time.Now(), ctx.Err()
+		if state, revision := look(); revision != seen {
+			return WriteJSON(w, http.StatusOK, state)
 		}
+		if errors.Is(over, context.Canceled) {
+			return over
+		} else if over != nil {
+			w.WriteHeader(http.StatusNoContent)
+			return nil
+		}
+		rest := max(liveRest, shareOfLooks*time.Since(begun))
 		select {
 		case <-changed:
 			select {
-			case <-time.After(liveRest):
+			case <-time.After(rest):
 			case <-s.draining:
 			case <-ctx.Done():
 			}
 		case <-s.draining:
 			w.WriteHeader(http.StatusNoContent)
-			return false, nil
+			return nil
 		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return false, ctx.Err()
-			}
-			w.WriteHeader(http.StatusNoContent)
-			return false, nil
 		}
 		if err := again(r.Context()); err != nil {
-			return false, err
+			return err
 		}
 	}
 }

@@ -42,20 +42,15 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var status tracker.SyncStatus
-	look := func() string {
-		status, _ = o.sync.Status(zone, t)
+	look := func() (any, string) {
+		status, _ := o.sync.Status(zone, t)
 		if store := o.outdated(); store != nil {
 			status.OutdatedSince, status.WhyOutdated = store.Since, store.Reason
 		}
 		status.Mark()
-		return status.Revision
+		return &status, status.Revision
 	}
-	if answer, err := o.routes.AwaitOther(w, r, o.sync.Changing(zone), look); err != nil || !answer {
-		return err
-	}
-	look()
-	return api.WriteJSON(w, http.StatusOK, &status)
+	return o.routes.AwaitOther(w, r, o.sync.Changing(zone), look)
 }
 
 func (o *operator) acceptDeletes(w http.ResponseWriter, r *http.Request) error {

@@ -17,6 +17,7 @@ func (a *peerStore) replaces(t resources.Type, names []string) {
 	if len(names) == 0 {
 		return
 	}
+	defer a.pulse.Beat()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.replaced == nil {

@@ -33,24 +33,19 @@ func (o *operator) status(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var status tracker.SyncStatus
-	look := func() string {
-		status = tracker.SyncStatus{Zone: o.zone, Types: []tracker.TypeSync{}}
+	look := func() (any, string) {
+		status := tracker.SyncStatus{Zone: o.zone, Types: []tracker.TypeSync{}}
 		if o.link != nil {
 			status = o.link.Status(t)
 		}
 		status.Mark()
-		return status.Revision
+		return &status, status.Revision
 	}
 	changing := &tracker.Pulse{} // a zone that runs alone has none
 	if o.link != nil {
 		changing = o.link.Changing()
 	}
-	if answer, err := o.routes.AwaitOther(w, r, changing, look); err != nil || !answer {
-		return err
-	}
-	look()
-	return api.WriteJSON(w, http.StatusOK, &status)
+	return o.routes.AwaitOther(w, r, changing, look)
 }
 
 // linked rejects requests that are meant for another zone or need a global.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // TestPulseBeatsWithEachChange checks that whoever waits for the sync with a peer is woken by everything that its status shows.
@@ -41,6 +42,10 @@ func TestPulseBeatsWithEachChange(t *testing.T) {
 		{"over a limit", func() { over.Meet(LimitRefusals, "", 1, 1) }},
 		{"below it", func() { over.End(LimitRefusals, "") }},
 		{"all limits", func() { over.Replace([]OverLimit{{Limit: LimitRefusals}}) }},
+		{"another replica's state", func() {
+			l.Replace(&ZoneState{Lines: []LineState{{Direction: exchange.GlobalToZone, Type: key.Type, Sending: true}}})
+		}},
+		{"a message after another replica's session", func() { l.Line(exchange.GlobalToZone, key.Type, true).Sent(10, now) }},
 	} {
 		woken := next()
 		step.change()
@@ -119,16 +124,40 @@ func TestMarkIsAnotherOnceTheStatusIs(t *testing.T) {
 	if later.Types[0].LagSeconds != 2 {
 		t.Error("the lag is not shown")
 	}
+	seen := map[string]bool{was: true}
 	for name, change := range map[string]func(*SyncStatus){
 		"connected": func(s *SyncStatus) { s.Connected = false }, "acked": func(s *SyncStatus) { s.Types[0].Acked++ },
 		"refused":  func(s *SyncStatus) { s.Types[0].Refused = []RefusedResource{{Name: "n"}} },
+		"a reason": func(s *SyncStatus) { s.Types[0].Refused = []RefusedResource{{Reason: "n"}} },
+		"a side":   func(s *SyncStatus) { s.Types[0].Refused = []RefusedResource{{By: "peer"}} },
+		"a time":   func(s *SyncStatus) { s.Types[0].Refused = []RefusedResource{{Since: time.Unix(1, 0)}} },
 		"held":     func(s *SyncStatus) { s.Types[0].Held = &HeldDeletions{Count: 1} },
 		"reported": func(s *SyncStatus) { s.Reported = time.Unix(1, 0) }, "over": func(s *SyncStatus) { s.Over = []OverLimit{{}} },
 	} {
 		s := base()
 		change(&s)
-		if mark(s) == was {
+		if seen[mark(s)] {
 			t.Errorf("%s changes no revision", name)
 		}
+		seen[mark(s)] = true
+	}
+}
+
+// TestOneStateHasOneRevision checks that what both sides refuse stands in one order, so that a status has one revision.
+func TestOneStateHasOneRevision(t *testing.T) {
+	t.Parallel()
+	one := Refusal{Direction: exchange.GlobalToZone, Type: "MeshTimeout", Name: "t.default", Version: "1", Reason: "r"}
+	other := one
+	other.ByPeer = true
+	f, l, s := NewRefusals(time.Now, nil), NewLedger(time.Now, nil), store.NewMemory()
+	f.Replace([]Refusal{one, other})
+	revisions := map[string]int{}
+	for range 64 {
+		status := l.Status("z", "", f, s)
+		status.Mark()
+		revisions[status.Revision]++
+	}
+	if len(revisions) != 1 {
+		t.Errorf("one state has the revisions %v", revisions)
 	}
 }

@@ -74,13 +74,14 @@ func NewRefusals(now func() time.Time, pulse *Pulse) *Refusals {
 	return &Refusals{now: now, pulse: pulse, byKey: map[refusalKey]Refusal{}, ofKey: map[resources.Key]refusalKey{}}
 }
 
-// List returns the current refusals, ordered by type and name.
+// List returns the current refusals, ordered by type, name, direction and side.
 func (f *Refusals) List() []Refusal {
 	f.mu.Lock()
-	out := slices.Collect(maps.Values(f.byKey))
+	out := slices.AppendSeq(make([]Refusal, 0, len(f.byKey)), maps.Values(f.byKey))
 	f.mu.Unlock()
 	slices.SortFunc(out, func(a, b Refusal) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Direction, b.Direction))
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Direction, b.Direction),
+			cmp.Compare(side(&a), side(&b)))
 	})
 	return out
 }
@@ -239,16 +240,21 @@ func (f *Refusals) byLine() map[LineKey][]RefusedResource {
 	out := map[LineKey][]RefusedResource{}
 	for _, r := range f.List() {
 		key := LineKey{r.Direction, r.Type}
-		one := RefusedResource{Name: r.Name, Reason: r.Reason, Since: r.Since, By: "self"}
-		if r.ByPeer {
-			one.By = "peer"
-		}
+		one := RefusedResource{Name: r.Name, Reason: r.Reason, Since: r.Since, By: side(&r)}
 		if !r.KRI.IsZero() {
 			one.KRI = r.KRI.String()
 		}
 		out[key] = append(out[key], one)
 	}
 	return out
+}
+
+// side is the side that refuses, as RefusedResource names it.
+func side(r *Refusal) string {
+	if r.ByPeer {
+		return "peer"
+	}
+	return "self"
 }
 
 // Get returns the refusal of one resource.

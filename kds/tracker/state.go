@@ -67,8 +67,8 @@ func (n *Line) state(key LineKey) LineState {
 	return out
 }
 
-func (s *LineState) line() *Line {
-	n := &Line{sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind,
+func (s *LineState) line(pulse *Pulse) *Line {
+	n := &Line{pulse: pulse, sending: s.Sending, revision: s.Revision, acknowledged: s.Acknowledged, behind: s.Behind,
 		messages: s.Messages, acks: s.Acks}
 	if len(s.Held) > 0 {
 		n.held = held{since: s.HeldSince, keys: make(map[resources.Key]uint64, len(s.Held))}
@@ -81,9 +81,10 @@ func (s *LineState) line() *Line {
 
 // Replace replaces the ledger's content by another replica's state.
 func (l *Ledger) Replace(s *ZoneState) {
+	defer l.pulse.Beat()
 	lines := make(map[LineKey]*Line, len(s.Lines))
 	for i := range s.Lines {
-		lines[LineKey{s.Lines[i].Direction, s.Lines[i].Type}] = s.Lines[i].line()
+		lines[LineKey{s.Lines[i].Direction, s.Lines[i].Type}] = s.Lines[i].line(l.pulse)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

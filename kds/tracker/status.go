@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/causeway-mesh/causeway/kds/exchange"
@@ -98,17 +99,26 @@ const MaxHeldNames = 100
 
 // Mark sets Revision.
 func (s *SyncStatus) Mark() {
-	whole := *s
+	whole, digest := *s, fnv.New64a()
 	whole.Revision, whole.Types = "", slices.Clone(s.Types)
+	var text []byte
 	for i := range whole.Types {
-		whole.Types[i].LagSeconds = 0 // grows without a change
+		one := &whole.Types[i]
+		for j := range one.Refused { // there may be thousands, which JSON takes long for
+			r := &one.Refused[j]
+			text = strconv.AppendInt(append(strconv.AppendInt(text[:0], int64(i), 10), 0), r.Since.UnixNano(), 10)
+			for _, field := range []string{r.KRI, r.Name, r.Reason, r.By} {
+				text = append(append(text, 0), field...)
+			}
+			_, _ = digest.Write(append(text, 0)) // never fails
+		}
+		one.Refused, one.LagSeconds = nil, 0 // the lag grows without a change
 	}
 	raw, err := json.Marshal(&whole)
 	if err != nil { // a time out of range: such a status changes with each look
 		raw = fmt.Append(nil, err, time.Now())
 	}
-	digest := fnv.New64a()
-	_, _ = digest.Write(raw) // never fails
+	_, _ = digest.Write(raw)
 	s.Revision = fmt.Sprintf("%016x", digest.Sum64())
 }
 
