@@ -54,6 +54,7 @@ func newChanging(t *testing.T, seed uint64) *changing {
 		}
 	}
 	c.external()
+	c.trusts("always")
 	c.x = pinned(c.store)
 	for _, name := range changedProxies {
 		c.sessions[name] = connectWhole(t, c.x, name)
@@ -86,13 +87,6 @@ func connectWhole(t testing.TB, x *Proxies, name string) *session {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// pinned returns Proxies that show their admin interfaces.
-func pinned(s store.Store) *Proxies {
-	x := testProxies(s)
-	x.cfg.AdminPin = "NNSZDPwlZmkS3gJRYLWRN/Ja8OQ5T1Ufj4Sdn/cVZY0="
-	return x
 }
 
 // listsOfAll reads the confs that other tests hold against what proxies get.
@@ -254,7 +248,7 @@ func (c *changing) policy() {
 func (c *changing) change() {
 	name := changedProxies[c.dice.IntN(len(changedProxies))]
 	service := c.one("backend", "database", "streams", "plain").(string)
-	switch c.dice.IntN(24) {
+	switch c.dice.IntN(25) {
 	case 7, 8:
 		c.half()
 	case 9:
@@ -287,6 +281,8 @@ func (c *changing) change() {
 		c.gateway()
 	case 6:
 		c.external()
+	case 10:
+		c.belief()
 	default:
 		c.policy()
 	}
