@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
+	"github.com/causeway-mesh/causeway/resources/store"
 )
 
 // problemsQuery narrows a list of the overviews of Dataplanes to those with a problem: something that has no effect on the
@@ -28,6 +29,18 @@ func (p *withProblems) match(r *resources.Resource) bool {
 	key.Type = insightOf(r.Type)
 	insight := p.view.get(key)
 	return insight != nil && len(proxyProblems(insight)) > 0
+}
+
+// changes reports whether a change of a Dataplane is one of the list: the insight may be here before the Dataplane is, and
+// stay after it.
+func (p *withProblems) changes(change *store.Change) bool {
+	switch {
+	case change.Old == nil:
+		return p.match(change.New)
+	case change.New == nil:
+		return p.match(change.Old)
+	}
+	return false
 }
 
 // proxyProblems returns the problems in the insight of a proxy by their source, nil if there are none.

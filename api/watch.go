@@ -94,11 +94,8 @@ func (s *Server) awaitChange(r *http.Request, row *Row) (changed bool, err error
 	for {
 		now, next := s.config.Store.Changed()
 		live, nextLive := s.config.Status.Changed()
-		if problems { // what is stored has none
-			seen.stored = max(seen.stored, now)
-		}
 		if now >= seen.stored {
-			if changed, seen.stored, err = s.changedAfter(r, t, seen.stored); err != nil || changed {
+			if changed, seen.stored, err = s.changedAfter(r, t, seen.stored, problems); err != nil || changed {
 				return changed, err
 			}
 		}
@@ -152,8 +149,9 @@ func watchRevision(r *http.Request, t resources.Type) (uint64, error) {
 }
 
 // changedAfter reports whether the content of a list has changed after a revision and, if not, up to which revision it
-// has not. It returns true for a mesh that is gone, so that the list reports it.
-func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (changed bool, until uint64, err error) {
+// has not. With problems, only what comes or goes with a problem is a change. It returns true for a mesh that is gone, so
+// that the list reports it.
+func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64, problems bool) (changed bool, until uint64, err error) {
 	reader, err := s.mayReadSome(r, t)
 	if err != nil {
 		return false, seen, err
@@ -166,8 +164,12 @@ func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (c
 	if !ok {
 		return true, seen, nil
 	}
+	var narrowed *withProblems
+	if problems {
+		narrowed = &withProblems{view: s.view(), reader: reader}
+	}
 	for _, commit := range commits {
-		if concerns(commit, t, mesh, reader) {
+		if concerns(commit, t, mesh, reader, narrowed) {
 			return true, seen, nil
 		}
 		seen = commit.Revision
@@ -175,11 +177,15 @@ func (s *Server) changedAfter(r *http.Request, t resources.Type, seen uint64) (c
 	return false, seen, nil
 }
 
-// concerns reports whether a commit changed a resource of the type and mesh that the reader may read, before or after.
-func concerns(commit *store.Commit, t resources.Type, mesh string, reader *Reader) bool {
+// concerns reports whether a commit changed a resource of the type and mesh that the reader may read, before or after. If
+// narrowed is not nil, it is one that came or went, and has a problem now.
+func concerns(commit *store.Commit, t resources.Type, mesh string, reader *Reader, narrowed *withProblems) bool {
 	for _, change := range commit.Changes {
 		key := change.Key()
 		if key.Type != t || mesh != "" && key.Mesh != mesh {
+			continue
+		}
+		if narrowed != nil && !narrowed.changes(&change) {
 			continue
 		}
 		if change.New != nil && reader.May(change.New) || change.Old != nil && reader.May(change.Old) {

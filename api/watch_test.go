@@ -294,11 +294,33 @@ func TestWatchOfProblems(t *testing.T) {
 			t.Errorf("%s: problems=1: %v, want 400", path, err)
 		}
 	}
+	// A global may have what a zone says of a proxy before the Dataplane, and after it.
+	key := resources.Key{Type: resources.TypeDataplaneInsight, Mesh: "default", Name: "early"}
+	write(t, f.status, key, nil, `{"metadata":{"problems":{"policies":"one"}},`+fmt.Sprintf(sessions, "", "{}")[1:])
+	key.Type = resources.TypeDataplane
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() { write(t, f.store, key, nil, `{"networking":{"address":"10.0.0.2"}}`) }, `"early"`},
+		{func() {
+			if _, err := f.store.Apply(t.Context(), store.Batch{Ops: []store.Op{{Delete: key}}}); err != nil {
+				t.Fatal(err)
+			}
+		}, `"total": 1,`},
+	} {
+		at := regexp.MustCompile(`[0-9]+\.[0-9]+`).FindString(f.mustCall(t, "GET", "/dataplanes/_overview?problems=true&watch=0&size=0", ""))
+		woken := f.watchText(t, "/dataplanes/_overview", at+"&problems=true")
+		step.change()
+		if got, err := woken(); err != nil || !strings.Contains(got, step.want) {
+			t.Errorf("got %s, %v, want %s", got, err, step.want)
+		}
+	}
 	// A proxy without problems wakes nobody.
 	quiet := serveConfig(t, api.Config{WatchWait: 300 * time.Millisecond})
 	at := func(body string) string { return regexp.MustCompile(`[0-9]+\.[0-9]+`).FindString(body) }
 	revision := at(quiet.mustCall(t, "GET", "/dataplanes/_overview?problems=true&watch=0&size=0", ""))
-	key := resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "d"}
+	key = resources.Key{Type: resources.TypeDataplane, Mesh: "default", Name: "d"}
 	write(t, quiet.store, key, nil, `{"networking":{"address":"10.0.0.1"}}`)
 	key.Type = resources.TypeDataplaneInsight
 	write(t, quiet.status, key, nil, `{`+fmt.Sprintf(sessions, "", "{}")[1:])
