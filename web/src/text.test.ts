@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, lag, presence, problemsOf, shortKRI, visible } from "./text";
+import { ago, lag, presence, problemsOf, shortKRI, unseen, visible } from "./text";
 import { href, parseView } from "./view";
 
 describe("presence", () => {
@@ -66,5 +66,16 @@ describe("problemsOf", () => {
   it("takes none for none", () => {
     for (const insight of [undefined, {}, { metadata: {} }]) expect(problemsOf({ dataplaneInsight: insight })).toEqual([]);
     expect(problemsOf(undefined)).toEqual([]);
+  });
+});
+
+describe("unseen", () => {
+  const list = (more: object, ...items: object[]) => ({ total: items.length, items, next: null, ...more }) as unknown as Parameters<typeof unseen>[0];
+  it("says what is not known of proxies, and nothing where all is known", () => {
+    expect(unseen(list({}, {}), false)).toEqual([]);
+    expect(unseen(undefined, false)).toEqual(["What has no effect on proxies is not known."]);
+    expect(unseen(list({ leftOut: 2 }, { leftOut: 1 }), true)).toEqual(["Whether 3 other proxies have problems, you may not read."]);
+    expect(unseen(list({ total: 3 }, {}), true)).toEqual([]);
+    expect(unseen(list({ total: 3 }, {}), false)).toEqual(["Proxies: the first 1 of 3 were checked."]);
   });
 });

@@ -1,4 +1,4 @@
-import type { Resource } from "./api";
+import type { Resource, Schema } from "./api";
 
 // Characters that show no glyph: they turn the reading around, join, hide, fill, or end a line. Newlines and tabs are glyphs here.
 const invisible = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
@@ -82,6 +82,16 @@ export function lag(o: Overview): { behind: number; refused: number } {
 export function problemsOf(o: { dataplaneInsight?: unknown } | undefined): [source: string, text: string][] {
   const insight = o?.dataplaneInsight as { metadata?: { problems?: Record<string, unknown> } } | undefined;
   return Object.entries(insight?.metadata?.problems ?? {}).map(([source, text]): [string, string] => [source, String(text)]).sort(([a], [b]) => (a < b ? -1 : 1));
+}
+
+/** unseen says what an answer about proxies does not tell: of how many a person may not read whether they have problems, and how many were checked. rest is whether a caller tells of those beyond the answer. */
+export function unseen(proxies: Schema["Overviews"] | undefined, rest: boolean): string[] {
+  if (proxies === undefined) return ["What has no effect on proxies is not known."];
+  const all: string[] = [];
+  const unread = (proxies.leftOut ?? 0) + proxies.items.filter((o) => o.leftOut !== undefined).length;
+  if (unread > 0) all.push(`Whether ${unread} other proxies have problems, you may not read.`);
+  if (!rest && proxies.total > proxies.items.length) all.push(`Proxies: the first ${proxies.items.length} of ${proxies.total} were checked.`);
+  return all;
 }
 
 /** versionOf is what runs there, as it told in its last session. */

@@ -118,7 +118,7 @@ function OfZone({ turn, changed }: Turn) {
   });
   return (
     <Columns title="Proxies" answer={proxies} live={live} none="No Dataplane is known here.">
-      <Findings global={false} turn={turn} proxies={proxies.data?.items} />
+      <Findings global={false} turn={turn} proxies={proxies.data} />
       <Recent turn={turn} />
     </Columns>
   );

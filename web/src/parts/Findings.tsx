@@ -3,7 +3,7 @@ import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
 import { useAgain, useAnswer } from "../ask";
 import { doubts, over } from "../sync";
-import { problemsOf } from "../text";
+import { problemsOf, unseen } from "../text";
 import { href } from "../view";
 import { useProblems } from "../watch";
 import { AsOf } from "./AsOf";
@@ -24,16 +24,16 @@ const most = 20;
 const shown = 5;
 
 /** Findings are what doctor finds by the HTTP API, but for who is connected, which stands below, and what has no effect on the proxies of a zone. */
-export function Findings({ global, turn, proxies }: { global: boolean; turn: number; proxies?: Schema["Overview"][] | undefined }) {
+export function Findings({ global, turn, proxies }: { global: boolean; turn: number; proxies?: Schema["Overviews"] | undefined }) {
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   useAgain(found, turn);
   useProblems(global, found.again);
   const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
   const d = found.data;
-  const ofProxies = useMemo(() => (proxies ?? []).flatMap(ofProxy), [proxies]);
+  const ofProxies = useMemo(() => (proxies?.items ?? []).flatMap(ofProxy), [proxies]);
   const all = [...(d?.all ?? []), ...others.found.all, ...(d === undefined ? [] : ofProxies)];
-  const unchecked = [...(d?.unchecked ?? []), ...others.found.unchecked];
+  const unchecked = [...(d?.unchecked ?? []), ...others.found.unchecked, ...(global ? [] : unseen(proxies, false))];
   const rest = (d?.zones ?? 0) - others.asked;
   return (
     <section className="attention" aria-labelledby="findings">
@@ -127,6 +127,7 @@ async function ofGlobal(signal: AbortSignal): Promise<Found> {
     zonesFrom(0, found, signal),
   ]);
   found.all.push(...(proxies?.items ?? []).flatMap(ofProxy));
+  if (proxies !== undefined) found.unchecked.push(...unseen(proxies, true));
   if (proxies !== undefined && proxies.total > proxies.items.length) found.all.push({ about: "Proxies", what: `${proxies.total - proxies.items.length} more have a problem.`, todo: "Look at the page of each zone." });
   for (const r of replicas?.items ?? []) {
     if (r.unheard !== undefined) found.all.push({ about: `Replica ${r.instance}`, what: `nothing was heard of it since ${r.unheard}${r.whyUnheard === undefined ? "" : `: ${r.whyUnheard}`}.`, todo: "Look at its log." });
