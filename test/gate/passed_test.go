@@ -79,4 +79,18 @@ func TestPageIsTestedAgain(t *testing.T) {
 			t.Errorf("after a change of %s and a run they ran again", name)
 		}
 	}
+	// What changes while they run may not be what ran.
+	c.write("web/tests/d.ts", "a")
+	if !run("'; echo b >web/tests/d.ts; printf '"+passed, "0") {
+		t.Error("after a new file they did not run")
+	}
+	if c.write("web/tests/d.ts", "a"); !run(passed, "0") {
+		t.Error("a file that they changed back is taken for one that passed")
+	}
+	// Without git, it is unknown what has changed.
+	for _, content := range []string{"c", "e"} {
+		if c.write("web/tests/d.ts", content); !run(passed, "0", "GIT_DIR="+filepath.Join(c.dir, "outside")) {
+			t.Errorf("where git fails, a test that is now %s did not run", content)
+		}
+	}
 }

@@ -9,14 +9,13 @@ cd "$(dirname "$0")/../.."
 programs=$1
 shift
 
+# inputs fails where it cannot say all.
 inputs() {
 	git ls-files --cached --others --exclude-standard -z -- . ':!*.go' ':!*.md' ':!/docs' ':!/site' ':!/deploy' |
-		xargs -0 sha256sum 2>&1 || true # a file that is gone is a line, too
-	sha256sum "$programs"/* "$ENVOY"
-	"$CHROMIUM" --version
-	node --version
+		{ xargs -0 sha256sum 2>&1 || true; } && # a file that is gone is a line, too
+		sha256sum "$programs"/* "$ENVOY" && "$CHROMIUM" --version && node --version
 }
-all=$(inputs)
+all=$(inputs) || exec "$@" # outside a repository of git, they run each time
 key=$(sha256sum <<<"$all" | cut -c1-32)
 kept=.run/tests/browser
 mkdir -p "$kept"
@@ -29,7 +28,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 "$@" 2>&1 | tee "$log"
 counted=$(sed 's/\x1b\[[0-9;]*m//g' "$log" | grep -E '^ +[0-9]+ (passed|flaky|skipped|did not run)' || true)
-if [[ $counted =~ passed ]] && ! [[ $counted =~ flaky|skipped|did ]]; then
+# What changed meanwhile may not be what ran.
+if [[ $counted =~ passed ]] && ! [[ $counted =~ flaky|skipped|did ]] && [ "$(inputs)" = "$all" ]; then
 	echo "$counted" >"$kept/$key"
 	(cd "$kept" && find . -type f -printf '%T@ %p\n' | sort -rn | tail -n +31 | cut -d' ' -f2 | xargs -r rm --) # as many as may come back
 fi
