@@ -76,10 +76,10 @@ func systemNamespaceOf(r *Resource, own string) string {
 	return own
 }
 
-// ofGlobal reports whether the operator of the mesh wrote r, on the global. Resources of the Service Mesh Interface
-// may be in any namespace there, which is that of the service accounts they name.
+// ofGlobal reports whether r is a copy of what the operator of the mesh wrote, on the global. Resources of the Service
+// Mesh Interface may be in any namespace there, which is that of the service accounts they name.
 func (r *Resource) ofGlobal() bool {
-	return r.Zone() == "" && r.Labels[LabelOrigin] == OriginGlobal && !isSMI(r.Type)
+	return r.isCopy() && r.Zone() == "" && r.Labels[LabelOrigin] == OriginGlobal && !isSMI(r.Type)
 }
 
 // producerReference reports whether ref stays in the policy's own namespace.
