@@ -86,3 +86,13 @@ export function useAgain({ again }: Answer<unknown>, turn: number): void {
     if (turn !== first.current) again();
   }, [turn, again]);
 }
+
+/** useLate reports whether so many ms have passed: what is below waits no longer. */
+export function useLate(ms: number): boolean {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), ms);
+    return () => clearTimeout(timer);
+  }, [ms]);
+  return late;
+}

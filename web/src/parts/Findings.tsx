@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
-import { useAgain, useAnswer } from "../ask";
+import { useAgain, useAnswer, useLate } from "../ask";
 import { doubts, over } from "../sync";
-import { problemsOf, unseen } from "../text";
+import { date, problemsOf, unseen } from "../text";
 import { href } from "../view";
 import { useProblems } from "../watch";
 import { AsOf } from "./AsOf";
@@ -30,7 +30,8 @@ export function Findings({ global, turn, proxies }: { global: boolean; turn: num
   useProblems(global, found.again);
   const late = useLate(1000);
   const others = useOthers(found.data?.zones ?? 0);
-  const d = found.data;
+  // A zone's findings are those of its proxies, too.
+  const d = global || proxies !== undefined || late ? found.data : undefined;
   const ofProxies = useMemo(() => (proxies?.items ?? []).flatMap(ofProxy), [proxies]);
   const all = [...(d?.all ?? []), ...others.found.all, ...(d === undefined ? [] : ofProxies)];
   const unchecked = [...(d?.unchecked ?? []), ...others.found.unchecked, ...(global ? [] : unseen(proxies, false))];
@@ -52,16 +53,6 @@ export function Findings({ global, turn, proxies }: { global: boolean; turn: num
       <p className="note">{unchecked.map((u) => `${u} `)}<code>causewayctl doctor</code> and <code>causewayctl lint</code> check more.</p>
     </section>
   );
-}
-
-/** useLate reports whether so many ms have passed: what is below waits no longer. */
-function useLate(ms: number): boolean {
-  const [late, setLate] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setLate(true), ms);
-    return () => clearTimeout(timer);
-  }, [ms]);
-  return late;
 }
 
 function List({ all }: { all: Finding[] }) {
@@ -163,7 +154,8 @@ function ofProxy(o: Schema["Overview"]): Finding[] {
   const first = problems[0];
   if (first === undefined) return [];
   const more = problems.length > 1 && ` And ${problems.length - 1} more.`;
-  return [{ about: <Link to={href("proxy", { kri: o.kri })}>Proxy {o.name}</Link>, what: <><Linked text={first[1]} />.{more}</>, todo: "Mend the policy that it names, or the proxy." }];
+  const told = o.unknown !== undefined && <> Its zone told so before it went away <Time at={date(o.unknown.since)} />.</>;
+  return [{ about: <Link to={href("proxy", { kri: o.kri })}>Proxy {o.name}</Link>, what: <><Linked text={first[1]} />.{more}{told}</>, todo: "Mend the policy that it names, or the proxy." }];
 }
 
 /** ofSync is what is held, refused, or not known of one zone. */

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
-import { useAgain, useAnswer } from "../ask";
+import { useAgain, useAnswer, useLate } from "../ask";
 import { date } from "../text";
 import { href } from "../view";
 import { seen, sleep, useFollowed, whileSeen } from "../watch";
@@ -23,6 +23,7 @@ interface Change {
 /** Recent is what was changed on this server a short time ago, and how far each change has come. A new turn asks that again. */
 export function Recent({ turn }: { turn: number }) {
   const { entries, refusal } = useLog();
+  const late = useLate(1000);
   const [whole, setWhole] = useState(false);
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const policies = new Set((types.data?.resources ?? []).filter((t) => t.policy !== undefined).map((t) => t.name));
@@ -31,7 +32,7 @@ export function Recent({ turn }: { turn: number }) {
     <section aria-labelledby="recent">
       <h2 id="recent">Rolling out</h2>
       {refusal !== undefined && <p className="note">{refusal.status === 403 ? "What was changed is in the audit log, which you may not read." : `What was changed is unknown: ${refusal.message}`}</p>}
-      {refusal === undefined && (entries === undefined ? <p role="status" className="pending">Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
+      {refusal === undefined && (entries === undefined ? <p role="status" className={late ? undefined : "pending"}>Asking the server…</p> : changes.length === 0 && <p>No policy was changed on this server in the last 15 minutes.</p>)}
       {changes.length > 0 && <ul className="recent">{(whole ? changes : changes.slice(0, shown)).map((c) => <Row key={keyOf(c.what)} change={c} turn={turn} />)}</ul>}
       {!whole && changes.length > shown && <p><Button onPress={() => setWhole(true)}>Show {changes.length - shown} more</Button></p>}
     </section>
