@@ -206,7 +206,7 @@ test: ## all tests, with the race detector where it sees servers, end-to-end tes
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector where it can find something (PKG=./kds/... narrows)
 	@$(programs); $(packages); packages=$$($(GO) list $$packages); status=0; \
-	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 -parallel 4 "$$@" $(ARGS) || status=1; }; \
+	run() { local packages=$$1; shift; $(GOTESTSUM) --packages="$$packages" -- $(TESTFLAGS) $(SHORT) -timeout 10m -p 3 -parallel 2 "$$@" $(ARGS) || status=1; }; \
 	some=$$(printf '%s\n' $$packages | grep -vxF $(pure)) && run "$$some" $(RACE) $(call linked,/race) $(if $(SHORT),-skip $(unraced)); \
 	export CGO_ENABLED=0; \
 	some=$$(printf '%s\n' $$packages | grep -xF $(pure)) && run "$$some" $(linked); \
