@@ -202,7 +202,7 @@ demo: build $(envoy_ready) ## start a global, two zones and real Envoys, and sho
 test: ## all tests, with the race detector where it sees servers, end-to-end tests against a real Envoy last
 	status=0; for part in test-packages test-abuse test-servers test-sources; do $(MAKE) $$part || status=1; done; exit $$status
 
-# -p 3 -parallel 4: many packages wait for processes and for time more than they compute.
+# -p 3 -parallel 2: many packages wait for processes and for time more than they compute.
 .PHONY: test-packages
 test-packages: $(envoy_ready) $(proxies_ready) $(gotestsum_ready) ## the tests beside the code, with the race detector where it can find something (PKG=./kds/... narrows)
 	@$(programs); $(packages); packages=$$($(GO) list $$packages); status=0; \
