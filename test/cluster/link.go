@@ -57,7 +57,12 @@ type Link struct {
 
 // NewLink listens on a loopback port and connects each connection to target, a host:port.
 func NewLink(ctx context.Context, target string) (*Link, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	return NewLinkAt(ctx, "127.0.0.1:0", target)
+}
+
+// NewLinkAt is NewLink at an address of this machine.
+func NewLinkAt(ctx context.Context, address, target string) (*Link, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

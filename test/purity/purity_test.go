@@ -2,7 +2,6 @@ package purity
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -104,25 +103,11 @@ func testFiles(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
 	test := regexp.MustCompile(`(?m)^func Test(\w+)\(t \*testing\.T\)`)
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "node_modules"):
-			return filepath.SkipDir
-		case !strings.HasSuffix(path, "_test.go"):
-			return nil
+	eachTestFile(t, func(file, text string) {
+		for _, match := range test.FindAllStringSubmatch(text, -1) {
+			found[match[1]] = append(found[match[1]], file)
 		}
-		raw, err := os.ReadFile(path) //nolint:gosec // a file of the repository
-		file, outside := filepath.Rel(root, path)
-		for _, match := range test.FindAllSubmatch(raw, -1) {
-			found[string(match[1])] = append(found[string(match[1])], filepath.ToSlash(file))
-		}
-		return errors.Join(err, outside)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return found
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ago, lag, presence, problemsOf, shortKRI, unseen, visible } from "./text";
+import { ago, asTold, lag, presence, problemsOf, shortKRI, unseen, visible } from "./text";
 import { href, parseView } from "./view";
 
 describe("presence", () => {
@@ -77,5 +77,14 @@ describe("unseen", () => {
     expect(unseen(list({ leftOut: 2 }, { leftOut: 1 }), true)).toEqual(["Whether 3 other proxies have problems, you may not read."]);
     expect(unseen(list({ total: 3 }, {}), true)).toEqual([]);
     expect(unseen(list({ total: 3 }, {}), false)).toEqual(["Proxies: the first 1 of 3 were checked."]);
+  });
+});
+
+describe("asTold", () => {
+  it("says that what a zone told may be old, and nothing of what is known", () => {
+    expect(asTold({})).toBe("");
+    expect(asTold({ unknown: { reason: "zone east has not connected since this server started" } })).toBe(
+      " Its zone told this last, and it may have changed: zone east has not connected since this server started.",
+    );
   });
 });

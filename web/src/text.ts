@@ -84,6 +84,11 @@ export function problemsOf(o: { dataplaneInsight?: unknown } | undefined): [sour
   return Object.entries(insight?.metadata?.problems ?? {}).map(([source, text]): [string, string] => [source, String(text)]).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
+/** asTold says of what a zone told that it may have changed since, where nothing is known of now; empty where it is. */
+export function asTold(o: { unknown?: { reason: string } }): string {
+  return o.unknown === undefined ? "" : ` Its zone told this last, and it may have changed: ${o.unknown.reason}.`;
+}
+
 /** unseen says what an answer about proxies does not tell: of how many a person may not read whether they have problems, and how many were checked. rest is whether a caller tells of those beyond the answer. */
 export function unseen(proxies: Schema["Overviews"] | undefined, rest: boolean): string[] {
   if (proxies === undefined) return ["What has no effect on proxies is not known."];

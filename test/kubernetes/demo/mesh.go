@@ -43,7 +43,7 @@ type mesh struct {
 	root, dir, bin, envoy string
 	// global and one are clusters, of the global and of zone-1.
 	global, one *node.Node
-	door        *door
+	link        *cluster.Link
 	// beside are the processes on this machine: zone-2 and its Envoys.
 	beside    *cluster.Cluster
 	two       *cluster.Server
@@ -138,7 +138,7 @@ func (m *mesh) install(ctx context.Context, k *node.Node, server, name, namespac
 	return err
 }
 
-// installGlobal also opens the door by which zones reach the global: pods of one cluster do not reach the other.
+// installGlobal also opens the link by which zones reach the global: pods of one cluster do not reach the other.
 func (m *mesh) installGlobal(ctx context.Context) error {
 	address := m.one.Machine + ":5685"
 	if err := m.install(ctx, m.global, "global", "global", globalNamespace, "kds.advertiseAddress="+address); err != nil {
@@ -148,7 +148,7 @@ func (m *mesh) installGlobal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.door, err = open(address, service+":5685")
+	m.link, err = cluster.NewLinkAt(ctx, address, service+":5685")
 	return err
 }
 
@@ -260,8 +260,8 @@ func (m *mesh) close() error {
 		}
 	}
 	err := group.Wait()
-	if m.door != nil {
-		err = errors.Join(err, m.door.close())
+	if m.link != nil {
+		err = errors.Join(err, m.link.Close())
 	}
 	return err
 }

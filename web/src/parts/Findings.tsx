@@ -3,7 +3,7 @@ import { Button } from "react-aria-components";
 import { answered, api, Refusal, type Schema } from "../api";
 import { useAgain, useAnswer, useLate } from "../ask";
 import { doubts, over } from "../sync";
-import { date, problemsOf, unseen } from "../text";
+import { asTold, problemsOf, unseen } from "../text";
 import { href } from "../view";
 import { useProblems } from "../watch";
 import { AsOf } from "./AsOf";
@@ -154,8 +154,7 @@ function ofProxy(o: Schema["Overview"]): Finding[] {
   const first = problems[0];
   if (first === undefined) return [];
   const more = problems.length > 1 && ` And ${problems.length - 1} more.`;
-  const told = o.unknown !== undefined && <> Its zone told so before it went away <Time at={date(o.unknown.since)} />.</>;
-  return [{ about: <Link to={href("proxy", { kri: o.kri })}>Proxy {o.name}</Link>, what: <><Linked text={first[1]} />.{more}{told}</>, todo: "Mend the policy that it names, or the proxy." }];
+  return [{ about: <Link to={href("proxy", { kri: o.kri })}>Proxy {o.name}</Link>, what: <><Linked text={first[1]} />.{more}{asTold(o)}</>, todo: "Mend the policy that it names, or the proxy." }];
 }
 
 /** ofSync is what is held, refused, or not known of one zone. */
