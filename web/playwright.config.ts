@@ -13,7 +13,7 @@ export default defineConfig({
     { name: "servers", testMatch: alone, workers: 1 },
     { name: "mesh", testIgnore: alone, workers: 2 },
   ],
-  retries: gate ? 1 : 0,
+  retries: gate ? 2 : 0,
   timeout: gate ? 120_000 : 60_000,
   expect: { timeout: gate ? 30_000 : 15_000 },
   reporter: [["list"]],

@@ -79,8 +79,8 @@ func (c *checkout) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// gate runs it, and checks its status and what it prints.
-func (c *checkout) gate(status int, says ...string) {
+// gate runs it, checks its status and what it prints, and returns that.
+func (c *checkout) gate(status int, says ...string) string {
 	c.t.Helper()
 	cmd := exec.Command(filepath.Join(c.dir, ".ci", "run"))
 	cmd.Dir, cmd.Env = c.t.TempDir(), c.env
@@ -93,6 +93,7 @@ func (c *checkout) gate(status int, says ...string) {
 			c.t.Errorf("the gate does not say %q:\n%s", want, out)
 		}
 	}
+	return string(out)
 }
 
 func (c *checkout) there() string { return "== in " + filepath.Join(c.place, "causeway") + ", at " }
@@ -121,7 +122,8 @@ func TestGateStays(t *testing.T) {
 	}
 }
 
-// TestGateFails checks that a stage that fails, and a step that does, fail the gate, and that the other stages end.
+// TestGateFails checks that a stage that fails, and a step that does, fail the gate, that the other stages end, and that
+// results end with those of what failed.
 func TestGateFails(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
@@ -132,7 +134,10 @@ func TestGateFails(t *testing.T) {
 		if stage == "docs-site" {
 			stage = "lint"
 		}
-		c.gate(1, "failed: "+stage, "test-abuse ended with")
+		out := c.gate(1, "failed: "+stage, "test-abuse ended with")
+		if _, last, _ := strings.Cut(out, "\n== results\n"); !strings.HasPrefix(last[strings.LastIndex(last, "\n-- ")+1:], "-- "+stage+"\n") {
+			t.Errorf("what failed is not the last of the results:\n%s", last)
+		}
 	}
 	c.commit(strings.Replace(makefile, "build:", "build:\n\tfalse", 1))
 	c.gate(2, "no test ran", "stopped with exit status 2")

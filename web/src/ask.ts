@@ -87,12 +87,12 @@ export function useAgain({ again }: Answer<unknown>, turn: number): void {
   }, [turn, again]);
 }
 
-/** useLate reports whether so many ms have passed: what is below waits no longer. */
-export function useLate(ms: number): boolean {
+/** useLate reports whether two seconds have passed: what is below waits no longer. */
+export function useLate(): boolean {
   const [late, setLate] = useState(false);
   useEffect(() => {
-    const timer = setTimeout(() => setLate(true), ms);
+    const timer = setTimeout(() => setLate(true), 2000);
     return () => clearTimeout(timer);
-  }, [ms]);
+  }, []);
   return late;
 }

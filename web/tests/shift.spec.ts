@@ -1,3 +1,4 @@
+import type { Page } from "@playwright/test";
 import { expect, test } from "./mesh";
 
 const frontend = "spiffe://default.zone-1.mesh.local/ns/default/sa/frontend";
@@ -10,6 +11,19 @@ declare global {
   interface Window {
     shifts: { value: number; what: string[] }[];
   }
+}
+
+/** shifted opens a view and returns what moved, and whether that view waited no longer for answers that came late (useLate). */
+async function shifted(page: Page, url: string): Promise<{ what: string; late: boolean } | undefined> {
+  await page.goto(url);
+  await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
+  await expect(page.getByText(/^(Asking|Refreshing|Loading|Checking)/)).toHaveCount(0);
+  const { shifts, took } = await page.evaluate(() => new Promise<{ shifts: Window["shifts"]; took: number }>((done) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => done({ shifts: window.shifts, took: performance.now() })));
+  }));
+  const sum = shifts.reduce((n, s) => n + s.value, 0);
+  if (sum < 0.01) return undefined;
+  return { what: `${sum.toFixed(3)} in ${took.toFixed(0)} ms: ${shifts.map((s) => `${s.value.toFixed(3)} ${s.what.join(" | ")}`).join("; ")}`, late: took > 2000 };
 }
 
 for (const width of [1280, 390]) {
@@ -28,12 +42,9 @@ for (const width of [1280, 390]) {
       });
       const found: string[] = [];
       for (const view of views) {
-        await page.goto(`${mesh[server]}/ui/${view}`);
-        await expect(page.getByRole("heading", { level: 1 })).toBeVisible();
-        await expect(page.getByText(/^(Asking|Refreshing|Loading|Checking)/)).toHaveCount(0);
-        const shifts = await page.evaluate(() => new Promise<Window["shifts"]>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(window.shifts)))));
-        const sum = shifts.reduce((n, s) => n + s.value, 0);
-        if (sum >= 0.01) found.push(`/${view}: ${sum.toFixed(3)}: ${shifts.map((s) => `${s.value.toFixed(3)} ${s.what.join(" | ")}`).join("; ")}`);
+        let told = await shifted(page, `${mesh[server]}/ui/${view}`);
+        for (let again = 0; again < 5 && told?.late; again++) told = await shifted(page, `${mesh[server]}/ui/${view}`);
+        if (told !== undefined) found.push(`/${view}: ${told.what}`);
       }
       expect(found).toEqual([]);
     });

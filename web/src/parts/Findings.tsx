@@ -28,7 +28,7 @@ export function Findings({ global, turn, proxies }: { global: boolean; turn: num
   const found = useAnswer(`findings ${global}`, (signal) => (global ? ofGlobal(signal) : ofZone(signal)));
   useAgain(found, turn);
   useProblems(global, found.again);
-  const late = useLate(1000);
+  const late = useLate();
   const others = useOthers(found.data?.zones ?? 0);
   // A zone's findings are those of its proxies, too.
   const d = global || proxies !== undefined || late ? found.data : undefined;

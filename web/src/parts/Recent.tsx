@@ -23,7 +23,7 @@ interface Change {
 /** Recent is what was changed on this server a short time ago, and how far each change has come. A new turn asks that again. */
 export function Recent({ turn }: { turn: number }) {
   const { entries, refusal } = useLog();
-  const late = useLate(1000);
+  const late = useLate();
   const [whole, setWhole] = useState(false);
   const types = useAnswer("types", (signal) => answered(api.GET("/_resources", { signal })));
   const policies = new Set((types.data?.resources ?? []).filter((t) => t.policy !== undefined).map((t) => t.name));
