@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 // The floor is the minimal cost of a sync of this shape: one process that writes given bytes to many bare gRPC streams,
@@ -176,7 +178,7 @@ func (f *floor) connect(ctx context.Context, address string) error {
 
 // write sends n messages of size bytes to all streams, one after the other.
 func (f *floor) write(ctx context.Context, n, size int) error {
-	before, err := usageOf(f.child.Process.Pid)
+	before, err := cluster.UsageOf(f.child.Process.Pid)
 	if err != nil {
 		return err
 	}
@@ -197,11 +199,11 @@ func (f *floor) write(ctx context.Context, n, size int) error {
 		return err
 	}
 	f.own += ownCPU() - own
-	after, err := usageOf(f.child.Process.Pid)
+	after, err := cluster.UsageOf(f.child.Process.Pid)
 	if err != nil {
 		return err
 	}
-	f.sender += after.cpu - before.cpu
+	f.sender += after.CPU - before.CPU
 	f.writes += n
 	return nil
 }

@@ -75,7 +75,7 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 	if err != nil {
 		return r, err
 	}
-	before, err := usageOf(g.PID())
+	before, err := cluster.UsageOf(g.PID())
 	if err != nil {
 		return r, err
 	}
@@ -86,14 +86,14 @@ func measureZones(ctx context.Context, g *cluster.Server, load globalLoad) (glob
 		return r, err
 	}
 	r.initialSync, r.ended, r.whys = time.Since(start), z.ended.Load(), z.reasons()
-	after, err := usageOf(g.PID())
+	after, err := cluster.UsageOf(g.PID())
 	if err != nil {
 		return r, err
 	}
-	r.initialCPU = after.cpu - before.cpu
+	r.initialCPU = after.CPU - before.CPU
 	r.firstBytes = float64(z.bytes.Load()) / float64(load.zones)
-	r.perZone = float64(after.resident-before.resident) / float64(load.zones) / mebibyte
-	r.residentBefore = float64(before.resident) / mebibyte
+	r.perZone = float64(after.Resident-before.Resident) / float64(load.zones) / mebibyte
+	r.residentBefore = float64(before.Resident) / mebibyte
 	used, err := inUse(ctx, g)
 	if err != nil {
 		return r, err
@@ -122,15 +122,15 @@ func idleCores(ctx context.Context, s *cluster.Server, during time.Duration) (fl
 	if err := sleep(ctx, settle); err != nil || during == 0 {
 		return 0, err
 	}
-	before, err := usageOf(s.PID())
+	before, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return 0, err
 	}
 	if err := sleep(ctx, during); err != nil {
 		return 0, err
 	}
-	after, err := usageOf(s.PID())
-	return (after.cpu - before.cpu).Seconds() / during.Seconds(), err
+	after, err := cluster.UsageOf(s.PID())
+	return (after.CPU - before.CPU).Seconds() / during.Seconds(), err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -150,7 +150,7 @@ const (
 )
 
 func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *zones, load globalLoad) error {
-	before, err := usageOf(g.PID())
+	before, err := cluster.UsageOf(g.PID())
 	if err != nil {
 		return err
 	}
@@ -179,13 +179,13 @@ func (r *globalResult) measureWrites(ctx context.Context, g *cluster.Server, z *
 			}
 		}
 	}
-	after, err := usageOf(g.PID())
+	after, err := cluster.UsageOf(g.PID())
 	if err != nil {
 		return err
 	}
 	n := time.Duration(load.writes)
-	r.cpuPerWrite, r.bothEndsPerWrite = (after.cpu-before.cpu)/n, (after.cpu-before.cpu+own)/n
-	r.resident = float64(after.resident) / mebibyte
+	r.cpuPerWrite, r.bothEndsPerWrite = (after.CPU-before.CPU)/n, (after.CPU-before.CPU+own)/n
+	r.resident = float64(after.Resident) / mebibyte
 	r.p50, r.p99 = percentile(last, 50), percentile(last, 99)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/causeway-mesh/causeway/resources"
+	"github.com/causeway-mesh/causeway/test/cluster"
 	"github.com/causeway-mesh/causeway/zone/matching"
 	"github.com/causeway-mesh/causeway/zone/rbac"
 )
@@ -209,7 +210,7 @@ func (e *envoyProcess) costOf(c permissionCase, budget time.Duration) (time.Dura
 			return 0, err
 		}
 	}
-	before, err := usageOf(e.cmd.Process.Pid)
+	before, err := cluster.UsageOf(e.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
@@ -220,11 +221,11 @@ func (e *envoyProcess) costOf(c permissionCase, budget time.Duration) (time.Dura
 			}
 			n++
 		}
-		now, err := usageOf(e.cmd.Process.Pid)
+		now, err := cluster.UsageOf(e.cmd.Process.Pid)
 		if err != nil {
 			return 0, err
 		}
-		if used := now.cpu - before.cpu; used >= budget {
+		if used := now.CPU - before.CPU; used >= budget {
 			return used / time.Duration(n), nil
 		}
 	}

@@ -179,7 +179,7 @@ func (s *soak) watch(ctx context.Context, during time.Duration) error {
 func (s *soak) sample(ctx context.Context) (string, error) {
 	var line strings.Builder
 	for _, server := range s.servers {
-		u, err := usageOf(server.PID())
+		u, err := cluster.UsageOf(server.PID())
 		if err != nil {
 			return "", err
 		}
@@ -192,11 +192,11 @@ func (s *soak) sample(ctx context.Context) (string, error) {
 			return "", err
 		}
 		name := server.Name()
-		s.note(name+" memory", float64(u.resident))
+		s.note(name+" memory", float64(u.Resident))
 		s.note(name+" goroutines", goroutines)
 		s.note(name+" files", files)
 		fmt.Fprintf(&line, "%s: memory %.1f MiB, %.0f goroutines, files %.1f MiB   ", name,
-			float64(u.resident)/mebibyte, goroutines, files/mebibyte)
+			float64(u.Resident)/mebibyte, goroutines, files/mebibyte)
 	}
 	return line.String(), nil
 }

@@ -115,7 +115,7 @@ func (s *besideStrangers) measure(ctx context.Context, rounds int) error {
 	if _, err := s.changes(ctx); err != nil { // allocations that happen once do not count
 		return err
 	}
-	before, err := usageOf(s.server.PID())
+	before, err := cluster.UsageOf(s.server.PID())
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (s *besideStrangers) measure(ctx context.Context, rounds int) error {
 			return err
 		}
 	}
-	s.add("memory that strangers make it grow by", "MiB", strangersGrowth, float64(most()-before.resident)/mebibyte)
+	s.add("memory that strangers make it grow by", "MiB", strangersGrowth, float64(most()-before.Resident)/mebibyte)
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (s *besideStrangers) besideMob(ctx context.Context, m *mob) ([]time.Duratio
 
 // coresOf returns how many processors a process uses during meanwhile.
 func coresOf(pid int, meanwhile func() error) (float64, error) {
-	before, err := usageOf(pid)
+	before, err := cluster.UsageOf(pid)
 	if err != nil {
 		return 0, err
 	}
@@ -206,8 +206,8 @@ func coresOf(pid int, meanwhile func() error) (float64, error) {
 	if err := meanwhile(); err != nil {
 		return 0, err
 	}
-	after, err := usageOf(pid)
-	return (after.cpu - before.cpu).Seconds() / time.Since(start).Seconds(), err
+	after, err := cluster.UsageOf(pid)
+	return (after.CPU - before.CPU).Seconds() / time.Since(start).Seconds(), err
 }
 
 // changes makes changes one after the other, and returns how long each took.
@@ -233,8 +233,8 @@ func watch(ctx context.Context, pid int) (most func() int64) {
 	go func() {
 		var most int64
 		for {
-			if u, err := usageOf(pid); err == nil {
-				most = max(most, u.resident)
+			if u, err := cluster.UsageOf(pid); err == nil {
+				most = max(most, u.Resident)
 			}
 			select {
 			case <-ctx.Done():

@@ -1,43 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/causeway-mesh/causeway/test/cluster"
 )
-
-// usage is what a process has used: CPU since its start, and memory now.
-type usage struct {
-	cpu      time.Duration
-	resident int64 // bytes
-}
-
-// clockTick is the unit of CPU time in /proc: USER_HZ, which is 100 on every Linux.
-const clockTick = 10 * time.Millisecond
-
-// usageOf reads /proc/<pid>/stat.
-func usageOf(pid int) (usage, error) {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return usage{}, err
-	}
-	const afterName, user, system, resident = 2, 11, 12, 21
-	fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+afterName:]))
-	var numbers [3]int64
-	for i, at := range []int{user, system, resident} {
-		if numbers[i], err = strconv.ParseInt(fields[at], 10, 64); err != nil {
-			return usage{}, err
-		}
-	}
-	return usage{time.Duration(numbers[0]+numbers[1]) * clockTick, numbers[2] * int64(os.Getpagesize())}, nil
-}
 
 // ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {

@@ -65,7 +65,7 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 	if err != nil {
 		return err
 	}
-	before, err := usageOf(s.PID())
+	before, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (r *zoneResult) measure(ctx context.Context, s *cluster.Server, load zoneLo
 		return err
 	}
 	r.start, r.again = time.Since(start), p.again.Load()
-	after, err := usageOf(s.PID())
+	after, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return err
 	}
-	r.startCPU = after.cpu - before.cpu
-	r.perProxy = float64(after.resident-before.resident) / float64(load.proxies) / mebibyte
+	r.startCPU = after.CPU - before.CPU
+	r.perProxy = float64(after.Resident-before.Resident) / float64(load.proxies) / mebibyte
 	used, err := inUse(ctx, s)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
 	if err := sleep(ctx, settle); err != nil {
 		return proxyChange{}, err
 	}
-	before, err := usageOf(s.PID())
+	before, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return proxyChange{}, err
 	}
@@ -129,12 +129,12 @@ func (p *proxies) change(ctx context.Context, s *cluster.Server, n, reach int,
 		}
 		last = append(last, p.marks.last(mark))
 	}
-	after, err := usageOf(s.PID())
+	after, err := cluster.UsageOf(s.PID())
 	if err != nil {
 		return proxyChange{}, err
 	}
 	return proxyChange{
-		p50: percentile(last, 50), p99: percentile(last, 99), cpuPerWrite: (after.cpu - before.cpu) / time.Duration(n),
+		p50: percentile(last, 50), p99: percentile(last, 99), cpuPerWrite: (after.CPU - before.CPU) / time.Duration(n),
 		messagesPerWrite: float64(p.messages.Load()-messages) / float64(n),
 	}, nil
 }
