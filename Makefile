@@ -270,6 +270,12 @@ test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian wi
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
 	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
 
+# They need an API server and no node: tools of three programs.
+APISERVER := Global RestartCompares ServersKilledDuringWrites WebhookDown Writes
+.PHONY: test-apiserver
+test-apiserver: tools-apiserver $(envoy_ready) $(gotestsum_ready) ## the quick ones of test-kubernetes, which need an API server only, as the gate runs them (minutes, the first time)
+	@$(programs); $(GOTESTSUM) --packages=./test/kubernetes/bridge -- $(TESTFLAGS) $(call linked,/servers) -timeout 20m -parallel 2 -run '^TestKubernetes($(subst $(space),|,$(strip $(APISERVER))))$$' $(ARGS)
+
 .PHONY: demo-kubernetes
 demo-kubernetes: build tools-kubernetes $(envoy_ready) ## two real clusters, of a global and of a zone, and a zone beside them: policies by kubectl, and what Envoys make of them (ONCE=1: check and end; as root)
 	$(GO) build -o bin/demo-kubernetes ./test/kubernetes/demo
@@ -408,6 +414,10 @@ tools: $(envoy_ready) $(proxies_ready) $(generators_ready) $(golangci_lint_ready
 
 .PHONY: tools-deploy
 tools-deploy: $(helm_ready) $(judge_ready) $(promtool_ready) $(counterparts_ready) $(nfpm_ready) ## install what make test-deploy needs, which takes minutes
+
+.PHONY: tools-apiserver
+tools-apiserver: ## build the three programs of Kubernetes that test-apiserver needs
+	GO="$(GO)" test/tools/kubernetes/build.sh $(TOOLS)/kubernetes kube-apiserver etcd kubectl
 
 .PHONY: tools-kubernetes
 tools-kubernetes: ## build what a node of Kubernetes runs, and install its Debian packages (10 minutes and more, the first time)

@@ -13,7 +13,7 @@ import (
 
 // makefile has the targets that .ci/run makes. Its packages fail if a file is there that an earlier commit made.
 const makefile = `
-tools programs test-servers lint docs-site test-page test-deploy test-abuse test-sources:
+tools programs test-servers lint docs-site test-page test-deploy test-abuse test-sources tools-apiserver test-apiserver:
 build:
 	mkdir -p bin && touch bin/kept made-$(shell git rev-parse HEAD)
 test-packages:
@@ -128,7 +128,7 @@ func TestGateFails(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	c.gate(0)
-	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse", "test-sources"}
+	stages := []string{"test-servers", "test-browser", "test-packages", "docs-site", "test-deploy", "test-abuse", "test-sources", "test-apiserver"}
 	for _, stage := range stages {
 		c.commit(strings.Replace(makefile, stage, "others", 1) + stage + ":\n\tfalse\n")
 		if stage == "docs-site" {
@@ -139,6 +139,8 @@ func TestGateFails(t *testing.T) {
 			t.Errorf("what failed is not the last of the results:\n%s", last)
 		}
 	}
+	c.commit(strings.Replace(makefile, "tools-apiserver", "others", 1) + "tools-apiserver:\n\tfalse\n")
+	c.gate(0, "NOT RUN: test-apiserver", "passed in")
 	c.commit(strings.Replace(makefile, "build:", "build:\n\tfalse", 1))
 	c.gate(2, "no test ran", "stopped with exit status 2")
 }

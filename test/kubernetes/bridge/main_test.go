@@ -111,7 +111,10 @@ func newWorldOf(t testing.TB, bin string) *world {
 		must(t, err)
 	}
 	w.startAPIServer()
-	w.kubectl("apply", "--server-side", "-f", filepath.Join(shared.root, "deploy", "crds"))
+	definitions := filepath.Join(shared.root, "deploy", "crds")
+	_, err = os.ReadDir(definitions) // kubectl does, which the go command does not see
+	must(t, err)
+	w.kubectl("apply", "--server-side", "-f", definitions)
 	w.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
 	for _, namespace := range []string{systemName, "backend-ns", "frontend-ns"} {
 		w.kubectl("create", "namespace", namespace)
@@ -143,8 +146,13 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: server}
 subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: alice}, {kind: ServiceAccount, name: causeway-zone, namespace: kuma-system}]
 `
 
-// program is one that make tools-kubernetes builds.
-func program(name string) string { return filepath.Join(shared.root, ".tools", "kubernetes", name) }
+// program is one that make tools-kubernetes builds. It is looked at, so that the go command runs a test again when another is
+// there.
+func program(name string) string {
+	path := filepath.Join(shared.root, ".tools", "kubernetes", name)
+	_, _ = os.Stat(path) // the start of it says why it cannot be
+	return path
+}
 
 func (w *world) startAPIServer() {
 	w.t.Helper()
