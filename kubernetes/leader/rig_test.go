@@ -194,12 +194,15 @@ func (c *cluster) config(t *testing.T, number int) Config {
 		times: times{lease: time.Hour, safe: 50 * time.Minute, renew: 20 * time.Millisecond, look: 10 * time.Millisecond, secret: time.Hour}}
 }
 
-// expire ends the Lease of a leader that does not renew it any more.
+// expire ends the Lease of a leader that does not renew it any more. It has another version then: a renewal that the
+// leader did not wait for may still be on its way.
 func (c *cluster) expire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	lease := c.objects["/apis/coordination.k8s.io/v1/namespaces/mesh/leases/zone"]
 	delete(lease["spec"].(map[string]any), "holderIdentity")
+	c.version++
+	lease["metadata"].(map[string]any)["resourceVersion"] = fmt.Sprint(c.version)
 }
 
 func must(t *testing.T, err error) {
