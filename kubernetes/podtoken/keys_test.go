@@ -144,7 +144,7 @@ func TestManyWaitForOneLook(t *testing.T) {
 		_, err := g.Check(gone, own)
 		first <- err
 	}()
-	for deadline := time.Now().Add(30 * time.Second); g.looks.Load() == 0; {
+	for deadline := time.Now().Add(30 * time.Second); g.looks.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not look")
 		}

@@ -42,7 +42,7 @@ func TestServe(t *testing.T) {
 	is := func(name, want string) {
 		t.Helper()
 		got := ""
-		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			if got = ask(t, conn.LocalAddr().String(), name); strings.HasPrefix(got, want) {
 				return
 			}

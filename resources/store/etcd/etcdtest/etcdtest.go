@@ -183,6 +183,7 @@ func (c *Cluster) Leader(t testing.TB) *Member {
 				return m
 			}
 		}
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Fatal("etcd has no leader")
 	return nil
