@@ -1,6 +1,7 @@
 package matching
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -39,6 +40,20 @@ type ResourceRule struct {
 	Origins []Origin
 
 	read atomic.Pointer[readConf]
+}
+
+// ID identifies what the rule was merged from: of one type, rules with the same have the same conf and origins. It is empty
+// for nil, and opaque.
+func (r *ResourceRule) ID() string {
+	if r == nil {
+		return ""
+	}
+	out := make([]byte, 1, 1+16*len(r.Origins))
+	for i := range r.Origins {
+		out = binary.LittleEndian.AppendUint64(out, r.Origins[i].Policy.id)
+		out = binary.LittleEndian.AppendUint64(out, uint64(r.Origins[i].RuleIndex))
+	}
+	return string(out)
 }
 
 // readConf is a conf as a caller reads it.

@@ -17,7 +17,8 @@ var changeSeeds = flag.Uint64("change-seeds", 16,
 func (c *changing) check(at string) {
 	c.t.Helper()
 	scratch := pinned(c.store)
-	scratch.accesses = maps.Clone(c.x.accesses) // a proxy's access depends on what it had
+	scratch.accesses = maps.Clone(c.x.accesses)             // a proxy's access depends on what it had
+	maps.Copy(scratch.presence.absent, c.x.presence.absent) // and so does who is away
 	fresh := map[string]*session{}
 	for name := range c.sessions {
 		fresh[name] = connectWhole(c.t, scratch, name)

@@ -47,8 +47,8 @@ func (c *changing) half() {
 }
 
 // egress writes or removes an egress of the zone.
-func (c *changing) egress() {
-	key := dataplaneKey("egress-1")
+func (c *changing) egress(name string) {
+	key := dataplaneKey(name)
 	if c.chance(3) {
 		c.apply(store.Op{Delete: key})
 		return

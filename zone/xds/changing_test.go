@@ -40,8 +40,8 @@ type list struct {
 }
 
 // changedProxies are the proxies of a changing zone. The first three are replicas in all but their addresses. Then come
-// two gateways and an egress.
-var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc", "edge-1", "edge-2", "egress-1"}
+// two gateways and two egresses.
+var changedProxies = []string{"caller", "caller-2", "caller-3", "backend-1", "tcp", "grpc", "edge-1", "edge-2", "egress-1", "egress-2"}
 
 func newChanging(t *testing.T, seed uint64) *changing {
 	t.Helper()
@@ -53,7 +53,8 @@ func newChanging(t *testing.T, seed uint64) *changing {
 			c.dataplane(name)
 		}
 	}
-	c.external()
+	c.external("out")
+	c.external("out-2")
 	c.trusts("always")
 	c.x = pinned(c.store)
 	for _, name := range changedProxies {
@@ -62,11 +63,21 @@ func newChanging(t *testing.T, seed uint64) *changing {
 	return c
 }
 
-// external writes the service outside the mesh anew.
-func (c *changing) external() {
-	c.put(resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: "out"}, nil, map[string]any{
-		"match":     map[string]any{"type": "HostnameGenerator", "port": 80, "protocol": "http"},
-		"endpoints": []any{map[string]any{"address": "192.0.2.200", "port": 8080 + c.dice.IntN(3)}}})
+// external writes a service outside the mesh anew, or removes it.
+func (c *changing) external(name string) {
+	key := resources.Key{Type: resources.TypeMeshExternalService, Mesh: "default", Name: name}
+	if c.chance(8) {
+		c.apply(store.Op{Delete: key})
+		return
+	}
+	spec := map[string]any{
+		"match":     map[string]any{"type": "HostnameGenerator", "port": c.one(80, 80, 81), "protocol": c.one("http", "http", "tcp", "grpc")},
+		"endpoints": []any{map[string]any{"address": c.one("192.0.2.200", "out.example"), "port": 8080 + c.dice.IntN(3)}}}
+	if c.chance(4) {
+		spec["tls"] = map[string]any{"enabled": true, "verification": map[string]any{"mode": "SkipAll",
+			"clientCert": map[string]any{"inlineString": c.one("none", "neither")}, "clientKey": map[string]any{"secret": "of-none"}}}
+	}
+	c.put(key, nil, spec)
 }
 
 // connectWhole opens a stream of a proxy that can do all that policies ask for.
@@ -165,8 +176,8 @@ func (c *changing) chance(n int) bool { return c.dice.IntN(n) == 0 }
 // dataplane writes a Dataplane anew.
 func (c *changing) dataplane(name string) {
 	at := slices.Index(changedProxies, name)
-	if name == "egress-1" {
-		c.egress()
+	if strings.HasPrefix(name, "egress") {
+		c.egress(name)
 		return
 	}
 	if strings.HasPrefix(name, "edge") {
@@ -252,7 +263,7 @@ func (c *changing) change() {
 	case 7, 8:
 		c.half()
 	case 9:
-		c.egress()
+		c.egress(c.one("egress-1", "egress-2").(string))
 	case 0:
 		c.dataplane(name)
 	case 1:
@@ -280,7 +291,7 @@ func (c *changing) change() {
 	case 4, 5:
 		c.gateway()
 	case 6:
-		c.external()
+		c.external(c.one("out", "out-2").(string))
 	case 10:
 		c.belief()
 	default:

@@ -4,15 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/meshpb"
 	"github.com/causeway-mesh/causeway/zone/matching"
-	"github.com/causeway-mesh/causeway/zone/rbac"
 )
 
 // egressesOf returns the egress listeners of a Dataplane, as inbounds: clients are judged there as at an inbound. match
@@ -46,103 +40,6 @@ func egressPlace(dp *meshpb.Dataplane, l *meshpb.Dataplane_Networking_Listener) 
 		at.address = dp.GetNetworking().GetAddress()
 	}
 	return at
-}
-
-// resolveEgress adds all services outside the mesh, if the proxy is an egress, and returns them, one for each server
-// name.
-func (s *sender) resolveEgress() []*backend {
-	if len(s.target.egresses) == 0 {
-		return nil
-	}
-	s.out.egress = true
-	var out []*backend
-	taken := map[string]string{}
-	for _, d := range s.dests.All() {
-		if d.Resource.Type != resources.TypeMeshExternalService {
-			continue
-		}
-		for _, b := range s.backendsOf(d.Resource) {
-			if other := taken[b.sni()]; other != "" {
-				s.problem(b.name, "the egress does not reach it: it has the server name of "+other)
-				continue
-			}
-			taken[b.sni()] = b.name
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
-// egressListener builds the listener of an egress: a chain for each service outside the mesh, selected by the client's
-// server name. Each uses mutual TLS of the mesh, and the permissions of the section judge the client.
-func (s *sender) egressListener(in *inbound, services []*backend) (*resource, error) {
-	inspector, err := theUnvarying()
-	if err != nil {
-		return nil, err
-	}
-	out := &listenerv3.Listener{
-		Name: in.name(), StatPrefix: in.name(), Address: in.listen.proto(),
-		TrafficDirection: corev3.TrafficDirection_INBOUND,
-		ListenerFilters: []*listenerv3.ListenerFilter{{
-			Name:       "envoy.filters.listener.tls_inspector",
-			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: inspector.inspector},
-		}},
-	}
-	tls, err := pack(downstreamTLS(s.target, nil))
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range services {
-		filters, err := egressFilters(in, b)
-		if err != nil {
-			return nil, err
-		}
-		out.FilterChains = append(out.FilterChains, &listenerv3.FilterChain{
-			Name: b.name, Filters: filters, TransportSocketConnectTimeout: handshakeTime,
-			FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{b.sni()}},
-			Metadata:         s.accesses[in.accessKey()].metadata(),
-			TransportSocket: &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",
-				ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}},
-		})
-	}
-	return newResource(kindListener, in.name(), out)
-}
-
-// egressFilters judge a client on its first bytes. Only then does the proxy connect to the service.
-func egressFilters(in *inbound, b *backend) ([]*listenerv3.Filter, error) {
-	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
-	if err != nil {
-		return nil, err
-	}
-	var filters []*listenerv3.Filter
-	for _, name := range in.filterNames() {
-		filters = append(filters, &listenerv3.Filter{Name: name,
-			ConfigType: &listenerv3.Filter_ConfigDiscovery{ConfigDiscovery: discovered(deny)}})
-	}
-	proxy, err := pack(&tcpv3.TcpProxy{StatPrefix: b.name,
-		ClusterSpecifier:    &tcpv3.TcpProxy_Cluster{Cluster: b.name},
-		UpstreamConnectMode: tcpv3.UpstreamConnectMode_ON_DOWNSTREAM_DATA,
-		MaxEarlyDataBytes:   wrapperspb.UInt32(maxEarlyData)})
-	if err != nil {
-		return nil, err
-	}
-	return append(filters, &listenerv3.Filter{Name: "envoy.filters.network.tcp_proxy",
-		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: proxy}}), nil
-}
-
-// makeEgress builds the listeners of an egress.
-func (s *sender) makeEgress(services []*backend) error {
-	for i := range s.target.egresses {
-		if len(services) == 0 {
-			continue // Envoy refuses a listener without a chain
-		}
-		listener, err := s.egressListener(&s.target.egresses[i], services)
-		if err != nil {
-			return fmt.Errorf("egress %q: %w", s.target.egresses[i].section, err)
-		}
-		s.out.sets[kindListener] = append(s.out.sets[kindListener], listener)
-	}
-	return nil
 }
 
 // viaEgress returns the backend of a service outside the mesh as a proxy reaches it through an egress.

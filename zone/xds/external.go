@@ -2,7 +2,6 @@ package xds
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -17,9 +16,10 @@ import (
 	"github.com/causeway-mesh/causeway/resources"
 )
 
-// externalCluster returns the cluster of a MeshExternalService. It carries no identity of the proxy, and uses TLS only
-// if the MeshExternalService asks for it. The endpoints are part of the cluster, since Envoy resolves their names.
-func (s *sender) externalCluster(b *backend) (*resource, error) {
+// newExternal builds the cluster of a MeshExternalService from its key and the certificate that proxies present. It carries
+// no identity of the proxy, and uses TLS only if the MeshExternalService asks for it. The endpoints are part of the cluster,
+// since Envoy resolves their names.
+func (s *sender) newExternal(b *backend, key *externalKey, client *tlsv3.TlsCertificate) (*externalCluster, error) {
 	limits := s.timeoutsOf(s.timeouts.For(b.key()))
 	c := &clusterv3.Cluster{
 		Name:                 b.name,
@@ -32,21 +32,21 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STRICT_DNS}
 		c.DnsLookupFamily = clusterv3.Cluster_V4_PREFERRED
 	}
-	if why := s.own.leadsHere(b.external.Endpoints); why != "" {
+	undialled := func(why string) {
 		s.problem(b.name, "it is not dialled: "+why)
 		c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
 		c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+	}
+	if key.here != "" {
+		undialled(key.here)
 	}
 	tls, err := b.external.ReadTLS()
 	if err != nil {
 		return nil, err
 	}
 	if tls != nil {
-		client, problem := s.clientOf(b, &tls.Verification)
-		if problem != nil {
-			s.problem(b.name, fmt.Sprintf("it is not dialled: tls.verification: %v", problem))
-			c.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: b.name}
-			c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_STATIC}
+		if client == nil && key.client != "" {
+			undialled(key.client)
 		}
 		if c.TransportSocket, err = externalTLS(b, tls, client); err != nil {
 			return nil, err
@@ -60,7 +60,11 @@ func (s *sender) externalCluster(b *backend) (*resource, error) {
 	s.breaker(c, b)
 	s.balance(c, b)
 	s.healthCheck(c, b)
-	return newResource(kindCluster, b.name, c)
+	cluster, err := newResource(kindCluster, b.name, c)
+	if err != nil {
+		return nil, err
+	}
+	return &externalCluster{resource: cluster, problems: s.out.problems, files: s.target.logFiles.paths()}, nil
 }
 
 func isIP(address string) bool {

@@ -35,7 +35,7 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	if old := p.state.Load(); old != nil {
 		sender.last = old.sending
 	}
-	if len(t.egresses) == 0 && AsksForEgress(x.cfg.Store.Snapshot().Get(meshKey(p.key.Mesh))) {
+	if sender.egress = len(t.egresses) > 0; !sender.egress && AsksForEgress(x.cfg.Store.Snapshot().Get(meshKey(p.key.Mesh))) {
 		sender.byEgress, sender.gone = true, len(x.network.egressEndpoints(p.key.Mesh)) == 0
 	}
 	if t.listensOnNames() {

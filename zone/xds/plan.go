@@ -2,7 +2,6 @@ package xds
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,14 +13,18 @@ import (
 )
 
 // plan is what proxies with the same outbounds, gateway and policies share of their outgoing configuration: everything
-// except their own identities in clusters, their addresses in a gateway's listeners, and logs and traces in other
-// listeners. It is immutable.
+// except their own identities in clusters, their addresses in a gateway's listeners, the listeners of an egress, and logs
+// and traces in other listeners. It is immutable.
 type plan struct {
-	// out holds the rest: routes, clusters of services outside the mesh, and the listeners of an egress.
+	// out holds the rest: routes, and clusters of services outside the mesh.
 	out sending
 	// found holds the outbounds, clusters the parts of the clusters to services of the mesh.
 	found    []*destined
 	clusters []*clusterPart
+	// external holds the clusters of services outside the mesh, which other plans share.
+	external []*externalCluster
+	// doors holds what the listeners of an egress lead to.
+	doors []door
 	// gateway holds the parts of a gateway's listeners.
 	gateway []*gatewayPart
 	// needed holds the backends whose endpoints the proxy requests.
@@ -54,6 +57,7 @@ type planKey struct {
 	names                 *hostnames.Names
 	redirected, answers   bool
 	asked, byEgress, gone bool
+	egress                bool
 	trace                 *traceConf // of a gateway
 	gateway               gatewayKey
 }
@@ -76,10 +80,6 @@ func (t *target) outboundsText() (string, error) {
 // plan returns the plan of the proxy.
 func (s *sender) plan() (*plan, error) {
 	t := s.target
-	if len(t.egresses) > 0 {
-		s.from = t.logSource()
-		return s.makePlan()
-	}
 	gateway := s.gatewayKey()
 	s.from = gateway.from
 	key := planKey{
@@ -87,7 +87,7 @@ func (s *sender) plan() (*plan, error) {
 		policies:  matching.Selected(t.match, s.policies, planTypes...),
 		outbounds: t.outboundsID, tagged: taggedText(s.tagged), mesh: t.match.Key.Mesh, zone: t.match.Zone, namespace: t.match.Namespace,
 		dests: s.dests, names: s.names, redirected: t.capture.port != 0,
-		answers: t.answersNames(), asked: s.asked, byEgress: s.byEgress, gone: s.gone,
+		answers: t.answersNames(), asked: s.asked, byEgress: s.byEgress, gone: s.gone, egress: s.egress,
 	}
 	if trace := t.gatewayTrace(); trace != nil {
 		key.trace = trace.conf
@@ -109,7 +109,7 @@ func (s *sender) common(gateway *gatewayKey) *sender {
 			measured: measured{adminPort: gateway.admin}},
 		from:  s.from,
 		dests: s.dests, policies: s.policies, sources: s.sources, own: s.own, names: s.names, byEgress: s.byEgress,
-		gone: s.gone, asked: s.asked, tagged: s.tagged, sharing: true,
+		gone: s.gone, egress: s.egress, asked: s.asked, tagged: s.tagged, sharing: true,
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *sender) makePlan() (*plan, error) {
 	s.tcp = matching.NewRouteTable(input)
 
 	p := &plan{found: append(s.resolve(), s.resolveNamed()...)}
-	outside := s.resolveEgress()
+	p.doors = s.resolveEgress()
 	s.resolveGateway(input)
 	input.Gateway = s.gateway.to
 	input.Only = map[matching.ResourceKey]bool{}
@@ -151,7 +151,7 @@ func (s *sender) makePlan() (*plan, error) {
 		logs := s.logs // a copy: a plan must not keep the sender in memory
 		p.logs = &logs
 	}
-	if err := errors.Join(s.make(p), s.makeEgress(outside)); err != nil {
+	if err := s.make(p); err != nil {
 		return nil, err
 	}
 	for k := range s.out.sets {
@@ -208,9 +208,13 @@ func (s *sender) makeCluster(p *plan, b *backend) error {
 		s.problem(b.name, "it is unreachable: the mesh requires an egress (routing.zoneEgress), and this zone has none")
 	case b.egress:
 	case b.external != nil:
-		cluster, err := s.externalCluster(b)
-		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster)
-		return err
+		cluster, err := s.external(b)
+		if err != nil {
+			return err
+		}
+		p.external = append(p.external, cluster)
+		s.out.sets[kindCluster] = append(s.out.sets[kindCluster], cluster.resource)
+		return nil
 	default:
 		b.prefer = s.prefers(b)
 	}

@@ -163,9 +163,16 @@ type answers struct {
 	alike *stencil
 }
 
-// answers returns how the proxy answers the handshakes of an inbound's clients.
+// answers returns how the proxy answers the handshakes of an inbound's clients, and keeps that for the next listener.
 func (t *target) answers(http bool) (*answers, error) {
-	made, err := t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*answers, error) {
+	made, err := t.answersOnce(http)
+	t.observed.kept = append(t.observed.kept, made)
+	return made, err
+}
+
+// answersOnce is answers for a caller that keeps them itself.
+func (t *target) answersOnce(http bool) (*answers, error) {
+	return t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*answers, error) {
 		identity := t.secrets.identity
 		if !utf8.ValidString(identity) {
 			return nil, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, identity)
@@ -183,8 +190,6 @@ func (t *target) answers(http bool) (*answers, error) {
 		}
 		return &answers{alike.with(identity), alike}, nil
 	})
-	t.observed.kept = append(t.observed.kept, made)
-	return made, err
 }
 
 // answering marshals the field of a chain with the handshakes of clients.

@@ -38,6 +38,7 @@ type sending struct {
 	by       presented
 	clusters []identified
 	placed   []placed
+	led      []led
 	listened []*listened
 	logs     *logRules
 }
@@ -58,6 +59,8 @@ type sender struct {
 	// the mesh through an egress; gone means that there is none.
 	accesses       accesses
 	byEgress, gone bool
+	// egress means that the proxy is an egress.
+	egress bool
 	// asked is the mesh's field.
 	asked bool
 
@@ -108,7 +111,8 @@ func (s *sender) build() (*sending, []*backend, error) {
 	for k := range out.sets {
 		out.sets[k] = slices.Clone(out.sets[k])
 	}
-	if err := errors.Join(s.listenTo(p, &out), s.place(p, &out), s.identify(p, &out), s.traceRoutes(&out)); err != nil {
+	if err := errors.Join(s.listenTo(p, &out), s.place(p, &out), s.lead(p, &out), s.identify(p, &out),
+		s.traceRoutes(&out)); err != nil {
 		return nil, nil, err
 	}
 	for k := range out.sets {

@@ -7,16 +7,19 @@ import (
 // shared holds what proxies have in common. An entry depends only on its key.
 type shared struct {
 	alike alike
-	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, outbound_listener.go, named.go.
+	// For outgoing traffic: plan.go, logging.go, outbound_cluster.go, external_shared.go, outbound_listener.go, named.go.
 	plans     table[planKey, plan]
 	rules     table[rulesKey, matching.ToRules]
 	logs      table[logsKey, logRules]
 	parts     table[partKey, clusterPart]
 	sockets   table[socketKey, socket]
+	external  table[externalKey, externalCluster]
 	outbounds table[listenedKey, listened]
 	names     table[namesKey, resource]
 	// outboundLogs are those that say nothing of the proxy: logging_outbound.go.
 	outboundLogs table[outboundLogsKey, outboundLogs]
+	// For egresses: egress_listener.go.
+	doors table[doorKey, chainParts]
 	// For gateways: gateway_shared.go.
 	gatewayParts table[gatewayPartKey, gatewayPart]
 	// For MeshTraces: tracing.go, traced.go.
