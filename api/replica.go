@@ -2,13 +2,16 @@ package api
 
 import "time"
 
-// ReplicaList is the response of a global to `GET /_replicas`: itself and the globals that share its store, in order of
-// arrival, so that the first leads. A global that its store does not list yet comes first.
+// ReplicaList is the response to `GET /_replicas`. Of a global, it has itself and the globals that share its store, in
+// order of arrival, so that the first leads; one that its store does not list yet comes first. Of a server whose replicas
+// choose one by a Lease, it has that one, and then those that wait. Any other server is alone in it.
 type ReplicaList struct {
 	Items []Replica `json:"items"`
+	// Unknown says why it is unknown which other replicas there are; empty if that is known.
+	Unknown string `json:"unknown,omitempty"`
 }
 
-// Replica is one global among those that share a store.
+// Replica is one server among those that share a store, or that stand in for each other.
 type Replica struct {
 	// Instance identifies this run of the server.
 	Instance string `json:"instance"`
@@ -27,6 +30,9 @@ type Replica struct {
 	Lease string `json:"lease,omitempty"`
 	// Ready reports whether the pod of a replica with a Lease is ready. One that is not takes no lead.
 	Ready bool `json:"ready,omitempty"`
+	// Since is, of a replica with a Lease, since when it leads, or since when its pod is ready or not. Nil if that is
+	// unknown.
+	Since *time.Time `json:"since,omitempty"`
 	// Unheard is since when the responding replica receives nothing from this one; the other fields are as of then. Nil
 	// while it receives.
 	Unheard *time.Time `json:"unheard,omitempty"`

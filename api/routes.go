@@ -137,7 +137,7 @@ var rows = [routeCount]Row{
 		Type: resources.AccessKey, Scope: server, Name: "purpose"},
 	RouteRetireKey: {Pattern: "POST /_keys/{purpose}/{id}/_retire", On: onBoth, Verb: resources.VerbRotate,
 		Type: resources.AccessKey, Scope: server, Name: "purpose"},
-	RouteReplicas: {Pattern: "GET /_replicas", On: OnGlobal, Verb: read, Type: zoneType, Scope: server},
+	RouteReplicas: {Pattern: "GET /_replicas", On: onBoth, Verb: read, Type: zoneType, Scope: server},
 	RouteZoneSyncHere: {Pattern: "GET /_sync", On: OnZone, Verb: read, Type: resources.AccessServer, Scope: server,
 		Waits: true, Query: "type," + watchQuery},
 

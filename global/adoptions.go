@@ -117,7 +117,7 @@ func (a *adoptions) forget(zone string) {
 func (s *zoneAdmin) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
 	out := enrolment.Candidates{Items: []enrolment.Candidate{}, Since: s.adoptions.since(),
-		Others: max(len(s.zones.replicas.list())-1, 0)}
+		Others: max(len(s.zones.replicas.list().Items)-1, 0)}
 	for _, c := range all {
 		if !reader.Zone(c.Zone) {
 			out.LeftOut++

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/causeway-mesh/causeway/api"
+	"github.com/causeway-mesh/causeway/kubernetes"
 	"github.com/causeway-mesh/causeway/server"
 )
 
@@ -64,7 +65,7 @@ func (r *replicas) zonesOf() map[string]int {
 }
 
 // list returns all replicas: this one first if the shared state lacks it, then in order of arrival.
-func (r *replicas) list() []api.Replica {
+func (r *replicas) list() api.ReplicaList {
 	r.mu.Lock()
 	present, missing := r.present, r.missing
 	r.mu.Unlock()
@@ -105,22 +106,12 @@ func (r *replicas) list() []api.Replica {
 	for i := range missing {
 		add(&missing[i], false, false)
 	}
-	return r.withPeers(out)
-}
-
-// withPeers adds the replicas that wait, if a Lease chooses the one that serves, which is the only one in out.
-func (r *replicas) withPeers(out []api.Replica) []api.Replica {
-	for _, p := range r.term.Peers() {
-		if p.Leads {
-			out[0].Lease, out[0].Ready = r.term.Lease(), p.Ready
-			continue
-		}
-		out = append(out, api.Replica{Instance: p.Pod, Addresses: []string{}, Started: p.Since, Lease: r.term.Lease(), Ready: p.Ready,
-			Store: api.ReplicaStore{Kind: r.kind}})
+	if r.term != nil { // it is the only one
+		return kubernetes.Replicas(r.term, &out[0])
 	}
-	return out
+	return api.ReplicaList{Items: out}
 }
 
 func (r *replicas) serve(w http.ResponseWriter, _ *http.Request) error {
-	return api.WriteJSON(w, http.StatusOK, api.ReplicaList{Items: r.list()})
+	return api.WriteJSON(w, http.StatusOK, r.list())
 }

@@ -57,6 +57,7 @@ func addRoutes(routes *api.Server, cfg *Config, o *opened, doubts *inspect.Doubt
 	routes.AddConditions(names.Conditions)
 	inspect.RegisterPermissions(routes, o.store, explain.Options{SystemNamespace: cfg.SystemNamespace, Zone: cfg.Zone,
 		Shortfalls: shortfalls.Of, Doubts: doubts.Of})
+	routes.Handle(api.RouteReplicas, newReplicas(cfg, o).serve)
 	sources.register(routes)
 	(&tokenHandler{store: o.store, issuer: o.guard.Issuer(), now: cfg.Now}).register(routes)
 }

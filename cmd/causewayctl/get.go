@@ -38,8 +38,9 @@ func newGet(c *cli) *cobra.Command {
 			"prints a table. A selector is KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, separated by\n" +
 			"commas.\n\n" +
 			"get replicas lists the globals that share a store: their version and age, how many zones each serves, the revision\n" +
-			"that each has reached, which one leads, and whether it reaches the store. A global on bolt lists itself. Replicas are\n" +
-			"not resources: of the flags, only -o table, wide, yaml and json apply.\n\nTypes:\n" + typesText(),
+			"that each has reached, which one leads, and whether it reaches the store. Of a zone or a global whose replicas choose\n" +
+			"one by a Lease in Kubernetes, it lists that one and those that wait; -o wide says since when. Any other server lists\n" +
+			"itself. Replicas are not resources: of the flags, only -o table, wide, yaml and json apply.\n\nTypes:\n" + typesText(),
 		Example: "  causewayctl get meshtrafficpermissions\n" +
 			"  causewayctl get mtp allow-frontend allow-metrics --mesh payments -o yaml\n" +
 			"  causewayctl get dataplanes --all-meshes -l 'kuma.io/workload in (backend, frontend), !canary'\n" +

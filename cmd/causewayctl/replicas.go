@@ -30,7 +30,7 @@ func storeState(s *api.ReplicaStore) string {
 	}
 }
 
-// getReplicas shows the replicas of the responding global: all, or the named one.
+// getReplicas shows the replicas of the responding server: all, or the named one.
 func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string) error {
 	const path = "/_replicas"
 	raw, err := client.Do(ctx, api.Request{Path: path})
@@ -52,6 +52,9 @@ func (c *cli) getReplicas(ctx context.Context, client *api.Client, args []string
 		if len(list.Items) == 0 {
 			return &advised{api.NotFound("replica " + args[1]), "here are " + strings.Join(names, ", ")}
 		}
+	}
+	if list.Unknown != "" {
+		fmt.Fprintf(c.errOut, "warning: %s\n", printing.Line(list.Unknown))
 	}
 	return c.printAnswer(list,
 		func() error { return replicaTable(list.Items, c.output == formatWide, time.Now()).print(c.out) })
@@ -82,15 +85,29 @@ func (c *cli) sayLeader(ctx context.Context, client *api.Client) {
 			said = append(said, r.Instance+" "+strings.Replace(waitsText(r.Ready), "not", "is not", 1))
 		}
 	}
+	if list.Unknown != "" {
+		said = append(said, list.Unknown)
+	}
 	if len(said) > 0 {
 		fmt.Fprintf(c.errOut, "replicas: %s\n", printing.Line(strings.Join(said, ", ")))
 	}
 }
 
+// replicaSince says since when a replica with a Lease leads, or is ready or not.
+func replicaSince(r *api.Replica) string {
+	switch {
+	case r.Lease == "":
+		return ""
+	case r.Since == nil:
+		return stateUnknown
+	}
+	return r.Since.UTC().Format(time.RFC3339)
+}
+
 func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 	t := &table{header: []string{"INSTANCE", "VERSION", "AGE", "ZONES", "REVISION", "LEADS", "STORE"}}
 	if wide {
-		t.header = append(t.header, "ADDRESSES", "STARTED", "ASKED", "ERROR")
+		t.header = append(t.header, "ADDRESSES", "STARTED", "ASKED", "SINCE", "ERROR")
 	}
 	yes := map[bool]string{true: "yes", false: "no"}
 	for i := range replicas {
@@ -108,7 +125,7 @@ func replicaTable(replicas []api.Replica, wide bool, now time.Time) *table {
 			if r.Unheard != nil {
 				problem = "not heard of since " + r.Unheard.UTC().Format(time.RFC3339) + ": " + r.WhyUnheard
 			}
-			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], problem)
+			row = append(row, strings.Join(r.Addresses, ","), r.Started.Format(time.RFC3339), yes[r.Asked], replicaSince(r), problem)
 		}
 		t.add(row...)
 	}

@@ -203,7 +203,7 @@ func (w *waiting) read(ctx context.Context) (*kept, error) {
 func (w *waiting) begin(ctx context.Context, before *kept) (*Term, error) {
 	began := time.Now()
 	t := &Term{cfg: w.cfg, client: w.client, lease: w.lease, vault: w.vault, number: w.lease.seen.Spec.Transitions,
-		log: map[resources.Key]entry{}, trimmed: make(chan struct{}), versions: map[string]string{}, sums: map[string][32]byte{}}
+		began: w.cfg.Now(), log: map[resources.Key]entry{}, trimmed: make(chan struct{}), versions: map[string]string{}, sums: map[string][32]byte{}}
 	t.ctx, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	t.done.Go(func() {
 		err := w.lease.renew(t.ctx, func(err error) { w.cfg.Log.Warn("the Lease is not renewed yet", "error", err) })

@@ -298,26 +298,31 @@ func TestFolderOfReplicasStartsNotAlone(t *testing.T) {
 	}
 }
 
-// TestPeers checks that a leader knows the pods of the replicas.
+// TestPeers checks that a leader knows the pods of the replicas, and says when it does not.
 func TestPeers(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c, began := newCluster(t), time.Now()
+	since := time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)
 	c.mu.Lock()
-	c.objects["/api/v1/namespaces/mesh/pods/zone-1"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+	c.objects["/api/v1/namespaces/mesh/pods/zone-1"]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True",
+		"lastTransitionTime": since.Format(time.RFC3339)}}}
 	c.objects["/api/v1/namespaces/mesh/pods/other-0"] = map[string]any{"metadata": map[string]any{"name": "other-0", "namespace": "mesh"}}
 	c.mu.Unlock()
 	l := c.lead(t, c.config(t, 0))
-	want := []Peer{{Pod: "zone-0", Leads: true}, {Pod: "zone-1", Ready: true}, {Pod: "zone-2"}}
-	if got := l.Peers(); !slices.Equal(got, want) {
-		t.Errorf("the replicas are %+v, want %+v", got, want)
+	want := []Peer{{Pod: "zone-0", Leads: true}, {Pod: "zone-1", Ready: true, Since: since}, {Pod: "zone-2"}}
+	if got, err := l.Peers(); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the replicas are %+v, %v, want %+v", got, err, want)
+	}
+	if name, since := l.Lease(); name != "zone" || since.Before(began) {
+		t.Errorf("it leads by %q since %s", name, since)
 	}
 	c.setAway(true)
-	if _, err := l.look(t.Context()); err == nil || l.Peers() != nil {
-		t.Errorf("%v: without the API server it still knows %+v", err, l.Peers())
+	if _, err := l.look(t.Context()); err == nil {
+		t.Error("the pods can be listed without the API server")
+	}
+	if got, err := l.Peers(); err == nil || got != nil {
+		t.Errorf("without the API server it still knows %+v", got)
 	}
 	c.setAway(false)
 	l.leaves()
-	if got := (*Term)(nil).Peers(); got != nil {
-		t.Errorf("a server without replicas has %+v", got)
-	}
 }

@@ -17,27 +17,18 @@ type Peer struct {
 	Leads bool
 	// Ready reports whether the pod is ready: one that is not takes no lead.
 	Ready bool
-	// Since is when the pod was created.
-	Since time.Time
+	// Created is when the pod was created, Since when it became ready, or not ready; zero if it never was.
+	Created, Since time.Time
 }
 
-// Lease returns the name of the Lease, or "" for a server without replicas.
-func (t *Term) Lease() string {
-	if t == nil {
-		return ""
-	}
-	return t.cfg.Lease
-}
+// Lease returns the name of the Lease, and when the lead began.
+func (t *Term) Lease() (name string, since time.Time) { return t.cfg.Lease, t.began }
 
-// Peers returns the replicas' pods, by number, as of at most verifyEvery ago; none for a server without replicas, and none
-// while the pods cannot be listed.
-func (t *Term) Peers() []Peer {
-	if t == nil {
-		return nil
-	}
+// Peers returns the replicas' pods, by number, as of at most verifyEvery ago, or why they are not known.
+func (t *Term) Peers() ([]Peer, error) {
 	t.telling.Lock()
 	defer t.telling.Unlock()
-	return t.peers
+	return t.peers, t.unseen
 }
 
 // podStatus is the part of a pod that is used. Source: core/v1, PodStatus.
@@ -46,7 +37,10 @@ type podStatus struct {
 		Created time.Time `json:"creationTimestamp"`
 	} `json:"metadata"`
 	Status struct {
-		Conditions []struct{ Type, Status string } `json:"conditions"`
+		Conditions []struct {
+			Type, Status string
+			Since        time.Time `json:"lastTransitionTime"`
+		} `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -56,7 +50,7 @@ func (t *Term) look(ctx context.Context) ([]*apiserver.Object, error) {
 	if err != nil {
 		t.telling.Lock()
 		defer t.telling.Unlock()
-		t.peers = nil
+		t.peers, t.unseen = nil, err
 		return nil, err
 	}
 	var own []*apiserver.Object
@@ -71,7 +65,7 @@ func (t *Term) look(ctx context.Context) ([]*apiserver.Object, error) {
 	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Or(cmp.Compare(len(a.Pod), len(b.Pod)), cmp.Compare(a.Pod, b.Pod)) })
 	t.telling.Lock()
 	defer t.telling.Unlock()
-	t.peers = peers
+	t.peers, t.unseen = peers, nil
 	return own, nil
 }
 
@@ -81,9 +75,11 @@ func peerOf(pod *apiserver.Object, leader string) Peer {
 	if json.Unmarshal(pod.Raw, &status) != nil {
 		return p
 	}
-	p.Since = status.Metadata.Created
+	p.Created = status.Metadata.Created
 	for _, c := range status.Status.Conditions {
-		p.Ready = p.Ready || c.Type == "Ready" && c.Status == "True"
+		if c.Type == "Ready" {
+			p.Ready, p.Since = c.Status == "True", c.Since
+		}
 	}
 	return p
 }

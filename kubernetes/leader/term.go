@@ -23,8 +23,9 @@ type Term struct {
 	client *apiserver.Client
 	lease  *lease
 	vault  *vault
-	// number is that of the Lease's transitions.
+	// number is that of the Lease's transitions, began when the lead began.
 	number int
+	began  time.Time
 	stop   context.CancelCauseFunc
 	ctx    context.Context
 	done   sync.WaitGroup
@@ -45,8 +46,9 @@ type Term struct {
 	telling sync.Mutex
 	// failing, guarded by telling, is why something could not be stored at the last attempt.
 	failing error
-	// peers, guarded by telling, are the replicas' pods as they were last seen.
-	peers []Peer
+	// peers, guarded by telling, are the replicas' pods as they were last seen; unseen is why they are not known.
+	peers  []Peer
+	unseen error
 }
 
 // Context returns a context that ends with ctx, or with the lead. The cause is ErrLost then.
@@ -241,7 +243,8 @@ func (t *Term) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	gauge(keptDesc, t.Stored() == nil)
-	for _, p := range t.Peers() {
+	peers, _ := t.Peers() // nothing is said while they are not known
+	for _, p := range peers {
 		gauge(leadsDesc, p.Leads, p.Pod)
 		gauge(readyDesc, p.Ready, p.Pod)
 	}

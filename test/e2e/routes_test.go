@@ -37,7 +37,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			"/_rollout/Mesh/-/default", "/_resources", "/policies", "/who-am-i", "/_kri/kri_m____default_",
 			"/openapi.json", "/zones/zone-9/_sync",
 			"/_keys", "/_replicas"}},
-		{zone, []string{"/", "/_keys", "/_sync", "/_sync?type=dataplanes",
+		{zone, []string{"/", "/_keys", "/_replicas", "/_sync", "/_sync?type=dataplanes",
 			"/_rollout/dataplanes/default/frontend?namespace=frontend-ns", "/meshes/default/_trust",
 			"/meshes/nowhere/_trust", "/_report/shadow", "/_report/denied",
 			"/_suggest/permissions?dataplane=frontend&namespace=frontend-ns", "/dataplanes/_overview",

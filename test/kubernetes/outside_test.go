@@ -2,11 +2,14 @@ package kubernetes
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/causeway-mesh/causeway/api"
 )
 
 // outside is causewayctl on the machine of somebody who reaches a server by the cluster only.
@@ -58,6 +61,25 @@ func (r *replicas) checkOutside() {
 			}
 		}
 		return err
+	})
+	r.eventually("get replicas to list both", func(ctx context.Context) error {
+		leader, other := r.leader()
+		out, err := o.run(ctx, "get", "replicas", "-o", "json")
+		var list api.ReplicaList
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &list)
+		}
+		if err != nil {
+			return err
+		}
+		if len(list.Items) == 2 && list.Unknown == "" {
+			leads, waits := list.Items[0], list.Items[1]
+			if strings.HasPrefix(leads.Instance, leader+"-") && leads.Leads && leads.Lease == r.set && leads.Ready && leads.Since != nil &&
+				waits.Instance == other && !waits.Leads && waits.Ready && waits.Since != nil {
+				return nil
+			}
+		}
+		return fmt.Errorf("it lists %s", out)
 	})
 	// A Service leads to any pod.
 	leader, _ := r.leader()
