@@ -26,6 +26,12 @@ type conditionInputs struct {
 
 // conditions returns the conditions of a resource in a fixed order.
 func (n *conditionInputs) conditions() []resources.Condition {
+	list := n.known()
+	return append(list, ready(list)...)
+}
+
+// known returns the conditions without those that follow from them.
+func (n *conditionInputs) known() []resources.Condition {
 	if n.refused != nil || n.stored == nil || n.stored.Object.Generation != n.generation {
 		return n.unaccepted()
 	}

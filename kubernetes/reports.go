@@ -127,7 +127,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 	var err error
 	differs := !slices.Equal(is, was)
 	if differs {
-		err = b.writeConditions(ctx, id, uid, is)
+		err = b.writeConditions(ctx, id, uid, n.generation, is)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,9 +183,9 @@ func (b *Bridge) stamped(list []resources.Condition, was []condition, generation
 	return out
 }
 
-func (b *Bridge) writeConditions(ctx context.Context, id objectID, uid string, list []condition) error {
+func (b *Bridge) writeConditions(ctx context.Context, id objectID, uid string, generation int64, list []condition) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]string{"uid": uid},
-		"status": map[string]any{"conditions": list}})
+		"status": map[string]any{"observedGeneration": generation, "conditions": list}})
 	if err != nil {
 		return err
 	}

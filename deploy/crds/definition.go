@@ -124,7 +124,7 @@ func root(d *resources.Descriptor, describe func(string) string) object {
 		"kind":       object{"type": "string", "description": "The type: " + string(d.Type) + "."},
 		"metadata":   metadata(d),
 		"spec":       spec,
-		"status":     status(),
+		"status":     status(d),
 	}
 	if d.Codec == resources.Protobuf && d.Scope == resources.ScopeMesh {
 		fields["mesh"] = object{"type": "string",
@@ -159,7 +159,7 @@ func metadata(d *resources.Descriptor) object {
 }
 
 // status returns the schema of the status, which only servers write.
-func status() object {
+func status(d *resources.Descriptor) object {
 	condition := object{
 		"type": "object", "required": []string{"type", "status"},
 		"properties": object{
@@ -174,18 +174,26 @@ func status() object {
 				"description": "When status last changed."},
 		},
 	}
-	return object{
+	out := object{
 		"type": "object", "description": "What servers know about the object. Servers write it.",
 		"x-kubernetes-preserve-unknown-fields": true,
 		"properties": object{
+			"observedGeneration": object{"type": "integer", "format": "int64",
+				"description": "The metadata.generation that the status is about; -1 before there is any."},
 			"conditions": object{
 				"type": "array", "items": condition,
 				"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []string{"type"},
 				"description": "Statements about the object: whether it is valid (Accepted), whether what it refers to exists " +
-					"(ResolvedRefs), and whether zones and proxies have it (Programmed).",
+					"(ResolvedRefs), whether zones and proxies have it (Programmed), and for programs that wait for objects of any " +
+					"kind, whether it is done (Ready) or cannot be without a change (Stalled).",
 			},
 		},
 	}
+	if !d.Type.Live() {
+		// Programs that wait for objects take a new one without a status for done.
+		out["default"] = object{"observedGeneration": -1}
+	}
+	return out
 }
 
 // specRules returns rules over several fields of a spec, in CEL. It includes only rules whose cost does not grow with

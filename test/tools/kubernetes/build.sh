@@ -45,3 +45,4 @@ build containerd ctr $c/cmd/ctr $CONTAINERD -tags urfave_cli_no_docs -ldflags "$
 build containerd containerd-shim-runc-v2 $c/cmd/containerd-shim-runc-v2 $CONTAINERD -tags urfave_cli_no_docs,no_grpc -ldflags "$flags"
 build coredns coredns . "$(sha256sum "$here"/coredns/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
 build pause pause . "$(sha256sum "$here"/pause/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
+build health health . "$(sha256sum "$here"/health/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
