@@ -2,181 +2,180 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/causeway-mesh/causeway/test/cluster"
 )
 
 var (
-	killRounds = flag.Int("kill-rounds", 2, "rounds of TestKubernetesServersKilledDuringWrites")
-	killWrites = flag.Int("kill-writes", 150, "writes by kubectl in each of them")
+	killRounds = flag.Int("kill-rounds", 2, "rounds of TestKubernetesServersKilledDuringWrites; 20 is the long form")
+	killWrites = flag.Int("kill-writes", 150, "writes by kubectl in each of them; 1000 is the long form")
+	killSeed   = flag.Uint64("kill-seed", 0, "what makes its choices; 0 takes another one each time")
 )
 
-const (
-	// killNames is the number of objects that are written again and again, half of each kind.
-	killNames = 60
-	// killChunk is the number of writes of one kubectl; after each, some objects are deleted.
-	killChunk = 50
-)
+// killElsewhere is the number of writes in the zone beside the cluster while kubectl writes.
+const killElsewhere = 10
 
-// killed are the timeouts that must be there: value by name. Those with an even number are of the producer's role, and go
-// to the other zone, too.
-type killed map[int]int
-
-func (killed) name(i int) string { return fmt.Sprintf("t%02d", i) }
-
-func (k killed) document(i int) string {
-	rule := `"to": [{"targetRef": {"kind": "MeshService", "name": "web"}, "default": {"http": {"requestTimeout": "%dms"}}}]`
-	if i%2 == 1 {
-		rule = `"rules": [{"default": {"http": {"requestTimeout": "%dms"}}}]`
-	}
-	return fmt.Sprintf(`{"apiVersion": "kuma.io/v1alpha1", "kind": "MeshTimeout", "metadata": {"name": %q, "namespace": "backend-ns"}, "spec": {`+rule+"}}\n",
-		k.name(i), k[i])
+// killChunk returns the number of writes of one kubectl apply and of the kubectl delete after it.
+func killChunk() (applied, deleted int) {
+	chunk := max(50, *killWrites/5)
+	return chunk - chunk/6, chunk / 6
 }
 
-// TestKubernetesServersKilledDuringWrites kills the zone and its global while kubectl writes and deletes. In the end every server
-// has what the cluster has.
+// TestKubernetesServersKilledDuringWrites kills the zone of a cluster, its global or both, again and again, while kubectl writes
+// and deletes in the cluster and users write in another zone. After each round everything is everywhere what was written
+// last, and nothing else is: in the cluster, in both zones and in the global. In every other round the API server refuses
+// what nobody judges, and kubectl tries again.
 func TestKubernetesServersKilledDuringWrites(t *testing.T) {
+	seed := *killSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-kill-seed %d", seed)
 	w := newWorld(t)
 	g := w.global()
-	z := w.zone(g.join("zone-1")...)
-	other := w.plainZone("zone-2", g.join("zone-2")...)
-	rng := rand.New(rand.NewPCG(17, 0))
-	there, value, kills := killed{}, 0, map[string]int{}
+	k := &killing{world: w, global: g, zone: w.zone(g.join("zone-1")...), other: w.plainZone("zone-2", g.join("zone-2")...),
+		rng: rand.New(rand.NewPCG(seed, 0)), last: authored{}, kills: map[string]int{}}
 	for round := range *killRounds {
-		for done := 0; done < *killWrites; done += killChunk {
-			manifests, gone := there.change(rng, &value)
-			wrote := make(chan error, 1)
-			go func() { wrote <- w.write(t.Context(), manifests, gone) }()
-			for kubectl := true; kubectl; {
-				select {
-				case err := <-wrote:
-					must(t, err)
-					kubectl = false
-				case <-time.After(time.Duration(200+rng.IntN(1500)) * time.Millisecond):
-					victim := []*zone{z, g}[rng.IntN(2)]
-					kills[victim.Name()]++
-					victim.Kill()
-					victim.start()
-				}
-			}
+		began := time.Now()
+		k.fail = round%2 == 1
+		k.zone.webhooks(map[bool]string{false: "Ignore", true: "Fail"}[k.fail])
+		for before := k.written; k.written < before+*killWrites; {
+			k.chunk()
 		}
-		z.shows(there, false, "round %d", round)
-		g.shows(there, false, "round %d", round)
-		other.shows(there, true, "round %d", round)
+		k.agree(round)
+		t.Logf("round %d: %d writes in all, %d tries, %v, %d objects, %s", round, k.written, k.tries, k.kills, len(k.last),
+			time.Since(began).Round(time.Second))
 	}
-	w.kubectl("wait", "--for=condition=Programmed", "-n", "backend-ns", "mt", "--all", "--timeout=60s")
-	z.measures(`causeway_kubernetes_followed{type="MeshTimeout"} 1`)
-	t.Logf("%d writes, %v", value, kills)
-	if kills["zone-1"] == 0 || kills["global"] == 0 {
-		t.Errorf("killed were only %v", kills)
+	k.zone.measures(`causeway_kubernetes_followed{type="MeshTimeout"} 1`)
+	if k.kills["zone-1"] == 0 || k.kills["global"] == 0 {
+		t.Errorf("killed were only %v", k.kills)
 	}
 }
 
-// change returns the writes of one kubectl, and the names that another one deletes after it. It applies them to k.
-func (k killed) change(rng *rand.Rand, value *int) (manifests string, gone []string) {
-	for range killChunk {
-		i := rng.IntN(killNames)
-		*value++
-		k[i] = *value
-		manifests += k.document(i)
-	}
-	all := slices.Sorted(maps.Keys(k))
-	for range min(4, len(all)/4) {
-		i := all[rng.IntN(len(all))]
-		if _, ok := k[i]; ok {
-			gone = append(gone, k.name(i))
-			delete(k, i)
-		}
-	}
-	return manifests, gone
+// killing are servers that are killed, and what users wrote last.
+type killing struct {
+	*world
+
+	global, zone, other *zone
+	rng                 *rand.Rand
+	last                authored
+	// fail is set while the API server refuses what nobody judges.
+	fail bool
+	// value is that of the last write, written the number of writes in the cluster, tries the calls of kubectl for them.
+	value, written, tries int
+	kills                 map[string]int
 }
 
-// write applies and deletes by kubectl.
-func (w *world) write(ctx context.Context, manifests string, gone []string) error {
-	out, err := w.feedKubectl(ctx, alice, manifests, "apply", "-f", "-")
-	if err == nil && len(gone) > 0 {
-		out, err = w.tryKubectl(ctx, alice, append([]string{"delete", "mt", "-n", "backend-ns"}, gone...)...)
+// chunk makes the writes of one kubectl apply, one kubectl delete and some in the other zone, and kills servers until they
+// are done.
+func (k *killing) chunk() {
+	k.t.Helper()
+	applied, deleted := killChunk()
+	puts, values, deletes := k.change("zone-1", applied, deleted)
+	documents, names := map[string]string{}, []string{}
+	for _, id := range puts {
+		documents[strings.ToLower(id.kind)+".kuma.io/"+id.name] = id.object(values[id])
 	}
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, out)
+	for _, id := range deletes {
+		names = append(names, id.kind+"/"+id.name)
 	}
-	return err
+	k.written += len(documents) + len(names)
+	wrote := make(chan error, 2)
+	go func() {
+		err := k.patiently(unapplied(documents), "apply", "-f", "-")
+		if err == nil && len(names) > 0 {
+			err = k.patiently(func(string) string { return "" }, append([]string{"delete", "-n", "backend-ns", "--ignore-not-found"}, names...)...)
+		}
+		wrote <- err
+	}()
+	puts, values, deletes = k.change("zone-2", killElsewhere, killElsewhere/4)
+	go func() { wrote <- k.elsewhere(puts, values, deletes) }()
+	for left := 2; left > 0; {
+		select {
+		case err := <-wrote:
+			must(k.t, err)
+			left--
+		case <-time.After(time.Duration(200+k.rng.IntN(2500)) * time.Millisecond):
+			k.kill()
+		}
+	}
 }
 
-// shows waits until a server has the timeouts, and no others of the namespace: all, or those of the producer's role.
-func (z *zone) shows(there killed, producers bool, format string, args ...any) {
-	z.w.t.Helper()
-	want := map[string]string{}
-	for i, value := range there {
-		if !producers || i%2 == 0 {
-			want[there.name(i)] = fmt.Sprintf("%dms", value)
+// kill kills one server, or both at once, and starts them again, in any order.
+func (k *killing) kill() {
+	k.t.Helper()
+	victims := [][]*zone{{k.zone}, {k.global}, {k.zone, k.global}, {k.global, k.zone}}[k.rng.IntN(4)]
+	for _, victim := range victims {
+		victim.Kill()
+		k.kills[victim.Name()]++
+	}
+	for _, victim := range victims {
+		victim.start()
+	}
+}
+
+// change chooses what is written in a zone, with the last value of each, and what is deleted then. Some of that is written
+// again later.
+func (k *killing) change(zone string, writes, deletions int) (puts []authoredID, values map[authoredID]int, deletes []authoredID) {
+	values = map[authoredID]int{}
+	for range writes {
+		id := k.pick(zone)
+		k.value++
+		if values[id] == 0 {
+			puts = append(puts, id)
+		}
+		values[id] = k.value
+	}
+	maps.Copy(k.last, values)
+	for range deletions {
+		if id := k.pick(zone); k.last[id] != 0 {
+			deletes = append(deletes, id)
+			delete(k.last, id)
 		}
 	}
-	z.w.eventually(fmt.Sprintf("%s to have what the cluster has: "+format, append([]any{z.Name()}, args...)...), func(ctx context.Context) error {
-		got, err := z.timeouts(ctx)
-		if err != nil {
-			return err
+	return puts, values, deletes
+}
+
+// pick is the identity of something in a zone.
+func (k *killing) pick(zone string) authoredID {
+	kinds := authoredKinds()
+	return authoredID{kind: kinds[k.rng.IntN(len(kinds))].kind, zone: zone, name: fmt.Sprintf("p%02d", k.rng.IntN(100))}
+}
+
+// patiently runs a command of alice's, again and again while nobody judges what she writes. The input is of what left has
+// after each.
+func (k *killing) patiently(left func(out string) string, args ...string) error {
+	in := left("")
+	return cluster.Until(k.t.Context(), patience, "kubectl "+args[0], func(ctx context.Context) error {
+		k.tries++
+		out, err := k.feedKubectl(ctx, alice, in, args...)
+		if err == nil {
+			return nil
 		}
-		var wrong []string
-		for name, value := range want {
-			if got[name] != value {
-				wrong = append(wrong, fmt.Sprintf("%s is %q, want %s", name, got[name], value))
-			}
+		in, err = left(out), fmt.Errorf("%w: %s", err, out)
+		if !k.fail || !strings.Contains(out, "failed calling webhook") || strings.Contains(out, "denied the request") {
+			return cluster.Final(err)
 		}
-		for name := range got {
-			if want[name] == "" {
-				wrong = append(wrong, name+" should not be there")
-			}
-		}
-		if len(wrong) > 0 {
-			return fmt.Errorf("%d are wrong: %s", len(wrong), strings.Join(wrong[:min(5, len(wrong))], ", "))
-		}
-		return nil
+		return err
 	})
 }
 
-// timeouts are the timeouts of backend-ns in a server, by display name: those of connections, if any, and of requests.
-func (z *zone) timeouts(ctx context.Context) (map[string]string, error) {
-	status, text, err := z.call(ctx, http.MethodGet, "/meshtimeouts?size=1000", "")
-	if err != nil || status != http.StatusOK {
-		return nil, fmt.Errorf("%d %s %w", status, text, err)
-	}
-	type rule struct {
-		Default struct {
-			ConnectionTimeout string
-			HTTP              struct{ RequestTimeout string }
+// unapplied returns the documents that kubectl apply has not applied yet, as its output says. They are by the name in it.
+func unapplied(documents map[string]string) func(out string) string {
+	return func(out string) string {
+		for line := range strings.Lines(out) {
+			if words := strings.Fields(line); len(words) == 2 {
+				delete(documents, words[0])
+			}
 		}
+		return strings.Join(slices.Collect(maps.Values(documents)), "")
 	}
-	var list struct {
-		Items []struct {
-			Name, Namespace string
-			Labels          map[string]string
-			Spec            struct{ To, Rules []rule }
-		}
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for _, one := range list.Items {
-		rules := append(one.Spec.To, one.Spec.Rules...)
-		if one.Labels["k8s.kuma.io/namespace"] != "backend-ns" || len(rules) == 0 {
-			continue
-		}
-		name := one.Labels["kuma.io/display-name"]
-		if out[name] != "" {
-			return nil, fmt.Errorf("%s is there twice", name)
-		}
-		conf := &rules[0].Default
-		out[name] = strings.TrimSpace(conf.ConnectionTimeout + " " + conf.HTTP.RequestTimeout)
-	}
-	return out, nil
 }

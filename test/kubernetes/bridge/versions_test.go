@@ -2,7 +2,9 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +80,44 @@ func (z *zone) hasTimeouts(want ...string) {
 		}
 		return err
 	})
+}
+
+// timeouts are the timeouts of backend-ns in a server, by display name: those of connections, if any, and of requests.
+func (z *zone) timeouts(ctx context.Context) (map[string]string, error) {
+	status, text, err := z.call(ctx, http.MethodGet, "/meshtimeouts?size=1000", "")
+	if err != nil || status != http.StatusOK {
+		return nil, fmt.Errorf("%d %s %w", status, text, err)
+	}
+	type rule struct {
+		Default struct {
+			ConnectionTimeout string
+			HTTP              struct{ RequestTimeout string }
+		}
+	}
+	var list struct {
+		Items []struct {
+			Name, Namespace string
+			Labels          map[string]string
+			Spec            struct{ To, Rules []rule }
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, one := range list.Items {
+		rules := append(one.Spec.To, one.Spec.Rules...)
+		if one.Labels["k8s.kuma.io/namespace"] != "backend-ns" || len(rules) == 0 {
+			continue
+		}
+		name := one.Labels["kuma.io/display-name"]
+		if out[name] != "" {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		conf := &rules[0].Default
+		out[name] = strings.TrimSpace(conf.ConnectionTimeout + " " + conf.HTTP.RequestTimeout)
+	}
+	return out, nil
 }
 
 func definitionOf(plural string) string {
