@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	table      = "resources"
-	indexID    = "id"
-	indexLabel = "label"
-	byPrefix   = "_prefix"
+	table = "resources"
+	// populationTable counts the resources of the table.
+	populationTable = "populations"
+	indexID         = "id"
+	indexLabel      = "label"
+	byPrefix        = "_prefix"
 
 	// separator ends a part of an index key. It sorts before every other byte, so keys sort by their parts. The store
 	// refuses it in what it stores, so parts cannot run into each other, and a lookup of a key that contains it finds
@@ -32,6 +34,10 @@ func schema() *memdb.DBSchema {
 				indexID:    {Name: indexID, Unique: true, Indexer: keyIndexer{}},
 				indexLabel: {Name: indexLabel, AllowMissing: true, Indexer: labelIndexer{}},
 			},
+		},
+		populationTable: {
+			Name:    populationTable,
+			Indexes: map[string]*memdb.IndexSchema{indexID: {Name: indexID, Unique: true, Indexer: populationIndexer{}}},
 		},
 	}}
 }

@@ -74,6 +74,16 @@ func (o *overlay) List(q Query) iter.Seq[*resources.Resource] {
 	}
 }
 
+func (o *overlay) Count(of resources.Type, mesh string) int {
+	n := o.base.Count(of, mesh)
+	for key := range o.puts {
+		if key.Type == of && key.Mesh == mesh && o.base.Get(key) == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Without returns base as it would be without the resource under k. Like Overlay, it is for occasional queries.
 func Without(base Snapshot, k resources.Key) Snapshot { return &without{Snapshot: base, gone: k} }
 
@@ -97,4 +107,12 @@ func (w *without) List(q Query) iter.Seq[*resources.Resource] {
 			}
 		}
 	}
+}
+
+func (w *without) Count(of resources.Type, mesh string) int {
+	n := w.Snapshot.Count(of, mesh)
+	if w.gone.Type == of && w.gone.Mesh == mesh && w.Snapshot.Get(w.gone) != nil {
+		n--
+	}
+	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/resources/store/storetest"
 )
 
 // TestOverlayIsWhatTheStoreWouldBe checks that an overlay reads like a store that contains the resources.
@@ -48,6 +49,9 @@ func TestOverlayIsWhatTheStoreWouldBe(t *testing.T) {
 			if diff := cmp.Diff(list(after, q), list(over, q)); diff != "" {
 				rt.Fatalf("%+v (-store +overlay):\n%s", q, diff)
 			}
+			if is, want := over.Count(q.Type, q.Mesh), after.Count(q.Type, q.Mesh); is != want {
+				rt.Fatalf("%+v: the overlay counts %d, the store %d", q, is, want)
+			}
 		}
 		for _, r := range puts {
 			if over.Get(r.Key) == nil || !over.Get(r.Key).SameContent(r) {
@@ -85,4 +89,18 @@ func list(s store.Snapshot, q store.Query) []string {
 		out = append(out, fmt.Sprint(r.Key, r.Labels))
 	}
 	return out
+}
+
+// TestWithoutCountsOneLess: a snapshot without a resource counts it no more, if it was there.
+func TestWithoutCountsOneLess(t *testing.T) {
+	s := store.NewMemory()
+	defer s.Close()
+	there := storetest.Key("there")
+	storetest.Apply(t, s, storetest.Put(storetest.Resource(there, 1, nil)))
+	storetest.Apply(t, s, storetest.Put(storetest.Resource(storetest.Key("other"), 1, nil)))
+	for name, want := range map[string]int{"there": 1, "none": 2} {
+		if n := store.Without(s.Snapshot(), storetest.Key(name)).Count(there.Type, there.Mesh); n != want {
+			t.Errorf("without %s: %d, want %d", name, n, want)
+		}
+	}
 }

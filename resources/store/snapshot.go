@@ -35,6 +35,10 @@ func (s *snapshot) List(q Query) iter.Seq[*resources.Resource] {
 	}
 }
 
+func (s *snapshot) Count(of resources.Type, mesh string) int {
+	return countIn(s.txn, populated{of, mesh})
+}
+
 // get returns the resource, or nil if there is none.
 func get(txn *memdb.Txn, k resources.Key) *resources.Resource {
 	raw, err := txn.First(table, indexID, k)

@@ -34,6 +34,8 @@ type Snapshot interface {
 	Get(resources.Key) *resources.Resource
 	// List yields the resources that q selects, ordered by mesh, namespace and name.
 	List(q Query) iter.Seq[*resources.Resource]
+	// Count returns how many resources of a type a mesh has; those without a mesh if it is empty. It takes no walk.
+	Count(of resources.Type, mesh string) int
 }
 
 // Query selects resources of one type. Empty fields select everything.

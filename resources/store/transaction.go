@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -71,8 +72,12 @@ func (t *Transaction) Apply(b Batch) (*Commit, error) {
 }
 
 func (t *Transaction) write(c Change) error {
-	if c.New == nil {
-		return t.txn.Delete(table, c.Old)
+	key := c.Key()
+	switch of := (populated{key.Type, key.Mesh}); {
+	case c.New == nil:
+		return errors.Join(t.txn.Delete(table, c.Old), populate(t.txn, of, -1))
+	case c.Old == nil:
+		return errors.Join(t.txn.Insert(table, c.New), populate(t.txn, of, 1))
 	}
 	return t.txn.Insert(table, c.New)
 }

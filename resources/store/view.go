@@ -99,16 +99,21 @@ func (v *View) Load(read func(put func(*resources.Resource) error) (revision uin
 	defer v.writer.Unlock()
 	txn := v.db.Txn(true)
 	defer txn.Abort()
-	loaded := map[resources.Type]int64{}
+	loaded := map[populated]int{}
 	revision, err := read(func(res *resources.Resource) error {
-		loaded[res.Type]++
+		loaded[populated{res.Type, res.Mesh}]++
 		return txn.Insert(table, res)
 	})
 	if err != nil {
 		return err
 	}
-	for t, n := range loaded {
-		v.counts[t].Add(n)
+	for of, n := range loaded {
+		if err := populate(txn, of, n); err != nil {
+			return err
+		}
+	}
+	for of, n := range loaded {
+		v.counts[of.of].Add(int64(n))
 	}
 	txn.Commit()
 	v.assigned = revision

@@ -60,12 +60,7 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 			e.without = without
 		}
 	}
-	if !e.known {
-		for range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: p.Resource.Mesh}) {
-			e.known = true
-			break
-		}
-	}
+	e.known = e.known || snap.Count(resources.TypeDataplane, p.Resource.Mesh) > 0
 	return e
 }
 
@@ -73,6 +68,10 @@ func (c *Config) effectOn(snap store.Snapshot, p *matching.Policy, may func(*res
 func (h *handlers) effectTexts(snap store.Snapshot, p *matching.Policy, may func(*resources.Resource) bool) []string {
 	if p.Resource.Descriptor().Policy == nil || !p.Enforced() {
 		return nil
+	}
+	if !resources.RequestsOnly(p.Resource.Type) && len(p.Target.Labels) == 0 &&
+		snap.Count(resources.TypeDataplane, p.Resource.Mesh) > mostLookedAt {
+		return nil // not all would be looked at, or one that it selects is among them
 	}
 	e, zone := h.views.config.effectOn(snap, p, may), h.views.config.Zone
 	switch {

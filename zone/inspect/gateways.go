@@ -45,14 +45,10 @@ func (h *handlers) gatewayTexts(snap store.Snapshot, r *resources.Resource) []st
 	if last := snap.Get(h.views.selected.get(r.Key)); last != nil && selection.Has(last) {
 		return nil
 	}
-	all := snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh})
-	known := 0
-	for range all {
-		if known++; known > mostLookedAt {
-			return nil // not all would be looked at
-		}
+	if snap.Count(resources.TypeDataplane, r.Mesh) > mostLookedAt {
+		return nil // not all would be looked at
 	}
-	for dataplane := range all {
+	for dataplane := range snap.List(store.Query{Type: resources.TypeDataplane, Mesh: r.Mesh}) {
 		if selection.Has(dataplane) {
 			h.views.selected.set(r.Key, dataplane.Key)
 			return nil

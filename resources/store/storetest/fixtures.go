@@ -68,9 +68,16 @@ func SameState(t testing.TB, got, want store.Snapshot) {
 		if len(g) != len(w) {
 			t.Fatalf("%s: got %d resources, want %d", d.Type, len(g), len(w))
 		}
+		meshes := map[string]int{}
 		for i := range g {
 			if !Equal(g[i], w[i]) {
 				t.Fatalf("got\n%swant\n%s", Describe(g[i:i+1]), Describe(w[i:i+1]))
+			}
+			meshes[g[i].Mesh]++
+		}
+		for mesh, n := range meshes {
+			if counted := got.Count(d.Type, mesh); counted != n {
+				t.Fatalf("%s of mesh %q: counts %d, has %d", d.Type, mesh, counted, n)
 			}
 		}
 	}

@@ -238,6 +238,17 @@ func (m *model) compare(t *rapid.T, s store.Snapshot) {
 	if want := m.list(q); !slices.EqualFunc(got, want, Equal) {
 		t.Fatalf("%+v: got\n%swant\n%s", q, Describe(got), Describe(want))
 	}
+	for _, mesh := range []string{"", q.Mesh} {
+		want := 0
+		for k := range m.state {
+			if k.Type == q.Type && k.Mesh == mesh {
+				want++
+			}
+		}
+		if got := s.Count(q.Type, mesh); got != want {
+			t.Fatalf("%s of mesh %q: %d, want %d", q.Type, mesh, got, want)
+		}
+	}
 	if absent := drawKey(t); m.state[absent] == nil && s.Get(absent) != nil {
 		t.Fatalf("%s should not be there", absent)
 	}
