@@ -10,6 +10,7 @@ import (
 // TestStrangersGarbageHasRoom checks that garbage of strangers stays small, by a limit that is no share of the heap: a
 // large process does not collect every few requests. It once did, every 5 % of 100 MiB.
 func TestStrangersGarbageHasRoom(t *testing.T) {
+	decides(t)
 	held := hold(100)
 	runtime.GC()
 	collectForStrangers(true)
@@ -28,6 +29,7 @@ func TestStrangersGarbageHasRoom(t *testing.T) {
 // TestEagerCollectionsFollowWhatIsHeld checks that a server that holds much does not mark all of it for each few of the
 // zones that connect at once, or of strangers.
 func TestEagerCollectionsFollowWhatIsHeld(t *testing.T) {
+	decides(t)
 	const mebibytes, times = 300, 8
 	held := hold(mebibytes)
 	for name, eagerly := range map[string]func(bool){"full states": CollectEagerly, "strangers": collectForStrangers} {
@@ -46,6 +48,7 @@ func TestEagerCollectionsFollowWhatIsHeld(t *testing.T) {
 // TestLittleIsHeldAndSeldomCollected checks that a server with a small heap does not collect every few requests. One
 // with an empty store holds about leastHeld.
 func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
+	decides(t)
 	defer SaveMemory()()
 	held := hold(leastHeld >> 20)
 	defer runtime.KeepAlive(held)
@@ -61,6 +64,7 @@ func TestLittleIsHeldAndSeldomCollected(t *testing.T) {
 // TestGarbageStaysAShareOfWhatIsHeld checks that the share for a small heap does not apply to a large one: a server
 // that loads a large store, or whose zones all connect at once, would grow to a multiple of it.
 func TestGarbageStaysAShareOfWhatIsHeld(t *testing.T) {
+	decides(t)
 	defer SaveMemory()()
 	runtime.GC()
 	const mebibytes = 400
@@ -85,6 +89,13 @@ func makeGarbage(size int) (usual uint64) {
 	}
 	slices.Sort(grown)
 	return grown[len(grown)/2]
+}
+
+// decides lets servers decide how they collect garbage, whatever the environment of the tests says.
+func decides(t *testing.T) {
+	t.Helper()
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
 }
 
 func hold(mebibytes int) (held [][]byte) {
