@@ -75,11 +75,10 @@ func forwardThinly(t *testing.T, near net.Conn, target string, bytesPerSecond in
 // TestSlowIsNotGone checks promise 7: a peer that accepts waiting data keeps its session, however long a message takes.
 func TestSlowIsNotGone(t *testing.T) {
 	t.Parallel()
-	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) {
-		c.SendTimeout, c.AnswerTimeout = time.Second, time.Second
-	})
+	const patience = 3 * time.Second // on a busy machine, a zone may take a while to answer what it has
+	g := startGlobal(t, store.NewMemory(), func(c *GlobalConfig) { c.SendTimeout, c.AnswerTimeout = patience, patience })
 	s := store.NewMemory()
-	startZone(t, "zone-1", thinLink(t, g.address, 40_000), s)
+	startZone(t, "zone-1", thinLink(t, g.address, 20_000), s)
 	small := func(i int) *resources.Resource {
 		key, _ := permission("small")
 		return written(t, globalHome, key, fmt.Sprintf(`{"default":{"allow":[{"sni":{"type":"Exact","value":"%d"}}]}}`, i))
@@ -104,7 +103,7 @@ func TestSlowIsNotGone(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond) // the writer's pace
 	}
-	if took := time.Since(begun); took < 4*time.Second {
+	if took := time.Since(begun); took < 2*patience {
 		t.Errorf("the link was not thin: %s", took)
 	}
 	if n := g.events.count(SessionEnded, ""); n != 0 {
@@ -117,13 +116,15 @@ func TestSlowIsNotGone(t *testing.T) {
 func TestSilentPeerIsClosed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		peer   func(far net.Conn)
+		peer func(far net.Conn)
+		// looks is the time between two looks. On a busy machine, a peer that lives may be still for a while.
+		looks  time.Duration
 		closed bool
 	}{
-		"silent":           {func(net.Conn) {}, true},
-		"sends":            {func(far net.Conn) { trickle(far.Write) }, false},
-		"takes its share":  {func(far net.Conn) { trickle(far.Read) }, false},
-		"acknowledges all": {func(far net.Conn) { _, _ = io.Copy(io.Discard, far) }, true},
+		"silent":           {func(net.Conn) {}, 200 * time.Millisecond, true},
+		"sends":            {func(far net.Conn) { trickle(far.Write) }, time.Second, false},
+		"takes its share":  {func(far net.Conn) { trickle(far.Read) }, time.Second, false},
+		"acknowledges all": {func(far net.Conn) { _, _ = io.Copy(io.Discard, far) }, 200 * time.Millisecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,14 +144,18 @@ func TestSilentPeerIsClosed(t *testing.T) {
 				go func() { _, _ = near.Write(make([]byte, 64<<20)) }()
 			}
 			go tt.peer(far)
-			under.watch(200 * time.Millisecond)
+			under.watch(tt.looks)
 			defer under.rest()
+			wait := 2 * silentLooks * tt.looks
+			if tt.closed {
+				wait = time.Minute
+			}
 			select {
 			case <-hung:
 				if !tt.closed {
 					t.Error("closed")
 				}
-			case <-time.After(3 * time.Second):
+			case <-time.After(wait):
 				if tt.closed {
 					t.Error("not closed")
 				}
