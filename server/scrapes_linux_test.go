@@ -2,10 +2,12 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,9 +18,9 @@ import (
 func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 	d := NewDiagnostics()
 	long := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "test_long",
-		Help: "Makes an answer that no socket holds."}, []string{"n"})
+		Help: "Makes an answer that the sockets of slowly do not hold."}, []string{"n"})
 	d.Registry.MustRegister(long)
-	for i := range 8_000 { // few and long, which are quick to gather
+	for i := range 300 { // few and long, which are quick to gather: a place is free again after scrapeWriteTimeout
 		long.WithLabelValues(fmt.Sprint(i, strings.Repeat("x", 1500))).Set(1)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +37,7 @@ func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 		}
 	}()
 	for range mostScrapesOfOne {
-		conn, err := net.Dial("tcp", l.Addr().String())
+		conn, err := slowly.DialContext(ctx, "tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,6 +56,15 @@ func TestSlowReadersOfMetricsKeepNobodyOut(t *testing.T) {
 		t.Errorf("another address got %d", status)
 	}
 }
+
+// slowly dials a connection that holds 70 KB of what nobody reads, on both sides, where another one over loopback holds
+// 4 MB: its packets are small, and so is its buffer.
+var slowly = net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+	return errors.Join(raw.Control(func(fd uintptr) {
+		err = errors.Join(syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, 1460),
+			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10))
+	}), err)
+}}
 
 // scrapeFrom requests metrics from a local address, and returns the status.
 func scrapeFrom(t *testing.T, from, to string) int {
