@@ -115,6 +115,12 @@ func (z *zone) start() {
 func (z *zone) webhooks(policy string) {
 	z.w.t.Helper()
 	z.configureWebhooks(policy)
+	z.asked()
+}
+
+// asked waits until the API server asks the webhook.
+func (z *zone) asked() {
+	z.w.t.Helper()
 	z.w.eventually("the API server to ask", func(ctx context.Context) error {
 		out, err := z.w.feedKubectl(ctx, admin, permission("asked", "backend-ns", "Exactly"), "apply", "--dry-run=server", "-f", "-")
 		if err == nil || !strings.Contains(out, "want Exact or Prefix") {
