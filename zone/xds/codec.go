@@ -3,6 +3,7 @@ package xds
 import (
 	"fmt"
 
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
@@ -24,6 +25,11 @@ func newCodec() encoding.CodecV2 { return codec{messages.Codec()} }
 
 // Marshal implements encoding.CodecV2.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	if r, ok := v.(*discovery.DeltaDiscoveryResponse); ok {
+		if parts := inParts(r); parts != nil {
+			return parts, nil
+		}
+	}
 	m, ok := v.(proto.Message)
 	if !ok {
 		return c.CodecV2.Marshal(v)
