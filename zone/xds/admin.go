@@ -151,8 +151,15 @@ type fixedKey struct {
 	tls, pin  string
 }
 
+// noFixed is for proxies without such listeners.
+var noFixed = &fixedListeners{}
+
 // fixedListeners returns the proxy's fixed listeners.
 func (t *target) fixedListeners() (*fixedListeners, error) {
+	if spec, err := resources.SpecAs[meshpb.Dataplane](t.dataplane); t.capture.inbound == 0 &&
+		(err != nil || spec.GetNetworking().GetAdmin().GetPort() == 0) {
+		return noFixed, nil
+	}
 	return t.shared.fixed.get(fixedKey{t.dataplane, t.gateway, t.measured, t.capture, t.secrets, t.observed.tls.id,
 		t.adminPin}, func() (*fixedListeners, error) {
 		out := &fixedListeners{}

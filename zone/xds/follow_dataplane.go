@@ -59,14 +59,16 @@ func (x *Proxies) setDataplaneLocked(p *proxy, dp *resources.Resource) {
 	if err == nil && !t.proxyless {
 		x.shared.alike.share(next)
 	}
+	var out *sending
 	if err == nil {
-		next, err = x.sendLocked(p, t, next)
+		out, err = x.sendLocked(p, t, next.accesses)
 	}
 	if err != nil {
 		p.unbuilt.dataplane = dp
 		x.failed(p, partAll, err)
 		return
 	}
+	next.send(out, p.state.Load())
 	if p.target != nil {
 		p.mesh.removeProxy(p)
 	}
@@ -99,18 +101,20 @@ func (x *Proxies) observeLocked(p *proxy, parts scope) {
 			return build(t, policies, old, x.accessesLocked(p.key))
 		})
 	}
+	out := (*sending)(nil)
 	switch {
 	case err != nil:
 	case parts == observedScope && p.sendsSame(t):
-		next.send(old.sending, old)
+		out = old.sending
 	default:
-		next, err = x.sendLocked(p, t, next)
+		out, err = x.sendLocked(p, t, next.accesses)
 	}
 	if err != nil {
 		p.unbuilt.dataplane = t.dataplane
 		x.failed(p, partAll, err)
 		return
 	}
+	next.send(out, old)
 	if parts&gatewayScope != 0 { // the conditions that it meets depend on it
 		p.mesh.removeProxy(p)
 	}

@@ -22,16 +22,16 @@ func (x *Proxies) trusted(mesh string) *trust {
 	return nil
 }
 
-// sendLocked adds the resources of the proxy's outbounds to a state.
-func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
+// sendLocked returns the resources of the proxy's outbounds; nil if it has none. clients are those of its inbounds.
+func (x *Proxies) sendLocked(p *proxy, t *target, clients accesses) (*sending, error) {
 	if !t.sends() && len(t.unserved) == 0 {
 		x.network.drop(p)
 		p.record.setProblem(problemOutbounds, "")
 		p.record.setProblem(problemGateway, "")
-		return s.with(nil, nil), nil
+		return nil, nil
 	}
 	sender := &sender{target: t, secrets: t.secrets, sources: x.cfg.Sources, own: x.cfg.Own, asked: p.mesh.asked,
-		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match), accesses: s.accesses}
+		dests: x.network.in(p.key.Mesh), policies: p.mesh.confs.Candidates(t.match), accesses: clients}
 	if old := p.state.Load(); old != nil {
 		sender.last = old.sending
 	}
@@ -58,18 +58,19 @@ func (x *Proxies) sendLocked(p *proxy, t *target, s *state) (*state, error) {
 	if p.showProblems(out) {
 		x.insights.mark(p.record, soon)
 	}
-	return s.with(out, p.state.Load()), nil
+	return out, nil
 }
 
 // resendLocked rebuilds the resources of the proxy's outbounds, and nothing else.
 func (x *Proxies) resendLocked(p *proxy) {
-	next, err := x.sendLocked(p, p.target, p.state.Load())
+	old := p.state.Load()
+	out, err := x.sendLocked(p, p.target, old.accesses)
 	if err != nil {
 		x.failed(p, partSends, err)
 		return
 	}
 	p.unbuilt.built(partSends)
-	x.publishLocked(p, next)
+	x.publishLocked(p, old.with(out, old))
 }
 
 // reach fills in the current endpoints and identities of the backends.

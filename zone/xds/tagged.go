@@ -83,14 +83,14 @@ func (b *backend) taggedSNI() string {
 
 // taggedOf returns what the outbounds of a target mean by tags, by the name of the cluster.
 func (n *network) taggedOf(t *target) map[string]*matching.Tagged {
-	var out map[string]*matching.Tagged
+	if !slices.ContainsFunc(t.outbounds, func(o outbound) bool { return o.tags != nil }) {
+		return nil
+	}
+	out := map[string]*matching.Tagged{}
 	mesh, namespace := t.match.Key.Mesh, t.match.Namespace
 	input := sync.OnceValue(func() matching.TaggedInput { return n.taggedInput(mesh) })
 	for i := range t.outbounds {
 		if tags := t.outbounds[i].tags; tags != nil {
-			if out == nil {
-				out = map[string]*matching.Tagged{}
-			}
 			name := matching.TaggedName(mesh, namespace, tags)
 			if n.meanings[name] == nil {
 				n.meanings[name] = &meant{namespace, mean(input(), namespace, tags)}
@@ -103,6 +103,9 @@ func (n *network) taggedOf(t *target) map[string]*matching.Tagged {
 
 // taggedText identifies what outbounds mean by tags.
 func taggedText(tagged map[string]*matching.Tagged) string {
+	if len(tagged) == 0 {
+		return ""
+	}
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(tagged)) {
 		fmt.Fprintf(&out, "%s\n%s\n\n", name, tagged[name].ID())
