@@ -1,40 +1,122 @@
 package xds
 
 import (
-	"bytes"
-
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// chainParts are the fields of a marshalled filter chain in their order. Proxies share all but the handshakes. They are
+// chainParts are the fields of a marshalled filter chain in their order, without handshakes. Proxies share them. They are
 // immutable.
-type chainParts struct{ before, handshakes, after []byte }
+type chainParts struct {
+	before string
+	// manager is the last filter of a chain for HTTP; nil for others.
+	manager *managerParts
+	after   string
+}
 
-// newChainParts marshals a chain without handshakes.
-func newChainParts(chain *listenerv3.FilterChain) (*chainParts, error) {
-	before, err := marshalled(&listenerv3.FilterChain{FilterChainMatch: chain.GetFilterChainMatch(), Filters: chain.GetFilters(),
-		Metadata: chain.GetMetadata()})
+// managerParts are the fields of a marshalled connection manager around its spans, which have the name of a workload.
+type managerParts struct{ before, after string }
+
+// newChainParts marshals a chain. manager is its last filter, without spans; nil for none.
+func newChainParts(all *listenerv3.FilterChain, manager *hcmv3.HttpConnectionManager) (*chainParts, error) {
+	before, err := marshalled(&listenerv3.FilterChain{FilterChainMatch: all.GetFilterChainMatch(), Filters: all.GetFilters(),
+		Metadata: all.GetMetadata()})
 	if err != nil {
 		return nil, err
 	}
-	after, err := marshalled(&listenerv3.FilterChain{Name: chain.GetName(),
-		TransportSocketConnectTimeout: chain.GetTransportSocketConnectTimeout()})
-	return &chainParts{before: before, after: after}, err
+	after, err := marshalled(&listenerv3.FilterChain{Name: all.GetName(),
+		TransportSocketConnectTimeout: all.GetTransportSocketConnectTimeout()})
+	if err != nil || manager == nil {
+		return &chainParts{before: string(before), after: string(after)}, err
+	}
+	whole, err := marshalled(manager)
+	if err != nil {
+		return nil, err
+	}
+	at, err := whereFieldIs(whole, tracingOfManager)
+	return &chainParts{string(before), &managerParts{string(whole[:at]), string(whole[at:])}, string(after)}, err
 }
 
-// chainsField is the number of Listener.filter_chains.
-const chainsField = 3
-
-// field returns the chain as a field of a marshalled listener, in parts.
-func (c *chainParts) field() [][]byte {
-	begin := protowire.AppendTag(nil, chainsField, protowire.BytesType)
-	begin = protowire.AppendVarint(begin, uint64(len(c.before)+len(c.handshakes)+len(c.after)))
-	return [][]byte{begin, c.before, c.handshakes, c.after}
+// whereFieldIs returns where a field belongs in a marshalled message that lacks it: protobuf orders them by number.
+func whereFieldIs(message []byte, field protowire.Number) (at int, err error) {
+	for at < len(message) {
+		number, _, n := protowire.ConsumeField(message[at:])
+		if n < 0 {
+			return 0, protowire.ParseError(n)
+		}
+		if number > field {
+			break
+		}
+		at += n
+	}
+	return at, nil
 }
 
-// listenerOf returns a listener from the parts of its message.
-func listenerOf(name string, parts [][]byte) *resource {
-	return resourceOf(name, &anypb.Any{TypeUrl: typeURLs[kindListener], Value: bytes.Join(parts, nil)})
+// Fields of Listener, FilterChain, Filter and HttpConnectionManager.
+const (
+	chainsOfListener             protowire.Number = 3
+	filtersOfChain               protowire.Number = 3
+	nameOfFilter, configOfFilter protowire.Number = 1, 4
+	tracingOfManager             protowire.Number = 7
+)
+
+// managerFilter is the name of a connection manager in a chain, and managerURL its type.
+const managerFilter = "envoy.filters.network.http_connection_manager"
+
+var managerURL = typeURLOf(&hcmv3.HttpConnectionManager{})
+
+// chain is a filter chain of a proxy: what it shares with others, with what is its own.
+type chain struct {
+	*chainParts
+	// spans is the field of a connection manager that sends spans; empty for none.
+	spans string
+	// handshakes has the name of the proxy's identity; nil for plaintext.
+	handshakes *stencil
+	identity   string
+}
+
+// sizes are those of messages in each other: of the content of a chain, of its last filter, of the Any in that, and of the
+// connection manager in that.
+type sizes struct{ chain, filter, config, manager int }
+
+func (c *chain) sizes() (s sizes) {
+	s.chain = len(c.before) + c.handshakes.size(c.identity) + len(c.after)
+	if c.manager != nil {
+		s.manager = len(c.manager.before) + len(c.spans) + len(c.manager.after)
+		s.config = sizeOfBytes(anyTypeURL, len(managerURL)) + sizeOfBytes(anyValue, s.manager)
+		s.filter = sizeOfBytes(nameOfFilter, len(managerFilter)) + sizeOfBytes(configOfFilter, s.config)
+		s.chain += sizeOfBytes(filtersOfChain, s.filter)
+	}
+	return s
+}
+
+// appendTo appends the chain as a field of a marshalled listener.
+func (c *chain) appendTo(to []byte) []byte {
+	s := c.sizes()
+	to = append(appendHead(to, chainsOfListener, s.chain), c.before...)
+	if c.manager != nil {
+		to = appendText(appendHead(to, filtersOfChain, s.filter), nameOfFilter, managerFilter)
+		to = appendText(appendHead(to, configOfFilter, s.config), anyTypeURL, managerURL)
+		to = append(appendHead(to, anyValue, s.manager), c.manager.before...)
+		to = append(append(to, c.spans...), c.manager.after...)
+	}
+	return append(c.handshakes.appendTo(to, c.identity), c.after...)
+}
+
+// frame is what a marshalled listener has around its chains: the fields before and after them.
+type frame struct{ before, after string }
+
+// listener returns the listener with some chains.
+func (f *frame) listener(name string, chains []chain) *resource {
+	size := len(f.before) + len(f.after)
+	for i := range chains {
+		size += sizeOfBytes(chainsOfListener, chains[i].sizes().chain)
+	}
+	message := append(make([]byte, 0, size), f.before...)
+	for i := range chains {
+		message = chains[i].appendTo(message)
+	}
+	return resourceOf(name, &anypb.Any{TypeUrl: typeURLs[kindListener], Value: append(message, f.after...)})
 }

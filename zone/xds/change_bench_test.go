@@ -167,7 +167,7 @@ func processorTime(b *testing.B) time.Duration {
 func BenchmarkChangeOfAll(b *testing.B) {
 	s := storeOfChanges(b, *changeProxies)
 	x := testProxies(s)
-	settle, end := askingProxies(b, x)
+	settle, end := askingProxies(b, x, *changeProxies)
 	defer end()
 	for i := range changedConfs {
 		c := &changedConfs[i]
@@ -202,14 +202,19 @@ func storeOfChanges(b testing.TB, proxies int) *store.Memory {
 		`{"selector": {"dataplaneTags": {"kuma.io/service": "svc-0"}}, "ports": [{"name": "http", "port": 80, "targetPort": "http-port", "appProtocol": "http"}]}`)
 	putText(b, s, resources.Key{Type: resources.TypeMeshTrafficPermission, Mesh: "default", Name: "bench"}, nil,
 		`{"rules": [{"default": {"allow": [{"spiffeId": {"type": "Prefix", "value": "spiffe://"}}]}}]}`)
+	for i := range changedConfs { // as `make bench`: a MeshTrace names each workload in the listeners of its proxies
+		if c := &changedConfs[i]; c.typ == resources.TypeMeshTrace {
+			c.put(b, s, 0)
+		}
+	}
 	return s
 }
 
 // askingProxies connects the proxies of a benchmark of changes. settle applies what has changed, and returns how many responses
 // they got; they have got what is there. end disconnects them.
-func askingProxies(b testing.TB, x *Proxies) (settle func() int, end func()) {
+func askingProxies(b testing.TB, x *Proxies, proxies int) (settle func() int, end func()) {
 	b.Helper()
-	streams := make([]*askingStream, *changeProxies)
+	streams := make([]*askingStream, proxies)
 	for i := range streams {
 		a := &askingStream{s: connectWhole(b, x, fmt.Sprintf("dp-%d", i))}
 		for k := range kinds {

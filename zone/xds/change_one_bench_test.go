@@ -44,7 +44,7 @@ func (c *changeOfOne) change(t testing.TB, conf *changedConf, n int) int {
 // types for all proxies and for this one, for each type: from the store to the response, without the network.
 func BenchmarkChangeOfOne(b *testing.B) {
 	one := newChangeOfOne(b, *changeProxies)
-	_, end := askingProxies(b, one.x)
+	_, end := askingProxies(b, one.x, *changeProxies)
 	defer end()
 	for i := range changedConfs {
 		c := &changedConfs[i]

@@ -55,9 +55,11 @@ type ledKey struct {
 // led is the listener of an egress, with what it was built from.
 type led struct {
 	ledKey
-	doors   []door
-	answers *answers
-	chains  []*chainParts
+	doors []door
+	// handshakes are those of all chains, with the name of the proxy's identity.
+	handshakes *stencil
+	identity   string
+	chains     []chain
 	*resource
 }
 
@@ -68,10 +70,10 @@ func (s *sender) lead(p *plan, out *sending) error {
 	}
 	for i := range s.target.egresses {
 		in := &s.target.egresses[i]
-		made := led{doors: p.doors, ledKey: ledKey{section: in.section, listen: in.listen,
+		made := led{doors: p.doors, identity: s.target.secrets.identity, ledKey: ledKey{section: in.section, listen: in.listen,
 			filters: strings.Join(in.filterNames(), " "), mark: s.accesses[in.accessKey()].mark}}
 		var err error
-		if made.answers, err = s.target.answersOnce(in.http()); err == nil {
+		if made.handshakes, err = s.target.answers(in.http()); err == nil {
 			err = s.egressListener(in, &made)
 		}
 		if err != nil {
@@ -90,7 +92,8 @@ func (s *sender) egressListener(in *inbound, made *led) error {
 	if last := s.last; last != nil {
 		for i := range last.led {
 			has := &last.led[i]
-			if has.ledKey == made.ledKey && has.answers == made.answers && slices.Equal(has.doors, made.doors) {
+			if has.ledKey == made.ledKey && has.handshakes == made.handshakes && has.identity == made.identity &&
+				slices.Equal(has.doors, made.doors) {
 				made.chains, made.resource = has.chains, has.resource
 				return nil
 			}
@@ -104,17 +107,13 @@ func (s *sender) egressListener(in *inbound, made *led) error {
 	if err != nil {
 		return err
 	}
-	parts := [][]byte{head}
 	for _, d := range made.doors {
 		key := doorKey{d, made.section, made.filters, made.mark}
-		chain, err := s.target.shared.doors.get(key, func() (*chainParts, error) { return s.doorParts(in, d) })
+		parts, err := s.target.shared.doors.get(key, func() (*chainParts, error) { return s.doorParts(in, d) })
 		if err != nil {
 			return err
 		}
-		made.chains = append(made.chains, chain)
-		whole := *chain
-		whole.handshakes = made.answers.field
-		parts = append(parts, whole.field()...)
+		made.chains = append(made.chains, chain{chainParts: parts, handshakes: made.handshakes, identity: made.identity})
 	}
 	tail, err := marshalled(&listenerv3.Listener{
 		StatPrefix:       in.name(),
@@ -124,8 +123,12 @@ func (s *sender) egressListener(in *inbound, made *led) error {
 			ConfigType: &listenerv3.ListenerFilter_TypedConfig{TypedConfig: same.inspector},
 		}},
 	})
-	made.resource = listenerOf(in.name(), append(parts, tail))
-	return err
+	if err != nil {
+		return err
+	}
+	around := &frame{string(head), string(tail)}
+	made.resource = around.listener(in.name(), made.chains)
+	return nil
 }
 
 // doorKey is everything that the chain of a door depends on, apart from handshakes. Egresses share it.
@@ -143,7 +146,7 @@ func (s *sender) doorParts(in *inbound, d door) (*chainParts, error) {
 		Name: d.name, Filters: filters, TransportSocketConnectTimeout: handshakeTime,
 		FilterChainMatch: &listenerv3.FilterChainMatch{ServerNames: []string{d.sni}},
 		Metadata:         s.accesses[in.accessKey()].metadata(),
-	})
+	}, nil)
 }
 
 // egressFilters judge a client on its first bytes. Only then does the proxy connect to the service.

@@ -37,7 +37,7 @@ func BenchmarkChangeOfAGateway(b *testing.B) {
 	putGateway(b, s, "all", `"kuma.io/service": "edge"`, 0)
 	putGateway(b, s, "one", tags(0), 0)
 	x := testProxies(s)
-	settle, end := askingProxies(b, x)
+	settle, end := askingProxies(b, x, *changeProxies)
 	defer end()
 	for name, tag := range map[string]string{"all": `"kuma.io/service": "edge"`, "one": tags(0)} {
 		b.Run(name, func(b *testing.B) {

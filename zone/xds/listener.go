@@ -6,6 +6,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
@@ -31,10 +32,8 @@ type secretNames struct {
 // handshakeTime is the time limit for a client's handshake.
 var handshakeTime = durationpb.New(10 * time.Second)
 
-// listenerKey is everything that the listener of an inbound depends on.
+// listenerKey is everything that the listener of an inbound depends on, apart from the Dataplane.
 type listenerKey struct {
-	// bare is the inbound without the effect of policies.
-	bare       *inbound
 	permissive bool
 	logged     *inboundLogs
 	limits     *connectionLimits
@@ -45,39 +44,55 @@ type listenerKey struct {
 	marks [2]string
 }
 
-// listener returns the listener of the ith inbound.
-func (t *target) listener(i int, clients accesses) (*resource, error) {
-	in := &t.inbounds[i]
-	if len(t.bare) == 0 {
-		return newListener(in, t, clients)
-	}
-	key := listenerKey{bare: &t.bare[i], permissive: in.permissive, logged: in.logged, limits: in.limits,
-		tls: t.observed.tls.id, secrets: t.secrets, by: t.spans()}
-	if _, err := t.answers(in.http()); err != nil { // it keeps them for the next listener
-		return nil, err
-	}
-	for j, side := range in.judged() {
-		key.marks[j] = clients[side.accessKey()].mark
-	}
-	return t.shared.inbounds.get(key, func() (*resource, error) { return newListener(in, t, clients) })
+// inboundListener is the listener of an inbound with its inputs, some of which other proxies share.
+type inboundListener struct {
+	*resource
+	key    listenerKey
+	frame  *frame
+	chains []chain
 }
 
-// newListener builds the listener of an inbound. From policies, it contains only the access mark of a TCP inbound, the
+// listener returns the listener of the ith inbound. From policies, it contains only the access mark of a TCP inbound, the
 // settings of MeshTLS and, for HTTP, those of MeshTimeout, MeshTrace and MeshAccessLog. When one of them changes,
 // connections drain.
-func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
-	// The parts of the message, in the order of its fields: proxies share the chains, except for their own secrets.
-	head, err := marshalled(&listenerv3.Listener{Name: in.name(), Address: in.listen.proto()})
-	if err != nil {
-		return nil, err
+func (t *target) listener(i int, clients accesses) (*resource, error) {
+	in, made := &t.inbounds[i], &inboundListener{}
+	if len(t.listeners) > 0 {
+		made = &t.listeners[i]
 	}
-	parts := [][]byte{head}
-	for _, side := range in.judged() {
-		chain, err := side.chain(t, clients[side.accessKey()])
+	sides := in.judged()
+	key := listenerKey{permissive: in.permissive, logged: in.logged, limits: in.limits, tls: t.observed.tls.id,
+		secrets: t.secrets, by: t.spans()}
+	for j := range sides {
+		key.marks[j] = clients[sides[j].accessKey()].mark
+	}
+	if made.resource != nil && made.key == key {
+		return made.resource, nil
+	}
+	next := inboundListener{key: key, frame: made.frame}
+	if next.frame == nil {
+		var err error
+		if next.frame, err = t.frameOf(in); err != nil {
+			return nil, err
+		}
+	}
+	for j := range sides {
+		chain, err := sides[j].chain(t, clients[sides[j].accessKey()])
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, chain...)
+		next.chains = append(next.chains, chain)
+	}
+	next.resource = next.frame.listener(in.name(), next.chains)
+	*made = next
+	return made.resource, nil
+}
+
+// frameOf builds what the listener of an inbound has apart from chains. No policy changes it.
+func (t *target) frameOf(in *inbound) (*frame, error) {
+	head, err := marshalled(&listenerv3.Listener{Name: in.name(), Address: in.listen.proto()})
+	if err != nil {
+		return nil, err
 	}
 	same, err := theUnvarying()
 	if err != nil {
@@ -96,10 +111,7 @@ func newListener(in *inbound, t *target, clients accesses) (*resource, error) {
 		rest.BindToPort = wrapperspb.Bool(false)
 	}
 	tail, err := marshalled(rest)
-	if err != nil {
-		return nil, err
-	}
-	return listenerOf(in.name(), append(parts, tail)), nil
+	return &frame{string(head), string(tail)}, err
 }
 
 // overADS returns the source of resources that come on the ADS stream. The result must not be changed.
@@ -130,10 +142,10 @@ func downstreamTLS(t *target, alpn []string) *tlsv3.DownstreamTlsContext {
 	}
 }
 
-// tcpFilters judge a connection on its first bytes. Only then does the proxy connect to the application, so the
-// application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application speaks first, the
-// handshake judges the connection, and its first bytes are judged again for the statistics and the log.
-func tcpFilters(in *inbound, _ *target) (*filterList, error) {
+// newTCPFilters builds filters that judge a connection on its first bytes. Only then does the proxy connect to the
+// application, so the application cannot speak to a client that was not judged (envoy-rbac, "Traps"). If the application
+// speaks first, the handshake judges the connection, and its first bytes are judged again for the statistics and the log.
+func newTCPFilters(in *inbound) (*filterList, error) {
 	deny, err := pack(rbac.DenyAllNetwork(in.statPrefix()))
 	if err != nil {
 		return nil, err
@@ -180,27 +192,17 @@ func tcpFilters(in *inbound, _ *target) (*filterList, error) {
 	return &filterList{append(filters, last.inChain), last.filter}, nil
 }
 
-func httpFilters(in *inbound, t *target) (*filterList, error) {
+// httpFilters judge each request. The last one, a connection manager, is apart: it has no spans yet.
+func httpFilters(in *inbound) ([]*listenerv3.Filter, *hcmv3.HttpConnectionManager, error) {
 	manager, err := connectionManager(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t.observed.trace.onManager(manager)
 	in.limits.onManager(manager)
-	packed, err := pack(manager)
-	if err != nil {
-		return nil, err
-	}
 	note, err := noteClient() // routes and logs of connections without a request read this note
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limiter, err := in.connectionLimiter()
-	if err != nil {
-		return nil, err
-	}
-	return &filterList{filters: []*listenerv3.Filter{limiter, note, {
-		Name:       "envoy.filters.network.http_connection_manager",
-		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
-	}}}, nil
+	return []*listenerv3.Filter{limiter, note}, manager, err
 }

@@ -10,7 +10,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -129,19 +128,20 @@ func (t *target) newMetrics(listen endpoint, backend *resources.PrometheusBacken
 		return nil, err
 	}
 	t.observed.kept = append(t.observed.kept, shown)
-	chain := shown.chain
+	made := chain{chainParts: shown.chain}
 	if backend.TLS != nil && backend.TLS.Mode == resources.MetricsInTheMesh {
-		tls, err := t.answers(true)
-		if err != nil {
+		made.identity = t.secrets.identity
+		if made.handshakes, err = t.answers(true); err != nil {
 			return nil, err
 		}
-		chain.handshakes = tls.field
+		t.observed.kept = append(t.observed.kept, made.handshakes)
 	}
 	head, err := marshalled(&listenerv3.Listener{Name: metricsListener, Address: listen.proto()})
 	if err != nil {
 		return nil, err
 	}
-	return listenerOf(metricsListener, append(append([][]byte{head}, chain.field()...), shown.tail)), nil
+	around := &frame{string(head), shown.tail}
+	return around.listener(metricsListener, []chain{made}), nil
 }
 
 // metricsKey is everything that metricsListener depends on, apart from its address and handshakes. changes identifies the
@@ -150,8 +150,8 @@ type metricsKey struct{ path, from, changes string }
 
 // shownMetrics is that part of it. Proxies share it.
 type shownMetrics struct {
-	chain chainParts
-	tail  []byte
+	chain *chainParts
+	tail  string
 }
 
 func (k *metricsKey) shown(changes *hcmv3.HttpFilter) (*shownMetrics, error) {
@@ -159,10 +159,7 @@ func (k *metricsKey) shown(changes *hcmv3.HttpFilter) (*shownMetrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	chain, err := newChainParts(&listenerv3.FilterChain{Name: metricsListener, Filters: []*listenerv3.Filter{{
-		Name:       "envoy.filters.network.http_connection_manager",
-		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
-	}}})
+	chain, err := newChainParts(&listenerv3.FilterChain{Name: metricsListener}, manager)
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +168,10 @@ func (k *metricsKey) shown(changes *hcmv3.HttpFilter) (*shownMetrics, error) {
 		rest.PerConnectionBufferLimitBytes = wrapperspb.UInt32(maxMetrics)
 	}
 	tail, err := marshalled(rest)
-	return &shownMetrics{*chain, tail}, err
+	return &shownMetrics{chain, string(tail)}, err
 }
 
-func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
+func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*hcmv3.HttpConnectionManager, error) {
 	same, err := theUnvarying()
 	if err != nil {
 		return nil, err
@@ -184,7 +181,7 @@ func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
 	if changes != nil {
 		filters = append([]*hcmv3.HttpFilter{changes}, filters...)
 	}
-	return pack(&hcmv3.HttpConnectionManager{
+	return &hcmv3.HttpConnectionManager{
 		StatPrefix:    metricsListener,
 		NormalizePath: wrapperspb.Bool(true),
 		HttpFilters:   filters,
@@ -200,7 +197,7 @@ func (k *metricsKey) manager(changes *hcmv3.HttpFilter) (*anypb.Any, error) {
 				}},
 			}}}},
 		}},
-	})
+	}, nil
 }
 
 // getOf matches a GET of one path. Changes to a proxy need POST.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -39,17 +38,11 @@ type asks struct {
 	alpn  string
 }
 
-// socketKey is everything that a cluster's handshake depends on.
+// socketKey is everything that a cluster's handshake depends on, but for the name of the identity.
 type socketKey struct {
 	asks
-	secrets secretNames
+	secrets unnamedSecrets
 	tls     string
-}
-
-// socket is the end of a marshalled cluster: its handshake settings. It keeps what it was made with.
-type socket struct {
-	config []byte
-	alike  *stencil
 }
 
 // presented is what the clusters of a proxy have of the proxy itself.
@@ -58,10 +51,10 @@ type presented struct {
 	tls     string
 }
 
-// identified is a cluster with the parts that it was built from.
+// identified is a cluster with the parts that it was built from, which other proxies share.
 type identified struct {
 	part   *clusterPart
-	socket *socket
+	socket *stencil
 	*resource
 }
 
@@ -103,70 +96,66 @@ func (s *sender) identify(p *plan, out *sending) error {
 	out.clusters = make([]identified, len(p.clusters))
 	out.by = presented{s.secrets, s.target.observed.tls.id}
 	for i, part := range p.clusters {
-		if last := s.last; last != nil && last.by == out.by && i < len(last.clusters) && last.clusters[i].part == part {
-			out.clusters[i] = last.clusters[i]
-			out.sets[kindCluster] = append(out.sets[kindCluster], out.clusters[i].resource)
-			continue
+		made := s.last.identified(i, part, &out.by)
+		if made == nil {
+			var err error
+			if made, err = s.present(part); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
 		}
-		key := socketKey{part.asks, s.secrets, s.target.observed.tls.id}
-		tls, err := s.target.shared.sockets.get(key, func() (*socket, error) { return s.socket(&key) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", part.name, err)
-		}
-		made := identified{part: part, socket: tls}
-		if made.resource = s.last.identified(i, part, tls); made.resource == nil {
-			made.resource = resourceOf(part.name, &anypb.Any{TypeUrl: typeURLs[kindCluster],
-				Value: slices.Concat([]byte(part.config), tls.config)})
-		}
-		out.clusters[i] = made
+		out.clusters[i] = *made
 		out.sets[kindCluster] = append(out.sets[kindCluster], made.resource)
 	}
 	return nil
 }
 
-// identified returns the cluster that was built from the same parts; nil if there is none. i is a guess at its
-// position.
-func (s *sending) identified(i int, of *clusterPart, tls *socket) *resource {
-	if s == nil || len(s.clusters) == 0 {
+// identified returns the cluster that was built from the same part for the same proxy; nil if there is none. i is a guess
+// at its position.
+func (s *sending) identified(i int, of *clusterPart, by *presented) *identified {
+	if s == nil || len(s.clusters) == 0 || s.by != *by {
 		return nil
 	}
 	if i >= len(s.clusters) || s.clusters[i].part != of {
 		i, _ = slices.BinarySearchFunc(s.clusters, of.name,
 			func(c identified, name string) int { return strings.Compare(c.name, name) })
 	}
-	if i < len(s.clusters) && s.clusters[i].part == of && s.clusters[i].socket == tls {
-		return s.clusters[i].resource
+	if i < len(s.clusters) && s.clusters[i].part == of {
+		return &s.clusters[i]
 	}
 	return nil
 }
 
-// socket returns the end of a cluster. Its bytes follow the rest of the marshalled cluster, which makes one message.
-func (s *sender) socket(k *socketKey) (*socket, error) {
-	identity := k.secrets.identity
-	if !utf8.ValidString(identity) {
-		return nil, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, identity)
+// present returns a cluster that presents the proxy's own identity.
+func (s *sender) present(part *clusterPart) (*identified, error) {
+	secrets, err := s.secrets.unnamed()
+	if err != nil {
+		return nil, err
 	}
-	of := *k
-	of.secrets.identity = gap(identity)
-	alike, err := s.target.shared.socketStencils.get(of, func() (*stencil, error) {
-		config, err := of.config(s.target.observed.tls.params())
-		return newStencil(config, len(identity)), err
+	tls := &s.target.observed.tls
+	key := socketKey{part.asks, secrets, tls.id}
+	socket, err := s.target.shared.sockets.get(key, func() (*stencil, error) {
+		identity := gap(secrets.length)
+		config, err := key.config(identity, tls.params())
+		return newStencil(config, identity), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &socket{alike.with(identity), alike}, nil
+	// The handshake settings follow the rest of the marshalled cluster, which makes one message.
+	message := append(make([]byte, 0, len(part.config)+socket.size(s.secrets.identity)), part.config...)
+	return &identified{part, socket, resourceOf(part.name, &anypb.Any{TypeUrl: typeURLs[kindCluster],
+		Value: socket.appendTo(message, s.secrets.identity)})}, nil
 }
 
 // config requests the service by its server name, which ingresses route by, and presents the proxy's own identity. The
 // other spelling is for endpoints that need it.
-func (k *socketKey) config(params *tlsv3.TlsParameters) ([]byte, error) {
+func (k *socketKey) config(identity string, params *tlsv3.TlsParameters) ([]byte, error) {
 	as := &k.asks
 	context := &tlsv3.UpstreamTlsContext{
 		Sni: as.sni,
 		CommonTlsContext: &tlsv3.CommonTlsContext{
 			TlsParams:                      params,
-			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: k.secrets.identity, SdsConfig: k.secrets.source()}},
+			TlsCertificateSdsSecretConfigs: []*tlsv3.SdsSecretConfig{{Name: identity, SdsConfig: k.secrets.source()}},
 			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContextSdsSecretConfig{
 				ValidationContextSdsSecretConfig: &tlsv3.SdsSecretConfig{Name: as.trust, SdsConfig: overADS()},
 			},

@@ -3,6 +3,8 @@ package xds
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -24,6 +26,22 @@ func secretsOf(dp resources.Key, who *identity.Assigned) secretNames {
 		k += "#" + hex.EncodeToString(sum[:4])
 	}
 	return secretNames{identity: "identity_cert:" + k, trust: trustName(dp.Mesh)}
+}
+
+// unnamedSecrets are secrets but for the name of the identity, of which they have the length. It is a key.
+type unnamedSecrets struct {
+	secretNames
+	length int
+}
+
+// unnamed returns the secrets without the name of the identity. It fails if that is not text.
+func (n secretNames) unnamed() (unnamedSecrets, error) {
+	if !utf8.ValidString(n.identity) {
+		return unnamedSecrets{}, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, n.identity)
+	}
+	length := len(n.identity)
+	n.identity = ""
+	return unnamedSecrets{n, length}, nil
 }
 
 // trustName returns the name of the secret with a mesh's trust bundles.

@@ -2,9 +2,7 @@ package xds
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -121,74 +119,48 @@ func (in *inbound) judged() []inbound {
 	return []inbound{*in, bare}
 }
 
-// filterList holds the filters of an inbound's chain. forwarder is what ECDS serves of the last one in TCP. Proxies share
-// it.
+// filterList holds the filters of a TCP inbound's chain. forwarder is what ECDS serves of the last one. Proxies share it.
 type filterList struct {
 	filters   []*listenerv3.Filter
 	forwarder *resource
 }
 
-// filtersKey is everything that they depend on.
+// filtersKey is everything that the filters of an inbound depend on, apart from spans.
 type filtersKey struct {
 	section                      string
 	http, plaintext, serverFirst bool
 	own                          *inbound
 	logged                       *inboundLogs
 	limits                       *connectionLimits
-	by                           *provider
 }
 
-func (in *inbound) filters(t *target) (*filterList, error) {
-	key := filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits, t.spans()}
-	made, err := t.shared.filters.get(key, func() (*filterList, error) {
-		if in.http() {
-			return httpFilters(in, t)
-		}
-		return tcpFilters(in, t)
-	})
-	return made, err
+func (in *inbound) filtersKey() filtersKey {
+	return filtersKey{in.section, in.http(), in.plaintext, in.serverFirst, in.own, in.logged, in.limits}
 }
 
-// answersKey is everything that the handshake of an inbound depends on.
+func (in *inbound) tcpFilters(t *target) (*filterList, error) {
+	return t.shared.filters.get(in.filtersKey(), func() (*filterList, error) { return newTCPFilters(in) })
+}
+
+// answersKey is everything that the handshake of an inbound depends on, but for the name of the identity.
 type answersKey struct {
 	http    bool
 	tls     string
-	secrets secretNames
+	secrets unnamedSecrets
 }
 
-// answers are the field of a marshalled filter chain that says how a proxy answers handshakes. They keep what they were
-// made with, and are immutable.
-type answers struct {
-	field []byte
-	alike *stencil
-}
-
-// answers returns how the proxy answers the handshakes of an inbound's clients, and keeps that for the next listener.
-func (t *target) answers(http bool) (*answers, error) {
-	made, err := t.answersOnce(http)
-	t.observed.kept = append(t.observed.kept, made)
-	return made, err
-}
-
-// answersOnce is answers for a caller that keeps them itself.
-func (t *target) answersOnce(http bool) (*answers, error) {
-	return t.shared.answers.get(answersKey{http, t.observed.tls.id, t.secrets}, func() (*answers, error) {
-		identity := t.secrets.identity
-		if !utf8.ValidString(identity) {
-			return nil, fmt.Errorf("%w: the name of a secret is not valid text: %q", ErrConfig, identity)
-		}
-		secrets := t.secrets
-		secrets.identity = gap(identity)
-		alike, err := t.shared.answerStencils.get(answersKey{http, t.observed.tls.id, secrets}, func() (*stencil, error) {
-			of := *t
-			of.secrets = secrets
-			field, err := of.answering(http)
-			return newStencil(field, len(identity)), err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &answers{alike.with(identity), alike}, nil
+// answers returns the field of a marshalled filter chain that says how a proxy answers the handshakes of an inbound's
+// clients, for the name of its identity.
+func (t *target) answers(http bool) (*stencil, error) {
+	secrets, err := t.secrets.unnamed()
+	if err != nil {
+		return nil, err
+	}
+	return t.shared.answers.get(answersKey{http, t.observed.tls.id, secrets}, func() (*stencil, error) {
+		of := *t
+		of.secrets.identity = gap(secrets.length)
+		field, err := of.answering(http)
+		return newStencil(field, of.secrets.identity), err
 	})
 }
 
@@ -206,47 +178,50 @@ func (t *target) answering(http bool) ([]byte, error) {
 		Name: "envoy.transport_sockets.tls", ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: tls}}})
 }
 
-// chainKey is everything that a filter chain depends on, apart from handshakes.
+// chainKey is everything that a filter chain depends on, apart from spans and handshakes.
 type chainKey struct {
-	filters *filterList
+	filters filtersKey
 	mark    string
 }
 
-// chain returns the filter chain of an inbound as a field of a marshalled listener, in parts. The plaintext chain is beside
-// the TLS chain, which takes everything else and does not change: clients with TLS keep their connections when the mode
-// changes.
-func (in *inbound) chain(t *target, clients access) ([][]byte, error) {
-	list, err := in.filters(t)
-	if err != nil {
-		return nil, err
-	}
-	key := chainKey{filters: list}
+// chain returns the filter chain of an inbound. The plaintext chain is beside the TLS chain, which takes everything else and
+// does not change: clients with TLS keep their connections when the mode changes.
+func (in *inbound) chain(t *target, clients access) (chain, error) {
+	out, key := chain{}, chainKey{filters: in.filtersKey()}
 	if !in.http() {
 		key.mark = clients.mark
+	} else if by := t.spans(); by != nil {
+		out.spans = by.field
 	}
-	parts, err := t.shared.chains.get(key, func() (*chainParts, error) { return in.chainParts(list, clients) })
-	if err != nil {
-		return nil, err
+	var err error
+	if out.chainParts, err = t.shared.chains.get(key, func() (*chainParts, error) { return in.chainParts(t, clients) }); err != nil {
+		return out, err
 	}
-	t.observed.kept = append(t.observed.kept, list, parts)
-	chain := *parts
 	if !in.plaintext {
-		made, err := t.answers(in.http())
+		out.identity = t.secrets.identity
+		out.handshakes, err = t.answers(in.http())
+	}
+	return out, err
+}
+
+// chainParts builds what proxies share of the filter chain of an inbound.
+func (in *inbound) chainParts(t *target, clients access) (*chainParts, error) {
+	all := &listenerv3.FilterChain{Name: in.chainName(), TransportSocketConnectTimeout: handshakeTime}
+	if in.plaintext {
+		all.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer"}
+	}
+	if in.http() {
+		filters, manager, err := httpFilters(in)
 		if err != nil {
 			return nil, err
 		}
-		chain.handshakes = made.field
+		all.Filters = filters
+		return newChainParts(all, manager)
 	}
-	return chain.field(), nil
-}
-
-func (in *inbound) chainParts(list *filterList, clients access) (*chainParts, error) {
-	chain := &listenerv3.FilterChain{Name: in.chainName(), Filters: list.filters, TransportSocketConnectTimeout: handshakeTime}
-	if !in.http() {
-		chain.Metadata = clients.metadata()
+	list, err := in.tcpFilters(t)
+	if err != nil {
+		return nil, err
 	}
-	if in.plaintext {
-		chain.FilterChainMatch = &listenerv3.FilterChainMatch{TransportProtocol: "raw_buffer"}
-	}
-	return newChainParts(chain)
+	all.Filters, all.Metadata = list.filters, clients.metadata()
+	return newChainParts(all, nil)
 }

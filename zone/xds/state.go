@@ -158,7 +158,8 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 		if err != nil {
 			return nil, err
 		}
-		return s.with(old.sending, old), nil
+		s.send(old.sending, old)
+		return s, nil
 	}
 	s := &state{sets: old.sets, receiving: old.receiving, sending: old.sending, secrets: t.secrets,
 		unrouted: old.unrouted, routed: routed(policies), madeRoutes: old.madeRoutes,
@@ -185,7 +186,8 @@ func buildReceived(t *target, policies []*matching.Policy, old *state) (*state, 
 			return nil, err
 		}
 	}
-	return s.with(old.sending, old), nil
+	s.send(old.sending, old)
+	return s, nil
 }
 
 func (s *state) buildListeners(t *target, old *state) error {
@@ -242,7 +244,7 @@ func (s *state) buildExtensions(t *target, policies []*matching.Policy, old *sta
 			if in.egress || side.http() {
 				continue
 			}
-			list, err := side.filters(t)
+			list, err := side.tcpFilters(t)
 			if err != nil {
 				return fmt.Errorf("inbound %q: %w", side.section, err)
 			}

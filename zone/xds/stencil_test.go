@@ -22,31 +22,50 @@ func TestListenersAreMarshalledAsMessages(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	inbounds := 0
-	for _, file := range files {
-		x := testProxies(storeOf(t, file))
-		for r := range x.cfg.Store.Snapshot().List(store.Query{Type: resources.TypeDataplane, Mesh: "default"}) {
-			s := newSession(x)
-			if err := s.identify(testNode(r.Name)); err != nil {
-				t.Fatalf("%s: %v", file, err)
+	for backend, sign := range map[string]string{
+		"": "",
+		`{"type": "OpenTelemetry", "openTelemetry": {"endpoint": "192.0.2.9:4317"}}`:                     "envoy.tracers.opentelemetry",
+		`{"type": "Datadog", "datadog": {"url": "http://192.0.2.9:8126"}}`:                               "envoy.tracers.datadog",
+		`{"type": "Zipkin", "zipkin": {"url": "http://192.0.2.9:9411/spans", "apiVersion": "httpJson"}}`: "envoy.tracers.zipkin",
+	} {
+		inbounds, traced := 0, 0
+		for _, file := range files {
+			s := storeOf(t, file)
+			if backend != "" {
+				putText(t, s, resources.Key{Type: resources.TypeMeshTrace, Mesh: "default", Name: "all"}, nil,
+					`{"targetRef": {"kind": "Mesh"}, "default": {"backends": [`+backend+`]}}`)
 			}
-			state := s.proxy.state.Load()
-			for _, l := range state.receiving[kindListener] {
-				inbounds++
-				m, err := l.delta.GetResource().UnmarshalNew()
-				if err != nil {
-					t.Fatalf("%s: %s: %v", file, l.name, err)
+			x := testProxies(s)
+			for r := range s.Snapshot().List(store.Query{Type: resources.TypeDataplane, Mesh: "default"}) {
+				s := newSession(x)
+				if err := s.identify(testNode(r.Name)); err != nil {
+					t.Fatalf("%s: %v", file, err)
 				}
-				want, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-				if got := l.delta.GetResource().GetValue(); err != nil || !bytes.Equal(got, want) {
-					t.Errorf("%s: %s has other bytes than its message: %q, want %q, error %v", file, l.name, got, want, err)
+				state := s.proxy.state.Load()
+				for _, l := range state.receiving[kindListener] {
+					inbounds++
+					m, err := l.delta.GetResource().UnmarshalNew()
+					if err != nil {
+						t.Fatalf("%s: %s: %v", file, l.name, err)
+					}
+					want, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+					got := l.delta.GetResource().GetValue()
+					if err != nil || !bytes.Equal(got, want) {
+						t.Errorf("%s: %s has other bytes than its message: %q, want %q, error %v", file, l.name, got, want, err)
+					}
+					if cap(got) != len(got) {
+						t.Errorf("%s: %s keeps %d bytes for %d", file, l.name, cap(got), len(got))
+					}
+					if bytes.Contains(got, []byte(sign)) {
+						traced++
+					}
 				}
+				s.end()
 			}
-			s.end()
 		}
-	}
-	if inbounds == 0 {
-		t.Error("there is no listener")
+		if inbounds == 0 || traced == 0 {
+			t.Errorf("backend %s: %d listeners, of which %d have spans", backend, inbounds, traced)
+		}
 	}
 }
 
@@ -56,8 +75,9 @@ func TestNamesInStencils(t *testing.T) {
 	const name = "identity_cert:default/dp-1"
 	for _, text := range []string{"a %s b %s", "%s", "nothing"} {
 		with := func(name string) []byte { return bytes.ReplaceAll([]byte(text), []byte("%s"), []byte(name)) }
-		if got, want := newStencil(with(gap(name)), len(name)).with(name), with(name); !bytes.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+		s := newStencil(with(gap(len(name))), gap(len(name)))
+		if got, want := s.appendTo(nil, name), with(name); !bytes.Equal(got, want) || s.size(name) != len(want) {
+			t.Errorf("%q of %d bytes, want %q", got, s.size(name), want)
 		}
 	}
 }

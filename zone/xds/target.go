@@ -18,8 +18,10 @@ type target struct {
 	match     *matching.Proxy
 	secrets   secretNames
 	inbounds  []inbound
-	// bare holds the inbounds without the effect of policies.
+	// bare holds the inbounds without the effect of policies. listeners holds their last listeners, which successors of the
+	// target share; both are empty for a target without a proxy.
 	bare      []inbound
+	listeners []inboundListener
 	form      rbac.Form
 	outbounds []outbound
 	// gateway describes the listeners of a MeshGateway's proxy; nil for others.

@@ -11,6 +11,7 @@ import (
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tagsv3 "github.com/envoyproxy/go-control-plane/envoy/type/tracing/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/causeway-mesh/causeway/resources"
@@ -42,6 +43,8 @@ type traceConf struct {
 // provider sends the spans of a workload to a backend. The workload's proxies share it.
 type provider struct {
 	manager *hcmv3.HttpConnectionManager_Tracing
+	// field is manager as the field of a marshalled connection manager.
+	field   string
 	cluster *resource
 	problem string
 }
@@ -118,11 +121,20 @@ func providerTo(b *resources.TraceBackend, service string) *provider {
 		return &provider{}
 	}
 	never := &typev3.Percent{}
-	return &provider{cluster: cluster,
+	out := &provider{cluster: cluster,
 		// The shares apply to requests without a route: none.
 		manager: &hcmv3.HttpConnectionManager_Tracing{Provider: to, ClientSampling: never, RandomSampling: never,
 			OverallSampling: never},
 	}
+	field, err := proto.MarshalOptions{Deterministic: true}.Marshal(&hcmv3.HttpConnectionManager{Tracing: out.manager})
+	if err == nil {
+		err = out.manager.Validate()
+	}
+	if err != nil {
+		return &provider{problem: "proxies refuse it: " + err.Error()}
+	}
+	out.field = string(field)
+	return out
 }
 
 func (o *observed) problem(origin, text string) { o.problems = append(o.problems, origin+": "+text) }

@@ -49,11 +49,11 @@ type observed struct {
 
 // extends reports whether ECDS serves the same of the inbounds of a target that differs only in the policies of wholeTypes.
 func (p *proxy) extends(t *target) bool {
-	if p.proxyless || p.unbuilt != (unbuilt{}) || p.state.Load() == nil || t.spans() != p.target.spans() {
+	if p.proxyless || p.unbuilt != (unbuilt{}) || p.state.Load() == nil {
 		return false
 	}
-	return slices.EqualFunc(t.inbounds, p.target.inbounds, func(a, b inbound) bool {
-		return a.permissive == b.permissive && a.logged == b.logged && a.limits == b.limits
+	return slices.EqualFunc(t.inbounds, p.target.inbounds, func(a, b inbound) bool { // a forwarder has logs and limits
+		return a.permissive == b.permissive && (a.http() || a.logged == b.logged && a.limits == b.limits)
 	})
 }
 
@@ -94,7 +94,7 @@ func (t *target) observe(policies []*matching.Policy) error {
 
 // setBare keeps the inbounds without the effect of policies.
 func (t *target) setBare() {
-	t.bare = slices.Clone(t.inbounds)
+	t.bare, t.listeners = slices.Clone(t.inbounds), make([]inboundListener, len(t.inbounds))
 	for i := range t.bare {
 		if len(t.bare[i].logs) > 0 {
 			t.bare[i].own, t.inbounds[i].own = &t.bare[i], &t.bare[i]
