@@ -65,6 +65,16 @@ func TestPatchesReadWhatTheyChange(t *testing.T) {
 	}
 }
 
+// fewest returns the fewest allocations of 30 calls of f, each counted alone. The runtime and pools that a collection has
+// emptied, or that the race detector makes lose some of what they are given, only add to them.
+func fewest(f func()) float64 {
+	n := testing.AllocsPerRun(1, f)
+	for range 29 {
+		n = min(n, testing.AllocsPerRun(1, f))
+	}
+	return n
+}
+
 // TestAPatchLooksOnlyAtWhatItEdits: to check one cluster costs the same beside many.
 func TestAPatchLooksOnlyAtWhatItEdits(t *testing.T) { // it counts allocations, so it runs alone
 	cost := func(clusters int) float64 {
@@ -86,13 +96,13 @@ func TestAPatchLooksOnlyAtWhatItEdits(t *testing.T) { // it counts allocations, 
 			t.Fatal(after, err)
 		}
 		guard := &Guard{Original: before}
-		return testing.AllocsPerRun(10, func() {
+		return fewest(func() {
 			if err := guard.Check(before, after); err != nil || after.Same(before) {
 				t.Error(err)
 			}
 		})
 	}
-	if few, many := cost(10), cost(2000); many > few+1 { // the runtime may add one, of its own
+	if few, many := cost(10), cost(2000); many != few {
 		t.Errorf("%v allocations beside 2000 clusters, %v beside 10", many, few)
 	}
 }
