@@ -69,6 +69,36 @@ func TestListenersAreMarshalledAsMessages(t *testing.T) {
 	}
 }
 
+// TestNamesOfAnyLengthAreInListeners: the bytes around the name of an identity, among them its length, are never taken for
+// a part of the name.
+func TestNamesOfAnyLengthAreInListeners(t *testing.T) {
+	t.Parallel()
+	for length := len("identity_cert:"); length <= 2*resources.MaxNameBytes; length++ {
+		for _, spire := range []bool{false, true} {
+			own := secretNames{identity: strings.Repeat("n", length), trust: trustName("default"), spire: spire}
+			of := &target{secrets: own, shared: &shared{}}
+			made, err := of.answers(true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := of.answering(true)
+			if got := made.appendTo(nil, own.identity); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("a listener with a name of %d bytes has %q, want %q, error %v", length, got, want, err)
+			}
+			by := &sender{target: of, secrets: own}
+			cluster, err := by.present(&clusterPart{partKey{name: "c", asks: asks{sni: "a", trust: "b"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := socketKey{asks: asks{sni: "a", trust: "b"}, secrets: unnamedSecrets{secretNames: own}}
+			want, err = key.config(own.identity, of.observed.tls.params())
+			if got := cluster.delta.GetResource().GetValue(); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("a cluster with a name of %d bytes has %q, want %q, error %v", length, got, want, err)
+			}
+		}
+	}
+}
+
 // TestNamesInStencils: each gap takes the name, and a message without a gap stays.
 func TestNamesInStencils(t *testing.T) {
 	t.Parallel()
