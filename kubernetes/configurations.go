@@ -66,6 +66,7 @@ func (s *configurationSink) set(o *apiserver.Object) {
 
 // Replace implements apiserver.Sink.
 func (s *configurationSink) Replace(all []*apiserver.Object) {
+	s.Resumed()
 	s.set(nil)
 	for _, o := range all {
 		s.set(o)
