@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -74,8 +75,8 @@ type killing struct {
 	kills                 map[string]int
 }
 
-// chunk makes the writes of one kubectl apply, one kubectl delete and some in the other zone, and kills servers until they
-// are done.
+// chunk makes the writes of one kubectl apply, one kubectl delete and some in the other zone, and kills servers meanwhile.
+// Where the API server lets it, the zone is away while objects are deleted.
 func (k *killing) chunk() {
 	k.t.Helper()
 	applied, deleted := killChunk()
@@ -88,21 +89,36 @@ func (k *killing) chunk() {
 		names = append(names, id.kind+"/"+id.name)
 	}
 	k.written += len(documents) + len(names)
-	wrote := make(chan error, 2)
-	go func() {
-		err := k.patiently(unapplied(documents), "apply", "-f", "-")
-		if err == nil && len(names) > 0 {
-			err = k.patiently(func(string) string { return "" }, append([]string{"delete", "-n", "backend-ns", "--ignore-not-found"}, names...)...)
-		}
-		wrote <- err
-	}()
-	puts, values, deletes = k.change("zone-2", killElsewhere, killElsewhere/4)
-	go func() { wrote <- k.elsewhere(puts, values, deletes) }()
-	for left := 2; left > 0; {
+	elsewhere, last, gone := k.change("zone-2", killElsewhere, killElsewhere/4)
+	k.during(func() error {
+		return errors.Join(k.patiently(unapplied(documents), "apply", "-f", "-"), k.elsewhere(elsewhere, last, gone))
+	})
+	if len(names) == 0 {
+		return
+	}
+	remove := func() error {
+		return k.patiently(func(string) string { return "" }, append([]string{"delete", "-n", "backend-ns", "--ignore-not-found"}, names...)...)
+	}
+	if k.fail {
+		k.during(remove)
+		return
+	}
+	k.zone.Kill() // it sees no deletion
+	k.kills[k.zone.Name()]++
+	must(k.t, remove())
+	k.zone.start()
+}
+
+// during kills servers until a work is done.
+func (k *killing) during(work func() error) {
+	k.t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	for {
 		select {
-		case err := <-wrote:
+		case err := <-done:
 			must(k.t, err)
-			left--
+			return
 		case <-time.After(time.Duration(200+k.rng.IntN(2500)) * time.Millisecond):
 			k.kill()
 		}
