@@ -179,8 +179,12 @@ type objectState struct {
 	uid        string
 	generation int64
 	version    string // its resourceVersion
-	copy       bool
-	content    string // of a copy: annotationContent
+	// labels are those of a user's object: a change of them is no new generation.
+	labels map[string]string
+	// unjudged is set while nothing is known of this version of a user's object: it was read, and neither stored nor refused.
+	unjudged bool
+	copy     bool
+	content  string // of a copy: annotationContent
 	// key is the resource that it is, or was before it became invalid; zero if it never was one.
 	key resources.Key
 	// refused is why it is not in the store as written.

@@ -13,6 +13,8 @@ import (
 type conditionInputs struct {
 	// refused is why the object is not in the store as written.
 	refused error
+	// unjudged is set while nothing is known of the object as it is now.
+	unjudged bool
 	// stored is the resource in the store; nil if there is none.
 	stored *resources.Resource
 	// generation is the object's.
@@ -32,7 +34,7 @@ func (n *conditionInputs) conditions() []resources.Condition {
 
 // known returns the conditions without those that follow from them.
 func (n *conditionInputs) known() []resources.Condition {
-	if n.refused != nil || n.stored == nil || n.stored.Object.Generation != n.generation {
+	if n.refused != nil || n.unjudged || n.stored == nil || n.stored.Object.Generation != n.generation {
 		return n.unaccepted()
 	}
 	out := []resources.Condition{

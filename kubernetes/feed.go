@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -155,7 +156,9 @@ func (b *Bridge) read(one *queued) *resources.Resource {
 		known = &objectState{uid: o.Meta.UID}
 		k.objects[one.id.Name] = known
 	}
-	same := known.generation == o.Meta.Generation && known.version != ""
+	first := known.version == ""
+	same := !first && known.generation == o.Meta.Generation && maps.Equal(known.labels, o.Meta.Labels)
+	known.labels, known.unjudged = o.Meta.Labels, known.unjudged || !same
 	known.generation, known.version, known.conditions = o.Meta.Generation, o.Meta.ResourceVersion, conditionsIn(o)
 	delete(b.waiting, one.id)
 	if err != nil {
@@ -163,12 +166,15 @@ func (b *Bridge) read(one *queued) *resources.Resource {
 			b.Log.Warn("an object in Kubernetes is not valid, and has no effect", "type", one.id.Type, "object",
 				one.id.Name.String(), "error", err)
 		}
-		known.refused = err
+		known.refused, known.unjudged = err, false
 		b.dueLocked(one.id, 0)
 		return nil
 	}
 	if !same {
-		known.refused = nil // of another generation: nothing is known of this one
+		known.refused = nil // of another generation, or of other labels: nothing is known of this one
+	}
+	if known.unjudged && !first {
+		b.dueLocked(one.id, reportInterval) // usually the store has it before
 	}
 	doc = withoutRole(doc)
 	doc.Object = resources.Object{UID: o.Meta.UID, Generation: o.Meta.Generation}
@@ -217,7 +223,7 @@ func (b *Bridge) settleLocked(one *queued, refused error) {
 		return
 	}
 	was := known.refused
-	known.refused = refused
+	known.refused, known.unjudged = refused, false
 	if refused == nil {
 		if known.key != (resources.Key{}) && known.key != one.doc.Key { // it moved to another mesh
 			b.delayLocked(api.FeedDelete{Key: known.key, UID: known.uid})

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -111,7 +112,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		return
 	}
 	uid, key, was := o.uid, o.key, o.conditions
-	n := conditionInputs{refused: o.refused, generation: o.generation}
+	n := conditionInputs{refused: o.refused, unjudged: o.unjudged, generation: o.generation}
 	b.mu.Unlock()
 	if key != (resources.Key{}) {
 		n.stored = b.Store.Snapshot().Get(key)
@@ -196,7 +197,7 @@ func (b *Bridge) writeConditions(ctx context.Context, id objectID, uid string, g
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if known := b.kinds[id.Type].objects[id.Name]; known != nil && known.uid == o.Meta.UID &&
-		known.generation == o.Meta.Generation {
+		known.generation == o.Meta.Generation && maps.Equal(known.labels, o.Meta.Labels) {
 		known.version = o.Meta.ResourceVersion // the watch need not report it
 	}
 	return nil

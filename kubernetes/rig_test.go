@@ -131,9 +131,7 @@ func (g *rig) holds(want ...string) {
 
 // accepted returns what the condition Accepted of a permission is to say.
 func (g *rig) accepted(name apiserver.Name) string {
-	o := g.kinds[resources.TypeMeshTrafficPermission].objects[name]
-	n := conditionInputs{refused: o.refused, generation: o.generation, stored: g.store.Snapshot().Get(o.key)}
-	c := n.conditions()[0]
+	c := g.saysOf(name)[0]
 	return c.Status + " " + c.Message
 }
 

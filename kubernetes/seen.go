@@ -32,7 +32,7 @@ func (b *Bridge) sawForeign(one *queued) {
 	defer b.mu.Unlock()
 	o := one.change.object
 	b.kinds[one.id.Type].objects[one.id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation,
-		version: o.Meta.ResourceVersion, conditions: conditionsIn(o), refused: b.unwritable(one.id.Type)}
+		version: o.Meta.ResourceVersion, labels: o.Meta.Labels, conditions: conditionsIn(o), refused: b.unwritable(one.id.Type)}
 	b.dueLocked(one.id, 0)
 }
 
