@@ -227,17 +227,14 @@ func hidden(r *resources.Resource) (*resources.Resource, error) {
 	return r.WithSpec(spec), nil
 }
 
-// create creates an object. An adopted one has no content: its state comes from the watch.
+// create creates an object. Its state comes from the watch, which may be faster than the answer, and may know already that
+// the object is gone again.
 func (b *Bridge) create(ctx context.Context, k *kindState, id objectID, wanted *shown) error {
-	o, err := b.Client.Create(ctx, k.Kind.Kind, id.Namespace, wanted.document)
+	_, err := b.Client.Create(ctx, k.Kind.Kind, id.Namespace, wanted.document)
 	if apiserver.IsExists(err) {
 		return nil // the watch will report it
 	}
-	if err != nil {
-		return err
-	}
-	b.noteCopy(k, id, o, wanted)
-	return nil
+	return err
 }
 
 // rewrite replaces a copy.
@@ -255,16 +252,10 @@ func (b *Bridge) rewrite(ctx context.Context, k *kindState, id objectID, version
 	if err != nil {
 		return err
 	}
-	b.noteCopy(k, id, o, wanted)
-	return nil
-}
-
-func (b *Bridge) noteCopy(k *kindState, id objectID, o *apiserver.Object, wanted *shown) {
-	if wanted.content == "" {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k.objects[id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation, version: o.Meta.ResourceVersion,
-		copy: true, content: wanted.content}
+	if known := k.objects[id.Name]; wanted.content != "" && known != nil && known.copy && known.version == version {
+		*known = objectState{uid: o.Meta.UID, generation: o.Meta.Generation, version: o.Meta.ResourceVersion, copy: true, content: wanted.content}
+	} // or the watch was faster
+	return nil
 }
