@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/zone/matching"
 )
@@ -27,6 +29,9 @@ type gatewayRoute struct {
 	attached bool
 	// parts holds its services grouped by their confs; nil before it is computed. Use partsOf.
 	parts []requestConfs
+	// routes are those of a table, the same under each of its hosts, once they are built. Use routesOf.
+	routes  []*routev3.Route
+	written bool
 }
 
 // main returns the first backend that gets a share; nil if none does.

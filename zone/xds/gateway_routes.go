@@ -24,7 +24,7 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 	for _, h := range hosts {
 		host := &routev3.VirtualHost{Name: h.domain, Domains: []string{h.domain}}
 		for _, r := range h.routes {
-			host.Routes = append(host.Routes, s.gatewayRoutes(r)...)
+			host.Routes = append(host.Routes, s.routesOf(r)...)
 		}
 		if h.misdirected {
 			host.Routes = []*routev3.Route{misdirected()}
@@ -39,6 +39,14 @@ func (s *sender) gatewayTable(name string, hosts []*gatewayHost) (*resource, err
 func misdirected() *routev3.Route {
 	return &routev3.Route{Name: "misdirected", Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
 		Action: &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: http.StatusMisdirectedRequest}}}
+}
+
+// routesOf returns the routes of a rule, which are the same under all hosts.
+func (s *sender) routesOf(r *gatewayRoute) []*routev3.Route {
+	if !r.written {
+		r.routes, r.written = s.gatewayRoutes(r), true
+	}
+	return r.routes
 }
 
 // gatewayRoutes builds the routes of a rule: one, or one per part of its services with different confs. A proxy draws

@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/causeway-mesh/causeway/resources"
 	"github.com/causeway-mesh/causeway/resources/store"
+	"github.com/causeway-mesh/causeway/zone/matching"
 )
 
 const (
@@ -185,5 +187,55 @@ func TestReplicasOfAGatewayFollowItsCertificate(t *testing.T) {
 		if third := served(); !third[version] || len(third) != 1 {
 			t.Error("some replica has lost its certificate")
 		}
+	}
+}
+
+// TestAChangeOfAGatewayKeepsTheRulesOfItsRoutes: another hostname of a MeshGateway computes no policy's rules for its
+// routes again, and a policy only those of its type. A route that comes, and sends elsewhere, has them computed.
+func TestAChangeOfAGatewayKeepsTheRulesOfItsRoutes(t *testing.T) {
+	t.Parallel()
+	s := replicas(t, "", fmt.Sprintf(logOfEdge, ""))
+	x := testProxies(s)
+	for _, name := range []string{"caller", "other"} {
+		defer connect(x, name).end()
+	}
+	edge := func(host string) func() {
+		return func() { putEdge(t, s, fmt.Sprintf(`{"port": 8080, "protocol": "HTTP", "hostname": %q}`, host)) }
+	}
+	more := func(port int) func() {
+		return func() {
+			putText(t, s, resources.Key{Type: resources.TypeMeshHTTPRoute, Mesh: "default", Name: "more"}, nil, fmt.Sprintf(
+				`{"targetRef": {"kind": "MeshGateway", "name": "edge"}, "to": [{"targetRef": {"kind": "Mesh"}, "rules": [{"matches":
+				[{"path": {"type": "PathPrefix", "value": "/more"}}], "default": {"backendRefs": [{"kind": "MeshService", "name": "backend", "port": %d}]}}]}]}`, port))
+		}
+	}
+	edge("a.example")()
+	x.catchUp()
+	for _, step := range []struct {
+		what   string
+		change func()
+		rules  int
+	}{
+		{"another hostname", edge("b.example"), 0},
+		{"a timeout", func() {
+			putText(t, s, resources.Key{Type: resources.TypeMeshTimeout, Mesh: "default", Name: "all"}, nil,
+				`{"to": [{"targetRef": {"kind": "Mesh"}, "default": {"connectionTimeout": "4s"}},
+				{"targetRef": {"kind": "MeshHTTPRoute", "name": "more"}, "default": {"http": {"requestTimeout": "7s"}}}]}`)
+		}, 1},
+		{"another hostname, with the timeout", edge("c.example"), 0},
+		{"one more route", more(80), 6},
+		{"the route sends to another port", more(81), 6},
+	} {
+		of := func() []*matching.ToRules {
+			p := x.proxies[proxyID{Key: dataplaneKey("other")}].state.Load().sending.plan
+			return append(slices.Clone(p.rules), p.logs)
+		}
+		before := of()
+		step.change()
+		x.catchUp()
+		if n := newIn(before, of()); n != step.rules {
+			t.Errorf("%s: the rules of %d types were computed, want %d", step.what, n, step.rules)
+		}
+		sameAsAlone(t, x, s)
 	}
 }

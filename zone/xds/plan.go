@@ -132,14 +132,14 @@ func (s *sender) makePlan() (*plan, error) {
 	for _, b := range s.backends {
 		input.Only[b.service.Key()] = true
 	}
-	only := keysText(input.Only)
+	only, routes := keysText(input.Only), routesText(input.Gateway)
 	for t, rules := range map[resources.Type]*matching.ToRules{
 		resources.TypeMeshTimeout: &s.timeouts, resources.TypeMeshRetry: &s.retries,
 		resources.TypeMeshCircuitBreaker:        &s.breakers,
 		resources.TypeMeshLoadBalancingStrategy: &s.balancing, resources.TypeMeshHealthCheck: &s.health,
 	} {
 		input.Type = t
-		made, err := s.toRules(input, only)
+		made, err := s.toRules(input, only, routes)
 		if err != nil {
 			return nil, err
 		}
@@ -147,9 +147,11 @@ func (s *sender) makePlan() (*plan, error) {
 	}
 	if s.target.gateway != nil {
 		input.Type = resources.TypeMeshAccessLog
-		s.logs = matching.To(input)
-		logs := s.logs // a copy: a plan must not keep the sender in memory
-		p.logs = &logs
+		made, err := s.toRules(input, only, routes)
+		if err != nil {
+			return nil, err
+		}
+		s.logs, p.logs = *made, made
 	}
 	if err := s.make(p); err != nil {
 		return nil, err

@@ -13,23 +13,35 @@ type rulesKey struct {
 	typ                   resources.Type
 	policies              string
 	only, tagged          string
+	gateway               string // its routes
 	mesh, zone, namespace string
 	dests                 *matching.Destinations
 }
 
-// toRules returns the rules of one type. Plans share them, so that a change of one type leaves those of the others. The
-// rules of a gateway also depend on its routes.
-func (s *sender) toRules(input matching.ToInput, only string) (*matching.ToRules, error) {
-	build := func() (*matching.ToRules, error) {
+// toRules returns the rules of one type. Plans share them, so that a change of one type leaves those of the others, and
+// one of a MeshGateway those for its routes. routes are those of input.Gateway as text.
+func (s *sender) toRules(input matching.ToInput, only, routes string) (*matching.ToRules, error) {
+	of := input.Proxy
+	key := rulesKey{typ: input.Type, policies: matching.Selected(of, input.Policies, input.Type), only: only, gateway: routes,
+		tagged: taggedText(s.tagged), mesh: of.Key.Mesh, zone: of.Zone, namespace: of.Namespace, dests: s.dests}
+	return s.target.shared.rules.get(key, func() (*matching.ToRules, error) {
 		rules := matching.To(input)
 		return &rules, nil
+	})
+}
+
+// routesText returns routes, and the service ports that each sends to, as text.
+func routesText(to map[matching.ResourceKey][]matching.ResourceKey) string {
+	texts := make([]string, 0, len(to))
+	for route, ports := range to {
+		text := route.String()
+		for _, port := range ports {
+			text += "\t" + port.String()
+		}
+		texts = append(texts, text)
 	}
-	if s.target.gateway != nil {
-		return build()
-	}
-	of := input.Proxy
-	return s.target.shared.rules.get(rulesKey{typ: input.Type, policies: matching.Selected(of, input.Policies, input.Type),
-		only: only, tagged: taggedText(s.tagged), mesh: of.Key.Mesh, zone: of.Zone, namespace: of.Namespace, dests: s.dests}, build)
+	slices.Sort(texts)
+	return strings.Join(texts, "\n")
 }
 
 // keysText returns services as text.
