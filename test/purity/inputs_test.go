@@ -56,6 +56,20 @@ func TestProcessesReadNothingUnseen(t *testing.T) {
 	}
 }
 
+// TestBinariesAreNoInputs checks that no test starts its own binary by its name. It is in the repository and has the time
+// of each run, so the go command would never keep the result.
+func TestBinariesAreNoInputs(t *testing.T) {
+	t.Parallel()
+	eachTestFile(t, func(file, text string) {
+		if ownBinary.MatchString(text) && !uncached.MatchString(file) {
+			t.Errorf("%s starts the test's binary by its name: start /proc/self/exe", file)
+		}
+	})
+}
+
+// ownBinary matches what starts the test's binary by its name.
+var ownBinary = regexp.MustCompile(`exec\.Command(Context)?\([^)"]*os\.Args\[0\]|os\.Executable\(\)`)
+
 // eachTestFile calls a function with each file of tests.
 func eachTestFile(t *testing.T, do func(file, text string)) {
 	t.Helper()

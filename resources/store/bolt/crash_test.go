@@ -37,7 +37,7 @@ func child() int {
 }
 
 func childProcess(what, path string) *exec.Cmd {
-	c := exec.Command(os.Args[0])
+	c := exec.Command("/proc/self/exe") // by its own name, it would be an input of the result, and always a new one
 	c.Env = append(os.Environ(), childEnv+"="+what, childPath+"="+path)
 	c.Stderr = os.Stderr
 	return c
