@@ -11,7 +11,7 @@ type stencil struct{ pieces [][]byte }
 
 // gap stands for a name of the same length, which makes all lengths in the message the same. Its first byte is nowhere else
 // in it: bytes before a gap, such as the length of the name, may be equal to any of its bytes.
-func gap(length int) string { return "\x01" + strings.Repeat("\x02", length-1) }
+func gap(length int) string { return ("\x01" + strings.Repeat("\x02", length))[:length] }
 
 // newStencil returns the stencil of a message that was marshalled with a gap for a name.
 func newStencil(marshalled []byte, gap string) *stencil {

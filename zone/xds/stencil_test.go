@@ -2,6 +2,7 @@ package xds
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,7 +74,10 @@ func TestListenersAreMarshalledAsMessages(t *testing.T) {
 // a part of the name.
 func TestNamesOfAnyLengthAreInListeners(t *testing.T) {
 	t.Parallel()
-	for length := len("identity_cert:"); length <= 2*resources.MaxNameBytes; length++ {
+	if _, err := (&target{shared: &shared{}}).answers(true); !errors.Is(err, ErrConfig) {
+		t.Errorf("without a name: %v", err)
+	}
+	for length := len("spiffe://a"); length <= 2*resources.MaxNameBytes; length++ {
 		for _, spire := range []bool{false, true} {
 			own := secretNames{identity: strings.Repeat("n", length), trust: trustName("default"), spire: spire}
 			of := &target{secrets: own, shared: &shared{}}
