@@ -29,7 +29,7 @@ type conditionInputs struct {
 // conditions returns the conditions of a resource in a fixed order.
 func (n *conditionInputs) conditions() []resources.Condition {
 	list := n.known()
-	return append(list, ready(list)...)
+	return append(list, n.ready(list)...)
 }
 
 // known returns the conditions without those that follow from them.
@@ -43,7 +43,9 @@ func (n *conditionInputs) known() []resources.Condition {
 		programmed(n.rollout, n.author),
 	}
 	for _, c := range n.others {
-		if c.Type != resources.ConditionAccepted && c.Type != resources.ConditionResolvedRefs {
+		switch c.Type {
+		case resources.ConditionAccepted, resources.ConditionResolvedRefs, resources.ConditionReady: // merged
+		default:
 			out = append(out, c)
 		}
 	}

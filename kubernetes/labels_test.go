@@ -44,7 +44,7 @@ func TestLabelsThatNobodyJudged(t *testing.T) {
 	said := func(when, want string) {
 		t.Helper()
 		for _, c := range g.saysOf(web) {
-			if c.Type == conditionReady && c.Status != want || c.Type == resources.ConditionAccepted && c.Status != want {
+			if c.Type == resources.ConditionReady && c.Status != want || c.Type == resources.ConditionAccepted && c.Status != want {
 				t.Errorf("%s: %s is %s: %s", when, c.Type, c.Status, c.Message)
 			}
 		}

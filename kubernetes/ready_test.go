@@ -19,6 +19,9 @@ func TestReadySaysWhetherToWait(t *testing.T) {
 		change(r)
 		return r
 	}
+	own := func(status, reason string) []resources.Condition {
+		return []resources.Condition{{Type: resources.ConditionReady, Status: status, Reason: reason, Message: "what the server itself says"}}
+	}
 	for name, tt := range map[string]struct {
 		inputs                 conditionInputs
 		ready, reason, stalled string
@@ -37,6 +40,18 @@ func TestReadySaysWhetherToWait(t *testing.T) {
 		"not valid": {conditionInputs{refused: api.BadField("spec.to", "unknown field"), generation: 3}, "False", "Invalid", "Invalid"},
 		"its mesh is not there": {conditionInputs{refused: api.BadField("mesh", "%s", api.UnknownMesh+`"later"`), generation: 3},
 			"False", "NotAccepted", ""},
+		"it gives no identity yet": {conditionInputs{rollout: rollout(func(*tracker.Rollout) {}), others: own(resources.ConditionFalse, "NotSigning")},
+			"False", "NotSigning", ""},
+		"it gives identities, and a proxy lacks it": {conditionInputs{others: own(resources.ConditionTrue, "Ready"),
+			rollout: rollout(func(r *tracker.Rollout) { r.Proxies.Enforced = 0 })}, "False", "Pending", ""},
+		"it gives identities, and a zone refuses it": {conditionInputs{others: own(resources.ConditionTrue, "Ready"), rollout: rollout(func(r *tracker.Rollout) {
+			r.Zones.Refused = []tracker.RolloutRefused{{Zone: "zone-2", Reason: "too old"}}
+		})}, "False", "Refused", "Refused"},
+		"it gives no identity, and a zone is away": {conditionInputs{others: own(resources.ConditionFalse, "NotSigning"), rollout: rollout(func(r *tracker.Rollout) {
+			r.Zones.Offline = []tracker.RolloutOffline{{Zone: "zone-2"}}
+		})}, "False", "NotSigning", ""},
+		"it gave identities, and is judged anew": {conditionInputs{unjudged: true, others: own(resources.ConditionFalse, "NotSigning"),
+			rollout: rollout(func(*tracker.Rollout) {})}, "Unknown", "Pending", ""},
 		"not processed": {conditionInputs{generation: 3}, "Unknown", "Pending", ""},
 	} {
 		tt.inputs.stored = stored
@@ -44,9 +59,14 @@ func TestReadySaysWhetherToWait(t *testing.T) {
 			tt.inputs.generation = stored.Object.Generation
 		}
 		var is, stalled resources.Condition
+		seen := map[string]bool{}
 		for _, c := range tt.inputs.conditions() {
+			if seen[c.Type] {
+				t.Errorf("%s: there are two conditions %s", name, c.Type)
+			}
+			seen[c.Type] = true
 			switch c.Type {
-			case conditionReady:
+			case resources.ConditionReady:
 				is = c
 			case conditionStalled:
 				stalled = c

@@ -6,7 +6,7 @@ for _, c in ipairs(status.conditions or {}) do
   if c.type == "Stalled" and c.status == "True" then stalled = c end
 end
 local labels = obj.metadata.labels or {}
-if labels["causeway.io/copy"] == "true" then
+if ready == nil and labels["causeway.io/copy"] == "true" then -- servers say nothing of copies
   return { status = "Healthy", message = "a copy of what others wrote" }
 end
 if ready == nil or status.observedGeneration ~= obj.metadata.generation then
