@@ -99,7 +99,7 @@ type Candidates struct {
 	LeftOut int `json:"leftOut,omitempty"`
 	// Since is the start of the server's knowledge. It does not know which servers other replicas have rejected.
 	Since time.Time `json:"since,omitzero"`
-	// Others counts the other replicas.
+	// Others counts the other replicas that serve.
 	Others int `json:"others,omitempty"`
 }
 

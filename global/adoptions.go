@@ -114,10 +114,20 @@ func (a *adoptions) forget(zone string) {
 	delete(a.zones, zone)
 }
 
+// othersThatServe counts the replicas that can be asked too. One that waits for a Lease serves nobody, and rejected nobody.
+func othersThatServe(all []api.Replica) (n int) {
+	for i := range all {
+		if !all[i].Asked && all[i].Lease == "" {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *zoneAdmin) candidates(w http.ResponseWriter, r *http.Request) error {
 	reader, all := s.routes.Reader(r), s.adoptions.list("")
 	out := enrolment.Candidates{Items: []enrolment.Candidate{}, Since: s.adoptions.since(),
-		Others: max(len(s.zones.replicas.list().Items)-1, 0)}
+		Others: othersThatServe(s.zones.replicas.list().Items)}
 	for _, c := range all {
 		if !reader.Zone(c.Zone) {
 			out.LeftOut++
