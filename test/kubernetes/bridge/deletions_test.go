@@ -25,16 +25,23 @@ func TestKubernetesDeletions(t *testing.T) {
 	z.has("backend-ns/second")
 	z.has("frontend-ns/third")
 
+	// Of a collection, the webhook is asked about each object.
+	collection := "/apis/kuma.io/v1alpha1/namespaces/" + systemName + "/meshtrafficpermissions"
+	if out, err := w.tryKubectl(t.Context(), admin, "delete", "--raw", collection); err == nil || !strings.Contains(out, "this is a copy") {
+		t.Errorf("all copies at once may be deleted: %v\n%s", err, out)
+	}
+
 	z.Kill()
 	away := func(args ...string) {
 		t.Helper()
-		if out, err := w.tryKubectl(t.Context(), alice, args...); err == nil || !strings.Contains(out, "failed calling webhook") {
+		if out, err := w.tryKubectl(t.Context(), admin, args...); err == nil || !strings.Contains(out, "failed calling webhook") {
 			t.Errorf("nobody judged kubectl %v, and it says %v\n%s", args, err, out)
 		}
 	}
 	away("label", "mtp", "-n", "backend-ns", "second", "mine=yes")
 	away("delete", "mtp", "-n", systemName, copied)
 	away("delete", "mesh", "default")
+	away("delete", "--raw", collection)
 	out, err := w.tryKubectl(t.Context(), alice, "delete", "mtp", "-n", "backend-ns", "first")
 	must(t, explained(err, out))
 	// A namespace that is deleted loses its objects by the controller of namespaces.
