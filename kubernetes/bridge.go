@@ -189,8 +189,9 @@ type objectState struct {
 	key resources.Key
 	// refused is why it is not in the store as written.
 	refused error
-	// conditions are those in its status, reported is when they were last written, wait the time until the next check.
+	// conditions and observed, a generation, are those in its status, reported is when they were last written, wait the time until the next check.
 	conditions []condition
+	observed   int64
 	reported   time.Time
 	wait       time.Duration
 }

@@ -159,7 +159,8 @@ func (b *Bridge) read(one *queued) *resources.Resource {
 	first := known.version == ""
 	same := !first && known.generation == o.Meta.Generation && maps.Equal(known.labels, o.Meta.Labels)
 	known.labels, known.unjudged = o.Meta.Labels, known.unjudged || !same
-	known.generation, known.version, known.conditions = o.Meta.Generation, o.Meta.ResourceVersion, conditionsIn(o)
+	known.generation, known.version = o.Meta.Generation, o.Meta.ResourceVersion
+	known.conditions, known.observed = statusIn(o)
 	delete(b.waiting, one.id)
 	if err != nil {
 		if known.refused == nil || !same {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -80,4 +81,40 @@ func (g *rig) saysOf(name apiserver.Name) []resources.Condition {
 	o := g.kinds[resources.TypeMeshTrafficPermission].objects[name]
 	n := conditionInputs{refused: o.refused, unjudged: o.unjudged, generation: o.generation, stored: g.store.Snapshot().Get(o.key)}
 	return n.conditions()
+}
+
+// TestWhatOthersWriteIntoAStatus changes the generation that a status is about, as whoever may write the status can: the
+// server puts it right, once.
+func TestWhatOthersWriteIntoAStatus(t *testing.T) {
+	writes := 0
+	g := newRigWith(t, connectedTo(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			writes++
+			_, _ = w.Write(permission("u", 1, nil, true).Raw)
+			return
+		}
+		fmt.Fprint(w, `{"metadata": {"name": "a-definition", "creationTimestamp": "2020-01-01T00:00:00Z"}}`)
+	}))
+	g.list(permission("u", 1, nil, true))
+	id := objectID{resources.TypeMeshTrafficPermission, web}
+	wrote := func(when string, want int) {
+		t.Helper()
+		g.reportOne(t.Context(), id)
+		g.reportOne(t.Context(), id)
+		if writes != want {
+			t.Fatalf("%s: %d writes, want %d", when, writes, want)
+		}
+	}
+	wrote("at first", 1)
+	var document map[string]any
+	must(t, json.Unmarshal(permission("u", 1, nil, true).Raw, &document))
+	document["metadata"].(map[string]any)["resourceVersion"] = "changed"
+	document["status"] = map[string]any{"observedGeneration": 7, "conditions": g.kinds[id.Type].objects[web].conditions}
+	raw, err := json.Marshal(document)
+	must(t, err)
+	changed, err := apiserver.Parse(raw)
+	must(t, err)
+	g.sink().Changed(changed)
+	g.settled()
+	wrote("after a change", 2)
 }

@@ -111,7 +111,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		b.mu.Unlock()
 		return
 	}
-	uid, key, was := o.uid, o.key, o.conditions
+	uid, key, was, observed := o.uid, o.key, o.conditions, o.observed
 	n := conditionInputs{refused: o.refused, unjudged: o.unjudged, generation: o.generation}
 	b.mu.Unlock()
 	if key != (resources.Key{}) {
@@ -126,7 +126,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 	is := b.stamped(n.conditions(), was, n.generation)
 	final := settled(is)
 	var err error
-	differs := !slices.Equal(is, was)
+	differs := observed != n.generation || !slices.Equal(is, was)
 	if differs {
 		err = b.writeConditions(ctx, id, uid, n.generation, is)
 	}
@@ -146,7 +146,7 @@ func (b *Bridge) reportOne(ctx context.Context, id objectID) {
 		b.Log.Debug("conditions cannot be written", "type", id.Type, "object", id.Name.String(), "error", err)
 		o.wait = maxReportWait
 	case err == nil && differs:
-		o.conditions = is
+		o.conditions, o.observed = is, n.generation
 	}
 	if err != nil || !final {
 		o.wait = min(max(2*o.wait, reportInterval/2), maxReportWait)

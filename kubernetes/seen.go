@@ -31,8 +31,9 @@ func (b *Bridge) sawForeign(one *queued) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	o := one.change.object
-	b.kinds[one.id.Type].objects[one.id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation,
-		version: o.Meta.ResourceVersion, labels: o.Meta.Labels, conditions: conditionsIn(o), refused: b.unwritable(one.id.Type)}
+	conditions, observed := statusIn(o)
+	b.kinds[one.id.Type].objects[one.id.Name] = &objectState{uid: o.Meta.UID, generation: o.Meta.Generation, version: o.Meta.ResourceVersion,
+		labels: o.Meta.Labels, conditions: conditions, observed: observed, refused: b.unwritable(one.id.Type)}
 	b.dueLocked(one.id, 0)
 }
 

@@ -102,13 +102,14 @@ type condition struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-// conditionsIn returns the conditions in the status of an object.
-func conditionsIn(o *apiserver.Object) []condition {
+// statusIn returns the conditions in the status of an object, and the generation that it says to be about.
+func statusIn(o *apiserver.Object) (list []condition, observed int64) {
 	var read struct {
 		Status struct {
+			Observed   int64       `json:"observedGeneration"`
 			Conditions []condition `json:"conditions"`
 		} `json:"status"`
 	}
 	_ = json.Unmarshal(o.Raw, &read) // a status of another form has none, and is replaced
-	return read.Status.Conditions
+	return read.Status.Conditions, read.Status.Observed
 }

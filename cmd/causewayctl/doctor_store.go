@@ -6,12 +6,12 @@ import (
 	"github.com/causeway-mesh/causeway/api"
 )
 
-// store checks whether the responding global reaches its store. While it does not, its view of zones and policies may
+// store checks whether the responding server reaches its store. While it does not, its view of zones and policies may
 // be old. The check does not need the diagnostics port.
 func (e *examination) store(ctx context.Context) {
 	var list api.ReplicaList
 	if err := e.client.JSON(ctx, api.Request{Path: "/_replicas"}, &list); err != nil {
-		if !api.IsNotFound(err) { // a zone, or an older server
+		if !api.IsNotFound(err) { // an older server
 			e.unknown("store", "", err, "use a credential that may read zones: causewayctl auth can-i read Zone")
 		}
 		return
