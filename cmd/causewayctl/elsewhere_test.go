@@ -28,7 +28,7 @@ func otherServers(ts *testscript.TestScript, neg bool, args []string) {
 	const global, zone, through = "ask a global", "ask the zone", "--zone NAME"
 	file := ts.MkAbs("zone.yaml")
 	asked := map[string][]struct{ args, want string }{
-		"get": {{"replicas", global}, {"replica one", global}, {"zones", global},
+		"get": {{"zones", global},
 			{"zones -o json", global}, {"zone zone-1", global}, {"zone-insights", global}, {"zone-insights zone-1", global}},
 		"diff":                   {{"-f " + file, "a Zone exists on the global only"}},
 		"inspect sync":           {{"--zone zone-1", global}},
