@@ -13,7 +13,9 @@ import (
 
 // makefile has the targets that .ci/run makes. Its packages fail if a file is there that an earlier commit made.
 const makefile = `
-tools programs test-servers lint docs-site test-page test-deploy test-abuse test-sources tools-apiserver test-apiserver:
+programs test-servers lint docs-site test-page test-deploy test-abuse test-sources test-apiserver:
+tools:
+	mkdir -p .tools/kubernetes && touch .tools/kubernetes/kube-apiserver
 build:
 	mkdir -p bin && touch bin/kept made-$(shell git rev-parse HEAD)
 test-packages:
@@ -44,7 +46,7 @@ func newCheckout(t *testing.T) *checkout {
 		t.Fatal(err)
 	}
 	c.write(".ci/run", string(script))
-	c.write(".gitignore", "/bin/\n/made-*\n")
+	c.write(".gitignore", "/bin/\n/made-*\n/.tools/\n")
 	c.git("init", "--quiet", "--initial-branch", "work")
 	c.commit(makefile)
 	return c
@@ -139,8 +141,9 @@ func TestGateFails(t *testing.T) {
 			t.Errorf("what failed is not the last of the results:\n%s", last)
 		}
 	}
-	c.commit(strings.Replace(makefile, "tools-apiserver", "others", 1) + "tools-apiserver:\n\tfalse\n")
-	c.gate(0, "NOT RUN: test-apiserver", "passed in")
+	none := newCheckout(t)
+	none.commit(strings.Replace(makefile, "/kube-apiserver", "/another", 1) + "test-apiserver:\n\tfalse\n")
+	none.gate(0, "NOT RUN: test-apiserver", "passed in")
 	c.commit(strings.Replace(makefile, "build:", "build:\n\tfalse", 1))
 	c.gate(2, "no test ran", "stopped with exit status 2")
 }

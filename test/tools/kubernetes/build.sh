@@ -46,3 +46,6 @@ build containerd containerd-shim-runc-v2 $c/cmd/containerd-shim-runc-v2 $CONTAIN
 build coredns coredns . "$(sha256sum "$here"/coredns/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
 build pause pause . "$(sha256sum "$here"/pause/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
 build health health . "$(sha256sum "$here"/health/* | sha256sum | cut -c1-12)" -ldflags '-s -w'
+for program in "$@"; do
+	[ -e "$out/$program" ] || { echo "$program is no program of a node: see $0" >&2 && exit 1; }
+done
