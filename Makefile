@@ -123,7 +123,7 @@ UNRACED    := WhatAPeerSaysThatItHasIsBounded RefusedNamesAreBounded WhatDoesNot
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes EnvoyTakesAllThatIsGenerated WholeFieldsThatAreCalledEnforced \
 	FieldsThatAreCalledEnforced RoutesOfOneServiceAreBounded PatchesThatOpen ManyNamesOfOneOwner \
 	KilledBetweenBatches RolloutWritesWhatChanged \
-	AChangeOfAllAllocatesLittle \
+	AChangeOfAllAllocatesLittle AChangeOfOneAllocatesLittle \
 	WhatMovesListeners ValuesThatAreCalledEnforced ConfsThatEnvoyDoesNotTake WhatIsCalledEnforced NamesOfOneProxyAreBounded \
 	ChangesOfTheNetworkLeadWhereABuildFromScratchDoes BytesOnTheWire PeerThatOnlyTalksIsEnded \
 	EnvoyTakesWhatIsAccepted RandomDocumentsAreTaken WhatIsPrintedIsText Scripts HostileServers \
