@@ -106,7 +106,7 @@ SHORT ?=
 # The packages that PKG names, or all but those under test/, which need whole servers. A package that does not load ends
 # the recipe.
 # The go command begins with those that are named first: the longest are, so that none is left to run alone in the end.
-LONGEST := zone resources/store/etcd cmd/causewayctl zone/xds kds zone/rbac resources/store/backend
+LONGEST := zone kds resources/store/etcd zone/xds cmd/causewayctl resources/store/backend zone/rbac server
 packages = packages="$(PKG)"; [ -n "$$packages" ] || \
 	packages=$$({ printf '$(MODULE)/%s\n' $(LONGEST); $(GO) list ./... | grep -v '^$(MODULE)/test'; } | awk '!seen[$$0]++')
 
@@ -302,12 +302,12 @@ SLOW := Scripts FaultsSessions SessionsAtOnce WhatIsPrintedIsText HistoryIsLinea
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes BombsAreRefused AbuseOfZones KilledBetweenBatches
 slow := Test($(subst $(space),|,$(strip $(SLOW))))
 
-# -p 4 -parallel 4: most tests wait for processes and for time. GOGC: a process that ends soon need not collect often, which
+# -p 6 -parallel 4: most tests wait for processes and for time. GOGC: a process that ends soon need not collect often, which
 # is a sixth of the processor time otherwise. What is decided by how a server collects runs without it.
 .PHONY: unit
 unit: export GOGC := 400
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector, most of those with a real Envoy and the slowest (PKG=./kds/... narrows, and runs these)
-	@$(programs); $(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 4 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip '^($(with_envoy)$(if $(PKG),,|$(slow)))$$') $(ARGS) $$packages
+	@$(programs); $(packages); $(GO) test $(TESTFLAGS) $(linked) -short -timeout 5m -p 6 -parallel 4 $(if $(findstring -run,$(ARGS)),,-skip '^($(with_envoy)$(if $(PKG),,|$(slow)))$$') $(ARGS) $$packages
 
 .PHONY: lint
 lint: lint-format lint-words lint-proto lint-go ## all checks of form: gofmt, vet, golangci-lint, protobuf, words
