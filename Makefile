@@ -271,7 +271,7 @@ test-systemd: $(page) $(nfpm_ready) ## install the packages in a fresh Debian wi
 test-kubernetes: tools-kubernetes $(envoy_ready) $(helm_ready) $(gotestsum_ready) ## definitions and charts in a real cluster, whose programs are built the first time (10 minutes and more)
 	$(GOTESTSUM) --packages=./test/kubernetes/... -- -timeout 30m -count=1 $(ARGS)
 
-# They need an API server and no node: tools of three programs.
+# These need an API server, etcd and kubectl, and no node.
 APISERVER := Global RestartCompares ServersKilledDuringWrites WebhookDown Writes
 .PHONY: test-apiserver
 test-apiserver: tools-apiserver $(envoy_ready) $(gotestsum_ready) ## the quick ones of test-kubernetes, which need an API server only, as the gate runs them (minutes, the first time)
@@ -302,8 +302,8 @@ SLOW := Scripts FaultsSessions SessionsAtOnce WhatIsPrintedIsText HistoryIsLinea
 	ChangesOfAllTypesLeadWhereABuildFromScratchDoes BombsAreRefused AbuseOfZones KilledBetweenBatches
 slow := Test($(subst $(space),|,$(strip $(SLOW))))
 
-# -p 6 -parallel 4: most tests wait for processes and for time. GOGC: a process that ends soon need not collect often, which
-# is a sixth of the processor time otherwise. What is decided by how a server collects runs without it.
+# -p 6 -parallel 4: most tests wait for processes and for time. GOGC: a process that ends soon need not collect often. Tests
+# of how a server collects clear it.
 .PHONY: unit
 unit: export GOGC := 400
 unit: $(envoy_ready) ## the tests beside the code only, without the race detector, most of those with a real Envoy and the slowest (PKG=./kds/... narrows, and runs these)

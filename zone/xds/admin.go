@@ -129,7 +129,7 @@ func (t *target) newAdmin() (*resource, error) {
 			Name:                          adminListener,
 			TransportSocketConnectTimeout: handshakeTime,
 			Filters: []*listenerv3.Filter{{
-				Name:       "envoy.filters.network.http_connection_manager",
+				Name:       managerFilter,
 				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 			}},
 			TransportSocket: &corev3.TransportSocket{Name: "envoy.transport_sockets.tls",

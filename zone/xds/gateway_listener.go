@@ -131,7 +131,7 @@ func (s *sender) gatewayFilter(port *gatewayPort, l *gatewayListener) (filter me
 	}
 	s.out.sets[kindRoute] = append(s.out.sets[kindRoute], table)
 	manager, err := s.gatewayManager(port.chain(l))
-	return manager, "envoy.filters.network.http_connection_manager", err
+	return manager, managerFilter, err
 }
 
 // gatewayManager reads the requests of clients outside the mesh. It normalises paths as inbounds do, ignores all

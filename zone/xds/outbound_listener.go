@@ -159,7 +159,7 @@ func (l *listened) last(k *listenedKey, logs []*accesslogv3.AccessLog, shares []
 		return nil, err
 	}
 	packed, err := pack(manager)
-	return &listenerv3.Filter{Name: "envoy.filters.network.http_connection_manager",
+	return &listenerv3.Filter{Name: managerFilter,
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed}}, err
 }
 

@@ -222,7 +222,7 @@ func httpPassChain(name string) (*listenerv3.FilterChain, error) {
 		return nil, err
 	}
 	return &listenerv3.FilterChain{Name: name, Filters: []*listenerv3.Filter{{
-		Name:       "envoy.filters.network.http_connection_manager",
+		Name:       managerFilter,
 		ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 	}}}, nil
 }

@@ -133,7 +133,7 @@ func (in *inbound) serverListener(address string) (*resource, error) {
 		FilterChains: []*listenerv3.FilterChain{{
 			Name: in.name(),
 			Filters: []*listenerv3.Filter{{
-				Name:       "envoy.filters.network.http_connection_manager",
+				Name:       managerFilter,
 				ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: manager},
 			}},
 			TransportSocket: &corev3.TransportSocket{

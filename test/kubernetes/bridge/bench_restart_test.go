@@ -22,9 +22,9 @@ const (
 	idleTime     = 30 * time.Second
 )
 
-// BenchmarkKubernetesRestart starts a zone again, in a cluster with 5,000 policies and 2,000 Services, of which it has one
-// changed and one deleted while the zone was away. It measures how long the zone needs until it is ready and its store says
-// what the objects say, its memory then, and what it computes while nothing happens.
+// BenchmarkKubernetesRestart restarts a zone in a cluster with 5,000 policies and 2,000 Services. While the zone is away, one
+// policy changes and another is deleted. It measures how long the zone needs until it is ready and its store says what the
+// objects say, its memory then, and the CPU that it uses while nothing happens.
 func BenchmarkKubernetesRestart(b *testing.B) {
 	w := newWorld(b)
 	z := w.zone(injection...)
