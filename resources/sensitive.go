@@ -55,8 +55,14 @@ const headerHint = "eader"
 
 // hinted expects canonical JSON, in which names and values are as they are, except for quotes and control characters.
 func (s *Sensitive) hinted(raw []byte) bool {
-	return len(s.Sources) > 0 || slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) }) ||
+	return slices.ContainsFunc(s.Sources, func(path string) bool { return bytes.Contains(raw, lastName(path)) }) ||
+		slices.ContainsFunc(hints, func(h string) bool { return bytes.Contains(raw, []byte(h)) }) ||
 		bytes.Contains(raw, []byte(headerHint)) && mayNameSecretHeader(raw)
+}
+
+// lastName returns the name of the field that a path ends with, in quotes, as in canonical JSON.
+func lastName(path string) []byte {
+	return []byte(`"` + strings.TrimSuffix(path[strings.LastIndexByte(path, '.')+1:], "[]") + `"`)
 }
 
 // mayNameSecretHeader reports whether secretHeader can be true for a text in raw. Most policies that set headers name none

@@ -42,3 +42,42 @@ func TestASpecIsReadForEachSecretHeader(t *testing.T) {
 		}
 	}
 }
+
+// TestASpecIsReadForEachSource: a spec with a source of a secret is read for it, whatever holds the value; one without
+// is not decoded.
+func TestASpecIsReadForEachSource(t *testing.T) {
+	t.Parallel()
+	seen := 0
+	for _, d := range Descriptors() {
+		if d.Sensitive == nil {
+			continue
+		}
+		for _, path := range d.Sensitive.Sources {
+			seen++
+			raw := `{"x":"v"}`
+			names := strings.Split(path, ".")
+			for i := len(names) - 1; i >= 0; i-- {
+				name, list := strings.CutSuffix(names[i], "[]")
+				if list {
+					raw = "[" + raw + "]"
+				}
+				raw = `{"` + name + `":` + raw + `}`
+			}
+			found := false
+			_, err := EditSecrets(&Resource{Key: Key{Type: d.Type}, Spec: &Spec{raw: []byte(raw), make: d.newSpec}},
+				func(_, value string) (string, error) {
+					found = found || value == "v"
+					return value, nil
+				})
+			if err != nil || !found {
+				t.Errorf("%s: the value in %s is not found (%v)", d.Type, raw, err)
+			}
+		}
+		if d.Sensitive.hinted([]byte(`{"conf":{"listeners":[{"port":80,"protocol":"HTTP"}]}}`)) {
+			t.Errorf("%s: a spec without a secret is decoded", d.Type)
+		}
+	}
+	if seen == 0 {
+		t.Fatal("no type has a source")
+	}
+}

@@ -60,7 +60,7 @@ func (t *table) figure(title, unit string, goal float64) *figure {
 // machine of the goals.
 func (t *table) pace(by float64) {
 	for _, f := range t.figures {
-		if (f.unit == "ms" || f.unit == "s") && len(f.paced) < len(f.samples) {
+		for (f.unit == "ms" || f.unit == "s") && len(f.paced) < len(f.samples) {
 			f.paced = append(f.paced, f.samples[len(f.paced)]/max(by, 1))
 		}
 	}

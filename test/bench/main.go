@@ -127,7 +127,7 @@ func (b *bench) measure(ctx context.Context, o options) error {
 		}
 		sections["figures"], sections["conditions"] = figures.String(), conditions(p)
 	}
-	if p.types {
+	if p.types > 0 {
 		types := b.types(ctx, p)
 		all, sections["types"] = append(all, types), types.String()
 	}
@@ -202,7 +202,10 @@ func planOf(o *options) plan {
 		p.large, p.replicas, p.growth, o.packages = o.only == "large", o.only == "replicas", o.only == "growth",
 			o.only == "packages"
 		p.thin, p.storm, p.page = o.only == "thin", o.only == "storm", o.only == "page"
-		p.types, p.policyType = o.only == "types", o.policyType
+		p.policyType = o.policyType
+		if o.only != "types" {
+			p.types = 0
+		}
 		if o.only != "strangers" {
 			p.strangers = 0
 		}

@@ -21,8 +21,8 @@ type plan struct {
 	storm bool
 	// page means that the page is measured in a Chromium.
 	page bool
-	// types means that changes of each type of policy are measured.
-	types bool
+	// types is the number of rounds of changes of one proxy for each type of policy; 0 means that no type is measured.
+	types int
 	// policyType limits types to one; empty means all.
 	policyType string
 	// strangers is the number of rounds beside strangers.
@@ -33,12 +33,12 @@ type plan struct {
 
 func fullPlan() plan {
 	return plan{rounds: 3, global: true, zone: true, idle: 10 * time.Second, writes: 200, narrow: 1000, wide: 10,
-		types: true, large: true, replicas: true, thin: true, storm: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
+		types: 3, large: true, replicas: true, thin: true, storm: true, strangers: 3, growth: true, envoyCPU: 500 * time.Millisecond}
 }
 
 func quickPlan() plan {
 	return plan{rounds: 1, global: true, zone: true, idle: 5 * time.Second, writes: 100, narrow: 500, wide: 5,
-		types: true, thin: true, strangers: 2, envoyCPU: 300 * time.Millisecond}
+		types: 1, thin: true, strangers: 2, envoyCPU: 300 * time.Millisecond}
 }
 
 // The sizes that have goals.

@@ -208,8 +208,8 @@ func putService(ctx context.Context, s *cluster.Server, name, section, protocol 
 	})
 }
 
-// measureType measures a change for all proxies first, then for one: a policy for one overrides one for all. The
-// policies stay, as in a mesh that uses all types. The first writes, which add policies, count like the others.
+// measureType measures a change for all proxies first, then, in each round, for one: a policy for one overrides one for
+// all. The policies stay, as in a mesh that uses all types. The first writes, which add policies, count like the others.
 func measureType(ctx context.Context, s *cluster.Server, p *proxies, st *streams, t *table, typ *policyType,
 	plan plan) error {
 	if err := st.reopen(); err != nil {
@@ -227,16 +227,18 @@ func measureType(ctx context.Context, s *cluster.Server, p *proxies, st *streams
 	t.add(typ.title()+": change of all, until at the last", "ms", goalWide, wide.p50)
 	t.add(typ.title()+": change of all, CPU", "ms", goalWideCPU, milliseconds(wide.cpuPerWrite))
 	if typ.ofOneProxy() {
-		narrow, err := p.change(ctx, s, plan.narrow, 1, func(i, mark int) (string, map[string]any) {
-			path, doc, sign := typ.one(i%narrowTargets, 1+plan.wide+i)
-			p.awaited.Store(&awaited{mark, sign, p.size})
-			return path, doc
-		})
-		if err != nil {
-			return fmt.Errorf("a change of one: %w", err)
+		for round := range plan.types {
+			narrow, err := p.change(ctx, s, plan.narrow, 1, func(i, mark int) (string, map[string]any) {
+				path, doc, sign := typ.one(i%narrowTargets, 1+plan.wide+round*plan.narrow+i)
+				p.awaited.Store(&awaited{mark, sign, p.size})
+				return path, doc
+			})
+			if err != nil {
+				return fmt.Errorf("a change of one: %w", err)
+			}
+			t.add(typ.title()+": change of one proxy, p50", "ms", goalNarrow, narrow.p50)
+			t.add(typ.title()+": change of one proxy, CPU", "ms", goalNarrowCPU, milliseconds(narrow.cpuPerWrite))
 		}
-		t.add(typ.title()+": change of one proxy, p50", "ms", goalNarrow, narrow.p50)
-		t.add(typ.title()+": change of one proxy, CPU", "ms", goalNarrowCPU, milliseconds(narrow.cpuPerWrite))
 	}
 	if err := sleep(ctx, drained); err != nil {
 		return err
